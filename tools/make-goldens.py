@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Makes the tiny random checkpoints under test/goldens, each with its logits from transformers.
+
+  make-goldens.py test/goldens            all of them (existing ones are replaced)
+  make-goldens.py /tmp/g --only llama-bias
+
+Each OUT/NAME is a Hugging Face directory (config.json, float32 weights) with golden.safetensors beside
+them: `tokens` (T) int64 and `logits` (T, V) float32 of the full run, eager attention. Head counts and
+widths are no powers of two, and norm weights and biases are random, so that a forgotten transpose,
+scale or bias shows. The same seed gives the same weights.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from transformers import FalconConfig, Gemma3TextConfig, LlamaConfig
+
+TOKENS = 24
+
+
+def gemma3(**changes):
+    """5:1-like layer mix, a window of 7 < 24 tokens, two rope bases, linear scaling on full layers,
+    3 query heads per key head, attention scale 1/sqrt(17) with head dimension 10."""
+    config = dict(
+        vocab_size=97, hidden_size=42, intermediate_size=38, num_hidden_layers=6,
+        num_attention_heads=6, num_key_value_heads=2, head_dim=10, query_pre_attn_scalar=17,
+        sliding_window=7, max_position_embeddings=256, rms_norm_eps=1e-4,
+        layer_types=["sliding_attention"] * 5 + ["full_attention"],
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 3.0, "rope_theta": 50000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 900.0}})
+    return Gemma3TextConfig(**(config | changes))
+
+
+def gemma3_mixed():
+    """Full layers that are not last, more of them, and a vocabulary that is prime."""
+    return gemma3(
+        vocab_size=131, hidden_size=30, intermediate_size=46, num_hidden_layers=4, num_attention_heads=3,
+        num_key_value_heads=1, head_dim=22, query_pre_attn_scalar=15, sliding_window=5,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"])
+
+
+def llama(**changes):
+    config = dict(
+        vocab_size=97, hidden_size=54, intermediate_size=62, num_hidden_layers=3,
+        num_attention_heads=6, num_key_value_heads=2, head_dim=18, max_position_embeddings=256,
+        rms_norm_eps=1e-5, tie_word_embeddings=False,
+        rope_parameters={"rope_type": "default", "rope_theta": 7000.0})
+    return LlamaConfig(**(config | changes))
+
+
+def llama_rope3():
+    """Llama 3's frequency-dependent scaling, with all three of its ranges inside the head dimension."""
+    return llama(hidden_size=66, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, head_dim=22,
+                 tie_word_embeddings=True, vocab_size=131,
+                 rope_parameters={"rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0,
+                                  "low_freq_factor": 1.0, "high_freq_factor": 3.0,
+                                  "original_max_position_embeddings": 64})
+
+
+def llama_bias():
+    return llama(hidden_size=45, intermediate_size=70, num_hidden_layers=2, num_attention_heads=9, num_key_value_heads=3,
+                 head_dim=10, attention_bias=True, mlp_bias=True)
+
+
+def falcon():
+    """Falcon-7B's form: parallel attention and MLP on one norm, one key head, no biases but the norm's."""
+    return FalconConfig(
+        vocab_size=97, hidden_size=70, ffn_hidden_size=114, num_hidden_layers=2, num_attention_heads=5,
+        new_decoder_architecture=False, multi_query=True, parallel_attn=True, bias=False, alibi=False,
+        max_position_embeddings=256, tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 3000.0})
+
+
+def older_gemma3(config):
+    """The same meaning as gemma3() in the keys of transformers 4: one pattern, flat rope keys."""
+    rope = config.pop("rope_parameters")
+    for key in ("layer_types", "_sliding_window_pattern", "dtype"):
+        config.pop(key, None)
+    return config | {
+        "sliding_window_pattern": 6, "torch_dtype": "float32", "transformers_version": "4.50.0",
+        "rope_theta": rope["full_attention"]["rope_theta"],
+        "rope_local_base_freq": rope["sliding_attention"]["rope_theta"],
+        "rope_scaling": {"rope_type": "linear", "factor": rope["full_attention"]["factor"]}}
+
+
+def older_flat(config):
+    """Llama and Falcon in the keys of transformers 4."""
+    rope = config.pop("rope_parameters")
+    theta = rope.pop("rope_theta")
+    dtype = config.pop("dtype", "float32")
+    scaling = None if rope["rope_type"] == "default" else rope
+    return config | {"torch_dtype": dtype, "transformers_version": "4.50.0",
+                     "rope_theta": theta, "rope_scaling": scaling}
+
+
+# name: (config, seed, config.json in its older form or None, largest shard or None)
+GOLDENS = {
+    "gemma3": (gemma3, 1, None, None),
+    "gemma3-older-config": (gemma3, 1, older_gemma3, None),
+    "gemma3-mixed": (gemma3_mixed, 2, None, None),
+    "llama": (llama, 3, None, None),
+    "llama-sharded": (llama, 3, None, "150KB"),
+    "llama3-rope": (llama_rope3, 4, None, None),
+    "llama3-rope-older-config": (llama_rope3, 4, older_flat, None),
+    "llama-bias": (llama_bias, 5, None, None),
+    "falcon": (falcon, 6, None, None),
+    "falcon-older-config": (falcon, 6, older_flat, None),
+}
+
+
+def random_weights(model, generator):
+    """Weights of a trained model's spread: no unit norms, no zero biases, and in (1 + w) norms also
+    entries whose scale is exactly zero or negative, as Gemma 3 270M has them."""
+    normal = lambda shape, scale: torch.randn(shape, generator=generator) * scale
+    plus_one = model.config.model_type == "gemma3_text"
+    for name, weight in model.named_parameters():
+        if "embed" in name or "lm_head" in name:
+            weight.data = normal(weight.shape, 1.0 / weight.shape[-1] ** 0.5 if plus_one else 0.5)
+        elif weight.dim() == 2:
+            weight.data = normal(weight.shape, 1.3 / weight.shape[-1] ** 0.5)
+        elif name.endswith("bias"):
+            weight.data = normal(weight.shape, 0.3)
+        else:
+            weight.data = normal(weight.shape, 0.4) + (0.2 if plus_one else 1.1)
+            if plus_one:
+                weight.data[3] = -1.0
+                weight.data[5] = -1.75
+                weight.data[-2] = -1.0
+
+
+def make(name, out):
+    config, seed, older, shard = GOLDENS[name]
+    model = transformers.AutoModelForCausalLM.from_config(
+        config(), attn_implementation="eager", dtype=torch.float32).eval()
+    generator = torch.Generator().manual_seed(seed)
+    random_weights(model, generator)
+    tokens = torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator)
+    shutil.rmtree(out, ignore_errors=True)
+    model.save_pretrained(out, max_shard_size=shard or "1GB")
+    (out / "generation_config.json").unlink(missing_ok=True)
+    if older:
+        path = out / "config.json"
+        path.write_text(json.dumps(older(json.loads(path.read_text())), indent=2) + "\n")
+    # The logits come from what was written, so that they belong to the files and not to this process.
+    written = transformers.AutoModelForCausalLM.from_pretrained(
+        out, attn_implementation="eager", dtype=torch.float32).eval()
+    with torch.no_grad():
+        logits = written(tokens[None], use_cache=False).logits[0].contiguous()
+    if not torch.isfinite(logits).all():
+        sys.exit(f"make-goldens: {name}: logits are not finite")
+    save_file({"tokens": tokens, "logits": logits}, out / "golden.safetensors",
+              metadata={"transformers": transformers.__version__, "torch": torch.__version__})
+    return tokens, logits
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--only", choices=GOLDENS, action="append", metavar="NAME",
+                        help="make this one; may be given several times: " + ", ".join(GOLDENS))
+    args = parser.parse_args()
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    for name in args.only or GOLDENS:
+        _, logits = make(name, args.out / name)
+        size = sum(file.stat().st_size for file in (args.out / name).iterdir())
+        print(f"{name:26} {size / 1024:6.0f} KiB   logits within ±{logits.abs().max():.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
