@@ -1,0 +1,71 @@
+//===- Checkpoint.h - a Hugging Face checkpoint directory, read only ------===//
+//
+// The one door to a model's stored form: config.json and the tensors of
+// model.safetensors, or of the shards that model.safetensors.index.json names.
+// Nothing in the directory is trusted. Pickled weights (.bin, .pt, .pth) are
+// never read.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_CHECKPOINT_CHECKPOINT_H
+#define CTXC_CHECKPOINT_CHECKPOINT_H
+
+#include "ctxc/Checkpoint/Safetensors.h"
+#include "llvm/Support/JSON.h"
+#include <optional>
+
+namespace ctxc {
+
+class Checkpoint {
+public:
+  /// Opens and checks a directory. All problems of the index and of every shard
+  /// are reported together. A shard's name must be a plain *.safetensors file
+  /// name; it may be a symbolic link (hub caches are made of them) to a regular
+  /// file. A tensor that the index lists must be in the shard it says, and in
+  /// no other; tensors that the index does not list are read as well; its
+  /// metadata is not needed. Where both exist, model.safetensors is read and
+  /// the index is not, as transformers does.
+  static llvm::Expected<std::unique_ptr<Checkpoint>> open(llvm::StringRef directory);
+
+  /// The directory as it was given to open.
+  llvm::StringRef directory() const { return path; }
+
+  /// config.json.
+  const llvm::json::Object &config() const { return *configuration.getAsObject(); }
+
+  /// All tensors, by file name, then offset. They point into maps that live as
+  /// long as the checkpoint.
+  llvm::ArrayRef<TensorView> tensors() const { return views; }
+  const TensorView *find(llvm::StringRef name) const;
+
+  /// DIRECTORY/tokenizer.model where there is such a file.
+  std::optional<std::string> tokenizerPath() const;
+
+  /// The weight files, by name.
+  llvm::ArrayRef<std::unique_ptr<SafetensorsFile>> files() const { return shards; }
+
+  /// Copies bytes [offset, offset + to.size()) of a tensor by read(2): for
+  /// bulk copies, where a file cut short should be an error and not a signal.
+  llvm::Error read(const TensorView &tensor, uint64_t offset,
+                   llvm::MutableArrayRef<uint8_t> to) const;
+
+  /// Fails when a weight file no longer has the size that was mapped.
+  llvm::Error checkUnchanged() const;
+
+  /// The identity of the weights, 64 hexadecimal digits: SHA-256 over the
+  /// digests (FileDigest.h) of the weight files in order of name. Digests are
+  /// cached by path, size, times and inode, so a second call, also of another
+  /// process, reads no weights.
+  llvm::Expected<std::string> hash() const;
+
+private:
+  Checkpoint() : configuration(nullptr) {}
+  std::string path;
+  llvm::json::Value configuration;
+  std::vector<std::unique_ptr<SafetensorsFile>> shards;
+  std::vector<TensorView> views;
+  std::map<std::string, size_t> byName;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_CHECKPOINT_CHECKPOINT_H

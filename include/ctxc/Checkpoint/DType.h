@@ -1,0 +1,74 @@
+//===- DType.h - element types of stored tensors, and their roundings -----===//
+//
+// The element types that safetensors knows, in the order its writer sorts by
+// (narrow types first), and the conversions between the floating ones that
+// weights are stored in and the float32 and float64 that we compute in.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_CHECKPOINT_DTYPE_H
+#define CTXC_CHECKPOINT_DTYPE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+
+namespace ctxc {
+
+enum class DType : uint8_t {
+  Bool,
+  F4,
+  F6E2M3,
+  F6E3M2,
+  U8,
+  I8,
+  F8E5M2,
+  F8E4M3,
+  F8E8M0,
+  F8E4M3FNUZ,
+  F8E5M2FNUZ,
+  I16,
+  U16,
+  F16,
+  BF16,
+  I32,
+  U32,
+  F32,
+  C64,
+  F64,
+  I64,
+  U64,
+};
+
+/// Bits of one element: 4 for F4, 6 for the F6 types, else a multiple of 8.
+unsigned bitsOf(DType dtype);
+
+/// The name in a safetensors header, such as "BF16".
+llvm::StringRef nameOf(DType dtype);
+
+/// The type that a safetensors header calls `name`, case-sensitive.
+std::optional<DType> dtypeNamed(llvm::StringRef name);
+
+/// F16, BF16, F32 or F64: the types whose elements the functions below read.
+bool isFloating(DType dtype);
+
+/// One element from its bits, and back rounded to nearest, ties to even. A
+/// number beyond the largest finite one becomes an infinity; a NaN stays one.
+float bf16ToFloat(uint16_t bits);
+float f16ToFloat(uint16_t bits);
+uint16_t floatToBf16(float value);
+uint16_t floatToF16(float value);
+
+/// Reads `to.size()` elements of floating type `dtype` at `from`, which need
+/// not be aligned. F64 is rounded to float in the first form.
+void readFloats(DType dtype, const uint8_t *from, llvm::MutableArrayRef<float> to);
+void readDoubles(DType dtype, const uint8_t *from, llvm::MutableArrayRef<double> to);
+
+/// Writes `from` as elements of floating type `dtype` at `to`, which need not be
+/// aligned, rounded to nearest even. Doubles go to BF16 and F16 through float.
+void writeFloats(DType dtype, llvm::ArrayRef<float> from, uint8_t *to);
+void writeDoubles(DType dtype, llvm::ArrayRef<double> from, uint8_t *to);
+
+} // namespace ctxc
+
+#endif // CTXC_CHECKPOINT_DTYPE_H

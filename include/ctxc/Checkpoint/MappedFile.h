@@ -1,0 +1,72 @@
+//===- MappedFile.h - a read-only map of a file that may be cut short -----===//
+//
+// Weights are read in place. A file can lose its end while it is mapped (an
+// interrupted download that restarts, a full disk's clean-up); touching what
+// is gone raises SIGBUS. checkUnchanged finds that between steps;
+// installMappedFileGuard turns the signal itself into a message.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_CHECKPOINT_MAPPEDFILE_H
+#define CTXC_CHECKPOINT_MAPPEDFILE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace ctxc {
+
+/// What identifies a file's content without reading it.
+struct FileStamp {
+  uint64_t device = 0, inode = 0, size = 0;
+  int64_t modifiedNs = 0, changedNs = 0; ///< mtime and ctime
+  bool operator==(const FileStamp &o) const {
+    return device == o.device && inode == o.inode && size == o.size &&
+           modifiedNs == o.modifiedNs && changedNs == o.changedNs;
+  }
+};
+
+class MappedFile {
+public:
+  /// Maps `path`, a regular file that is not empty, or a symbolic link to one.
+  /// Devices, FIFOs and directories are refused without being opened for long.
+  static llvm::Expected<std::unique_ptr<MappedFile>> open(llvm::StringRef path);
+  ~MappedFile();
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+
+  llvm::StringRef path() const { return filePath; }
+  llvm::ArrayRef<uint8_t> bytes() const { return {base, static_cast<size_t>(size)}; }
+
+  /// Copies bytes [offset, offset + to.size()) by read(2), so that a file cut
+  /// short is an error and no signal. The range must lie inside bytes().
+  llvm::Error read(uint64_t offset, llvm::MutableArrayRef<uint8_t> to) const;
+
+  /// The file as it is on disk now.
+  llvm::Expected<FileStamp> stamp() const;
+
+  /// Fails when the file's size is no longer the one that was mapped.
+  llvm::Error checkUnchanged() const;
+
+private:
+  MappedFile() = default;
+  std::string filePath;
+  int fd = -1, guardSlot = -1;
+  const uint8_t *base = nullptr;
+  uint64_t size = 0;
+};
+
+/// The whole of a small regular file; an error when it is larger than `limit`.
+llvm::Expected<std::string> readSmallFile(llvm::StringRef path, uint64_t limit);
+
+/// Makes SIGBUS inside a mapped file print `ctxc: error: PATH: file was cut
+/// short while it was being read; …`, remove the temporary files of unfinished
+/// outputs, and exit with code 2. Any other SIGBUS goes to the handler before.
+/// For main(); calling it again does nothing.
+void installMappedFileGuard();
+
+} // namespace ctxc
+
+#endif // CTXC_CHECKPOINT_MAPPEDFILE_H

@@ -1,0 +1,76 @@
+//===- StrictJson.h - a pull reader for JSON that nobody vouches for ------===//
+//
+// For text from a file that may be hostile: depth is limited, an object with
+// the same key twice (also when spelled with different escapes) is an error,
+// and numbers are taken as integers or not at all. Use it directly where the
+// structure is known and may be large; use parseStrictJson where a
+// json::Value is wanted (llvm::json alone neither limits depth nor notices
+// duplicate keys).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_CHECKPOINT_STRICTJSON_H
+#define CTXC_CHECKPOINT_STRICTJSON_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <cstdint>
+#include <string>
+
+namespace ctxc {
+
+/// Reads one JSON text from front to back. `name` leads every message. Each
+/// function reads one value at the current position; after an error the reader
+/// must not be used again.
+class StrictJson {
+public:
+  static constexpr unsigned maxDepth = 64;
+
+  /// `text` must be UTF-8 and outlive the reader.
+  StrictJson(llvm::StringRef text, llvm::StringRef name) : text(text), name(name) {}
+
+  /// An object: `member` is called with each decoded key and must read exactly
+  /// its value.
+  llvm::Error object(llvm::function_ref<llvm::Error(const std::string &key)> member);
+
+  /// An array: `element` is called at each element and must read exactly it.
+  llvm::Error array(llvm::function_ref<llvm::Error()> element);
+
+  /// A string, decoded. Lone surrogates are an error.
+  llvm::Expected<std::string> string();
+
+  /// An integer from 0 to 2^63 - 1 written without fraction, exponent or sign.
+  llvm::Expected<int64_t> nonNegativeInteger();
+
+  /// Any value, checked and dropped.
+  llvm::Error skip();
+
+  /// Only white space may remain.
+  llvm::Error end();
+
+private:
+  llvm::Error fail(const llvm::Twine &message) const;
+  llvm::Error expect(char c);
+  llvm::Error enter();
+  llvm::Expected<llvm::StringRef> number();
+  llvm::Error escape(std::string &out);
+  llvm::Expected<unsigned> hexUnit();
+  void skipSpace();
+  bool at(char c) const { return pos < text.size() && text[pos] == c; }
+
+  llvm::StringRef text, name;
+  size_t pos = 0;
+  unsigned depth = 0;
+};
+
+/// `text` as a value, under all of the checks above. `name` leads the message.
+llvm::Expected<llvm::json::Value> parseStrictJson(llvm::StringRef text, llvm::StringRef name);
+
+/// `text` in single quotes, control characters escaped, cut after 120 bytes:
+/// how messages show a string that came from a file.
+std::string quoted(llvm::StringRef text);
+
+} // namespace ctxc
+
+#endif // CTXC_CHECKPOINT_STRICTJSON_H

@@ -1,0 +1,180 @@
+#include "ctxc/Checkpoint/Checkpoint.h"
+#include "ShardIndex.h"
+#include "ctxc/Checkpoint/FileDigest.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+#include <set>
+
+using namespace llvm;
+using namespace ctxc;
+
+namespace {
+
+constexpr uint64_t maxConfigBytes = 16 << 20;
+constexpr unsigned maxReported = 50;
+
+std::string inside(StringRef directory, StringRef name) {
+  SmallString<256> path(directory);
+  sys::path::append(path, name);
+  return path.str().str();
+}
+
+Expected<json::Value> readConfig(StringRef directory) {
+  std::string path = inside(directory, "config.json");
+  if (!sys::fs::exists(path))
+    return makeError(directory + ": has no config.json; expected a Hugging Face checkpoint "
+                                 "directory");
+  Expected<std::string> text = readSmallFile(path, maxConfigBytes);
+  if (!text)
+    return text.takeError();
+  Expected<json::Value> value = parseStrictJson(*text, path);
+  if (value && !value->getAsObject())
+    return makeError(path + ": expected a JSON object");
+  return value;
+}
+
+/// The error for a directory without the two names that we look for.
+Error noWeights(StringRef directory) {
+  std::string other, pickled;
+  std::error_code ec;
+  for (sys::fs::directory_iterator it(directory, ec), end; it != end && !ec; it.increment(ec)) {
+    StringRef name = sys::path::filename(it->path());
+    if (name.ends_with(".safetensors"))
+      other = name.str();
+    if (name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth"))
+      pickled = name.str();
+  }
+  std::string hint;
+  if (!other.empty())
+    hint = "; " + quoted(other) + " is there, but no index that says what it holds";
+  else if (!pickled.empty())
+    hint = "; " + quoted(pickled) +
+           " is there, but pickled weights are never read: convert them to safetensors";
+  return makeError(directory +
+                   ": has neither model.safetensors nor model.safetensors.index.json" + hint);
+}
+
+} // namespace
+
+Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
+  if (!sys::fs::exists(directory))
+    return makeError(directory + ": no such directory");
+  if (!sys::fs::is_directory(directory))
+    return makeError(directory + ": is not a directory");
+  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint);
+  checkpoint->path = directory.str();
+  Expected<json::Value> config = readConfig(directory);
+  if (!config)
+    return config.takeError();
+  checkpoint->configuration = std::move(*config);
+
+  std::map<std::string, std::string> index; // tensor to file
+  std::set<std::string> names;
+  std::string indexPath = inside(directory, "model.safetensors.index.json");
+  if (sys::fs::exists(inside(directory, "model.safetensors"))) {
+    names.insert("model.safetensors");
+  } else if (sys::fs::exists(indexPath)) {
+    Expected<std::map<std::string, std::string>> read = readShardIndex(indexPath);
+    if (!read)
+      return read.takeError();
+    index = std::move(*read);
+    for (const auto &[tensor, file] : index)
+      names.insert(file);
+  } else {
+    return noWeights(directory);
+  }
+
+  Error errors = Error::success();
+  unsigned reported = 0;
+  auto report = [&](Error error) {
+    if (reported++ < maxReported)
+      errors = joinErrors(std::move(errors), std::move(error));
+    else
+      consumeError(std::move(error));
+  };
+  std::set<std::string> unread;
+  std::map<std::string, std::string> home; // tensor to the file it was found in
+  for (const std::string &name : names) {
+    std::string path = inside(directory, name);
+    if (!sys::fs::exists(path)) {
+      report(makeError(path + ": the index names this shard, but it is missing; fetch it"));
+      unread.insert(name);
+      continue;
+    }
+    Expected<std::unique_ptr<SafetensorsFile>> file = SafetensorsFile::open(path);
+    if (!file) {
+      report(file.takeError());
+      unread.insert(name);
+      continue;
+    }
+    for (const TensorView &view : (*file)->tensors()) {
+      auto [at, isNew] = home.emplace(view.name, name);
+      if (!isNew) {
+        report(makeError(path + ": tensor " + quoted(view.name) + " is also in " + at->second +
+                         ", expected it in one shard"));
+        continue;
+      }
+      checkpoint->byName[view.name] = checkpoint->views.size();
+      checkpoint->views.push_back(view);
+    }
+    checkpoint->shards.push_back(std::move(*file));
+  }
+  for (const auto &[tensor, file] : index) {
+    auto found = home.find(tensor);
+    if (unread.count(file) || (found != home.end() && found->second == file))
+      continue;
+    report(makeError(indexPath + ": tensor " + quoted(tensor) + " is not in " + file +
+                     (found == home.end() ? "" : " but in " + found->second)));
+  }
+  if (reported > maxReported)
+    errors = joinErrors(std::move(errors), makeError(directory + ": and " +
+                                                     Twine(reported - maxReported) +
+                                                     " more problems of its weight files"));
+  if (errors)
+    return std::move(errors);
+  return checkpoint;
+}
+
+const TensorView *Checkpoint::find(StringRef name) const {
+  auto found = byName.find(name.str());
+  return found == byName.end() ? nullptr : &views[found->second];
+}
+
+std::optional<std::string> Checkpoint::tokenizerPath() const {
+  std::string tokenizer = inside(path, "tokenizer.model");
+  if (!sys::fs::is_regular_file(tokenizer))
+    return std::nullopt;
+  return tokenizer;
+}
+
+Error Checkpoint::read(const TensorView &tensor, uint64_t offset,
+                       MutableArrayRef<uint8_t> to) const {
+  for (const std::unique_ptr<SafetensorsFile> &shard : shards)
+    if (shard->file().path() == tensor.file)
+      return shard->file().read(tensor.data - shard->file().bytes().data() + offset, to);
+  return makeError(tensor.file + ": tensor " + quoted(tensor.name) +
+                   " is not of the checkpoint " + path);
+}
+
+Error Checkpoint::checkUnchanged() const {
+  Error errors = Error::success();
+  for (const std::unique_ptr<SafetensorsFile> &shard : shards)
+    errors = joinErrors(std::move(errors), shard->file().checkUnchanged());
+  return errors;
+}
+
+Expected<std::string> Checkpoint::hash() const {
+  SHA256 sum;
+  for (const std::unique_ptr<SafetensorsFile> &shard : shards) {
+    Expected<std::string> digest = digestOfFile(*shard);
+    if (!digest)
+      return digest.takeError();
+    sum.update(*digest);
+  }
+  return toHex(sum.final(), /*LowerCase=*/true);
+}

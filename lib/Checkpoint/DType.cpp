@@ -1,0 +1,161 @@
+#include "ctxc/Checkpoint/DType.h"
+#include "llvm/Support/ErrorHandling.h"
+#include <cstring>
+
+using namespace llvm;
+using namespace ctxc;
+
+namespace {
+
+struct Description {
+  const char *name;
+  unsigned bits;
+};
+
+/// Indexed by DType.
+constexpr Description descriptions[] = {
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6},     {"F6_E3M2", 6},     {"U8", 8},
+    {"I8", 8},      {"F8_E5M2", 8}, {"F8_E4M3", 8},     {"F8_E8M0", 8},     {"F8_E4M3FNUZ", 8},
+    {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16},       {"F16", 16},        {"BF16", 16},
+    {"I32", 32},    {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},
+    {"I64", 64},    {"U64", 64},
+};
+static_assert(std::size(descriptions) == static_cast<size_t>(DType::U64) + 1);
+
+template <typename To, typename From> To bitCast(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+template <typename T> T load(const uint8_t *from, size_t index) {
+  T value;
+  std::memcpy(&value, from + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <typename T> void store(uint8_t *to, size_t index, T value) {
+  std::memcpy(to + index * sizeof(T), &value, sizeof(T));
+}
+
+template <typename T> void read(DType dtype, const uint8_t *from, MutableArrayRef<T> to) {
+  switch (dtype) {
+  case DType::BF16:
+    for (size_t i = 0; i < to.size(); ++i)
+      to[i] = bf16ToFloat(load<uint16_t>(from, i));
+    return;
+  case DType::F16:
+    for (size_t i = 0; i < to.size(); ++i)
+      to[i] = f16ToFloat(load<uint16_t>(from, i));
+    return;
+  case DType::F32:
+    for (size_t i = 0; i < to.size(); ++i)
+      to[i] = load<float>(from, i);
+    return;
+  case DType::F64:
+    for (size_t i = 0; i < to.size(); ++i)
+      to[i] = static_cast<T>(load<double>(from, i));
+    return;
+  default:
+    llvm_unreachable("elements of a type that is not floating");
+  }
+}
+
+template <typename T> void write(DType dtype, ArrayRef<T> from, uint8_t *to) {
+  switch (dtype) {
+  case DType::BF16:
+    for (size_t i = 0; i < from.size(); ++i)
+      store(to, i, floatToBf16(static_cast<float>(from[i])));
+    return;
+  case DType::F16:
+    for (size_t i = 0; i < from.size(); ++i)
+      store(to, i, floatToF16(static_cast<float>(from[i])));
+    return;
+  case DType::F32:
+    for (size_t i = 0; i < from.size(); ++i)
+      store(to, i, static_cast<float>(from[i]));
+    return;
+  case DType::F64:
+    for (size_t i = 0; i < from.size(); ++i)
+      store(to, i, static_cast<double>(from[i]));
+    return;
+  default:
+    llvm_unreachable("elements of a type that is not floating");
+  }
+}
+
+} // namespace
+
+unsigned ctxc::bitsOf(DType dtype) { return descriptions[static_cast<size_t>(dtype)].bits; }
+
+StringRef ctxc::nameOf(DType dtype) { return descriptions[static_cast<size_t>(dtype)].name; }
+
+std::optional<DType> ctxc::dtypeNamed(StringRef name) {
+  for (size_t i = 0; i < std::size(descriptions); ++i)
+    if (name == descriptions[i].name)
+      return static_cast<DType>(i);
+  return std::nullopt;
+}
+
+bool ctxc::isFloating(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 ||
+         dtype == DType::F64;
+}
+
+float ctxc::bf16ToFloat(uint16_t bits) {
+  return bitCast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+uint16_t ctxc::floatToBf16(float value) {
+  uint32_t bits = bitCast<uint32_t>(value);
+  // A NaN whose payload sits in the low half only must not round to infinity.
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+float ctxc::f16ToFloat(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  uint32_t exponent = (bits >> 10) & 0x1f, fraction = bits & 0x3ff;
+  if (exponent == 0x1f)
+    return bitCast<float>(sign | 0x7f800000 | (fraction << 13));
+  if (exponent != 0)
+    return bitCast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+  // Zero and subnormals: fraction · 2⁻²⁴, exact in float.
+  float magnitude = static_cast<float>(fraction) * 0x1p-24f;
+  return sign ? -magnitude : magnitude;
+}
+
+uint16_t ctxc::floatToF16(float value) {
+  uint32_t bits = bitCast<uint32_t>(value);
+  uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
+  uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) // NaN
+    return static_cast<uint16_t>(sign | 0x7e00 | ((magnitude >> 13) & 0x3ff));
+  if (magnitude >= 0x477ff000) // 65520, halfway above the largest: rounds to ∞
+    return static_cast<uint16_t>(sign | 0x7c00);
+  if (magnitude < 0x38800000) {
+    // Below 2⁻¹⁴ the result counts units of 2⁻²⁴. Adding 0.5, whose last place
+    // is 2⁻²⁴, makes the hardware round to them, and leaves the count in the
+    // low bits; a carry into the smallest normal number is right as well.
+    uint32_t rounded = bitCast<uint32_t>(bitCast<float>(magnitude) + 0.5f);
+    return static_cast<uint16_t>(sign | (rounded - 0x3f000000));
+  }
+  magnitude += 0xfff + ((magnitude >> 13) & 1);
+  return static_cast<uint16_t>(sign | ((magnitude >> 13) - (112u << 10)));
+}
+
+void ctxc::readFloats(DType dtype, const uint8_t *from, MutableArrayRef<float> to) {
+  read(dtype, from, to);
+}
+
+void ctxc::readDoubles(DType dtype, const uint8_t *from, MutableArrayRef<double> to) {
+  read(dtype, from, to);
+}
+
+void ctxc::writeFloats(DType dtype, ArrayRef<float> from, uint8_t *to) { write(dtype, from, to); }
+
+void ctxc::writeDoubles(DType dtype, ArrayRef<double> from, uint8_t *to) {
+  write(dtype, from, to);
+}

@@ -1,0 +1,122 @@
+#include "ctxc/Checkpoint/FileDigest.h"
+#include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+#include <cstdlib>
+
+using namespace llvm;
+using namespace ctxc;
+
+namespace {
+
+constexpr uint64_t chunkBytes = 4 << 20;
+constexpr StringLiteral cacheVersion = "ctxc-digest 1";
+
+std::string realPath(StringRef path) {
+  SmallString<256> real;
+  if (sys::fs::real_path(path, real))
+    return path.str();
+  return real.str().str();
+}
+
+/// What an entry must begin with to speak of this file in this state.
+std::string cacheKey(StringRef path, const FileStamp &stamp) {
+  return (cacheVersion + "\n" + realPath(path) + "\n" + Twine(stamp.device) + " " +
+          Twine(stamp.inode) + " " + Twine(stamp.size) + " " + Twine(stamp.modifiedNs) + " " +
+          Twine(stamp.changedNs) + "\n")
+      .str();
+}
+
+std::string cached(StringRef cachePath, StringRef key) {
+  Expected<std::string> text = readSmallFile(cachePath, 1 << 16);
+  if (!text) {
+    consumeError(text.takeError());
+    return "";
+  }
+  StringRef rest = *text;
+  if (!rest.consume_front(key) || !rest.consume_back("\n") || rest.size() != 64 ||
+      !all_of(rest, isHexDigit))
+    return "";
+  return rest.str();
+}
+
+void remember(StringRef cachePath, StringRef key, StringRef digest) {
+  if (sys::fs::create_directories(sys::path::parent_path(cachePath)))
+    return;
+  consumeError(writeFileAtomically(cachePath, [&](raw_pwrite_stream &os) {
+    os << key << digest << "\n";
+    return Error::success();
+  }));
+}
+
+Expected<std::string> compute(const SafetensorsFile &file) {
+  SHA256 sum;
+  uint64_t size = file.file().bytes().size();
+  std::vector<uint8_t> buffer(std::max(file.dataStart(), std::min(chunkBytes, size)));
+  auto read = [&](uint64_t offset, uint64_t count) -> Expected<ArrayRef<uint8_t>> {
+    MutableArrayRef<uint8_t> to(buffer.data(), count);
+    if (Error e = file.file().read(offset, to))
+      return std::move(e);
+    return to;
+  };
+  Expected<ArrayRef<uint8_t>> header = read(0, file.dataStart());
+  if (!header)
+    return header.takeError();
+  sum.update(*header);
+  for (uint64_t at = file.dataStart(); at < size; at += chunkBytes) {
+    Expected<ArrayRef<uint8_t>> chunk = read(at, std::min(chunkBytes, size - at));
+    if (!chunk)
+      return chunk.takeError();
+    sum.update(BLAKE3::hash(*chunk));
+  }
+  return toHex(sum.final(), /*LowerCase=*/true);
+}
+
+} // namespace
+
+std::string ctxc::digestCachePath(StringRef path) {
+  SmallString<256> at;
+  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && sys::path::is_absolute(cache)) {
+    at = cache;
+  } else {
+    const char *home = std::getenv("HOME");
+    if (!home || !sys::path::is_absolute(home))
+      return "";
+    at = home;
+    sys::path::append(at, ".cache");
+  }
+  std::string real = realPath(path);
+  sys::path::append(at, "ctxc",
+                    "digest-" + toHex(SHA256::hash(arrayRefFromStringRef(real)), true));
+  return at.str().str();
+}
+
+Expected<std::string> ctxc::digestOfFile(const SafetensorsFile &file) {
+  StringRef path = file.file().path();
+  if (Error e = file.file().checkUnchanged())
+    return std::move(e);
+  Expected<FileStamp> before = file.file().stamp();
+  if (!before)
+    return before.takeError();
+  std::string cachePath = digestCachePath(path), key = cacheKey(path, *before);
+  if (!cachePath.empty())
+    if (std::string digest = cached(cachePath, key); !digest.empty())
+      return digest;
+  Expected<std::string> digest = compute(file);
+  if (!digest)
+    return digest;
+  Expected<FileStamp> after = file.file().stamp();
+  if (!after)
+    return after.takeError();
+  if (!(*before == *after))
+    return makeError(path + ": file was changed while it was being read; run again when its "
+                            "writer is done");
+  if (!cachePath.empty())
+    remember(cachePath, key, *digest);
+  return digest;
+}

@@ -1,0 +1,102 @@
+#include "ctxc/Checkpoint/Safetensors.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include <cstring>
+
+using namespace llvm;
+using namespace ctxc;
+
+int64_t TensorView::elements() const {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+Expected<std::unique_ptr<SafetensorsFile>> SafetensorsFile::open(StringRef path) {
+  Expected<std::unique_ptr<MappedFile>> mapped = MappedFile::open(path);
+  if (!mapped)
+    return mapped.takeError();
+  Expected<SafetensorsHeader> header = parseSafetensorsHeader((*mapped)->bytes(), path);
+  if (!header)
+    return header.takeError();
+  std::unique_ptr<SafetensorsFile> file(new SafetensorsFile);
+  file->mapped = std::move(*mapped);
+  file->meta = std::move(header->metadata);
+  file->start = header->dataStart;
+  for (SafetensorsEntry &entry : header->entries) {
+    TensorView view;
+    view.name = std::move(entry.name);
+    view.dtype = entry.dtype;
+    view.shape = std::move(entry.shape);
+    view.data = file->mapped->bytes().data() + file->start + entry.begin;
+    view.bytes = entry.end - entry.begin;
+    view.file = path.str();
+    file->byName[view.name] = file->views.size();
+    file->views.push_back(std::move(view));
+  }
+  return file;
+}
+
+const TensorView *SafetensorsFile::find(StringRef name) const {
+  auto found = byName.find(name.str());
+  return found == byName.end() ? nullptr : &views[found->second];
+}
+
+namespace {
+
+/// The first element whose exponent bits are all ones, or -1. Whole blocks are
+/// looked at without a branch, which vectorises; a hit is then located.
+template <typename Word> int64_t firstNonFinite(const TensorView &tensor, Word exponent) {
+  constexpr size_t block = 4096;
+  size_t count = tensor.bytes / sizeof(Word);
+  for (size_t from = 0; from < count; from += block) {
+    size_t n = std::min(block, count - from);
+    const uint8_t *data = tensor.data + from * sizeof(Word);
+    auto isBad = [&](size_t i) {
+      Word word;
+      std::memcpy(&word, data + i * sizeof(Word), sizeof(Word));
+      return (word & exponent) == exponent;
+    };
+    bool bad = false;
+    for (size_t i = 0; i < n; ++i)
+      bad |= isBad(i);
+    for (size_t i = 0; bad && i < n; ++i)
+      if (isBad(i))
+        return static_cast<int64_t>(from + i);
+  }
+  return -1;
+}
+
+int64_t firstNonFinite(const TensorView &tensor) {
+  switch (tensor.dtype) {
+  case DType::F16:
+    return firstNonFinite<uint16_t>(tensor, 0x7c00);
+  case DType::BF16:
+    return firstNonFinite<uint16_t>(tensor, 0x7f80);
+  case DType::F32:
+    return firstNonFinite<uint32_t>(tensor, 0x7f800000);
+  case DType::F64:
+    return firstNonFinite<uint64_t>(tensor, 0x7ff0000000000000);
+  default:
+    return -1;
+  }
+}
+
+} // namespace
+
+Error ctxc::checkFinite(const TensorView &tensor) {
+  int64_t index = firstNonFinite(tensor);
+  if (index < 0)
+    return Error::success();
+  double value;
+  readDoubles(tensor.dtype, tensor.data + index * (bitsOf(tensor.dtype) / 8), value);
+  SmallVector<int64_t, 4> position(tensor.shape.size());
+  int64_t rest = index;
+  for (size_t axis = tensor.shape.size(); axis-- > 0; rest /= tensor.shape[axis])
+    position[axis] = rest % tensor.shape[axis];
+  return makeError(tensor.file + ": tensor " + quoted(tensor.name) + ": element " +
+                   shapeText(position) + " is " +
+                   (value != value ? "NaN" : value > 0 ? "infinity" : "-infinity") +
+                   ", expected a finite number; the checkpoint is damaged, fetch it again");
+}
