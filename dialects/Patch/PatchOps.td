@@ -1,0 +1,140 @@
+#ifndef CTXC_PATCH_OPS_TD
+#define CTXC_PATCH_OPS_TD
+
+include "dialects/Patch/PatchAttrs.td"
+include "dialects/XF/XFTypes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Patch_Dialect : Dialect {
+  let name = "patch";
+  let cppNamespace = "::ctxc::patch";
+  let summary = "what patches are made of";
+  let description = [{
+    A *dual* block (made from an `xf.block` and a plan by `--patch-build-dual`)
+    computes the full and the reduced run of a layer together: two streams of
+    the same ops, and between them the ops of this dialect, which read off the
+    target of each patched op, form its patch and apply it, so that the reduced
+    stream goes on as the patched model does. An *applied* block
+    (`--patch-build-applied`) is a layer's ordinary forward with a given patch.
+
+    Values are those of `xf`: what one token carries.
+  }];
+}
+
+class Patch_Op<string mnemonic, list<Trait> traits = []> : Op<Patch_Dialect, mnemonic, traits>;
+
+def Patch_LinearsOp : Patch_Op<"linears", [Pure]> {
+  let summary = "one sweep over a matrix for several vectors: `y_i = W x_i`";
+  let description = [{
+    Made by `--patch-pack-linears` from `xf.linear` ops that share a weight, so that
+    every byte of W is read once for both streams.
+
+    - C1: as `xf.linear`, for each pair of data and result; all of the same types.
+  }];
+  let arguments = (ins XF_StoredMatrix:$weight, Variadic<XF_Activation>:$data, UnitAttr:$transposed);
+  let results = (outs Variadic<XF_Activation>:$results);
+  let assemblyFormat = [{
+    $weight `*` `(` $data `)` (`transposed` $transposed^)? attr-dict `:` type($weight) `,`
+    functional-type($data, $results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Patch_Rank1Op : Patch_Op<"rank1", [Pure, AllTypesMatch<["target", "current", "u"]>,
+                                       AllTypesMatch<["data", "v"]>]> {
+  let summary = "the factors of `ΔW = (t − W z) zᵀ / ‖z‖²`";
+  let description = [{
+    `u = t − y`, `v = z / ‖z‖²` with `y = W z` the current output, so that
+    `(W + u vᵀ) z = t` (Lemma "input controllability of MLPs"). Where z = 0 the
+    division is by 1, as in the paper.
+  }];
+  let arguments = (ins XF_Activation:$target, XF_Activation:$current, XF_Activation:$data);
+  let results = (outs XF_Activation:$u, XF_Activation:$v);
+  let assemblyFormat = "`to` $target `from` $current `at` $data attr-dict `:` type($target) `,` type($data)";
+}
+
+def Patch_ApplyRank1Op : Patch_Op<"apply_rank1", [Pure, AllTypesMatch<["base", "u", "result"]>,
+                                                  AllTypesMatch<["data", "v"]>]> {
+  let summary = "`y + u (vᵀ z)`: a linear op's output under its patch";
+  let arguments = (ins XF_Activation:$base, XF_Activation:$u, XF_Activation:$v, XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$base `+` $u `,` $v `at` $data attr-dict `:` type($base) `,` type($data)";
+}
+
+def Patch_ApplyDeltaOp : Patch_Op<"apply_delta", [Pure]> {
+  let summary = "`p + Δp`: a parameter under its patch, in float32";
+  let description = [{ - C1: delta and result have the parameter's shape. }];
+  let arguments = (ins XF_Stored:$parameter, XF_Activation:$delta);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$parameter `+` $delta attr-dict `:` type($parameter) `,` type($delta) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Patch_InvertRmsNormOp : Patch_Op<"invert_rms_norm", [Pure, AllTypesMatch<["target", "data", "result"]>]> {
+  let summary = "what a matrix should output before an RMS norm whose scale is patched after it";
+  let description = [{
+    For a branch `(offset + m) ⊙ Norm(d)` that should be `g`: the output `h` to which the
+    matrix before the norm is brought from `d`, chosen by `update` so that the
+    remaining change of the scale is small (docs/updates.md; the paper's appendix
+    "RMSNorm inversion" for stable and scaled).
+  }];
+  let arguments = (ins Patch_UpdateKind:$update, XF_Activation:$target, XF_StoredVector:$scale,
+    XF_Activation:$data, F64Attr:$eps, DefaultValuedAttr<F32Attr, "0.0f">:$offset);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $update `to` $target `by` $scale `from` $data `eps` $eps (`offset` $offset^)? attr-dict
+    `:` type($target) `,` type($scale)
+  }];
+}
+
+def Patch_SolveScaleOp : Patch_Op<"solve_scale", [AllTypesMatch<["target", "data"]>]> {
+  let summary = "the change of a scale: `Δm = g ⊘ n − (offset + m)`";
+  let description = [{
+    So that `(offset + m + Δm) ⊙ n = g`; `update scaled` gives the one best multiple of
+    offset + m instead. 0/0 gives no change and is counted as harmless; where n_k = 0 and
+    g_k ≠ 0 the division is by 1 as in the paper, and counted as harmful. Counts
+    add to the obligation `index` of the run.
+
+    - C1: target is (d) or (heads, d), m is (d) and so is the result; a shared scale
+      has one target for all heads and is not solved here.
+  }];
+  let arguments = (ins Patch_UpdateKind:$update, XF_Activation:$target, XF_Stored:$scale,
+    XF_Activation:$data, DefaultValuedAttr<F32Attr, "0.0f">:$offset, I64Attr:$index);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $update `to` $target `by` $scale `at` $data (`offset` $offset^)? `counts` $index attr-dict
+    `:` type($target) `,` type($scale) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Patch_ObligationOp : Patch_Op<"obligation"> {
+  let summary = "counts where a condition of the plan fails";
+  let description = [{
+    Adds to the harmful count of obligation `index`: 1 if the vector is zero, or the
+    number of zero entries. `lemma` names what the condition belongs to.
+  }];
+  let arguments = (ins Patch_Condition:$condition, XF_Activation:$data, I64Attr:$index, StrAttr:$lemma);
+  let assemblyFormat = "$condition $data `counts` $index $lemma attr-dict `:` type($data)";
+}
+
+def Patch_StoreOp : Patch_Op<"store"> {
+  let summary = "hands out the patch of a parameter: `u, v`, or `Δ`";
+  let description = [{
+    `parameter` is the block's name for it. Orientation is the op's, not the file's:
+    where the linear op is `transposed`, the writer of a patch file swaps u and v.
+  }];
+  let arguments = (ins StrAttr:$parameter, Variadic<XF_Activation>:$parts);
+  let assemblyFormat = "$parameter $parts attr-dict `:` type($parts)";
+  let hasVerifier = 1;
+}
+
+def Patch_LoadOp : Patch_Op<"load", [Pure]> {
+  let summary = "takes in the patch of a parameter: `u, v`, or `Δ`";
+  let arguments = (ins StrAttr:$parameter);
+  let results = (outs Variadic<XF_Activation>:$parts);
+  let assemblyFormat = "$parameter attr-dict `:` type($parts)";
+  let hasVerifier = 1;
+}
+
+#endif // CTXC_PATCH_OPS_TD

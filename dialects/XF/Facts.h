@@ -1,0 +1,51 @@
+//===- Facts.h - the vocabulary in which ops speak to the analyses --------===//
+#ifndef CTXC_DIALECTS_XF_FACTS_H
+#define CTXC_DIALECTS_XF_FACTS_H
+
+#include <optional>
+#include <string>
+
+namespace ctxc::xf {
+
+/// What must hold of an op's data operand for its parameter to reach every
+/// target.
+enum class Obligation {
+  None,           ///< a bias: nothing
+  NonzeroVector,  ///< a matrix: u ≠ 0
+  NonzeroElements ///< a scale: u_i ≠ 0 wherever the target differs
+};
+
+/// The form of a parameter's change.
+enum class ChangeForm {
+  Rank1, ///< ΔW = u vᵀ
+  Delta  ///< of the parameter's own shape
+};
+
+/// How an op can be solved for one operand.
+enum class Solvability {
+  Exact,       ///< always
+  Conditional, ///< where the other operands have no zero entry
+  No           ///< its image is not the whole space
+};
+
+/// Where an element (or a whole vector) can be zero, over all activations and
+/// weights of the architecture.
+///
+///   Never  ⊂  NullSet  ⊂  OpenSet        (OpenSet is also "unknown")
+enum class Zeros { Never, NullSet, OpenSet };
+
+/// Facts of one value.
+///   elements: zeros of its entries, each by itself; vector: of all at once.
+///   bound: the value lies in a bounded set whatever its inputs: |entry| ≤ bound.
+///   spherical: it lies in a ball mean(n²) ≤ 1 (an RMS norm's image).
+///   why: the op's words for the fact, for diagnostics.
+struct Facts {
+  Zeros elements = Zeros::OpenSet;
+  Zeros vector = Zeros::OpenSet;
+  std::optional<double> bound;
+  std::string why;
+};
+
+} // namespace ctxc::xf
+
+#endif // CTXC_DIALECTS_XF_FACTS_H

@@ -1,0 +1,32 @@
+//===- XF.h - the xf dialect: transformer architectures -------------------===//
+#ifndef CTXC_DIALECTS_XF_XF_H
+#define CTXC_DIALECTS_XF_XF_H
+
+#include "dialects/XF/Facts.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace ctxc::xf {
+class SettingOp;
+} // namespace ctxc::xf
+
+#include "dialects/XF/XFDialect.h.inc"
+#include "dialects/XF/XFEnums.h.inc"
+#include "dialects/XF/XFInterfaces.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/XF/XFAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/XF/XFOps.h.inc"
+
+#endif // CTXC_DIALECTS_XF_XF_H

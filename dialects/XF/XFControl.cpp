@@ -1,0 +1,128 @@
+// How ops take part in control: what they can absorb (AssignableOpInterface)
+// and how an output chain goes through them (SolvableOpInterface).
+#include "dialects/XF/XF.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace ctxc::xf;
+
+//===----------------------------------------------------------------------===//
+// AssignableOpInterface
+//===----------------------------------------------------------------------===//
+
+OpOperand &LinearOp::getParameterOperand() { return getWeightMutable(); }
+OpOperand &LinearOp::getDataOperand() { return getDataMutable(); }
+Obligation LinearOp::getObligation() { return Obligation::NonzeroVector; }
+ChangeForm LinearOp::getChangeForm() { return ChangeForm::Rank1; }
+StringRef LinearOp::getLemma() { return "input controllability of MLPs / output controllability of outer weight matrix"; }
+
+OpOperand &BiasOp::getParameterOperand() { return getBiasMutable(); }
+OpOperand &BiasOp::getDataOperand() { return getDataMutable(); }
+Obligation BiasOp::getObligation() { return Obligation::None; }
+ChangeForm BiasOp::getChangeForm() { return ChangeForm::Delta; }
+StringRef BiasOp::getLemma() { return "output controllability of outer bias"; }
+
+OpOperand &ScaleOp::getParameterOperand() { return getScaleMutable(); }
+OpOperand &ScaleOp::getDataOperand() { return getDataMutable(); }
+Obligation ScaleOp::getObligation() { return Obligation::NonzeroElements; }
+ChangeForm ScaleOp::getChangeForm() { return ChangeForm::Delta; }
+StringRef ScaleOp::getLemma() { return "output controllability of outer element-wise multiply"; }
+
+//===----------------------------------------------------------------------===//
+// SolvableOpInterface
+//===----------------------------------------------------------------------===//
+
+static Solvability refuse(std::string &reason, const Twine &text) {
+  reason = text.str();
+  return Solvability::No;
+}
+
+Solvability LinearOp::getSolvability(unsigned, std::string &reason) {
+  return refuse(reason, "a fixed matrix reaches only the range of its columns");
+}
+Value LinearOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
+  llvm_unreachable("a matrix is not solved for its input");
+}
+
+Solvability BiasOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+Value BiasOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
+  // t − b, written as −(−t + b): the bias keeps its stored type and op.
+  APFloat minusOne(-1.0f);
+  Value negated = TimesOp::create(b, getLoc(), target, minusOne);
+  Value sum = BiasOp::create(b, getLoc(), negated, getBias());
+  return TimesOp::create(b, getLoc(), sum, minusOne);
+}
+
+Solvability ScaleOp::getSolvability(unsigned, std::string &) { return Solvability::Conditional; }
+Value ScaleOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
+  auto type = cast<RankedTensorType>(target.getType());
+  Value one = SettingOp::create(b, getLoc(), type, "one",
+                                DenseElementsAttr::get(type, APFloat(1.0f)));
+  Value scale = ScaleOp::create(b, getLoc(), one, getScale(), getOffset());
+  return DivOp::create(b, getLoc(), target, scale);
+}
+
+Solvability AddOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+Value AddOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange operands) {
+  return SubOp::create(b, getLoc(), target, operands[1 - index]);
+}
+
+Solvability SubOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+Value SubOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange operands) {
+  if (index == 0)
+    return AddOp::create(b, getLoc(), target, operands[1]);
+  return SubOp::create(b, getLoc(), operands[0], target);
+}
+
+Solvability MulOp::getSolvability(unsigned index, std::string &reason) {
+  if (index == 1 && getLhs().getType() != getRhs().getType())
+    return refuse(reason, "one number multiplies a whole vector, which leaves its direction");
+  return Solvability::Conditional;
+}
+Value MulOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange operands) {
+  return DivOp::create(b, getLoc(), target, operands[1 - index]);
+}
+
+Solvability TimesOp::getSolvability(unsigned, std::string &reason) {
+  if (getFactor().isZero())
+    return refuse(reason, "a factor of zero sends everything to zero");
+  return Solvability::Exact;
+}
+Value TimesOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
+  APFloat inverse(1.0f / getFactor().convertToFloat());
+  return TimesOp::create(b, getLoc(), target, inverse);
+}
+
+Solvability ReshapeOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+Value ReshapeOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
+  return ReshapeOp::create(b, getLoc(), getData().getType(), target);
+}
+
+Solvability NormalizeOp::getSolvability(unsigned, std::string &reason) {
+  return refuse(reason, "a normalisation's image is bounded, so it cannot reach every target");
+}
+Value NormalizeOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
+  llvm_unreachable("a normalisation is not solvable");
+}
+
+Solvability ActivationOp::getSolvability(unsigned, std::string &reason) {
+  return refuse(reason, stringifyActivationKind(getKind()) +
+                            " does not reach every value, so no output of it can be prescribed");
+}
+Value ActivationOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
+  llvm_unreachable("an activation is not solvable");
+}
+
+Solvability SoftmaxOp::getSolvability(unsigned, std::string &reason) {
+  return refuse(reason, "a softmax's entries are positive and sum to one");
+}
+Value SoftmaxOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
+  llvm_unreachable("a softmax is not solvable");
+}
+
+Solvability SoftcapOp::getSolvability(unsigned, std::string &reason) {
+  return refuse(reason, "a soft cap's output stays inside the cap");
+}
+Value SoftcapOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
+  llvm_unreachable("a soft cap is not solvable");
+}

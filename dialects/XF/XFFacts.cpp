@@ -1,0 +1,148 @@
+// Zero and image facts of each op's result (FactsOpInterface).
+#include "dialects/XF/XF.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc::xf;
+
+static Zeros worse(Zeros a, Zeros b) { return std::max(a, b); }
+static Zeros better(Zeros a, Zeros b) { return std::min(a, b); }
+
+/// Generic: zero on a null set of weights at most.
+static Facts generic() { return {Zeros::NullSet, Zeros::NullSet, std::nullopt, ""}; }
+
+Facts ParamOp::inferFacts(ArrayRef<Facts>) { return generic(); }
+Facts SettingOp::inferFacts(ArrayRef<Facts>) { return generic(); }
+Facts EmbedOp::inferFacts(ArrayRef<Facts>) { return generic(); }
+
+// A generic matrix sends a nonzero vector to a vector without zero entries.
+Facts LinearOp::inferFacts(ArrayRef<Facts> operands) {
+  Zeros z = worse(Zeros::NullSet, operands[1].vector);
+  return {z, z, std::nullopt, operands[1].why};
+}
+
+Facts BiasOp::inferFacts(ArrayRef<Facts>) { return generic(); }
+
+Facts ScaleOp::inferFacts(ArrayRef<Facts> operands) {
+  return {worse(Zeros::NullSet, operands[0].elements), worse(Zeros::NullSet, operands[0].vector),
+          std::nullopt, operands[0].why};
+}
+
+Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  double d = cast<RankedTensorType>(getType()).getShape().back();
+  facts.bound = getKind() == NormKind::l2 ? 1.0 : std::sqrt(d);
+  if (getKind() == NormKind::layer) { // a constant vector has image zero
+    facts.elements = worse(Zeros::NullSet, facts.elements);
+    facts.vector = worse(Zeros::NullSet, facts.vector);
+  }
+  return facts;
+}
+
+Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  facts.bound.reset();
+  switch (getKind()) {
+  case ActivationKind::relu:
+  case ActivationKind::relu2:
+    facts.elements = facts.vector = Zeros::OpenSet;
+    facts.why = stringifyActivationKind(getKind()).str() + " is zero on every negative input";
+    break;
+  case ActivationKind::sigmoid:
+    facts = {Zeros::Never, Zeros::Never, 1.0, ""};
+    break;
+  case ActivationKind::tanh:
+    facts.bound = 1.0;
+    break;
+  case ActivationKind::exp:
+  case ActivationKind::softplus:
+    facts = {Zeros::Never, Zeros::Never, std::nullopt, ""};
+    break;
+  case ActivationKind::gelu:
+  case ActivationKind::gelu_tanh:
+  case ActivationKind::silu:
+  case ActivationKind::quick_gelu:
+    break; // zero at zero only
+  }
+  return facts;
+}
+
+Facts SoftmaxOp::inferFacts(ArrayRef<Facts>) { return {Zeros::Never, Zeros::Never, 1.0, ""}; }
+
+Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  facts.bound = getCap().convertToFloat();
+  return facts;
+}
+
+/// A sum vanishes on a null set unless both terms vanish on an open one.
+static Facts sum(const Facts &a, const Facts &b) {
+  Facts facts;
+  facts.elements = worse(Zeros::NullSet, better(a.elements, b.elements));
+  facts.vector = worse(Zeros::NullSet, better(a.vector, b.vector));
+  if (a.bound && b.bound)
+    facts.bound = *a.bound + *b.bound;
+  facts.why = a.why.empty() ? b.why : a.why;
+  return facts;
+}
+
+Facts AddOp::inferFacts(ArrayRef<Facts> operands) { return sum(operands[0], operands[1]); }
+Facts SubOp::inferFacts(ArrayRef<Facts> operands) { return sum(operands[0], operands[1]); }
+
+Facts MulOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts;
+  facts.elements = worse(operands[0].elements, operands[1].elements);
+  // Two vectors may miss each other's entries: the product is zero as a vector
+  // on an open set only where one of them has an element that is.
+  facts.vector = facts.elements == Zeros::OpenSet ? Zeros::OpenSet : facts.elements;
+  if (operands[0].bound && operands[1].bound)
+    facts.bound = *operands[0].bound * *operands[1].bound;
+  facts.why = operands[0].why.empty() ? operands[1].why : operands[0].why;
+  return facts;
+}
+
+Facts DivOp::inferFacts(ArrayRef<Facts> operands) {
+  return {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
+}
+
+Facts TimesOp::inferFacts(ArrayRef<Facts> operands) {
+  if (getFactor().isZero())
+    return {Zeros::OpenSet, Zeros::OpenSet, 0.0, "a factor of zero"};
+  Facts facts = operands[0];
+  if (facts.bound)
+    facts.bound = *facts.bound * std::abs(getFactor().convertToFloat());
+  return facts;
+}
+
+Facts ReshapeOp::inferFacts(ArrayRef<Facts> operands) { return operands[0]; }
+
+Facts SliceOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  facts.vector = facts.elements; // a part may vanish where the whole does not
+  return facts;
+}
+
+Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands.front();
+  for (const Facts &f : operands.drop_front()) {
+    facts.elements = worse(facts.elements, f.elements);
+    facts.vector = better(facts.vector, f.vector);
+    facts.bound = facts.bound && f.bound ? std::optional(std::max(*facts.bound, *f.bound))
+                                         : std::nullopt;
+    if (facts.why.empty())
+      facts.why = f.why;
+  }
+  return facts;
+}
+
+Facts RotaryOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  facts.elements = worse(Zeros::NullSet, facts.vector);
+  facts.bound.reset();
+  return facts;
+}
+
+Facts AttentionOp::inferFacts(ArrayRef<Facts> operands) {
+  Zeros z = worse(Zeros::NullSet, operands[2].vector);
+  return {z, z, operands[2].bound, operands[2].why};
+}

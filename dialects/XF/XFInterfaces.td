@@ -1,0 +1,79 @@
+#ifndef CTXC_XF_INTERFACES_TD
+#define CTXC_XF_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+// How ops explain themselves to the analyses. An op of another dialect joins by
+// implementing these, also from outside by an external model.
+
+def XF_ContextualOpInterface : OpInterface<"ContextualOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    An op whose result at a token also reads the tokens before it: the `A` of
+    `A(C, x)` starts here. Every result depends on the context.
+
+    What it remembers of earlier tokens is its *state*: some tensors a token
+    (attention: its keys and its values).
+  }];
+  let methods = [
+    InterfaceMethod<"The operands whose per-token values the op remembers, one state tensor each.",
+      "::llvm::SmallVector<::mlir::Value>", "getStateOperands">,
+    InterfaceMethod<"Which run's state it reads: empty for the only run, else the name of a stream.",
+      "::llvm::StringRef", "getStateStream">
+  ];
+}
+
+def XF_AssignableOpInterface : OpInterface<"AssignableOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    An op with a parameter that, changed, brings the op's output to any target
+    while its data operand stays as it is (theory: "What one parameterised op
+    can absorb"). The change is rank 1 for a matrix and of the parameter's own
+    shape otherwise; the condition on the data is the obligation.
+  }];
+  let methods = [
+    InterfaceMethod<"The operand that is the parameter.",
+      "::mlir::OpOperand &", "getParameterOperand">,
+    InterfaceMethod<"The operand that is the data.",
+      "::mlir::OpOperand &", "getDataOperand">,
+    InterfaceMethod<"What must hold of the data operand for every target to be reachable.",
+      "::ctxc::xf::Obligation", "getObligation">,
+    InterfaceMethod<"The form of the parameter's change.",
+      "::ctxc::xf::ChangeForm", "getChangeForm">,
+    InterfaceMethod<"The paper's lemma that the assignment rests on.",
+      "::llvm::StringRef", "getLemma">
+  ];
+}
+
+def XF_SolvableOpInterface : OpInterface<"SolvableOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    A link of an output chain: given the op's output and all operands but one,
+    the op can be solved for that one, for *every* output. Ops whose image is
+    not the whole space (norms, caps, relu) are not solvable and say why.
+  }];
+  let methods = [
+    InterfaceMethod<[{How the op is solved for operand `index`: Exact, Conditional (other operands
+      must be nonzero), or No. `reason` is set for No.}],
+      "::ctxc::xf::Solvability", "getSolvability", (ins "unsigned":$index, "std::string &":$reason)>,
+    InterfaceMethod<[{Builds the operand `index` that makes the result equal `target`, the other operands
+      being `operands` (whose entry `index` is ignored). Call only where solvable.}],
+      "::mlir::Value", "buildSolve",
+      (ins "::mlir::OpBuilder &":$builder, "unsigned":$index, "::mlir::Value":$target,
+           "::mlir::ValueRange":$operands)>
+  ];
+}
+
+def XF_FactsOpInterface : OpInterface<"FactsOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    The zero and image facts of an op's results, from those of its operands; see
+    `Facts`. An op without it has results of which nothing is known.
+  }];
+  let methods = [
+    InterfaceMethod<"Facts of result 0.", "::ctxc::xf::Facts", "inferFacts",
+      (ins "::llvm::ArrayRef<::ctxc::xf::Facts>":$operands)>
+  ];
+}
+
+#endif // CTXC_XF_INTERFACES_TD

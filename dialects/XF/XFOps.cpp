@@ -1,0 +1,208 @@
+// Verifiers, type inference and the contextual ops' state.
+#include "dialects/XF/XF.h"
+#include "mlir/IR/Builders.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc::xf;
+
+#define GET_OP_CLASSES
+#include "dialects/XF/XFOps.cpp.inc"
+
+static RankedTensorType ranked(Type t) { return cast<RankedTensorType>(t); }
+
+static RankedTensorType activation(MLIRContext *context, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, Float32Type::get(context));
+}
+
+//===----------------------------------------------------------------------===//
+// Type inference
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbedOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(activation(context, {ranked(adaptor.getTable().getType()).getDimSize(1)}));
+  return success();
+}
+
+LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto w = ranked(adaptor.getWeight().getType()), x = ranked(adaptor.getData().getType());
+  int64_t in = w.getDimSize(adaptor.getTransposed() ? 0 : 1);
+  int64_t out = w.getDimSize(adaptor.getTransposed() ? 1 : 0);
+  // C1
+  if (x.getRank() == 0 || x.getShape().back() != in)
+    return emitOptionalError(loc, "'xf.linear' op multiplies a matrix of ", in, " inputs, ", w,
+                             ", with ", x, "; the last dimension must be ", in);
+  SmallVector<int64_t> shape(x.getShape());
+  shape.back() = out;
+  types.push_back(activation(context, shape));
+  return success();
+}
+
+/// Bias and scale: the parameter has the data's last dimensions.
+static LogicalResult inferBroadcast(MLIRContext *context, std::optional<Location> loc, StringRef op,
+                                    Type data, Type parameter, SmallVectorImpl<Type> &types) {
+  auto x = ranked(data), p = ranked(parameter);
+  // C1
+  if (p.getRank() == 0 || p.getRank() > x.getRank() ||
+      x.getShape().take_back(p.getRank()) != p.getShape())
+    return emitOptionalError(loc, "'", op, "' op joins ", x, " and a parameter of type ", p,
+                             "; the parameter must have the data's last dimensions");
+  types.push_back(activation(context, x.getShape()));
+  return success();
+}
+
+LogicalResult BiasOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                       Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferBroadcast(context, loc, "xf.bias", adaptor.getData().getType(),
+                        adaptor.getBias().getType(), types);
+}
+
+LogicalResult ScaleOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferBroadcast(context, loc, "xf.scale", adaptor.getData().getType(),
+                        adaptor.getScale().getType(), types);
+}
+
+static LogicalResult inferProduct(std::optional<Location> loc, StringRef op, Type lhs, Type rhs,
+                                  SmallVectorImpl<Type> &types) {
+  // C1
+  if (lhs != rhs && ranked(rhs).getShape() != ArrayRef<int64_t>{1})
+    return emitOptionalError(loc, "'", op, "' op joins ", lhs, " and ", rhs,
+                             "; the types must be equal, or the second tensor<1xf32>");
+  types.push_back(lhs);
+  return success();
+}
+
+LogicalResult MulOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  return inferProduct(loc, "xf.mul", adaptor.getLhs().getType(), adaptor.getRhs().getType(), types);
+}
+
+LogicalResult DivOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  return inferProduct(loc, "xf.div", adaptor.getLhs().getType(), adaptor.getRhs().getType(), types);
+}
+
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  // C1
+  if (adaptor.getParts().empty())
+    return emitOptionalError(loc, "'xf.concat' op needs at least one operand");
+  SmallVector<int64_t> shape(ranked(adaptor.getParts().front().getType()).getShape());
+  if (shape.empty())
+    return emitOptionalError(loc, "'xf.concat' op joins scalars; reshape them to tensor<1xf32>");
+  for (Value part : adaptor.getParts().drop_front()) {
+    ArrayRef<int64_t> other = ranked(part.getType()).getShape();
+    if (other.drop_front() != ArrayRef(shape).drop_front())
+      return emitOptionalError(loc, "'xf.concat' op joins ",
+                               adaptor.getParts().front().getType(), " and ", part.getType(),
+                               "; all dimensions but the first must be equal");
+    shape[0] += other[0];
+  }
+  types.push_back(activation(context, shape));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+LogicalResult NormalizeOp::verify() {
+  double eps = getEps().convertToDouble();
+  // C1
+  if (!std::isfinite(eps) || eps < 0)
+    return emitOpError("has eps ") << eps << "; it must be finite and not negative";
+  if (ranked(getData().getType()).getRank() == 0)
+    return emitOpError("normalises a scalar; it needs at least one dimension");
+  return success();
+}
+
+LogicalResult SoftcapOp::verify() {
+  float cap = getCap().convertToFloat();
+  // C1
+  if (!std::isfinite(cap) || cap <= 0)
+    return emitOpError("has cap ") << cap << "; it must be finite and positive";
+  return success();
+}
+
+LogicalResult TimesOp::verify() {
+  // C1
+  if (!getFactor().isFinite())
+    return emitOpError("has a factor that is not finite");
+  return success();
+}
+
+LogicalResult ReshapeOp::verify() {
+  // C1
+  if (ranked(getData().getType()).getNumElements() != ranked(getType()).getNumElements())
+    return emitOpError("turns ") << getData().getType() << " into " << getType()
+                                 << "; both must have the same number of elements";
+  return success();
+}
+
+LogicalResult SliceOp::verify() {
+  auto x = ranked(getData().getType()), y = ranked(getType());
+  // C2
+  if (x.getRank() == 0 || x.getRank() != y.getRank() ||
+      x.getShape().drop_front() != y.getShape().drop_front())
+    return emitOpError("takes ") << y << " from " << x << "; only the first dimension may differ";
+  // C1
+  if (int64_t(getFrom()) < 0 || int64_t(getFrom()) + y.getDimSize(0) > x.getDimSize(0))
+    return emitOpError("takes entries ")
+           << int64_t(getFrom()) << " to " << int64_t(getFrom()) + y.getDimSize(0) << " of "
+           << x.getDimSize(0);
+  return success();
+}
+
+LogicalResult RotaryOp::verify() {
+  auto x = ranked(getData().getType()), f = ranked(getFrequencies().getType());
+  // C1
+  if (x.getRank() != 2 || f.getRank() != 1 || 2 * f.getDimSize(0) > x.getDimSize(1))
+    return emitOpError("rotates ") << x << " by " << f
+                                   << "; it needs (heads, D) and at most D/2 frequencies";
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  auto q = ranked(getQuery().getType()), k = ranked(getKey().getType()),
+       v = ranked(getValue().getType()), y = ranked(getType());
+  // C1
+  auto shapes = [&] {
+    return emitOpError("has query ") << q << ", key " << k << ", value " << v << " and result " << y;
+  };
+  if (q.getRank() != 2 || k.getRank() != 2 || v.getRank() != 2 || y.getRank() != 2)
+    return shapes() << "; each must be (heads, dims)";
+  if (q.getDimSize(1) != k.getDimSize(1))
+    return shapes() << "; query and key heads must be of one width";
+  if (k.getDimSize(0) != v.getDimSize(0) || k.getDimSize(0) == 0 ||
+      q.getDimSize(0) % k.getDimSize(0))
+    return shapes() << "; keys and values must have the same number of heads, which divides the "
+                       "queries'";
+  if (y.getDimSize(0) != q.getDimSize(0) || y.getDimSize(1) != v.getDimSize(1))
+    return shapes() << "; the result must have the queries' heads and the values' width";
+  return success();
+}
+
+LogicalResult ConvOp::verify() {
+  auto w = ranked(getWeight().getType()), x = ranked(getData().getType());
+  // C1
+  if (x.getRank() != 1 || w.getDimSize(0) != x.getDimSize(0))
+    return emitOpError("convolves ") << x << " with " << w << "; the weight must be (channels, k)";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ContextualOpInterface
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> AttentionOp::getStateOperands() { return {getKey(), getValue()}; }
+SmallVector<Value> ConvOp::getStateOperands() { return {getData()}; }
+SmallVector<Value> ScanOp::getStateOperands() { return {getGate(), getInput()}; }
+SmallVector<Value> OpaqueContextualOp::getStateOperands() { return llvm::to_vector(getOperands()); }
+
+StringRef AttentionOp::getStateStream() { return getStream().value_or(""); }
+StringRef ConvOp::getStateStream() { return getStream().value_or(""); }
+StringRef ScanOp::getStateStream() { return getStream().value_or(""); }
+StringRef OpaqueContextualOp::getStateStream() { return getStream().value_or(""); }

@@ -1,0 +1,413 @@
+#ifndef CTXC_XF_OPS_TD
+#define CTXC_XF_OPS_TD
+
+include "dialects/XF/XFDialect.td"
+include "dialects/XF/XFAttrs.td"
+include "dialects/XF/XFInterfaces.td"
+include "dialects/XF/XFTypes.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/CallInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class XF_Op<string mnemonic, list<Trait> traits = []> : Op<XF_Dialect, mnemonic, traits>;
+
+// A pure function of its token: result types follow from the operands'.
+class XF_PureOp<string mnemonic, list<Trait> traits = []>
+    : XF_Op<mnemonic, !listconcat([Pure], traits)>;
+
+class XF_ElementwiseOp<string mnemonic, list<Trait> traits = []>
+    : XF_PureOp<mnemonic, !listconcat([SameOperandsAndResultType,
+        DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+        DeclareOpInterfaceMethods<XF_SolvableOpInterface>], traits)>;
+
+//===----------------------------------------------------------------------===//
+// Containers
+//===----------------------------------------------------------------------===//
+
+def XF_BlockOp : XF_Op<"block", [FunctionOpInterface, IsolatedFromAbove]> {
+  let summary = "one residual block, or any other stretch of a model";
+  let description = [{
+    `T(C, x)`: the body computes the block's outputs for one token from its
+    inputs (one, or several residual streams) and its parameters. Layers of the
+    same structure share one block; their parameters' names differ by the prefix
+    of `xf.layer`.
+
+    - C1: the operands of `xf.yield` have the block's result types.
+    - C2: a block does not call layers.
+
+    ```mlir
+    xf.block @ffn(%x: tensor<64xf32>) -> tensor<64xf32> {
+      %W = xf.param "w.weight" : tensor<64x64xf32>
+      %y = xf.linear %W * %x : tensor<64x64xf32>, tensor<64xf32>
+      %r = xf.add %x, %y : tensor<64xf32>
+      xf.yield %r : tensor<64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type,
+    OptionalAttr<StrAttr>:$sym_visibility,
+    OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
+  let regions = (region AnyRegion:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+  }];
+}
+
+def XF_ModelOp : XF_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+  let summary = "a whole model: from a token to its logits";
+  let description = [{
+    The body runs once for each token: `xf.token` is its id, `xf.position` its
+    absolute position; `xf.layer` calls the blocks; `xf.yield` gives the logits.
+
+    - C1: the body ends in an `xf.yield` of one value.
+    - C2: every `xf.layer` names a block of the module with matching types.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def XF_LayerOp : XF_Op<"layer", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a block with a layer's own parameters and settings";
+  let description = [{
+    Runs `block` with the parameters whose names are `prefix` followed by the
+    block's own, unless `bind` gives another stored name for one, and with the
+    given `settings` in place of the block's defaults. `frozen` lists
+    parameters (by the block's names) that may not be patched in this layer.
+
+    - C1: operand and result types are the block's.
+    - C2: every key of `settings` names an `xf.setting` of the block with a value of
+      its type; every setting without a default is given.
+    - C3: `bind` and `frozen` name parameters of the block.
+
+    ```mlir
+    %x1 = xf.layer @gemma3(%x0) at "model.layers.0." settings {window = 512 : i64} : (tensor<640xf32>) -> tensor<640xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$block, Variadic<XF_Activation>:$inputs, StrAttr:$prefix,
+    OptionalAttr<DictionaryAttr>:$settings, OptionalAttr<DictionaryAttr>:$bind,
+    OptionalAttr<StrArrayAttr>:$frozen);
+  let results = (outs Variadic<XF_Activation>:$outputs);
+  let assemblyFormat = [{
+    $block `(` $inputs `)` `at` $prefix (`settings` $settings^)? (`bind` $bind^)? (`frozen` $frozen^)?
+    attr-dict `:` functional-type($inputs, $outputs)
+  }];
+  let extraClassDeclaration = [{
+    /// The stored name of the block's parameter `name` in this layer.
+    std::string getStoredName(::llvm::StringRef name);
+    /// The value of the setting `setting` here: this layer's, else its default.
+    ::mlir::Attribute getSettingValue(SettingOp setting);
+  }];
+}
+
+def XF_YieldOp : XF_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["BlockOp", "ModelOp"]>]> {
+  let summary = "the outputs of a block, or the logits of a model";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+//===----------------------------------------------------------------------===//
+// Sources: parameters, settings, the token
+//===----------------------------------------------------------------------===//
+
+def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "a stored parameter";
+  let description = [{
+    The tensor that the checkpoint stores under `name` (in a block: under the
+    layer's prefix and `name`), in its stored shape and type. `frozen`: no patch
+    may change it. Two `xf.param` of one name are the same, shared parameter.
+  }];
+  let arguments = (ins StrAttr:$name, UnitAttr:$frozen);
+  let results = (outs XF_Stored:$result);
+  let assemblyFormat = "$name (`frozen` $frozen^)? attr-dict `:` type($result)";
+}
+
+def XF_SettingOp : XF_PureOp<"setting", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "a number, or a vector of numbers, that layers may set apart";
+  let description = [{
+    What changes the numbers of a layer and not its structure: a window, the
+    frequencies of a rotary embedding. So layers that differ in settings alone
+    share one block and one kernel. `index` settings take an integer, `f32` ones
+    a float, tensors an `#xf.rope` or dense elements.
+
+    - C1: the default, where there is one, is of the result's type.
+  }];
+  let arguments = (ins StrAttr:$name, OptionalAttr<AnyAttr>:$value);
+  let results = (outs AnyTypeOf<[Index, F32, XF_Activation]>:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result) (`=` $value^)?";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether `value` can be bound to a setting of type `type`.
+    static bool accepts(::mlir::Type type, ::mlir::Attribute value);
+    /// The numbers of `value` for a setting of type `type`, in float64.
+    static ::llvm::SmallVector<double> numbers(::mlir::Type type, ::mlir::Attribute value);
+  }];
+}
+
+def XF_TokenOp : XF_PureOp<"token"> {
+  let summary = "the token's id";
+  let results = (outs XF_TokenId:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def XF_PositionOp : XF_PureOp<"position"> {
+  let summary = "the token's absolute position";
+  let results = (outs XF_TokenId:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def XF_EmbedOp : XF_PureOp<"embed", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "a row of a table: `E[id]`";
+  let arguments = (ins XF_StoredMatrix:$table, XF_TokenId:$id);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$table `[` $id `]` attr-dict `:` type($table) `,` type($id)";
+}
+
+//===----------------------------------------------------------------------===//
+// Parameterised ops: each has one parameter, and can be patched
+//===----------------------------------------------------------------------===//
+
+class XF_AssignableOp<string mnemonic> : XF_PureOp<mnemonic, [
+    InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_AssignableOpInterface>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]>;
+
+def XF_LinearOp : XF_AssignableOp<"linear"> {
+  let summary = "`y = W x`";
+  let description = [{
+    Applied along the last dimension of `x`. `transposed`: the checkpoint stores
+    `Wᵀ`, that is (in, out).
+
+    - C1: W is (out, in), or (in, out) where transposed; x's last dimension is `in`.
+  }];
+  let arguments = (ins XF_StoredMatrix:$weight, XF_Activation:$data, UnitAttr:$transposed);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$weight `*` $data (`transposed` $transposed^)? attr-dict `:` type($weight) `,` type($data)";
+}
+
+def XF_BiasOp : XF_AssignableOp<"bias"> {
+  let summary = "`y = x + b`";
+  let description = [{
+    - C1: b has x's shape, or x's last dimensions (b is then shared by the leading ones).
+  }];
+  let arguments = (ins XF_Activation:$data, XF_Stored:$bias);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `+` $bias attr-dict `:` type($data) `,` type($bias)";
+}
+
+def XF_ScaleOp : XF_AssignableOp<"scale"> {
+  let summary = "`y = (offset + m) ⊙ x`";
+  let description = [{
+    `offset` is 1 where a checkpoint stores a scale's distance from one (Gemma).
+
+    - C1: m has x's shape, or x's last dimensions (m is then shared by the leading ones).
+  }];
+  let arguments = (ins XF_Activation:$data, XF_Stored:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$offset);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `by` $scale (`offset` $offset^)? attr-dict `:` type($data) `,` type($scale)";
+}
+
+//===----------------------------------------------------------------------===//
+// Functions of a token
+//===----------------------------------------------------------------------===//
+
+def XF_NormalizeOp : XF_ElementwiseOp<"normalize"> {
+  let summary = "a normalisation along the last dimension, without parameters";
+  let description = [{
+    rms: `x / √(mean x² + ε)`; layer: `(x − mean x) / √(var x + ε)`; l2: `x / √(Σ x² + ε)`.
+    A scale or bias that follows is an op of its own.
+
+    - C1: ε is finite and not negative.
+  }];
+  let arguments = (ins XF_NormKind:$kind, XF_Activation:$data, F64Attr:$eps);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$kind $data `eps` $eps attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+def XF_ActivationOp : XF_ElementwiseOp<"activation"> {
+  let summary = "an elementwise nonlinearity";
+  let arguments = (ins XF_ActivationKind:$kind, XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$kind $data attr-dict `:` type($data)";
+}
+
+def XF_SoftmaxOp : XF_ElementwiseOp<"softmax"> {
+  let summary = "softmax along the last dimension";
+  let arguments = (ins XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data attr-dict `:` type($data)";
+}
+
+def XF_SoftcapOp : XF_ElementwiseOp<"softcap"> {
+  let summary = "`c tanh(x / c)`";
+  let description = [{ - C1: c is finite and positive. }];
+  let arguments = (ins XF_Activation:$data, F32Attr:$cap);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `at` $cap attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+def XF_AddOp : XF_ElementwiseOp<"add", [Commutative]> {
+  let summary = "`a + b`";
+  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def XF_SubOp : XF_ElementwiseOp<"sub"> {
+  let summary = "`a − b`";
+  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
+  let summary = "`a ⊙ b`; a `b` of one element multiplies all of `a`";
+  let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];
+  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+}
+
+def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "`a ⊘ b` with 1 in the place of every zero of `b`, as the paper divides";
+  let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];
+  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+}
+
+def XF_TimesOp : XF_ElementwiseOp<"times"> {
+  let summary = "`c x` for a constant c";
+  let description = [{ - C1: c is finite. }];
+  let arguments = (ins XF_Activation:$data, F32Attr:$factor);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `by` $factor attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+def XF_ReshapeOp : XF_PureOp<"reshape", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
+  let summary = "the same numbers in another shape, in row-major order";
+  let description = [{ - C1: both shapes have the same number of elements. }];
+  let arguments = (ins XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data attr-dict `:` type($data) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "`size` entries from `from` on, of the first dimension";
+  let description = [{
+    - C1: from ≥ 0 and from + size is at most the first dimension.
+    - C2: the other dimensions are equal.
+  }];
+  let arguments = (ins XF_Activation:$data, I64Attr:$from);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `from` $from attr-dict `:` type($data) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def XF_ConcatOp : XF_PureOp<"concat", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "values one after the other along the first dimension";
+  let description = [{ - C1: at least one operand; all dimensions but the first are equal. }];
+  let arguments = (ins Variadic<XF_Activation>:$parts);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$parts attr-dict `:` type($parts)";
+}
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "rotates pairs of entries of each head by position × frequency";
+  let description = [{
+    For a head `x` of D entries and n frequencies f, with `p` the absolute
+    position: the pair (i, i + n) (half) or (2i, 2i + 1) (interleaved) is
+    rotated by the angle `p f_i`. Entries from 2n on stay.
+
+    - C1: x is (heads, D) and 2n ≤ D.
+  }];
+  let arguments = (ins XF_RotaryStyle:$style, XF_Activation:$data, XF_Activation:$frequencies);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$style $data `by` $frequencies attr-dict `:` type($data) `,` type($frequencies)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Contextual ops: these read the tokens before
+//===----------------------------------------------------------------------===//
+
+class XF_ContextualOp<string mnemonic, list<Trait> traits = []> : XF_PureOp<mnemonic,
+    !listconcat([DeclareOpInterfaceMethods<XF_ContextualOpInterface>], traits)>;
+
+def XF_AttentionOp : XF_ContextualOp<"attention", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "causal softmax attention of this token's queries over keys and values";
+  let description = [{
+    `out_h = Σ_j softmax_j(scale · q_h · k_{j,g(h)}) v_{j,g(h)}` over the
+    positions `j ≤ p` that are visible; query head h reads key head
+    `g(h) = ⌊h G / H⌋`. With a window w > 0 only `p − j < w` is visible.
+
+    - C1: q is (H, D), k (G, D), v (G, E), and G divides H; the result is (H, E).
+  }];
+  let arguments = (ins XF_Activation:$query, XF_Activation:$key, XF_Activation:$value,
+    Optional<Index>:$window, F32Attr:$scale, OptionalAttr<StrAttr>:$stream);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` $scale (`window` $window^)? (`stream` $stream^)? attr-dict
+    `:` type($query) `,` type($key) `,` type($value) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
+  let summary = "a causal convolution over positions, each channel by itself";
+  let description = [{
+    `y_c = Σ_{i<k} W[c, k − 1 − i] x_c(p − i)`, where tokens before the first are zero.
+    "Before" counts tokens that the run has seen, not absolute positions.
+
+    - C1: x is (channels), W (channels, k).
+  }];
+  let arguments = (ins XF_StoredMatrix:$weight, XF_Activation:$data, OptionalAttr<StrAttr>:$stream);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$weight `,` $data (`stream` $stream^)? attr-dict `:` type($weight) `,` type($data)";
+  let hasVerifier = 1;
+}
+
+def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
+  let summary = "a gated linear recurrence: `h_p = a_p ⊙ h_{p−1} + b_p`, from 0";
+  let arguments = (ins XF_Activation:$gate, XF_Activation:$input, OptionalAttr<StrAttr>:$stream);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$gate `,` $input (`stream` $stream^)? attr-dict `:` type($result)";
+}
+
+def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {
+  let summary = "any other op that reads the context: known to the analyses, not to be run";
+  let arguments = (ins StrAttr:$name, Variadic<AnyType>:$operands, OptionalAttr<StrAttr>:$stream);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$name `(` $operands `)` (`stream` $stream^)? attr-dict `:` functional-type($operands, $result)";
+}
+
+#endif // CTXC_XF_OPS_TD

@@ -1,0 +1,95 @@
+//===- Executor.h - what runs a model: compiled kernels, or the reference -===//
+//
+// The one door between the algorithms (verify, patch, trace) and whatever
+// computes. A *run* is one sequence of tokens going through the model: it owns
+// the state that contextual ops keep of the tokens before (the KV cache), by
+// absolute position. An executor computes steps of runs.
+//
+// Numbers cross this door as double: the compiled executor computes in float32
+// and the reference in float64, and both are exact in double.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_RUNTIME_EXECUTOR_H
+#define CTXC_RUNTIME_EXECUTOR_H
+
+#include "ctxc/Runtime/Patch.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+#include <functional>
+#include <memory>
+
+namespace ctxc {
+
+/// The state of one run. Made by an executor, and understood by it alone.
+class Run {
+public:
+  virtual ~Run() = default;
+  /// How many tokens' state it holds.
+  virtual int64_t size() const = 0;
+};
+
+/// Sees a layer's output, one row a token: called in layer order, with the
+/// layer's index among the patchable layers (0 = first), −1 for the embedding.
+using LayerObserver =
+    std::function<void(int64_t layer, llvm::ArrayRef<double> rows, int64_t rowCount)>;
+
+struct ForwardOptions {
+  const Patch *patch = nullptr; ///< applied to every token of this call
+  /// Add the patch to the weights, rounded to their storage type, and run the
+  /// plain model on them; otherwise W z + u (vᵀ z).
+  bool materialize = false;
+  bool append = true;     ///< keep these tokens' state in the run
+  bool allLogits = false; ///< logits of every token, not only the last
+  LayerObserver observer;
+};
+
+struct PatchOptions {
+  int64_t startLayer = 0; ///< layers before it are left unpatched
+  bool materialize = false;
+  LayerObserver fullObserver, reducedObserver;
+};
+
+/// How a layer's obligations fared for one token.
+struct LayerObligations {
+  int64_t harmless = 0; ///< 0/0: nothing was asked and nothing could be given
+  int64_t harmful = 0;  ///< a zero divisor replaced by 1: the patch is not exact
+};
+
+/// What one step of Algorithm 1 gives.
+struct PatchStep {
+  Patch patch;
+  std::vector<double> fullLogits;    ///< of the run with context
+  std::vector<double> reducedLogits; ///< of the fused reduced stream
+  std::vector<LayerObligations> obligations; ///< one a layer
+  /// Predicted replay error of each layer's output, in units of that output
+  /// (docs/updates.md); one a layer, 0 where the layer is not patched.
+  std::vector<double> replayError;
+};
+
+class Executor {
+public:
+  virtual ~Executor() = default;
+
+  /// An empty run with room for `capacity` tokens.
+  virtual std::unique_ptr<Run> start(int64_t capacity) = 0;
+
+  /// Runs tokens at their absolute positions (increasing, beyond those that the
+  /// run holds) through the model. Returns logits: (tokens × vocabulary) where
+  /// all are asked for, else (vocabulary) of the last token.
+  virtual llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<int64_t> tokens,
+                                                      llvm::ArrayRef<int64_t> positions,
+                                                      const ForwardOptions &options) = 0;
+
+  /// Algorithm 1 for one token: continues `full` by it (its state is appended
+  /// there) and runs it beside that in the reduced run, whose state stays as it
+  /// is; the patches of all layers make the reduced stream follow the full one.
+  virtual llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token,
+                                          int64_t position, const PatchOptions &options) = 0;
+
+  virtual int64_t vocabulary() const = 0;
+  virtual int64_t layers() const = 0;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_RUNTIME_EXECUTOR_H

@@ -1,0 +1,37 @@
+//===- Program.h - a model made ready to run: its layers and their blocks -===//
+//
+// The common ground of all executors: the module after planning. Every step of
+// the model is an xf.layer (outlineModelEnds); a layer that is patched has two
+// blocks beside its own, made by buildDualBlock and buildAppliedBlock.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_RUNTIME_PROGRAM_H
+#define CTXC_RUNTIME_PROGRAM_H
+
+#include "dialects/Patch/Patch.h"
+#include "dialects/XF/XF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <optional>
+
+namespace ctxc {
+
+/// One step of the model's chain.
+struct ProgramStep {
+  xf::LayerOp layer;        ///< prefix, settings, bindings; SSA operands and results
+  xf::BlockOp block;        ///< the ordinary forward
+  xf::BlockOp dual;         ///< null where the layer is not patched
+  xf::BlockOp applied;      ///< null where the layer is not patched
+  std::optional<int64_t> index; ///< among the patchable layers; none for the model's ends
+};
+
+/// The steps of `model`, first to last: embedding, layers, head.
+struct Program {
+  mlir::ModuleOp module; ///< owned by the caller
+  llvm::SmallVector<ProgramStep> steps;
+  int64_t vocabulary = 0;
+  int64_t layers = 0;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_RUNTIME_PROGRAM_H

@@ -1,0 +1,41 @@
+//===- Weights.h - where the numbers of parameters come from --------------===//
+#ifndef CTXC_RUNTIME_WEIGHTS_H
+#define CTXC_RUNTIME_WEIGHTS_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+
+namespace ctxc {
+
+/// Gives each parameter's numbers, in the storage type that the IR asks for.
+class Weights {
+public:
+  virtual ~Weights() = default;
+
+  /// The tensor stored under `name`, as row-major elements of `type` (f32, f16
+  /// or bf16; static shape). Mapped memory where the file stores that type, else
+  /// a converted copy that this object owns. Errors: missing, another shape, a
+  /// type that cannot be converted, a number that is not finite.
+  virtual llvm::Expected<const void *> get(llvm::StringRef name,
+                                           mlir::RankedTensorType type) = 0;
+
+  /// Identifies these weights: the checkpoint's hash, or the seed.
+  virtual std::string hash() = 0;
+};
+
+class Checkpoint;
+
+/// The weights of a checkpoint, which must outlive the result.
+std::unique_ptr<Weights> checkpointWeights(Checkpoint &checkpoint);
+
+/// Normal numbers of a fixed seed: matrices of deviation 1/√in, everything else
+/// of deviation 0.3 (and so, with an offset of 1, a usual scale). A parameter's numbers
+/// depend on the seed, its name and its shape alone, and are the same whatever
+/// the storage type but for rounding.
+std::unique_ptr<Weights> randomWeights(uint64_t seed);
+
+} // namespace ctxc
+
+#endif // CTXC_RUNTIME_WEIGHTS_H

@@ -1,0 +1,44 @@
+//===- BuildPatch.h - dual and applied blocks from a block and its plan ---===//
+#ifndef CTXC_TRANSFORMS_BUILDPATCH_H
+#define CTXC_TRANSFORMS_BUILDPATCH_H
+
+#include "ctxc/Planning/BlockPlan.h"
+#include "dialects/Patch/Patch.h"
+
+namespace ctxc {
+
+/// Builds beside `block` the dual block `name`: (x_C…, x…) → (y_C…, y…), the full
+/// and the reduced run of one token together, with the patch of every planned
+/// parameter formed (patch.rank1, patch.invert_rms_norm, patch.solve_scale),
+/// handed out (patch.store) and applied, so that y is what the patched layer
+/// gives. Ops of the full run come before their counterparts of the reduced
+/// run; contextual ops get `stream "full"` and `stream "reduced"`. Targets: an
+/// input site's is its full-run output; the output site's is solved through
+/// the chain from T_C and the reduced run's other values (Algorithm 1,
+/// self-correcting). Obligation `i` of the plan counts under index `i`.
+xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update,
+                           llvm::StringRef name);
+
+/// Builds beside `block` the applied block `name`: its ordinary forward with the
+/// patch of the planned parameters taken in by patch.load and applied,
+/// factored. For one patch all updates have the same applied block: W_down is
+/// among the loaded parameters whenever the plan has a normMatrix.
+xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, llvm::StringRef name);
+
+/// The parameters that the plan patches, by the block's names, in the order in
+/// which the dual block stores and the applied block loads them.
+llvm::SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan);
+
+/// Packs xf.linear ops of `block` that share a weight (and have operands of one
+/// type) into one patch.linears, where no use stands between them.
+void packLinears(xf::BlockOp block);
+
+/// Makes a model a chain of layers: the ops of `model` before the first xf.layer
+/// become the block `<model>.embed`, those after the last one `<model>.head`, each
+/// called by an xf.layer of its own with prefix "". Fails, with a located
+/// diagnostic, where ops stand between layers.
+mlir::LogicalResult outlineModelEnds(xf::ModelOp model);
+
+} // namespace ctxc
+
+#endif // CTXC_TRANSFORMS_BUILDPATCH_H

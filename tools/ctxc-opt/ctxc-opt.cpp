@@ -1,0 +1,16 @@
+// Runs any pass on any .mlir file: mlir-opt with our dialects and passes.
+#include "dialects/Patch/Patch.h"
+#include "dialects/XF/XF.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  mlir::registerAllPasses();
+  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect>();
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "context compiler pass driver\n", registry));
+}
