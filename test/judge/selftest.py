@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Tests the judge itself: right patches made in plain torch pass, damaged ones fail.
+
+  selftest.py [GOLDENS]     the tiny checkpoints, by default test/goldens
+
+The patches here are the simplest exact ones (the outer matrix absorbs everything; for Gemma 3 the matrix
+and the post-norm's scale, "balanced"), made from the judge's own reduced run. That run is itself held
+against transformers' masks: tokens left out by gaps are the same as tokens hidden as padding.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import judge
+import torch
+from safetensors.torch import load_file, save_file
+
+GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
+FAMILIES = ("llama", "llama3-rope", "llama-bias", "falcon", "gemma3", "gemma3-mixed")
+# No kept tokens; contiguous ones; gaps, wider than the windows of 5 and 7.
+KEPT = ([], [0, 1, 2, 3], [1, 4, 9, 17, 21])
+
+
+@contextlib.contextmanager
+def recorded(module):
+    """The last position's input and output of `module` in the last run inside the context."""
+    record = {}
+
+    def hook(_, inputs, output):
+        output = output[0] if isinstance(output, tuple) else output
+        record["input"], record["output"] = inputs[0][0, -1], output[0, -1]
+
+    handle = module.register_forward_hook(hook)
+    try:
+        yield record
+    finally:
+        handle.remove()
+
+
+def layers(model):
+    """(name, block, outer matrix, post-norm or None) of each layer."""
+    if model.config.model_type == "falcon":
+        return [(f"transformer.h.{i}.mlp.dense_4h_to_h.weight", block, block.mlp.dense_4h_to_h, None)
+                for i, block in enumerate(model.transformer.h)]
+    post = model.config.model_type == "gemma3_text"
+    return [(f"model.layers.{i}.mlp.down_proj.weight", block, block.mlp.down_proj,
+             block.post_feedforward_layernorm if post else None)
+            for i, block in enumerate(model.model.layers)]
+
+
+def full_targets(model, tokens):
+    """T_C of each layer: the block outputs at the last position of the full run."""
+    with contextlib.ExitStack() as stack:
+        records = [stack.enter_context(recorded(block)) for _, block, _, _ in layers(model)]
+        judge.full_run(model, tokens)
+        return [record["output"] for record in records]
+
+
+def exact_patch(model, tokens, kept):
+    """Tensors of a patch, layer by layer, each from the actual output of those patched before it."""
+    tensors, deltas = {}, {}
+    for (name, block, outer, norm), target in zip(layers(model), full_targets(model, tokens)):
+        with recorded(block) as whole, recorded(outer) as matrix:
+            with recorded(norm if norm is not None else outer) as branch:
+                judge.reduced_run(model, tokens, kept, deltas)
+        h, wanted = matrix["input"], target - whole["output"]
+        if norm is not None:
+            # g = m' * n with |n| so chosen that m' is smallest; W_down gives the direction n. Where g is
+            # zero n is too, and the scale stays.
+            g, d = branch["output"] + wanted, matrix["output"]
+            power = d.square().mean()
+            rho = power / (power + norm.eps)
+            m = 1 + norm.weight.data
+            n = torch.sqrt(rho * g.abs() / g.abs().mean()) * torch.where(g * m < 0, -1.0, 1.0)
+            scale_name = name.replace("mlp.down_proj", "post_feedforward_layernorm")
+            deltas[scale_name] = tensors[scale_name + ".delta"] = torch.where(g == 0, 0, g / n - m)
+            wanted = n * torch.sqrt(power + norm.eps) - d
+        u, v = wanted[:, None].contiguous(), (h / h.dot(h))[:, None].contiguous()
+        tensors[name + ".u"], tensors[name + ".v"] = u, v
+        deltas[name] = u @ v.T
+    return tensors
+
+
+def write_patch(path, tensors, tokens, kept, changes=None):
+    entries = {"format_version": "1", "model_hash": "selftest", "update": "selftest", "dtype": "f32",
+                "tokens": ",".join(map(str, tokens)), "position": str(len(tokens) - 1),
+                "kept": ",".join(map(str, kept))}
+    save_file(tensors, path, metadata=entries | (changes or {}))
+
+
+def run_judge(*args):
+    """(exit code, parsed lines of standard output, standard error)."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = judge.main([str(arg) for arg in args])
+    return code, [json.loads(line) for line in out.getvalue().splitlines()], err.getvalue()
+
+
+class JudgeTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name) / "patch.safetensors"
+
+    def load(self, family):
+        directory = GOLDENS / family
+        tokens = load_file(directory / "golden.safetensors")["tokens"].tolist()
+        return directory, judge.load_checkpoint(directory), tokens
+
+    def test_full_run_is_the_golden(self):
+        for family in FAMILIES:
+            directory, model, tokens = self.load(family)
+            golden = load_file(directory / "golden.safetensors")["logits"][-1]
+            torch.testing.assert_close(judge.full_run(model, tokens), golden, atol=1e-4, rtol=0)
+
+    def test_everything_kept_is_the_full_run(self):
+        for family in FAMILIES:
+            _, model, tokens = self.load(family)
+            everything = judge.reduced_run(model, tokens, list(range(len(tokens) - 1)), {})
+            torch.testing.assert_close(everything, judge.full_run(model, tokens), atol=1e-4, rtol=0)
+
+    def test_gaps_are_hidden_tokens(self):
+        for family in FAMILIES:
+            _, model, tokens = self.load(family)
+            for kept in KEPT[1:]:
+                shown = torch.zeros(1, len(tokens), dtype=torch.long)
+                shown[0, kept + [len(tokens) - 1]] = 1
+                with torch.no_grad():
+                    hidden = model(torch.tensor([tokens]), attention_mask=shown, use_cache=False,
+                                   position_ids=torch.arange(len(tokens))[None]).logits[0, -1]
+                reduced = judge.reduced_run(model, tokens, kept, {})
+                torch.testing.assert_close(reduced, hidden, atol=1e-4, rtol=0, msg=f"{family} {kept}")
+
+    def test_right_patches_pass(self):
+        for family in FAMILIES:
+            directory, model, tokens = self.load(family)
+            for kept in KEPT:
+                write_patch(self.file, exact_patch(model, tokens, kept), tokens, kept)
+                code, lines, _ = run_judge(directory, self.file)
+                print(f"{family:13} kept {kept!s:20} patched {lines[0]['linf_patched']:.1e} "
+                      f"control {lines[0]['linf_control']:.1f}")
+                self.assertEqual(code, 0, (family, kept, lines))
+
+    def test_wrong_patches_fail(self):
+        for family in ("llama", "falcon", "gemma3"):
+            directory, model, tokens = self.load(family)
+            right = exact_patch(model, tokens, [])
+            first = next(iter(right))
+            for what, wrong in {
+                "none": {},
+                "scaled": right | {first: right[first] * 1.01},
+                "negated": right | {first: -right[first]},
+                "not a number": right | {first: right[first] * float("nan")},
+            }.items():
+                write_patch(self.file, wrong, tokens, [])
+                code, lines, _ = run_judge(directory, self.file)
+                self.assertEqual((code, lines[0]["pass"]), (1, False), (family, what, lines))
+
+    def test_patch_of_another_context_fails(self):
+        directory, model, tokens = self.load("llama")
+        patch = exact_patch(model, tokens, [])
+        write_patch(self.file, patch, [tokens[0] ^ 1] + tokens[1:], [])
+        self.assertEqual(run_judge(directory, self.file)[0], 1)
+        write_patch(self.file, patch, tokens, [1])
+        self.assertEqual(run_judge(directory, self.file)[0], 1)
+
+    def test_control_must_differ(self):
+        directory, model, tokens = self.load("llama")
+        write_patch(self.file, {}, tokens[:1], [])
+        code, lines, _ = run_judge(directory, self.file)
+        self.assertEqual((code, lines[0]["linf_patched"]), (1, 0.0))
+
+    def test_bad_files(self):
+        directory, model, tokens = self.load("llama")
+        right = exact_patch(model, tokens, [])
+        first, second = list(right)[:2]
+        half = {key: value for key, value in right.items() if key != second}
+        cases = [
+            ({"model.layers.9.mlp.down_proj.weight.delta": torch.zeros(2)}, {}, "names no parameter"),
+            ({first[:-2]: torch.zeros(2)}, {}, "names no parameter"),
+            (half, {}, "beside it"),
+            ({first: right[second], second: right[first]}, {}, "expected [54, 62]"),
+            (right | {first[:-1] + "delta": torch.zeros(54, 62)}, {}, "patched twice"),
+            (right, {"position": "3"}, "position"),
+            (right, {"tokens": "1,x"}, "comma-separated"),
+            (right, {"tokens": ",".join(["97"] * len(tokens))}, "vocabulary"),
+            (right, {"kept": "5,2"}, "ascending"),
+            (right, {"kept": "23"}, "before the last"),
+        ]
+        for tensors, changes, message in cases:
+            write_patch(self.file, tensors, tokens, [], changes)
+            code, _, error = run_judge(directory, self.file)
+            self.assertEqual(code, 2, (changes, error))
+            self.assertIn(message, error)
+        self.file.write_bytes(b"not safetensors")
+        self.assertEqual(run_judge(directory, self.file)[0], 2)
+
+    def test_batch(self):
+        directory, model, tokens = self.load("llama")
+        wrong = self.file.with_name("wrong.safetensors")
+        write_patch(self.file, exact_patch(model, tokens, []), tokens, [])
+        write_patch(wrong, {}, tokens, [])
+        batch = self.file.with_name("batch.json")
+        batch.write_text(json.dumps([str(self.file), str(wrong), str(self.file)]))
+        code, lines, _ = run_judge(directory, "--batch", batch)
+        # The third shows that a patch leaves the weights as they were.
+        self.assertEqual((code, [line["pass"] for line in lines]), (1, [True, False, True]))
+        self.assertEqual(lines[0]["linf_patched"], lines[2]["linf_patched"])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("goldens", nargs="?", type=Path, default=GOLDENS, metavar="GOLDENS")
+    args, rest = parser.parse_known_args()
+    GOLDENS = args.goldens
+    torch.set_num_threads(1)
+    unittest.main(argv=[sys.argv[0]] + rest)
