@@ -5,9 +5,9 @@
   make-goldens.py /tmp/g --only llama-bias
 
 Each OUT/NAME is a Hugging Face directory (config.json, float32 weights) with golden.safetensors beside
-them: `tokens` (T) int64 and `logits` (T, V) float32 of the full run, eager attention. Head counts and
-widths are no powers of two, and norm weights and biases are random, so that a forgotten transpose,
-scale or bias shows. The same seed gives the same weights.
+them: `tokens` (T) int64 and `logits` (T, V) float32 of the full run, eager attention. Head counts
+and widths are no powers of two, and norm weights and biases are random, so that a forgotten
+transpose, scale or bias shows. The same seed gives the same weights.
 """
 
 import argparse
@@ -41,8 +41,9 @@ def gemma3(**changes):
 def gemma3_mixed():
     """Full layers that are not last, more of them, and a vocabulary that is prime."""
     return gemma3(
-        vocab_size=131, hidden_size=30, intermediate_size=46, num_hidden_layers=4, num_attention_heads=3,
-        num_key_value_heads=1, head_dim=22, query_pre_attn_scalar=15, sliding_window=5,
+        vocab_size=131, hidden_size=30, intermediate_size=46, num_hidden_layers=4,
+        num_attention_heads=3, num_key_value_heads=1, head_dim=22, query_pre_attn_scalar=15,
+        sliding_window=5,
         layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"])
 
 
@@ -57,24 +58,24 @@ def llama(**changes):
 
 def llama_rope3():
     """Llama 3's frequency-dependent scaling, with all three of its ranges inside the head dimension."""
-    return llama(hidden_size=66, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, head_dim=22,
-                 tie_word_embeddings=True, vocab_size=131,
+    return llama(hidden_size=66, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1,
+                 head_dim=22, tie_word_embeddings=True, vocab_size=131,
                  rope_parameters={"rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0,
                                   "low_freq_factor": 1.0, "high_freq_factor": 3.0,
                                   "original_max_position_embeddings": 64})
 
 
 def llama_bias():
-    return llama(hidden_size=45, intermediate_size=70, num_hidden_layers=2, num_attention_heads=9, num_key_value_heads=3,
-                 head_dim=10, attention_bias=True, mlp_bias=True)
+    return llama(hidden_size=45, intermediate_size=70, num_hidden_layers=2, num_attention_heads=9,
+                 num_key_value_heads=3, head_dim=10, attention_bias=True, mlp_bias=True)
 
 
 def falcon():
-    """Falcon-7B's form: parallel attention and MLP on one norm, one key head, no biases but the norm's."""
+    """Falcon-7B's form: attention and MLP parallel on one norm, one key head, biases only in norms."""
     return FalconConfig(
-        vocab_size=97, hidden_size=70, ffn_hidden_size=114, num_hidden_layers=2, num_attention_heads=5,
-        new_decoder_architecture=False, multi_query=True, parallel_attn=True, bias=False, alibi=False,
-        max_position_embeddings=256, tie_word_embeddings=True,
+        vocab_size=97, hidden_size=70, ffn_hidden_size=114, num_hidden_layers=2,
+        num_attention_heads=5, new_decoder_architecture=False, multi_query=True,
+        parallel_attn=True, bias=False, alibi=False, max_position_embeddings=256, tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 3000.0})
 
 
@@ -149,15 +150,16 @@ def make(name, out):
     if older:
         path = out / "config.json"
         path.write_text(json.dumps(older(json.loads(path.read_text())), indent=2) + "\n")
-    # The logits come from what was written, so that they belong to the files and not to this process.
+    # The logits come from what was written, so that they belong to the files.
     written = transformers.AutoModelForCausalLM.from_pretrained(
         out, attn_implementation="eager", dtype=torch.float32).eval()
     with torch.no_grad():
         logits = written(tokens[None], use_cache=False).logits[0].contiguous()
     if not torch.isfinite(logits).all():
         sys.exit(f"make-goldens: {name}: logits are not finite")
+    versions = f"transformers {transformers.__version__}, torch {torch.__version__}"
     save_file({"tokens": tokens, "logits": logits}, out / "golden.safetensors",
-              metadata={"made_with": f"transformers {transformers.__version__}, torch {torch.__version__}"})
+              metadata={"made_with": versions})
     return tokens, logits
 
 

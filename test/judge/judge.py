@@ -9,12 +9,13 @@ Three runs give the logits of the last token:
   control   original weights, the last token alone (with the kept tokens, where there are some)
   patched   the same with the file's tensors added to the weights; kept tokens run before, unpatched
 
-Every token keeps its absolute position. For each patch one line of JSON is printed. Exit code: 0 when
-every patch passes (patched within --tolerance of full, control far from it), 1 when one fails, 2 on bad
-input.
+Every token keeps its absolute position. For each patch one line of JSON is printed. Exit code: 0
+when every patch passes (patched within --tolerance of full, control far from it), 1 when one fails,
+2 on bad input.
 
-A patch file is safetensors. For a stored parameter NAME of shape (..., m, n) it has NAME.u (..., m, r)
-and NAME.v (..., n, r), so that stored + u v^T is the patched one, or NAME.delta of the stored shape.
+A patch file is safetensors. For a stored parameter NAME of shape (..., m, n) it has NAME.u
+(..., m, r) and NAME.v (..., n, r), so that stored + u v^T is the patched one, or NAME.delta of the
+stored shape.
 """
 
 import argparse
@@ -115,8 +116,8 @@ def dense_deltas(path, tensors, model):
 def masks(config, queries, keys):
     """Additive masks from absolute positions, as the model's forward takes them.
 
-    transformers' own masks count cache slots, which differ from positions once tokens between are left
-    out: a window would then reach too far back.
+    transformers' own masks count cache slots, which differ from positions once tokens between are
+    left out: a window would then reach too far back.
     """
     distance = torch.tensor(queries)[:, None] - torch.tensor(keys)[None, :]
 

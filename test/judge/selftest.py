@@ -3,9 +3,10 @@
 
   selftest.py [GOLDENS]     the tiny checkpoints, by default test/goldens
 
-The patches here are the simplest exact ones (the outer matrix absorbs everything; for Gemma 3 the matrix
-and the post-norm's scale, "balanced"), made from the judge's own reduced run. That run is itself held
-against transformers' masks: tokens left out by gaps are the same as tokens hidden as padding.
+The patches here are the simplest exact ones (the outer matrix absorbs everything; for Gemma 3 the
+matrix and the post-norm's scale, "balanced"), made from the judge's own reduced run. That run is
+itself held against transformers' masks: tokens left out by gaps are the same as tokens hidden as
+padding.
 """
 
 import argparse
@@ -46,10 +47,12 @@ def recorded(module):
 def layers(model):
     """(name, block, outer matrix, post-norm or None) of each layer."""
     if model.config.model_type == "falcon":
-        return [(f"transformer.h.{i}.mlp.dense_4h_to_h.weight", block, block.mlp.dense_4h_to_h, None)
+        name = "transformer.h.{}.mlp.dense_4h_to_h.weight"
+        return [(name.format(i), block, block.mlp.dense_4h_to_h, None)
                 for i, block in enumerate(model.transformer.h)]
     post = model.config.model_type == "gemma3_text"
-    return [(f"model.layers.{i}.mlp.down_proj.weight", block, block.mlp.down_proj,
+    name = "model.layers.{}.mlp.down_proj.weight"
+    return [(name.format(i), block, block.mlp.down_proj,
              block.post_feedforward_layernorm if post else None)
             for i, block in enumerate(model.model.layers)]
 
@@ -71,8 +74,8 @@ def exact_patch(model, tokens, kept):
                 judge.reduced_run(model, tokens, kept, deltas)
         h, wanted = matrix["input"], target - whole["output"]
         if norm is not None:
-            # g = m' * n with |n| so chosen that m' is smallest; W_down gives the direction n. Where g is
-            # zero n is too, and the scale stays.
+            # g = m' * n with |n| so chosen that m' is smallest; W_down gives the direction n. Where
+            # g is zero n is too, and the scale stays.
             g, d = branch["output"] + wanted, matrix["output"]
             power = d.square().mean()
             rho = power / (power + norm.eps)
@@ -88,9 +91,9 @@ def exact_patch(model, tokens, kept):
 
 
 def write_patch(path, tensors, tokens, kept, changes=None):
-    entries = {"format_version": "1", "model_hash": "selftest", "update": "selftest", "dtype": "f32",
-                "tokens": ",".join(map(str, tokens)), "position": str(len(tokens) - 1),
-                "kept": ",".join(map(str, kept))}
+    entries = {"format_version": "1", "model_hash": "selftest", "update": "selftest",
+               "dtype": "f32", "tokens": ",".join(map(str, tokens)),
+               "position": str(len(tokens) - 1), "kept": ",".join(map(str, kept))}
     save_file(tensors, path, metadata=entries | (changes or {}))
 
 
@@ -135,7 +138,7 @@ class JudgeTest(unittest.TestCase):
                     hidden = model(torch.tensor([tokens]), attention_mask=shown, use_cache=False,
                                    position_ids=torch.arange(len(tokens))[None]).logits[0, -1]
                 reduced = judge.reduced_run(model, tokens, kept, {})
-                torch.testing.assert_close(reduced, hidden, atol=1e-4, rtol=0, msg=f"{family} {kept}")
+                torch.testing.assert_close(reduced, hidden, atol=1e-4, rtol=0)
 
     def test_right_patches_pass(self):
         for family in FAMILIES:
