@@ -1,0 +1,38 @@
+/*===- KernelABI.h - what generated kernels call ----------------------------===*
+ *
+ * The C entry points behind a generated kernel's post-norm scale patch; see
+ * NormInversion.h for the mathematics. Plain C, no allocation, no state: any
+ * number of threads may call them with scratch of their own.
+ *
+ * `update` is the value of ctxc::Update: 0 least, 1 balanced, 2 naive, 3 stable,
+ * 4 scaled; any other value acts as naive. Vectors have d float32 entries; the
+ * arithmetic is float64. Outputs must not overlap inputs.
+ *
+ *===----------------------------------------------------------------------===*/
+#ifndef CTXC_NUMERICS_KERNELABI_H
+#define CTXC_NUMERICS_KERNELABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* target: what W_down h must become, for g the wanted branch output, m the
+ * effective scale, data the reduced run's W_down h. scratch: 8 d + 64 doubles
+ * (ctxc::scratchDoubles). */
+void ctxc_invert_rms_norm(int32_t update, int64_t d, float eps, const float *g, const float *m,
+                          const float *data, float *target, double *scratch);
+
+/* delta: the change of the scale, (m + delta) n = g, where n is the normalised
+ * value that the kernel computed from the patched W_down's own output. Adds to
+ * counts[0] the harmless and to counts[1] the harmful components (ScaleCounts);
+ * the caller zeroes them. scratch as above. */
+void ctxc_solve_scale(int32_t update, int64_t d, const float *g, const float *m, const float *n,
+                      float *delta, int64_t *counts, double *scratch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CTXC_NUMERICS_KERNELABI_H */

@@ -1,0 +1,334 @@
+//===- LeastUpdate.cpp - min Σ (a/x − M)² on the unit sphere --------------===//
+//
+// With s = x² and s0 = (a/M)², the point where a component costs nothing
+// (0 where a = 0, ∞ where only M = 0), the sum of s0 decides:
+//
+//   Σ s0 > 1  shrink   convex; one multiplier λ, x the root of λx⁴ + Max = a²
+//   Σ s0 = 1  fit      x = a/M costs nothing
+//   Σ s0 < 1  sink     the excess goes where a = M = 0, costs nothing
+//             grow     not convex, see the section below
+//
+//===----------------------------------------------------------------------===//
+#include "UnitProblem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace ctxc::detail;
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+//===----------------------------------------------------------------------===//
+// Shrinking
+//===----------------------------------------------------------------------===//
+
+/// With λ = w⁴ and x = √a z / w the root reads z⁴ + b z = 1, b = M / (√a w):
+/// one parameter, 0 < z ≤ 1, M = 0 included. Newton from the right is monotone
+/// as the left side is convex, and five steps from min(1, 1/b) reach rounding.
+///
+/// G(λ) = Σ s falls with λ. Each s⁻² is concave in λ and G⁻² is a power mean of
+/// them, hence concave: a Newton step on G⁻² = 1 ends left of the root, from
+/// wherever it starts. Each s is concave in q = λ^-½: a Newton step on G = 1 in
+/// q ends right of it. The first is exact for λ → ∞, the second where components
+/// are either at s0 or at a/√λ; both converge quadratically, so their geometric
+/// mean does, inside a bracket that cannot fail.
+static void shrink(const UnitProblem &p, double total0) {
+  double *beta = p.work, *s = beta + p.size, *slope = s + p.size;
+  for (int64_t k = 0; k < p.size; ++k)
+    beta[k] = p.a[k] > 0 ? p.M[k] / std::sqrt(p.a[k]) : 0;
+
+  // z ≤ 1 gives G ≤ Σa / w².
+  double lo = 0, hi = std::sqrt(sum(p.a, p.size)), w = hi;
+  // The last digits of Σ s = 1 are the final scaling's.
+  double tolerance = std::clamp(1e-3 * (total0 - 1), 1e-15, 1e-12);
+  constexpr int maxIterations = 100;
+  for (int iteration = 0; iteration < maxIterations; ++iteration) {
+    double inverse = 1 / w;
+    for (int64_t k = 0; k < p.size; ++k) {
+      double b = beta[k] * inverse;
+      double z = b > 1 ? 1 / b : 1;
+      for (int step = 0; step < 5; ++step) {
+        double square = z * z;
+        z -= (square * square + b * z - 1) / (4 * square * z + b);
+      }
+      double fourth = z * z * z * z, root = z * inverse;
+      s[k] = p.a[k] * root * root;
+      slope[k] = s[k] * fourth / (1 + 3 * fourth); // −½ ds/d(log λ)
+    }
+    double total = sum(s, p.size), slopes = sum(slope, p.size);
+    if (std::fabs(total - 1) <= tolerance)
+      break;
+    (total > 1 ? lo : hi) = w;
+    double left = 1 + total * (total * total - 1) / (4 * slopes); // of λ
+    double right = 1 - (total - 1) / (4 * slopes);                // of q
+    if (left > 0 && left < infinity)
+      lo = std::max(lo, w * std::sqrt(std::sqrt(left)));
+    if (right > 0 && right < infinity)
+      hi = std::min(hi, w / std::sqrt(right));
+    double next = lo > 0 ? std::sqrt(lo) * std::sqrt(hi) : hi / 32;
+    if (next == w || !(lo < hi))
+      break;
+    w = next;
+  }
+  for (int64_t k = 0; k < p.size; ++k)
+    p.x[k] = std::sqrt(s[k]);
+}
+
+//===----------------------------------------------------------------------===//
+// Growing
+//===----------------------------------------------------------------------===//
+//
+// Here every M > 0 under an a > 0. In r = √(s0/s) ≤ 1 a component costs
+// M² (1 − r)², with slope κ² (1 − r) r³ in s, κ = M²/a. The slope peaks at
+// r = ¾: convex (near) above, concave (far) below, and a minimum has at most one
+// far component. A common slope ν is at most ν_cap = (27/256) min κ² as long as
+// all but one are near. The candidates:
+//
+//   spread   all near
+//   dump j   all of the excess to j, the others at s0
+//   dump+ j  j far, the others near with the same slope
+//
+// A component with a = 0 is at s = 0, or takes the excess at cost M².
+
+namespace {
+class Growing {
+public:
+  explicit Growing(const UnitProblem &problem, double excess)
+      : p(problem), s0(p.work), s(p.work + p.size), relative(p.work + 2 * p.size),
+        dumpCost(p.work + 3 * p.size), excess(excess) {}
+
+  void solve();
+
+private:
+  double dump(int64_t k, double amount) const;
+  double near(double t, int64_t except);
+  double nearSlope(double t, int64_t except) const;
+  double nearCost(int64_t except) const;
+  void spread();
+  void dumpPlus(int64_t j);
+  void consider(double cost, int64_t except, double rest);
+
+  const UnitProblem &p;
+  double *s0, *s;
+  double *relative; ///< (min κ / κ)²; 0 where a = 0
+  double *dumpCost;
+  double excess, bestCost = infinity;
+};
+} // namespace
+
+static constexpr double peak = 27.0 / 256;
+
+/// The cost of s_k = s0_k + amount.
+double Growing::dump(int64_t k, double amount) const {
+  if (s0[k] == 0)
+    return amount > 0 ? p.M[k] * p.M[k] : 0;
+  double change = p.M[k] * (1 - std::sqrt(s0[k] / (s0[k] + amount)));
+  return change * change;
+}
+
+/// Sets s to the near branch at ν = t ν_cap for all but `except`; returns Σ s.
+/// r is the root of (1 − r) r³ = c in [¾, 1]: Newton from the right, where the
+/// left side is concave, starting on its parabola at the peak.
+double Growing::near(double t, int64_t except) {
+  for (int64_t k = 0; k < p.size; ++k) {
+    double c = peak * std::min(t * relative[k], 1.0);
+    double r = std::min(1.0, 0.75 + std::sqrt((peak - c) / 1.125));
+    for (int step = 0; step < 6; ++step) {
+      double square = r * r;
+      r -= ((1 - r) * square * r - c) / (square * (3 - 4 * r) - 1e-300);
+      r = std::min(1.0, std::max(0.75, r));
+    }
+    s[k] = s0[k] / (r * r);
+  }
+  if (except >= 0)
+    s[except] = 0;
+  return sum(s, p.size);
+}
+
+/// dΣs/dt after near(t, except).
+double Growing::nearSlope(double t, int64_t except) const {
+  double slope = 0;
+  for (int64_t k = 0; k < p.size; ++k) {
+    if (k == except || s0[k] == 0)
+      continue;
+    double r = std::sqrt(s0[k] / s[k]);
+    slope += 2 * s0[k] * peak * relative[k] / (r * r * r * r * r * std::max(4 * r - 3, 1e-12));
+  }
+  return slope;
+}
+
+double Growing::nearCost(int64_t except) const {
+  double cost = 0;
+  for (int64_t k = 0; k < p.size; ++k) {
+    if (k == except || s0[k] == 0)
+      continue;
+    double change = p.M[k] * (1 - std::sqrt(s0[k] / s[k]));
+    cost += change * change;
+  }
+  return cost;
+}
+
+/// Keeps s, with `rest` at `except`, if it is the cheapest so far.
+void Growing::consider(double cost, int64_t except, double rest) {
+  if (!(cost < bestCost))
+    return;
+  bestCost = cost;
+  for (int64_t k = 0; k < p.size; ++k)
+    p.x[k] = std::sqrt(k == except ? rest : s[k]);
+}
+
+/// Σ s(t) = 1 by bisection in u = √(1 − t), in which s is smooth at the cap,
+/// quickened by the secant (Illinois).
+void Growing::spread() {
+  double lo = 0, hi = 1;                 // u
+  double flo = near(1, -1) - 1, fhi = -excess; // Σ s − 1
+  if (!(flo >= 0))
+    return;
+  int side = 0;
+  constexpr int maxIterations = 60;
+  for (int iteration = 0; iteration < maxIterations && hi - lo > 1e-15; ++iteration) {
+    double u = lo + (hi - lo) * flo / (flo - fhi);
+    if (!(u > lo && u < hi))
+      u = 0.5 * (lo + hi);
+    double f = near(1 - u * u, -1) - 1;
+    if (std::fabs(f) <= 4 * std::numeric_limits<double>::epsilon())
+      break;
+    if (f > 0) {
+      lo = u, flo = f;
+      fhi *= side > 0 ? 0.5 : 1;
+      side = 1;
+    } else {
+      hi = u, fhi = f;
+      flo *= side < 0 ? 0.5 : 1;
+      side = -1;
+    }
+  }
+  consider(nearCost(-1), -1, 0);
+}
+
+/// The slope of j falls as the others, growing with t, leave less to it; the
+/// smallest t at which both slopes agree is the least fixed point of
+///   slope_j(t) = (1 − r) r³ / (peak · relative_j),  r = √(s0_j / s_j(t)),
+/// which rises with t. Iterating from t = 0 stays below it; Newton quickens
+/// that, and a step beyond it is taken back by halves. Gives up at the cap.
+void Growing::dumpPlus(int64_t j) {
+  double below = 0, above = infinity, t = 0, rest = 0;
+  constexpr int maxIterations = 60;
+  for (int iteration = 0; iteration < maxIterations; ++iteration) {
+    rest = 1 - near(t, j);
+    double r = rest > 0 ? std::sqrt(s0[j] / rest) : infinity;
+    bool far = r <= 0.75;
+    double slope = far ? (1 - r) * r * r * r / (peak * relative[j]) : infinity;
+    double gap = slope - t;
+    if (far && std::fabs(gap) <= 1e-14 * t)
+      break;
+    if (far && gap > 0) {
+      below = t;
+      double rise = r * r * (3 - 4 * r) * r / (2 * rest) * nearSlope(t, j) / (peak * relative[j]);
+      double next = rise < 1 ? t + gap / (1 - rise) : slope;
+      if (!(next <= 1))
+        next = slope;
+      if (!(next <= 1))
+        return;
+      t = next < above ? next : 0.5 * (below + above);
+    } else {
+      above = t;
+      t = 0.5 * (below + above);
+    }
+    if (!(t > below && t < above))
+      break;
+  }
+  if (rest > s0[j])
+    consider(nearCost(j) + dump(j, rest - s0[j]), j, rest);
+}
+
+void Growing::solve() {
+  double smallest = infinity; // κ
+  for (int64_t k = 0; k < p.size; ++k)
+    if (p.a[k] > 0)
+      smallest = std::min(smallest, p.M[k] * p.M[k] / p.a[k]);
+  // Without a usable cap (no a > 0, or numbers out of range) only dumps remain.
+  bool capped = smallest > 0 && smallest < infinity;
+  for (int64_t k = 0; k < p.size; ++k) {
+    s0[k] = p.a[k] > 0 ? (p.a[k] / p.M[k]) * (p.a[k] / p.M[k]) : 0;
+    double kappa = p.a[k] > 0 ? p.M[k] * p.M[k] / p.a[k] : infinity;
+    relative[k] = capped ? (smallest / kappa) * (smallest / kappa) : 0;
+    dumpCost[k] = dump(k, excess);
+  }
+  if (capped)
+    spread();
+
+  int64_t cheapest = std::min_element(dumpCost, dumpCost + p.size) - dumpCost;
+  std::copy(s0, s0 + p.size, s);
+  consider(dumpCost[cheapest], cheapest, s0[cheapest] + excess);
+  if (!capped)
+    return;
+
+  // dump+ for the cheapest dumps whose slope alone does not pass the cap; the
+  // others at the cap take what they can, which bounds the cost from below.
+  double taken = std::max(0.0, near(1, -1) + excess - 1);
+  double need = std::max(0.0, excess - taken);
+  constexpr int maxCandidates = 12;
+  for (int candidate = 0; candidate < maxCandidates; ++candidate) {
+    int64_t j = -1;
+    for (int64_t k = 0; k < p.size; ++k) {
+      if (dumpCost[k] == infinity || s0[k] == 0 || (j >= 0 && dumpCost[k] >= dumpCost[j]))
+        continue;
+      double r = std::sqrt(s0[k] / (s0[k] + excess));
+      bool possible = r < 0.75 && (1 - r) * r * r * r <= peak * relative[k];
+      if (possible && dump(k, need) < bestCost)
+        j = k;
+    }
+    if (j < 0)
+      return;
+    dumpPlus(j);
+    dumpCost[j] = infinity;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The cases
+//===----------------------------------------------------------------------===//
+
+/// The excess goes where neither scale nor target is, in proportion to what the
+/// data has there: a run that needs no patch then gets none.
+static void sink(const UnitProblem &p, double excess) {
+  double present = 0;
+  int64_t count = 0;
+  for (int64_t k = 0; k < p.size; ++k)
+    if (p.M[k] == 0 && p.a[k] == 0) {
+      present += p.direction[k] * p.direction[k];
+      ++count;
+    }
+  for (int64_t k = 0; k < p.size; ++k) {
+    if (p.M[k] > 0) {
+      p.x[k] = p.a[k] / p.M[k];
+      continue;
+    }
+    double share = present > 0 ? p.direction[k] * p.direction[k] / present : 1.0 / count;
+    p.x[k] = std::sqrt(excess * share);
+  }
+}
+
+void ctxc::detail::solveLeast(const UnitProblem &p) {
+  double total = 0;
+  bool hasSink = false;
+  for (int64_t k = 0; k < p.size; ++k) {
+    hasSink |= p.M[k] == 0 && p.a[k] == 0;
+    if (p.a[k] > 0)
+      total += (p.a[k] / p.M[k]) * (p.a[k] / p.M[k]);
+  }
+  double excess = 1 - total;
+  constexpr double fits = 1e-14;
+  if (excess < -fits)
+    shrink(p, total);
+  else if (excess > fits && hasSink)
+    sink(p, excess);
+  else if (excess > fits)
+    Growing(p, excess).solve();
+  else
+    for (int64_t k = 0; k < p.size; ++k)
+      p.x[k] = p.M[k] > 0 ? p.a[k] / p.M[k] : 0;
+  normalizeResult(p);
+}

@@ -1,0 +1,177 @@
+#include "NormInversionCore.h"
+
+#include "UnitProblem.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace ctxc;
+using namespace ctxc::detail;
+
+//===----------------------------------------------------------------------===//
+// Into and out of the unit problem
+//===----------------------------------------------------------------------===//
+
+/// The largest magnitude; NaN when an entry is not finite.
+template <typename T> static double largestMagnitude(const T *values, int64_t size) {
+  double largest = 0;
+  bool finite = true;
+  for (int64_t k = 0; k < size; ++k) {
+    double magnitude = std::fabs(static_cast<double>(values[k]));
+    finite &= magnitude <= std::numeric_limits<double>::max();
+    largest = std::max(largest, magnitude);
+  }
+  return finite ? largest : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Writes |data| / ‖data‖ and returns ‖data‖; for data = 0 the uniform
+/// direction and √d, that is RMS 1. Squares only ratios, so nothing overflows.
+template <typename T>
+static double normOf(const T *data, double largest, int64_t d, double *direction, double *work) {
+  double units = largest > 0 ? largest : 1;
+  for (int64_t k = 0; k < d; ++k) {
+    direction[k] = largest > 0 ? std::fabs(static_cast<double>(data[k])) / units : 1;
+    work[k] = direction[k] * direction[k];
+  }
+  double norm = std::sqrt(sum(work, d));
+  for (int64_t k = 0; k < d; ++k)
+    direction[k] /= norm;
+  return std::min(norm * units, std::numeric_limits<double>::max());
+}
+
+template <typename T>
+void detail::invertRmsNorm(Update update, int64_t d, double eps, const T *g, const T *m,
+                           const T *data, T *target, double *scratch) {
+  double largestG = largestMagnitude(g, d), largestM = largestMagnitude(m, d);
+  double largestData = largestMagnitude(data, d);
+  bool solvable = largestG > 0 && largestM >= 0 && largestData >= 0;
+  if (update == Update::Naive || !solvable) {
+    std::copy(data, data + d, target);
+    return;
+  }
+  double *a = scratch, *M = a + d, *direction = M + d, *x = direction + d, *work = x + d;
+  double norm = normOf(data, largestData, d, direction, work);
+
+  // √B = √(d ρ) with √ρ = R / √(R² + ε); never zero.
+  double rms = norm / std::sqrt(static_cast<double>(d));
+  double ratio = rms / std::hypot(rms, std::sqrt(std::max(eps, 0.0)));
+  double radius = std::sqrt(static_cast<double>(d)) *
+                  std::max(ratio, std::numeric_limits<double>::min());
+
+  // Scale a and M by one common factor to a largest entry of 1; `balance` is
+  // the ratio of the two largest, kept apart as it may leave double's range.
+  double balance = largestM > 0 ? largestG / largestM / radius : 2;
+  balance = std::max(balance, 1e-290);
+  double unitG = balance >= 1 ? 1 : balance, unitM = balance >= 1 ? 1 / balance : 1;
+  for (int64_t k = 0; k < d; ++k) {
+    a[k] = std::fabs(static_cast<double>(g[k])) / largestG * unitG;
+    M[k] = largestM > 0 ? std::fabs(static_cast<double>(m[k])) / largestM * unitM : 0;
+  }
+
+  UnitProblem problem{d, a, M, direction, x, work};
+  switch (update) {
+  case Update::Least:
+    solveLeast(problem);
+    break;
+  case Update::Balanced:
+    solveBalanced(problem);
+    break;
+  case Update::Stable:
+    solveStable(problem);
+    break;
+  case Update::Scaled:
+    solveScaled(problem);
+    break;
+  case Update::Naive:
+    break;
+  }
+
+  // target = n √(R² + ε) = x √B √(R² + ε) = x ‖data‖.
+  constexpr double limit = std::numeric_limits<T>::max();
+  for (int64_t k = 0; k < d; ++k) {
+    bool negative = g[k] == 0 || m[k] == 0 ? data[k] < 0 : (g[k] < 0) != (m[k] < 0);
+    double magnitude = std::min(x[k] * norm, limit);
+    target[k] = static_cast<T>(negative ? -magnitude : magnitude);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The scale
+//===----------------------------------------------------------------------===//
+
+/// Least-squares s of s·(m ⊙ n) ≈ g; 1 when m ⊙ n = 0.
+template <typename T> static double fitScalar(int64_t d, const T *g, const T *m, const T *n) {
+  double largestP = 0, largestG = largestMagnitude(g, d);
+  for (int64_t k = 0; k < d; ++k)
+    largestP = std::max(largestP, std::fabs(static_cast<double>(m[k]) * n[k]));
+  if (!(largestP > 0) || !(largestG >= 0) || largestP > std::numeric_limits<double>::max())
+    return 1;
+  if (largestG == 0)
+    return 0;
+  double products = 0, squares = 0;
+  for (int64_t k = 0; k < d; ++k) {
+    double p = static_cast<double>(m[k]) * n[k] / largestP;
+    products += p * (g[k] / largestG);
+    squares += p * p;
+  }
+  constexpr double limit = std::numeric_limits<double>::max();
+  return std::clamp(products / squares * (largestG / largestP), -limit, limit);
+}
+
+template <typename T>
+static ScaleCounts solveScalar(int64_t d, const T *g, const T *m, const T *n, T *delta) {
+  constexpr double limit = std::numeric_limits<T>::max();
+  double s = fitScalar(d, g, m, n);
+  ScaleCounts counts;
+  for (int64_t k = 0; k < d; ++k) {
+    double change = (s - 1) * m[k];
+    delta[k] = static_cast<T>(std::clamp(change, -limit, limit));
+    counts.harmful += g[k] != 0 && (m[k] == 0 || n[k] == 0);
+    counts.harmless += g[k] == 0 && n[k] == 0;
+  }
+  return counts;
+}
+
+template <typename T>
+ScaleCounts detail::solveScale(Update update, int64_t d, const T *g, const T *m, const T *n,
+                               T *delta) {
+  if (update == Update::Scaled)
+    return solveScalar(d, g, m, n, delta);
+  // A component driven to zero comes back as the rounding of the sum that made
+  // it; dividing g_k = 0 by that would wipe m_k out for nothing.
+  constexpr double limit = std::numeric_limits<T>::max();
+  double squares = 0;
+  for (int64_t k = 0; k < d; ++k)
+    squares += static_cast<double>(n[k]) * n[k];
+  double zero = 8 * static_cast<double>(std::numeric_limits<T>::epsilon()) *
+                std::sqrt(squares / std::max<int64_t>(d, 1));
+  ScaleCounts counts;
+  for (int64_t k = 0; k < d; ++k) {
+    if (g[k] == 0 && std::fabs(static_cast<double>(n[k])) <= zero) {
+      delta[k] = 0;
+      ++counts.harmless;
+      continue;
+    }
+    // The remainder first: where it is small, so is its error in Δm.
+    double remainder = std::fma(-static_cast<double>(m[k]), static_cast<double>(n[k]), g[k]);
+    double quotient = n[k] == 0 ? limit : remainder / n[k];
+    if (std::fabs(quotient) < limit) {
+      delta[k] = static_cast<T>(quotient);
+      continue;
+    }
+    delta[k] = std::fabs(remainder) <= limit ? static_cast<T>(remainder) : T(0);
+    ++counts.harmful;
+  }
+  return counts;
+}
+
+namespace ctxc::detail {
+template void invertRmsNorm<float>(Update, int64_t, double, const float *, const float *,
+                                   const float *, float *, double *);
+template void invertRmsNorm<double>(Update, int64_t, double, const double *, const double *,
+                                    const double *, double *, double *);
+template ScaleCounts solveScale<float>(Update, int64_t, const float *, const float *,
+                                       const float *, float *);
+template ScaleCounts solveScale<double>(Update, int64_t, const double *, const double *,
+                                        const double *, double *);
+} // namespace ctxc::detail
