@@ -1,0 +1,58 @@
+//===- PatchFile.h - a patch as a safetensors file ------------------------===//
+//
+// For a parameter stored under NAME with shape (m, n):
+//   rank1   NAME.u (m, 1) and NAME.v (n, 1), so that stored + u vᵀ is the
+//           patched tensor in its stored orientation and parametrisation;
+//   delta   NAME.delta of the stored shape, so that stored + delta is.
+// All F32. `__metadata__` (strings): format_version "1", model_hash, tokens,
+// position, kept, update, dtype.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EXPORT_PATCHFILE_H
+#define CTXC_EXPORT_PATCHFILE_H
+
+#include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Runtime/Patch.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ctxc {
+
+/// What a patch was made for.
+struct PatchMetadata {
+  std::string modelHash;       ///< Checkpoint::hash(): 64 hexadecimal digits
+  std::vector<int64_t> tokens; ///< the full run's tokens: context, then the patched token
+  int64_t position = 0;        ///< the patched token's position in `tokens`, kept in the reduced run
+  std::vector<int64_t> kept;   ///< ascending positions below `position` that the reduced run keeps
+  std::string update = "least"; ///< least, balanced, naive, stable or scaled
+  std::string dtype = "f32";    ///< storage type of the run's weights: f32 or bf16
+};
+
+/// A patch by itself: shapes are non-negative, factors have their sizes, Rank1
+/// has two dimensions, no parameter is patched twice, every number is finite,
+/// also as float32. All problems together, each `parameter NAME: …`.
+llvm::Error checkPatch(const Patch &patch);
+
+/// Writes `path` atomically. Fails where reading the file back would.
+llvm::Error writePatchFile(llvm::StringRef path, const Patch &patch, const PatchMetadata &metadata);
+
+/// Reads and checks `path`; all problems are reported together, each
+/// `path: …`: half of a rank1 pair, factors of rank other than 1, an unknown
+/// suffix, rank1 and delta for one parameter, a type other than F32, numbers
+/// that are not finite, metadata missing, unparsable or of another version.
+/// Parameters come in natural order of their names: layers.2 before layers.10.
+llvm::Expected<std::pair<Patch, PatchMetadata>> readPatchFile(llvm::StringRef path);
+
+/// Whether the patch was made for this checkpoint: its hash, and each patched
+/// parameter's presence, floating type and shape. All problems together.
+llvm::Error checkAgainst(const Checkpoint &checkpoint, const Patch &patch,
+                         const PatchMetadata &metadata);
+
+/// The second half of the above: presence, type and shapes alone.
+llvm::Error checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch);
+
+} // namespace ctxc
+
+#endif // CTXC_EXPORT_PATCHFILE_H

@@ -1,0 +1,214 @@
+#include "ctxc/Export/ApplyPatch.h"
+#include "SmallFiles.h"
+#include "ctxc/Checkpoint/SafetensorsWriter.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Export/PatchFile.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/Support/Errno.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <fcntl.h>
+
+using namespace llvm;
+using namespace ctxc;
+
+namespace {
+
+constexpr uint64_t chunkElements = 1 << 18;
+
+/// The change of one element, row-major.
+double changeAt(const ParameterPatch &patch, uint64_t index) {
+  if (patch.kind == ParameterPatch::Kind::Delta)
+    return patch.delta[index];
+  uint64_t columns = patch.shape[1];
+  return patch.u[index / columns] * patch.v[index % columns];
+}
+
+std::string numberText(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+/// Streams one tensor of the checkpoint, patched and rounded.
+class TensorCopy {
+public:
+  TensorCopy(const Checkpoint &checkpoint, const TensorView &view, const ParameterPatch *patch,
+             DType to)
+      : checkpoint(checkpoint), view(view), patch(patch), to(to) {}
+
+  Error write(raw_ostream &os) {
+    if (!patch && to == view.dtype)
+      return copyBytes(os);
+    uint64_t count = view.elements(), width = bitsOf(view.dtype) / 8;
+    for (uint64_t from = 0; from < count; from += chunkElements) {
+      uint64_t n = std::min(chunkElements, count - from);
+      bytes.resize(n * width);
+      if (Error e = checkpoint.read(view, from * width, bytes))
+        return e;
+      if (Error e = convert(from, n))
+        return e;
+      os.write(reinterpret_cast<const char *>(rounded.data()), rounded.size());
+    }
+    return Error::success();
+  }
+
+  double changeSquared = 0, lostSquared = 0; ///< of what was written so far
+
+private:
+  Error copyBytes(raw_ostream &os) {
+    for (uint64_t from = 0; from < view.bytes; from += chunkElements) {
+      bytes.resize(std::min(chunkElements, view.bytes - from));
+      if (Error e = checkpoint.read(view, from, bytes))
+        return e;
+      os.write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    }
+    return Error::success();
+  }
+
+  /// `bytes`, elements [from, from + n), to `rounded`.
+  Error convert(uint64_t from, uint64_t n) {
+    exact.resize(n);
+    back.resize(n);
+    readDoubles(view.dtype, bytes.data(), exact);
+    for (uint64_t i = 0; patch && i < n; ++i) {
+      double change = changeAt(*patch, from + i);
+      exact[i] += change;
+      changeSquared += change * change;
+    }
+    rounded.resize(n * bitsOf(to) / 8);
+    writeDoubles(to, exact, rounded.data());
+    readDoubles(to, rounded.data(), back);
+    for (uint64_t i = 0; i < n; ++i) {
+      if (!std::isfinite(back[i]))
+        return makeError(view.file + ": tensor " + quoted(view.name) + ": element " +
+                         Twine(from + i) + (patch ? ", patched, is " : " is ") +
+                         numberText(exact[i]) + ", which is not a finite number of type " +
+                         nameOf(to));
+      if (patch)
+        lostSquared += (back[i] - exact[i]) * (back[i] - exact[i]);
+    }
+    return Error::success();
+  }
+
+  const Checkpoint &checkpoint;
+  const TensorView &view;
+  const ParameterPatch *patch;
+  DType to;
+  std::vector<uint8_t> bytes, rounded;
+  std::vector<double> exact, back;
+};
+
+std::string joined(StringRef directory, StringRef name) {
+  SmallString<256> path(directory);
+  sys::path::append(path, name);
+  return path.str().str();
+}
+
+Expected<ApplyReport> writeWeights(const Checkpoint &checkpoint, const Patch &patch,
+                                   StringRef directory, std::optional<DType> storage) {
+  std::map<std::string, const ParameterPatch *> patches;
+  for (const ParameterPatch &p : patch.parameters)
+    patches[p.parameter] = &p;
+  ApplyReport report;
+  double changeSquared = 0, lostSquared = 0;
+  std::vector<TensorSource> tensors;
+  for (const TensorView &view : checkpoint.tensors()) {
+    auto found = patches.find(view.name);
+    const ParameterPatch *p = found == patches.end() ? nullptr : found->second;
+    DType to = storage && isFloating(view.dtype) ? *storage : view.dtype;
+    report.patched += p != nullptr;
+    TensorSource source;
+    source.name = view.name;
+    source.dtype = to;
+    source.shape = view.shape;
+    source.write = [&checkpoint, &view, p, to, &changeSquared, &lostSquared](raw_ostream &os) {
+      TensorCopy copy(checkpoint, view, p, to);
+      Error e = copy.write(os);
+      changeSquared += copy.changeSquared;
+      lostSquared += copy.lostSquared;
+      return e;
+    };
+    tensors.push_back(std::move(source));
+  }
+  // transformers refuses a file that does not say which framework wrote it.
+  if (Error e = writeSafetensors(joined(directory, "model.safetensors"), std::move(tensors),
+                                 {{"format", "pt"}}))
+    return std::move(e);
+  if (changeSquared > 0)
+    report.relativeRounding = std::sqrt(lostSquared / changeSquared);
+  return report;
+}
+
+bool isThere(StringRef path) {
+  sys::fs::file_status status;
+  return !sys::fs::status(path, status, /*follow=*/false);
+}
+
+Error alreadyThere(StringRef path) {
+  return makeError(path + ": already exists; name a directory that does not");
+}
+
+/// rename(2) that replaces nothing, not even an empty directory.
+Error publish(StringRef from, StringRef to) {
+  std::string source = from.str(), target = to.str();
+  if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
+    return Error::success();
+  if (errno == EEXIST)
+    return alreadyThere(to);
+  if (errno == EINVAL || errno == ENOSYS) { // a file system without the flag
+    if (isThere(to))
+      return alreadyThere(to);
+    if (::rename(source.c_str(), target.c_str()) == 0)
+      return Error::success();
+  }
+  return makeError(to + ": cannot write: " + sys::StrError(errno));
+}
+
+Expected<ApplyReport> build(const Checkpoint &checkpoint, const Patch &patch, StringRef directory,
+                            std::optional<DType> storage) {
+  if (Error e = writeConfig(checkpoint, directory, storage))
+    return std::move(e);
+  if (Error e = copySmallFiles(checkpoint, directory))
+    return std::move(e);
+  Expected<ApplyReport> report = writeWeights(checkpoint, patch, directory, storage);
+  if (!report)
+    return report;
+  if (Error e = checkpoint.checkUnchanged())
+    return std::move(e);
+  return report;
+}
+
+} // namespace
+
+Expected<ApplyReport> ctxc::applyPatch(const Checkpoint &checkpoint, const Patch &patch,
+                                       StringRef outDir, std::optional<DType> storage) {
+  if (storage && (!isFloating(*storage) || *storage == DType::F64))
+    return makeError("cannot store weights as " + nameOf(*storage) + ", expected F32, F16 or BF16");
+  if (Error e = joinErrors(checkPatch(patch), checkShapesAgainst(checkpoint, patch)))
+    return std::move(e);
+  SmallString<256> target(outDir);
+  sys::path::remove_dots(target, /*remove_dot_dot=*/false);
+  if (target.empty() || target == "/")
+    return makeError("'" + outDir + "': cannot be written as a checkpoint directory");
+  if (isThere(target))
+    return alreadyThere(target);
+  if (std::error_code ec = sys::fs::make_absolute(target))
+    return makeError(outDir + ": cannot write: " + ec.message());
+
+  SmallString<256> temporary;
+  if (std::error_code ec = sys::fs::createUniqueDirectory(target + ".tmp", temporary))
+    return makeError(outDir + ": cannot write: " + ec.message());
+  sys::fs::setPermissions(
+      temporary, static_cast<sys::fs::perms>(0777 & ~sys::fs::getUmask()));
+  Expected<ApplyReport> report = build(checkpoint, patch, temporary, storage);
+  Error failure = report ? publish(temporary, target) : report.takeError();
+  if (failure) {
+    sys::fs::remove_directories(temporary);
+    return std::move(failure);
+  }
+  return report;
+}

@@ -1,0 +1,110 @@
+#include "PatchMetadata.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace ctxc;
+
+namespace {
+
+std::string listText(ArrayRef<int64_t> values) {
+  return join(map_range(values, [](int64_t v) { return std::to_string(v); }), ",");
+}
+
+/// A decimal integer from 0 to 2^63 - 1, digits only.
+bool parseInteger(StringRef text, int64_t &value) {
+  return !text.empty() && all_of(text, isDigit) && !text.getAsInteger(10, value);
+}
+
+bool parseList(StringRef text, std::vector<int64_t> &values) {
+  if (text.empty())
+    return true;
+  for (StringRef item : split(text, ',')) {
+    int64_t value;
+    if (!parseInteger(item, value))
+      return false;
+    values.push_back(value);
+  }
+  return true;
+}
+
+} // namespace
+
+std::map<std::string, std::string> ctxc::metadataStrings(const PatchMetadata &metadata) {
+  return {{"format_version", "1"},
+          {"model_hash", metadata.modelHash},
+          {"tokens", listText(metadata.tokens)},
+          {"position", std::to_string(metadata.position)},
+          {"kept", listText(metadata.kept)},
+          {"update", metadata.update},
+          {"dtype", metadata.dtype}};
+}
+
+PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> &strings,
+                                       function_ref<void(const Twine &)> report) {
+  PatchMetadata metadata;
+  auto version = strings.find("format_version");
+  if (version == strings.end()) {
+    report("metadata has no 'format_version', expected \"1\"; this is not a patch file");
+    return metadata;
+  }
+  if (version->second != "1") {
+    // Another version may give every other key another meaning.
+    report("found format_version " + quoted(version->second) +
+           ", expected '1'; it was written by another version of ctxc");
+    return metadata;
+  }
+  auto get = [&](const char *key, auto accept, const char *expected) {
+    auto found = strings.find(key);
+    if (found == strings.end())
+      report("metadata has no '" + Twine(key) + "', expected " + expected);
+    else if (!accept(found->second))
+      report("found " + Twine(key) + " " + quoted(found->second) + ", expected " + expected);
+    else
+      return true;
+    return false;
+  };
+  get("model_hash",
+      [&](StringRef text) {
+        metadata.modelHash = text.str();
+        return text.size() == 64 &&
+               all_of(text, [](char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); });
+      },
+      "64 lower-case hexadecimal digits");
+  bool hasTokens = get(
+      "tokens",
+      [&](StringRef text) { return parseList(text, metadata.tokens) && !metadata.tokens.empty(); },
+      "token ids separated by commas");
+  bool hasPosition = get(
+      "position", [&](StringRef text) { return parseInteger(text, metadata.position); },
+      "a non-negative integer");
+  bool hasKept = get(
+      "kept", [&](StringRef text) { return parseList(text, metadata.kept); },
+      "positions separated by commas, or nothing");
+  get("update",
+      [&](StringRef text) {
+        metadata.update = text.str();
+        return is_contained({"least", "balanced", "naive", "stable", "scaled"}, text);
+      },
+      "least, balanced, naive, stable or scaled");
+  get("dtype",
+      [&](StringRef text) {
+        metadata.dtype = text.str();
+        return text == "f32" || text == "bf16";
+      },
+      "f32 or bf16");
+  if (hasTokens && hasPosition &&
+      metadata.position >= static_cast<int64_t>(metadata.tokens.size()))
+    report("found position " + Twine(metadata.position) + ", expected one of the " +
+           Twine(metadata.tokens.size()) + " tokens");
+  if (hasKept && hasPosition)
+    for (size_t i = 0; i < metadata.kept.size(); ++i)
+      if (metadata.kept[i] >= metadata.position ||
+          (i > 0 && metadata.kept[i] <= metadata.kept[i - 1])) {
+        report("found kept position " + Twine(metadata.kept[i]) +
+               ", expected ascending positions below position " + Twine(metadata.position));
+        break;
+      }
+  return metadata;
+}

@@ -1,0 +1,145 @@
+#include "ctxc/Export/ApplyPatch.h"
+#include "Fixture.h"
+#include <cmath>
+#include <unistd.h>
+
+using namespace ctxc;
+using namespace ctxc::test;
+using namespace llvm;
+
+namespace {
+
+struct ApplyPatch : PatchDirectory {
+  std::unique_ptr<Checkpoint> opened(StringRef name) {
+    auto checkpoint = Checkpoint::open(path(name));
+    EXPECT_TRUE(bool(checkpoint)) << messageOf(std::move(checkpoint));
+    return std::move(*checkpoint);
+  }
+  std::string apply(const Patch &p, StringRef out, std::optional<DType> storage = std::nullopt) {
+    return messageOf(applyPatch(*checkpoint(), p, path(out), storage));
+  }
+};
+
+TEST_F(ApplyPatch, AddsThePatchInTheStoredTypes) {
+  write("m/tokenizer.json", "{}");
+  write("m/model.safetensors.index.json", "{}");
+  auto report = applyPatch(*checkpoint(), patch(), path("out"));
+  ASSERT_TRUE(bool(report)) << messageOf(std::move(report));
+  EXPECT_EQ(report->patched, 2u);
+  EXPECT_EQ(names("out"), (std::vector<std::string>{"config.json", "model.safetensors",
+                                                    "tokenizer.json", "tokenizer.model"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"m", "out"}));
+  EXPECT_EQ(contentOf("out/config.json"), contentOf("m/config.json"));
+  EXPECT_EQ(contentOf("out/tokenizer.model"), "pieces");
+  auto out = opened("out");
+  EXPECT_EQ(doublesOf(*out->find("layers.0.w")),
+            (std::vector<double>{1.5, 2.25, 7, 3, 4.5, -2}));
+  EXPECT_EQ(out->find("layers.0.norm")->dtype, DType::BF16);
+  // The second entry's change is below half a unit in the last place.
+  EXPECT_EQ(doublesOf(*out->find("layers.0.norm")), (std::vector<double>{1 + 0x1p-7, 1}));
+  EXPECT_EQ(doublesOf(*out->find("untouched")), (std::vector<double>{0.5, 65504}));
+  EXPECT_EQ(out->find("untouched")->dtype, DType::F16);
+  EXPECT_EQ(out->files()[0]->metadata().at("format"), "pt");
+  double change = (1 + 4) * (0.25 + 0.0625 + 16) + 0x1p-14 + 0x1p-18;
+  EXPECT_NEAR(report->relativeRounding, std::sqrt(0x1p-18 / change), 1e-12);
+}
+
+TEST_F(ApplyPatch, StoresAllInTheTypeThatIsAskedFor) {
+  write("m/config.json", "{\"torch_dtype\":\"float32\",\"eps\":1e-06,\"big\":9007199254740993,"
+                         "\"text_config\":{\"dtype\":\"float16\"}}");
+  ASSERT_EQ(apply(patch(), "out", DType::F32), "");
+  for (const TensorView &view : opened("out")->tensors())
+    EXPECT_EQ(view.dtype, DType::F32);
+  EXPECT_EQ(doublesOf(*opened("out")->find("layers.0.norm")),
+            (std::vector<double>{1 + 0x1p-7, 1 + 0x1p-9}));
+
+  ASSERT_EQ(apply(patch(), "bf16", DType::BF16), "");
+  auto out = opened("bf16");
+  EXPECT_EQ(out->find("layers.0.w")->dtype, DType::BF16);
+  EXPECT_EQ(doublesOf(*out->find("untouched"))[1], 65536);
+  EXPECT_EQ(out->config().getString("torch_dtype"), "bfloat16");
+  EXPECT_EQ(out->config().get("dtype"), nullptr);
+  EXPECT_EQ(out->config().getObject("text_config")->getString("dtype"), "bfloat16");
+  EXPECT_EQ(out->config().getNumber("eps"), 1e-6);
+  EXPECT_EQ(out->config().getInteger("big"), 9007199254740993);
+}
+
+TEST_F(ApplyPatch, CrossesChunks) {
+  // More elements than are converted at a time, in rows that do not divide them.
+  int64_t rows = 301, columns = 1009;
+  std::vector<double> stored(rows * columns);
+  for (size_t i = 0; i < stored.size(); ++i)
+    stored[i] = static_cast<double>(i % 1000);
+  ASSERT_EQ(messageOf(writeSafetensors(path("m/model.safetensors"),
+                                       {tensorOf("w", DType::F32, {rows, columns}, stored),
+                                        tensorOf("x", DType::F32, {rows, columns}, stored)},
+                                       {})),
+            "");
+  ParameterPatch w;
+  w.parameter = "w";
+  w.shape = {rows, columns};
+  for (int64_t i = 0; i < rows; ++i)
+    w.u.push_back(static_cast<double>(i));
+  for (int64_t j = 0; j < columns; ++j)
+    w.v.push_back(static_cast<double>(j));
+  Patch p;
+  p.parameters = {w};
+  ASSERT_EQ(apply(p, "out"), "");
+  auto out = opened("out");
+  std::vector<double> patched = doublesOf(*out->find("w"));
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      ASSERT_EQ(patched[i * columns + j], stored[i * columns + j] + double(i * j));
+  EXPECT_EQ(doublesOf(*out->find("x")), stored);
+}
+
+TEST_F(ApplyPatch, LeavesNothingBehindOnFailure) {
+  auto expect = [&](std::string message, StringRef part) {
+    EXPECT_NE(message.find(part.str()), std::string::npos) << part.str() << " in " << message;
+    EXPECT_EQ(names(), std::vector<std::string>{"m"});
+  };
+  expect(apply(patch(), "m"), "m: already exists");
+  expect(apply(patch(), "m/"), "m: already exists");
+  expect(apply(patch(), "m/config.json"), "already exists");
+  expect(apply(patch(), "absent/out"), "cannot write");
+  expect(apply(patch(), "m/config.json/out"), "cannot write");
+  expect(messageOf(applyPatch(*checkpoint(), patch(), "")), "cannot be written");
+  expect(apply(patch(), "out", DType::I32), "cannot store weights as I32");
+  // 65504 + 65504 fits F32 but not F16, found in the last tensor that is written.
+  Patch huge = patch();
+  huge.parameters[0].parameter = "untouched";
+  huge.parameters[0].delta = {0, 65504};
+  expect(apply(huge, "out"), "tensor 'untouched': element 1, patched, is 131008");
+  huge.parameters[0].delta = {0};
+  expect(apply(huge, "out"), "found 1 entries in delta");
+  huge.parameters.resize(1);
+  huge.parameters[0].parameter = "absent";
+  huge.parameters[0].delta = {0, 0};
+  expect(apply(huge, "out"), "'absent' of the patch is not in the checkpoint");
+}
+
+TEST_F(ApplyPatch, NoticesAFileCutShort) {
+  auto source = checkpoint();
+  ASSERT_EQ(::truncate(path("m/model.safetensors").c_str(), source->files()[0]->dataStart() + 3),
+            0);
+  std::string message = messageOf(applyPatch(*source, patch(), path("out")));
+  EXPECT_NE(message.find("file was cut short"), std::string::npos) << message;
+  EXPECT_EQ(names(), std::vector<std::string>{"m"});
+}
+
+TEST_F(ApplyPatch, CopiesLinksOfAHubCacheButNoOthers) {
+  write("hub/blobs/1", "of the cache");
+  write("secret", "of somebody else");
+  write("hub/snapshots/r/config.json", "{}");
+  write("hub/snapshots/r/model.safetensors", contentOf("m/model.safetensors"));
+  ASSERT_EQ(::symlink("../../blobs/1", path("hub/snapshots/r/vocab.txt").c_str()), 0);
+  auto source = opened("hub/snapshots/r");
+  ASSERT_EQ(messageOf(applyPatch(*source, patch(), path("out"))), "");
+  EXPECT_EQ(contentOf("out/vocab.txt"), "of the cache");
+  ASSERT_EQ(::symlink("../../../secret", path("hub/snapshots/r/notes.txt").c_str()), 0);
+  std::string message = messageOf(applyPatch(*source, patch(), path("out2")));
+  EXPECT_NE(message.find("outside the checkpoint's directory"), std::string::npos) << message;
+  EXPECT_EQ(names(), (std::vector<std::string>{"hub", "m", "out", "secret"}));
+}
+
+} // namespace
