@@ -8,6 +8,7 @@
 #ifndef CTXC_RUNTIME_PROGRAM_H
 #define CTXC_RUNTIME_PROGRAM_H
 
+#include "ctxc/Planning/BlockPlan.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -21,7 +22,7 @@ struct ProgramStep {
   xf::BlockOp block;        ///< the ordinary forward
   xf::BlockOp dual;         ///< null where the layer is not patched
   xf::BlockOp applied;      ///< null where the layer is not patched
-  std::optional<int64_t> index; ///< among the patchable layers; none for the model's ends
+  std::optional<int64_t> index; ///< among the layers between the model's ends, from 0
 };
 
 /// The steps of `model`, first to last: embedding, layers, head.
@@ -31,6 +32,19 @@ struct Program {
   int64_t vocabulary = 0;
   int64_t layers = 0;
 };
+
+/// The plan of a layer: none where it is not to be patched. `index` counts the
+/// layers between the model's ends.
+using PlanCallback = llvm::function_ref<std::optional<BlockPlan>(
+    xf::LayerOp layer, xf::BlockOp block, int64_t index)>;
+
+/// Makes the module's one xf.model ready to run: its ends become blocks
+/// (outlineModelEnds), and each plan of a block gets, once, its dual block (with
+/// linears packed) and its applied block. Fails with a diagnostic where the module
+/// has not exactly one model, ops stand between layers, or a plan cannot be built.
+/// Implemented in the library CtxcTransforms.
+mlir::FailureOr<Program> buildProgram(mlir::ModuleOp module, PlanCallback planOf,
+                                      patch::UpdateKind update);
 
 } // namespace ctxc
 

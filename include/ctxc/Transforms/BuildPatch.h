@@ -15,14 +15,18 @@ namespace ctxc {
 /// run; contextual ops get `stream "full"` and `stream "reduced"`. Targets: an
 /// input site's is its full-run output; the output site's is solved through
 /// the chain from T_C and the reduced run's other values (Algorithm 1,
-/// self-correcting). Obligation `i` of the plan counts under index `i`.
+/// self-correcting). The obligation of the i-th of plannedParameters counts under
+/// index i. All of them are stored; the naive update stores a zero for a norm
+/// matrix. Null, with a diagnostic, where the plan cannot be built (see
+/// lib/Transforms/CheckPlan.h).
 xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update,
                            llvm::StringRef name);
 
 /// Builds beside `block` the applied block `name`: its ordinary forward with the
 /// patch of the planned parameters taken in by patch.load and applied,
 /// factored. For one patch all updates have the same applied block: W_down is
-/// among the loaded parameters whenever the plan has a normMatrix.
+/// among the loaded parameters whenever the plan has a normMatrix. Null, with a
+/// diagnostic, where the plan cannot be built.
 xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, llvm::StringRef name);
 
 /// The parameters that the plan patches, by the block's names, in the order in
@@ -33,10 +37,11 @@ llvm::SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan);
 /// type) into one patch.linears, where no use stands between them.
 void packLinears(xf::BlockOp block);
 
-/// Makes a model a chain of layers: the ops of `model` before the first xf.layer
-/// become the block `<model>.embed`, those after the last one `<model>.head`, each
-/// called by an xf.layer of its own with prefix "". Fails, with a located
-/// diagnostic, where ops stand between layers.
+/// Makes a model a chain of layers: the ops that feed the layers become the block
+/// `<model>_embed`, those that read their results `<model>_head` (all of them
+/// `<model>_forward` in a model without layers), each called by an xf.layer of its
+/// own with prefix "". Fails, with a located diagnostic, where ops stand between
+/// layers.
 mlir::LogicalResult outlineModelEnds(xf::ModelOp model);
 
 } // namespace ctxc

@@ -1,0 +1,70 @@
+// The applied block: a block's ordinary forward under a given patch, factored.
+#include "CheckPlan.h"
+#include "ctxc/Transforms/BuildPatch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace ctxc {
+
+SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan) {
+  return llvm::map_to_vector(plannedSites(plan), parameterOf);
+}
+
+static Type partType(xf::ParamOp param) {
+  return RankedTensorType::get(param.getType().getShape(), Float32Type::get(param.getContext()));
+}
+
+/// The types of a site's patch: u and v, or Δ.
+static SmallVector<Type> partTypes(Operation *site) {
+  if (auto linear = dyn_cast<xf::LinearOp>(site))
+    return {linear.getType(), linear.getData().getType()};
+  return {partType(parameterOf(site))};
+}
+
+/// Clones `site` and takes in its patch.
+static void applySite(OpBuilder &b, Operation *site, IRMapping &values) {
+  Location loc = site->getLoc();
+  auto load = patch::LoadOp::create(b, loc, partTypes(site), parameterOf(site).getName());
+  if (auto linear = dyn_cast<xf::LinearOp>(site)) {
+    Value base = b.clone(*site, values)->getResult(0);
+    Value patched =
+        patch::ApplyRank1Op::create(b, loc, base.getType(), base, load.getResult(0),
+                                    load.getResult(1), values.lookup(linear.getData()));
+    values.map(linear.getResult(), patched);
+    return;
+  }
+  Value parameter = cast<xf::AssignableOpInterface>(site).getParameterOperand().get();
+  Value original = values.lookup(parameter);
+  Value patched =
+      patch::ApplyDeltaOp::create(b, loc, load.getResult(0).getType(), original, load.getResult(0));
+  values.map(parameter, patched);
+  b.clone(*site, values);
+  values.map(parameter, original);
+}
+
+xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, StringRef name) {
+  if (failed(checkPlan(block, plan)))
+    return nullptr;
+  OpBuilder b(block);
+  b.setInsertionPointAfter(block);
+  auto applied = xf::BlockOp::create(b, block.getLoc(), b.getStringAttr(name),
+                                     block.getFunctionTypeAttr(), /*sym_visibility=*/nullptr,
+                                     /*arg_attrs=*/nullptr, /*res_attrs=*/nullptr);
+  Block &body = applied.getBody().emplaceBlock();
+  IRMapping values;
+  for (BlockArgument arg : block.getBody().getArguments())
+    values.map(arg, body.addArgument(arg.getType(), arg.getLoc()));
+  b.setInsertionPointToStart(&body);
+  SmallVector<Operation *> sites = plannedSites(plan);
+  for (Operation &op : block.getBody().front()) {
+    if (llvm::is_contained(sites, &op))
+      applySite(b, &op, values);
+    else
+      b.clone(op, values);
+  }
+  return applied;
+}
+
+} // namespace ctxc

@@ -1,0 +1,274 @@
+// The dual block: the full and the reduced run of one token, and the patch
+// that makes the second follow the first (Algorithm 1, one layer of it).
+//
+// Both runs are emitted op by op next to each other. At a site of F the reduced
+// op is patched to its full-run output there and then. What depends on the
+// output site G is held back until the full run's output T_C is there; then
+// G's target is solved for through the chain, G is patched, and the rest follows.
+#include "CheckPlan.h"
+#include "ctxc/Transforms/BuildPatch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace ctxc {
+namespace {
+
+/// A named location with `suffix`; others as they are. A block printed with
+/// names then reads like the equations: y_C beside y.
+Location renamed(Location loc, StringRef suffix) {
+  auto name = dyn_cast<NameLoc>(loc);
+  if (!name)
+    return loc;
+  return NameLoc::get(StringAttr::get(loc.getContext(), name.getName().strref() + suffix),
+                      name.getChildLoc());
+}
+
+patch::Rank1Op createRank1(OpBuilder &b, Location loc, Value target, Value current, Value data) {
+  return patch::Rank1Op::create(b, loc, target.getType(), data.getType(), target, current, data);
+}
+
+class DualBuilder {
+public:
+  DualBuilder(xf::BlockOp source, const BlockPlan &plan, patch::UpdateKind update)
+      : source(source), plan(plan), update(update), b(source),
+        invertsNorm(plan.normMatrix && update != patch::UpdateKind::naive),
+        first(invertsNorm ? plan.normMatrix : plan.outputSite), held(dependentsOf(first)),
+        sites(plannedSites(plan)), parts(sites.size()) {}
+
+  xf::BlockOp build(StringRef name);
+
+private:
+  void createBlock(StringRef name);
+  void cloneFull(Operation &op);
+  Operation *cloneReduced(Operation &op);
+  void clonePair(Operation &op);
+  bool isShared(Operation &op) const;
+
+  Value solveOutputTarget();
+  void assign(Operation *site, Value target);
+  void assignLinear(xf::LinearOp op, Value target);
+  void assignBias(xf::BiasOp op, Value target);
+  void assignScale(xf::ScaleOp op, Value target, patch::UpdateKind by);
+  void assignThroughNorm(Value target);
+  void finish();
+
+  unsigned indexOf(Operation *site) const { return llvm::find(sites, site) - sites.begin(); }
+  std::string lemmaOf(Operation *site) const;
+
+  xf::BlockOp source;
+  const BlockPlan &plan;
+  patch::UpdateKind update;
+  OpBuilder b;
+  bool invertsNorm;  ///< the matrix before the norm is patched with the scale
+  Operation *first;  ///< what is patched first for the output: that matrix, or G
+  llvm::SmallPtrSet<Operation *, 16> held;        ///< reduced ops that wait for the patch of `first`
+  SmallVector<Operation *> sites;                 ///< in the order of plannedParameters
+  SmallVector<SmallVector<Value, 2>> parts;       ///< the patch of each site
+  IRMapping full, reduced;
+  xf::BlockOp dual;
+};
+
+xf::BlockOp DualBuilder::build(StringRef name) {
+  createBlock(name);
+  for (Operation &op : source.getBody().front().without_terminator())
+    clonePair(op);
+  Value target = solveOutputTarget();
+  if (invertsNorm)
+    assignThroughNorm(target);
+  else
+    assign(plan.outputSite, target);
+  for (Operation &op : source.getBody().front().without_terminator())
+    if (held.contains(&op) && !reduced.contains(op.getResult(0)))
+      cloneReduced(op);
+  finish();
+  return dual;
+}
+
+void DualBuilder::createBlock(StringRef name) {
+  auto twice = [](TypeRange types) {
+    SmallVector<Type> result(types);
+    result.append(types.begin(), types.end());
+    return result;
+  };
+  b.setInsertionPointAfter(source);
+  dual = xf::BlockOp::create(
+      b, source.getLoc(), b.getStringAttr(name),
+      TypeAttr::get(b.getFunctionType(twice(source.getArgumentTypes()),
+                                      twice(source.getResultTypes()))),
+      /*sym_visibility=*/nullptr, /*arg_attrs=*/nullptr, /*res_attrs=*/nullptr);
+  Block &body = dual.getBody().emplaceBlock();
+  for (BlockArgument arg : source.getBody().getArguments())
+    full.map(arg, body.addArgument(arg.getType(), renamed(arg.getLoc(), "_C")));
+  for (BlockArgument arg : source.getBody().getArguments())
+    reduced.map(arg, body.addArgument(arg.getType(), arg.getLoc()));
+  b.setInsertionPointToStart(&body);
+}
+
+void DualBuilder::cloneFull(Operation &op) {
+  Operation *clone = b.clone(op, full);
+  clone->setLoc(renamed(op.getLoc(), "_C"));
+  if (isa<xf::ContextualOpInterface>(op))
+    clone->setAttr("stream", b.getStringAttr("full"));
+}
+
+Operation *DualBuilder::cloneReduced(Operation &op) {
+  Operation *clone = b.clone(op, reduced);
+  if (isa<xf::ContextualOpInterface>(op))
+    clone->setAttr("stream", b.getStringAttr("reduced"));
+  return clone;
+}
+
+/// Parameters, settings, the token, and what is computed from them alone: the
+/// same in both runs.
+bool DualBuilder::isShared(Operation &op) const {
+  return !isa<xf::ContextualOpInterface>(op) && !llvm::is_contained(sites, &op) &&
+         llvm::all_of(op.getOperands(),
+                      [&](Value v) { return full.lookup(v) == reduced.lookupOrNull(v); });
+}
+
+void DualBuilder::clonePair(Operation &op) {
+  if (isShared(op)) {
+    reduced.map(op.getResults(), b.clone(op, full)->getResults());
+    return;
+  }
+  cloneFull(op);
+  if (held.contains(&op))
+    return;
+  if (llvm::is_contained(plan.inputSites, &op)) {
+    assign(&op, full.lookup(op.getResult(0)));
+    return;
+  }
+  // The unpatched output stands next to the full run's, so that both can be one
+  // sweep over the weight. A scale is solved for without it.
+  if (&op == first && isa<xf::ScaleOp>(op))
+    return;
+  Operation *clone = cloneReduced(op);
+  // The naive update leaves the matrix before the norm as it is; its patch, which
+  // every applied block of this plan loads, is zero: u = d − d.
+  if (&op == plan.normMatrix && !invertsNorm) {
+    auto linear = cast<xf::LinearOp>(clone);
+    auto none = createRank1(b, op.getLoc(), linear, linear, linear.getData());
+    parts[indexOf(&op)] = {none.getU(), none.getV()};
+  }
+}
+
+/// chain⁻¹(T_C), the other operands being the reduced run's.
+Value DualBuilder::solveOutputTarget() {
+  auto yield = cast<xf::YieldOp>(source.getBody().front().getTerminator());
+  Value target = full.lookup(yield.getOperand(plan.output));
+  for (const ChainLink &link : llvm::reverse(plan.chain)) {
+    SmallVector<Value> operands;
+    for (OpOperand &operand : link.op->getOpOperands())
+      operands.push_back(operand.getOperandNumber() == link.operand
+                             ? Value()
+                             : reduced.lookup(operand.get()));
+    // The full run's clone stands in the dual block, and so do its parameters.
+    Operation *clone = full.lookup(link.op->getResult(0)).getDefiningOp();
+    Operation *before = &b.getBlock()->back();
+    target = cast<xf::SolvableOpInterface>(clone).buildSolve(b, link.operand, target, operands);
+    for (Operation *op = before->getNextNode(); op; op = op->getNextNode())
+      op->setLoc(renamed(link.op->getOperand(link.operand).getLoc(), "_T"));
+  }
+  return target;
+}
+
+void DualBuilder::assign(Operation *site, Value target) {
+  if (auto linear = dyn_cast<xf::LinearOp>(site))
+    assignLinear(linear, target);
+  else if (auto bias = dyn_cast<xf::BiasOp>(site))
+    assignBias(bias, target);
+  else
+    assignScale(cast<xf::ScaleOp>(site), target, patch::UpdateKind::naive);
+}
+
+void DualBuilder::assignLinear(xf::LinearOp op, Value target) {
+  Value current = reduced.lookupOrNull(op.getResult());
+  if (!current)
+    current = cloneReduced(*op)->getResult(0);
+  Value data = reduced.lookup(op.getData());
+  Location loc = op.getLoc();
+  unsigned index = indexOf(op);
+  patch::ObligationOp::create(b, loc, patch::Condition::nonzero_vector, data, index, lemmaOf(op));
+  auto rank1 = createRank1(b, renamed(loc, "_uv"), target, current, data);
+  parts[index] = {rank1.getU(), rank1.getV()};
+  current.setLoc(renamed(loc, "_0"));
+  Value patched = patch::ApplyRank1Op::create(b, loc, current.getType(), current, rank1.getU(),
+                                              rank1.getV(), data);
+  reduced.map(op.getResult(), patched);
+}
+
+static Value applyDelta(OpBuilder &b, Location loc, Value parameter, Value delta) {
+  auto type = cast<RankedTensorType>(delta.getType());
+  return patch::ApplyDeltaOp::create(b, loc, type, parameter, delta);
+}
+
+void DualBuilder::assignBias(xf::BiasOp op, Value target) {
+  Value current = reduced.lookupOrNull(op.getResult());
+  if (!current)
+    current = cloneReduced(*op)->getResult(0);
+  Location loc = op.getLoc();
+  Value delta = xf::SubOp::create(b, renamed(loc, "_delta"), target, current);
+  parts[indexOf(op)] = {delta};
+  current.setLoc(renamed(loc, "_0"));
+  Value patched = applyDelta(b, loc, full.lookup(op.getBias()), delta);
+  reduced.map(op.getResult(),
+              xf::BiasOp::create(b, loc, reduced.lookup(op.getData()), patched).getResult());
+}
+
+void DualBuilder::assignScale(xf::ScaleOp op, Value target, patch::UpdateKind by) {
+  Location loc = op.getLoc();
+  Value scale = full.lookup(op.getScale()), data = reduced.lookup(op.getData());
+  auto type = cast<RankedTensorType>(target.getType());
+  unsigned index = indexOf(op);
+  Value delta = patch::SolveScaleOp::create(b, renamed(loc, "_delta"), type, by, target, scale,
+                                            data, op.getOffset(), index);
+  parts[index] = {delta};
+  Value patched = applyDelta(b, loc, scale, delta);
+  reduced.map(op.getResult(),
+              xf::ScaleOp::create(b, loc, data, patched, op.getOffset()).getResult());
+}
+
+/// Post-norm: choose what the matrix is to output before the norm, patch the
+/// matrix to it, then the scale at the norm that results (docs/updates.md).
+void DualBuilder::assignThroughNorm(Value target) {
+  auto scale = cast<xf::ScaleOp>(plan.outputSite);
+  auto norm = scale.getData().getDefiningOp<xf::NormalizeOp>();
+  auto matrix = cast<xf::LinearOp>(plan.normMatrix);
+  Value before = patch::InvertRmsNormOp::create(
+      b, renamed(matrix.getLoc(), "_T"), target.getType(), update, target, full.lookup(scale.getScale()),
+      reduced.lookup(matrix.getResult()), norm.getEps(), scale.getOffset());
+  assignLinear(matrix, before);
+  cloneReduced(*norm);
+  assignScale(scale, target, update);
+}
+
+void DualBuilder::finish() {
+  for (auto [site, values] : llvm::zip_equal(sites, parts))
+    patch::StoreOp::create(b, site->getLoc(), parameterOf(site).getName(), values);
+  auto yield = cast<xf::YieldOp>(source.getBody().front().getTerminator());
+  SmallVector<Value> results;
+  for (IRMapping *run : {&full, &reduced})
+    for (Value v : yield.getOperands())
+      results.push_back(run->lookup(v));
+  xf::YieldOp::create(b, yield.getLoc(), results);
+}
+
+std::string DualBuilder::lemmaOf(Operation *site) const {
+  for (const PlanObligation &obligation : plan.obligations)
+    if (obligation.site == site)
+      return obligation.lemma;
+  return cast<xf::AssignableOpInterface>(site).getLemma().str();
+}
+
+} // namespace
+
+xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update,
+                           StringRef name) {
+  if (failed(checkPlan(block, plan)))
+    return nullptr;
+  return DualBuilder(block, plan, update).build(name);
+}
+
+} // namespace ctxc

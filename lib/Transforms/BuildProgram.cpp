@@ -1,0 +1,101 @@
+// A model made ready to run: its layers, and for those that are patched the dual
+// and the applied block of their plan.
+#include "ctxc/Runtime/Program.h"
+#include "CheckPlan.h"
+#include "ctxc/Transforms/BuildPatch.h"
+#include "mlir/IR/SymbolTable.h"
+#include <map>
+
+using namespace mlir;
+
+namespace ctxc {
+namespace {
+
+/// What makes two plans of one block the same: the ops that they name. (What
+/// obligations say about likelihoods does not change the code.)
+using PlanKey = std::vector<std::pair<Operation *, unsigned>>;
+
+PlanKey keyOf(xf::BlockOp block, const BlockPlan &plan) {
+  PlanKey key = {{block, plan.output}, {plan.outputSite, 0}, {plan.normMatrix, 0}};
+  for (const ChainLink &link : plan.chain)
+    key.push_back({link.op, link.operand});
+  for (Operation *site : plan.inputSites)
+    key.push_back({site, ~0u});
+  return key;
+}
+
+std::string freeName(ModuleOp module, StringRef base) {
+  std::string name = base.str();
+  for (unsigned i = 2; SymbolTable::lookupSymbolIn(module, name); ++i)
+    name = (base + "_" + Twine(i)).str();
+  return name;
+}
+
+struct PatchedBlocks {
+  xf::BlockOp dual, applied;
+};
+
+FailureOr<PatchedBlocks> buildBlocks(ModuleOp module, xf::BlockOp block, const BlockPlan &plan,
+                                     patch::UpdateKind update) {
+  StringRef name = block.getSymName();
+  PatchedBlocks made;
+  made.applied = buildAppliedBlock(block, plan, freeName(module, (name + "_applied").str()));
+  made.dual = buildDualBlock(block, plan, update, freeName(module, (name + "_dual").str()));
+  if (!made.dual || !made.applied)
+    return failure();
+  packLinears(made.dual);
+  return made;
+}
+
+FailureOr<xf::ModelOp> singleModel(ModuleOp module) {
+  auto models = llvm::to_vector(module.getOps<xf::ModelOp>());
+  if (models.size() == 1)
+    return models.front();
+  auto diag = module.emitError("has ") << models.size()
+              << " xf.model ops; what is to be run has exactly one";
+  for (xf::ModelOp model : models)
+    diag.attachNote(model.getLoc()) << "model '" << model.getSymName() << "'";
+  return failure();
+}
+
+} // namespace
+
+FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::UpdateKind update) {
+  FailureOr<xf::ModelOp> model = singleModel(module);
+  if (failed(model) || failed(outlineModelEnds(*model)))
+    return failure();
+  std::string prefix = (model->getSymName() + "_").str();
+  auto isEnd = [&](xf::LayerOp layer) {
+    StringRef rest = layer.getBlock();
+    return rest.consume_front(prefix) && (rest == "embed" || rest == "head" || rest == "forward");
+  };
+
+  Program program;
+  program.module = module;
+  std::map<PlanKey, PatchedBlocks> built;
+  for (xf::LayerOp layer : model->getBody().front().getOps<xf::LayerOp>()) {
+    ProgramStep step;
+    step.layer = layer;
+    step.block = SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
+    if (!isEnd(layer)) {
+      step.index = program.layers++;
+      if (std::optional<BlockPlan> plan = planOf(layer, step.block, *step.index)) {
+        auto [entry, isNew] = built.try_emplace(keyOf(step.block, *plan));
+        if (isNew) {
+          auto blocks = buildBlocks(module, step.block, *plan, update);
+          if (failed(blocks))
+            return failure();
+          entry->second = *blocks;
+        }
+        step.dual = entry->second.dual;
+        step.applied = entry->second.applied;
+      }
+    }
+    program.steps.push_back(step);
+  }
+  Value logits = model->getBody().front().getTerminator()->getOperand(0);
+  program.vocabulary = cast<RankedTensorType>(logits.getType()).getNumElements();
+  return program;
+}
+
+} // namespace ctxc

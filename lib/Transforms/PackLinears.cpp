@@ -1,0 +1,89 @@
+// Packing: linears that share a weight become one sweep over it.
+#include "CheckPlan.h"
+#include "ctxc/Transforms/BuildPatch.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace ctxc {
+namespace {
+
+/// Linears with equal keys can be one op. Two xf.param of one name are the same
+/// parameter, so the name (or, for another weight, the value) identifies it.
+using Key = std::tuple<const void *, Type, Type, unsigned>;
+
+Key keyOf(xf::LinearOp op) {
+  auto param = op.getWeight().getDefiningOp<xf::ParamOp>();
+  const void *weight = param ? param.getNameAttr().getAsOpaquePointer()
+                             : op.getWeight().getAsOpaquePointer();
+  return {weight, op.getWeight().getType(), op.getData().getType(),
+          op.getTransposed()};
+}
+
+/// Makes sure that no op before `last` reads a result of `earlier`, by moving those
+/// that do behind `last`. Fails, with nothing moved, where `last` needs one.
+LogicalResult moveUsersBehind(ArrayRef<xf::LinearOp> earlier, xf::LinearOp last) {
+  SmallVector<Operation *> users;
+  for (xf::LinearOp op : earlier) {
+    for (Operation *user : dependentsOf(op)) {
+      if (user == last.getOperation())
+        return failure();
+      if (user->isBeforeInBlock(last) && !llvm::is_contained(users, user))
+        users.push_back(user);
+    }
+  }
+  llvm::sort(users, [](Operation *a, Operation *b) { return a != b && a->isBeforeInBlock(b); });
+  Operation *place = last;
+  for (Operation *user : users) {
+    user->moveAfter(place);
+    place = user;
+  }
+  return success();
+}
+
+void pack(ArrayRef<xf::LinearOp> ops) {
+  if (ops.size() < 2)
+    return;
+  xf::LinearOp last = ops.back();
+  OpBuilder b(last);
+  SmallVector<Value> data;
+  SmallVector<Type> types;
+  for (xf::LinearOp op : ops) {
+    data.push_back(op.getData());
+    types.push_back(op.getType());
+  }
+  xf::LinearOp firstOp = ops.front();
+  auto packed = patch::LinearsOp::create(b, last.getLoc(), types, firstOp.getWeight(), data,
+                                         last.getTransposed());
+  for (auto [op, result] : llvm::zip_equal(ops, packed.getResults())) {
+    xf::LinearOp linear = op;
+    linear.getResult().replaceAllUsesWith(result);
+    linear.erase();
+  }
+}
+
+} // namespace
+
+void packLinears(xf::BlockOp block) {
+  llvm::MapVector<Key, SmallVector<xf::LinearOp>> groups;
+  for (xf::LinearOp op : block.getBody().front().getOps<xf::LinearOp>())
+    groups[keyOf(op)].push_back(op);
+  for (auto &[key, ops] : groups) {
+    SmallVector<xf::LinearOp> together;
+    // An earlier move may have changed the order.
+    llvm::sort(ops, [](xf::LinearOp a, xf::LinearOp b) {
+      return a != b && a->isBeforeInBlock(b.getOperation());
+    });
+    for (xf::LinearOp op : ops) {
+      if (!together.empty() && failed(moveUsersBehind(together, op))) {
+        pack(together);
+        together.clear();
+      }
+      together.push_back(op);
+    }
+    pack(together);
+  }
+}
+
+} // namespace ctxc
