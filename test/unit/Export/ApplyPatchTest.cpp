@@ -48,13 +48,14 @@ TEST_F(ApplyPatch, StoresAllInTheTypeThatIsAskedFor) {
   write("m/config.json", "{\"torch_dtype\":\"float32\",\"eps\":1e-06,\"big\":9007199254740993,"
                          "\"text_config\":{\"dtype\":\"float16\"}}");
   ASSERT_EQ(apply(patch(), "out", DType::F32), "");
-  for (const TensorView &view : opened("out")->tensors())
+  auto out = opened("out");
+  for (const TensorView &view : out->tensors())
     EXPECT_EQ(view.dtype, DType::F32);
-  EXPECT_EQ(doublesOf(*opened("out")->find("layers.0.norm")),
+  EXPECT_EQ(doublesOf(*out->find("layers.0.norm")),
             (std::vector<double>{1 + 0x1p-7, 1 + 0x1p-9}));
 
   ASSERT_EQ(apply(patch(), "bf16", DType::BF16), "");
-  auto out = opened("bf16");
+  out = opened("bf16");
   EXPECT_EQ(out->find("layers.0.w")->dtype, DType::BF16);
   EXPECT_EQ(doublesOf(*out->find("untouched"))[1], 65536);
   EXPECT_EQ(out->config().getString("torch_dtype"), "bfloat16");
