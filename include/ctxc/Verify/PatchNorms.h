@@ -1,0 +1,64 @@
+//===- PatchNorms.h - how large a patch is, layer by layer ----------------===//
+//
+// The paper's "matrix update norm" (Frobenius) and "vector update norm" (L2),
+// absolute and relative to the parameters that are patched.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_VERIFY_PATCHNORMS_H
+#define CTXC_VERIFY_PATCHNORMS_H
+
+#include "ctxc/Runtime/Executor.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+
+namespace ctxc {
+
+/// Norms of a set of patches, matrices and vectors apart: √ of the sum of the
+/// squared Frobenius (L2) norms; relative: divided by the same of the stored
+/// parameters, 0 where those are all zero.
+struct PatchNorm {
+  double matrix = 0, matrixRelative = 0;
+  double vector = 0, vectorRelative = 0;
+};
+
+/// What is known of one layer's patch.
+struct LayerReport {
+  PatchNorm norm;
+  LayerObligations obligations;
+  /// Predicted replay error of the layer's output, in units of that output.
+  double replayError = 0;
+};
+
+/// Knows the layer and the norm of each stored parameter that a patch can name.
+class PatchNorms {
+public:
+  virtual ~PatchNorms() = default;
+
+  /// Squared Frobenius norm of the stored parameter; read once, then remembered.
+  llvm::Expected<double> squaredNorm(llvm::StringRef parameter);
+
+  /// The layer that reads the parameter; −1 where none does.
+  virtual int64_t layerOf(llvm::StringRef parameter) const = 0;
+
+protected:
+  virtual llvm::Expected<double> computeSquaredNorm(llvm::StringRef parameter) = 0;
+
+private:
+  llvm::StringMap<double> known;
+};
+
+/// ‖u‖² ‖v‖² = ‖u vᵀ‖²_F of a rank1 patch, ‖Δ‖² of a delta.
+double squaredNorm(const ParameterPatch &patch);
+
+/// The norms of each of `layers` layers, and of all together. Parameters that
+/// belong to no layer count in the total alone. A delta of a parameter of two
+/// dimensions or more counts as a matrix.
+struct PatchNormTable {
+  std::vector<PatchNorm> layers;
+  PatchNorm total;
+};
+llvm::Expected<PatchNormTable> measure(const Patch &patch, int64_t layers, PatchNorms &norms);
+
+} // namespace ctxc
+
+#endif // CTXC_VERIFY_PATCHNORMS_H

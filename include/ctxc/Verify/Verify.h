@@ -1,0 +1,107 @@
+//===- Verify.h - is the patched model without context the same model? ----===//
+//
+// Algorithm 1 ("multi-layer"), token by token, and the check of what it gives.
+// For each generated token three runs are compared:
+//
+//   full      original weights, the whole context;
+//   patched   the token's patch, the kept tokens only: an ordinary forward that
+//             sees nothing of the full run but the patch;
+//   control   original weights, the kept tokens only.
+//
+// Written against Executor alone, so that the compiled kernels and the reference
+// are verified by the same code.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_VERIFY_VERIFY_H
+#define CTXC_VERIFY_VERIFY_H
+
+#include "ctxc/Numerics/Metrics.h"
+#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Verify/PatchNorms.h"
+#include "ctxc/Verify/Trace.h"
+#include <optional>
+
+namespace ctxc {
+
+/// What every way of verifying needs.
+struct RunRequest {
+  /// The context, then the last token; at least two. Token i is at position i.
+  std::vector<int64_t> tokens;
+  /// Ascending positions of the context that the reduced run keeps; they are
+  /// run unpatched, once. All before the last token.
+  std::vector<int64_t> kept;
+  int64_t startLayer = 0;   ///< layers before it stay unpatched
+  bool materialize = false; ///< patches are added to the weights, in their type
+  /// Where layers of two runs are compared; null: nowhere.
+  Trace *trace = nullptr;
+};
+
+/// Wall-clock seconds of each part, summed over tokens.
+struct RunTimes {
+  double prefill = 0; ///< full run of the context, and the kept tokens
+  double patch = 0;   ///< full and reduced run of a token together
+  double verify = 0;  ///< the separate patched run
+  double control = 0; ///< the unpatched run without context
+};
+
+/// One token: the logits for the one after it, three ways.
+struct VerifyStep {
+  int64_t token = 0;    ///< the token that was run
+  int64_t position = 0; ///< its absolute position
+  int64_t next = 0;     ///< the full run's choice, which the next step runs
+  TokenMetrics patched; ///< the patched run against the full run
+  TokenMetrics control; ///< the unpatched run without context against the full run
+  /// max |·| between the logits of the separate patched run and those of the
+  /// reduced stream in which the patch was made; none for a stored patch.
+  std::optional<double> fusedLinf;
+  /// One a layer. Of a stored patch only the norms are known.
+  std::vector<LayerReport> layers;
+  PatchNorm norm; ///< of all layers' patches together
+};
+
+struct VerifyResult {
+  std::vector<VerifyStep> steps;
+  RunTimes times;
+};
+
+/// Called after each step, in order: for output while it happens.
+using StepObserver = llvm::function_ref<void(const VerifyStep &)>;
+
+/// Checks that `request` can be run: at least two tokens, all in [0, vocabulary);
+/// kept positions ascending and before the last token; startLayer below
+/// `layers`. All problems together.
+llvm::Error checkRequest(const RunRequest &request, int64_t vocabulary, int64_t layers);
+
+/// Generates `count` tokens greedily with the full run, and verifies each. A
+/// disagreement is recorded, and the full run's token taken, as the paper does.
+llvm::Expected<VerifyResult> verify(Executor &executor, const RunRequest &request, int64_t count,
+                                    PatchNorms &norms, StepObserver observe);
+
+/// Verifies a patch that came from elsewhere for the last of the tokens.
+llvm::Expected<VerifyResult> verifyPatch(Executor &executor, const RunRequest &request,
+                                         const Patch &patch, PatchNorms &norms);
+
+/// The patch of the last token given the ones before it (`ctxc patch`).
+llvm::Expected<PatchStep> makePatch(Executor &executor, const RunRequest &request,
+                                    RunTimes &times);
+
+/// What the steps come to.
+struct VerifySummary {
+  int64_t steps = 0, matches = 0, controlMatches = 0;
+  double worstLinf = 0, worstTotalVariation = 0;
+  double leastControlLinf = 0, worstControlLinf = 0;
+  std::optional<double> worstFusedLinf;
+  double largestMatrixNorm = 0, largestVectorNorm = 0;                 ///< of a step, all layers
+  double largestMatrixRelative = 0, largestVectorRelative = 0;         ///< of one layer
+  double largestReplayError = 0;                                       ///< of one layer
+  int64_t harmless = 0, harmful = 0;
+  bool finite = true;
+
+  /// Every token of the patched run is the full run's.
+  bool verified() const { return steps > 0 && matches == steps && finite; }
+};
+VerifySummary summarize(llvm::ArrayRef<VerifyStep> steps);
+
+} // namespace ctxc
+
+#endif // CTXC_VERIFY_VERIFY_H

@@ -1,0 +1,31 @@
+#include "ctxc/Verify/Verify.h"
+
+using namespace ctxc;
+
+VerifySummary ctxc::summarize(llvm::ArrayRef<VerifyStep> steps) {
+  VerifySummary summary;
+  auto raise = [](double &worst, double value) { worst = std::max(worst, value); };
+  for (const VerifyStep &step : steps) {
+    ++summary.steps;
+    summary.matches += step.patched.match;
+    summary.controlMatches += step.control.match;
+    summary.finite &= step.patched.finite;
+    raise(summary.worstLinf, step.patched.linf);
+    raise(summary.worstTotalVariation, step.patched.totalVariation);
+    raise(summary.worstControlLinf, step.control.linf);
+    if (summary.steps == 1 || step.control.linf < summary.leastControlLinf)
+      summary.leastControlLinf = step.control.linf;
+    if (step.fusedLinf)
+      summary.worstFusedLinf = std::max(summary.worstFusedLinf.value_or(0), *step.fusedLinf);
+    raise(summary.largestMatrixNorm, step.norm.matrix);
+    raise(summary.largestVectorNorm, step.norm.vector);
+    for (const LayerReport &layer : step.layers) {
+      raise(summary.largestMatrixRelative, layer.norm.matrixRelative);
+      raise(summary.largestVectorRelative, layer.norm.vectorRelative);
+      raise(summary.largestReplayError, layer.replayError);
+      summary.harmless += layer.obligations.harmless;
+      summary.harmful += layer.obligations.harmful;
+    }
+  }
+  return summary;
+}

@@ -1,0 +1,287 @@
+#include "ctxc/Verify/Verify.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+
+Error ctxc::checkRequest(const RunRequest &request, int64_t vocabulary, int64_t layers) {
+  Error errors = Error::success();
+  auto fail = [&](const llvm::Twine &message) {
+    errors = llvm::joinErrors(std::move(errors), makeError(message));
+  };
+  int64_t last = static_cast<int64_t>(request.tokens.size()) - 1;
+  if (last < 1)
+    fail("tokens: found " + llvm::Twine(last + 1) +
+         ", expected at least two: a context, and the last token that is run after it");
+  for (auto [i, token] : llvm::enumerate(request.tokens))
+    if (token < 0 || token >= vocabulary)
+      fail("tokens: token " + llvm::Twine(i) + " is " + llvm::Twine(token) +
+           ", expected an id from 0 to " + llvm::Twine(vocabulary - 1));
+  int64_t before = -1;
+  for (int64_t position : request.kept) {
+    if (position < 0 || position >= last)
+      fail("kept positions: found " + llvm::Twine(position) +
+           ", expected positions of the context, from 0 to " + llvm::Twine(last - 1));
+    else if (position <= before)
+      fail("kept positions: " + llvm::Twine(position) + " follows " + llvm::Twine(before) +
+           ", expected ascending positions");
+    before = position;
+  }
+  if (request.startLayer < 0 || request.startLayer >= layers)
+    fail("start layer: found " + llvm::Twine(request.startLayer) +
+         ", expected a layer from 0 to " + llvm::Twine(layers - 1));
+  return errors;
+}
+
+namespace {
+
+/// Adds the time until its end to `seconds`.
+class Stopwatch {
+public:
+  explicit Stopwatch(double &seconds) : seconds(seconds) {}
+  ~Stopwatch() {
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+private:
+  double &seconds;
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+};
+
+/// The full and the reduced run of one executor.
+struct Runs {
+  std::unique_ptr<Run> full, reduced;
+};
+
+/// Fills the full run with the context and the reduced run with the kept tokens,
+/// unpatched.
+Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t count) {
+  llvm::ArrayRef<int64_t> context = llvm::ArrayRef(request.tokens).drop_back();
+  Runs runs{executor.start(context.size() + count), executor.start(request.kept.size() + 1)};
+  auto positions = llvm::to_vector(llvm::seq<int64_t>(0, context.size()));
+  Expected<std::vector<double>> logits =
+      executor.forward(*runs.full, context, positions, ForwardOptions());
+  if (!logits)
+    return logits.takeError();
+  if (request.kept.empty())
+    return runs;
+  std::vector<int64_t> keptTokens;
+  for (int64_t position : request.kept)
+    keptTokens.push_back(request.tokens[position]);
+  logits = executor.forward(*runs.reduced, keptTokens, request.kept, ForwardOptions());
+  if (!logits)
+    return logits.takeError();
+  return runs;
+}
+
+double largestDifference(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  double worst = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (size_t i = 0, count = std::min(a.size(), b.size()); i < count; ++i)
+    worst = std::max(worst, std::isfinite(a[i] - b[i]) ? std::fabs(a[i] - b[i])
+                                                       : std::numeric_limits<double>::infinity());
+  return worst;
+}
+
+/// One token's three runs, by one executor and, for a trace, by a second.
+class Verifier {
+public:
+  Verifier(Executor &executor, const RunRequest &request, PatchNorms &norms)
+      : executor(executor), request(request), norms(norms) {}
+
+  Error start(int64_t count) {
+    Stopwatch watch(times.prefill);
+    if (Error error = checkRequest(request, executor.vocabulary(), executor.layers()))
+      return error;
+    Expected<Runs> made = prefill(executor, request, count);
+    if (!made)
+      return made.takeError();
+    runs = std::move(*made);
+    if (!request.trace || !request.trace->second())
+      return Error::success();
+    Expected<Runs> second = prefill(*request.trace->second(), request, count);
+    if (!second)
+      return second.takeError();
+    secondRuns = std::move(*second);
+    return Error::success();
+  }
+
+  Expected<PatchStep> patch(int64_t token, int64_t position) {
+    Stopwatch watch(times.patch);
+    PatchOptions options;
+    options.startLayer = request.startLayer;
+    options.materialize = request.materialize;
+    if (request.trace)
+      options.fullObserver = seen.full.observer();
+    return executor.patch(*runs.full, *runs.reduced, token, position, options);
+  }
+
+  /// The full run's logits of one token, where no patch is to be made.
+  Expected<std::vector<double>> full(int64_t token, int64_t position) {
+    Stopwatch watch(times.patch);
+    ForwardOptions options;
+    if (request.trace)
+      options.observer = seen.full.observer();
+    return executor.forward(*runs.full, token, position, options);
+  }
+
+  /// The two runs without context, compared with the full run's logits.
+  Expected<VerifyStep> check(int64_t token, int64_t position, const Patch &patch,
+                             llvm::ArrayRef<double> fullLogits,
+                             llvm::ArrayRef<double> fusedLogits) {
+    Expected<std::vector<double>> patched =
+        reduced(token, position, &patch, times.verify, seen.patched);
+    if (!patched)
+      return patched.takeError();
+    Expected<std::vector<double>> control =
+        reduced(token, position, nullptr, times.control, seen.control);
+    if (!control)
+      return control.takeError();
+    if (Error error = trace(token, position, patch))
+      return error;
+
+    VerifyStep step;
+    step.token = token;
+    step.position = position;
+    step.patched = compareLogits(fullLogits, *patched);
+    step.control = compareLogits(fullLogits, *control);
+    step.next = step.patched.baselineToken;
+    if (!fusedLogits.empty())
+      step.fusedLinf = largestDifference(*patched, fusedLogits);
+    Expected<PatchNormTable> table = measure(patch, executor.layers(), norms);
+    if (!table)
+      return table.takeError();
+    step.norm = table->total;
+    for (const PatchNorm &norm : table->layers)
+      step.layers.push_back({norm, {}, 0});
+    return step;
+  }
+
+  RunTimes times;
+
+private:
+  Expected<std::vector<double>> reduced(int64_t token, int64_t position, const Patch *patch,
+                                        double &seconds, LayerRecord &record) {
+    Stopwatch watch(seconds);
+    ForwardOptions options;
+    options.patch = patch;
+    options.materialize = patch && request.materialize;
+    options.append = false;
+    if (request.trace)
+      options.observer = record.observer();
+    return executor.forward(*runs.reduced, token, position, options);
+  }
+
+  Error trace(int64_t token, int64_t position, const Patch &patch) {
+    Trace *trace = request.trace;
+    if (!trace)
+      return Error::success();
+    trace->add(position, "full", seen.full, "patched", seen.patched);
+    trace->add(position, "full", seen.full, "control", seen.control);
+    if (!trace->second())
+      return Error::success();
+
+    LayerRecord fullRecord, patchedRecord;
+    ForwardOptions options;
+    options.observer = fullRecord.observer();
+    auto logits = trace->second()->forward(*secondRuns.full, token, position, options);
+    if (!logits)
+      return logits.takeError();
+    options.observer = patchedRecord.observer();
+    options.patch = &patch;
+    options.materialize = request.materialize;
+    options.append = false;
+    logits = trace->second()->forward(*secondRuns.reduced, token, position, options);
+    if (!logits)
+      return logits.takeError();
+    auto name = [](llvm::StringRef executor, const char *run) { return (executor + run).str(); };
+    trace->add(position, name(trace->first(), " full"), seen.full,
+               name(trace->secondExecutor(), " full"), fullRecord);
+    trace->add(position, name(trace->first(), " patched"), seen.patched,
+               name(trace->secondExecutor(), " patched"), patchedRecord);
+    return Error::success();
+  }
+
+  Executor &executor;
+  const RunRequest &request;
+  PatchNorms &norms;
+  Runs runs, secondRuns;
+  struct {
+    LayerRecord full, patched, control;
+  } seen;
+};
+
+} // namespace
+
+Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &request, int64_t count,
+                                    PatchNorms &norms, StepObserver observe) {
+  Verifier verifier(executor, request, norms);
+  if (Error error = verifier.start(count))
+    return error;
+  VerifyResult result;
+  int64_t token = request.tokens.back(), position = request.tokens.size() - 1;
+  for (int64_t i = 0; i < count; ++i, ++position) {
+    Expected<PatchStep> made = verifier.patch(token, position);
+    if (!made)
+      return made.takeError();
+    Expected<VerifyStep> step = verifier.check(token, position, made->patch, made->fullLogits,
+                                               made->reducedLogits);
+    if (!step)
+      return step.takeError();
+    for (size_t layer = 0; layer < step->layers.size(); ++layer) {
+      if (layer < made->obligations.size())
+        step->layers[layer].obligations = made->obligations[layer];
+      if (layer < made->replayError.size())
+        step->layers[layer].replayError = made->replayError[layer];
+    }
+    observe(*step);
+    token = step->next;
+    result.steps.push_back(std::move(*step));
+    if (token < 0)
+      break; // the full run has no largest logit: nothing can follow it
+  }
+  result.times = verifier.times;
+  return result;
+}
+
+Expected<VerifyResult> ctxc::verifyPatch(Executor &executor, const RunRequest &request,
+                                         const Patch &patch, PatchNorms &norms) {
+  Verifier verifier(executor, request, norms);
+  if (Error error = verifier.start(1))
+    return error;
+  int64_t token = request.tokens.back(), position = request.tokens.size() - 1;
+  Expected<std::vector<double>> full = verifier.full(token, position);
+  if (!full)
+    return full.takeError();
+  Expected<VerifyStep> step = verifier.check(token, position, patch, *full, {});
+  if (!step)
+    return step.takeError();
+  VerifyResult result;
+  result.steps.push_back(std::move(*step));
+  result.times = verifier.times;
+  return result;
+}
+
+Expected<PatchStep> ctxc::makePatch(Executor &executor, const RunRequest &request,
+                                    RunTimes &times) {
+  if (Error error = checkRequest(request, executor.vocabulary(), executor.layers()))
+    return error;
+  Runs runs;
+  {
+    Stopwatch watch(times.prefill);
+    Expected<Runs> made = prefill(executor, request, 1);
+    if (!made)
+      return made.takeError();
+    runs = std::move(*made);
+  }
+  Stopwatch watch(times.patch);
+  PatchOptions options;
+  options.startLayer = request.startLayer;
+  options.materialize = request.materialize;
+  return executor.patch(*runs.full, *runs.reduced, request.tokens.back(),
+                        request.tokens.size() - 1, options);
+}
