@@ -1,5 +1,5 @@
 // The applied block: a block's ordinary forward under a given patch, factored.
-#include "CheckPlan.h"
+#include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -45,7 +45,7 @@ static void applySite(OpBuilder &b, Operation *site, IRMapping &values) {
 }
 
 xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, StringRef name) {
-  if (failed(checkPlan(block, plan)))
+  if (failed(checkBuildable(block, plan)))
     return nullptr;
   OpBuilder b(block);
   b.setInsertionPointAfter(block);

@@ -5,7 +5,7 @@
 // op is patched to its full-run output there and then. What depends on the
 // output site G is held back until the full run's output T_C is there; then
 // G's target is solved for through the chain, G is patched, and the rest follows.
-#include "CheckPlan.h"
+#include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -266,7 +266,7 @@ std::string DualBuilder::lemmaOf(Operation *site) const {
 
 xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update,
                            StringRef name) {
-  if (failed(checkPlan(block, plan)))
+  if (failed(checkBuildable(block, plan)))
     return nullptr;
   return DualBuilder(block, plan, update).build(name);
 }

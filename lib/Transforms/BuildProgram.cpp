@@ -1,7 +1,7 @@
 // A model made ready to run: its layers, and for those that are patched the dual
 // and the applied block of their plan.
 #include "ctxc/Runtime/Program.h"
-#include "CheckPlan.h"
+#include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/SymbolTable.h"
 #include <map>

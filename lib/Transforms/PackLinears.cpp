@@ -1,5 +1,5 @@
 // Packing: linears that share a weight become one sweep over it.
-#include "CheckPlan.h"
+#include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -42,9 +42,9 @@ LogicalResult moveUsersBehind(ArrayRef<xf::LinearOp> earlier, xf::LinearOp last)
   return success();
 }
 
-void pack(ArrayRef<xf::LinearOp> ops) {
+unsigned pack(ArrayRef<xf::LinearOp> ops) {
   if (ops.size() < 2)
-    return;
+    return 0;
   xf::LinearOp last = ops.back();
   OpBuilder b(last);
   SmallVector<Value> data;
@@ -61,11 +61,13 @@ void pack(ArrayRef<xf::LinearOp> ops) {
     linear.getResult().replaceAllUsesWith(result);
     linear.erase();
   }
+  return ops.size();
 }
 
 } // namespace
 
-void packLinears(xf::BlockOp block) {
+unsigned packLinears(xf::BlockOp block) {
+  unsigned packed = 0;
   llvm::MapVector<Key, SmallVector<xf::LinearOp>> groups;
   for (xf::LinearOp op : block.getBody().front().getOps<xf::LinearOp>())
     groups[keyOf(op)].push_back(op);
@@ -77,13 +79,14 @@ void packLinears(xf::BlockOp block) {
     });
     for (xf::LinearOp op : ops) {
       if (!together.empty() && failed(moveUsersBehind(together, op))) {
-        pack(together);
+        packed += pack(together);
         together.clear();
       }
       together.push_back(op);
     }
-    pack(together);
+    packed += pack(together);
   }
+  return packed;
 }
 
 } // namespace ctxc

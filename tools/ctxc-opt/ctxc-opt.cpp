@@ -1,4 +1,5 @@
 // Runs any pass on any .mlir file: mlir-opt with our dialects and passes.
+#include "ctxc/Transforms/Passes.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
 #include "mlir/InitAllDialects.h"
@@ -11,6 +12,7 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
+  ctxc::registerTransformsPasses();
   registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect>();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "context compiler pass driver\n", registry));
 }

@@ -18,7 +18,7 @@ namespace ctxc {
 /// self-correcting). The obligation of the i-th of plannedParameters counts under
 /// index i. All of them are stored; the naive update stores a zero for a norm
 /// matrix. Null, with a diagnostic, where the plan cannot be built (see
-/// lib/Transforms/CheckPlan.h).
+/// lib/Transforms/PlanSites.h).
 xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update,
                            llvm::StringRef name);
 
@@ -34,8 +34,9 @@ xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, llvm::St
 llvm::SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan);
 
 /// Packs xf.linear ops of `block` that share a weight (and have operands of one
-/// type) into one patch.linears, where no use stands between them.
-void packLinears(xf::BlockOp block);
+/// type) into one patch.linears, unless one needs the other's result. Returns how
+/// many xf.linear ops went into packs.
+unsigned packLinears(xf::BlockOp block);
 
 /// Makes a model a chain of layers: the ops that feed the layers become the block
 /// `<model>_embed`, those that read their results `<model>_head` (all of them

@@ -1,6 +1,6 @@
-//===- CheckPlan.h - what the builders of patches ask of a plan -----------===//
-#ifndef CTXC_LIB_TRANSFORMS_CHECKPLAN_H
-#define CTXC_LIB_TRANSFORMS_CHECKPLAN_H
+//===- PlanSites.h - what the builders of patches ask of a plan -----------===//
+#ifndef CTXC_LIB_TRANSFORMS_PLANSITES_H
+#define CTXC_LIB_TRANSFORMS_PLANSITES_H
 
 #include "ctxc/Planning/BlockPlan.h"
 
@@ -29,8 +29,8 @@ llvm::SmallPtrSet<mlir::Operation *, 16> dependentsOf(mlir::Operation *op);
 /// - P4: a norm matrix is the linear op, read by nothing else, before the rms
 ///   normalisation that the output site, a scale, alone reads.
 /// - P5: no input site depends on the output site.
-mlir::LogicalResult checkPlan(xf::BlockOp block, const BlockPlan &plan);
+mlir::LogicalResult checkBuildable(xf::BlockOp block, const BlockPlan &plan);
 
 } // namespace ctxc
 
-#endif // CTXC_LIB_TRANSFORMS_CHECKPLAN_H
+#endif // CTXC_LIB_TRANSFORMS_PLANSITES_H

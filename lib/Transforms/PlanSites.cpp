@@ -1,5 +1,5 @@
 // The conditions P1 to P5 under which a plan can be built.
-#include "CheckPlan.h"
+#include "PlanSites.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -113,7 +113,7 @@ static LogicalResult checkNormMatrix(const BlockPlan &plan) {
   return success();
 }
 
-LogicalResult checkPlan(xf::BlockOp block, const BlockPlan &plan) {
+LogicalResult checkBuildable(xf::BlockOp block, const BlockPlan &plan) {
   if (!plan.outputSite)
     return block.emitOpError("has no op planned to be patched for its output");
   for (Operation *site : plannedSites(plan))

@@ -1,0 +1,56 @@
+#ifndef CTXC_TRANSFORMS_PASSES_TD
+#define CTXC_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def OutlineModelEnds : Pass<"xf-outline-model-ends", "::mlir::ModuleOp"> {
+  let summary = "make a model a chain of layers";
+  let description = [{
+    What feeds a model's layers becomes the block `<model>_embed`, and what reads
+    their results `<model>_head`, so that everything that runs is an `xf.layer`.
+    Ops between layers are an error.
+
+    ```mlir
+    xf.model @m {
+      %id = xf.token : tensor<i32>
+      %E = xf.param "embed.weight" : tensor<11x6xf32>
+      %x = xf.embed %E[%id] : tensor<11x6xf32>, tensor<i32>
+      %y = xf.layer @block(%x) at "layers.0." : (tensor<6xf32>) -> tensor<6xf32>
+      %logits = xf.linear %E * %y : tensor<11x6xf32>, tensor<6xf32>
+      xf.yield %logits : tensor<11xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    xf.model @m {
+      %x = xf.layer @m_embed() at "" : () -> tensor<6xf32>
+      %y = xf.layer @block(%x) at "layers.0." : (tensor<6xf32>) -> tensor<6xf32>
+      %logits = xf.layer @m_head(%y) at "" : (tensor<6xf32>) -> tensor<11xf32>
+      xf.yield %logits : tensor<11xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::ctxc::xf::XFDialect"];
+}
+
+def PackLinears : Pass<"patch-pack-linears", "::ctxc::xf::BlockOp"> {
+  let summary = "one sweep over a matrix for all vectors that it multiplies";
+  let description = [{
+    Replaces `xf.linear` ops that share a weight by one `patch.linears` at the place
+    of the last, unless one of them needs another's result. What reads an earlier
+    one is moved behind it. A dual block then reads every byte of its weights once.
+
+    ```mlir
+    %g_C = xf.linear %W * %z_C : tensor<10x6xf32>, tensor<6xf32>
+    %g = xf.linear %W * %z : tensor<10x6xf32>, tensor<6xf32>
+    ```
+    becomes
+    ```mlir
+    %g:2 = patch.linears %W * (%z_C, %z) : tensor<10x6xf32>, (tensor<6xf32>, tensor<6xf32>) -> (tensor<10xf32>, tensor<10xf32>)
+    ```
+  }];
+  let dependentDialects = ["::ctxc::patch::PatchDialect"];
+  let statistics = [Statistic<"numPacked", "num-packed", "xf.linear ops that share a sweep">];
+}
+
+#endif // CTXC_TRANSFORMS_PASSES_TD
