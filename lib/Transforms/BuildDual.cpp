@@ -34,7 +34,7 @@ public:
   DualBuilder(xf::BlockOp source, const BlockPlan &plan, patch::UpdateKind update)
       : source(source), plan(plan), update(update), b(source),
         invertsNorm(plan.normMatrix && update != patch::UpdateKind::naive),
-        first(invertsNorm ? plan.normMatrix : plan.outputSite), held(dependentsOf(first)),
+        first(firstPatchedForOutput(plan, update)), held(waitingFor(first)),
         sites(plannedSites(plan)), parts(sites.size()) {}
 
   xf::BlockOp build(StringRef name);
@@ -63,9 +63,9 @@ private:
   OpBuilder b;
   bool invertsNorm;  ///< the matrix before the norm is patched with the scale
   Operation *first;  ///< what is patched first for the output: that matrix, or G
-  llvm::SmallPtrSet<Operation *, 16> held;        ///< reduced ops that wait for the patch of `first`
-  SmallVector<Operation *> sites;                 ///< in the order of plannedParameters
-  SmallVector<SmallVector<Value, 2>> parts;       ///< the patch of each site
+  OpSet held;        ///< reduced ops that wait for the patch of `first`
+  SmallVector<Operation *> sites;           ///< in the order of plannedParameters
+  SmallVector<SmallVector<Value, 2>> parts; ///< the patch of each site
   IRMapping full, reduced;
   xf::BlockOp dual;
 };

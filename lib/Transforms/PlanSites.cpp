@@ -22,14 +22,33 @@ xf::ParamOp parameterOf(Operation *site) {
                     : xf::ParamOp();
 }
 
-llvm::SmallPtrSet<Operation *, 16> dependentsOf(Operation *op) {
-  llvm::SmallPtrSet<Operation *, 16> seen;
+OpSet dependentsOf(Operation *op) {
+  OpSet seen;
   SmallVector<Operation *> work = {op};
   while (!work.empty())
     for (Operation *user : work.pop_back_val()->getUsers())
       if (seen.insert(user).second)
         work.push_back(user);
   return seen;
+}
+
+Operation *firstPatchedForOutput(const BlockPlan &plan, patch::UpdateKind update) {
+  bool invertsNorm = plan.normMatrix && update != patch::UpdateKind::naive;
+  return invertsNorm ? plan.normMatrix : plan.outputSite;
+}
+
+OpSet waitingFor(Operation *first) {
+  OpSet waiting = dependentsOf(first);
+  bool contextualWaits = false;
+  for (Operation *op = first; op; op = op->getNextNode()) {
+    if (!isa<xf::ContextualOpInterface>(op))
+      continue;
+    contextualWaits |= waiting.contains(op);
+    if (contextualWaits && waiting.insert(op).second)
+      for (Operation *dependent : dependentsOf(op))
+        waiting.insert(dependent);
+  }
+  return waiting;
 }
 
 static ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
@@ -76,8 +95,8 @@ static LogicalResult checkSite(xf::BlockOp block, Operation *site) {
 /// P3
 static LogicalResult checkChain(xf::BlockOp block, const BlockPlan &plan) {
   Operation *first = plan.normMatrix ? plan.normMatrix : plan.outputSite;
-  llvm::SmallPtrSet<Operation *, 16> patched = dependentsOf(first);
-  patched.insert(first);
+  OpSet waiting = waitingFor(first);
+  waiting.insert(first);
   Value value = plan.outputSite->getResult(0);
   for (const ChainLink &link : plan.chain) {
     if (link.operand >= link.op->getNumOperands() || link.op->getOperand(link.operand) != value)
@@ -89,9 +108,9 @@ static LogicalResult checkChain(xf::BlockOp block, const BlockPlan &plan) {
       return link.op->emitOpError("breaks the output chain: ") << reason;
     for (OpOperand &other : link.op->getOpOperands())
       if (Operation *def = other.get().getDefiningOp();
-          other.getOperandNumber() != link.operand && def && patched.contains(def))
+          other.getOperandNumber() != link.operand && def && waiting.contains(def))
         return link.op->emitOpError("breaks the output chain: its operand ")
-               << other.getOperandNumber() << " also depends on what is patched";
+               << other.getOperandNumber() << " is not known before the output is patched";
     value = link.op->getResult(0);
   }
   auto yield = cast<xf::YieldOp>(block.getBody().front().getTerminator());
@@ -125,7 +144,7 @@ LogicalResult checkBuildable(xf::BlockOp block, const BlockPlan &plan) {
     return failure();
   // P5
   Operation *first = plan.normMatrix ? plan.normMatrix : plan.outputSite;
-  llvm::SmallPtrSet<Operation *, 16> later = dependentsOf(first);
+  OpSet later = waitingFor(first);
   for (Operation *site : plan.inputSites)
     if (site == first || later.contains(site))
       return site->emitOpError("is planned as an input site, but depends on the output site");

@@ -3,6 +3,7 @@
 #define CTXC_LIB_TRANSFORMS_PLANSITES_H
 
 #include "ctxc/Planning/BlockPlan.h"
+#include "dialects/Patch/Patch.h"
 
 namespace ctxc {
 
@@ -13,8 +14,19 @@ llvm::SmallVector<mlir::Operation *> plannedSites(const BlockPlan &plan);
 /// The parameter of an assignable op, or null where it is not an xf.param.
 xf::ParamOp parameterOf(mlir::Operation *site);
 
+using OpSet = llvm::SmallPtrSet<mlir::Operation *, 16>;
+
 /// All ops of the block that read a result of `op`, directly or not.
-llvm::SmallPtrSet<mlir::Operation *, 16> dependentsOf(mlir::Operation *op);
+OpSet dependentsOf(mlir::Operation *op);
+
+/// The op that is patched first for the output: the norm matrix where `update`
+/// patches it, else G.
+mlir::Operation *firstPatchedForOutput(const BlockPlan &plan, patch::UpdateKind update);
+
+/// The ops whose reduced run has to wait for the patch of `first`: its dependents,
+/// and every contextual op after a contextual one of these, with its dependents,
+/// so that a block's contextual ops keep their order in all of its forms.
+OpSet waitingFor(mlir::Operation *first);
 
 /// Whether `plan` is one that can be built for `block`; if not, a diagnostic at
 /// the op that is in the way. Planning makes no such plans: this is for those
@@ -24,7 +36,7 @@ llvm::SmallPtrSet<mlir::Operation *, 16> dependentsOf(mlir::Operation *op);
 ///   xf.scale ops of the block on a parameter of their own that is not frozen.
 /// - P2: a linear's data is a vector, and a bias or scale has its data's shape.
 /// - P3: the chain leads from the output site's result to yielded value `output`,
-///   each link solvable, its other operands independent of what is patched for
+///   each link solvable, its other operands not waiting for what is patched for
 ///   the output.
 /// - P4: a norm matrix is the linear op, read by nothing else, before the rms
 ///   normalisation that the output site, a scale, alone reads.

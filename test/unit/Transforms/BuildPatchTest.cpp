@@ -221,6 +221,33 @@ TEST(BuildPatch, SeveralStreamsAreAllDoubled) {
   EXPECT_EQ(yield->getOperand(2), dual.getBody().getArgument(3));
 }
 
+TEST(BuildPatch, ContextualOpsKeepTheirOrderInBothRuns) {
+  Blocks blocks(R"(
+  xf.block @late(%x: tensor<6xf32>, %s: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+    %c = xf.contextual "first"(%x) : (tensor<6xf32>) -> tensor<6xf32>
+    %W = xf.param "w" : tensor<6x6xf32>
+    %o = xf.linear %W * %c : tensor<6x6xf32>, tensor<6xf32>
+    %y = xf.add %x, %o : tensor<6xf32>
+    %e = xf.contextual "after the patch"(%y) : (tensor<6xf32>) -> tensor<6xf32>
+    %f = xf.contextual "beside it"(%s) : (tensor<6xf32>) -> tensor<6xf32>
+    %z = xf.add %e, %f : tensor<6xf32>
+    xf.yield %y, %z : tensor<6xf32>, tensor<6xf32>
+  }
+)");
+  xf::BlockOp block = blocks.block("late");
+  BlockPlan plan;
+  plan.outputSite = blocks.site(block, "w");
+  plan.chain = {{*plan.outputSite->user_begin(), 1}};
+  xf::BlockOp dual = buildDualBlock(block, plan, UpdateKind::least, "dual");
+  ASSERT_TRUE(dual);
+  Names reduced;
+  dual.walk([&](xf::OpaqueContextualOp op) {
+    if (op.getStateStream() == "reduced")
+      reduced.push_back(op.getNameAttr().str());
+  });
+  EXPECT_EQ(reduced, (Names{"first", "after the patch", "beside it"}));
+}
+
 TEST(BuildPatch, NamesFollowTheEquations) {
   Blocks blocks(llama());
   xf::BlockOp block = blocks.block("llama");
