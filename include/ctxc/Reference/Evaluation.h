@@ -1,0 +1,104 @@
+//===- Evaluation.h - one block evaluated for S tokens, in float64 --------===//
+//
+// The executable meaning of xf and patch, block by block. Use it to test one
+// block, or to give an op of another dialect a meaning; whole models run
+// through Reference.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_REFERENCE_EVALUATION_H
+#define CTXC_REFERENCE_EVALUATION_H
+
+#include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Reference/State.h"
+#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Runtime/Weights.h"
+#include "dialects/Patch/Patch.h"
+#include "dialects/XF/XF.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include <variant>
+
+namespace ctxc::reference {
+
+/// A parameter where it is stored, read and widened piece by piece.
+struct StoredTensor {
+  DType dtype = DType::F64;
+  const uint8_t *data = nullptr;
+  llvm::SmallVector<int64_t, 2> shape;
+
+  int64_t elements() const;
+  /// Elements first, first + 1, … into all of `to`.
+  void read(int64_t first, llvm::MutableArrayRef<double> to) const;
+};
+
+/// The patch of one parameter as a block hands it out or takes it in: `u` and
+/// `v`, or a delta, in the op's orientation; one row a token.
+struct BlockPatch {
+  std::string parameter; ///< the block's name
+  llvm::SmallVector<Matrix, 2> parts;
+};
+
+/// What a block reads and writes beside its SSA values, for one step.
+struct Environment {
+  Weights &weights;
+  /// Gives stored names and settings; null: the block's own names and defaults.
+  xf::LayerOp layer;
+  llvm::ArrayRef<int64_t> tokens, positions; ///< of the S tokens
+  /// The state of each stream by name; "" is the only stream of a plain block.
+  llvm::StringMap<BlockState *> states;
+  /// What patch.load takes, one row each; a parameter that is missing is unpatched.
+  std::vector<BlockPatch> loads;
+
+  std::vector<BlockPatch> stores;           ///< out: what patch.store gave
+  std::vector<LayerObligations> obligations; ///< out: counts by obligation index
+};
+
+/// The values of one block's evaluation; what an op sees.
+class Evaluation {
+public:
+  Evaluation(Environment &environment) : environment(environment) {}
+
+  Environment &getEnvironment() const { return environment; }
+  int64_t tokenCount() const { return environment.tokens.size(); }
+
+  /// A value's rows, (S × elements).
+  const Matrix &rows(mlir::Value value) const;
+  /// Sets a result's rows.
+  void set(mlir::Value value, Matrix rows);
+
+  /// Sets a parameter.
+  void set(mlir::Value value, StoredTensor parameter);
+  /// A value used as a parameter: one that is stored is shared by all tokens; a
+  /// computed one (a patched parameter) is each token's own.
+  bool isShared(mlir::Value parameter) const;
+  StoredTensor stored(mlir::Value parameter, int64_t token) const;
+  /// All of a parameter: (1 × elements) where shared, else (S × elements).
+  Matrix widened(mlir::Value parameter) const;
+
+  /// The state of the contextual op that is being evaluated.
+  OpState &state() { return *currentState; }
+  void setState(OpState *state) { currentState = state; }
+
+private:
+  Environment &environment;
+  llvm::DenseMap<mlir::Value, std::variant<Matrix, StoredTensor>> values;
+  OpState *currentState = nullptr;
+};
+
+/// Evaluates `block` on `inputs`, each (S × elements of the argument), and gives
+/// the yielded values; `evaluation` holds the inner ones afterwards. Contextual
+/// ops append to the environment's states, also where a later op fails; the
+/// caller truncates them. Errors: an op without a meaning here, a parameter that
+/// cannot be had, a token id out of range.
+llvm::Expected<llvm::SmallVector<Matrix>> evaluateBlock(xf::BlockOp block,
+                                                        llvm::ArrayRef<Matrix> inputs,
+                                                        Evaluation &evaluation);
+
+/// "file:line:col: 'op' op message".
+llvm::Error errorAt(mlir::Operation *op, const llvm::Twine &message);
+
+} // namespace ctxc::reference
+
+#include "ctxc/Reference/ReferenceInterface.h.inc"
+
+#endif // CTXC_REFERENCE_EVALUATION_H

@@ -1,0 +1,27 @@
+//===- Reference.h - the reference executor -------------------------------===//
+//
+// Runs a model as the dialects mean it: float64, one op after the other, no
+// fusion. Slow and plain, and the judge of every compiled kernel. Weights are
+// read in their storage type and widened piece by piece.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_REFERENCE_REFERENCE_H
+#define CTXC_REFERENCE_REFERENCE_H
+
+#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Runtime/Program.h"
+#include "ctxc/Runtime/Weights.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace ctxc {
+
+/// Gives the ops of xf and patch their meaning (ReferenceOpInterface).
+void registerReferenceModels(mlir::DialectRegistry &registry);
+
+/// An executor of `program`, which runs Algorithm 1 through the program's dual
+/// blocks. The program's module and the weights must outlive it.
+std::unique_ptr<Executor> createReferenceExecutor(const Program &program, Weights &weights);
+
+} // namespace ctxc
+
+#endif // CTXC_REFERENCE_REFERENCE_H

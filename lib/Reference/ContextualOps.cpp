@@ -1,0 +1,89 @@
+// The meaning of the ops that read earlier tokens. Each first adds the step's
+// tokens to its state, and then reads what is before each of them.
+#include "Models.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace ctxc::reference {
+
+using ConstRow = Eigen::Map<const Eigen::RowVectorXd>;
+
+static ConstRow slice(ArrayRef<double> row, int64_t from, int64_t size) {
+  return {row.slice(from, size).data(), size};
+}
+
+static llvm::Error evaluateOp(xf::AttentionOp op, Evaluation &e) {
+  OpState &state = e.state();
+  ArrayRef<int64_t> positions = e.getEnvironment().positions;
+  state.append(positions, {&e.rows(op.getKey()), &e.rows(op.getValue())});
+
+  auto shape = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
+  int64_t heads = shape(op.getQuery())[0], width = shape(op.getQuery())[1];
+  int64_t groups = shape(op.getKey())[0], valueWidth = shape(op.getValue())[1];
+  double scale = op.getScale().convertToDouble();
+  const Matrix &query = e.rows(op.getQuery());
+  Matrix result = Matrix::Zero(e.tokenCount(), heads * valueWidth);
+  for (int64_t t = 0; t < e.tokenCount(); ++t) {
+    int64_t window = op.getWindow() ? int64_t(e.rows(op.getWindow())(t, 0)) : 0;
+    SmallVector<int64_t> visible;
+    for (auto [j, position] : llvm::enumerate(state.getPositions()))
+      if (position <= positions[t] && (window == 0 || positions[t] - position < window))
+        visible.push_back(j);
+    for (int64_t h = 0; h < heads; ++h) {
+      int64_t g = h * groups / heads;
+      Eigen::RowVectorXd scores(visible.size());
+      for (auto [i, j] : llvm::enumerate(visible))
+        scores[i] = scale * query.row(t).segment(h * width, width).dot(
+                                slice(state.row(0, j), g * width, width));
+      scores = (scores.array() - scores.maxCoeff()).exp();
+      scores /= scores.sum();
+      for (auto [i, j] : llvm::enumerate(visible))
+        result.row(t).segment(h * valueWidth, valueWidth) +=
+            scores[i] * slice(state.row(1, j), g * valueWidth, valueWidth);
+    }
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::ConvOp op, Evaluation &e) {
+  OpState &state = e.state();
+  int64_t before = state.size();
+  state.append(e.getEnvironment().positions, {&e.rows(op.getData())});
+  Matrix result = Matrix::Zero(e.tokenCount(), e.rows(op.getData()).cols());
+  int64_t k = cast<RankedTensorType>(op.getWeight().getType()).getDimSize(1);
+  Matrix weights = e.widened(op.getWeight());
+  for (int64_t t = 0; t < e.tokenCount(); ++t) {
+    Eigen::Map<const Matrix> w(weights.row(weights.rows() == 1 ? 0 : t).data(), result.cols(), k);
+    for (int64_t i = 0; i < k && i <= before + t; ++i) {
+      ArrayRef<double> x = state.row(0, before + t - i);
+      for (int64_t c = 0; c < result.cols(); ++c)
+        result(t, c) += w(c, k - 1 - i) * x[c];
+    }
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::ScanOp op, Evaluation &e) {
+  OpState &state = e.state();
+  const Matrix &gate = e.rows(op.getGate()), &input = e.rows(op.getInput());
+  Matrix result(gate.rows(), gate.cols());
+  Eigen::RowVectorXd h = Eigen::RowVectorXd::Zero(gate.cols());
+  if (state.size() > 0)
+    h = slice(state.row(0, state.size() - 1), 0, gate.cols());
+  for (int64_t t = 0; t < result.rows(); ++t) {
+    h = gate.row(t).cwiseProduct(h) + input.row(t);
+    result.row(t) = h;
+  }
+  state.append(e.getEnvironment().positions, {&result});
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+void attachContextualOps(MLIRContext &context) {
+  attach<xf::AttentionOp, xf::ConvOp, xf::ScanOp>(context);
+}
+
+} // namespace ctxc::reference

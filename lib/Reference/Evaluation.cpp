@@ -1,0 +1,134 @@
+// The interpreter: a block's ops one after the other, each through its
+// ReferenceOpInterface.
+#include "ctxc/Reference/Evaluation.h"
+#include "ctxc/Support/Error.h"
+#include "mlir/IR/Location.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::reference;
+
+#include "ctxc/Reference/ReferenceInterface.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// StoredTensor
+//===----------------------------------------------------------------------===//
+
+int64_t StoredTensor::elements() const {
+  int64_t n = 1;
+  for (int64_t dim : shape)
+    n *= dim;
+  return n;
+}
+
+void StoredTensor::read(int64_t first, llvm::MutableArrayRef<double> to) const {
+  readDoubles(dtype, data + first * (bitsOf(dtype) / 8), to);
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+const Matrix &Evaluation::rows(Value value) const {
+  return std::get<Matrix>(values.find(value)->second);
+}
+
+void Evaluation::set(Value value, Matrix rows) { values[value] = std::move(rows); }
+void Evaluation::set(Value value, StoredTensor parameter) { values[value] = std::move(parameter); }
+
+bool Evaluation::isShared(Value parameter) const {
+  return std::holds_alternative<StoredTensor>(values.find(parameter)->second);
+}
+
+StoredTensor Evaluation::stored(Value parameter, int64_t token) const {
+  const auto &value = values.find(parameter)->second;
+  if (const auto *stored = std::get_if<StoredTensor>(&value))
+    return *stored;
+  const Matrix &matrix = std::get<Matrix>(value);
+  StoredTensor result;
+  result.data = reinterpret_cast<const uint8_t *>(matrix.row(token).data());
+  result.shape.assign(cast<RankedTensorType>(parameter.getType()).getShape().begin(),
+                      cast<RankedTensorType>(parameter.getType()).getShape().end());
+  return result;
+}
+
+Matrix Evaluation::widened(Value parameter) const {
+  if (!isShared(parameter))
+    return rows(parameter);
+  StoredTensor from = stored(parameter, 0);
+  Matrix result(1, from.elements());
+  from.read(0, {result.data(), static_cast<size_t>(result.size())});
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+llvm::Error reference::errorAt(Operation *op, const llvm::Twine &message) {
+  std::string where;
+  llvm::raw_string_ostream os(where);
+  if (auto file = op->getLoc()->findInstanceOf<FileLineColLoc>())
+    os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
+  os << "'" << op->getName() << "' op ";
+  return makeError(where + message);
+}
+
+/// Checks what the caller gives for the block's arguments.
+static llvm::Error checkInputs(xf::BlockOp block, ArrayRef<Matrix> inputs,
+                               const Environment &environment) {
+  ArrayRef<Type> types = block.getArgumentTypes();
+  if (inputs.size() != types.size() || environment.tokens.size() != environment.positions.size())
+    return errorAt(block, "is given " + llvm::Twine(inputs.size()) + " inputs for " +
+                              llvm::Twine(types.size()) + " arguments, and " +
+                              llvm::Twine(environment.tokens.size()) + " tokens at " +
+                              llvm::Twine(environment.positions.size()) + " positions");
+  for (auto [type, input] : llvm::zip(types, inputs)) {
+    int64_t elements = cast<RankedTensorType>(type).getNumElements();
+    if (input.rows() != int64_t(environment.tokens.size()) || input.cols() != elements)
+      return errorAt(block, "is given an input of " + llvm::Twine(input.rows()) + "×" +
+                                llvm::Twine(input.cols()) + " numbers, expected " +
+                                llvm::Twine(environment.tokens.size()) + "×" +
+                                llvm::Twine(elements));
+  }
+  return llvm::Error::success();
+}
+
+/// Finds the state of a contextual op: its run by the stream, its place by its
+/// order among the ops of that stream.
+static llvm::Error selectState(xf::ContextualOpInterface op, llvm::StringMap<unsigned> &counts,
+                               Evaluation &evaluation) {
+  llvm::StringRef stream = op.getStateStream();
+  BlockState *state = evaluation.getEnvironment().states.lookup(stream);
+  if (!state)
+    return errorAt(op, "reads the stream '" + stream + "', of which no run is given");
+  evaluation.setState(&state->op(counts[stream]++));
+  return llvm::Error::success();
+}
+
+llvm::Expected<llvm::SmallVector<Matrix>>
+reference::evaluateBlock(xf::BlockOp block, ArrayRef<Matrix> inputs, Evaluation &evaluation) {
+  if (llvm::Error error = checkInputs(block, inputs, evaluation.getEnvironment()))
+    return std::move(error);
+  for (auto [argument, input] : llvm::zip(block.getBody().getArguments(), inputs))
+    evaluation.set(argument, input);
+
+  Block &body = block.getBody().front();
+  llvm::StringMap<unsigned> contextualOps;
+  for (Operation &op : body.without_terminator()) {
+    auto meaning = dyn_cast<ReferenceOpInterface>(op);
+    if (!meaning)
+      return errorAt(&op, "has no meaning in the reference");
+    if (auto contextual = dyn_cast<xf::ContextualOpInterface>(op))
+      if (llvm::Error error = selectState(contextual, contextualOps, evaluation))
+        return std::move(error);
+    if (llvm::Error error = meaning.evaluate(evaluation))
+      return std::move(error);
+  }
+
+  llvm::SmallVector<Matrix> outputs;
+  for (Value value : body.getTerminator()->getOperands())
+    outputs.push_back(evaluation.rows(value));
+  return outputs;
+}

@@ -1,0 +1,75 @@
+// The meaning of xf's parameterised ops: linear, bias, scale.
+#include "MatrixOps.h"
+#include "Models.h"
+
+using namespace mlir;
+
+namespace ctxc::reference {
+
+/// Widened at a time, so that no matrix is held in float64 as a whole.
+static constexpr int64_t rowsAtOnce = 64;
+
+/// (n × in) times the stored matrix: (n × out).
+static Matrix multiply(const StoredTensor &w, const Eigen::Ref<const Matrix> &x, bool transposed) {
+  int64_t rows = w.shape[0], columns = w.shape[1];
+  Matrix y = Matrix::Zero(x.rows(), transposed ? columns : rows);
+  for (int64_t first = 0; first < rows; first += rowsAtOnce) {
+    Matrix piece(std::min(rowsAtOnce, rows - first), columns);
+    w.read(first * columns, all(piece));
+    if (transposed)
+      y.noalias() += x.middleCols(first, piece.rows()) * piece;
+    else
+      y.middleCols(first, piece.rows()).noalias() = x * piece.transpose();
+  }
+  return y;
+}
+
+Matrix linear(Evaluation &e, Value weight, Value data, bool transposed) {
+  Eigen::Map<const Matrix> x = vectors(e.rows(data), data);
+  int64_t perToken = x.rows() / e.tokenCount();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
+  Matrix y(x.rows(), shape[transposed ? 1 : 0]);
+  if (e.isShared(weight))
+    y = multiply(e.stored(weight, 0), x, transposed);
+  else
+    for (int64_t t = 0; t < e.tokenCount(); ++t)
+      y.middleRows(t * perToken, perToken) =
+          multiply(e.stored(weight, t), x.middleRows(t * perToken, perToken), transposed);
+  y.resize(e.tokenCount(), y.size() / e.tokenCount());
+  return y;
+}
+
+static llvm::Error evaluateOp(xf::LinearOp op, Evaluation &e) {
+  e.set(op.getResult(), linear(e, op.getWeight(), op.getData(), op.getTransposed()));
+  return llvm::Error::success();
+}
+
+/// `f(x, p)` elementwise, where a parameter of the data's last dimensions is
+/// shared by the leading ones.
+template <typename Function>
+static Matrix join(Evaluation &e, Value data, Value parameter, Function f) {
+  Matrix result = e.rows(data), p = e.widened(parameter);
+  for (int64_t t = 0; t < result.rows(); ++t)
+    for (int64_t i = 0; i < result.cols(); ++i)
+      result(t, i) = f(result(t, i), p(p.rows() == 1 ? 0 : t, i % p.cols()));
+  return result;
+}
+
+static llvm::Error evaluateOp(xf::BiasOp op, Evaluation &e) {
+  e.set(op.getResult(),
+        join(e, op.getData(), op.getBias(), [](double x, double b) { return x + b; }));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::ScaleOp op, Evaluation &e) {
+  double offset = op.getOffset().convertToDouble();
+  e.set(op.getResult(), join(e, op.getData(), op.getScale(),
+                             [=](double x, double m) { return (offset + m) * x; }));
+  return llvm::Error::success();
+}
+
+void attachMatrixOps(MLIRContext &context) {
+  attach<xf::LinearOp, xf::BiasOp, xf::ScaleOp>(context);
+}
+
+} // namespace ctxc::reference

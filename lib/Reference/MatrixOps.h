@@ -1,0 +1,15 @@
+// The products with stored matrices, shared by xf.linear and patch.linears.
+#ifndef CTXC_LIB_REFERENCE_MATRIXOPS_H
+#define CTXC_LIB_REFERENCE_MATRIXOPS_H
+
+#include "ctxc/Reference/Evaluation.h"
+
+namespace ctxc::reference {
+
+/// `y = W x` for each vector of `data` along its last dimension; `weight` is
+/// (out, in), or (in, out) where `transposed`. Gives (S × … out).
+Matrix linear(Evaluation &e, mlir::Value weight, mlir::Value data, bool transposed);
+
+} // namespace ctxc::reference
+
+#endif // CTXC_LIB_REFERENCE_MATRIXOPS_H

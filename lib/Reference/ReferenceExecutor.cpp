@@ -1,0 +1,357 @@
+// The executor: a program's steps one after the other, and Algorithm 1 through
+// the dual blocks.
+#include "PatchEntries.h"
+#include "ReplayPrediction.h"
+#include "ctxc/Reference/Reference.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::reference;
+
+namespace {
+
+class ReferenceRun : public Run {
+public:
+  ReferenceRun(int64_t capacity, size_t steps) : capacity(capacity), blocks(steps) {}
+  int64_t size() const override { return positions.size(); }
+
+  int64_t capacity;
+  std::vector<int64_t> positions;
+  std::vector<BlockState> blocks; ///< one a step of the program
+};
+
+/// Takes a step back from a run when it goes out of scope, unless it is kept:
+/// the step failed, or was not to be appended.
+class Rollback {
+public:
+  explicit Rollback(ReferenceRun &run) : run(run) {}
+  ~Rollback() {
+    for (BlockState &block : run.blocks)
+      block.truncate(run.size());
+  }
+  void keep(ArrayRef<int64_t> positions) {
+    run.positions.insert(run.positions.end(), positions.begin(), positions.end());
+  }
+
+private:
+  ReferenceRun &run;
+};
+
+/// The model's values in one stream.
+using Values = llvm::DenseMap<Value, Matrix>;
+
+llvm::SmallVector<Matrix> inputsOf(xf::LayerOp layer, const Values &values) {
+  return llvm::map_to_vector(layer.getInputs(), [&](Value v) { return values.lookup(v); });
+}
+
+void setOutputs(xf::LayerOp layer, ArrayRef<Matrix> outputs, Values &values) {
+  for (auto [value, rows] : llvm::zip_equal(layer.getOutputs(), outputs))
+    values[value] = rows;
+}
+
+/// Shows a step's outputs: several residual streams side by side.
+void observe(const LayerObserver &observer, const ProgramStep &step, bool isFirst,
+             ArrayRef<Matrix> outputs) {
+  if (!observer || (!step.index && !isFirst))
+    return;
+  int64_t width = 0;
+  for (const Matrix &output : outputs)
+    width += output.cols();
+  Matrix rows(outputs.front().rows(), width);
+  int64_t at = 0;
+  for (const Matrix &output : outputs) {
+    rows.middleCols(at, output.cols()) = output;
+    at += output.cols();
+  }
+  observer(step.index.value_or(-1), {rows.data(), static_cast<size_t>(rows.size())}, rows.rows());
+}
+
+bool readsContext(xf::BlockOp block) {
+  return llvm::any_of(block.getBody().getOps(),
+                      [](Operation &op) { return isa<xf::ContextualOpInterface>(op); });
+}
+
+class ReferenceExecutor : public Executor {
+public:
+  ReferenceExecutor(const Program &program, Weights &weights);
+
+  std::unique_ptr<Run> start(int64_t capacity) override {
+    return std::make_unique<ReferenceRun>(capacity, program.steps.size());
+  }
+  llvm::Expected<std::vector<double>> forward(Run &run, ArrayRef<int64_t> tokens,
+                                              ArrayRef<int64_t> positions,
+                                              const ForwardOptions &options) override;
+  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
+                                  const PatchOptions &options) override;
+  int64_t vocabulary() const override { return program.vocabulary; }
+  int64_t layers() const override { return program.layers; }
+
+private:
+  /// One token in both streams.
+  struct Pair {
+    ReferenceRun &full, &reduced;
+    int64_t token, position;
+    Values fullValues, reducedValues;
+  };
+
+  llvm::Error checkPatch(const Patch &patch, bool materialize) const;
+  llvm::Expected<std::vector<BlockPatch>> loadsOf(const ProgramStep &step,
+                                                  const Patch &patch) const;
+  llvm::Expected<std::vector<double>> logits(const Values &values,
+                                             ArrayRef<int64_t> positions) const;
+  llvm::Error runPlain(size_t step, ReferenceRun &run, Values &values, int64_t token,
+                       int64_t position, Weights &from);
+  llvm::Error runDual(size_t step, Pair &pair, bool materialize, PatchStep &result);
+
+  Program program;
+  Weights &weights;
+  llvm::StringSet<> parameters; ///< stored names of all parameters
+  llvm::StringSet<> loadable;   ///< of those that applied blocks load
+};
+
+} // namespace
+
+ReferenceExecutor::ReferenceExecutor(const Program &program, Weights &weights)
+    : program(program), weights(weights) {
+  for (ProgramStep step : program.steps) {
+    for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>())
+      parameters.insert(step.layer.getStoredName(param.getName()));
+    if (step.applied)
+      for (patch::LoadOp load : step.applied.getBody().getOps<patch::LoadOp>())
+        loadable.insert(step.layer.getStoredName(load.getParameter()));
+  }
+}
+
+/// Tokens go to increasing positions beyond those that the run holds.
+static llvm::Error checkStep(const ReferenceRun &run, ArrayRef<int64_t> tokens,
+                             ArrayRef<int64_t> positions) {
+  if (tokens.empty())
+    return makeError("there is no token to run");
+  if (tokens.size() != positions.size())
+    return makeError(llvm::Twine(tokens.size()) + " tokens are given " +
+                     llvm::Twine(positions.size()) + " positions");
+  int64_t last = run.positions.empty() ? -1 : run.positions.back();
+  for (int64_t position : positions) {
+    if (position <= last)
+      return makeError("position " + llvm::Twine(position) + " follows position " +
+                       llvm::Twine(last) + "; positions of a run must increase from 0");
+    last = position;
+  }
+  if (run.size() + int64_t(tokens.size()) > run.capacity)
+    return makeError("the run has room for " + llvm::Twine(run.capacity) + " tokens and is given " +
+                     llvm::Twine(run.size() + tokens.size()));
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<double>>
+ReferenceExecutor::logits(const Values &values, ArrayRef<int64_t> positions) const {
+  xf::LayerOp last = program.steps.back().layer;
+  Matrix rows = values.lookup(last->getBlock()->back().getOperand(0));
+  for (int64_t t = 0; t < rows.rows(); ++t)
+    if (!rows.row(t).allFinite())
+      return makeError("the logits at position " +
+                       llvm::Twine(positions[positions.size() - rows.rows() + t]) +
+                       " are not finite");
+  return std::vector<double>(rows.data(), rows.data() + rows.size());
+}
+
+//===----------------------------------------------------------------------===//
+// Forward
+//===----------------------------------------------------------------------===//
+
+llvm::Error ReferenceExecutor::checkPatch(const Patch &patch, bool materialize) const {
+  llvm::StringSet<> seen;
+  for (const ParameterPatch &entry : patch.parameters) {
+    if (!seen.insert(entry.parameter).second)
+      return makeError(entry.parameter + ": the patch changes it twice");
+    if (!parameters.contains(entry.parameter))
+      return makeError(entry.parameter + ": the patch changes it, but the model has no such "
+                                         "parameter");
+    if (!materialize && !loadable.contains(entry.parameter))
+      return makeError(entry.parameter + ": the patch changes it, but the plan patches it nowhere; "
+                                         "materialize the patch to run it");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<BlockPatch>> ReferenceExecutor::loadsOf(const ProgramStep &constStep,
+                                                                   const Patch &patch) const {
+  ProgramStep step = constStep;
+  std::vector<BlockPatch> loads;
+  for (patch::LoadOp load : step.applied.getBody().getOps<patch::LoadOp>()) {
+    std::string stored = step.layer.getStoredName(load.getParameter());
+    for (const ParameterPatch &entry : patch.parameters) {
+      if (entry.parameter != stored)
+        continue;
+      llvm::Expected<BlockPatch> part = fromStored(entry, step.block, load.getParameter());
+      if (!part)
+        return part.takeError();
+      loads.push_back(std::move(*part));
+    }
+  }
+  return loads;
+}
+
+llvm::Expected<std::vector<double>>
+ReferenceExecutor::forward(Run &opaqueRun, ArrayRef<int64_t> tokens, ArrayRef<int64_t> positions,
+                           const ForwardOptions &options) {
+  auto &run = static_cast<ReferenceRun &>(opaqueRun);
+  if (llvm::Error error = checkStep(run, tokens, positions))
+    return std::move(error);
+  const Patch none, &patch = options.patch ? *options.patch : none;
+  if (llvm::Error error = checkPatch(patch, options.materialize))
+    return std::move(error);
+  MaterializedWeights patched(weights, options.materialize ? patch : none);
+
+  Rollback rollback(run);
+  Values values;
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    Environment environment{patched, step.layer, tokens, positions, {{"", &run.blocks[i]}}, {}, {}, {}};
+    llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, values);
+    xf::BlockOp block = step.block;
+    if (step.applied && !options.materialize) {
+      auto loads = loadsOf(step, patch);
+      if (!loads)
+        return loads.takeError();
+      environment.loads = std::move(*loads);
+      if (!environment.loads.empty())
+        block = step.applied;
+    }
+    // The head is as large as all layers together; where only the last token's
+    // logits are asked for, only it goes there.
+    bool isHead = i > 0 && i + 1 == program.steps.size() && !step.index && !readsContext(block);
+    if (isHead && !options.allLogits) {
+      environment.tokens = tokens.take_back();
+      environment.positions = positions.take_back();
+      for (Matrix &input : inputs)
+        input = Matrix(input.bottomRows(1));
+    }
+    Evaluation evaluation(environment);
+    auto outputs = evaluateBlock(block, inputs, evaluation);
+    if (!outputs)
+      return outputs.takeError();
+    observe(options.observer, step, i == 0, *outputs);
+    setOutputs(step.layer, *outputs, values);
+  }
+  auto result = logits(values, positions);
+  if (!result)
+    return result;
+  if (!options.allLogits) // a model whose last step is no head gives all rows
+    result->erase(result->begin(), result->end() - program.vocabulary);
+  if (options.append)
+    rollback.keep(positions);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Algorithm 1
+//===----------------------------------------------------------------------===//
+
+llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values &values,
+                                        int64_t token, int64_t position, Weights &from) {
+  ProgramStep &step = program.steps[index];
+  Environment environment{from, step.layer, token, position, {{"", &run.blocks[index]}}, {}, {}, {}};
+  Evaluation evaluation(environment);
+  auto outputs = evaluateBlock(step.block, inputsOf(step.layer, values), evaluation);
+  if (!outputs)
+    return outputs.takeError();
+  setOutputs(step.layer, *outputs, values);
+  return llvm::Error::success();
+}
+
+/// Runs a layer's dual block: the outputs of both streams, the layer's patch, its
+/// obligations and predicted replay error.
+llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materialize,
+                                       PatchStep &result) {
+  ProgramStep &step = program.steps[index];
+  Environment environment{weights, step.layer, pair.token, pair.position,
+                          {{"full", &pair.full.blocks[index]},
+                           {"reduced", &pair.reduced.blocks[index]}},
+                          {}, {}, {}};
+  llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, pair.fullValues);
+  llvm::append_range(inputs, inputsOf(step.layer, pair.reducedValues));
+  Evaluation evaluation(environment);
+  auto outputs = evaluateBlock(step.dual, inputs, evaluation);
+  if (!outputs)
+    return outputs.takeError();
+  size_t half = outputs->size() / 2;
+  setOutputs(step.layer, ArrayRef(*outputs).take_front(half), pair.fullValues);
+  setOutputs(step.layer, ArrayRef(*outputs).take_back(half), pair.reducedValues);
+
+  for (const LayerObligations &counts : environment.obligations) {
+    result.obligations[*step.index].harmless += counts.harmless;
+    result.obligations[*step.index].harmful += counts.harmful;
+  }
+  result.replayError[*step.index] = predictReplayError(step.dual, evaluation);
+  Patch patch;
+  for (const BlockPatch &store : environment.stores) {
+    auto entry = toStored(store, step.block, step.layer);
+    if (!entry)
+      return entry.takeError();
+    patch.parameters.push_back(std::move(*entry));
+  }
+  llvm::append_range(result.patch.parameters, patch.parameters);
+  if (!materialize)
+    return llvm::Error::success();
+  // What the materialised layer really gives, roundings of its weights included.
+  MaterializedWeights patched(weights, patch);
+  pair.reduced.blocks[index].truncate(pair.reduced.size());
+  return runPlain(index, pair.reduced, pair.reducedValues, pair.token, pair.position, patched);
+}
+
+llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int64_t token,
+                                                   int64_t position, const PatchOptions &options) {
+  Pair pair{static_cast<ReferenceRun &>(full), static_cast<ReferenceRun &>(reduced), token,
+            position, Values(), Values()};
+  if (&full == &reduced)
+    return makeError("the full and the reduced run are one; they need a run each");
+  for (ReferenceRun *run : {&pair.full, &pair.reduced})
+    if (llvm::Error error = checkStep(*run, token, position))
+      return std::move(error);
+  if (options.startLayer < 0 || options.startLayer > program.layers)
+    return makeError("layer " + llvm::Twine(options.startLayer) +
+                     " is to be the first that is patched; the model has layers 0 to " +
+                     llvm::Twine(program.layers - 1));
+
+  Rollback fullRollback(pair.full), reducedRollback(pair.reduced);
+  PatchStep result;
+  result.obligations.resize(program.layers);
+  result.replayError.resize(program.layers);
+  auto outputsOf = [](xf::LayerOp layer, const Values &values) {
+    return llvm::map_to_vector(layer.getOutputs(), [&](Value v) { return values.lookup(v); });
+  };
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (step.dual && *step.index >= options.startLayer) {
+      if (llvm::Error error = runDual(i, pair, options.materialize, result))
+        return std::move(error);
+    } else {
+      if (llvm::Error error = runPlain(i, pair.full, pair.fullValues, token, position, weights))
+        return std::move(error);
+      if (llvm::Error error =
+              runPlain(i, pair.reduced, pair.reducedValues, token, position, weights))
+        return std::move(error);
+    }
+    observe(options.fullObserver, step, i == 0, outputsOf(step.layer, pair.fullValues));
+    observe(options.reducedObserver, step, i == 0, outputsOf(step.layer, pair.reducedValues));
+  }
+  auto fullLogits = logits(pair.fullValues, position);
+  if (!fullLogits)
+    return fullLogits.takeError();
+  auto reducedLogits = logits(pair.reducedValues, position);
+  if (!reducedLogits)
+    return reducedLogits.takeError();
+  result.fullLogits = std::move(*fullLogits);
+  result.reducedLogits = std::move(*reducedLogits);
+  fullRollback.keep(position);
+  return result;
+}
+
+std::unique_ptr<Executor> ctxc::createReferenceExecutor(const Program &program, Weights &weights) {
+  DialectRegistry registry;
+  registerReferenceModels(registry);
+  ModuleOp module = program.module;
+  module.getContext()->appendDialectRegistry(registry);
+  return std::make_unique<ReferenceExecutor>(program, weights);
+}

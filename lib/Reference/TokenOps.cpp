@@ -1,0 +1,245 @@
+// The meaning of xf's sources (parameters, settings, the token) and of its
+// functions of a token.
+#include "Models.h"
+#include "PatchEntries.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace ctxc::reference {
+
+//===----------------------------------------------------------------------===//
+// Sources
+//===----------------------------------------------------------------------===//
+
+static llvm::Error evaluateOp(xf::ParamOp op, Evaluation &e) {
+  Environment &env = e.getEnvironment();
+  std::string name = env.layer ? env.layer.getStoredName(op.getName()) : op.getName().str();
+  auto type = cast<RankedTensorType>(op.getType());
+  llvm::Expected<const void *> data = env.weights.get(name, type);
+  if (!data)
+    return data.takeError();
+  StoredTensor parameter;
+  parameter.dtype = dtypeOf(type.getElementType());
+  parameter.data = static_cast<const uint8_t *>(*data);
+  parameter.shape.assign(type.getShape().begin(), type.getShape().end());
+  e.set(op.getResult(), std::move(parameter));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::SettingOp op, Evaluation &e) {
+  xf::LayerOp layer = e.getEnvironment().layer;
+  Attribute value = layer ? layer.getSettingValue(op) : op.getValueAttr();
+  if (!value)
+    return errorAt(op, "'" + op.getName() + "' has no default and no layer gives it");
+  SmallVector<double> numbers = xf::SettingOp::numbers(op.getType(), value);
+  Eigen::Map<const Eigen::RowVectorXd> row(numbers.data(), numbers.size());
+  e.set(op.getResult(), Matrix(row.replicate(e.tokenCount(), 1)));
+  return llvm::Error::success();
+}
+
+static Matrix column(ArrayRef<int64_t> numbers) {
+  Matrix result(numbers.size(), 1);
+  for (auto [i, x] : llvm::enumerate(numbers))
+    result(i, 0) = x;
+  return result;
+}
+
+static llvm::Error evaluateOp(xf::TokenOp op, Evaluation &e) {
+  e.set(op.getResult(), column(e.getEnvironment().tokens));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::PositionOp op, Evaluation &e) {
+  e.set(op.getResult(), column(e.getEnvironment().positions));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::EmbedOp op, Evaluation &e) {
+  const Matrix &ids = e.rows(op.getId());
+  Matrix result(e.tokenCount(), cast<RankedTensorType>(op.getType()).getNumElements());
+  for (int64_t t = 0; t < result.rows(); ++t) {
+    StoredTensor table = e.stored(op.getTable(), t);
+    int64_t id = ids(t, 0);
+    if (id < 0 || id >= table.shape[0])
+      return errorAt(op, "is given the id " + Twine(id) + "; the table has " +
+                             Twine(table.shape[0]) + " rows");
+    table.read(id * result.cols(),
+               {result.row(t).data(), static_cast<size_t>(result.cols())});
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Along the last dimension
+//===----------------------------------------------------------------------===//
+
+static llvm::Error evaluateOp(xf::NormalizeOp op, Evaluation &e) {
+  Matrix result = e.rows(op.getData());
+  double eps = op.getEps().convertToDouble();
+  Eigen::Map<const Matrix> from = vectors(e.rows(op.getData()), op.getData());
+  Eigen::Map<Matrix> to(result.data(), from.rows(), from.cols());
+  for (int64_t i = 0; i < to.rows(); ++i) {
+    if (op.getKind() == xf::NormKind::layer)
+      to.row(i).array() -= from.row(i).mean();
+    double squares = to.row(i).squaredNorm();
+    if (op.getKind() != xf::NormKind::l2)
+      squares /= to.cols();
+    to.row(i) /= std::sqrt(squares + eps);
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::SoftmaxOp op, Evaluation &e) {
+  Matrix result = e.rows(op.getData());
+  Eigen::Map<const Matrix> from = vectors(e.rows(op.getData()), op.getData());
+  Eigen::Map<Matrix> to(result.data(), from.rows(), from.cols());
+  for (int64_t i = 0; i < to.rows(); ++i) {
+    to.row(i) = (from.row(i).array() - from.row(i).maxCoeff()).exp();
+    to.row(i) /= to.row(i).sum();
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+template <typename Function>
+static llvm::Error map(Evaluation &e, Value data, Value result, Function f) {
+  e.set(result, Matrix(e.rows(data).unaryExpr(f)));
+  return llvm::Error::success();
+}
+
+template <typename Function>
+static llvm::Error map(Evaluation &e, Value lhs, Value rhs, Value result, Function f) {
+  const Matrix &a = e.rows(lhs), &b = e.rows(rhs);
+  // A second operand of one element acts on all of the first.
+  if (b.cols() == 1 && a.cols() != 1)
+    e.set(result, Matrix(a.binaryExpr(b.replicate(1, a.cols()), f)));
+  else
+    e.set(result, Matrix(a.binaryExpr(b, f)));
+  return llvm::Error::success();
+}
+
+static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+static double activate(xf::ActivationKind kind, double x) {
+  switch (kind) {
+  case xf::ActivationKind::gelu:
+    return x * std::erfc(-x * M_SQRT1_2) / 2;
+  case xf::ActivationKind::gelu_tanh:
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  case xf::ActivationKind::silu:
+    return x * sigmoid(x);
+  case xf::ActivationKind::relu:
+    return std::max(x, 0.0);
+  case xf::ActivationKind::relu2:
+    return x > 0 ? x * x : 0;
+  case xf::ActivationKind::sigmoid:
+    return sigmoid(x);
+  case xf::ActivationKind::tanh:
+    return std::tanh(x);
+  case xf::ActivationKind::quick_gelu:
+    return x * sigmoid(1.702 * x);
+  case xf::ActivationKind::exp:
+    return std::exp(x);
+  case xf::ActivationKind::softplus:
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  }
+  llvm_unreachable("all kinds are above");
+}
+
+static llvm::Error evaluateOp(xf::ActivationOp op, Evaluation &e) {
+  xf::ActivationKind kind = op.getKind();
+  return map(e, op.getData(), op.getResult(), [=](double x) { return activate(kind, x); });
+}
+
+static llvm::Error evaluateOp(xf::SoftcapOp op, Evaluation &e) {
+  double cap = op.getCap().convertToDouble();
+  return map(e, op.getData(), op.getResult(), [=](double x) { return cap * std::tanh(x / cap); });
+}
+
+static llvm::Error evaluateOp(xf::TimesOp op, Evaluation &e) {
+  double factor = op.getFactor().convertToDouble();
+  return map(e, op.getData(), op.getResult(), [=](double x) { return factor * x; });
+}
+
+static llvm::Error evaluateOp(xf::AddOp op, Evaluation &e) {
+  return map(e, op.getLhs(), op.getRhs(), op.getResult(), [](double a, double b) { return a + b; });
+}
+
+static llvm::Error evaluateOp(xf::SubOp op, Evaluation &e) {
+  return map(e, op.getLhs(), op.getRhs(), op.getResult(), [](double a, double b) { return a - b; });
+}
+
+static llvm::Error evaluateOp(xf::MulOp op, Evaluation &e) {
+  return map(e, op.getLhs(), op.getRhs(), op.getResult(), [](double a, double b) { return a * b; });
+}
+
+static llvm::Error evaluateOp(xf::DivOp op, Evaluation &e) {
+  return map(e, op.getLhs(), op.getRhs(), op.getResult(),
+             [](double a, double b) { return b == 0 ? a : a / b; });
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and positions
+//===----------------------------------------------------------------------===//
+
+static llvm::Error evaluateOp(xf::ReshapeOp op, Evaluation &e) {
+  e.set(op.getResult(), Matrix(e.rows(op.getData())));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::SliceOp op, Evaluation &e) {
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t entry = 1; // elements of one entry of the first dimension
+  for (int64_t dim : type.getShape().drop_front())
+    entry *= dim;
+  e.set(op.getResult(), Matrix(e.rows(op.getData()).middleCols(op.getFrom() * entry,
+                                                               type.getNumElements())));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::ConcatOp op, Evaluation &e) {
+  Matrix result(e.tokenCount(), cast<RankedTensorType>(op.getType()).getNumElements());
+  int64_t at = 0;
+  for (Value part : op.getParts()) {
+    const Matrix &rows = e.rows(part);
+    result.middleCols(at, rows.cols()) = rows;
+    at += rows.cols();
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::RotaryOp op, Evaluation &e) {
+  Matrix result = e.rows(op.getData());
+  const Matrix &frequencies = e.rows(op.getFrequencies());
+  int64_t n = frequencies.cols();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
+  bool half = op.getStyle() == xf::RotaryStyle::half;
+  for (int64_t t = 0; t < result.rows(); ++t)
+    for (int64_t head = 0; head < shape[0]; ++head)
+      for (int64_t i = 0; i < n; ++i) {
+        double angle = e.getEnvironment().positions[t] * frequencies(t, i);
+        double &x = result(t, head * shape[1] + (half ? i : 2 * i));
+        double &y = result(t, head * shape[1] + (half ? i + n : 2 * i + 1));
+        double rotated = x * std::cos(angle) - y * std::sin(angle);
+        y = y * std::cos(angle) + x * std::sin(angle);
+        x = rotated;
+      }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+void attachTokenOps(MLIRContext &context) {
+  attach<xf::ParamOp, xf::SettingOp, xf::TokenOp, xf::PositionOp, xf::EmbedOp, xf::NormalizeOp,
+         xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::TimesOp, xf::AddOp, xf::SubOp,
+         xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::SliceOp, xf::ConcatOp, xf::RotaryOp>(context);
+}
+
+} // namespace ctxc::reference

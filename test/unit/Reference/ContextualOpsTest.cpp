@@ -1,0 +1,136 @@
+// The ops that read earlier tokens: against formulas over the whole sequence,
+// and step by step against all at once.
+#include "Fixture.h"
+#include <cmath>
+
+namespace ctxc::reference {
+namespace {
+
+class ContextualOpsTest : public ReferenceTest {
+protected:
+  /// Evaluates `text` in steps of the given sizes, and gives the outputs of all.
+  Matrix inSteps(llvm::StringRef text, llvm::ArrayRef<Matrix> inputs,
+                 llvm::ArrayRef<int64_t> positions, llvm::ArrayRef<int64_t> steps) {
+    xf::BlockOp b = block(parse(text));
+    BlockState state;
+    Matrix result;
+    int64_t at = 0;
+    for (int64_t size : steps) {
+      llvm::SmallVector<Matrix> rows;
+      for (const Matrix &input : inputs)
+        rows.push_back(input.middleRows(at, size));
+      llvm::ArrayRef<int64_t> where = positions.slice(at, size);
+      Environment environment{weights, nullptr, where, where, {{"", &state}}, {}, {}, {}};
+      Evaluation evaluation(environment);
+      auto outputs = evaluateBlock(b, rows, evaluation);
+      if (!outputs) {
+        ADD_FAILURE() << llvm::toString(outputs.takeError());
+        return result;
+      }
+      result.conservativeResize(at + size, outputs->front().cols());
+      result.bottomRows(size) = outputs->front();
+      at += size;
+    }
+    return result;
+  }
+};
+
+constexpr const char *attention = R"(
+xf.block @b(%q: tensor<6x3xf32>, %k: tensor<2x3xf32>, %v: tensor<2x5xf32>) -> tensor<6x5xf32> {
+  %w = xf.setting "window" : index = 4
+  %y = xf.attention %q, %k, %v scale 0.5 window %w : tensor<6x3xf32>, tensor<2x3xf32>, tensor<2x5xf32> -> tensor<6x5xf32>
+  xf.yield %y : tensor<6x5xf32>
+})";
+
+TEST_F(ContextualOpsTest, AttentionOverVisiblePositions) {
+  for (int64_t window : {4, 0}) {
+    std::string text = attention;
+    text.replace(text.find("= 4"), 3, "= " + std::to_string(window));
+    std::vector<int64_t> positions = {1, 2, 5, 6, 9};
+    Matrix q = noise(5, 18), k = noise(5, 6), v = noise(5, 10);
+    Matrix expected = Matrix::Zero(5, 30);
+    for (int64_t t = 0; t < 5; ++t)
+      for (int64_t h = 0; h < 6; ++h) {
+        int64_t g = h / 3; // three query heads read each key head
+        std::vector<double> weight(5, 0);
+        double sum = 0;
+        for (int64_t j = 0; j <= t; ++j) {
+          if (window && positions[t] - positions[j] >= window)
+            continue;
+          double score = 0;
+          for (int64_t i = 0; i < 3; ++i)
+            score += 0.5 * q(t, 3 * h + i) * k(j, 3 * g + i);
+          sum += weight[j] = std::exp(score);
+        }
+        for (int64_t j = 0; j <= t; ++j)
+          for (int64_t i = 0; i < 5; ++i)
+            expected(t, 5 * h + i) += weight[j] / sum * v(j, 5 * g + i);
+      }
+    expectNear(inSteps(text, {q, k, v}, positions, {5}), expected);
+    expectNear(inSteps(text, {q, k, v}, positions, {1, 3, 1}), expected);
+  }
+}
+
+TEST_F(ContextualOpsTest, ConvolutionCountsTokensSeen) {
+  const char *text = R"(xf.block @b(%x: tensor<3xf32>) -> tensor<3xf32> {
+    %W = xf.param "W" : tensor<3x4xf16>
+    %y = xf.conv %W, %x : tensor<3x4xf16>, tensor<3xf32>
+    xf.yield %y : tensor<3xf32>
+  })";
+  std::vector<int64_t> positions = {0, 1, 7, 8, 9, 20};
+  Matrix x = noise(6, 3), found = inSteps(text, {x}, positions, {2, 1, 3});
+  Matrix expected = Matrix::Zero(6, 3);
+  for (int64_t t = 0; t < 6; ++t)
+    for (int64_t c = 0; c < 3; ++c)
+      for (int64_t i = 0; i < 4 && i <= t; ++i)
+        expected(t, c) += weights.numbers("W")[4 * c + 3 - i] * x(t - i, c);
+  expectNear(found, expected);
+}
+
+TEST_F(ContextualOpsTest, ScanFromZero) {
+  const char *text = R"(xf.block @b(%a: tensor<2x2xf32>, %x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+    %y = xf.scan %a, %x : tensor<2x2xf32>
+    xf.yield %y : tensor<2x2xf32>
+  })";
+  Matrix a = noise(5, 4), x = noise(5, 4), expected = x;
+  for (int64_t t = 1; t < 5; ++t)
+    for (int64_t i = 0; i < 4; ++i)
+      expected(t, i) = a(t, i) * expected(t - 1, i) + x(t, i);
+  expectNear(inSteps(text, {a, x}, {0, 1, 2, 3, 4}, {2, 1, 2}), expected);
+}
+
+TEST_F(ContextualOpsTest, TruncatedStateIsForgotten) {
+  xf::BlockOp b = block(parse(attention));
+  BlockState state;
+  std::vector<Matrix> inputs = {noise(3, 18), noise(3, 6), noise(3, 10)};
+  auto step = [&](int64_t token) {
+    Environment environment{weights, nullptr, token, token, {{"", &state}}, {}, {}, {}};
+    Evaluation evaluation(environment);
+    llvm::SmallVector<Matrix> rows;
+    for (const Matrix &input : inputs)
+      rows.push_back(input.row(token));
+    return llvm::cantFail(evaluateBlock(b, rows, evaluation)).front();
+  };
+  step(0);
+  Matrix second = step(1);
+  state.truncate(1);
+  EXPECT_EQ(step(1), second);
+  state.truncate(0);
+  EXPECT_NE(step(1), second);
+}
+
+TEST_F(ContextualOpsTest, OpsWithoutAMeaningAreLocatedErrors) {
+  EXPECT_EQ(messageOf(run("xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                          "  %y = xf.contextual \"mystery\"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n"
+                          "  xf.yield %y : tensor<2xf32>\n}",
+                          {noise(1, 2)})),
+            "test.mlir:2:8: 'xf.contextual' op has no meaning in the reference");
+  EXPECT_EQ(messageOf(run("xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                          "  %y = xf.scan %x, %x stream \"other\" : tensor<2xf32>\n"
+                          "  xf.yield %y : tensor<2xf32>\n}",
+                          {noise(1, 2)})),
+            "test.mlir:2:8: 'xf.scan' op reads the stream 'other', of which no run is given");
+}
+
+} // namespace
+} // namespace ctxc::reference
