@@ -1,4 +1,6 @@
 // Runs any pass on any .mlir file: mlir-opt with our dialects and passes.
+#include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/RegisterPasses.h"
 #include "ctxc/Transforms/Passes.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
@@ -14,5 +16,7 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   ctxc::registerTransformsPasses();
   registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect>();
+  ctxc::registerLoweringModels(registry);
+  ctxc::registerLoweringPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "context compiler pass driver\n", registry));
 }

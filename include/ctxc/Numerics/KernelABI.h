@@ -31,6 +31,17 @@ void ctxc_invert_rms_norm(int32_t update, int64_t d, float eps, const float *g, 
 void ctxc_solve_scale(int32_t update, int64_t d, const float *g, const float *m, const float *n,
                       float *delta, int64_t *counts, double *scratch);
 
+/* The two above for `rows` vectors, one after the other in memory, and one m. */
+void ctxc_rows_invert_rms_norm(int32_t update, int64_t rows, int64_t d, float eps, const float *g,
+                               const float *m, const float *data, float *target, double *scratch);
+void ctxc_rows_solve_scale(int32_t update, int64_t rows, int64_t d, const float *g, const float *m,
+                           const float *n, float *delta, int64_t *counts, double *scratch);
+
+/* An obligation: adds to counts[1], for each of `rows` vectors of n entries, its
+ * number of zero entries (elements != 0), or 1 if all of it is zero. */
+void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const float *data,
+                           int64_t *counts);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,75 @@
+//===- Kernel.h - kernels: what blocks become, and what they are called with ===//
+//
+// A kernel is a func.func made from an xf.block. Its arguments carry their
+// meaning as attributes, so that whoever holds the IR (the executor, the
+// manifest, a reader of --emit=linalg) knows what to pass:
+//
+//   %positions: memref<?xi32>             {ctxc.kind = "positions"}
+//   %W: memref<2048x640xbf16>             {ctxc.kind = "param", ctxc.name = "mlp.up_proj.weight"}
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_LOWERING_KERNEL_H
+#define CTXC_LOWERING_KERNEL_H
+
+#include "dialects/XF/XF.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+
+namespace ctxc {
+
+enum class KernelArgKind {
+  Positions, ///< S × i32: the rows' absolute positions
+  Tokens,    ///< S × i32: the rows' token ids
+  Input,     ///< S × shape, f32: a block input
+  Output,    ///< S × shape, f32: a block output
+  Param,     ///< a stored parameter, in its stored shape and type
+  Setting,   ///< f32 numbers of a setting (index settings: one i64)
+  State,     ///< visible × shape, f32: what a contextual op keeps; the last S rows are written
+  Slots,     ///< visible × i32: the absolute positions of a run's tokens, these S included
+  Store,     ///< S × n, f32: a part of a parameter's patch, written
+  Load,      ///< n, f32: a part of a parameter's patch, read
+  Counts     ///< obligations × 2, i64: harmless and harmful, added to
+};
+
+llvm::StringRef stringifyKernelArgKind(KernelArgKind kind);
+
+struct KernelArg {
+  KernelArgKind kind;
+  std::string name;  ///< parameter, setting or patched parameter; else empty
+  int64_t index = 0; ///< which input, output, state (in block order), or part of a patch
+  int64_t stream = 0; ///< states and slots: 0 = the run or the full run, 1 = the reduced run
+  mlir::Type type;   ///< memref type
+};
+
+/// The arguments of a kernel function, in order.
+llvm::SmallVector<KernelArg> kernelArguments(mlir::func::FuncOp kernel);
+
+/// Lowers `block` to a kernel `name` in `module`: linalg on tensors of S rows, a
+/// memref for each argument. Fails with a diagnostic at an op that has no
+/// compiled form.
+mlir::FailureOr<mlir::func::FuncOp> lowerBlockToLinalg(xf::BlockOp block, mlir::ModuleOp module,
+                                                       llvm::StringRef name);
+
+/// What the code is generated for.
+struct CpuTarget {
+  std::string cpu;      ///< LLVM's name of the processor
+  std::string features; ///< LLVM's feature string
+  int64_t lanes = 8;    ///< float32 lanes of a vector register
+  int64_t registers = 16;
+
+  static CpuTarget host();
+};
+
+/// Lowers a module of kernels from linalg to the LLVM dialect: bufferised in
+/// place, contractions as register-tiled loops handed to the caller's threads,
+/// buffers in the caller's workspace, one C entry `<name>` and one
+/// `<name>_workspace` a kernel (ctxc_kernel.h).
+mlir::LogicalResult lowerKernelsToLLVM(mlir::ModuleOp module, const CpuTarget &target);
+
+/// Registers what the lowering attaches to the dialects.
+void registerLoweringModels(mlir::DialectRegistry &registry);
+
+} // namespace ctxc
+
+#endif // CTXC_LOWERING_KERNEL_H

@@ -1,0 +1,49 @@
+/*===- ctxc_kernel.h - how generated kernels are called ---------------------===
+ *
+ * The whole surface between a generated kernel and its caller, in C. A kernel is
+ * one block's step for some rows (tokens). It keeps no state, starts no thread
+ * and allocates nothing: its caller owns every buffer and brings the threads.
+ *
+ *   1. Take the kernel's argument list from the manifest (or the generated
+ *      header), and give one pointer for each, in that order, in `arguments`.
+ *   2. Give a workspace of at least <kernel>_workspace(rows, visible) bytes,
+ *      aligned to 64.
+ *   3. Call <kernel>(&call). Calls that share no output, state or workspace may
+ *      run at the same time.
+ *
+ *===----------------------------------------------------------------------===*/
+#ifndef CTXC_KERNEL_H
+#define CTXC_KERNEL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CTXC_KERNEL_ABI_VERSION 1
+
+/* Runs body(data, begin, end) over ranges that together cover [0, count) once,
+ * in any order, on any threads, and returns when all are done. */
+typedef void (*ctxc_parallel_for)(void *context, int64_t count,
+                                  void (*body)(void *data, int64_t begin, int64_t end),
+                                  void *data);
+
+typedef struct ctxc_call {
+  int64_t rows;          /* S: tokens of this call */
+  int64_t visible[2];    /* tokens whose state is there, these S included: of the run (or the full
+                            run), and of the reduced run */
+  void *const *arguments; /* one pointer an argument, in the manifest's order */
+  void *workspace;
+  ctxc_parallel_for parallel_for;
+  void *parallel_context;
+} ctxc_call;
+
+/* void <kernel>(const ctxc_call *call);
+ * int64_t <kernel>_workspace(int64_t rows, int64_t visible0, int64_t visible1); */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CTXC_KERNEL_H */

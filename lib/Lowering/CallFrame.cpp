@@ -1,0 +1,70 @@
+#include "lib/Lowering/CallFrame.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+static LLVM::LLVMPointerType pointer(OpBuilder &b) { return LLVM::LLVMPointerType::get(b.getContext()); }
+
+Value ctxc::loadCallField(OpBuilder &b, Location loc, Value call, CallField field, int64_t index) {
+  Type i64 = b.getI64Type(), ptr = pointer(b);
+  auto frame = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), {i64, LLVM::LLVMArrayType::get(i64, 2), ptr, ptr, ptr, ptr});
+  SmallVector<LLVM::GEPArg> path{0, int32_t(field)};
+  if (field == CallField::Visible)
+    path.push_back(int32_t(index));
+  Value address = LLVM::GEPOp::create(b, loc, ptr, frame, call, path);
+  bool number = field == CallField::Rows || field == CallField::Visible;
+  return LLVM::LoadOp::create(b, loc, number ? i64 : ptr, address);
+}
+
+Value ctxc::toI64(OpBuilder &b, Location loc, Value index) {
+  return arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
+}
+
+Value ctxc::toIndex(OpBuilder &b, Location loc, Value i64) {
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), i64);
+}
+
+Value ctxc::memrefAt(OpBuilder &b, Location loc, Value address, MemRefType type, Value leading) {
+  MLIRContext *context = b.getContext();
+  Type i64 = b.getI64Type();
+  int64_t rank = type.getRank();
+  SmallVector<Type> fields{pointer(b), pointer(b), i64};
+  if (rank > 0) {
+    fields.push_back(LLVM::LLVMArrayType::get(i64, rank));
+    fields.push_back(LLVM::LLVMArrayType::get(i64, rank));
+  }
+  auto descriptorType = LLVM::LLVMStructType::getLiteral(context, fields);
+  Value descriptor = LLVM::UndefOp::create(b, loc, descriptorType);
+  auto set = [&](Value value, ArrayRef<int64_t> path) {
+    descriptor = LLVM::InsertValueOp::create(b, loc, descriptor, value, path);
+  };
+  auto number = [&](int64_t x) { return LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(x)); };
+  set(address, {0});
+  set(address, {1});
+  set(number(0), {2});
+  int64_t stride = 1;
+  for (int64_t i = rank - 1; i >= 0; --i) {
+    bool dynamic = type.isDynamicDim(i);
+    assert((!dynamic || i == 0) && "only the first dimension may be dynamic");
+    set(dynamic ? toI64(b, loc, leading) : Value(number(type.getDimSize(i))), {3, i});
+    set(number(stride), {4, i});
+    if (!dynamic)
+      stride *= type.getDimSize(i);
+  }
+  return UnrealizedConversionCastOp::create(b, loc, type, descriptor).getResult(0);
+}
+
+Value ctxc::addressOf(OpBuilder &b, Location loc, Value memref) {
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
+  auto type = cast<MemRefType>(memref.getType());
+  if (!type.getLayout().isIdentity()) {
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, memref);
+    Value bytes = arith::ConstantIndexOp::create(b, loc, type.getElementTypeBitWidth() / 8);
+    base = arith::AddIOp::create(b, loc, base, arith::MulIOp::create(b, loc, metadata.getOffset(), bytes));
+  }
+  return LLVM::IntToPtrOp::create(b, loc, pointer(b), toI64(b, loc, base));
+}

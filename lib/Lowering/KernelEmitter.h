@@ -1,0 +1,104 @@
+// The state of lowering one block: where each value of the block lives as a
+// tensor over rows, and the few shapes of linalg ops that everything is made of.
+#ifndef CTXC_LOWERING_KERNELEMITTER_H
+#define CTXC_LOWERING_KERNELEMITTER_H
+
+#include "ctxc/Lowering/Kernel.h"
+#include "dialects/Patch/Patch.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ctxc {
+
+class KernelEmitter {
+public:
+  using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
+
+  KernelEmitter(xf::BlockOp block, mlir::ModuleOp module, llvm::StringRef name);
+
+  /// Emits the whole block.
+  mlir::FailureOr<mlir::func::FuncOp> run();
+
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+
+  /// The tensor of a block value: S × shape for what a token carries, the bare
+  /// shape for a parameter or a setting.
+  mlir::Value lookup(mlir::Value value) const { return values.lookup(value); }
+  void bind(mlir::Value value, mlir::Value tensor) { values[value] = tensor; }
+  /// Whether a tensor of the block's value has rows.
+  bool hasRows(mlir::Value value) const;
+
+  /// S, and how many tokens of a run are visible.
+  mlir::Value rows() const { return rowCount; }
+  mlir::Value visible(llvm::StringRef stream);
+
+  // Arguments -------------------------------------------------------------
+  mlir::Value positions() const { return positionTensor; }
+  mlir::Value tokens() const { return tokenTensor; }
+  mlir::Value param(llvm::StringRef name);
+  mlir::Value setting(llvm::StringRef name);
+  /// The state tensors of contextual op `op` and their memrefs.
+  llvm::SmallVector<mlir::Value> states(mlir::Operation *op);
+  mlir::Value slots(llvm::StringRef stream);
+  mlir::Value argument(KernelArgKind kind, llvm::StringRef name, int64_t index);
+
+  // Building ----------------------------------------------------------------
+  mlir::Value constant(double x);
+  mlir::Value index(int64_t i);
+  /// An empty tensor of S rows, times `factor`, of `shape`.
+  mlir::Value emptyRows(llvm::ArrayRef<int64_t> shape, int64_t factor = 1);
+  mlir::Value filled(mlir::Value empty, double x);
+  /// Elementwise over S × shape. An operand with fewer dimensions is read by
+  /// the last ones; one without rows by every row; one of a single element everywhere.
+  mlir::Value elementwise(llvm::ArrayRef<int64_t> shape, mlir::ValueRange operands,
+                          llvm::ArrayRef<bool> operandHasRows, Body body);
+  /// Elementwise over block values.
+  mlir::Value elementwise(mlir::Value result, mlir::ValueRange blockOperands, Body body);
+  /// Reduces the last dimension of S × shape by `body(accumulator, element)`.
+  mlir::Value reduceLast(mlir::Value tensor, double init, Body body);
+  /// Sum over the last dimension of the product of two tensors of one shape.
+  mlir::Value dotLast(mlir::Value a, mlir::Value b);
+  /// Elementwise over `tensor`, with `reduced` (its shape without the last
+  /// dimension) read along.
+  mlir::Value mapWithReduced(mlir::Value tensor, mlir::ValueRange reduced, Body body);
+  /// W x over rows, for x of rows × (…, in); W as stored.
+  mlir::Value linear(mlir::Value weight, mlir::Value x, bool transposed);
+  /// A linalg.generic.
+  mlir::Value generic(mlir::Value init, mlir::ValueRange ins, llvm::ArrayRef<mlir::AffineMap> maps,
+                      llvm::ArrayRef<mlir::utils::IteratorType> iterators, Body body);
+  /// `count × S` rows from row `from × S` on.
+  mlir::Value takeRows(mlir::Value tensor, int64_t from, llvm::ArrayRef<int64_t> shape);
+  mlir::Value putRows(mlir::Value into, mlir::Value tensor, int64_t from);
+  /// x widened to float32 inside a body.
+  static mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
+  /// Writes a tensor to an argument's memory.
+  void store(mlir::Value tensor, mlir::Value memref);
+
+  xf::BlockOp block;
+  mlir::func::FuncOp kernel;
+
+private:
+  void addArguments();
+  void addArgument(KernelArgKind kind, mlir::MemRefType type, llvm::StringRef name = "",
+                   int64_t index = 0, int64_t stream = 0);
+
+  mlir::ModuleOp module;
+  std::string name;
+  llvm::DenseMap<mlir::Value, mlir::Value> values;
+  llvm::SmallVector<KernelArg> args;
+  llvm::DenseMap<mlir::Operation *, int64_t> firstState;
+  mlir::Value rowCount, positionTensor, tokenTensor;
+};
+
+/// 0 for the run or the full run, 1 for the reduced run.
+int64_t streamIndex(llvm::StringRef stream);
+
+} // namespace ctxc
+
+#include "lib/Lowering/LoweringInterface.h.inc"
+
+#endif // CTXC_LOWERING_KERNELEMITTER_H

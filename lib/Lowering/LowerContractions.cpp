@@ -1,0 +1,219 @@
+// y = W x over rows, as register-tiled loops over blocks of W's rows.
+//
+// One function for each shape and storage type of W; the block of rows is what
+// threads share out. Within a block the loop over the vectors is outside and the
+// loop along a row of W is innermost, so W comes from memory once whatever S is.
+// Every sum runs along its row in the same order: `lanes` partial sums by
+// position modulo lanes, then their fixed tree. It depends on neither S nor the
+// threads, so fused and separate runs agree to the last bit.
+#include "lib/Lowering/Passes.h"
+#include "lib/Lowering/CallFrame.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// Emits one contraction function.
+class ContractionEmitter {
+public:
+  ContractionEmitter(OpBuilder &b, Location loc, MemRefType weight, const CpuTarget &target)
+      : b(b), loc(loc), weight(weight), lanes(target.lanes),
+        blockRows(target.registers >= 32 ? 8 : 4), out(weight.getDimSize(0)), in(weight.getDimSize(1)),
+        accumulator(VectorType::get({target.lanes}, b.getF32Type())) {}
+
+  func::FuncOp emit(ModuleOp module, StringRef name) {
+    Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(module.getBody());
+    auto function = func::FuncOp::create(b, loc, name, b.getFunctionType({ptr, i64, i64}, {}));
+    function.setPrivate();
+    Block *entry = function.addEntryBlock();
+    b.setInsertionPointToStart(entry);
+    auto frame = frameType(b);
+    auto field = [&](int32_t i, Type type) {
+      Value address = LLVM::GEPOp::create(b, loc, ptr, frame, entry->getArgument(0),
+                                          ArrayRef<LLVM::GEPArg>{0, i});
+      return LLVM::LoadOp::create(b, loc, type, address);
+    };
+    Value rows = toIndex(b, loc, field(3, i64));
+    w = memrefAt(b, loc, field(0, ptr), weight, {});
+    x = memrefAt(b, loc, field(1, ptr), MemRefType::get({ShapedType::kDynamic, in}, b.getF32Type()), rows);
+    y = memrefAt(b, loc, field(2, ptr), MemRefType::get({ShapedType::kDynamic, out}, b.getF32Type()), rows);
+
+    Value begin = toIndex(b, loc, entry->getArgument(1)), end = toIndex(b, loc, entry->getArgument(2));
+    forRange(begin, end, 1, [&](Value block) {
+      Value row = arith::MulIOp::create(b, loc, block, index(blockRows));
+      int64_t rest = out % blockRows;
+      if (rest == 0)
+        return allVectors(row, rows, blockRows);
+      Value full = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, index(out / blockRows));
+      auto branch = scf::IfOp::create(b, loc, full, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard inner(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      allVectors(row, rows, blockRows);
+      b.setInsertionPointToStart(branch.elseBlock());
+      allVectors(row, rows, rest);
+    });
+    b.setInsertionPointToEnd(entry);
+    func::ReturnOp::create(b, loc);
+    return function;
+  }
+
+  int64_t blocks() const { return (out + blockRows - 1) / blockRows; }
+
+  /// What the function finds at its first argument: W, x, y, S.
+  static LLVM::LLVMStructType frameType(OpBuilder &b) {
+    Type ptr = LLVM::LLVMPointerType::get(b.getContext());
+    return LLVM::LLVMStructType::getLiteral(b.getContext(), {ptr, ptr, ptr, b.getI64Type()});
+  }
+
+private:
+  Value index(int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); }
+
+  void forRange(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
+    auto loop = scf::ForOp::create(b, loc, from, to, index(step));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    body(loop.getInductionVar());
+  }
+
+  /// `count` rows of W from `row` on, with every vector: two at a time, so that a row
+  /// that is loaded serves both, and a last one alone.
+  void allVectors(Value row, Value rows, int64_t count) {
+    Value two = index(2);
+    Value pairs = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, rows, two), two);
+    forRange(index(0), pairs, 2, [&](Value s) { tile(row, s, count, 2); });
+    forRange(pairs, rows, 1, [&](Value s) { tile(row, s, count, 1); });
+  }
+
+  Value load(Value memref, Value row, Value column, Value mask) {
+    auto element = cast<MemRefType>(memref.getType()).getElementType();
+    auto type = VectorType::get({lanes}, element);
+    Value v;
+    if (mask) {
+      Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+      v = vector::MaskedLoadOp::create(b, loc, type, memref, ValueRange{row, column}, mask, zero);
+    } else {
+      v = vector::LoadOp::create(b, loc, type, memref, ValueRange{row, column});
+    }
+    return element.isF32() ? v : Value(arith::ExtFOp::create(b, loc, accumulator, v));
+  }
+
+  /// One step along the rows: sums += W[·, k…] x[·, k…].
+  SmallVector<Value> step(ValueRange sums, ArrayRef<Value> wRows, ArrayRef<Value> xRows, Value k, Value mask) {
+    SmallVector<Value> xs, next;
+    for (Value s : xRows)
+      xs.push_back(load(x, s, k, mask));
+    for (auto [i, r] : llvm::enumerate(wRows)) {
+      Value wide = load(w, r, k, mask);
+      for (auto [j, xv] : llvm::enumerate(xs))
+        next.push_back(vector::FMAOp::create(b, loc, wide, xv, sums[i * xs.size() + j]));
+    }
+    return next;
+  }
+
+  void tile(Value row, Value s, int64_t rowCount, int64_t vectorCount) {
+    SmallVector<Value> wRows, xRows;
+    for (int64_t i = 0; i < rowCount; ++i)
+      wRows.push_back(arith::AddIOp::create(b, loc, row, index(i)));
+    for (int64_t j = 0; j < vectorCount; ++j)
+      xRows.push_back(arith::AddIOp::create(b, loc, s, index(j)));
+    Value zero = arith::ConstantOp::create(b, loc, accumulator, b.getZeroAttr(accumulator));
+    SmallVector<Value> sums(rowCount * vectorCount, zero);
+    int64_t whole = in / lanes * lanes;
+    if (whole > 0) {
+      auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(lanes), sums);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      scf::YieldOp::create(b, loc, step(loop.getRegionIterArgs(), wRows, xRows, loop.getInductionVar(), {}));
+      sums.assign(loop.result_begin(), loop.result_end());
+    }
+    if (whole < in) {
+      Value mask = vector::ConstantMaskOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()),
+                                                  ArrayRef<int64_t>{in - whole});
+      sums = step(sums, wRows, xRows, index(whole), mask);
+    }
+    for (int64_t i = 0; i < rowCount; ++i)
+      for (int64_t j = 0; j < vectorCount; ++j) {
+        Value total = vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
+                                                  sums[i * vectorCount + j],
+                                                  arith::FastMathFlags::reassoc);
+        memref::StoreOp::create(b, loc, total, y, ValueRange{xRows[j], wRows[i]});
+      }
+  }
+
+  OpBuilder &b;
+  Location loc;
+  MemRefType weight;
+  int64_t lanes, blockRows, out, in;
+  VectorType accumulator;
+  Value w, x, y;
+};
+
+/// Whether `op` is y[s, m] += W[m, k] x[s, k] on a stored matrix.
+bool isContraction(linalg::GenericOp op) {
+  if (op.getNumLoops() != 3 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return false;
+  MLIRContext *context = op.getContext();
+  AffineExpr s, m, k;
+  bindDims(context, s, m, k);
+  auto maps = op.getIndexingMapsArray();
+  auto w = dyn_cast<MemRefType>(op.getDpsInputs()[0].getType());
+  return w && w.hasStaticShape() && w.getLayout().isIdentity() &&
+         maps[0] == AffineMap::get(3, 0, {m, k}, context) &&
+         maps[1] == AffineMap::get(3, 0, {s, k}, context) &&
+         maps[2] == AffineMap::get(3, 0, {s, m}, context);
+}
+
+} // namespace
+
+void ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
+  SmallVector<linalg::GenericOp> contractions;
+  module.walk([&](linalg::GenericOp op) {
+    if (isContraction(op))
+      contractions.push_back(op);
+  });
+  OpBuilder b(module.getContext());
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  for (linalg::GenericOp op : contractions) {
+    auto kernel = op->getParentOfType<func::FuncOp>();
+    Location loc = op.getLoc();
+    Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1], y = op.getDpsInits()[0];
+    auto type = cast<MemRefType>(w.getType());
+    ContractionEmitter emitter(b, loc, type, target);
+    std::string element;
+    llvm::raw_string_ostream(element) << type.getElementType();
+    std::string name = ("contract_" + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" + element).str();
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    if (!function)
+      function = emitter.emit(module, name);
+
+    b.setInsertionPointToStart(&kernel.getBody().front());
+    Value one = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(1));
+    auto frameType = ContractionEmitter::frameType(b);
+    Value frame = LLVM::AllocaOp::create(b, loc, ptr, frameType, one);
+    b.setInsertionPoint(op);
+    Value rows = memref::DimOp::create(b, loc, x, 0);
+    for (auto [i, value] : llvm::enumerate(
+             SmallVector<Value>{addressOf(b, loc, w), addressOf(b, loc, x), addressOf(b, loc, y), toI64(b, loc, rows)})) {
+      Value field = LLVM::GEPOp::create(b, loc, ptr, frameType, frame, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+      LLVM::StoreOp::create(b, loc, value, field);
+    }
+    Value call = kernel.getArguments().back();
+    Value parallelFor = loadCallField(b, loc, call, CallField::ParallelFor);
+    Value context = loadCallField(b, loc, call, CallField::ParallelContext);
+    Value body = func::ConstantOp::create(b, loc, function.getFunctionType(), FlatSymbolRefAttr::get(function));
+    Value bodyAddress = UnrealizedConversionCastOp::create(b, loc, ptr, body).getResult(0);
+    Value count = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(emitter.blocks()));
+    auto signature = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, i64, ptr, ptr});
+    LLVM::CallOp::create(b, loc, signature, ValueRange{parallelFor, context, count, bodyAddress, frame});
+    op.erase();
+  }
+}

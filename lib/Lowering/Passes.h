@@ -1,0 +1,28 @@
+// The steps of lowerKernelsToLLVM that are our own, each a function of a module
+// of kernels on memrefs.
+#ifndef CTXC_LOWERING_PASSES_H
+#define CTXC_LOWERING_PASSES_H
+
+#include "ctxc/Lowering/Kernel.h"
+
+namespace ctxc {
+
+/// Replaces every contraction with a stored matrix by a call of the caller's
+/// parallel-for over register-tiled blocks of rows.
+void lowerContractions(mlir::ModuleOp module, const CpuTarget &target);
+
+/// Places every memref.alloc of the kernels in the caller's workspace, one after
+/// the other and aligned to 64 bytes, and adds for each kernel the function
+/// `<name>_workspace(rows, visible0, visible1)` that gives the bytes.
+mlir::LogicalResult placeBuffers(mlir::ModuleOp module);
+
+/// Adds for each kernel `<name>` its C entry of that name; the kernel itself
+/// becomes `<name>_body`.
+void addEntryPoints(mlir::ModuleOp module);
+
+/// Whether `function` is a kernel (its arguments say what they are).
+bool isKernel(mlir::func::FuncOp function);
+
+} // namespace ctxc
+
+#endif // CTXC_LOWERING_PASSES_H

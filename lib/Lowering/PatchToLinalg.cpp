@@ -1,0 +1,270 @@
+// The compiled form of each patch op. The inner problems of a post-norm scale
+// and the counting of obligations are calls into the kernel support functions
+// (ctxc/Numerics/KernelABI.h); everything that reads a weight is linalg.
+#include "ctxc/Numerics/Update.h"
+#include "lib/Lowering/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ctxc;
+using utils::IteratorType;
+
+namespace {
+
+RankedTensorType ranked(Value v) { return cast<RankedTensorType>(v.getType()); }
+Value constant(OpBuilder &b, Location loc, double x) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(x)));
+}
+
+template <typename Model, typename Op>
+using Lowering = LinalgLoweringOpInterface::ExternalModel<Model, Op>;
+
+//===----------------------------------------------------------------------===//
+// Calls into the kernel support functions
+//===----------------------------------------------------------------------===//
+
+/// Builds the arguments of a call: numbers by value, memory by address.
+class SupportCall {
+public:
+  SupportCall(KernelEmitter &e, StringRef function) : e(e), function(function) {}
+
+  SupportCall &i32(int64_t x) { return add(arith::ConstantIntOp::create(e.builder, e.loc, x, 32)); }
+  SupportCall &i64(int64_t x) { return add(arith::ConstantIntOp::create(e.builder, e.loc, x, 64)); }
+  SupportCall &f32(double x) { return add(e.constant(x)); }
+  SupportCall &size(Value index) {
+    return add(arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), index));
+  }
+  SupportCall &tensor(Value tensor) {
+    auto type = ranked(tensor);
+    auto buffer = bufferization::ToBufferOp::create(
+        e.builder, e.loc, MemRefType::get(type.getShape(), type.getElementType()), tensor,
+        /*read_only=*/true);
+    return memory(buffer, 0);
+  }
+  /// The address `bytes` into a memref of identity layout.
+  SupportCall &memory(Value memref, int64_t bytes) {
+    Value address = memref::ExtractAlignedPointerAsIndexOp::create(e.builder, e.loc, memref);
+    if (bytes)
+      address = arith::AddIOp::create(e.builder, e.loc, address, e.index(bytes));
+    Value integer = arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), address);
+    return add(LLVM::IntToPtrOp::create(
+        e.builder, e.loc, LLVM::LLVMPointerType::get(e.builder.getContext()), integer));
+  }
+
+  void emit() {
+    auto module = e.kernel->getParentOfType<ModuleOp>();
+    if (!module.lookupSymbol(function)) {
+      OpBuilder b(module.getBodyRegion());
+      auto declaration = func::FuncOp::create(
+          b, e.loc, function, b.getFunctionType(TypeRange(ValueRange(arguments)), {}));
+      declaration.setPrivate();
+    }
+    func::CallOp::create(e.builder, e.loc, function, TypeRange(), arguments);
+  }
+
+private:
+  SupportCall &add(Value v) {
+    arguments.push_back(v);
+    return *this;
+  }
+  KernelEmitter &e;
+  StringRef function;
+  SmallVector<Value> arguments;
+};
+
+/// Memory of S × d floats for a support function to fill.
+Value callResult(KernelEmitter &e, int64_t d) {
+  auto type = MemRefType::get({ShapedType::kDynamic, d}, e.builder.getF32Type());
+  return memref::AllocOp::create(e.builder, e.loc, type, ValueRange{e.rows()});
+}
+
+Value readResult(KernelEmitter &e, Value memory) {
+  auto type = cast<MemRefType>(memory.getType());
+  return bufferization::ToTensorOp::create(
+      e.builder, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memory,
+      /*restrict=*/true);
+}
+
+Value scratch(KernelEmitter &e, int64_t d) {
+  return memref::AllocOp::create(
+      e.builder, e.loc, MemRefType::get({scratchDoubles(d)}, e.builder.getF64Type()));
+}
+
+/// offset + m, as the norm's scale multiplies.
+Value effectiveScale(KernelEmitter &e, Value scale, double offset) {
+  auto type = ranked(scale);
+  MLIRContext *context = e.builder.getContext();
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(type.getRank(), context);
+  Value empty = tensor::EmptyOp::create(e.builder, e.loc, type.getShape(), e.builder.getF32Type());
+  return e.generic(empty, {scale}, {identity, identity},
+                   SmallVector<IteratorType>(type.getRank(), IteratorType::parallel),
+                   [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                     return arith::AddFOp::create(b, l, constant(b, l, offset), a[0]);
+                   });
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+struct LowerLinears : Lowering<LowerLinears, patch::LinearsOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto linears = cast<patch::LinearsOp>(op);
+    int64_t count = linears.getData().size();
+    ArrayRef<int64_t> shape = ranked(linears.getData().front()).getShape();
+    Value packed = e.emptyRows(shape, count);
+    for (auto [i, x] : llvm::enumerate(linears.getData()))
+      packed = e.putRows(packed, e.lookup(x), i);
+    Value y = e.linear(e.lookup(linears.getWeight()), packed, linears.getTransposed());
+    for (auto [i, result] : llvm::enumerate(linears.getResults()))
+      e.bind(result, e.takeRows(y, i, ranked(result).getShape()));
+    return success();
+  }
+};
+
+struct LowerRank1 : Lowering<LowerRank1, patch::Rank1Op> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto rank1 = cast<patch::Rank1Op>(op);
+    e.bind(rank1.getU(), e.elementwise(rank1.getU(), {rank1.getTarget(), rank1.getCurrent()},
+                                       [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                         return arith::SubFOp::create(b, l, a[0], a[1]);
+                                       }));
+    Value z = e.lookup(rank1.getData());
+    Value square = e.dotLast(z, z);
+    e.bind(rank1.getV(), e.mapWithReduced(z, {square}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+      Value zero = arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, a[1], constant(b, l, 0));
+      Value divisor = arith::SelectOp::create(b, l, zero, constant(b, l, 1), a[1]);
+      return arith::DivFOp::create(b, l, a[0], divisor);
+    }));
+    return success();
+  }
+};
+
+struct LowerApplyRank1 : Lowering<LowerApplyRank1, patch::ApplyRank1Op> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto apply = cast<patch::ApplyRank1Op>(op);
+    Value dot = e.dotLast(e.lookup(apply.getV()), e.lookup(apply.getData()));
+    Value moved = e.mapWithReduced(e.lookup(apply.getU()), {dot},
+                                   [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                     return arith::MulFOp::create(b, l, a[0], a[1]);
+                                   });
+    e.bind(apply, e.elementwise(ranked(apply).getShape(), {e.lookup(apply.getBase()), moved}, {true, true},
+                                [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                  return arith::AddFOp::create(b, l, a[0], a[1]);
+                                }));
+    return success();
+  }
+};
+
+struct LowerApplyDelta : Lowering<LowerApplyDelta, patch::ApplyDeltaOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto apply = cast<patch::ApplyDeltaOp>(op);
+    e.bind(apply, e.elementwise(apply, {apply.getParameter(), apply.getDelta()},
+                                [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                  return arith::AddFOp::create(b, l, a[0], a[1]);
+                                }));
+    return success();
+  }
+};
+
+struct LowerInvertRmsNorm : Lowering<LowerInvertRmsNorm, patch::InvertRmsNormOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto invert = cast<patch::InvertRmsNormOp>(op);
+    int64_t d = ranked(invert).getDimSize(0);
+    Value m = effectiveScale(e, e.lookup(invert.getScale()), invert.getOffset().convertToFloat());
+    Value result = callResult(e, d);
+    SupportCall(e, "ctxc_rows_invert_rms_norm")
+        .i32(int64_t(invert.getUpdate()))
+        .size(e.rows())
+        .i64(d)
+        .f32(invert.getEps().convertToDouble())
+        .tensor(e.lookup(invert.getTarget()))
+        .tensor(m)
+        .tensor(e.lookup(invert.getData()))
+        .memory(result, 0)
+        .memory(scratch(e, d), 0)
+        .emit();
+    e.bind(invert, readResult(e, result));
+    return success();
+  }
+};
+
+struct LowerSolveScale : Lowering<LowerSolveScale, patch::SolveScaleOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto solve = cast<patch::SolveScaleOp>(op);
+    if (ranked(solve).getRank() != 1)
+      return solve.emitOpError("has no compiled kernel for a scale of several dimensions");
+    int64_t d = ranked(solve).getDimSize(0);
+    Value m = effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat());
+    Value result = callResult(e, d);
+    SupportCall(e, "ctxc_rows_solve_scale")
+        .i32(int64_t(solve.getUpdate()))
+        .size(e.rows())
+        .i64(d)
+        .tensor(e.lookup(solve.getTarget()))
+        .tensor(m)
+        .tensor(e.lookup(solve.getData()))
+        .memory(result, 0)
+        .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * solve.getIndex())
+        .memory(scratch(e, d), 0)
+        .emit();
+    e.bind(solve, readResult(e, result));
+    return success();
+  }
+};
+
+struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto obligation = cast<patch::ObligationOp>(op);
+    SupportCall(e, "ctxc_rows_count_zeros")
+        .i32(obligation.getCondition() == patch::Condition::nonzero_elements)
+        .size(e.rows())
+        .i64(ranked(obligation.getData()).getNumElements())
+        .tensor(e.lookup(obligation.getData()))
+        .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * obligation.getIndex())
+        .emit();
+    return success();
+  }
+};
+
+struct LowerStore : Lowering<LowerStore, patch::StoreOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto store = cast<patch::StoreOp>(op);
+    for (auto [i, part] : llvm::enumerate(store.getParts()))
+      e.store(e.lookup(part), e.argument(KernelArgKind::Store, store.getParameter(), i));
+    return success();
+  }
+};
+
+struct LowerLoad : Lowering<LowerLoad, patch::LoadOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto load = cast<patch::LoadOp>(op);
+    for (auto [i, part] : llvm::enumerate(load.getParts())) {
+      Value memref = e.argument(KernelArgKind::Load, load.getParameter(), i);
+      Value tensor = readResult(e, memref);
+      // One patch for all rows of the call.
+      e.bind(part, e.elementwise(ranked(part).getShape(), {tensor}, {false},
+                                 [](OpBuilder &, Location, ValueRange a) { return a[0]; }));
+    }
+    return success();
+  }
+};
+
+} // namespace
+
+namespace ctxc {
+void registerPatchLoweringModels(MLIRContext *context) {
+  patch::LinearsOp::attachInterface<LowerLinears>(*context);
+  patch::Rank1Op::attachInterface<LowerRank1>(*context);
+  patch::ApplyRank1Op::attachInterface<LowerApplyRank1>(*context);
+  patch::ApplyDeltaOp::attachInterface<LowerApplyDelta>(*context);
+  patch::InvertRmsNormOp::attachInterface<LowerInvertRmsNorm>(*context);
+  patch::SolveScaleOp::attachInterface<LowerSolveScale>(*context);
+  patch::ObligationOp::attachInterface<LowerObligation>(*context);
+  patch::StoreOp::attachInterface<LowerStore>(*context);
+  patch::LoadOp::attachInterface<LowerLoad>(*context);
+}
+} // namespace ctxc

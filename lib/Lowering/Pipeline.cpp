@@ -1,0 +1,93 @@
+// From kernels in linalg to the LLVM dialect.
+#include "dialects/Patch/Patch.h"
+#include "lib/Lowering/Passes.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace ctxc {
+void registerXFLoweringModels(MLIRContext *context);
+void registerPatchLoweringModels(MLIRContext *context);
+} // namespace ctxc
+
+void ctxc::registerLoweringModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) { registerXFLoweringModels(context); });
+  registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) { registerPatchLoweringModels(context); });
+}
+
+CpuTarget CpuTarget::host() {
+  CpuTarget target;
+  target.cpu = llvm::sys::getHostCPUName().str();
+  auto features = llvm::sys::getHostCPUFeatures();
+  for (auto &feature : features) {
+    if (!target.features.empty())
+      target.features += ',';
+    target.features += (feature.second ? "+" : "-") + feature.first().str();
+  }
+  if (features.lookup("avx512f") && features.lookup("avx512bw") && features.lookup("avx512vl")) {
+    target.lanes = 16;
+    target.registers = 32;
+    target.features += ",-prefer-256-bit";
+  }
+  return target;
+}
+
+/// memref.copy of a strided buffer would call into a runtime library; a loop does not.
+static void copiesToLinalg(ModuleOp module) {
+  module.walk([](memref::CopyOp copy) {
+    if (copy.getSource() != copy.getTarget()) {
+      OpBuilder b(copy);
+      linalg::makeMemRefCopyOp(b, copy.getLoc(), copy.getSource(), copy.getTarget());
+    }
+    copy.erase();
+  });
+}
+
+LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target) {
+  MLIRContext *context = module.getContext();
+  PassManager bufferize(context);
+  bufferize.addPass(memref::createResolveShapedTypeResultDimsPass());
+  bufferize.addPass(createCanonicalizerPass());
+  bufferize.addPass(createCSEPass());
+  bufferization::OneShotBufferizePassOptions options;
+  options.bufferizeFunctionBoundaries = false;
+  bufferize.addPass(bufferization::createOneShotBufferizePass(options));
+  bufferize.addPass(createCanonicalizerPass());
+  bufferize.addPass(createCSEPass());
+  if (failed(bufferize.run(module)))
+    return failure();
+
+  copiesToLinalg(module);
+  lowerContractions(module, target);
+  if (failed(placeBuffers(module)))
+    return failure();
+  addEntryPoints(module);
+
+  PassManager lower(context);
+  lower.addPass(createConvertLinalgToLoopsPass());
+  lower.addPass(memref::createFoldMemRefAliasOpsPass());
+  lower.addPass(createCanonicalizerPass());
+  lower.addPass(createCSEPass());
+  lower.addPass(createLoopInvariantCodeMotionPass());
+  lower.addPass(createSCFToControlFlowPass());
+  lower.addPass(memref::createExpandStridedMetadataPass());
+  lower.addPass(createLowerAffinePass());
+  lower.addPass(createConvertVectorToLLVMPass());
+  lower.addPass(createConvertMathToLLVMPass());
+  lower.addPass(createConvertMathToLibmPass());
+  lower.addPass(createConvertToLLVMPass());
+  lower.addPass(createReconcileUnrealizedCastsPass());
+  lower.addPass(createCanonicalizerPass());
+  lower.addPass(createCSEPass());
+  return lower.run(module);
+}
