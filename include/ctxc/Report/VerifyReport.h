@@ -1,0 +1,72 @@
+//===- VerifyReport.h - what a verification found, as text and as JSON ----===//
+//
+// The text is for people and is written while tokens come; the JSON is for
+// programs and holds everything that was measured.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_REPORT_VERIFYREPORT_H
+#define CTXC_REPORT_VERIFYREPORT_H
+
+#include "ctxc/Verify/Verify.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace ctxc {
+
+/// How a verification was set up.
+struct VerifySettings {
+  std::string model;     ///< as the user named it
+  std::string modelHash; ///< of the weights
+  int64_t layers = 0, vocabulary = 0;
+  std::string update, dtype, backend, plan;
+  int64_t patchedLayers = 0; ///< layers that have a plan
+  int64_t threads = 0;       ///< 0: the backend's own choice
+  RunRequest request;
+  int64_t generate = 1;
+  std::string patchFile; ///< empty where patches are computed
+  std::optional<double> tolerance; ///< L∞ above which a token counts as a mismatch
+};
+
+/// Seconds before the first token.
+struct SetupTimes {
+  double import = 0, plan = 0, compile = 0;
+};
+
+/// How tokens are shown: a piece of the vocabulary, or the bare id.
+using TokenName = std::function<std::string(int64_t)>;
+
+/// `text` on one line in at most `columns` columns: control characters and bytes
+/// that are not UTF-8 as \xNN, what is too long cut with "…", the rest padded
+/// with spaces where `pad`.
+std::string fitColumns(llvm::StringRef text, unsigned columns, bool pad = true);
+
+/// Writes the text report piece by piece; at most 100 columns.
+class VerifyText {
+public:
+  VerifyText(llvm::raw_ostream &os, const VerifySettings &settings, TokenName name)
+      : os(os), settings(settings), name(std::move(name)) {}
+
+  void begin();
+  void step(const VerifyStep &step);
+  /// `text`: what was generated, empty where there is no tokenizer.
+  void end(const VerifyResult &result, const SetupTimes &times, llvm::StringRef text);
+
+private:
+  void mark(bool good);
+  llvm::raw_ostream &os;
+  const VerifySettings &settings;
+  TokenName name;
+  int64_t count = 0;
+};
+
+/// Whether the run is a success: every token is the full run's, and none is
+/// beyond the settings' tolerance.
+bool isVerified(const VerifySummary &summary, const VerifySettings &settings);
+
+/// The whole report. Numbers that are not finite are null.
+llvm::json::Value verifyJson(const VerifyResult &result, const VerifySettings &settings,
+                             const SetupTimes &times, const TokenName &name);
+
+} // namespace ctxc
+
+#endif // CTXC_REPORT_VERIFYREPORT_H

@@ -1,0 +1,152 @@
+#include "ctxc/Report/VerifyReport.h"
+#include "llvm/Config/llvm-config.h"
+#include <cmath>
+
+using namespace ctxc;
+using llvm::json::Array;
+using llvm::json::Object;
+using llvm::json::Value;
+
+bool ctxc::isVerified(const VerifySummary &summary, const VerifySettings &settings) {
+  return summary.verified() && !(settings.tolerance && summary.worstLinf > *settings.tolerance);
+}
+
+/// JSON has neither infinity nor NaN.
+static Value number(double value) {
+  return std::isfinite(value) ? Value(value) : Value(nullptr);
+}
+
+static Object metricsJson(const TokenMetrics &metrics, const TokenName &name) {
+  return Object{{"token", metrics.token},
+                {"text", llvm::json::fixUTF8(name(metrics.token))},
+                {"match", metrics.match},
+                {"linf", number(metrics.linf)},
+                {"totalVariation", number(metrics.totalVariation)},
+                {"hellinger", number(metrics.hellinger)},
+                {"rankCorrelation", number(metrics.rankCorrelation)},
+                {"top1Difference", number(metrics.top1Difference)},
+                {"finite", metrics.finite}};
+}
+
+static Object normJson(const PatchNorm &norm) {
+  return Object{{"matrixNorm", number(norm.matrix)},
+                {"matrixRelative", number(norm.matrixRelative)},
+                {"vectorNorm", number(norm.vector)},
+                {"vectorRelative", number(norm.vectorRelative)}};
+}
+
+static Array layersJson(llvm::ArrayRef<LayerReport> layers) {
+  Array result;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    Object layer = normJson(layers[i].norm);
+    layer["layer"] = static_cast<int64_t>(i);
+    layer["harmless"] = layers[i].obligations.harmless;
+    layer["harmful"] = layers[i].obligations.harmful;
+    layer["replayError"] = number(layers[i].replayError);
+    result.push_back(std::move(layer));
+  }
+  return result;
+}
+
+/// Of each layer the largest norms and replay error of any step, and all
+/// obligations together.
+static std::vector<LayerReport> overSteps(llvm::ArrayRef<VerifyStep> steps) {
+  std::vector<LayerReport> result;
+  auto raise = [](double &worst, double value) { worst = std::max(worst, value); };
+  for (const VerifyStep &step : steps) {
+    result.resize(std::max(result.size(), step.layers.size()));
+    for (size_t i = 0; i < step.layers.size(); ++i) {
+      const LayerReport &layer = step.layers[i];
+      raise(result[i].norm.matrix, layer.norm.matrix);
+      raise(result[i].norm.matrixRelative, layer.norm.matrixRelative);
+      raise(result[i].norm.vector, layer.norm.vector);
+      raise(result[i].norm.vectorRelative, layer.norm.vectorRelative);
+      raise(result[i].replayError, layer.replayError);
+      result[i].obligations.harmless += layer.obligations.harmless;
+      result[i].obligations.harmful += layer.obligations.harmful;
+    }
+  }
+  return result;
+}
+
+static Object stepJson(const VerifyStep &step, const TokenName &name) {
+  Object result{{"position", step.position},
+                {"token", step.token},
+                {"text", llvm::json::fixUTF8(name(step.token))},
+                {"next", step.next},
+                {"nextText", llvm::json::fixUTF8(name(step.next))},
+                {"patched", metricsJson(step.patched, name)},
+                {"control", metricsJson(step.control, name)},
+                {"norm", normJson(step.norm)},
+                {"layers", layersJson(step.layers)}};
+  if (step.fusedLinf)
+    result["fusedLinf"] = number(*step.fusedLinf);
+  return result;
+}
+
+static Object settingsJson(const VerifySettings &settings) {
+  const RunRequest &request = settings.request;
+  Object result{{"tokens", Array(request.tokens)},
+                {"kept", Array(request.kept)},
+                {"generate", settings.generate},
+                {"update", settings.update},
+                {"dtype", settings.dtype},
+                {"backend", settings.backend},
+                {"threads", settings.threads},
+                {"materialize", request.materialize},
+                {"startLayer", request.startLayer},
+                {"plan", settings.plan}};
+  if (!settings.patchFile.empty())
+    result["patch"] = settings.patchFile;
+  if (settings.tolerance)
+    result["tolerance"] = *settings.tolerance;
+  return result;
+}
+
+static Object summaryJson(const VerifySummary &summary, const VerifySettings &settings) {
+  Object result{{"verified", isVerified(summary, settings)},
+                {"steps", summary.steps},
+                {"matches", summary.matches},
+                {"controlMatches", summary.controlMatches},
+                {"linf", number(summary.worstLinf)},
+                {"totalVariation", number(summary.worstTotalVariation)},
+                {"controlLinfLeast", number(summary.leastControlLinf)},
+                {"controlLinf", number(summary.worstControlLinf)},
+                {"matrixNorm", number(summary.largestMatrixNorm)},
+                {"matrixRelative", number(summary.largestMatrixRelative)},
+                {"vectorNorm", number(summary.largestVectorNorm)},
+                {"vectorRelative", number(summary.largestVectorRelative)},
+                {"replayError", number(summary.largestReplayError)},
+                {"harmless", summary.harmless},
+                {"harmful", summary.harmful}};
+  if (summary.worstFusedLinf)
+    result["fusedLinf"] = number(*summary.worstFusedLinf);
+  return result;
+}
+
+Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &settings,
+                       const SetupTimes &setup, const TokenName &name) {
+  Array steps;
+  for (const VerifyStep &step : result.steps)
+    steps.push_back(stepJson(step, name));
+  const RunTimes &times = result.times;
+  return Object{
+      {"format", "ctxc-verify"},
+      {"version", 1},
+      {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
+      {"model", Object{{"path", settings.model},
+                       {"hash", settings.modelHash},
+                       {"layers", settings.layers},
+                       {"vocabulary", settings.vocabulary}}},
+      {"settings", settingsJson(settings)},
+      {"summary", summaryJson(summarize(result.steps), settings)},
+      {"layers", layersJson(overSteps(result.steps))},
+      {"steps", std::move(steps)},
+      {"seconds", Object{{"import", setup.import},
+                         {"plan", setup.plan},
+                         {"compile", setup.compile},
+                         {"prefill", times.prefill},
+                         {"patch", times.patch},
+                         {"verify", times.verify},
+                         {"control", times.control}}}};
+}

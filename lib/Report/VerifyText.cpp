@@ -1,0 +1,118 @@
+#include "ctxc/Report/VerifyReport.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace ctxc;
+
+/// A measured number in eight columns.
+static std::string figure(double value) {
+  if (std::isinf(value))
+    return "     inf";
+  return llvm::formatv("{0}", llvm::format("%8.3g", value)).str();
+}
+
+static std::string brief(double value) { return llvm::StringRef(figure(value)).trim().str(); }
+
+static std::string percent(double fraction) { return brief(100 * fraction) + " %"; }
+
+static std::string seconds(double value) {
+  return llvm::formatv("{0}", llvm::format(value < 10 ? "%.2f s" : "%.1f s", value)).str();
+}
+
+/// Positions as people write them: "0-3, 7".
+static std::string positionsText(llvm::ArrayRef<int64_t> positions) {
+  std::string text;
+  for (size_t i = 0, end; i < positions.size(); i = end) {
+    for (end = i + 1; end < positions.size() && positions[end] == positions[end - 1] + 1;)
+      ++end;
+    text += (i ? ", " : "") + std::to_string(positions[i]);
+    if (end - i > 1)
+      text += "-" + std::to_string(positions[end - 1]);
+  }
+  return text;
+}
+
+void VerifyText::mark(bool good) {
+  if (os.has_colors())
+    os.changeColor(good ? llvm::raw_ostream::GREEN : llvm::raw_ostream::RED, true);
+  os << (good ? "=" : "≠");
+  if (os.has_colors())
+    os.resetColor();
+}
+
+void VerifyText::begin() {
+  const RunRequest &request = settings.request;
+  os << "model      " << settings.model << " (" << settings.layers << " layers, "
+     << settings.vocabulary << " tokens in the vocabulary)\n"
+     << "weights    " << settings.dtype << ", hash " << settings.modelHash << "\n";
+  if (!settings.patchFile.empty())
+    os << "patch      " << settings.patchFile << "\n";
+  os << "update     " << settings.update << ", "
+     << (request.materialize ? "added to the weights and rounded to their type"
+                             : "kept factored beside the weights")
+     << "\nplan       " << settings.plan << "\nbackend    " << settings.backend
+     << "\ncontext    " << request.tokens.size() - 1 << " tokens; ";
+  if (request.kept.empty())
+    os << "none of them kept in the reduced run";
+  else
+    os << "kept in the reduced run: positions " << positionsText(request.kept);
+  os << "\n\n"
+     << "                      full run          patched run         unpatched\n"
+        "step token            with context      without context     without context        L∞      "
+        "TVD\n";
+}
+
+void VerifyText::step(const VerifyStep &step) {
+  os << llvm::format("%4d ", static_cast<int>(++count)) << fitColumns(name(step.token), 16) << " "
+     << fitColumns(name(step.next), 17) << " ";
+  mark(step.patched.match);
+  os << " " << fitColumns(name(step.patched.token), 17) << " ";
+  mark(step.control.match);
+  os << " " << fitColumns(name(step.control.token), 15) << " " << figure(step.patched.linf) << " "
+     << figure(step.patched.totalVariation) << "\n";
+  os.flush();
+}
+
+void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::StringRef text) {
+  VerifySummary summary = summarize(result.steps);
+  os << "\n";
+  if (!text.empty())
+    os << "text       " << fitColumns(text, 88, false) << "\n";
+  os << "tokens     patched " << summary.matches << " of " << summary.steps << " match ("
+     << percent(double(summary.matches) / summary.steps) << "); unpatched "
+     << summary.controlMatches << " of " << summary.steps << "\n"
+     << "logits     L∞ patched at most " << brief(summary.worstLinf) << ", unpatched "
+     << brief(summary.leastControlLinf);
+  if (summary.steps > 1)
+    os << " to " << brief(summary.worstControlLinf);
+  if (summary.worstFusedLinf)
+    os << "; separate against fused " << brief(*summary.worstFusedLinf);
+  os << "\npatch      matrices: norm " << brief(summary.largestMatrixNorm) << ", at most "
+     << percent(summary.largestMatrixRelative) << " of a layer's own\n           vectors:  norm "
+     << brief(summary.largestVectorNorm) << ", at most "
+     << percent(summary.largestVectorRelative) << " of a layer's own\n";
+  if (settings.patchFile.empty())
+    os << "zeros      " << summary.harmful << " harmful, " << summary.harmless
+       << " harmless divisors replaced by 1\n"
+       << "replay     predicted error in another program: at most "
+       << brief(summary.largestReplayError) << " in a layer's output\n";
+  const RunTimes &times = result.times;
+  os << "time       import " << seconds(setup.import) << ", plan " << seconds(setup.plan)
+     << ", compile " << seconds(setup.compile) << ", prefill " << seconds(times.prefill) << "\n"
+     << "           " << (settings.patchFile.empty() ? "patch " : "full run ")
+     << seconds(times.patch) << ", verify " << seconds(times.verify) << ", control "
+     << seconds(times.control) << "\n\n";
+
+  if (isVerified(summary, settings))
+    os << "verified: the patched model without the context gives every token of the model with it\n";
+  else if (summary.verified())
+    os << "not verified: a logit differs by " << brief(summary.worstLinf) << ", more than "
+       << brief(*settings.tolerance) << "\n";
+  else
+    os << "not verified: " << summary.steps - summary.matches << " of " << summary.steps
+       << " tokens differ\n";
+  if (summary.harmful)
+    os << "note: " << summary.harmful << " divisors were zero where a change was needed; the patch is "
+          "not exact there\n";
+}

@@ -1,0 +1,102 @@
+#include "ctxc/Report/VerifyReport.h"
+#include "llvm/Support/Unicode.h"
+#include "gtest/gtest.h"
+
+using namespace ctxc;
+
+namespace {
+
+TEST(FitColumns, padsCutsAndEscapes) {
+  EXPECT_EQ(fitColumns("ab", 4), "ab  ");
+  EXPECT_EQ(fitColumns("ab", 4, false), "ab");
+  EXPECT_EQ(fitColumns("abcd", 4), "abcd");
+  EXPECT_EQ(fitColumns("abcde", 4), "abc…");
+  EXPECT_EQ(fitColumns("▁the", 6), "▁the  ");
+  EXPECT_EQ(fitColumns("a\nb\x1b", 12, false), "a\\x0ab\\x1b");
+  EXPECT_EQ(fitColumns("\xff\xe2\x96", 12, false), "\\xff\\xe2\\x96");
+}
+
+TEST(FitColumns, countsWideCharactersAsTwo) {
+  EXPECT_EQ(fitColumns("世界", 4), "世界");
+  EXPECT_EQ(fitColumns("世界世", 4), "世… ");
+}
+
+VerifyResult sample() {
+  VerifyStep step;
+  step.token = 5;
+  step.position = 2;
+  step.next = 7;
+  step.patched = {7, 7, true, 1e-6, 1e-7, 1e-7, 1, 0, true};
+  step.control = {7, 9, false, 12.5, 0.9, 0.8, 0.1, 0.5, true};
+  step.fusedLinf = 2e-7;
+  step.layers = {{{3, 0.1, 4, 0.2}, {1, 0}, 1e-6}};
+  step.norm = {3, 0.1, 4, 0.2};
+  return {{step}, {0.1, 0.2, 0.3, 0.4}};
+}
+
+struct VerifyReportTest : ::testing::Test {
+  VerifySettings settings;
+  VerifyResult result = sample();
+
+  std::string text() {
+    std::string out;
+    llvm::raw_string_ostream os(out);
+    VerifyText report(os, settings, [](int64_t token) { return "<" + std::to_string(token) + ">"; });
+    report.begin();
+    for (const VerifyStep &step : result.steps)
+      report.step(step);
+    report.end(result, {}, "some text");
+    return out;
+  }
+  VerifyReportTest() {
+    settings.model = "m";
+    settings.request.tokens = {1, 2, 5};
+  }
+};
+
+TEST_F(VerifyReportTest, textShowsTheThreeRunsSideBySide) {
+  std::string out = text();
+  EXPECT_NE(out.find("\n   1 <5>              <7>               = <7>               ≠ <9>                "
+                     "1e-06    1e-07\n"),
+            std::string::npos)
+      << out;
+  EXPECT_NE(out.find("\nverified: "), std::string::npos) << out;
+}
+
+TEST_F(VerifyReportTest, noLineIsWiderThan100Columns) {
+  settings.modelHash = std::string(64, 'f');
+  settings.request.kept = {0, 1};
+  result.steps[0].patched.linf = INFINITY;
+  result.steps[0].layers[0].norm = {123456789, 1e-7, 1e-5, 4567};
+  result.steps[0].norm = {123456789, 1e-7, 1e-5, 4567};
+  std::string out = text();
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(out).split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    EXPECT_LE(llvm::sys::unicode::columnWidthUTF8(line), 100) << line.str();
+}
+
+TEST_F(VerifyReportTest, aToleranceIsPartOfTheVerdict) {
+  settings.tolerance = 1e-9;
+  EXPECT_FALSE(isVerified(summarize(result.steps), settings));
+  EXPECT_NE(text().find("not verified: a logit differs by 1e-06, more than 1e-09"),
+            std::string::npos);
+}
+
+TEST_F(VerifyReportTest, jsonHoldsWhatWasMeasured) {
+  result.steps[0].patched.linf = INFINITY;
+  llvm::json::Value value =
+      verifyJson(result, settings, {}, [](int64_t) { return std::string("\xff"); });
+  const llvm::json::Object &root = *value.getAsObject();
+  const llvm::json::Object &step = *(*root.getArray("steps"))[0].getAsObject();
+  EXPECT_EQ(step.getObject("patched")->get("linf")->getAsNull(), nullptr);
+  EXPECT_EQ(step.getObject("control")->getNumber("linf"), 12.5);
+  EXPECT_EQ(step.getNumber("fusedLinf"), 2e-7);
+  const llvm::json::Object &layer = *(*root.getArray("layers"))[0].getAsObject();
+  EXPECT_EQ(layer.getNumber("vectorNorm"), 4);
+  EXPECT_EQ(layer.getInteger("harmless"), 1);
+  EXPECT_EQ(root.getObject("summary")->getInteger("matches"), 1);
+  EXPECT_EQ(root.getObject("seconds")->getNumber("control"), 0.4);
+}
+
+} // namespace
