@@ -1,0 +1,49 @@
+//===- Import.h - a model as a module of the xf dialect -------------------===//
+//
+// The one door from what a user names as MODEL, a Hugging Face directory or an
+// .mlir file, to the IR that analysis, planning and the executors take.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_IMPORT_IMPORT_H
+#define CTXC_IMPORT_IMPORT_H
+
+#include "ctxc/Checkpoint/Checkpoint.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <optional>
+
+namespace ctxc {
+
+struct ImportOptions {
+  /// The storage type of every weight in the IR: F32, BF16 or F16. By default
+  /// each has the type that the checkpoint stores. Of no effect on .mlir files.
+  std::optional<DType> storage;
+  /// A directory without weight files is an error. Else config.json alone will
+  /// do: types then come from its `dtype`, and are f32 where it has none.
+  bool needWeights = true;
+};
+
+struct ImportedModel {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::unique_ptr<Checkpoint> checkpoint; ///< null without weight files
+  /// What the user should know and what is no error, in the form of messages.
+  std::vector<std::string> warnings;
+};
+
+/// Imports `path`:
+/// - a directory: a Hugging Face checkpoint of model_type gemma3_text, gemma3,
+///   llama or falcon. The module holds one xf.model and an xf.block for each
+///   structure of layer. All problems of the config are reported together, and
+///   so are all of the tensors.
+/// - a file *.mlir: parsed and verified; MLIR prints its diagnostics to stderr.
+///   It holds at most one xf.model and at least one of xf.model and xf.block.
+llvm::Expected<ImportedModel> importModel(llvm::StringRef path, mlir::MLIRContext &context,
+                                          const ImportOptions &options = {});
+
+/// Prints with value names that read like the equations (`%z`, `%gate_proj`).
+/// The text parses back to the same module.
+void printModel(mlir::ModuleOp module, llvm::raw_ostream &os);
+
+} // namespace ctxc
+
+#endif // CTXC_IMPORT_IMPORT_H

@@ -1,0 +1,122 @@
+#include "BlockBuilder.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+using mlir::RankedTensorType;
+
+static RankedTensorType typeOf(mlir::Value value) { return cast<RankedTensorType>(value.getType()); }
+
+static RankedTensorType reshaped(mlir::Value value, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, typeOf(value).getElementType());
+}
+
+int64_t hf::width(mlir::Value value) { return typeOf(value).getShape().back(); }
+
+mlir::Location BlockBuilder::at(StringRef as, StringRef what) const {
+  mlir::Location where = file;
+  if (!what.empty())
+    where = mlir::NameLoc::get(builder.getStringAttr(prefix + what), where);
+  return mlir::NameLoc::get(builder.getStringAttr(as), where);
+}
+
+mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape) {
+  auto [module, kind] = name.rsplit('.'); // "mlp.up_proj", "weight"
+  std::string as = module.substr(module.rfind('.') + 1).str();
+  if (kind == "bias")
+    as += "_bias";
+  RankedTensorType type = tensors.type(prefix + name.str(), shape, context());
+  return xf::ParamOp::create(builder, at(as, module), type, relative ? name.str() : prefix + name.str());
+}
+
+mlir::Value BlockBuilder::embed(StringRef as, Value table, Value token) {
+  return xf::EmbedOp::create(builder, at(as), table, token);
+}
+
+mlir::Value BlockBuilder::linear(StringRef as, Value weight, Value x) {
+  return xf::LinearOp::create(builder, at(as), weight, x);
+}
+
+mlir::Value BlockBuilder::linear(StringRef as, StringRef module, int64_t out, Value x, bool bias) {
+  Value weight = param((module + ".weight").str(), {out, width(x)});
+  std::string product = (bias ? as + "_product" : as).str();
+  Value y = xf::LinearOp::create(builder, at(product, module), weight, x);
+  if (!bias)
+    return y;
+  Value b = param((module + ".bias").str(), {out});
+  return xf::BiasOp::create(builder, at(as, module), y, b);
+}
+
+mlir::Value BlockBuilder::normalize(StringRef as, StringRef module, xf::NormKind kind, Value x,
+                              double eps) {
+  return xf::NormalizeOp::create(builder, at((as + "_hat").str(), module), kind, x, APFloat(eps));
+}
+
+mlir::Value BlockBuilder::rmsNorm(StringRef as, StringRef module, Value x, double eps, double offset) {
+  Value unit = normalize(as, module, xf::NormKind::rms, x, eps);
+  Value scale = param((module + ".weight").str(), {width(x)});
+  return xf::ScaleOp::create(builder, at(as, module), unit, scale, APFloat(float(offset)));
+}
+
+mlir::Value BlockBuilder::layerNorm(StringRef as, StringRef module, Value x, double eps) {
+  Value unit = normalize(as, module, xf::NormKind::layer, x, eps);
+  Value scale = param((module + ".weight").str(), {width(x)});
+  Value scaled = xf::ScaleOp::create(builder, at((as + "_scaled").str(), module), unit, scale,
+                                     APFloat(0.0f));
+  Value bias = param((module + ".bias").str(), {width(x)});
+  return xf::BiasOp::create(builder, at(as, module), scaled, bias);
+}
+
+mlir::Value BlockBuilder::add(StringRef as, Value a, Value b) {
+  return xf::AddOp::create(builder, at(as), a, b);
+}
+
+mlir::Value BlockBuilder::mul(StringRef as, Value a, Value b) {
+  return xf::MulOp::create(builder, at(as), a, b);
+}
+
+mlir::Value BlockBuilder::times(StringRef as, Value x, double factor) {
+  return xf::TimesOp::create(builder, at(as), x, APFloat(float(factor)));
+}
+
+mlir::Value BlockBuilder::activation(StringRef as, xf::ActivationKind kind, Value x) {
+  return xf::ActivationOp::create(builder, at(as), kind, x);
+}
+
+mlir::Value BlockBuilder::softcap(StringRef as, Value x, double cap) {
+  return xf::SoftcapOp::create(builder, at(as), x, APFloat(float(cap)));
+}
+
+mlir::Value BlockBuilder::heads(StringRef as, Value x, int64_t dim) {
+  return xf::ReshapeOp::create(builder, at(as), reshaped(x, {width(x) / dim, dim}), x);
+}
+
+mlir::Value BlockBuilder::flat(StringRef as, Value x) {
+  return xf::ReshapeOp::create(builder, at(as), reshaped(x, {typeOf(x).getNumElements()}), x);
+}
+
+mlir::Value BlockBuilder::slice(StringRef as, Value x, int64_t from, int64_t size) {
+  SmallVector<int64_t> shape(typeOf(x).getShape());
+  shape[0] = size;
+  return xf::SliceOp::create(builder, at(as), reshaped(x, shape), x, uint64_t(from));
+}
+
+mlir::Value BlockBuilder::rotary(StringRef as, Value x, Value frequencies) {
+  return xf::RotaryOp::create(builder, at(as), x.getType(), xf::RotaryStyle::half, x, frequencies);
+}
+
+mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, double scale,
+                              Value window) {
+  auto type = reshaped(q, {typeOf(q).getShape()[0], width(v)});
+  return xf::AttentionOp::create(builder, at(as), type, q, k, v, window, APFloat(float(scale)),
+                                 mlir::StringAttr());
+}
+
+mlir::Value BlockBuilder::rope(StringRef as, int64_t dim, mlir::Attribute value) {
+  auto type = RankedTensorType::get({dim / 2}, builder.getF32Type());
+  return xf::SettingOp::create(builder, at(as), type, as, value);
+}
+
+mlir::Value BlockBuilder::index(StringRef as) {
+  return xf::SettingOp::create(builder, at(as), builder.getIndexType(), as, mlir::Attribute());
+}

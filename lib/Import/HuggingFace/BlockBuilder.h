@@ -1,0 +1,84 @@
+//===- BlockBuilder.h - writes a family's equations as xf ops -------------===//
+//
+// The vocabulary in which a family's file states its block. Each function's
+// first argument is the result's name in the printed IR; parameters are named
+// as the checkpoint does, without the layer's prefix, and get their types from
+// what is stored. Every op's location is its result's name, then the
+// checkpoint's module it comes from, then config.json.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_IMPORT_BLOCKBUILDER_H
+#define CTXC_IMPORT_BLOCKBUILDER_H
+
+#include "StoredTensors.h"
+#include "dialects/XF/XF.h"
+#include "mlir/IR/Builders.h"
+
+namespace ctxc::hf {
+
+class BlockBuilder {
+public:
+  using Value = mlir::Value;
+  using StringRef = llvm::StringRef;
+
+  /// Builds at `builder`'s place. `prefix` leads the names of parameters in the
+  /// checkpoint but not in the IR when `relative`, as in a block that layers share.
+  BlockBuilder(mlir::OpBuilder &builder, StoredTensors &tensors, std::string prefix, bool relative,
+               mlir::Location file)
+      : builder(builder), tensors(tensors), prefix(std::move(prefix)), relative(relative),
+        file(file) {}
+
+  /// A stored parameter, named after its module ("mlp.up_proj.weight": %up_proj).
+  Value param(StringRef name, llvm::ArrayRef<int64_t> shape);
+  Value embed(StringRef as, Value table, Value token);
+
+  /// W x + b with W = MODULE.weight, (out, in), and b = MODULE.bias where `bias`.
+  Value linear(StringRef as, StringRef module, int64_t out, Value x, bool bias = false);
+  Value linear(StringRef as, Value weight, Value x);
+
+  /// (offset + w) ⊙ x / √(mean x² + eps) along the last dimension, w = MODULE.weight.
+  Value rmsNorm(StringRef as, StringRef module, Value x, double eps, double offset = 0);
+  /// w ⊙ (x − mean x) / √(var x + eps) + b, w = MODULE.weight, b = MODULE.bias.
+  Value layerNorm(StringRef as, StringRef module, Value x, double eps);
+
+  Value add(StringRef as, Value a, Value b);
+  Value mul(StringRef as, Value a, Value b);
+  Value times(StringRef as, Value x, double factor);
+  Value activation(StringRef as, xf::ActivationKind kind, Value x);
+  Value softcap(StringRef as, Value x, double cap);
+
+  /// (n) as (n / dim, dim): one row a head; and back.
+  Value heads(StringRef as, Value x, int64_t dim);
+  Value flat(StringRef as, Value x);
+  /// Rows [from, from + size).
+  Value slice(StringRef as, Value x, int64_t from, int64_t size);
+
+  /// A rotation by `frequencies`, pairing i with i + dim/2.
+  Value rotary(StringRef as, Value x, Value frequencies);
+  /// Causal attention; `window` is an index or null.
+  Value attention(StringRef as, Value q, Value k, Value v, double scale, Value window = {});
+
+  /// A setting of the block: the frequencies of heads of size `dim`, an integer.
+  /// Without a value every layer gives its own.
+  Value rope(StringRef as, int64_t dim, mlir::Attribute value = {});
+  Value index(StringRef as);
+
+  mlir::MLIRContext *context() const { return builder.getContext(); }
+  mlir::Location at(StringRef as, StringRef what = "") const;
+  mlir::OpBuilder &builder;
+
+private:
+  Value normalize(StringRef as, StringRef module, xf::NormKind kind, Value x, double eps);
+
+  StoredTensors &tensors;
+  std::string prefix;
+  bool relative;
+  mlir::Location file;
+};
+
+/// The length of a vector, or of a matrix's rows.
+int64_t width(mlir::Value value);
+
+} // namespace ctxc::hf
+
+#endif // CTXC_IMPORT_BLOCKBUILDER_H

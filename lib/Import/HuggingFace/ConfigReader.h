@@ -1,0 +1,84 @@
+//===- ConfigReader.h - config.json, read key by key, none overlooked -----===//
+//
+// Every key that an importer reads is remembered. A key that nobody read and
+// that is not known to leave the numbers alone is a problem: a checkpoint that
+// needs something we do not know of must not import as if it did not. Problems
+// are collected, so that a user sees all of them at once.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_IMPORT_CONFIGREADER_H
+#define CTXC_IMPORT_CONFIGREADER_H
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ctxc::hf {
+
+/// Messages collected for one joined error.
+class Problems {
+public:
+  void add(const llvm::Twine &message);
+  bool empty() const { return messages.empty(); }
+  /// All messages as one error; the rest is counted where there are very many.
+  llvm::Error take();
+
+private:
+  std::vector<std::string> messages;
+};
+
+/// Reads one JSON object. A key whose value is null counts as absent. After a
+/// problem a function returns a value that is safe to compute with.
+class ConfigReader {
+public:
+  /// `file` leads every message; `at` is the path of keys to this object, such
+  /// as "text_config." or "".
+  ConfigReader(const llvm::json::Object &object, llvm::StringRef file, std::string at,
+               Problems &problems)
+      : json(object), file(file.str()), at(std::move(at)), problems(problems) {}
+
+  bool has(llvm::StringRef key) const;
+
+  /// An integer in [least, most]. Without `absent` the key must be there.
+  int64_t integer(llvm::StringRef key, std::optional<int64_t> absent, int64_t least, int64_t most);
+  /// A finite number in [least, most].
+  double number(llvm::StringRef key, double absent, double least, double most);
+  bool flag(llvm::StringRef key, bool absent);
+  std::string text(llvm::StringRef key, llvm::StringRef absent);
+  /// An array of strings; empty where absent.
+  std::vector<std::string> texts(llvm::StringRef key);
+  /// The reader of a nested object, owned by this one; null where absent.
+  ConfigReader *object(llvm::StringRef key);
+
+  /// The flag must have the one value that is supported.
+  void require(llvm::StringRef key, bool absent, bool supported, llvm::StringRef why);
+
+  /// A key that is known not to change the numbers of this family.
+  void ignore(llvm::StringRef key) { read.insert(key); }
+
+  /// A problem of one key, with its value: "FILE: key 'K' = V `message`".
+  void problem(llvm::StringRef key, const llvm::Twine &message);
+  /// A problem of the file as a whole.
+  void problem(const llvm::Twine &message);
+
+  /// Reports the keys that nobody read, here and in the nested objects.
+  void finish();
+
+private:
+  const llvm::json::Value *take(llvm::StringRef key);
+
+  const llvm::json::Object &json;
+  std::string file, at;
+  Problems &problems;
+  llvm::StringSet<> read;
+  std::vector<std::pair<std::string, std::unique_ptr<ConfigReader>>> nested;
+};
+
+} // namespace ctxc::hf
+
+#endif // CTXC_IMPORT_CONFIGREADER_H

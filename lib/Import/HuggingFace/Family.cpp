@@ -1,0 +1,47 @@
+#include "Family.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+xf::ActivationKind hf::readActivation(ConfigReader &config, StringRef key, StringRef absent) {
+  using Kind = xf::ActivationKind;
+  std::string name = config.text(key, absent);
+  std::optional<Kind> kind = StringSwitch<std::optional<Kind>>(name)
+                                 .Cases({"gelu", "gelu_python"}, Kind::gelu)
+                                 .Cases({"gelu_pytorch_tanh", "gelu_new", "gelu_fast"},
+                                        Kind::gelu_tanh)
+                                 .Cases({"silu", "swish"}, Kind::silu)
+                                 .Case("relu", Kind::relu)
+                                 .Case("relu2", Kind::relu2)
+                                 .Case("sigmoid", Kind::sigmoid)
+                                 .Case("tanh", Kind::tanh)
+                                 .Case("quick_gelu", Kind::quick_gelu)
+                                 .Default(std::nullopt);
+  if (!kind)
+    config.problem(key, "is not supported; gelu, gelu_pytorch_tanh, gelu_new, silu, relu, relu2, "
+                        "sigmoid, tanh and quick_gelu are");
+  return kind.value_or(Kind::silu);
+}
+
+HeadShape hf::readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
+                        std::optional<int64_t> keys, std::optional<int64_t> dim) {
+  HeadShape heads;
+  heads.queries = config.integer("num_attention_heads", queries, 1, maxHeads);
+  heads.keys = config.integer("num_key_value_heads", keys.value_or(heads.queries), 1, maxHeads);
+  if (heads.queries % heads.keys)
+    config.problem("num_attention_heads", "is not a multiple of num_key_value_heads = " +
+                                              Twine(heads.keys));
+  bool derived = !dim && !config.has("head_dim");
+  if (derived && hidden % heads.queries)
+    config.problem("hidden_size", "is not a multiple of num_attention_heads = " +
+                                      Twine(heads.queries) + ", and there is no head_dim");
+  heads.dim = config.integer("head_dim", dim.value_or(std::max<int64_t>(hidden / heads.queries, 1)),
+                             1, maxHeads);
+  if (heads.dim % 2)
+    config.problem(derived ? "hidden_size" : "head_dim",
+                   "gives an odd head dimension of " + Twine(heads.dim) +
+                       "; a rotary embedding needs an even one");
+  return heads;
+}

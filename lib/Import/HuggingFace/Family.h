@@ -1,0 +1,71 @@
+//===- Family.h - what an importer of one family states -------------------===//
+//
+// A family is its config, read and checked in the constructor, and its
+// equations. To add one: a file like Llama.cpp and a line in HuggingFace.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_IMPORT_FAMILY_H
+#define CTXC_IMPORT_FAMILY_H
+
+#include "BlockBuilder.h"
+#include "ConfigReader.h"
+
+namespace ctxc::hf {
+
+/// Sizes beyond which a config is a mistake or an attack. They keep every
+/// product of two of them inside int64.
+constexpr int64_t maxLayers = 10000, maxVocabulary = 1 << 24, maxWidth = 1 << 24,
+                  maxHeads = 1 << 16;
+
+class Family {
+public:
+  using Value = mlir::Value;
+  virtual ~Family() = default;
+
+  virtual llvm::StringRef name() const = 0; ///< of its block in the IR
+
+  /// The prefixes under which the text model may be stored, best first.
+  virtual llvm::SmallVector<llvm::StringRef> stems() const = 0;
+  virtual llvm::StringRef layerStem() const { return "layers."; }
+  virtual llvm::StringRef embeddingName() const { return "embed_tokens.weight"; }
+  /// Where the output head may be stored; used where it is not tied.
+  virtual llvm::SmallVector<llvm::StringRef> headNames() const { return {"lm_head.weight"}; }
+
+  /// T(C, x) of one layer.
+  virtual Value block(BlockBuilder &b, Value x) const = 0;
+  /// The settings of layer `index`; none by default.
+  virtual mlir::DictionaryAttr settings(int64_t index, mlir::MLIRContext *context) const {
+    return {};
+  }
+  /// From the table's row to the first layer's input.
+  virtual Value afterEmbedding(BlockBuilder &b, Value x) const { return x; }
+  /// From the last layer's output to the head's input.
+  virtual Value beforeHead(BlockBuilder &b, Value x) const = 0;
+  /// From the head's output to the logits.
+  virtual Value afterHead(BlockBuilder &b, Value logits) const { return logits; }
+
+  int64_t layers = 0, hidden = 0, vocabulary = 0;
+  bool tied = false; ///< the head is the embedding
+};
+
+/// Which readers make which families. Null and a problem where the config is of
+/// a variant that is not supported.
+std::unique_ptr<Family> makeGemma3(ConfigReader &config);
+std::unique_ptr<Family> makeLlama(ConfigReader &config);
+std::unique_ptr<Family> makeFalcon(ConfigReader &config);
+
+/// The nonlinearity that transformers calls by the value of `key`.
+xf::ActivationKind readActivation(ConfigReader &config, llvm::StringRef key,
+                                  llvm::StringRef absent);
+
+/// Reads num_attention_heads, num_key_value_heads and head_dim, and checks that
+/// they fit each other and the width.
+struct HeadShape {
+  int64_t queries, keys, dim;
+};
+HeadShape readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
+                    std::optional<int64_t> keys, std::optional<int64_t> dim);
+
+} // namespace ctxc::hf
+
+#endif // CTXC_IMPORT_FAMILY_H

@@ -1,0 +1,137 @@
+// Gemma 3, the text model. With N(w, x) = (1 + w) ⊙ rms x:
+//   v = x + N(w₂, W_o attention(R N(w_q, W_q n), R N(w_k, W_k n), W_v n))   n = N(w₁, x)
+//   y = v + N(w₄, W_d (gelu(W_g z) ⊙ W_u z))                                z = N(w₃, v)
+// Sliding layers see a window and rotate by other frequencies R than full ones.
+#include "Family.h"
+#include "Rope.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+namespace {
+
+class Gemma3 : public Family {
+public:
+  explicit Gemma3(ConfigReader &config) {
+    layers = config.integer("num_hidden_layers", 26, 1, maxLayers);
+    hidden = config.integer("hidden_size", 2304, 1, maxWidth);
+    vocabulary = config.integer("vocab_size", 262208, 1, maxVocabulary);
+    inner = config.integer("intermediate_size", 9216, 1, maxWidth);
+    heads = readHeads(config, hidden, 8, 4, 256);
+    eps = config.number("rms_norm_eps", 1e-6, 0, 1);
+    act = readActivation(config, "hidden_activation", "gelu_pytorch_tanh");
+    attentionBias = config.flag("attention_bias", false);
+    tied = config.flag("tie_word_embeddings", true);
+    scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 256, 1e-6, 1e12));
+    if (config.has("final_logit_softcapping"))
+      cap = config.number("final_logit_softcapping", 1, 1e-6, 1e9);
+    config.require("use_bidirectional_attention", false, false, "only causal attention is");
+    // Gemma 3's classes keep these, and their forward pass reads none of them.
+    for (StringRef key : {"attn_logit_softcapping", "hidden_act", "_sliding_window_pattern"})
+      config.ignore(key);
+    readLayerTypes(config);
+    readRopes(config);
+  }
+
+  StringRef name() const override { return "gemma3"; }
+  SmallVector<StringRef> stems() const override {
+    return {"model.", "model.language_model.", "language_model.model.", ""};
+  }
+  SmallVector<StringRef> headNames() const override {
+    return {"lm_head.weight", "language_model.lm_head.weight"};
+  }
+
+  Value block(BlockBuilder &b, Value x) const override {
+    Value window = b.index("window");
+    Value r = b.rope("rotary", heads.dim);
+    Value n = norm(b, "n", "input_layernorm", x);
+    Value q = norm(b, "q", "self_attn.q_norm", project(b, "q", heads.queries, n));
+    Value k = norm(b, "k", "self_attn.k_norm", project(b, "k", heads.keys, n));
+    Value v = project(b, "v", heads.keys, n);
+    Value qr = b.rotary("q_rot", q, r), kr = b.rotary("k_rot", k, r);
+    Value o = b.flat("o", b.attention("o_heads", qr, kr, v, scale, window));
+    Value a = b.linear("attn", "self_attn.o_proj", hidden, o, attentionBias);
+    Value mid = b.add("mid", x, norm(b, "attn_n", "post_attention_layernorm", a));
+
+    Value z = norm(b, "z", "pre_feedforward_layernorm", mid);
+    Value g = b.linear("g", "mlp.gate_proj", inner, z);
+    Value u = b.linear("u", "mlp.up_proj", inner, z);
+    Value h = b.mul("h", b.activation("g_act", act, g), u);
+    Value m = b.linear("mlp", "mlp.down_proj", hidden, h);
+    return b.add("y", mid, norm(b, "mlp_n", "post_feedforward_layernorm", m));
+  }
+
+  mlir::DictionaryAttr settings(int64_t index, mlir::MLIRContext *context) const override {
+    mlir::Builder builder(context);
+    const Rope &rope = sliding[index] ? localRope : globalRope;
+    return builder.getDictionaryAttr(
+        {builder.getNamedAttr("window", builder.getI64IntegerAttr(sliding[index] ? window : 0)),
+         builder.getNamedAttr("rotary", rope.attr(context, heads.dim))});
+  }
+
+  // √hidden is rounded to float32, as it is where the weights are float32.
+  Value afterEmbedding(BlockBuilder &b, Value x) const override {
+    return b.times("x_scaled", x, std::sqrt(double(hidden)));
+  }
+  Value beforeHead(BlockBuilder &b, Value x) const override { return norm(b, "n", "norm", x); }
+  Value afterHead(BlockBuilder &b, Value logits) const override {
+    return cap ? b.softcap("capped", logits, *cap) : logits;
+  }
+
+private:
+  Value norm(BlockBuilder &b, StringRef as, StringRef module, Value x) const {
+    return b.rmsNorm(as, module, x, eps, /*offset=*/1);
+  }
+  Value project(BlockBuilder &b, StringRef as, int64_t count, Value n) const {
+    Value row = b.linear((as + "_row").str(), ("self_attn." + as + "_proj").str(),
+                         count * heads.dim, n, attentionBias);
+    return b.heads((as + "_heads").str(), row, heads.dim);
+  }
+
+  void readLayerTypes(ConfigReader &config) {
+    int64_t pattern = config.integer("sliding_window_pattern", 6, 1, maxLayers);
+    std::vector<std::string> types = config.texts("layer_types");
+    for (int64_t i = 0; i < layers && types.empty(); ++i)
+      sliding.push_back((i + 1) % pattern != 0);
+    for (const std::string &type : types) {
+      if (type != "sliding_attention" && type != "full_attention")
+        return config.problem("layer_types",
+                              "has an unknown entry; sliding_attention and full_attention are "
+                              "supported");
+      sliding.push_back(type == "sliding_attention");
+    }
+    if (int64_t(sliding.size()) != layers)
+      return config.problem("layer_types", "has " + Twine(sliding.size()) +
+                                               " entries; expected num_hidden_layers = " +
+                                               Twine(layers));
+    window = config.integer("sliding_window", 4096, 1, int64_t(1) << 40);
+  }
+
+  void readRopes(ConfigReader &config) {
+    checkOneRopeForm(config);
+    double global = config.number("rope_theta", 1e6, 1e-3, 1e30);
+    double local = config.number("rope_local_base_freq", 1e4, 1e-3, 1e30);
+    ConfigReader *nested = config.object("rope_parameters");
+    globalRope = readRopeParameters(
+        config, nested ? nested->object("full_attention") : config.object("rope_scaling"), global);
+    localRope = readRopeParameters(config, nested ? nested->object("sliding_attention") : nullptr,
+                                   local);
+  }
+
+  HeadShape heads;
+  int64_t inner, window = 0;
+  double eps, scale;
+  std::optional<double> cap;
+  xf::ActivationKind act;
+  bool attentionBias;
+  std::vector<bool> sliding;
+  Rope globalRope, localRope;
+};
+
+} // namespace
+
+std::unique_ptr<Family> hf::makeGemma3(ConfigReader &config) {
+  return std::make_unique<Gemma3>(config);
+}

@@ -1,0 +1,239 @@
+// From a checkpoint directory to a module: opens it, lets its family read the
+// config, and builds the model and the blocks that its layers share.
+#include "HuggingFace.h"
+#include "Family.h"
+#include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+namespace {
+
+std::string inside(StringRef directory, StringRef name) {
+  SmallString<256> path(directory);
+  sys::path::append(path, name);
+  return path.str().str();
+}
+
+bool hasWeights(StringRef directory) {
+  return sys::fs::exists(inside(directory, "model.safetensors")) ||
+         sys::fs::exists(inside(directory, "model.safetensors.index.json"));
+}
+
+Expected<json::Value> readConfigAlone(StringRef directory) {
+  std::string path = inside(directory, "config.json");
+  if (!sys::fs::exists(path))
+    return makeError(directory + ": has no config.json; expected a Hugging Face checkpoint "
+                                 "directory");
+  Expected<std::string> text = readSmallFile(path, 16 << 20);
+  if (!text)
+    return text.takeError();
+  Expected<json::Value> value = parseStrictJson(*text, path);
+  if (value && !value->getAsObject())
+    return makeError(path + ": expected a JSON object");
+  return value;
+}
+
+/// The family of the config's model_type; null and a problem for any other.
+std::unique_ptr<Family> makeFamily(ConfigReader &config) {
+  std::string type = config.text("model_type", "");
+  if (type == "gemma3_text")
+    return makeGemma3(config);
+  if (type == "llama")
+    return makeLlama(config);
+  if (type == "falcon")
+    return makeFalcon(config);
+  if (type == "gemma3") { // text and images: the text model alone
+    for (StringRef key : {"vision_config", "mm_tokens_per_image", "boi_token_index",
+                          "eoi_token_index", "image_token_index", "boi_token_id", "eoi_token_id",
+                          "image_token_id"})
+      config.ignore(key);
+    if (ConfigReader *text = config.object("text_config")) {
+      std::unique_ptr<Family> family = makeGemma3(*text);
+      family->tied = config.flag("tie_word_embeddings", family->tied);
+      return family;
+    }
+    config.problem("model_type", "needs an object 'text_config' beside it");
+    return nullptr;
+  }
+  config.problem("model_type", "is not supported; gemma3_text, gemma3, llama and falcon are "
+                               "(any other block can be written down as .mlir)");
+  return nullptr;
+}
+
+/// What the config says its weights are stored as, where no file says it.
+DType configDType(ConfigReader &config) {
+  std::string name = config.text("dtype", config.text("torch_dtype", "float32"));
+  return StringSwitch<DType>(name)
+      .Case("bfloat16", DType::BF16)
+      .Case("float16", DType::F16)
+      .Default(DType::F32);
+}
+
+/// Builds the module of a family.
+class ModelBuilder {
+public:
+  using Value = mlir::Value;
+  ModelBuilder(const Family &family, StoredTensors &tensors, StringRef configPath,
+               mlir::MLIRContext &context)
+      : family(family), tensors(tensors), builder(&context),
+        file(mlir::FileLineColLoc::get(&context, configPath, 1, 1)),
+        stem(tensors.stemOf(family.stems(), family.embeddingName()).str()) {}
+
+  mlir::OwningOpRef<mlir::ModuleOp> build() {
+    mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(file));
+    builder.setInsertionPointToEnd(module->getBody());
+    auto model = xf::ModelOp::create(builder, named("model"), "model");
+    body = &model.getBody().emplaceBlock();
+    builder.setInsertionPointToEnd(body);
+    BlockBuilder ends(builder, tensors, stem, /*relative=*/false, file);
+
+    auto idType = mlir::RankedTensorType::get({}, builder.getI32Type());
+    Value token = xf::TokenOp::create(builder, named("token"), idType);
+    Value table = matrix("E", embedding());
+    Value x = family.afterEmbedding(ends, ends.embed("x", table, token));
+    for (int64_t i = 0; i < family.layers; ++i)
+      x = layer(i, x, model);
+    x = family.beforeHead(ends, x);
+    Value head = headName() == embedding() ? table : matrix("head", headName());
+    Value logits = family.afterHead(ends, ends.linear("logits", head, x));
+    xf::YieldOp::create(builder, file, logits);
+    return module;
+  }
+
+private:
+  mlir::Location named(const Twine &name) {
+    return mlir::NameLoc::get(builder.getStringAttr(name), file);
+  }
+
+  // Where config ties head and embedding but the file holds only the head's
+  // tensor, that one is both; where it holds both with different numbers, they
+  // are two. So does transformers.
+  std::string embedding() {
+    std::string name = stem + family.embeddingName().str();
+    return family.tied && !tensors.has(name) && tensors.has(storedHead()) ? storedHead() : name;
+  }
+  std::string headName() {
+    if (!family.tied || (tensors.has(storedHead()) && tensors.has(embedding()) &&
+                         !tensors.equal(storedHead(), embedding())))
+      return storedHead();
+    return embedding();
+  }
+  std::string storedHead() { return tensors.stemOf(family.headNames(), "").str(); }
+
+  Value matrix(StringRef as, const std::string &name) {
+    auto type = tensors.type(name, {family.vocabulary, family.hidden}, builder.getContext());
+    mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr(as), named(name));
+    return xf::ParamOp::create(builder, loc, type, name);
+  }
+
+  Value layer(int64_t i, Value x, xf::ModelOp model) {
+    std::string prefix = stem + (family.layerStem() + Twine(i) + ".").str();
+    xf::BlockOp block = sharedBlock(prefix, x.getType(), model);
+    mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr("x" + Twine(i + 1)),
+                                            named(StringRef(prefix).drop_back()));
+    return xf::LayerOp::create(builder, loc, x.getType(), block.getSymName(), x, prefix,
+                               family.settings(i, builder.getContext()), mlir::DictionaryAttr(),
+                               mlir::ArrayAttr())
+        .getResult(0);
+  }
+
+  /// The block of the layer at `prefix`: one that an earlier layer has too, if
+  /// it has one of the same text.
+  xf::BlockOp sharedBlock(const std::string &prefix, mlir::Type type, xf::ModelOp model) {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(model);
+    auto block = xf::BlockOp::create(builder, named(StringRef(prefix).drop_back()), family.name(),
+                                     builder.getFunctionType(type, type), mlir::StringAttr(),
+                                     mlir::ArrayAttr(), mlir::ArrayAttr());
+    mlir::Block &entry = block.getBody().emplaceBlock();
+    Value x = entry.addArgument(type, named("x"));
+    builder.setInsertionPointToEnd(&entry);
+    BlockBuilder b(builder, tensors, prefix, /*relative=*/true, file);
+    Value y = family.block(b, x);
+    xf::YieldOp::create(builder, file, y);
+
+    std::string text;
+    raw_string_ostream os(text);
+    block->print(os, mlir::OpPrintingFlags().useLocalScope().assumeVerified());
+    auto [known, isNew] = blocks.try_emplace(text, block);
+    if (!isNew)
+      block.erase();
+    else if (blocks.size() > 1)
+      block.setSymName((family.name() + "_" + Twine(blocks.size())).str());
+    return known->second;
+  }
+
+  const Family &family;
+  StoredTensors &tensors;
+  mlir::OpBuilder builder;
+  mlir::Location file;
+  std::string stem;
+  mlir::Block *body = nullptr;
+  StringMap<xf::BlockOp> blocks; ///< by their text under the family's name
+};
+
+/// Tensors of the text model that the equations do not read. transformers drops
+/// them silently too, but they may mean that the config names the wrong family.
+void warnOfUnused(const StoredTensors &tensors, StringRef directory,
+                  std::vector<std::string> &warnings) {
+  std::vector<std::string> names = tensors.unused();
+  llvm::erase_if(names, [](StringRef name) {
+    return name.ends_with("rotary_emb.inv_freq") || name.ends_with("lm_head.weight") ||
+           name.contains("vision_tower.") || name.contains("multi_modal_projector.");
+  });
+  if (!names.empty())
+    warnings.push_back((directory + ": " + Twine(names.size()) +
+                        " tensors are not read by this architecture, the first is " +
+                        quoted(names.front()))
+                           .str());
+}
+
+} // namespace
+
+Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRContext &context,
+                                            const ImportOptions &options) {
+  ImportedModel imported;
+  json::Value alone(nullptr);
+  const json::Object *config = nullptr;
+  if (options.needWeights || hasWeights(directory)) {
+    Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(directory);
+    if (!opened)
+      return opened.takeError();
+    imported.checkpoint = std::move(*opened);
+    config = &imported.checkpoint->config();
+  } else {
+    Expected<json::Value> read = readConfigAlone(directory);
+    if (!read)
+      return read.takeError();
+    alone = std::move(*read);
+    config = alone.getAsObject();
+  }
+
+  Problems problems;
+  std::string configPath = inside(directory, "config.json");
+  ConfigReader reader(*config, configPath, "", problems);
+  std::unique_ptr<Family> family = makeFamily(reader);
+  if (family)
+    reader.finish();
+  if (!problems.empty())
+    return problems.take();
+
+  StoredTensors tensors(imported.checkpoint.get(), directory, configDType(reader),
+                        options.storage, problems);
+  imported.module = ModelBuilder(*family, tensors, configPath, context).build();
+  if (!problems.empty())
+    return problems.take();
+  if (failed(mlir::verify(*imported.module)))
+    return makeError(configPath + ": the imported model does not verify; see the messages above");
+  warnOfUnused(tensors, directory, imported.warnings);
+  return imported;
+}

@@ -1,0 +1,57 @@
+#include "Rope.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+static constexpr double maxBase = 1e30, maxFactor = 1e9;
+
+void hf::checkOneRopeForm(ConfigReader &config) {
+  if (config.has("rope_parameters") && config.has("rope_scaling"))
+    config.problem("rope_scaling", "stands beside 'rope_parameters'; expected one of the two");
+  // Only the whole head is rotated in the families here.
+  if (config.number("partial_rotary_factor", 1, 0, 1) != 1)
+    config.problem("partial_rotary_factor", "is not supported; expected 1");
+}
+
+Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base) {
+  Rope rope;
+  rope.base = base;
+  if (!parameters)
+    return rope;
+  rope.base = parameters->number("rope_theta", base, 1e-3, maxBase);
+  if (parameters->number("partial_rotary_factor", 1, 0, 1) != 1)
+    parameters->problem("partial_rotary_factor", "is not supported; expected 1");
+  std::string older = parameters->text("type", "default");
+  std::string type = parameters->text("rope_type", older);
+  if (type == "linear") {
+    rope.linear = parameters->number("factor", 0, 1e-3, maxFactor);
+    if (!parameters->has("factor"))
+      parameters->problem("rope_type", "needs a 'factor' beside it");
+  } else if (type == "llama3") {
+    double positions = config.integer("max_position_embeddings", 2048, 1, int64_t(1) << 40);
+    double factor = parameters->number("factor", 1, 1e-3, maxFactor);
+    double low = parameters->number("low_freq_factor", 1, 1e-3, maxFactor);
+    double high = parameters->number("high_freq_factor", 4, 1e-3, maxFactor);
+    double original = parameters->number("original_max_position_embeddings", positions, 1, 1e12);
+    for (StringRef key : {"factor", "low_freq_factor", "high_freq_factor"})
+      if (!parameters->has(key))
+        parameters->problem("rope_type", "needs a '" + key + "' beside it");
+    if (high <= low)
+      parameters->problem("high_freq_factor", "is not above 'low_freq_factor'");
+    rope.llama3 = {factor, low, high, original};
+  } else if (type != "default") {
+    parameters->problem(parameters->has("rope_type") ? "rope_type" : "type",
+                        "is not supported; default, linear and llama3 are");
+  }
+  return rope;
+}
+
+Rope hf::readRope(ConfigReader &config) {
+  checkOneRopeForm(config);
+  double base = config.number("rope_theta", 10000, 1e-3, maxBase);
+  ConfigReader *parameters =
+      config.object(config.has("rope_scaling") ? "rope_scaling" : "rope_parameters");
+  return readRopeParameters(config, parameters, base);
+}

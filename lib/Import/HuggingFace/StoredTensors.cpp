@@ -1,0 +1,63 @@
+#include "StoredTensors.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include <cstring>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+static mlir::Type elementType(DType dtype, mlir::MLIRContext *context) {
+  if (dtype == DType::BF16)
+    return mlir::BFloat16Type::get(context);
+  if (dtype == DType::F16)
+    return mlir::Float16Type::get(context);
+  return mlir::Float32Type::get(context);
+}
+
+mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> shape,
+                                           mlir::MLIRContext *context) {
+  bool first = asked.insert(name).second;
+  DType dtype = fallback;
+  if (checkpoint) {
+    const TensorView *view = checkpoint->find(name);
+    if (first && !view)
+      problems.add(place + ": has no tensor " + quoted(name) + "; expected " + shapeText(shape));
+    else if (first && ArrayRef(view->shape) != shape)
+      problems.add(view->file + ": tensor " + quoted(name) + " has shape " +
+                   shapeText(view->shape) + "; expected " + shapeText(shape) +
+                   " from config.json");
+    if (first && view && !isFloating(view->dtype))
+      problems.add(view->file + ": tensor " + quoted(name) + " is stored as " +
+                   nameOf(view->dtype) + "; expected F32, BF16 or F16 (quantised weights are "
+                                         "not read: dequantise them first)");
+    else if (first && view && view->dtype == DType::F64 && !storage)
+      problems.add(view->file + ": tensor " + quoted(name) +
+                   " is stored as F64; ask for --dtype f32 to round it");
+    if (view)
+      dtype = view->dtype;
+  }
+  return mlir::RankedTensorType::get(shape, elementType(storage.value_or(dtype), context));
+}
+
+StringRef StoredTensors::stemOf(ArrayRef<StringRef> stems, StringRef name) const {
+  for (StringRef stem : stems)
+    if (has((stem + name).str()))
+      return stem;
+  return stems.front();
+}
+
+bool StoredTensors::equal(StringRef a, StringRef b) const {
+  const TensorView *x = checkpoint ? checkpoint->find(a) : nullptr;
+  const TensorView *y = checkpoint ? checkpoint->find(b) : nullptr;
+  return x && y && x->dtype == y->dtype && x->shape == y->shape && x->bytes == y->bytes &&
+         std::memcmp(x->data, y->data, x->bytes) == 0;
+}
+
+std::vector<std::string> StoredTensors::unused() const {
+  std::vector<std::string> names;
+  if (checkpoint)
+    for (const TensorView &view : checkpoint->tensors())
+      if (!asked.contains(view.name))
+        names.push_back(view.name);
+  return names;
+}

@@ -1,0 +1,50 @@
+//===- StoredTensors.h - the types of parameters, from what is stored -----===//
+#ifndef CTXC_IMPORT_STOREDTENSORS_H
+#define CTXC_IMPORT_STOREDTENSORS_H
+
+#include "ConfigReader.h"
+#include "ctxc/Checkpoint/Checkpoint.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace ctxc::hf {
+
+/// Answers what type a parameter has in the IR, checks that the checkpoint has
+/// it in the expected shape, and remembers which tensors were asked for.
+class StoredTensors {
+public:
+  /// `checkpoint` may be null: then every tensor exists, stored as `fallback`.
+  /// `storage` overrides what is stored.
+  StoredTensors(const Checkpoint *checkpoint, llvm::StringRef place, DType fallback,
+                std::optional<DType> storage, Problems &problems)
+      : checkpoint(checkpoint), place(place.str()), fallback(fallback), storage(storage),
+        problems(problems) {}
+
+  /// The type of tensor `name`, which must be stored with `shape`; a problem is
+  /// reported once a name.
+  mlir::RankedTensorType type(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                              mlir::MLIRContext *context);
+
+  bool has(llvm::StringRef name) const { return checkpoint && checkpoint->find(name); }
+
+  /// The first of `stems` under which `name` is stored; the first where none has it.
+  llvm::StringRef stemOf(llvm::ArrayRef<llvm::StringRef> stems, llvm::StringRef name) const;
+
+  /// Whether both are stored with the same numbers.
+  bool equal(llvm::StringRef a, llvm::StringRef b) const;
+
+  /// Names of stored tensors that nobody asked for, in order.
+  std::vector<std::string> unused() const;
+
+private:
+  const Checkpoint *checkpoint;
+  std::string place;
+  DType fallback;
+  std::optional<DType> storage;
+  Problems &problems;
+  llvm::StringSet<> asked;
+};
+
+} // namespace ctxc::hf
+
+#endif // CTXC_IMPORT_STOREDTENSORS_H

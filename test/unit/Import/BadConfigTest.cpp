@@ -1,0 +1,137 @@
+// Configs that must not import: each key that would change the numbers, each
+// value out of range, and anything a hostile file may hold.
+#include "Fixture.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+using BadConfig = ImportTest;
+
+TEST_F(BadConfig, UnknownArchitecture) {
+  EXPECT_HAS(importedWith("llama", {{"model_type", "gpt2"}}),
+             "config.json: key 'model_type' = 'gpt2' is not supported; gemma3_text, gemma3, llama "
+             "and falcon are");
+  EXPECT_HAS(importedWith("llama", {{"model_type", nullptr}}), "key 'model_type' = null");
+}
+
+TEST_F(BadConfig, UnreadKeysAreRefusedUnlessTheyAreNull) {
+  EXPECT_HAS(importedWith("llama", {{"residual_multiplier", 0.25}}),
+             "key 'residual_multiplier' = 0.25 is not understood and may change the numbers");
+  EXPECT_HAS(importedWith("llama", {{"quantization_config", json::Object{{"bits", 4}}}}),
+             "key 'quantization_config' = {\"bits\":4} is not understood");
+  EXPECT_EQ(importedWith("llama", {{"residual_multiplier", nullptr}}), importedWith("llama", {}));
+  EXPECT_HAS(importedWith("gemma3", {{"rope_parameters",
+                                      json::Object{{"full_attention", json::Object{{"beta", 2}}}}}}),
+             "key 'rope_parameters.full_attention.beta' = 2 is not understood");
+}
+
+TEST_F(BadConfig, AllProblemsAreReportedTogether) {
+  std::string message = importedWith("llama", {{"residual_multiplier", 0.25},
+                                               {"hidden_act", "xielu"},
+                                               {"pretraining_tp", 2},
+                                               {"num_hidden_layers", -1}});
+  for (StringRef key : {"residual_multiplier", "hidden_act", "pretraining_tp", "num_hidden_layers"})
+    EXPECT_HAS(message, ("key '" + key + "' = ").str());
+}
+
+struct Case {
+  const char *golden, *key, *value, *message;
+};
+
+struct BadValue : ImportTest, testing::WithParamInterface<Case> {};
+
+TEST_P(BadValue, IsRefusedByName) {
+  const Case &c = GetParam();
+  EXPECT_HAS(importedWith(c.golden, {{c.key, cantFail(json::parse(c.value))}}), c.message);
+}
+
+const Case cases[] = {
+    {"llama", "num_hidden_layers", "10001", "an integer from 1 to 10000"},
+    {"llama", "vocab_size", "0", "key 'vocab_size' = 0 is out of range"},
+    {"llama", "hidden_size", "\"54\"", "key 'hidden_size' = '54' is out of range"},
+    {"llama", "rms_norm_eps", "-1", "a number from 0 to 1"},
+    {"llama", "num_key_value_heads", "4", "is not a multiple of num_key_value_heads = 4"},
+    {"llama", "head_dim", "17", "odd head dimension of 17"},
+    {"llama", "attention_bias", "1", "expected true or false"},
+    {"llama", "pretraining_tp", "2", "key 'pretraining_tp' = 2 is not supported"},
+    {"llama", "hidden_act", "\"xielu\"", "key 'hidden_act' = 'xielu' is not supported"},
+    {"llama", "partial_rotary_factor", "0.5", "is not supported; expected 1"},
+    {"llama", "rope_parameters", "{\"rope_type\": \"yarn\", \"factor\": 2}",
+     "key 'rope_parameters.rope_type' = 'yarn' is not supported; default, linear and llama3 are"},
+    {"llama", "rope_parameters", "{\"rope_type\": \"linear\"}", "needs a 'factor' beside it"},
+    {"llama", "rope_parameters", "{\"rope_type\": \"llama3\", \"factor\": 2}",
+     "needs a 'low_freq_factor' beside it"},
+    {"llama", "rope_parameters", "{\"rope_theta\": -5}", "key 'rope_parameters.rope_theta' = -5"},
+    {"llama", "rope_parameters", "7", "expected an object"},
+    {"llama", "rope_scaling", "{\"rope_type\": \"default\"}", "stands beside 'rope_parameters'"},
+    {"gemma3", "layer_types", "[\"full_attention\"]", "has 1 entries; expected num_hidden_layers = 6"},
+    {"gemma3", "layer_types", "[\"chunked_attention\"]", "has an unknown entry"},
+    {"gemma3", "layer_types", "[1]", "expected an array of strings"},
+    {"gemma3", "sliding_window", "0", "key 'sliding_window' = 0 is out of range"},
+    {"gemma3", "query_pre_attn_scalar", "0", "key 'query_pre_attn_scalar' = 0 is out of range"},
+    {"gemma3", "use_bidirectional_attention", "true", "only causal attention is"},
+    {"gemma3", "final_logit_softcapping", "-1", "key 'final_logit_softcapping' = -1"},
+    {"gemma3", "rope_parameters", "{\"rope_theta\": 5}",
+     "key 'rope_parameters.rope_theta' = 5 is not understood"},
+    {"falcon", "alibi", "true", "key 'alibi' = true is not supported: only the form of Falcon-7B"},
+    {"falcon", "new_decoder_architecture", "true", "key 'new_decoder_architecture' = true"},
+    {"falcon", "multi_query", "false", "key 'multi_query' = false is not supported"},
+    {"falcon", "parallel_attn", "false", "key 'parallel_attn' = false is not supported"},
+    {"falcon", "num_ln_in_parallel_attn", "2", "key 'num_ln_in_parallel_attn' = 2 is not supported"},
+    {"falcon", "num_attention_heads", "6", "is not an even multiple of num_attention_heads = 6"},
+};
+INSTANTIATE_TEST_SUITE_P(Cases, BadValue, testing::ValuesIn(cases));
+
+TEST_F(BadConfig, MissingAndMisshapenTensorsAreReportedTogether) {
+  json::Object config = configOf("llama");
+  config["intermediate_size"] = 60;
+  config["num_hidden_layers"] = 4;
+  writeConfig(std::move(config));
+  writeTensors(tensorsOf("llama"));
+  std::string message = imported(directory());
+  EXPECT_HAS(message, "has no tensor 'model.layers.3.self_attn.q_proj.weight'; expected [108, 54]");
+  EXPECT_HAS(message, "tensor 'model.layers.2.mlp.down_proj.weight' has shape [54, 62]; expected "
+                      "[54, 60] from config.json");
+  EXPECT_EQ(occurrences(message, "has no tensor"), 9);
+  EXPECT_EQ(occurrences(message, "has shape"), 9);
+}
+
+TEST_F(BadConfig, TensorsOfTypesThatAreNotWeights) {
+  StoredTensorMap tensors = tensorsOf("llama");
+  StoredTensor &up = tensors.at("model.layers.1.mlp.up_proj.weight");
+  up.dtype = DType::I8;
+  up.bytes.resize(up.bytes.size() / 4);
+  writeConfig(configOf("llama"));
+  writeTensors(tensors);
+  EXPECT_HAS(imported(directory()), "is stored as I8; expected F32, BF16 or F16");
+  up.dtype = DType::F64;
+  up.bytes.resize(up.bytes.size() * 8);
+  writeTensors(tensors);
+  EXPECT_HAS(imported(directory()), "is stored as F64; ask for --dtype f32");
+  ImportOptions f32;
+  f32.storage = DType::F32;
+  EXPECT_HAS(imported(directory(), f32), "xf.model");
+}
+
+TEST_F(BadConfig, NoValueOfAnyKeyCrashes) {
+  const char *values[] = {"null", "true", "-1", "0", "1", "2", "0.5", "1e300", "-1e-300",
+                          "9223372036854775807", "-9223372036854775808", "18446744073709551615",
+                          "\"\"", "\"x\"", "[]", "[1]", "[\"x\"]", "{}", "{\"x\": {}}", "\"linear\""};
+  int64_t refused = 0;
+  for (StringRef name : {"gemma3", "gemma3-older-config", "llama3-rope", "llama3-rope-older-config",
+                         "falcon"}) {
+    json::Object config = configOf(name);
+    for (const auto &[key, was] : config)
+      for (const char *value : values) {
+        std::string text = importedWith(name, {{key, cantFail(json::parse(value))}});
+        EXPECT_TRUE(StringRef(text).starts_with("module {") || StringRef(text).starts_with("error: "));
+        refused += StringRef(text).starts_with("error: ");
+      }
+  }
+  EXPECT_GT(refused, 500);
+}
+
+} // namespace

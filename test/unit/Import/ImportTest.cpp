@@ -1,0 +1,229 @@
+// Directories and files that import, and what they become.
+#include "Fixture.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+using Import = ImportTest;
+
+struct ImportGolden : testing::TestWithParam<const char *> {};
+
+TEST_P(ImportGolden, ImportsVerifiesAndParsesBack) {
+  mlir::MLIRContext context;
+  Expected<ImportedModel> model = importModel(golden(GetParam()), context);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  EXPECT_TRUE(succeeded(mlir::verify(*model->module)));
+  EXPECT_TRUE(model->checkpoint);
+  EXPECT_TRUE(model->warnings.empty());
+
+  std::string text;
+  raw_string_ostream os(text);
+  printModel(*model->module, os);
+  auto back = mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(&context));
+  ASSERT_TRUE(back);
+  std::string again, plain;
+  raw_string_ostream(again) << *back;
+  raw_string_ostream(plain) << *model->module;
+  EXPECT_EQ(again, plain);
+}
+
+TEST_P(ImportGolden, EveryParameterHasItsStoredTypeAndEveryTensorIsRead) {
+  mlir::MLIRContext context;
+  Expected<ImportedModel> model = importModel(golden(GetParam()), context);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  size_t uses = 0;
+  auto check = [&](const std::string &name, mlir::Value value) {
+    const TensorView *view = model->checkpoint->find(name);
+    ASSERT_TRUE(view) << name;
+    auto type = cast<mlir::RankedTensorType>(value.getType());
+    EXPECT_EQ(type.getShape(), ArrayRef(view->shape)) << name;
+    EXPECT_TRUE(type.getElementType().isF32()) << name;
+    ++uses;
+  };
+  model->module->walk([&](xf::LayerOp layer) {
+    auto block = mlir::SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
+    ASSERT_TRUE(block);
+    block.walk([&](xf::ParamOp param) {
+      check(layer.getStoredName(param.getName()), param.getResult());
+    });
+  });
+  auto xfModel = *model->module->getOps<xf::ModelOp>().begin();
+  for (auto param : xfModel.getBody().getOps<xf::ParamOp>())
+    check(param.getName().str(), param.getResult());
+  EXPECT_EQ(uses, model->checkpoint->tensors().size());
+}
+
+TEST_P(ImportGolden, EveryOpHasALocation) {
+  mlir::MLIRContext context;
+  Expected<ImportedModel> model = importModel(golden(GetParam()), context);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  model->module->walk([](mlir::Operation *op) {
+    EXPECT_TRUE(op->getLoc()->findInstanceOf<mlir::FileLineColLoc>()) << op->getName().getStringRef().str();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Goldens, ImportGolden,
+                         testing::Values("gemma3", "gemma3-mixed", "gemma3-older-config", "llama",
+                                         "llama-bias", "llama-sharded", "llama3-rope",
+                                         "llama3-rope-older-config", "falcon",
+                                         "falcon-older-config"));
+
+TEST_F(Import, BothConfigGenerationsGiveTheSameModel) {
+  for (StringRef name : {"gemma3", "llama3-rope", "falcon"})
+    EXPECT_EQ(imported(golden(name)), imported(golden(name.str() + "-older-config")));
+}
+
+TEST_F(Import, OlderFormsOfRopeScaling) {
+  std::string typed = importedWith("llama", {{"rope_parameters", nullptr},
+                                             {"rope_theta", 7000.0},
+                                             {"rope_scaling",
+                                              json::Object{{"type", "linear"}, {"factor", 4}}}});
+  EXPECT_HAS(typed, "#xf.rope<base = 7.000000e+03, dims = 18, linear = 4.000000e+00>");
+  EXPECT_HAS(importedWith("llama", {{"rope_parameters", nullptr}}),
+             "#xf.rope<base = 1.000000e+04, dims = 18>");
+  std::string theta = importedWith("llama", {{"rope_theta", 5.0}});
+  EXPECT_HAS(theta, "base = 7.000000e+03"); // the newer form leads
+}
+
+TEST_F(Import, LayersOfOneStructureShareABlockAndDifferInSettings) {
+  std::string text = imported(golden("gemma3"));
+  EXPECT_EQ(occurrences(text, "xf.block"), 1);
+  EXPECT_EQ(occurrences(text, "xf.layer @gemma3("), 6);
+  EXPECT_EQ(occurrences(text, "{rotary = #xf.rope<base = 9.000000e+02, dims = 10>, window = 7 : i64}"), 5);
+  EXPECT_EQ(occurrences(text, "{rotary = #xf.rope<base = 5.000000e+04, dims = 10, linear = "
+                        "3.000000e+00>, window = 0 : i64}"), 1);
+}
+
+TEST_F(Import, ALayerStoredInAnotherTypeHasABlockOfItsOwn) {
+  StoredTensorMap tensors = tensorsOf("llama");
+  StoredTensor &up = tensors.at("model.layers.1.mlp.up_proj.weight");
+  up.dtype = DType::BF16;
+  up.bytes.resize(up.bytes.size() / 2);
+  writeConfig(configOf("llama"));
+  writeTensors(tensors);
+  std::string text = imported(directory());
+  EXPECT_EQ(occurrences(text, "xf.block"), 2);
+  EXPECT_EQ(occurrences(text, "xf.layer @llama("), 2);
+  EXPECT_EQ(occurrences(text, "xf.layer @llama_2("), 1);
+  EXPECT_EQ(occurrences(text, "\"mlp.up_proj.weight\" : tensor<62x54xbf16>"), 1);
+}
+
+TEST_F(Import, StorageAndConfigTypes) {
+  ImportOptions bf16;
+  bf16.storage = DType::BF16;
+  std::string text = imported(golden("gemma3"), bf16);
+  EXPECT_EQ(occurrences(text, "xf.block"), 1);
+  for (StringRef line : llvm::split(text, '\n'))
+    if (line.contains("xf.param"))
+      EXPECT_TRUE(line.ends_with("xbf16>")) << line.str();
+  EXPECT_HAS(importedWith("llama", {{"dtype", "bfloat16"}}), "tensor<62x54xbf16>");
+  EXPECT_HAS(importedWith("llama", {{"dtype", nullptr}, {"torch_dtype", "float16"}}),
+             "tensor<62x54xf16>");
+  EXPECT_HAS(importedWith("llama", {{"dtype", nullptr}}), "tensor<62x54xf32>");
+}
+
+TEST_F(Import, WithoutWeightsOnlyWhereTheyAreNotNeeded) {
+  writeConfig(configOf("falcon"));
+  EXPECT_HAS(imported(directory()), "has neither model.safetensors nor");
+  ImportOptions check;
+  check.needWeights = false;
+  Expected<ImportedModel> model = importModel(directory(), context, check);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  EXPECT_FALSE(model->checkpoint);
+}
+
+TEST_F(Import, TiedHeads) {
+  json::Object config = configOf("llama");
+  config["tie_word_embeddings"] = true;
+  writeConfig(std::move(config));
+  StoredTensorMap tensors = tensorsOf("llama");
+  writeTensors(tensors); // both are there and differ: two parameters
+  EXPECT_HAS(imported(directory()), "xf.param \"lm_head.weight\"");
+
+  StoredTensor head = tensors.at("lm_head.weight");
+  tensors.at("lm_head.weight") = tensors.at("model.embed_tokens.weight");
+  writeTensors(tensors);
+  EXPECT_EQ(occurrences(imported(directory()), "lm_head"), 0);
+
+  tensors.erase("model.embed_tokens.weight"); // the one that is there is both
+  writeTensors(tensors);
+  std::string text = imported(directory());
+  EXPECT_HAS(text, "%E = xf.param \"lm_head.weight\"");
+  EXPECT_HAS(text, "xf.linear %E * %n");
+}
+
+TEST_F(Import, TheTextModelOfGemma3WithImages) {
+  json::Object text = configOf("gemma3");
+  writeConfig(json::Object{{"model_type", "gemma3"},
+               {"vision_config", json::Object{{"hidden_size", 8}}},
+               {"mm_tokens_per_image", 4},
+               {"text_config", std::move(text)}});
+  StoredTensorMap tensors;
+  for (auto &[name, tensor] : tensorsOf("gemma3"))
+    tensors["language_model." + name] = tensor;
+  tensors["vision_tower.x"] = {DType::F32, {1}, bytesOf({0})};
+  writeTensors(tensors);
+  Expected<ImportedModel> model = importModel(directory(), context);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  EXPECT_TRUE(model->warnings.empty());
+  EXPECT_HAS(imported(directory()), "at \"language_model.model.layers.5.\"");
+}
+
+TEST_F(Import, SoftcapOfTheLogits) {
+  EXPECT_HAS(importedWith("gemma3", {{"final_logit_softcapping", 30}}),
+             "xf.softcap %logits at 3.000000e+01");
+  // Gemma 3 stores this one and does not apply it.
+  EXPECT_EQ(importedWith("gemma3", {{"attn_logit_softcapping", 50}}),
+            importedWith("gemma3", {}));
+}
+
+TEST_F(Import, UnusedTensorsAreWarnedOf) {
+  StoredTensorMap tensors = tensorsOf("llama");
+  tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {DType::F32, {1}, bytesOf({1})};
+  tensors["model.layers.0.self_attn.q_proj.bias"] = {DType::F32, {1}, bytesOf({1})};
+  writeConfig(configOf("llama"));
+  writeTensors(tensors);
+  Expected<ImportedModel> model = importModel(directory(), context);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  ASSERT_EQ(model->warnings.size(), 1u);
+  EXPECT_HAS(model->warnings[0], "1 tensors are not read by this architecture, the first is "
+                                 "'model.layers.0.self_attn.q_proj.bias'");
+}
+
+TEST_F(Import, MlirFiles) {
+  std::string block = "xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> { xf.yield %x : "
+                      "tensor<2xf32> }\n";
+  EXPECT_HAS(imported(write("block.mlir", block)), "xf.block @b(");
+  EXPECT_HAS(imported(write("again.mlir", imported(golden("falcon")))), "xf.layer @falcon(");
+  EXPECT_HAS(imported(write("none.mlir", "module {}")),
+             "none.mlir: has neither an xf.model nor an xf.block");
+  testing::internal::CaptureStderr();
+  EXPECT_HAS(imported(write("bad.mlir", "xf.block @b(")), "bad.mlir: is not a valid module");
+  EXPECT_HAS(testing::internal::GetCapturedStderr(), "bad.mlir:1:");
+  std::string model = "{ %t = xf.token : tensor<i32>\n %E = xf.param \"E\" : tensor<3x2xf32>\n %x "
+                      "= xf.embed %E[%t] : tensor<3x2xf32>, tensor<i32>\n xf.yield %x : "
+                      "tensor<2xf32> }\n";
+  EXPECT_HAS(imported(write("one.mlir", "xf.model @a " + model)), "xf.model @a");
+  EXPECT_HAS(imported(write("two.mlir", "xf.model @a " + model + "xf.model @b " + model)),
+             "two.mlir: has 2 xf.model ops; expected at most one");
+}
+
+TEST_F(Import, AnythingElseIsAnError) {
+  EXPECT_HAS(imported(path("absent")), "absent: no such file or directory; expected a Hugging Face "
+                                       "directory or an .mlir file");
+  EXPECT_HAS(imported(write("model.gguf", "GGUF")), "model.gguf: is not a model that can be read");
+  EXPECT_HAS(imported(directory()), "has no config.json");
+  write("config.json", "[1]");
+  EXPECT_HAS(imported(directory()), "config.json: expected a JSON object");
+  ImportOptions i32;
+  i32.storage = DType::I32;
+  EXPECT_HAS(imported(golden("llama"), i32), "I32 is no storage type of weights");
+}
+
+} // namespace
