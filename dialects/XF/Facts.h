@@ -15,6 +15,10 @@ enum class Obligation {
   NonzeroElements ///< a scale: u_i ≠ 0 wherever the target differs
 };
 
+/// What an assignment is for: F gets back the full run's values inside a block
+/// (input controllability), G the full run's output (output controllability).
+enum class ControlRole { Input, Output };
+
 /// The form of a parameter's change.
 enum class ChangeForm {
   Rank1, ///< ΔW = u vᵀ

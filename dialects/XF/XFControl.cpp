@@ -14,19 +14,24 @@ OpOperand &LinearOp::getParameterOperand() { return getWeightMutable(); }
 OpOperand &LinearOp::getDataOperand() { return getDataMutable(); }
 Obligation LinearOp::getObligation() { return Obligation::NonzeroVector; }
 ChangeForm LinearOp::getChangeForm() { return ChangeForm::Rank1; }
-StringRef LinearOp::getLemma() { return "input controllability of MLPs / output controllability of outer weight matrix"; }
+StringRef LinearOp::getLemma(ControlRole role) {
+  return role == ControlRole::Input ? "input controllability of MLPs"
+                                    : "output controllability of outer weight matrix";
+}
 
 OpOperand &BiasOp::getParameterOperand() { return getBiasMutable(); }
 OpOperand &BiasOp::getDataOperand() { return getDataMutable(); }
 Obligation BiasOp::getObligation() { return Obligation::None; }
 ChangeForm BiasOp::getChangeForm() { return ChangeForm::Delta; }
-StringRef BiasOp::getLemma() { return "output controllability of outer bias"; }
+StringRef BiasOp::getLemma(ControlRole) { return "output controllability of outer bias"; }
 
 OpOperand &ScaleOp::getParameterOperand() { return getScaleMutable(); }
 OpOperand &ScaleOp::getDataOperand() { return getDataMutable(); }
 Obligation ScaleOp::getObligation() { return Obligation::NonzeroElements; }
 ChangeForm ScaleOp::getChangeForm() { return ChangeForm::Delta; }
-StringRef ScaleOp::getLemma() { return "output controllability of outer element-wise multiply"; }
+StringRef ScaleOp::getLemma(ControlRole) {
+  return "output controllability of outer element-wise multiply";
+}
 
 //===----------------------------------------------------------------------===//
 // SolvableOpInterface

@@ -40,8 +40,8 @@ def XF_AssignableOpInterface : OpInterface<"AssignableOpInterface"> {
       "::ctxc::xf::Obligation", "getObligation">,
     InterfaceMethod<"The form of the parameter's change.",
       "::ctxc::xf::ChangeForm", "getChangeForm">,
-    InterfaceMethod<"The paper's lemma that the assignment rests on.",
-      "::llvm::StringRef", "getLemma">
+    InterfaceMethod<"The paper's lemma that the assignment rests on, in each of its two roles.",
+      "::llvm::StringRef", "getLemma", (ins "::ctxc::xf::ControlRole":$role)>
   ];
 }
 

@@ -7,23 +7,17 @@
 #ifndef CTXC_PLANNING_BLOCKPLAN_H
 #define CTXC_PLANNING_BLOCKPLAN_H
 
-#include "dialects/XF/XF.h"
-#include "llvm/ADT/SmallVector.h"
+#include "ctxc/Analysis/OutputChain.h"
 
 namespace ctxc {
 
-/// One link of the output chain: `op` is solved for its operand `operand`.
-struct ChainLink {
-  mlir::Operation *op;
-  unsigned operand;
-};
-
 /// A data-dependent condition of a plan.
 struct PlanObligation {
-  mlir::Operation *site;   ///< the assignable op
+  mlir::Operation *site;   ///< the assignable op, or the link of the chain
   xf::Obligation kind;     ///< what must hold of its data operand
   xf::Zeros likelihood;    ///< where it can fail, by the zero analysis
   std::string lemma;       ///< the paper's lemma it belongs to
+  mlir::Value value = {};  ///< of which it must hold: the site's data, or a link's known factor
 };
 
 /// The plan of a block (Theorem 3, "unified"): F and G of theory's sections 3
@@ -36,10 +30,14 @@ struct BlockPlan {
   /// G: the assignable op whose output absorbs what is left.
   mlir::Operation *outputSite = nullptr;
 
-  /// From G's result to the block's output, in that order; the last link's
-  /// result is the value that is yielded (result number `output`).
+  /// From G's result to the value that gets what it had in the full run, in that
+  /// order: the last link's result (G's own where there is no link). It is the
+  /// block's yielded value number `output`, or, where `waist` is not null, that
+  /// value inside the block, which carries all of the context to the outputs
+  /// (the sum under a final norm), so that they follow.
   llvm::SmallVector<ChainLink> chain;
   unsigned output = 0;
+  mlir::Value waist = {};
 
   /// Where G is the scale of an RMS norm whose input an assignable matrix
   /// computes: that matrix, patched with it by an update variant (least,
@@ -47,6 +45,8 @@ struct BlockPlan {
   /// patched (naive).
   mlir::Operation *normMatrix = nullptr;
 
+  /// One for every patched op, in block order (Obligation::None for a bias), then
+  /// one for every known factor that the chain divides by.
   llvm::SmallVector<PlanObligation> obligations;
 };
 

@@ -1,0 +1,34 @@
+//===- ContextDependence.h - which values of a block depend on the context -===//
+//
+// Forward from the results of contextual ops (ContextualOpInterface). With
+// `inputsAreSources` the block's inputs depend on it too: in the first patched
+// layer of a run that patches from a later layer on, where the layers below
+// run without the context and unpatched.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_ANALYSIS_CONTEXTDEPENDENCE_H
+#define CTXC_ANALYSIS_CONTEXTDEPENDENCE_H
+
+#include "ctxc/Analysis/BlockGraph.h"
+
+namespace ctxc {
+
+class ContextDependence {
+public:
+  ContextDependence(const BlockGraph &graph, bool inputsAreSources);
+
+  bool depends(mlir::Value value) const { return dependent.test(graph.vertex(value)); }
+  bool depends(mlir::Operation *op) const { return dependent.test(graph.vertex(op)); }
+
+  /// Where the dependence starts: contextual ops, and inputs where asked for.
+  const BlockGraph::Set &sources() const { return starts; }
+  const BlockGraph::Set &vertices() const { return dependent; }
+
+private:
+  const BlockGraph &graph;
+  BlockGraph::Set starts, dependent;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_ANALYSIS_CONTEXTDEPENDENCE_H

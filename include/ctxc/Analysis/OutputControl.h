@@ -1,0 +1,46 @@
+//===- OutputControl.h - output controllability as a solvable chain --------===//
+//
+// Theory, section 4: g is output-controllable where an assignable op G feeds the
+// wanted value through links that can be solved, one after the other, for
+// G's output. Everything else that the links read must be known: not reachable
+// from G.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_ANALYSIS_OUTPUTCONTROL_H
+#define CTXC_ANALYSIS_OUTPUTCONTROL_H
+
+#include "ctxc/Analysis/OutputChain.h"
+#include "ctxc/Analysis/Sites.h"
+
+namespace ctxc {
+
+/// Why a walk back from the wanted value stopped: `op`, read through its result,
+/// cannot be solved for its operand, or may not be assigned.
+struct ChainBreak {
+  mlir::Operation *op;
+  std::string reason;
+  bool isSite; ///< G it would be, but for its status; else a link that is none
+};
+
+/// The chains that end in one wanted value.
+struct OutputChains {
+  llvm::SmallVector<OutputChain> chains; ///< nearest to the value first
+  llvm::SmallVector<ChainBreak> breaks;  ///< nearest first
+};
+
+/// All chains from an assignable op to `wanted`, and where the walk back broke.
+OutputChains findOutputChains(const BlockGraph &graph, const Sites &sites, const ZeroRange &zeros,
+                              mlir::Value wanted);
+
+/// Why the chain cannot be solved, in words; empty where it can. An independent
+/// check, link by link.
+std::string checkChain(const BlockGraph &graph, const ZeroRange &zeros, const OutputChain &chain);
+
+/// Values that carry all of the context to the block's outputs: every path from
+/// a vertex of `sources` to an output passes them. The outermost first; an
+/// output that alone depends on the context is the first of them.
+llvm::SmallVector<mlir::Value> findWaists(const BlockGraph &graph, const BlockGraph::Set &sources);
+
+} // namespace ctxc
+
+#endif // CTXC_ANALYSIS_OUTPUTCONTROL_H

@@ -1,0 +1,82 @@
+//===- Sites.h - which ops of a block a patch may change ------------------===//
+//
+// The paper patches the MLP: what comes after the contextual part `A(C, x)` of a
+// block, or stands beside it. With these words, for an op with a parameter:
+//
+//   residual stream: a block input, or what an op that is solvable for it makes
+//     of it without mixing it with a product of context-dependent values
+//     (sums, constants, scales; not norms, matrices, activations);
+//   contextual part: what a contextual op still reads, directly or not, and what
+//     lies between a contextual op and the residual stream that its result joins.
+//
+// So W_q, W_k, W_v, W_o, norms of queries and of the attention's output are in the
+// contextual part, and so is a norm that attention and a parallel MLP share.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_ANALYSIS_SITES_H
+#define CTXC_ANALYSIS_SITES_H
+
+#include "ctxc/Analysis/BlockGraph.h"
+#include "ctxc/Analysis/ZeroRange.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace ctxc {
+
+/// Whether an op of AssignableOpInterface may be patched, and if not why.
+enum class SiteStatus {
+  Assignable,
+  ContextualPart, ///< it belongs to A(C, x)
+  Computed,       ///< its parameter is not an xf.param
+  Frozen,         ///< by the parameter, or by the layer's list
+  SharedInBlock,  ///< another op of the block uses the parameter
+  SharedByLayers, ///< another layer uses the stored parameter
+  Narrow,         ///< one parameter serves several vectors at once
+  Zero            ///< its data can be zero on an open set of activations
+};
+
+/// What an op is to a patch.
+struct Site {
+  mlir::Operation *op;
+  xf::ParamOp param; ///< null where the status is Computed
+  SiteStatus status;
+  std::string why; ///< words for the status; empty where assignable
+
+  xf::AssignableOpInterface assignable() const { return mlir::cast<xf::AssignableOpInterface>(op); }
+};
+
+/// The bindings of a block's parameters in a layer, by the block's names.
+struct Bindings {
+  llvm::StringSet<> frozen; ///< may not be patched
+  llvm::StringSet<> shared; ///< stored under a name that another layer uses too
+};
+
+class Sites {
+public:
+  Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings);
+
+  /// All ops with a parameter that could be assigned, in block order.
+  llvm::ArrayRef<Site> all() const { return sites; }
+  /// The site of `op`; null where the op is not of AssignableOpInterface.
+  const Site *lookup(mlir::Operation *op) const;
+  bool isAssignable(mlir::Operation *op) const;
+
+  bool inContextualPart(mlir::Operation *op) const { return contextual.test(graph.vertex(op)); }
+  bool isFrozen(xf::ParamOp param) const;
+
+  /// The name that users know a parameterised op by: its parameter's.
+  static std::string name(mlir::Operation *op);
+
+private:
+  void findContextualPart();
+  Site classify(mlir::Operation *op, const ZeroRange &zeros) const;
+
+  const BlockGraph &graph;
+  const Bindings &bindings;
+  BlockGraph::Set contextual;
+  llvm::SmallVector<Site> sites;
+  llvm::DenseMap<mlir::Operation *, unsigned> indices;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_ANALYSIS_SITES_H

@@ -1,0 +1,164 @@
+#include "ctxc/Analysis/InputControl.h"
+#include <boost/graph/push_relabel_max_flow.hpp>
+
+using namespace mlir;
+using namespace ctxc;
+
+unsigned ctxc::cutCost(xf::AssignableOpInterface op) {
+  switch (op.getObligation()) {
+  case xf::Obligation::None:
+    return 1;
+  case xf::Obligation::NonzeroVector:
+    return 2;
+  case xf::Obligation::NonzeroElements:
+    return 3;
+  }
+  llvm_unreachable("an obligation of no known kind");
+}
+
+/// A path of the problem that `blocked` does not interrupt.
+static SmallVector<unsigned> findPath(const BlockGraph &graph, const InputProblem &problem,
+                                      BlockGraph::Set blocked) {
+  blocked |= problem.settled;
+  SmallVector<unsigned> best;
+  for (unsigned sink : problem.sinks.set_bits()) {
+    SmallVector<unsigned> path = graph.path(problem.sources, sink, blocked);
+    if (!path.empty() && (best.empty() || path.size() < best.size()))
+      best = path;
+  }
+  return best;
+}
+
+static BlockGraph::Set setOf(const BlockGraph &graph, ArrayRef<Operation *> ops) {
+  BlockGraph::Set set = graph.none();
+  for (Operation *op : ops)
+    set.set(graph.vertex(op));
+  return set;
+}
+
+bool ctxc::isCut(const BlockGraph &graph, const InputProblem &problem, ArrayRef<Operation *> ops) {
+  return findPath(graph, problem, setOf(graph, ops)).empty();
+}
+
+/// The cut of the vertices that `cut` holds, or its failure's witness.
+static InputCut makeCut(const BlockGraph &graph, const InputProblem &problem,
+                        const BlockGraph::Set &cut) {
+  InputCut result;
+  result.witness = findPath(graph, problem, cut);
+  result.exists = result.witness.empty();
+  if (result.exists)
+    for (unsigned v : cut.set_bits())
+      result.ops.push_back(graph.op(v));
+  return result;
+}
+
+/// Vertices that may be in F.
+static BlockGraph::Set candidates(const BlockGraph &graph, const Sites &sites,
+                                  const BlockGraph::Set &excluded) {
+  BlockGraph::Set set = graph.none();
+  for (const Site &site : sites.all())
+    if (site.status == SiteStatus::Assignable)
+      set.set(graph.vertex(site.op));
+  set.reset(excluded);
+  return set;
+}
+
+InputCut ctxc::findFirstMatrices(const BlockGraph &graph, const Sites &sites,
+                                 const InputProblem &problem, const BlockGraph::Set &excluded) {
+  BlockGraph::Set matrices = candidates(graph, sites, excluded);
+  for (unsigned v : matrices.set_bits())
+    if (cast<xf::AssignableOpInterface>(graph.op(v)).getChangeForm() != xf::ChangeForm::Rank1)
+      matrices.reset(v);
+
+  // First: readers of values that a source reaches without a matrix on the way.
+  BlockGraph::Set blocked = matrices;
+  blocked |= problem.settled;
+  BlockGraph::Set before = graph.reach(problem.sources, blocked);
+  BlockGraph::Set towards = graph.reach(problem.sinks, problem.settled, /*backwards=*/true);
+  BlockGraph::Set cut = graph.none();
+  for (unsigned v : matrices.set_bits())
+    for (auto [e, end] = boost::in_edges(v, graph.graph()); e != end; ++e)
+      if (before.test(boost::source(*e, graph.graph())) && towards.test(v))
+        cut.set(v);
+  return makeCut(graph, problem, cut);
+}
+
+//===----------------------------------------------------------------------===//
+// Minimum cut
+//===----------------------------------------------------------------------===//
+
+namespace {
+using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
+using Network = boost::adjacency_list<
+    boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+    boost::property<boost::edge_capacity_t, long,
+                    boost::property<boost::edge_residual_capacity_t, long,
+                                    boost::property<boost::edge_reverse_t,
+                                                    Traits::edge_descriptor>>>>;
+
+/// Every vertex v of the block is split: 2v is where it is read into, 2v + 1
+/// where its value leaves, and cutting v is cutting the edge between.
+struct SplitNetwork {
+  static constexpr long infinite = 1 << 20;
+  Network network;
+  unsigned source, sink;
+
+  explicit SplitNetwork(unsigned vertices)
+      : network(2 * vertices + 2), source(2 * vertices), sink(2 * vertices + 1) {}
+
+  void connect(unsigned from, unsigned to, long capacity) {
+    auto edge = boost::add_edge(from, to, network).first;
+    auto back = boost::add_edge(to, from, network).first;
+    boost::put(boost::edge_capacity, network, edge, capacity);
+    boost::put(boost::edge_capacity, network, back, 0);
+    boost::put(boost::edge_reverse, network, edge, back);
+    boost::put(boost::edge_reverse, network, back, edge);
+  }
+
+  /// Which network vertices the source still reaches after a maximum flow.
+  llvm::BitVector saturate() {
+    boost::push_relabel_max_flow(network, source, sink);
+    llvm::BitVector seen(boost::num_vertices(network));
+    SmallVector<unsigned> work{source};
+    seen.set(source);
+    while (!work.empty())
+      for (auto [e, end] = boost::out_edges(work.pop_back_val(), network); e != end; ++e) {
+        unsigned to = boost::target(*e, network);
+        if (boost::get(boost::edge_residual_capacity, network, *e) > 0 && !seen.test(to)) {
+          seen.set(to);
+          work.push_back(to);
+        }
+      }
+    return seen;
+  }
+};
+} // namespace
+
+InputCut ctxc::findMinimumCut(const BlockGraph &graph, const Sites &sites,
+                              const InputProblem &problem, const BlockGraph::Set &excluded) {
+  BlockGraph::Set sitesAllowed = candidates(graph, sites, excluded);
+  if (SmallVector<unsigned> path = findPath(graph, problem, sitesAllowed); !path.empty())
+    return {false, {}, path};
+
+  SplitNetwork net(graph.size());
+  for (unsigned v = 0; v < graph.size(); ++v) {
+    if (problem.settled.test(v))
+      continue;
+    net.connect(2 * v, 2 * v + 1,
+                sitesAllowed.test(v) ? cutCost(cast<xf::AssignableOpInterface>(graph.op(v)))
+                                     : SplitNetwork::infinite);
+    for (auto [e, end] = boost::out_edges(v, graph.graph()); e != end; ++e)
+      if (unsigned to = boost::target(*e, graph.graph()); !problem.settled.test(to))
+        net.connect(2 * v + 1, 2 * to, SplitNetwork::infinite);
+    if (problem.sources.test(v))
+      net.connect(net.source, 2 * v, SplitNetwork::infinite);
+    if (problem.sinks.test(v))
+      net.connect(2 * v + 1, net.sink, SplitNetwork::infinite);
+  }
+  llvm::BitVector seen = net.saturate();
+  BlockGraph::Set cut = graph.none();
+  for (unsigned v : sitesAllowed.set_bits())
+    if (seen.test(2 * v) && !seen.test(2 * v + 1))
+      cut.set(v);
+  return makeCut(graph, problem, cut);
+}

@@ -1,0 +1,112 @@
+#include "ctxc/Analysis/OutputControl.h"
+#include <deque>
+
+using namespace mlir;
+using namespace ctxc;
+using xf::Solvability;
+using xf::Zeros;
+
+/// Whether the operands of a conditional link other than `index` are nonzero but
+/// for a null set; if not, why.
+static std::string findZeroFactor(Operation *op, unsigned index, const ZeroRange &zeros) {
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    if (i == index)
+      continue;
+    const xf::Facts &facts = zeros.facts(operand);
+    if (facts.elements == Zeros::OpenSet)
+      return "its other factor has entries that are zero on an open set of activations" +
+             (facts.why.empty() ? "" : " (" + facts.why + ")");
+  }
+  return "";
+}
+
+/// Why `link` cannot be solved for its operand; empty where it can.
+static std::string findLinkBreak(ChainLink link, const ZeroRange &zeros) {
+  auto solvable = dyn_cast<xf::SolvableOpInterface>(link.op);
+  if (!solvable)
+    return "it is not known how to solve it for its input";
+  std::string reason;
+  switch (solvable.getSolvability(link.operand, reason)) {
+  case Solvability::Exact:
+    return "";
+  case Solvability::Conditional:
+    return findZeroFactor(link.op, link.operand, zeros);
+  case Solvability::No:
+    return reason;
+  }
+  llvm_unreachable("a solvability of no known kind");
+}
+
+std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,
+                             const OutputChain &chain) {
+  BlockGraph::Set fromSite = graph.reach(graph.vertex(chain.site));
+  Operation *below = chain.site;
+  for (ChainLink link : chain.links) {
+    if (link.operand >= link.op->getNumOperands() ||
+        link.op->getOperand(link.operand).getDefiningOp() != below)
+      return "the chain is not connected at " + link.op->getName().getStringRef().str();
+    if (std::string why = findLinkBreak(link, zeros); !why.empty())
+      return why;
+    for (auto [i, operand] : llvm::enumerate(link.op->getOperands()))
+      if (i != link.operand && fromSite.test(graph.vertex(operand)))
+        return "'" + Sites::name(chain.site) + "' also reaches it by another way";
+    below = link.op;
+  }
+  return "";
+}
+
+OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
+                                    const ZeroRange &zeros, Value wanted) {
+  OutputChains result;
+  std::deque<std::pair<Value, SmallVector<ChainLink>>> queue; // links from the value outwards
+  BlockGraph::Set seen = graph.none();
+  queue.push_back({wanted, {}});
+  while (!queue.empty()) {
+    auto [value, outwards] = std::move(queue.front());
+    queue.pop_front();
+    Operation *op = value.getDefiningOp();
+    if (!op || isa<xf::ParamOp>(op) || seen.test(graph.vertex(op)))
+      continue;
+    seen.set(graph.vertex(op));
+
+    if (const Site *site = sites.lookup(op)) {
+      OutputChain chain{op, SmallVector<ChainLink>(llvm::reverse(outwards))};
+      std::string why = site->why.empty() ? checkChain(graph, zeros, chain) : site->why;
+      if (why.empty())
+        result.chains.push_back(chain);
+      else
+        result.breaks.push_back({op, why, /*isSite=*/true});
+    }
+    if (sites.inContextualPart(op))
+      continue; // what is before it is not the MLP's
+    for (auto [i, operand] : llvm::reverse(llvm::enumerate(op->getOperands()))) {
+      if (operand.getDefiningOp<xf::ParamOp>())
+        continue;
+      ChainLink link{op, unsigned(i)};
+      if (std::string why = findLinkBreak(link, zeros); !why.empty()) {
+        result.breaks.push_back({op, why, /*isSite=*/false});
+        continue;
+      }
+      SmallVector<ChainLink> next = outwards;
+      next.push_back(link);
+      queue.push_back({operand, next});
+    }
+  }
+  return result;
+}
+
+SmallVector<Value> ctxc::findWaists(const BlockGraph &graph, const BlockGraph::Set &sources) {
+  SmallVector<Value> waists;
+  unsigned yield = graph.vertex(graph.yield());
+  BlockGraph::Set dependent = graph.reach(sources);
+  for (unsigned v = graph.size() - 1; v-- > 0;) {
+    Operation *op = graph.op(v);
+    if (!op || op->getNumResults() != 1 || !dependent.test(v))
+      continue;
+    BlockGraph::Set blocked = graph.none();
+    blocked.set(v);
+    if (graph.path(sources, yield, blocked).empty())
+      waists.push_back(op->getResult(0));
+  }
+  return waists;
+}

@@ -1,0 +1,148 @@
+#include "ctxc/Analysis/Sites.h"
+#include "ctxc/Analysis/ContextDependence.h"
+
+using namespace mlir;
+using namespace ctxc;
+using xf::Solvability;
+
+//===----------------------------------------------------------------------===//
+// The contextual part
+//===----------------------------------------------------------------------===//
+
+/// Whether `op` hands on the residual stream of its operand `index`: it can be
+/// solved for it, and multiplies it by nothing that depends on the context.
+static bool handsOn(Operation *op, unsigned index, const ContextDependence &context) {
+  auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
+  std::string reason;
+  if (!solvable)
+    return false;
+  switch (solvable.getSolvability(index, reason)) {
+  case Solvability::Exact:
+    return true;
+  case Solvability::Conditional:
+    return llvm::all_of(llvm::enumerate(op->getOperands()), [&](auto operand) {
+      return operand.index() == index || !context.depends(operand.value());
+    });
+  case Solvability::No:
+    return false;
+  }
+  llvm_unreachable("a solvability of no known kind");
+}
+
+/// Vertices on the residual stream.
+static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context) {
+  BlockGraph::Set stream = graph.inputs();
+  for (Operation &op : graph.getBlock().getBody().front())
+    for (auto [index, operand] : llvm::enumerate(op.getOperands()))
+      if (stream.test(graph.vertex(operand)) && handsOn(&op, index, context))
+        stream.set(graph.vertex(&op));
+  return stream;
+}
+
+void Sites::findContextualPart() {
+  // Where the context enters the stream is a matter of structure: it is the
+  // same whether or not the layers below are patched.
+  ContextDependence context(graph, /*inputsAreSources=*/false);
+  BlockGraph::Set contextualOps = graph.contextualOps();
+
+  BlockGraph::Set joined = findStream(graph, context);
+  joined &= context.vertices();
+  BlockGraph::Set after = graph.reach(joined, contextualOps);
+
+  contextual = context.vertices();
+  contextual.reset(after);
+  contextual |= graph.reach(contextualOps, graph.none(), /*backwards=*/true);
+}
+
+//===----------------------------------------------------------------------===//
+// Sites
+//===----------------------------------------------------------------------===//
+
+Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings)
+    : graph(graph), bindings(bindings) {
+  findContextualPart();
+  for (Operation &op : graph.getBlock().getBody().front())
+    if (isa<xf::AssignableOpInterface>(op)) {
+      indices[&op] = sites.size();
+      sites.push_back(classify(&op, zeros));
+    }
+}
+
+const Site *Sites::lookup(Operation *op) const {
+  auto it = indices.find(op);
+  return it == indices.end() ? nullptr : &sites[it->second];
+}
+
+bool Sites::isAssignable(Operation *op) const {
+  const Site *site = lookup(op);
+  return site && site->status == SiteStatus::Assignable;
+}
+
+bool Sites::isFrozen(xf::ParamOp param) const {
+  return param.getFrozen() || bindings.frozen.contains(param.getName());
+}
+
+std::string Sites::name(Operation *op) {
+  if (auto assignable = dyn_cast<xf::AssignableOpInterface>(op))
+    if (auto param = assignable.getParameterOperand().get().getDefiningOp<xf::ParamOp>())
+      return param.getName().str();
+  return op->getName().getStringRef().str();
+}
+
+/// Another op of the block that uses the parameter named `name`; null if none.
+static Operation *otherUser(xf::BlockOp block, StringRef name, Operation *op) {
+  Operation *other = nullptr;
+  block.walk([&](xf::ParamOp param) {
+    if (param.getName() == name)
+      for (Operation *user : param->getUsers())
+        if (user != op)
+          other = user;
+  });
+  return other;
+}
+
+/// A change of the one parameter serves one vector: each entry of the output
+/// must have entries of the parameter of its own.
+static bool isNarrow(xf::AssignableOpInterface op) {
+  auto data = cast<RankedTensorType>(op.getDataOperand().get().getType());
+  if (op.getChangeForm() == xf::ChangeForm::Rank1)
+    return data.getNumElements() != data.getShape().back();
+  auto parameter = cast<RankedTensorType>(op.getParameterOperand().get().getType());
+  return parameter.getNumElements() != data.getNumElements();
+}
+
+Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
+  auto assignable = cast<xf::AssignableOpInterface>(op);
+  Value data = assignable.getDataOperand().get();
+  auto param = assignable.getParameterOperand().get().getDefiningOp<xf::ParamOp>();
+  auto refuse = [&](SiteStatus status, const Twine &why) {
+    return Site{op, param, status, why.str()};
+  };
+  if (inContextualPart(op))
+    return refuse(SiteStatus::ContextualPart, "it belongs to the contextual part of the block");
+  if (!param)
+    return refuse(SiteStatus::Computed, "what it applies is computed, not a stored parameter");
+  if (isFrozen(param))
+    return refuse(SiteStatus::Frozen, "'" + param.getName() + "' is frozen");
+  if (Operation *other = otherUser(graph.getBlock(), param.getName(), op))
+    return refuse(SiteStatus::SharedInBlock, "'" + param.getName() + "' is also used by " +
+                                                 other->getName().getStringRef() +
+                                                 " in this block, which needs another value of it");
+  if (bindings.shared.contains(param.getName()))
+    return refuse(SiteStatus::SharedByLayers,
+                  "'" + param.getName() + "' is shared with another layer");
+  if (isNarrow(assignable))
+    return refuse(SiteStatus::Narrow, "'" + param.getName() +
+                                          "' serves several vectors at once, which need one each");
+  // A whole vector that vanishes on an open set (all of a relu's inputs
+  // negative) leaves a condition to check at run time; an entry that does
+  // would be divided by for every second token.
+  const xf::Facts &facts = zeros.facts(data);
+  if (facts.bound && *facts.bound == 0 && assignable.getObligation() != xf::Obligation::None)
+    return refuse(SiteStatus::Zero, "its data is always zero");
+  if (assignable.getObligation() == xf::Obligation::NonzeroElements &&
+      facts.elements == xf::Zeros::OpenSet)
+    return refuse(SiteStatus::Zero, "entries of its data are zero on an open set of activations" +
+                                        (facts.why.empty() ? Twine() : " (" + Twine(facts.why) + ")"));
+  return Site{op, param, SiteStatus::Assignable, ""};
+}
