@@ -79,10 +79,12 @@ OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
     }
     if (sites.inContextualPart(op))
       continue; // what is before it is not the MLP's
-    for (auto [i, operand] : llvm::reverse(llvm::enumerate(op->getOperands()))) {
+    // The later operand first: of a sum, the branch rather than the stream.
+    for (unsigned i = op->getNumOperands(); i-- > 0;) {
+      Value operand = op->getOperand(i);
       if (operand.getDefiningOp<xf::ParamOp>())
         continue;
-      ChainLink link{op, unsigned(i)};
+      ChainLink link{op, i};
       if (std::string why = findLinkBreak(link, zeros); !why.empty()) {
         result.breaks.push_back({op, why, /*isSite=*/false});
         continue;

@@ -4,6 +4,7 @@
 #define CTXC_LIB_PLANNING_DIAGNOSE_H
 
 #include "ctxc/Analysis/InputControl.h"
+#include "ctxc/Analysis/OutputControl.h"
 #include "ctxc/Planning/Planner.h"
 
 namespace ctxc {

@@ -157,7 +157,7 @@ void DualBuilder::clonePair(Operation &op) {
 /// chain⁻¹(T_C), the other operands being the reduced run's.
 Value DualBuilder::solveOutputTarget() {
   auto yield = cast<xf::YieldOp>(source.getBody().front().getTerminator());
-  Value target = full.lookup(yield.getOperand(plan.output));
+  Value target = full.lookup(plan.waist ? plan.waist : yield.getOperand(plan.output));
   for (const ChainLink &link : llvm::reverse(plan.chain)) {
     SmallVector<Value> operands;
     for (OpOperand &operand : link.op->getOpOperands())
@@ -259,7 +259,7 @@ std::string DualBuilder::lemmaOf(Operation *site) const {
   for (const PlanObligation &obligation : plan.obligations)
     if (obligation.site == site)
       return obligation.lemma;
-  return cast<xf::AssignableOpInterface>(site).getLemma().str();
+  return cast<xf::AssignableOpInterface>(site).getLemma(xf::ControlRole::Output).str();
 }
 
 } // namespace

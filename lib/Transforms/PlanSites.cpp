@@ -113,6 +113,11 @@ static LogicalResult checkChain(xf::BlockOp block, const BlockPlan &plan) {
                << other.getOperandNumber() << " is not known before the output is patched";
     value = link.op->getResult(0);
   }
+  if (plan.waist) {
+    if (plan.waist != value)
+      return plan.outputSite->emitOpError("has an output chain that does not end in the plan's waist");
+    return success();
+  }
   auto yield = cast<xf::YieldOp>(block.getBody().front().getTerminator());
   if (plan.output >= yield.getNumOperands() || yield.getOperand(plan.output) != value)
     return yield.emitOpError("does not give the end of the output chain as output ") << plan.output;

@@ -35,9 +35,9 @@ OpSet waitingFor(mlir::Operation *first);
 /// - P1: there is an output site, and all sites are xf.linear, xf.bias or
 ///   xf.scale ops of the block on a parameter of their own that is not frozen.
 /// - P2: a linear's data is a vector, and a bias or scale has its data's shape.
-/// - P3: the chain leads from the output site's result to yielded value `output`,
-///   each link solvable, its other operands not waiting for what is patched for
-///   the output.
+/// - P3: the chain leads from the output site's result to yielded value `output`, or to
+///   the plan's waist, each link solvable, its other operands not waiting for what is
+///   patched for the output.
 /// - P4: a norm matrix is the linear op, read by nothing else, before the rms
 ///   normalisation that the output site, a scale, alone reads.
 /// - P5: no input site depends on the output site.

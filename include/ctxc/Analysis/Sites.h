@@ -16,9 +16,9 @@
 #ifndef CTXC_ANALYSIS_SITES_H
 #define CTXC_ANALYSIS_SITES_H
 
+#include "ctxc/Analysis/Bindings.h"
 #include "ctxc/Analysis/BlockGraph.h"
 #include "ctxc/Analysis/ZeroRange.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace ctxc {
 
@@ -42,12 +42,6 @@ struct Site {
   std::string why; ///< words for the status; empty where assignable
 
   xf::AssignableOpInterface assignable() const { return mlir::cast<xf::AssignableOpInterface>(op); }
-};
-
-/// The bindings of a block's parameters in a layer, by the block's names.
-struct Bindings {
-  llvm::StringSet<> frozen; ///< may not be patched
-  llvm::StringSet<> shared; ///< stored under a name that another layer uses too
 };
 
 class Sites {

@@ -14,6 +14,7 @@
 #ifndef CTXC_PLANNING_PLANNER_H
 #define CTXC_PLANNING_PLANNER_H
 
+#include "ctxc/Analysis/Bindings.h"
 #include "ctxc/Planning/BlockPlan.h"
 #include "dialects/Patch/Patch.h"
 #include "mlir/IR/BuiltinOps.h"
