@@ -53,4 +53,36 @@ def PackLinears : Pass<"patch-pack-linears", "::ctxc::xf::BlockOp"> {
   let statistics = [Statistic<"numPacked", "num-packed", "xf.linear ops that share a sweep">];
 }
 
+//===----------------------------------------------------------------------===//
+// Passes that change nothing: what the analyses find, as remarks at the ops
+//===----------------------------------------------------------------------===//
+
+def ReportContext : Pass<"xf-report-context", "::ctxc::xf::BlockOp"> {
+  let summary = "remark on every op that depends on the context, or stands in the contextual part";
+  let options = [Option<"inputs", "inputs", "bool", "false",
+                        "take the block's inputs to depend on the context too">];
+}
+
+def ReportFacts : Pass<"xf-report-facts", "::ctxc::xf::BlockOp"> {
+  let summary = "remark on the zero and image facts of every activation";
+}
+
+def ReportSites : Pass<"xf-report-sites", "::ctxc::xf::BlockOp"> {
+  let summary = "remark on every op with a parameter: may a patch change it, and if not why";
+}
+
+def ReportControl : Pass<"xf-report-control", "::mlir::ModuleOp"> {
+  let summary = "the verdict on every layer, or on every block of a module without a model";
+  let description = [{
+    A remark with the verdict at each block, and at each op that its plan patches; an
+    error with notes for a block that is rejected or undecided. The plan is checked
+    before it is reported.
+  }];
+  let options = [
+    Option<"naive", "naive", "bool", "false", "patch a post-norm's scale alone">,
+    Option<"startLayer", "start-layer", "unsigned", "0", "the first layer that is patched">,
+    ListOption<"frozen", "frozen", "std::string", "parameters, by the blocks' names, that may not be patched">
+  ];
+}
+
 #endif // CTXC_TRANSFORMS_PASSES_TD

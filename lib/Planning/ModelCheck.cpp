@@ -1,0 +1,137 @@
+#include "ctxc/Planning/ModelCheck.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+/// How often each stored name is used: once a layer, and once by the model's ends.
+llvm::StringMap<unsigned> countStoredNames(xf::ModelOp model, SymbolTableCollection &symbols) {
+  llvm::StringMap<unsigned> uses;
+  for (Operation &op : model.getBody().front()) {
+    if (auto param = dyn_cast<xf::ParamOp>(op))
+      uses[param.getName()] = 2; // embedding and head belong to no site set
+    auto layer = dyn_cast<xf::LayerOp>(op);
+    if (!layer)
+      continue;
+    llvm::StringSet<> own;
+    symbols.lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr())
+        .walk([&](xf::ParamOp p) { own.insert(layer.getStoredName(p.getName())); });
+    for (auto &name : own)
+      ++uses[name.first()];
+  }
+  return uses;
+}
+
+Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<unsigned> &uses,
+                    const ModelOptions &options) {
+  Bindings bindings;
+  for (const std::string &name : options.frozen)
+    bindings.frozen.insert(name);
+  if (ArrayAttr frozen = layer ? layer.getFrozenAttr() : ArrayAttr())
+    for (Attribute name : frozen)
+      bindings.frozen.insert(cast<StringAttr>(name).getValue());
+  if (layer)
+    block.walk([&](xf::ParamOp p) {
+      if (uses.lookup(layer.getStoredName(p.getName())) > 1)
+        bindings.shared.insert(p.getName());
+    });
+  return bindings;
+}
+
+/// What a verdict depends on.
+using VerdictKey = std::tuple<Operation *, bool, std::vector<std::string>, std::vector<std::string>>;
+
+VerdictKey keyOf(xf::BlockOp block, const PlanOptions &options) {
+  auto sorted = [](const llvm::StringSet<> &set) {
+    std::vector<std::string> names;
+    for (auto &name : set)
+      names.push_back(name.first().str());
+    llvm::sort(names);
+    return names;
+  };
+  return {block, options.inputsAreSources, sorted(options.bindings.frozen),
+          sorted(options.bindings.shared)};
+}
+} // namespace
+
+std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &options) {
+  std::vector<LayerVerdict> result;
+  std::map<VerdictKey, LayerVerdict> known;
+  SymbolTableCollection symbols;
+  llvm::StringMap<unsigned> uses;
+  auto decide = [&](unsigned number, xf::LayerOp layer, xf::BlockOp block) {
+    PlanOptions plan;
+    plan.update = options.update;
+    plan.inputsAreSources = layer && number > 0 && number == options.startLayer;
+    plan.bindings = bindingsOf(layer, block, uses, options);
+    LayerVerdict &verdict = known[keyOf(block, plan)];
+    if (!verdict.verdict) {
+      verdict.verdict = std::make_shared<Verdict>(planPaper(block, plan));
+      verdict.options = std::make_shared<PlanOptions>(plan);
+    }
+    result.push_back({number, layer, block, verdict.verdict, verdict.options});
+  };
+
+  auto models = module.getOps<xf::ModelOp>();
+  if (models.empty()) {
+    for (auto [i, block] : llvm::enumerate(module.getOps<xf::BlockOp>()))
+      decide(i, {}, block);
+    return result;
+  }
+  xf::ModelOp model = *models.begin();
+  uses = countStoredNames(model, symbols);
+  for (auto [i, layer] : llvm::enumerate(model.getBody().getOps<xf::LayerOp>()))
+    if (i >= options.startLayer)
+      decide(i, layer, symbols.lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr()));
+  return result;
+}
+
+std::vector<VerdictGroup> ctxc::groupVerdicts(ArrayRef<LayerVerdict> verdicts) {
+  std::vector<VerdictGroup> groups;
+  for (const LayerVerdict &v : verdicts) {
+    auto it = llvm::find_if(groups, [&](const VerdictGroup &g) { return g.verdict == v.verdict; });
+    if (it == groups.end())
+      it = groups.insert(groups.end(), {v.block, v.verdict, v.options, {}, {}});
+    it->layers.push_back(v.layer);
+    if (v.op)
+      it->ops.push_back(v.op);
+  }
+  return groups;
+}
+
+std::string ctxc::formatRanges(ArrayRef<unsigned> ascending) {
+  std::string text;
+  for (size_t i = 0, end; i < ascending.size(); i = end) {
+    for (end = i + 1; end < ascending.size() && ascending[end] == ascending[end - 1] + 1;)
+      ++end;
+    text += (text.empty() ? "" : ", ") + std::to_string(ascending[i]);
+    if (end - i > 1)
+      text += "-" + std::to_string(ascending[end - 1]);
+  }
+  return text;
+}
+
+LogicalResult ctxc::emitVerdict(const VerdictGroup &group) {
+  const Verdict &verdict = *group.verdict;
+  if (verdict.isSuccess())
+    return success();
+  xf::BlockOp block = group.block;
+  auto where = [&](Operation *op) { return op ? op->getLoc() : block.getLoc(); };
+  for (const Finding &cause : verdict.causes) {
+    InFlightDiagnostic diag = emitError(where(cause.op)) << cause.message;
+    if (&cause != &verdict.causes.front())
+      continue;
+    for (const Finding &note : verdict.notes)
+      diag.attachNote(where(note.op)) << note.message;
+    if (!group.ops.empty())
+      diag.attachNote(group.ops.front()->getLoc())
+          << (group.layers.size() == 1 ? "in layer " : "in layers ") << formatRanges(group.layers)
+          << ", which run" << (group.layers.size() == 1 ? "s" : "") << " block '"
+          << block.getSymName() << "'";
+    if (!verdict.advice.empty())
+      diag.attachNote(where(cause.op)) << verdict.advice;
+  }
+  return failure();
+}

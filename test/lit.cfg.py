@@ -1,0 +1,15 @@
+# How lit runs the .mlir tests: ctxc-opt and LLVM's FileCheck, not, split-file in PATH.
+import os
+
+import lit.formats
+
+config.name = "ctxc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "goldens", "judge", "unit", "CMakeLists.txt"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.ctxc_build_dir, "test")
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(config.ctxc_build_dir, "bin"), config.llvm_tools_dir, config.environment["PATH"]]
+)
+config.substitutions.append(("%source", config.ctxc_source_dir))
