@@ -9,24 +9,6 @@ using namespace mlir;
 
 namespace {
 
-/// A model of three layers with a tied embedding.
-std::string model(llvm::StringRef block) {
-  return (R"(
-  xf.model @m {
-    %id = xf.token : tensor<i32>
-    %E = xf.param "embed.weight" : tensor<11x6xf32>
-    %e = xf.embed %E[%id] : tensor<11x6xf32>, tensor<i32>
-    %x0 = xf.times %e by 2.449490e+00 : tensor<6xf32>
-    %x1 = xf.layer @)" + block + R"((%x0) at "layers.0." : (tensor<6xf32>) -> tensor<6xf32>
-    %x2 = xf.layer @)" + block + R"((%x1) at "layers.1." : (tensor<6xf32>) -> tensor<6xf32>
-    %x3 = xf.layer @)" + block + R"((%x2) at "layers.2." : (tensor<6xf32>) -> tensor<6xf32>
-    %n = xf.normalize rms %x3 eps 1.000000e-06 : tensor<6xf32>
-    %y = xf.linear %E * %n : tensor<11x6xf32>, tensor<6xf32>
-    xf.yield %y : tensor<11xf32>
-  }
-)").str();
-}
-
 xf::ModelOp modelOf(Blocks &blocks) { return *blocks.module->getOps<xf::ModelOp>().begin(); }
 
 /// Every op of the model's body but the last is a layer.

@@ -1,0 +1,121 @@
+// Theorem 2 on small models of every family, in float64: the patches that the dual
+// blocks form make the applied blocks, without the context, give the full run's logits.
+#include "Blocks.h"
+#include "ctxc/Reference/Reference.h"
+#include "ctxc/Runtime/Program.h"
+
+using namespace ctxc;
+using namespace ctxc::test;
+using namespace mlir;
+using patch::UpdateKind;
+
+namespace {
+
+struct Family {
+  const char *block;
+  std::string text;
+  std::vector<StringRef> f;
+  const char *g;
+  const char *normMatrix;
+  std::vector<UpdateKind> updates;
+};
+
+std::vector<Family> families() {
+  std::vector<UpdateKind> all = {UpdateKind::least, UpdateKind::balanced, UpdateKind::naive,
+                                 UpdateKind::stable, UpdateKind::scaled};
+  std::vector<UpdateKind> one = {UpdateKind::least};
+  return {{"gemma", gemma(), {"gate.weight", "up.weight"}, "post.norm", "down.weight", all},
+          {"gemma", gemma(), {}, "post.norm", "down.weight", {UpdateKind::least}},
+          {"llama", llama(), {"gate.weight", "up.weight"}, "down.weight", "", one},
+          {"llama", llama(), {"pre.norm"}, "down.weight", "", one},
+          {"parallel", parallel(), {}, "down.weight", "", one},
+          {"biased", biased(), {"fc1.bias"}, "fc2.bias", "", one},
+          {"biased", biased(), {"fc1.weight"}, "fc2.weight", "", one}};
+}
+
+double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double worst = 0;
+  for (auto [x, y] : llvm::zip(a, b)) {
+    EXPECT_TRUE(std::isfinite(x) && std::isfinite(y));
+    worst = std::max(worst, std::abs(x - y));
+  }
+  return worst;
+}
+
+template <typename T> T unwrap(llvm::Expected<T> value) {
+  if (value)
+    return std::move(*value);
+  ADD_FAILURE() << llvm::toString(value.takeError());
+  return T();
+}
+
+void expectExact(const Family &family, UpdateKind update) {
+  SCOPED_TRACE((family.block + (" " + stringifyUpdateKind(update)) + " to " + family.g).str());
+  Blocks blocks(family.text + model(family.block));
+  DialectRegistry registry;
+  registerReferenceModels(registry);
+  blocks.context.appendDialectRegistry(registry);
+  auto plan = [&](xf::LayerOp, xf::BlockOp block, int64_t) {
+    return blocks.plan(block, family.f, family.g, family.normMatrix);
+  };
+  FailureOr<Program> program = buildProgram(*blocks.module, plan, update);
+  ASSERT_TRUE(succeeded(program));
+  std::unique_ptr<Weights> weights = randomWeights(3);
+  std::unique_ptr<Executor> executor = createReferenceExecutor(*program, *weights);
+  const std::vector<int64_t> tokens = {3, 1, 4, 9, 5}, positions = {0, 1, 2, 3, 4};
+  ArrayRef<int64_t> last = ArrayRef(tokens).take_back(), at = ArrayRef(positions).take_back();
+
+  auto baseline = executor->start(5);
+  std::vector<double> wanted = unwrap(executor->forward(*baseline, tokens, positions, {}));
+  auto full = executor->start(5), reduced = executor->start(1);
+  unwrap(executor->forward(*full, ArrayRef(tokens).drop_back(), ArrayRef(positions).drop_back(), {}));
+  PatchStep step = unwrap(executor->patch(*full, *reduced, last[0], at[0], {}));
+  EXPECT_LT(distance(step.fullLogits, wanted), 1e-12);
+  EXPECT_LT(distance(step.reducedLogits, wanted), 1e-9);
+  for (const LayerObligations &layer : step.obligations)
+    EXPECT_EQ(layer.harmful, 0);
+
+  // Another run, which sees the patch and nothing of the full run.
+  ForwardOptions patched;
+  patched.patch = &step.patch;
+  auto alone = executor->start(1);
+  EXPECT_LT(distance(unwrap(executor->forward(*alone, last, at, patched)), wanted), 1e-9);
+  auto control = executor->start(1);
+  EXPECT_GT(distance(unwrap(executor->forward(*control, last, at, {})), wanted), 1e-2);
+}
+
+TEST(Exactness, PatchedModelsGiveTheFullRunsLogits) {
+  for (const Family &family : families())
+    for (UpdateKind update : family.updates)
+      expectExact(family, update);
+}
+
+TEST(Exactness, EveryLayersOutputMatches) {
+  Blocks blocks(llama() + model("llama"));
+  DialectRegistry registry;
+  registerReferenceModels(registry);
+  blocks.context.appendDialectRegistry(registry);
+  auto plan = [&](xf::LayerOp, xf::BlockOp block, int64_t) {
+    return blocks.plan(block, {"gate.weight", "up.weight"}, "down.weight");
+  };
+  FailureOr<Program> program = buildProgram(*blocks.module, plan, UpdateKind::least);
+  ASSERT_TRUE(succeeded(program));
+  std::unique_ptr<Weights> weights = randomWeights(5);
+  std::unique_ptr<Executor> executor = createReferenceExecutor(*program, *weights);
+  auto full = executor->start(3), reduced = executor->start(1);
+  unwrap(executor->forward(*full, {7, 2}, {0, 1}, {}));
+  std::vector<std::vector<double>> fullLayers, reducedLayers;
+  PatchOptions options;
+  options.fullObserver = [&](int64_t, ArrayRef<double> rows, int64_t) { fullLayers.push_back(rows); };
+  options.reducedObserver = [&](int64_t, ArrayRef<double> rows, int64_t) {
+    reducedLayers.push_back(rows);
+  };
+  unwrap(executor->patch(*full, *reduced, 8, 2, options));
+  ASSERT_EQ(fullLayers.size(), 4u); // the embedding, three layers
+  ASSERT_EQ(reducedLayers.size(), 4u);
+  for (auto [a, b] : llvm::zip(fullLayers, reducedLayers))
+    EXPECT_LT(distance(a, b), 1e-10);
+}
+
+} // namespace
