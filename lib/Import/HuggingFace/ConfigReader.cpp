@@ -21,7 +21,7 @@ const StringSet<> &harmlessKeys() {
   static const StringSet<> keys{
       // what it is and who wrote it
       "architectures", "model_type", "transformers_version", "_name_or_path", "name_or_path",
-      "_commit_hash", "auto_map", "tokenizer_class", "task_specific_params", "custom_pipelines",
+      "_commit_hash", "auto_map", "tokenizer_class", "task_specific_params", "custom_pipelines", "transformers.js_config",
       // training
       "attention_dropout", "hidden_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop",
       "initializer_range", "gradient_checkpointing", "finetuning_task",

@@ -190,11 +190,12 @@ void warnOfUnused(const StoredTensors &tensors, StringRef directory,
     return name.ends_with("rotary_emb.inv_freq") || name.ends_with("lm_head.weight") ||
            name.contains("vision_tower.") || name.contains("multi_modal_projector.");
   });
-  if (!names.empty())
-    warnings.push_back((directory + ": " + Twine(names.size()) +
-                        " tensors are not read by this architecture, the first is " +
-                        quoted(names.front()))
-                           .str());
+  if (names.empty())
+    return;
+  std::string others = names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more" : "";
+  warnings.push_back((directory + ": tensor " + quoted(names.front()) + others +
+                      ": not read by this architecture")
+                         .str());
 }
 
 } // namespace

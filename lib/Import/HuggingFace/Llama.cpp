@@ -28,6 +28,8 @@ public:
     rope = readRope(config);
     if (config.integer("pretraining_tp", 1, 0, 1 << 20) > 1)
       config.problem("pretraining_tp", "is not supported; expected 1");
+    config.require("rope_interleaved", false, false, "the two halves of a head are rotated");
+    config.ignore("is_llama_config");
   }
 
   StringRef name() const override { return "llama"; }

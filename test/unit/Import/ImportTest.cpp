@@ -192,15 +192,16 @@ TEST_F(Import, UnusedTensorsAreWarnedOf) {
   Expected<ImportedModel> model = importModel(directory(), context);
   ASSERT_TRUE(bool(model)) << toString(model.takeError());
   ASSERT_EQ(model->warnings.size(), 1u);
-  EXPECT_HAS(model->warnings[0], "1 tensors are not read by this architecture, the first is "
-                                 "'model.layers.0.self_attn.q_proj.bias'");
+  EXPECT_HAS(model->warnings[0], ": tensor 'model.layers.0.self_attn.q_proj.bias': not read by "
+                                 "this architecture");
 }
 
 TEST_F(Import, MlirFiles) {
   std::string block = "xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> { xf.yield %x : "
                       "tensor<2xf32> }\n";
   EXPECT_HAS(imported(write("block.mlir", block)), "xf.block @b(");
-  EXPECT_HAS(imported(write("again.mlir", imported(golden("falcon")))), "xf.layer @falcon(");
+  // The reader's names survive.
+  EXPECT_EQ(imported(write("again.mlir", imported(golden("falcon")))), imported(golden("falcon")));
   EXPECT_HAS(imported(write("none.mlir", "module {}")),
              "none.mlir: has neither an xf.model nor an xf.block");
   testing::internal::CaptureStderr();

@@ -1,13 +1,66 @@
-// Directories without a readable tokenizer. (Those with one are tested with the
-// models that they belong to.)
+// The shipped model's tokenizer, and directories without a readable one.
 #include "Fixture.h"
 #include "ctxc/Import/Tokenizer.h"
+#include <limits>
 
 using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::test;
 
 namespace {
+
+const char *const shipped = CTXC_SOURCE_DIR "/examples/models/gemma3-kjv-1m";
+
+// The ids are those of sentencepiece's Python binding on the same file.
+TEST(Tokenizer, EncodesAndDecodesAsSentencepieceDoes) {
+  std::unique_ptr<Tokenizer> tokenizer = cantFail(Tokenizer::open(shipped));
+  EXPECT_EQ(tokenizer->size(), 2048);
+  EXPECT_EQ(tokenizer->bosId(), 2);
+  using Ids = std::vector<int64_t>;
+  std::string text = "The king went to the market.";
+  Ids ids = {452, 415, 540, 292, 262, 277, 1163, 364, 2009};
+  EXPECT_EQ(cantFail(tokenizer->encode(text, /*addBos=*/false)), ids);
+  EXPECT_EQ(cantFail(tokenizer->decode(ids)), text);
+  ids.insert(ids.begin(), 2);
+  EXPECT_EQ(cantFail(tokenizer->encode(text, /*addBos=*/true)), ids);
+  EXPECT_EQ(cantFail(tokenizer->decode(ids)), text); // control pieces give no text
+  EXPECT_EQ(cantFail(tokenizer->encode("", /*addBos=*/true)), Ids{2});
+  EXPECT_EQ(tokenizer->piece(415), "▁king");
+  EXPECT_EQ(tokenizer->piece(14), "<0x0A>");
+
+  std::string bytes = "naïve ☃ 中\n\ttab  \xff";
+  EXPECT_EQ(cantFail(tokenizer->decode(cantFail(tokenizer->encode("naïve ☃ 中\n\ttab", true)))),
+            "naïve ☃ 中\n\ttab");
+  EXPECT_TRUE(bool(tokenizer->encode(bytes, true))); // not UTF-8, and no crash
+}
+
+TEST(Tokenizer, IdsOutOfRange) {
+  std::unique_ptr<Tokenizer> tokenizer = cantFail(Tokenizer::open(shipped));
+  for (int64_t id : {int64_t(-1), int64_t(2048), std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(messageOf(tokenizer->decode({5, id})),
+              "token id " + std::to_string(id) + " is out of range; the tokenizer has 2048 pieces");
+    EXPECT_EQ(tokenizer->piece(id), "<id " + std::to_string(id) + ">");
+  }
+}
+
+TEST(Tokenizer, CutShortAtAnyPlaceIsNoCrash) {
+  auto whole = MemoryBuffer::getFile(std::string(shipped) + "/tokenizer.model");
+  ASSERT_TRUE(bool(whole));
+  SmallString<128> dir;
+  ASSERT_FALSE(sys::fs::createUniqueDirectory("ctxc-unit", dir));
+  StringRef bytes = (*whole)->getBuffer();
+  int64_t refused = 0, cuts = 0;
+  for (size_t size = 1; size < bytes.size(); size += 997, ++cuts) {
+    std::error_code ec;
+    raw_fd_ostream(dir.str().str() + "/tokenizer.model", ec) << bytes.take_front(size);
+    Expected<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::open(dir);
+    refused += !tokenizer;
+    if (!tokenizer)
+      consumeError(tokenizer.takeError());
+  }
+  EXPECT_GT(refused, cuts / 2);
+  sys::fs::remove_directories(dir);
+}
 
 struct TokenizerFiles : TempDirectory {
   std::string opened() { return messageOf(Tokenizer::open(dir.str())); }
