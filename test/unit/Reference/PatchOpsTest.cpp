@@ -1,0 +1,189 @@
+// Every op of patch against the formula that it stands for.
+#include "Fixture.h"
+#include "ctxc/Numerics/NormInversion.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace ctxc::reference {
+namespace {
+
+class PatchOpsTest : public ReferenceTest {
+protected:
+  /// Evaluates block @b of `text`, keeping what surrounds it.
+  llvm::Expected<llvm::SmallVector<Matrix>> evaluate(llvm::StringRef text,
+                                                     llvm::ArrayRef<Matrix> inputs,
+                                                     std::vector<BlockPatch> loads = {}) {
+    positions.assign(inputs.front().rows(), 0);
+    environment.emplace(
+        Environment{weights, nullptr, positions, positions, {}, std::move(loads), {}, {}});
+    Evaluation evaluation(*environment);
+    return evaluateBlock(block(parse(text)), inputs, evaluation);
+  }
+  std::vector<int64_t> positions;
+  std::optional<Environment> environment;
+};
+
+TEST_F(PatchOpsTest, OneSweepForSeveralVectors) {
+  for (const char *transposed : {"", "transposed"}) {
+    std::string type = *transposed ? "5x7xf32" : "7x5xf32";
+    std::string text = llvm::formatv(R"(
+xf.block @b(%x: tensor<5xf32>, %y: tensor<5xf32>) -> (tensor<7xf32>, tensor<7xf32>, tensor<7xf32>) {{
+  %W = xf.param "W{0}" : tensor<{1}>
+  %p, %q = patch.linears %W * (%x, %y) {0} : tensor<{1}>, (tensor<5xf32>, tensor<5xf32>) -> (tensor<7xf32>, tensor<7xf32>)
+  %r = xf.linear %W * %y {0} : tensor<{1}>, tensor<5xf32>
+  xf.yield %p, %q, %r : tensor<7xf32>, tensor<7xf32>, tensor<7xf32>
+})", transposed, type);
+    Matrix x = noise(3, 5), y = noise(3, 5);
+    auto outputs = evaluate(text, {x, y});
+    ASSERT_TRUE(bool(outputs));
+    EXPECT_EQ((*outputs)[1], (*outputs)[2]);
+    const std::vector<double> &w = weights.numbers("W" + std::string(transposed));
+    Matrix expected = Matrix::Zero(3, 7);
+    for (int64_t t = 0; t < 3; ++t)
+      for (int64_t o = 0; o < 7; ++o)
+        for (int64_t i = 0; i < 5; ++i)
+          expected(t, o) += w[*transposed ? i * 7 + o : o * 5 + i] * x(t, i);
+    expectNear((*outputs)[0], expected);
+  }
+}
+
+TEST_F(PatchOpsTest, Rank1BringsTheOutputToItsTarget) {
+  const char *text = R"(
+xf.block @b(%t: tensor<3xf32>, %z: tensor<5xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<5xf32>) {
+  %W = xf.param "W" : tensor<3x5xf32>
+  %y = xf.linear %W * %z : tensor<3x5xf32>, tensor<5xf32>
+  %u, %v = patch.rank1 to %t from %y at %z : tensor<3xf32>, tensor<5xf32>
+  %r = patch.apply_rank1 %y + %u, %v at %z : tensor<3xf32>, tensor<5xf32>
+  xf.yield %r, %u, %v : tensor<3xf32>, tensor<3xf32>, tensor<5xf32>
+})";
+  Matrix target = noise(3, 3), z = noise(3, 5);
+  z.row(1).setZero();
+  auto outputs = evaluate(text, {target, z});
+  ASSERT_TRUE(bool(outputs));
+  for (int64_t t : {0, 2}) {
+    expectNear((*outputs)[0].row(t), target.row(t));
+    expectNear((*outputs)[2].row(t), z.row(t) / z.row(t).squaredNorm());
+  }
+  // Nothing acts on a zero vector: divided by 1, not by 0.
+  EXPECT_EQ((*outputs)[0].row(1).norm(), 0);
+  EXPECT_EQ((*outputs)[1].row(1), target.row(1));
+  EXPECT_EQ((*outputs)[2].row(1).norm(), 0);
+}
+
+TEST_F(PatchOpsTest, DeltaOfAMatrixIsEachTokensOwn) {
+  const char *text = R"(
+xf.block @b(%x: tensor<2xf32>, %d: tensor<3x2xf32>) -> tensor<3xf32> {
+  %W = xf.param "W" : tensor<3x2xbf16>
+  %p = patch.apply_delta %W + %d : tensor<3x2xbf16>, tensor<3x2xf32> -> tensor<3x2xf32>
+  %y = xf.linear %p * %x : tensor<3x2xf32>, tensor<2xf32>
+  xf.yield %y : tensor<3xf32>
+})";
+  Matrix x = noise(3, 2), d = noise(3, 6), expected = Matrix::Zero(3, 3);
+  auto outputs = evaluate(text, {x, d});
+  ASSERT_TRUE(bool(outputs));
+  for (int64_t t = 0; t < 3; ++t)
+    for (int64_t o = 0; o < 3; ++o)
+      for (int64_t i = 0; i < 2; ++i)
+        expected(t, o) += (weights.numbers("W")[2 * o + i] + d(t, 2 * o + i)) * x(t, i);
+  expectNear(outputs->front(), expected);
+}
+
+TEST_F(PatchOpsTest, PostNormScaleReachesItsTargetUnderEveryUpdate) {
+  // The second entry of the scale is exactly 0, as 1 + w is in real checkpoints.
+  weights.set("m", {0.5, -1, 0.25, -2, 1.5}, DType::BF16);
+  for (auto [name, update] :
+       {std::pair("least", Update::Least), std::pair("balanced", Update::Balanced),
+        std::pair("naive", Update::Naive), std::pair("stable", Update::Stable),
+        std::pair("scaled", Update::Scaled)}) {
+    std::string text = llvm::formatv(R"(
+xf.block @b(%g: tensor<5xf32>, %d: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) {{
+  %m = xf.param "m" : tensor<5xbf16>
+  %h = patch.invert_rms_norm {0} to %g by %m from %d eps 1.0e-3 offset 1.0 : tensor<5xf32>, tensor<5xbf16>
+  %n = xf.normalize rms %h eps 1.0e-3 : tensor<5xf32>
+  %e = patch.solve_scale {0} to %g by %m at %n offset 1.0 counts 2 : tensor<5xf32>, tensor<5xbf16> -> tensor<5xf32>
+  %p = patch.apply_delta %m + %e : tensor<5xbf16>, tensor<5xf32> -> tensor<5xf32>
+  %y = xf.scale %n by %p offset 1.0 : tensor<5xf32>, tensor<5xf32>
+  xf.yield %y, %h, %n : tensor<5xf32>, tensor<5xf32>, tensor<5xf32>
+})", name);
+    SCOPED_TRACE(name);
+    Matrix g = noise(3, 5), d = noise(3, 5);
+    auto outputs = evaluate(text, {g, d});
+    ASSERT_TRUE(bool(outputs));
+    for (int64_t t = 0; t < 3; ++t) {
+      std::vector<double> m = {1.5, 0, 1.25, -1, 2.5}, h(5), delta(5), scratch(scratchDoubles(5));
+      auto row = [&](const Matrix &rows) { return llvm::ArrayRef(rows.row(t).data(), 5); };
+      invertRmsNorm(update, row(g), m, row(d), 1e-3, h, scratch);
+      for (int64_t i = 0; i < 5; ++i)
+        EXPECT_EQ((*outputs)[1](t, i), h[i]);
+      ScaleCounts counts = solveScale(update, row(g), m, row((*outputs)[2]), delta);
+      bool exact = counts.harmful == 0;
+      for (int64_t i = 0; i < 5 && exact && update != Update::Scaled; ++i)
+        EXPECT_NEAR((*outputs)[0](t, i), g(t, i), 1e-9);
+      if (update == Update::Least) {
+        EXPECT_TRUE(exact);
+      }
+    }
+    ASSERT_EQ(environment->obligations.size(), 3u);
+    EXPECT_EQ(environment->obligations[0].harmful, 0);
+    if (update == Update::Least || update == Update::Balanced || update == Update::Naive)
+      EXPECT_EQ(environment->obligations[2].harmful, 0);
+    else // nothing that is 0 times a number is g
+      EXPECT_EQ(environment->obligations[2].harmful, update == Update::Scaled ? 3 : 0);
+  }
+}
+
+TEST_F(PatchOpsTest, ZeroDivisorsAreCounted) {
+  const char *text = R"(
+xf.block @b(%g: tensor<3xf32>, %n: tensor<3xf32>) -> tensor<3xf32> {
+  %m = xf.param "m" : tensor<3xf32>
+  patch.obligation nonzero_vector %n counts 1 "vector" : tensor<3xf32>
+  patch.obligation nonzero_elements %n counts 3 "elements" : tensor<3xf32>
+  %e = patch.solve_scale naive to %g by %m at %n counts 0 : tensor<3xf32>, tensor<3xf32> -> tensor<3xf32>
+  xf.yield %e : tensor<3xf32>
+})";
+  weights.set("m", {1, 2, 3});
+  Matrix g(2, 3), n(2, 3);
+  g << 0, 5, 6, 0, 0, 0;
+  n << 0, 0, 2, 0, 0, 0;
+  auto outputs = evaluate(text, {g, n});
+  ASSERT_TRUE(bool(outputs));
+  EXPECT_TRUE(outputs->front().allFinite());
+  EXPECT_EQ(outputs->front()(0, 0), 0);
+  EXPECT_EQ(outputs->front()(0, 2), 0);
+  const std::vector<LayerObligations> &counts = environment->obligations;
+  ASSERT_EQ(counts.size(), 4u);
+  EXPECT_EQ(counts[0].harmless, 4);
+  EXPECT_EQ(counts[0].harmful, 1);
+  EXPECT_EQ(counts[1].harmful, 1);
+  EXPECT_EQ(counts[3].harmful, 5);
+}
+
+constexpr const char *storeAndLoad = R"(
+xf.block @b(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
+  %d = patch.load "bias" : tensor<2xf32>
+  %u, %v = patch.load "W" : tensor<2xf32>, tensor<3xf32>
+  patch.store "W" %u, %v : tensor<2xf32>, tensor<3xf32>
+  patch.store "bias" %x : tensor<2xf32>
+  xf.yield %d, %v : tensor<2xf32>, tensor<3xf32>
+})";
+
+TEST_F(PatchOpsTest, PatchesComeInAndGoOut) {
+  Matrix u = noise(1, 2), v = noise(1, 3), x = noise(2, 2);
+  auto outputs = evaluate(storeAndLoad, {x}, {{"W", {u, v}}});
+  ASSERT_TRUE(bool(outputs));
+  EXPECT_EQ((*outputs)[0], Matrix::Zero(2, 2)); // a parameter that is not patched
+  EXPECT_EQ((*outputs)[1], v.replicate(2, 1));
+  ASSERT_EQ(environment->stores.size(), 2u);
+  EXPECT_EQ(environment->stores[0].parameter, "W");
+  EXPECT_EQ(environment->stores[1].parameter, "bias");
+  EXPECT_EQ(environment->stores[1].parts[0], x);
+}
+
+TEST_F(PatchOpsTest, PatchesThatDoNotFitAreErrors) {
+  EXPECT_EQ(messageOf(evaluate(storeAndLoad, {noise(1, 2)}, {{"W", {noise(1, 6)}}})),
+            "test.mlir:4:12: 'patch.load' op is given 1 parts for the patch of 'W', expected 2");
+  EXPECT_EQ(messageOf(evaluate(storeAndLoad, {noise(1, 2)}, {{"bias", {noise(1, 3)}}})),
+            "test.mlir:3:8: 'patch.load' op is given a patch of 'bias' of 3 numbers, expected 2");
+}
+
+} // namespace
+} // namespace ctxc::reference
