@@ -1,0 +1,25 @@
+//===- CheckReport.h - verdicts on a model, as text and as JSON -----------===//
+#ifndef CTXC_REPORT_CHECKREPORT_H
+#define CTXC_REPORT_CHECKREPORT_H
+
+#include "ctxc/Planning/ModelCheck.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace ctxc {
+
+/// Writes for each group of layers its verdict, the parameters patched for the input
+/// and for the output with the lemma that each rests on, what must hold of the
+/// activations, and for a verdict against why. At most 100 columns, but for names.
+void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups);
+
+/// The same as an object: "groups" [{"layers", "block", "verdict", "input", "output",
+/// "obligations", "causes", "notes", "advice", "bound"}], "summary" {verdict: layers}.
+llvm::json::Value checkReportJson(llvm::ArrayRef<VerdictGroup> groups);
+
+/// Whether every verdict is controllable or output-only.
+bool isPatchable(llvm::ArrayRef<VerdictGroup> groups);
+
+} // namespace ctxc
+
+#endif // CTXC_REPORT_CHECKREPORT_H

@@ -1,0 +1,66 @@
+// The check report for programs.
+#include "CheckRows.h"
+#include "ctxc/Report/CheckReport.h"
+
+using namespace mlir;
+using namespace ctxc;
+namespace json = llvm::json;
+
+static json::Array patches(ArrayRef<PatchRow> rows) {
+  json::Array array;
+  for (const PatchRow &row : rows)
+    array.push_back(json::Object{
+        {"parameter", row.parameter}, {"change", row.change}, {"lemma", row.lemma}});
+  return array;
+}
+
+static json::Array findings(ArrayRef<Finding> list) {
+  json::Array array;
+  for (const Finding &f : list) {
+    json::Object object{{"message", f.message}};
+    if (std::string where = fileLocation(f.op); !where.empty())
+      object["location"] = where;
+    if (f.op)
+      object["op"] = f.op->getName().getStringRef();
+    array.push_back(std::move(object));
+  }
+  return array;
+}
+
+static json::Object groupJson(const VerdictGroup &group) {
+  const Verdict &verdict = *group.verdict;
+  xf::BlockOp block = group.block;
+  CheckRows rows = checkRows(verdict);
+  json::Array obligations;
+  for (const ObligationRow &row : rows.obligations)
+    obligations.push_back(json::Object{
+        {"parameter", row.parameter}, {"condition", row.condition}, {"holds", row.holds}});
+  json::Object object{{"block", block.getSymName()},
+                      {"verdict", stringify(verdict.kind)},
+                      {"input", patches(rows.input)},
+                      {"output", patches(rows.output)},
+                      {"obligations", std::move(obligations)},
+                      {"causes", findings(verdict.causes)},
+                      {"notes", findings(verdict.notes)},
+                      {"advice", verdict.advice}};
+  object["bound"] = verdict.bound ? json::Value(*verdict.bound) : json::Value(nullptr);
+  if (!group.ops.empty())
+    object["layers"] = json::Array(group.layers);
+  return object;
+}
+
+json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups) {
+  json::Array array;
+  json::Object summary;
+  for (VerdictKind kind : {VerdictKind::Controllable, VerdictKind::OutputOnly,
+                           VerdictKind::Rejected, VerdictKind::Undecided}) {
+    int64_t count = 0;
+    for (const VerdictGroup &group : groups)
+      if (group.verdict->kind == kind)
+        count += group.layers.size();
+    summary[stringify(kind)] = count;
+  }
+  for (const VerdictGroup &group : groups)
+    array.push_back(groupJson(group));
+  return json::Object{{"groups", std::move(array)}, {"summary", std::move(summary)}};
+}

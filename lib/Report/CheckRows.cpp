@@ -1,0 +1,74 @@
+#include "CheckRows.h"
+#include "ctxc/Analysis/Sites.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+static PatchRow patchRow(const BlockPlan &plan, Operation *op) {
+  bool isRank1 =
+      cast<xf::AssignableOpInterface>(op).getChangeForm() == xf::ChangeForm::Rank1;
+  std::string lemma;
+  for (const PlanObligation &o : plan.obligations)
+    if (o.site == op)
+      lemma = o.lemma;
+  return {Sites::name(op), isRank1 ? "rank 1" : "vector", lemma};
+}
+
+static std::string condition(const PlanObligation &o) {
+  switch (o.kind) {
+  case xf::Obligation::None:
+    return "nothing";
+  case xf::Obligation::NonzeroVector:
+    return "its input is not zero";
+  case xf::Obligation::NonzeroElements:
+    return "no entry of its input is zero";
+  }
+  llvm_unreachable("an obligation of no known kind");
+}
+
+static std::string holds(const PlanObligation &o) {
+  switch (o.kind == xf::Obligation::None ? xf::Zeros::Never : o.likelihood) {
+  case xf::Zeros::Never:
+    return "always";
+  case xf::Zeros::NullSet:
+    return "almost everywhere";
+  case xf::Zeros::OpenSet:
+    return "not everywhere; checked at run time";
+  }
+  llvm_unreachable("zeros of no known kind");
+}
+
+CheckRows ctxc::checkRows(const Verdict &verdict) {
+  CheckRows rows;
+  const BlockPlan &plan = verdict.plan;
+  if (!plan.outputSite)
+    return rows;
+  for (Operation *op : plan.inputSites)
+    rows.input.push_back(patchRow(plan, op));
+  for (Operation *op : {plan.normMatrix, plan.outputSite})
+    if (op)
+      rows.output.push_back(patchRow(plan, op));
+  for (const PlanObligation &o : plan.obligations) {
+    std::string name = Sites::name(o.site);
+    if (auto param = o.value.getDefiningOp<xf::ParamOp>())
+      rows.obligations.push_back({param.getName().str(), "no entry of it is zero", holds(o)});
+    else
+      rows.obligations.push_back({name, condition(o), holds(o)});
+  }
+  return rows;
+}
+
+std::string ctxc::fileLocation(Operation *op) {
+  std::string text;
+  if (op)
+    op->getLoc()->walk([&](Location loc) {
+      auto file = dyn_cast<FileLineColLoc>(loc);
+      if (!file)
+        return WalkResult::advance();
+      text = (file.getFilename().strref() + ":" + Twine(file.getLine()) + ":" +
+              Twine(file.getColumn()))
+                 .str();
+      return WalkResult::interrupt();
+    });
+  return text;
+}

@@ -1,0 +1,31 @@
+// What a check report says of a verdict, before it is text or JSON.
+#ifndef CTXC_LIB_REPORT_CHECKROWS_H
+#define CTXC_LIB_REPORT_CHECKROWS_H
+
+#include "ctxc/Planning/ModelCheck.h"
+
+namespace ctxc {
+
+/// A patched parameter.
+struct PatchRow {
+  std::string parameter, change, lemma;
+};
+
+/// What must hold of a parameter's data, and how surely it does.
+struct ObligationRow {
+  std::string parameter, condition, holds;
+};
+
+struct CheckRows {
+  std::vector<PatchRow> input, output;
+  std::vector<ObligationRow> obligations;
+};
+
+CheckRows checkRows(const Verdict &verdict);
+
+/// "file.mlir:3:8"; empty where the op's location names no file.
+std::string fileLocation(mlir::Operation *op);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_REPORT_CHECKROWS_H

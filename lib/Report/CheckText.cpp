@@ -1,0 +1,129 @@
+// The check report for people:
+//
+//   layers 0-25, block 'gemma3': controllable
+//     input   mlp.gate_proj.weight               rank 1  input controllability of pre-norm MLPs
+//     …
+#include "CheckRows.h"
+#include "ctxc/Report/CheckReport.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+static constexpr unsigned pageWidth = 100, labelWidth = 9;
+
+/// Words of `text` in lines that fit the page, the first after `label`.
+static void printWrapped(llvm::raw_ostream &os, StringRef label, StringRef text) {
+  os << "  " << llvm::left_justify(label, labelWidth);
+  unsigned column = 2 + labelWidth;
+  for (StringRef rest = text; !rest.empty();) {
+    auto [word, after] = rest.split(' ');
+    if (column > 2 + labelWidth && column + 1 + word.size() > pageWidth) {
+      os << "\n" << std::string(2 + labelWidth, ' ');
+      column = 2 + labelWidth;
+    } else if (column > 2 + labelWidth) {
+      os << " ";
+      ++column;
+    }
+    os << word;
+    column += word.size();
+    rest = after;
+  }
+  os << "\n";
+}
+
+namespace {
+/// Rows of three cells under a label in the margin.
+class Table {
+public:
+  explicit Table(const CheckRows &rows) {
+    for (const auto *list : {&rows.input, &rows.output})
+      for (const PatchRow &row : *list)
+        measure(row.parameter, row.change);
+    for (const ObligationRow &row : rows.obligations)
+      parameterWidth = std::max(parameterWidth, row.parameter.size());
+  }
+
+  void print(llvm::raw_ostream &os, StringRef label, StringRef a, StringRef b, StringRef c,
+             size_t middle) const {
+    os << "  " << llvm::left_justify(label, labelWidth) << llvm::left_justify(a, parameterWidth)
+       << "  " << llvm::left_justify(b, middle) << "  " << c << "\n";
+  }
+
+  size_t changeWidth = 0;
+
+private:
+  void measure(StringRef parameter, StringRef change) {
+    parameterWidth = std::max(parameterWidth, parameter.size());
+    changeWidth = std::max(changeWidth, change.size());
+  }
+  size_t parameterWidth = 0;
+};
+} // namespace
+
+static void printPlan(llvm::raw_ostream &os, const Verdict &verdict) {
+  CheckRows rows = checkRows(verdict);
+  Table table(rows);
+  auto printPatches = [&](StringRef label, ArrayRef<PatchRow> list) {
+    for (const PatchRow &row : list) {
+      table.print(os, label, row.parameter, row.change, row.lemma, table.changeWidth);
+      label = "";
+    }
+  };
+  if (rows.input.empty() && verdict.kind == VerdictKind::Controllable)
+    printWrapped(os, "input", "nothing to patch: what the output patch reads does not depend on "
+                              "the context");
+  printPatches("input", rows.input);
+  printPatches("output", rows.output);
+  size_t conditionWidth = 0;
+  for (const ObligationRow &row : rows.obligations)
+    conditionWidth = std::max(conditionWidth, row.condition.size());
+  StringRef label = "needs";
+  for (const ObligationRow &row : rows.obligations) {
+    if (row.condition == "nothing")
+      continue;
+    table.print(os, label, row.parameter, row.condition, row.holds, conditionWidth);
+    label = "";
+  }
+  if (label == "needs")
+    printWrapped(os, "needs", "nothing: the patch exists for all activations");
+}
+
+static void printFindings(llvm::raw_ostream &os, StringRef label, ArrayRef<Finding> findings) {
+  for (const Finding &f : findings) {
+    std::string where = fileLocation(f.op);
+    printWrapped(os, label, where.empty() ? f.message : where + ": " + f.message);
+  }
+}
+
+static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
+  const Verdict &verdict = *group.verdict;
+  xf::BlockOp block = group.block;
+  if (!group.ops.empty())
+    os << (group.layers.size() == 1 ? "layer " : "layers ") << formatRanges(group.layers) << ", ";
+  os << "block '" << block.getSymName() << "': " << stringify(verdict.kind) << "\n";
+  if (verdict.plan.outputSite)
+    printPlan(os, verdict);
+  printFindings(os, "why", verdict.causes);
+  printFindings(os, "", verdict.notes);
+  if (!verdict.advice.empty())
+    printWrapped(os, verdict.isSuccess() ? "note" : "way out", verdict.advice);
+}
+
+bool ctxc::isPatchable(ArrayRef<VerdictGroup> groups) {
+  return llvm::all_of(groups, [](const VerdictGroup &g) { return g.verdict->isSuccess(); });
+}
+
+void ctxc::printCheckReport(llvm::raw_ostream &os, ArrayRef<VerdictGroup> groups) {
+  size_t total = 0, good = 0;
+  bool isModel = false;
+  for (const VerdictGroup &group : groups) {
+    printGroup(os, group);
+    os << "\n";
+    total += group.layers.size();
+    good += group.verdict->isSuccess() ? group.layers.size() : 0;
+    isModel |= !group.ops.empty();
+  }
+  os << good << " of " << total << (isModel ? " layers" : " blocks")
+     << " can take the context into their parameters\n";
+}
