@@ -6,7 +6,7 @@ import lit.formats
 config.name = "ctxc"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "goldens", "judge", "unit", "CMakeLists.txt"]
+config.excludes = ["Inputs", "goldens", "judge", "Examples", "unit", "CMakeLists.txt"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.ctxc_build_dir, "test")
 config.environment["PATH"] = os.pathsep.join(

@@ -3,12 +3,14 @@
 #   CTXC_BUILD    the build folder (default: build, beside tools)
 #   CTXC_JUDGES   the judges' Python environment (default: $CTXC_BUILD/judges)
 #   CTXC_MODELS   where Gemma 3 270M is kept (default: $CTXC_BUILD/models)
+#   CTXC_READY    1 where setup and build are known to be done (the tests of the READMEs)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${CTXC_BUILD:-$root/build}
 judges=${CTXC_JUDGES:-$build/judges}
 models=${CTXC_MODELS:-$build/models}
+ready=${CTXC_READY:-0}
 jobs=$(nproc)
 
 say() { printf '== %s\n' "$*"; }

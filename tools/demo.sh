@@ -15,8 +15,10 @@ run() {
   "$build/bin/ctxc" "$@"
 }
 
-timed setup "$root/tools/setup.sh"
-timed build "$root/tools/build.sh" ctxc
+if [[ $ready == 0 ]]; then
+  timed setup "$root/tools/setup.sh"
+  timed build "$root/tools/build.sh" ctxc
+fi
 cd "$root"
 run check "$model"
 run verify "$model" --prompt "$prompt" --generate 20

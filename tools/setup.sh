@@ -43,7 +43,7 @@ pip_into() {
   [[ -f $stamp && $(cat "$stamp") == "$wanted" ]] && return 0
   local arguments=() file
   for file in "$@"; do arguments+=(-r "$file"); done
-  "$judges/bin/python" -m pip install -q --disable-pip-version-check "${arguments[@]}" || return 1
+  "$judges/bin/python" -m pip install -qq --disable-pip-version-check "${arguments[@]}" || return 1
   printf '%s\n' "$wanted" >"$stamp"
 }
 
@@ -66,6 +66,7 @@ make_gemma() {
   say "making Gemma 3 270M in $models"
   pip_into "$judges/.ctxc-gemma" "$example/requirements.txt" || return 1
   mkdir -p "$models"
+  export TQDM_DISABLE=1
   [[ -d $f32 ]] || "$judges/bin/python" "$example/make-directory.py" "$f32" || return 1
   [[ -d $bf16 ]] ||
     "$judges/bin/python" "$example/make-directory.py" "$bf16" --dtype bfloat16 || return 1

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Runs the commands that a README shows and compares what they print with what it says they print.
+
+  run_readme.py README.md --build BUILD [--models MODELS]
+
+A fenced block marked ```console holds commands, each after "$ ", and below each what it prints:
+standard output and errors together. A command goes on over lines that end in a backslash. In the
+expected text "..." stands for anything within a line, and a line of "..." alone for any lines;
+trailing blanks do not count. "$ echo $?" shows the exit code of the command before.
+
+All commands of a README run in order, in one scratch copy of the repository's root (links, so that
+what a command writes there stays there), with BUILD/bin first on the path.
+"""
+
+import argparse
+import difflib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def commands(text):
+    """(line number, command, expected lines) of each command in the ```console blocks."""
+    found, inside, number = [], False, 0
+    lines = iter(text.splitlines())
+    for line in lines:
+        number += 1
+        if line.startswith("```"):
+            inside = line.strip() == "```console"
+        elif inside and line.startswith("$ "):
+            command, start = line[2:], number
+            while command.endswith("\\"):
+                command += "\n" + next(lines)
+                number += 1
+            found.append((start, command, []))
+        elif inside:
+            if not found:
+                raise SystemExit(f"line {number}: expected a command, found {line!r}")
+            found[-1][2].append(line.rstrip())
+    for _, _, expected in found:
+        while expected and not expected[-1]:
+            expected.pop()
+    return found
+
+
+def matches(expected, actual):
+    """Whether the printed text is the expected one, with its wildcards."""
+    pattern = ""
+    for line in expected:
+        if line.strip() == "...":
+            pattern += r"(?:[^\n]*\n)*?"
+        else:
+            pattern += r"[^\n]*?".join(re.escape(part) for part in line.split("...")) + r"[ \t]*\n"
+    return re.fullmatch(pattern, "".join(line + "\n" for line in actual)) is not None
+
+
+def scratch_copy(folder, build, models):
+    for entry in ROOT.iterdir():
+        if not entry.name.startswith((".", "build")):
+            (folder / entry.name).symlink_to(entry)
+    (folder / "build").mkdir()
+    (folder / "build/bin").symlink_to(build / "bin")
+    (folder / "build/models").symlink_to(models)
+
+
+def run(command, cwd, env, status):
+    """The command's printed lines and exit code; it sees `status` as the code before it."""
+    done = subprocess.run(["bash", "-c", f"(exit {status})\n{command}"], cwd=cwd, env=env,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", stdin=subprocess.DEVNULL)
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines, done.returncode
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("readme", type=Path)
+    parser.add_argument("--build", type=Path, required=True, help="ctxc's build folder")
+    parser.add_argument("--models", type=Path, help="where Gemma 3 270M is (BUILD/models)")
+    args = parser.parse_args()
+    build = args.build.resolve()
+    shown = commands(args.readme.read_text())
+    if not shown:
+        print(f"{args.readme}: has no ```console block with a command")
+        return 2
+    path = os.pathsep.join([str(build / "bin"), os.environ["PATH"]])
+    env = os.environ | {"PATH": path, "CTXC_READY": "1", "CTXC_BUILD": str(build)}
+    failures = status = 0
+    with tempfile.TemporaryDirectory() as folder:
+        scratch_copy(Path(folder), build, (args.models or build / "models").resolve())
+        for number, command, expected in shown:
+            actual, status = run(command, folder, env, status)
+            if not matches(expected, actual):
+                failures += 1
+                print(f"{args.readme}:{number}: $ {command}\nprints something else (exit code "
+                      f"{status}):")
+                print("\n".join(difflib.unified_diff(expected, actual, "expected", "printed",
+                                                     lineterm="")))
+    print(f"{args.readme}: {len(shown)} commands, {failures} print something else")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
