@@ -5,7 +5,9 @@ using namespace ctxc;
 using namespace ctxc::hf;
 using mlir::RankedTensorType;
 
-static RankedTensorType typeOf(mlir::Value value) { return cast<RankedTensorType>(value.getType()); }
+static RankedTensorType typeOf(mlir::Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
 
 static RankedTensorType reshaped(mlir::Value value, ArrayRef<int64_t> shape) {
   return RankedTensorType::get(shape, typeOf(value).getElementType());
@@ -26,7 +28,8 @@ mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape) {
   if (kind == "bias")
     as += "_bias";
   RankedTensorType type = tensors.type(prefix + name.str(), shape, context());
-  return xf::ParamOp::create(builder, at(as, module), type, relative ? name.str() : prefix + name.str());
+  std::string symbol = relative ? name.str() : prefix + name.str();
+  return xf::ParamOp::create(builder, at(as, module), type, symbol);
 }
 
 mlir::Value BlockBuilder::embed(StringRef as, Value table, Value token) {
@@ -52,7 +55,8 @@ mlir::Value BlockBuilder::normalize(StringRef as, StringRef module, xf::NormKind
   return xf::NormalizeOp::create(builder, at((as + "_hat").str(), module), kind, x, APFloat(eps));
 }
 
-mlir::Value BlockBuilder::rmsNorm(StringRef as, StringRef module, Value x, double eps, double offset) {
+mlir::Value BlockBuilder::rmsNorm(StringRef as, StringRef module, Value x, double eps,
+                                  double offset) {
   Value unit = normalize(as, module, xf::NormKind::rms, x, eps);
   Value scale = param((module + ".weight").str(), {width(x)});
   return xf::ScaleOp::create(builder, at(as, module), unit, scale, APFloat(float(offset)));

@@ -21,7 +21,8 @@ const StringSet<> &harmlessKeys() {
   static const StringSet<> keys{
       // what it is and who wrote it
       "architectures", "model_type", "transformers_version", "_name_or_path", "name_or_path",
-      "_commit_hash", "auto_map", "tokenizer_class", "task_specific_params", "custom_pipelines", "transformers.js_config",
+      "_model_name_or_path", "_commit_hash", "auto_map", "tokenizer_class",
+      "task_specific_params", "custom_pipelines", "transformers.js_config",
       // training
       "attention_dropout", "hidden_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop",
       "initializer_range", "gradient_checkpointing", "finetuning_task",
@@ -74,8 +75,8 @@ Error Problems::take() {
   for (const std::string &message : ArrayRef(messages).take_front(maxReported))
     errors = joinErrors(std::move(errors), makeError(message));
   if (messages.size() > maxReported)
-    errors = joinErrors(std::move(errors),
-                        makeError("and " + Twine(messages.size() - maxReported) + " more problems"));
+    errors = joinErrors(std::move(errors), makeError("and " + Twine(messages.size() - maxReported) +
+                                                     " more problems"));
   messages.clear();
   return errors;
 }

@@ -47,7 +47,8 @@ TEST_P(ImportGolden, EveryParameterHasItsStoredTypeAndEveryTensorIsRead) {
     ++uses;
   };
   model->module->walk([&](xf::LayerOp layer) {
-    auto block = mlir::SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
+    auto block =
+        mlir::SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
     ASSERT_TRUE(block);
     block.walk([&](xf::ParamOp param) {
       check(layer.getStoredName(param.getName()), param.getResult());
@@ -64,7 +65,8 @@ TEST_P(ImportGolden, EveryOpHasALocation) {
   Expected<ImportedModel> model = importModel(golden(GetParam()), context);
   ASSERT_TRUE(bool(model)) << toString(model.takeError());
   model->module->walk([](mlir::Operation *op) {
-    EXPECT_TRUE(op->getLoc()->findInstanceOf<mlir::FileLineColLoc>()) << op->getName().getStringRef().str();
+    EXPECT_TRUE(op->getLoc()->findInstanceOf<mlir::FileLineColLoc>())
+        << op->getName().getStringRef().str();
   });
 }
 
@@ -95,7 +97,8 @@ TEST_F(Import, LayersOfOneStructureShareABlockAndDifferInSettings) {
   std::string text = imported(golden("gemma3"));
   EXPECT_EQ(occurrences(text, "xf.block"), 1);
   EXPECT_EQ(occurrences(text, "xf.layer @gemma3("), 6);
-  EXPECT_EQ(occurrences(text, "{rotary = #xf.rope<base = 9.000000e+02, dims = 10>, window = 7 : i64}"), 5);
+  EXPECT_EQ(occurrences(text, "{rotary = #xf.rope<base = 9.000000e+02, dims = 10>, window = 7 : "
+                              "i64}"), 5);
   EXPECT_EQ(occurrences(text, "{rotary = #xf.rope<base = 5.000000e+04, dims = 10, linear = "
                         "3.000000e+00>, window = 0 : i64}"), 1);
 }

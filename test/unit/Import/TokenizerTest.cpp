@@ -69,8 +69,8 @@ struct TokenizerFiles : TempDirectory {
 TEST_F(TokenizerFiles, AbsentOnesPointAtTokens) {
   EXPECT_HAS(opened(), "has no tokenizer.model: give token ids with --tokens");
   write("tokenizer.json", "{}");
-  EXPECT_HAS(opened(), "tokenizer.json is there, but only sentencepiece models are read: give token "
-                       "ids with --tokens");
+  EXPECT_HAS(opened(), "tokenizer.json is there, but only sentencepiece models are read: give "
+                       "token ids with --tokens");
 }
 
 TEST_F(TokenizerFiles, MalformedOnesAreErrors) {
