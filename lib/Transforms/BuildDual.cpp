@@ -47,6 +47,7 @@ private:
   bool isShared(Operation &op) const;
 
   Value solveOutputTarget();
+  void oblige(xf::DivOp div);
   void assign(Operation *site, Value target);
   void assignLinear(xf::LinearOp op, Value target);
   void assignBias(xf::BiasOp op, Value target);
@@ -66,6 +67,7 @@ private:
   OpSet held;        ///< reduced ops that wait for the patch of `first`
   SmallVector<Operation *> sites;           ///< in the order of plannedParameters
   SmallVector<SmallVector<Value, 2>> parts; ///< the patch of each site
+  unsigned divisions = 0;                   ///< along the chain, so far
   IRMapping full, reduced;
   xf::BlockOp dual;
 };
@@ -156,8 +158,7 @@ void DualBuilder::clonePair(Operation &op) {
 
 /// chain⁻¹(T_C), the other operands being the reduced run's.
 Value DualBuilder::solveOutputTarget() {
-  auto yield = cast<xf::YieldOp>(source.getBody().front().getTerminator());
-  Value target = full.lookup(plan.waist ? plan.waist : yield.getOperand(plan.output));
+  Value target = full.lookup(goalOf(source, plan));
   for (const ChainLink &link : llvm::reverse(plan.chain)) {
     SmallVector<Value> operands;
     for (OpOperand &operand : link.op->getOpOperands())
@@ -168,10 +169,21 @@ Value DualBuilder::solveOutputTarget() {
     Operation *clone = full.lookup(link.op->getResult(0)).getDefiningOp();
     Operation *before = &b.getBlock()->back();
     target = cast<xf::SolvableOpInterface>(clone).buildSolve(b, link.operand, target, operands);
-    for (Operation *op = before->getNextNode(); op; op = op->getNextNode())
+    for (Operation *op = before->getNextNode(); op; op = op->getNextNode()) {
       op->setLoc(renamed(link.op->getOperand(link.operand).getLoc(), "_T"));
+      if (auto div = dyn_cast<xf::DivOp>(op))
+        oblige(div);
+    }
   }
   return target;
+}
+
+/// A known factor of the chain has an obligation of its own, after the sites'.
+void DualBuilder::oblige(xf::DivOp div) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(div);
+  patch::ObligationOp::create(b, div.getLoc(), patch::Condition::nonzero_elements, div.getRhs(),
+                              sites.size() + divisions++, "a known factor of the output chain");
 }
 
 void DualBuilder::assign(Operation *site, Value target) {
@@ -259,7 +271,10 @@ std::string DualBuilder::lemmaOf(Operation *site) const {
   for (const PlanObligation &obligation : plan.obligations)
     if (obligation.site == site)
       return obligation.lemma;
-  return cast<xf::AssignableOpInterface>(site).getLemma(xf::ControlRole::Output).str();
+  return cast<xf::AssignableOpInterface>(site)
+      .getLemma(llvm::is_contained(plan.inputSites, site) ? xf::ControlRole::Input
+                                                          : xf::ControlRole::Output)
+      .str();
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // A model made ready to run: its layers, and for those that are patched the dual
 // and the applied block of their plan.
 #include "ctxc/Runtime/Program.h"
-#include "PlanSites.h"
+#include "FreeName.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/SymbolTable.h"
 #include <map>
@@ -17,18 +17,12 @@ using PlanKey = std::vector<std::pair<Operation *, unsigned>>;
 
 PlanKey keyOf(xf::BlockOp block, const BlockPlan &plan) {
   PlanKey key = {{block, plan.output}, {plan.outputSite, 0}, {plan.normMatrix, 0}};
+  key.push_back({plan.waist ? plan.waist.getDefiningOp() : nullptr, 0});
   for (const ChainLink &link : plan.chain)
     key.push_back({link.op, link.operand});
   for (Operation *site : plan.inputSites)
     key.push_back({site, ~0u});
   return key;
-}
-
-std::string freeName(ModuleOp module, StringRef base) {
-  std::string name = base.str();
-  for (unsigned i = 2; SymbolTable::lookupSymbolIn(module, name); ++i)
-    name = (base + "_" + Twine(i)).str();
-  return name;
 }
 
 struct PatchedBlocks {
@@ -37,10 +31,9 @@ struct PatchedBlocks {
 
 FailureOr<PatchedBlocks> buildBlocks(ModuleOp module, xf::BlockOp block, const BlockPlan &plan,
                                      patch::UpdateKind update) {
-  StringRef name = block.getSymName();
   PatchedBlocks made;
-  made.applied = buildAppliedBlock(block, plan, freeName(module, (name + "_applied").str()));
-  made.dual = buildDualBlock(block, plan, update, freeName(module, (name + "_dual").str()));
+  made.applied = buildAppliedBlock(block, plan, freeName(module, block, "_applied"));
+  made.dual = buildDualBlock(block, plan, update, freeName(module, block, "_dual"));
   if (!made.dual || !made.applied)
     return failure();
   packLinears(made.dual);
@@ -79,7 +72,9 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
     step.block = SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
     if (!isEnd(layer)) {
       step.index = program.layers++;
-      if (std::optional<BlockPlan> plan = planOf(layer, step.block, *step.index)) {
+      std::optional<BlockPlan> plan = planOf(layer, step.block, *step.index);
+      // The plan of a block that does not read the context has no sites.
+      if (plan && plan->outputSite) {
         auto [entry, isNew] = built.try_emplace(keyOf(step.block, *plan));
         if (isNew) {
           auto blocks = buildBlocks(module, step.block, *plan, update);

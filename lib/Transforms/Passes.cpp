@@ -1,11 +1,15 @@
 // The transforms as passes.
 #include "ctxc/Transforms/Passes.h"
+#include "FreeName.h"
+#include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Transforms/BuildPatch.h"
 
 using namespace mlir;
 
 namespace ctxc {
 
+#define GEN_PASS_DEF_BUILDAPPLIED
+#define GEN_PASS_DEF_BUILDDUAL
 #define GEN_PASS_DEF_OUTLINEMODELENDS
 #define GEN_PASS_DEF_PACKLINEARS
 #include "ctxc/Transforms/Passes.h.inc"
@@ -22,6 +26,66 @@ struct OutlineModelEnds : impl::OutlineModelEndsBase<OutlineModelEnds> {
 
 struct PackLinears : impl::PackLinearsBase<PackLinears> {
   void runOnOperation() override { numPacked += packLinears(getOperation()); }
+};
+
+using BuildFromPlan = llvm::function_ref<xf::BlockOp(xf::BlockOp, const BlockPlan &)>;
+
+/// Plans every block of `module` and builds one more from each; all verdicts against
+/// are reported. Blocks that were built before are left alone. Gives how many were built.
+FailureOr<unsigned> buildFromPlans(ModuleOp module, const ModelOptions &options,
+                                   BuildFromPlan build) {
+  unsigned built = 0;
+  bool failures = false;
+  for (const VerdictGroup &group : groupVerdicts(checkModel(module, options))) {
+    xf::BlockOp block = group.block;
+    if (llvm::any_of(block.getBody().getOps(),
+                     [](Operation &op) { return isa<patch::PatchDialect>(op.getDialect()); }))
+      continue;
+    const BlockPlan &plan = group.verdict->plan;
+    if (failed(emitVerdict(group)))
+      failures = true;
+    else if (!plan.outputSite)
+      continue;
+    else if (build(block, plan))
+      ++built;
+    else
+      failures = true;
+  }
+  return failures ? FailureOr<unsigned>() : built;
+}
+
+/// A pass that asks the planner: its options, and the loop.
+template <typename Base> struct PlanningPass : Base {
+  using Base::Base;
+  void run(BuildFromPlan build) {
+    ModelOptions options;
+    options.update = this->update;
+    options.startLayer = this->startLayer;
+    for (const std::string &name : this->frozen)
+      options.frozen.push_back(name);
+    FailureOr<unsigned> built = buildFromPlans(this->getOperation(), options, build);
+    if (failed(built))
+      return this->signalPassFailure();
+    this->numBuilt += *built;
+  }
+};
+
+struct BuildDual : PlanningPass<impl::BuildDualBase<BuildDual>> {
+  using PlanningPass::PlanningPass;
+  void runOnOperation() override {
+    run([&](xf::BlockOp block, const BlockPlan &plan) {
+      return buildDualBlock(block, plan, update, freeName(getOperation(), block, "_dual"));
+    });
+  }
+};
+
+struct BuildApplied : PlanningPass<impl::BuildAppliedBase<BuildApplied>> {
+  using PlanningPass::PlanningPass;
+  void runOnOperation() override {
+    run([&](xf::BlockOp block, const BlockPlan &plan) {
+      return buildAppliedBlock(block, plan, freeName(getOperation(), block, "_applied"));
+    });
+  }
 };
 
 } // namespace

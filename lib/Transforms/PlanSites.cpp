@@ -37,6 +37,13 @@ Operation *firstPatchedForOutput(const BlockPlan &plan, patch::UpdateKind update
   return invertsNorm ? plan.normMatrix : plan.outputSite;
 }
 
+Value goalOf(xf::BlockOp block, const BlockPlan &plan) {
+  if (plan.waist)
+    return plan.waist;
+  Operation *yield = block.getBody().front().getTerminator();
+  return plan.output < yield->getNumOperands() ? yield->getOperand(plan.output) : Value();
+}
+
 OpSet waitingFor(Operation *first) {
   OpSet waiting = dependentsOf(first);
   bool contextualWaits = false;
@@ -113,15 +120,12 @@ static LogicalResult checkChain(xf::BlockOp block, const BlockPlan &plan) {
                << other.getOperandNumber() << " is not known before the output is patched";
     value = link.op->getResult(0);
   }
-  if (plan.waist) {
-    if (plan.waist != value)
-      return plan.outputSite->emitOpError("has an output chain that does not end in the plan's waist");
+  if (goalOf(block, plan) == value)
     return success();
-  }
-  auto yield = cast<xf::YieldOp>(block.getBody().front().getTerminator());
-  if (plan.output >= yield.getNumOperands() || yield.getOperand(plan.output) != value)
-    return yield.emitOpError("does not give the end of the output chain as output ") << plan.output;
-  return success();
+  if (plan.waist)
+    return plan.outputSite->emitOpError("has an output chain that does not end in the plan's waist");
+  Operation *yield = block.getBody().front().getTerminator();
+  return yield->emitOpError("does not give the end of the output chain as output ") << plan.output;
 }
 
 /// P4

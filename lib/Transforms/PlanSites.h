@@ -23,6 +23,10 @@ OpSet dependentsOf(mlir::Operation *op);
 /// patches it, else G.
 mlir::Operation *firstPatchedForOutput(const BlockPlan &plan, patch::UpdateKind update);
 
+/// The value that the output's patch brings to what it was in the full run: the
+/// plan's waist, or a yielded one. Null where the plan names neither.
+mlir::Value goalOf(xf::BlockOp block, const BlockPlan &plan);
+
 /// The ops whose reduced run has to wait for the patch of `first`: its dependents,
 /// and every contextual op after a contextual one of these, with its dependents,
 /// so that a block's contextual ops keep their order in all of its forms.

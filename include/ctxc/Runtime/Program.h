@@ -33,8 +33,8 @@ struct Program {
   int64_t layers = 0;
 };
 
-/// The plan of a layer: none where it is not to be patched. `index` counts the
-/// layers between the model's ends.
+/// The plan of a layer: none, or one without an output site, where it is not to be
+/// patched. `index` counts the layers between the model's ends.
 using PlanCallback = llvm::function_ref<std::optional<BlockPlan>(
     xf::LayerOp layer, xf::BlockOp block, int64_t index)>;
 

@@ -33,6 +33,83 @@ def OutlineModelEnds : Pass<"xf-outline-model-ends", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ctxc::xf::XFDialect"];
 }
 
+// Passes that ask the planner, and what they ask it.
+defvar updateValues = [{::llvm::cl::values(
+    clEnumValN(::ctxc::patch::UpdateKind::least, "least", "the smallest change of the scale"),
+    clEnumValN(::ctxc::patch::UpdateKind::balanced, "balanced", "the smallest patched scale"),
+    clEnumValN(::ctxc::patch::UpdateKind::naive, "naive", "the scale alone"),
+    clEnumValN(::ctxc::patch::UpdateKind::stable, "stable", "the paper's norm inversion"),
+    clEnumValN(::ctxc::patch::UpdateKind::scaled, "scaled", "one multiple of the scale"))}];
+
+class BuildPass<string name> : Pass<name, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::ctxc::patch::PatchDialect"];
+  let options = [
+    Option<"update", "update", "::ctxc::patch::UpdateKind", "::ctxc::patch::UpdateKind::least",
+           "the update of a post-norm scale", updateValues>,
+    Option<"startLayer", "start-layer", "unsigned", "0", "the first layer that is patched">,
+    ListOption<"frozen", "frozen", "std::string", "parameters, by the blocks' names, that may not be patched">
+  ];
+  let statistics = [Statistic<"numBuilt", "num-built", "blocks built">];
+}
+
+def BuildDual : BuildPass<"patch-build-dual"> {
+  let summary = "the full and the reduced run of a block together, with the patch between them";
+  let description = [{
+    Builds beside every block its dual block `<block>_dual` by the paper's plan, once
+    for each distinct set of bindings that layers give it. A block that cannot be
+    controlled is an error; one that does not read the context gets none.
+
+    ```mlir
+    xf.block @ffn(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %c = xf.contextual "mix"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %v = xf.add %x, %c : tensor<4xf32>
+      %W = xf.param "w" : tensor<4x4xf32>
+      %d = xf.linear %W * %x : tensor<4x4xf32>, tensor<4xf32>
+      %y = xf.add %v, %d : tensor<4xf32>
+      xf.yield %y : tensor<4xf32>
+    }
+    ```
+    gets beside it
+    ```mlir
+    xf.block @ffn_dual(%x_C: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %c_C = xf.contextual "mix"(%x_C) stream "full" : (tensor<4xf32>) -> tensor<4xf32>
+      %c = xf.contextual "mix"(%x) stream "reduced" : (tensor<4xf32>) -> tensor<4xf32>
+      %v_C = xf.add %x_C, %c_C : tensor<4xf32>
+      %v = xf.add %x, %c : tensor<4xf32>
+      %W = xf.param "w" : tensor<4x4xf32>
+      %d_C = xf.linear %W * %x_C : tensor<4x4xf32>, tensor<4xf32>
+      %d_0 = xf.linear %W * %x : tensor<4x4xf32>, tensor<4xf32>
+      %y_C = xf.add %v_C, %d_C : tensor<4xf32>
+      %d_T = xf.sub %y_C, %v : tensor<4xf32>
+      patch.obligation nonzero_vector %x counts 0 "output controllability of outer weight matrix" : tensor<4xf32>
+      %u, %w = patch.rank1 to %d_T from %d_0 at %x : tensor<4xf32>, tensor<4xf32>
+      %d = patch.apply_rank1 %d_0 + %u, %w at %x : tensor<4xf32>, tensor<4xf32>
+      %y = xf.add %v, %d : tensor<4xf32>
+      patch.store "w" %u, %w : tensor<4xf32>, tensor<4xf32>
+      xf.yield %y_C, %y : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+def BuildApplied : BuildPass<"patch-build-applied"> {
+  let summary = "a block's ordinary forward under a given patch";
+  let description = [{
+    Builds beside every block its applied block `<block>_applied`, for the plans of
+    `--patch-build-dual`: what that stores, this loads.
+
+    ```mlir
+    %d = xf.linear %W * %x : tensor<4x4xf32>, tensor<4xf32>
+    ```
+    becomes there
+    ```mlir
+    %u, %w = patch.load "w" : tensor<4xf32>, tensor<4xf32>
+    %d_0 = xf.linear %W * %x : tensor<4x4xf32>, tensor<4xf32>
+    %d = patch.apply_rank1 %d_0 + %u, %w at %x : tensor<4xf32>, tensor<4xf32>
+    ```
+  }];
+}
+
 def PackLinears : Pass<"patch-pack-linears", "::ctxc::xf::BlockOp"> {
   let summary = "one sweep over a matrix for all vectors that it multiplies";
   let description = [{

@@ -1,0 +1,42 @@
+// RUN: ctxc-opt %s --patch-pack-linears | FileCheck %s
+// RUN: ctxc-opt %s --patch-build-dual="frozen=o" --patch-pack-linears | FileCheck %s --check-prefix=DUAL
+
+// CHECK-LABEL: xf.block @both
+// CHECK-SAME: (%[[A:.*]]: tensor<6xf32>, %[[B:.*]]: tensor<6xf32>)
+// CHECK: %[[W:.*]] = xf.param "gate"
+// CHECK: %[[G:.*]]:2 = patch.linears %[[W]] * (%[[A]], %[[B]]) : tensor<10x6xf32>, (tensor<6xf32>, tensor<6xf32>) -> (tensor<10xf32>, tensor<10xf32>)
+// CHECK-NEXT: xf.yield %[[G]]#0, %[[G]]#1
+xf.block @both(%z_C: tensor<6xf32>, %z: tensor<6xf32>) -> (tensor<10xf32>, tensor<10xf32>) {
+  %W = xf.param "gate" : tensor<10x6xf32>
+  %g_C = xf.linear %W * %z_C : tensor<10x6xf32>, tensor<6xf32>
+  %W2 = xf.param "gate" : tensor<10x6xf32>
+  %g = xf.linear %W2 * %z : tensor<10x6xf32>, tensor<6xf32>
+  xf.yield %g_C, %g : tensor<10xf32>, tensor<10xf32>
+}
+
+// One needs the other's result.
+// CHECK-LABEL: xf.block @sequence
+// CHECK-NOT: patch.linears
+// CHECK: xf.yield
+xf.block @sequence(%z: tensor<6xf32>) -> tensor<6xf32> {
+  %W = xf.param "w" : tensor<6x6xf32>
+  %a = xf.linear %W * %z : tensor<6x6xf32>, tensor<6xf32>
+  %s = xf.activation silu %a : tensor<6xf32>
+  %b = xf.linear %W * %s : tensor<6x6xf32>, tensor<6xf32>
+  xf.yield %b : tensor<6xf32>
+}
+
+// Every weight of a dual block is swept over once.
+// DUAL-LABEL: xf.block @layer_dual
+// DUAL-NOT: xf.linear
+// DUAL-COUNT-2: patch.linears
+xf.block @layer(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %c = xf.contextual "mix"(%x) : (tensor<6xf32>) -> tensor<6xf32>
+  %O = xf.param "o" : tensor<6x6xf32>
+  %o = xf.linear %O * %c : tensor<6x6xf32>, tensor<6xf32>
+  %v = xf.add %x, %o : tensor<6xf32>
+  %W = xf.param "w" : tensor<6x6xf32>
+  %d = xf.linear %W * %x : tensor<6x6xf32>, tensor<6xf32>
+  %y = xf.add %v, %d : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
