@@ -29,9 +29,13 @@ static bool handsOn(Operation *op, unsigned index, const ContextDependence &cont
   llvm_unreachable("a solvability of no known kind");
 }
 
-/// Vertices on the residual stream.
+/// Vertices on the residual stream, or on a branch of it beside the contextual
+/// ops: in x + (mlp(x) + attn(x)) the inner sum is where the context enters.
 static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context) {
-  BlockGraph::Set stream = graph.inputs();
+  BlockGraph::Set stream = graph.reach(graph.inputs(), graph.none());
+  stream.reset(context.vertices());
+  stream.reset(graph.reach(graph.contextualOps(), graph.none(), /*backwards=*/true));
+  stream |= graph.inputs();
   for (Operation &op : graph.getBlock().getBody().front())
     for (auto [index, operand] : llvm::enumerate(op.getOperands()))
       if (stream.test(graph.vertex(operand)) && handsOn(&op, index, context))

@@ -21,3 +21,30 @@ xf.block @sequential(%x: tensor<8xf32>) -> tensor<8xf32> {
   %y = xf.add %v, %d : tensor<8xf32>
   xf.yield %y : tensor<8xf32>
 }
+
+// Branches beside the attention that are summed before they join the stream:
+// the context enters at their sum, and W is a site.
+xf.block @branches_summed_first(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-remark @below {{depends on the context, in the contextual part}}
+  %a = xf.contextual "mix"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  %d = xf.linear %W * %x : tensor<8x8xf32>, tensor<8xf32>
+  // expected-remark-re @below {{{{^}}depends on the context{{$}}}}
+  %s = xf.add %d, %a : tensor<8xf32>
+  // expected-remark-re @below {{{{^}}depends on the context{{$}}}}
+  %y = xf.add %x, %s : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// A gate on the attention's way is no branch of the stream.
+xf.block @gated(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-remark @below {{depends on the context, in the contextual part}}
+  %a = xf.contextual "mix"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %Wg = xf.param "g" : tensor<8x8xf32>
+  %g = xf.linear %Wg * %x : tensor<8x8xf32>, tensor<8xf32>
+  // expected-remark @below {{depends on the context, in the contextual part}}
+  %m = xf.mul %a, %g : tensor<8xf32>, tensor<8xf32>
+  // expected-remark-re @below {{{{^}}depends on the context{{$}}}}
+  %y = xf.add %x, %m : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}

@@ -3,6 +3,7 @@
 #include "Fixture.h"
 #include "ctxc/Checkpoint/Safetensors.h"
 #include "ctxc/Import/Import.h"
+#include "ctxc/Planning/Planner.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -24,39 +25,103 @@ std::vector<std::string> allGoldens() {
   return names;
 }
 
-class GoldensTest : public ReferenceTest, public testing::WithParamInterface<std::string> {};
+double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double result = 0;
+  for (auto [x, y] : llvm::zip(a, b))
+    result = std::max(result, std::abs(x - y));
+  return result;
+}
+
+class GoldensTest : public ReferenceTest, public testing::WithParamInterface<std::string> {
+protected:
+  std::string path = std::string(directory) + "/" + GetParam();
+
+  void SetUp() override {
+    golden = llvm::cantFail(SafetensorsFile::open(path + "/golden.safetensors"));
+    const TensorView &ids = *golden->find("tokens");
+    tokens.resize(ids.elements());
+    std::memcpy(tokens.data(), ids.data, ids.bytes);
+    for (size_t t = 0; t < tokens.size(); ++t)
+      positions.push_back(t);
+  }
+
+  /// Imports the golden's model and builds its program, patched by `planOf`.
+  void build(PlanCallback planOf, patch::UpdateKind update) {
+    model = llvm::cantFail(importModel(path, context));
+    stored = checkpointWeights(*model.checkpoint);
+    auto built = buildProgram(*model.module, planOf, update);
+    ASSERT_TRUE(succeeded(built));
+    program = *built;
+    executor = createReferenceExecutor(program, *stored);
+  }
+
+  std::unique_ptr<SafetensorsFile> golden;
+  std::vector<int64_t> tokens, positions;
+  ImportedModel model;
+  std::unique_ptr<Weights> stored;
+  Program program;
+  std::unique_ptr<Executor> executor;
+};
 
 TEST_P(GoldensTest, LogitsAreThoseOfTransformers) {
-  std::string path = std::string(directory) + "/" + GetParam();
-  auto file = llvm::cantFail(SafetensorsFile::open(path + "/golden.safetensors"));
-  const TensorView &ids = *file->find("tokens"), &logits = *file->find("logits");
-  std::vector<int64_t> tokens(ids.elements()), positions(ids.elements());
-  std::memcpy(tokens.data(), ids.data, ids.bytes);
-  for (size_t t = 0; t < positions.size(); ++t)
-    positions[t] = t;
+  const TensorView &logits = *golden->find("logits");
   std::vector<double> expected(logits.elements());
   readDoubles(logits.dtype, logits.data, expected);
 
-  ImportedModel model = llvm::cantFail(importModel(path, context));
-  auto weights = checkpointWeights(*model.checkpoint);
   auto noPlan = [](xf::LayerOp, xf::BlockOp, int64_t) { return std::nullopt; };
-  auto program = buildProgram(*model.module, noPlan, patch::UpdateKind::least);
-  ASSERT_TRUE(succeeded(program));
-  auto executor = createReferenceExecutor(*program, *weights);
+  ASSERT_NO_FATAL_FAILURE(build(noPlan, patch::UpdateKind::least));
   EXPECT_EQ(executor->vocabulary(), logits.shape[1]);
   auto run = executor->start(tokens.size());
   ForwardOptions options;
   options.allLogits = true;
   std::vector<double> found = llvm::cantFail(executor->forward(*run, tokens, positions, options));
-  ASSERT_EQ(found.size(), expected.size());
-  double worst = 0, largest = 0;
-  for (auto [a, b] : llvm::zip(found, expected)) {
-    worst = std::max(worst, std::abs(a - b));
-    largest = std::max(largest, std::abs(b));
-  }
+  double worst = distance(found, expected);
   RecordProperty("linf", std::to_string(worst));
-  EXPECT_LE(worst, 1e-4) << "of logits up to " << largest;
-  EXPECT_GE(largest, 1e-1) << "logits that are all small show nothing";
+  EXPECT_LE(worst, 1e-4);
+  EXPECT_GE(distance(expected, std::vector<double>(expected.size())), 1e-1)
+      << "logits that are all small show nothing";
+}
+
+// Theorem 2, on imported models and the plans that they get: the last token,
+// with all others as its context.
+TEST_P(GoldensTest, PatchedWithoutContextIsFullWithContext) {
+  for (auto update : {patch::UpdateKind::least, patch::UpdateKind::balanced,
+                      patch::UpdateKind::naive, patch::UpdateKind::stable}) {
+    SCOPED_TRACE(stringifyUpdateKind(update).str());
+    auto planOf = [&](xf::LayerOp, xf::BlockOp block, int64_t) -> std::optional<BlockPlan> {
+      PlanOptions options;
+      options.update = update;
+      Verdict verdict = planPaper(block, options);
+      EXPECT_EQ(verdict.kind, VerdictKind::Controllable)
+          << (verdict.causes.empty() ? "" : verdict.causes.front().message);
+      return verdict.plan;
+    };
+    ASSERT_NO_FATAL_FAILURE(build(planOf, update));
+    size_t last = tokens.size() - 1;
+    auto full = executor->start(tokens.size()), reduced = executor->start(1);
+    llvm::cantFail(executor->forward(*full, llvm::ArrayRef(tokens).drop_back(),
+                                     llvm::ArrayRef(positions).drop_back(), {}));
+    PatchStep step = llvm::cantFail(executor->patch(*full, *reduced, tokens[last], last, {}));
+    ForwardOptions options;
+    options.append = false;
+    std::vector<double> control =
+        llvm::cantFail(executor->forward(*reduced, tokens[last], int64_t(last), options));
+    options.patch = &step.patch;
+    std::vector<double> patched =
+        llvm::cantFail(executor->forward(*reduced, tokens[last], int64_t(last), options));
+    double worst = distance(patched, step.fullLogits);
+    int64_t harmful = 0;
+    for (const LayerObligations &counts : step.obligations)
+      harmful += counts.harmful;
+    // A golden has a scale with an entry that is exactly 0, which stable cannot
+    // serve: that is not exact, and is counted.
+    if (update == patch::UpdateKind::stable && harmful > 0)
+      continue;
+    EXPECT_LE(worst, 1e-8);
+    EXPECT_EQ(harmful, 0);
+    EXPECT_GE(distance(control, step.fullLogits), 1e-1) << "the negative control";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, GoldensTest, testing::ValuesIn(allGoldens()),
