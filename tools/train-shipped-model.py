@@ -11,10 +11,11 @@ same model.
 
 The directory written is a transformers checkpoint (config.json,
 model.safetensors in bfloat16, tokenizer.model), rewritten every
---checkpoint-every steps, so that a run can be cut short.
+--checkpoint-every steps, so that a run that is cut short leaves a usable one.
 """
 
 import argparse
+import io
 import itertools
 import math
 import pathlib
@@ -42,14 +43,15 @@ def read_chapters():
 
 def train_tokenizer(chapters, vocab_size, path):
     """BPE set up as Gemma's: text untouched, no dummy prefix, bytes for unseen characters."""
+    written = io.BytesIO()  # a file name would be recorded in the model
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=itertools.chain.from_iterable(chapters), model_prefix=str(path / "tokenizer"),
+        sentence_iterator=itertools.chain.from_iterable(chapters), model_writer=written,
         model_type="bpe", vocab_size=vocab_size, byte_fallback=True, character_coverage=1.0,
         normalization_rule_name="identity", add_dummy_prefix=False, remove_extra_whitespaces=False,
         split_digits=True, pad_id=PAD, eos_id=EOS, bos_id=BOS, unk_id=UNK, pad_piece="<pad>",
         eos_piece="<eos>", bos_piece="<bos>", unk_piece="<unk>", num_threads=1, minloglevel=1)
-    (path / "tokenizer.vocab").unlink()  # a listing of what tokenizer.model already holds
-    return sentencepiece.SentencePieceProcessor(model_file=str(path / "tokenizer.model"))
+    path.write_bytes(written.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
 
 
 def encode(tokenizer, chapters):
@@ -113,14 +115,12 @@ def train(model, stream, starts, held_out, args):
                                    {"params": others, "weight_decay": 0.0}],
                                   lr=args.lr, betas=(0.9, 0.95), fused=True)
     rng, seen, mean, began = random.Random(args.seed), 0, None, time.time()
-    for step in range(1, args.steps + 1):
+    for step in range(1, args.stop_after + 1):
         warmup = min(1.0, step / args.warmup)
         cosine = 0.5 * (1 + math.cos(math.pi * step / args.steps))
         for group in optimizer.param_groups:
             group["lr"] = args.lr * warmup * (0.02 + 0.98 * cosine)
-        # The last tenth of the steps sees every position that the model has.
-        stretch = 2 if step > 0.9 * args.steps else 1
-        tokens = sample_batch(stream, starts, args.rows // stretch, args.length * stretch, rng)
+        tokens = sample_batch(stream, starts, args.rows, args.length, rng)
         loss = batch_loss(model, tokens)
         optimizer.zero_grad()
         loss.backward()
@@ -131,7 +131,7 @@ def train(model, stream, starts, held_out, args):
         if step % 50 == 0:
             print(f"step {step} tokens {seen} loss {mean:.3f} seconds {time.time() - began:.0f}",
                   flush=True)
-        if step % args.checkpoint_every == 0 or step == args.steps:
+        if step % args.checkpoint_every == 0 or step == args.stop_after:
             save(model, args.out)
             print(f"step {step} held-out loss {held_out_loss(model, held_out, args.length):.3f}",
                   flush=True)
@@ -141,7 +141,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="directory to write")
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=6000, help="steps the cosine is laid out for")
+    parser.add_argument("--stop-after", type=int, default=5000,
+                        help="last step taken; the loss on held-out text no longer falls there")
     parser.add_argument("--rows", type=int, default=8, help="sequences a step")
     parser.add_argument("--length", type=int, default=256, help="tokens a sequence")
     parser.add_argument("--lr", type=float, default=3e-3)
@@ -157,9 +159,10 @@ def main():
     torch.manual_seed(args.seed)
     args.out.mkdir(parents=True, exist_ok=True)
     chapters = read_chapters()
-    tokenizer = train_tokenizer(chapters, args.vocab_size, args.out)
+    tokenizer = train_tokenizer(chapters, args.vocab_size, args.out / "tokenizer.model")
     every = args.hold_out_every
-    stream, starts = encode(tokenizer, [c for i, c in enumerate(chapters) if i % every != every - 1])
+    kept = [chapter for i, chapter in enumerate(chapters) if i % every != every - 1]
+    stream, starts = encode(tokenizer, kept)
     held_out, _ = encode(tokenizer, chapters[every - 1::every])
     model = Gemma3ForCausalLM(model_config(args.vocab_size))
     print(f"{len(stream)} tokens to train on, {len(held_out)} held out, "
