@@ -1,4 +1,5 @@
 // The applied block: a block's ordinary forward under a given patch, factored.
+#include "Names.h"
 #include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Builders.h"
@@ -26,9 +27,12 @@ static SmallVector<Type> partTypes(Operation *site) {
 /// Clones `site` and takes in its patch.
 static void applySite(OpBuilder &b, Operation *site, IRMapping &values) {
   Location loc = site->getLoc();
-  auto load = patch::LoadOp::create(b, loc, partTypes(site), parameterOf(site).getName());
+  bool isLinear = isa<xf::LinearOp>(site);
+  auto load = patch::LoadOp::create(b, renamed(loc, isLinear ? "_uv" : "_delta"), partTypes(site),
+                                    parameterOf(site).getName());
   if (auto linear = dyn_cast<xf::LinearOp>(site)) {
     Value base = b.clone(*site, values)->getResult(0);
+    base.setLoc(renamed(loc, "_0"));
     Value patched =
         patch::ApplyRank1Op::create(b, loc, base.getType(), base, load.getResult(0),
                                     load.getResult(1), values.lookup(linear.getData()));
@@ -37,9 +41,7 @@ static void applySite(OpBuilder &b, Operation *site, IRMapping &values) {
   }
   Value parameter = cast<xf::AssignableOpInterface>(site).getParameterOperand().get();
   Value original = values.lookup(parameter);
-  Value patched =
-      patch::ApplyDeltaOp::create(b, loc, load.getResult(0).getType(), original, load.getResult(0));
-  values.map(parameter, patched);
+  values.map(parameter, applyDelta(b, original, load.getResult(0)));
   b.clone(*site, values);
   values.map(parameter, original);
 }

@@ -5,6 +5,7 @@
 // op is patched to its full-run output there and then. What depends on the
 // output site G is held back until the full run's output T_C is there; then
 // G's target is solved for through the chain, G is patched, and the rest follows.
+#include "Names.h"
 #include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Builders.h"
@@ -14,16 +15,6 @@ using namespace mlir;
 
 namespace ctxc {
 namespace {
-
-/// A named location with `suffix`; others as they are. A block printed with
-/// names then reads like the equations: y_C beside y.
-Location renamed(Location loc, StringRef suffix) {
-  auto name = dyn_cast<NameLoc>(loc);
-  if (!name)
-    return loc;
-  return NameLoc::get(StringAttr::get(loc.getContext(), name.getName().strref() + suffix),
-                      name.getChildLoc());
-}
 
 patch::Rank1Op createRank1(OpBuilder &b, Location loc, Value target, Value current, Value data) {
   return patch::Rank1Op::create(b, loc, target.getType(), data.getType(), target, current, data);
@@ -211,11 +202,6 @@ void DualBuilder::assignLinear(xf::LinearOp op, Value target) {
   reduced.map(op.getResult(), patched);
 }
 
-static Value applyDelta(OpBuilder &b, Location loc, Value parameter, Value delta) {
-  auto type = cast<RankedTensorType>(delta.getType());
-  return patch::ApplyDeltaOp::create(b, loc, type, parameter, delta);
-}
-
 void DualBuilder::assignBias(xf::BiasOp op, Value target) {
   Value current = reduced.lookupOrNull(op.getResult());
   if (!current)
@@ -224,7 +210,7 @@ void DualBuilder::assignBias(xf::BiasOp op, Value target) {
   Value delta = xf::SubOp::create(b, renamed(loc, "_delta"), target, current);
   parts[indexOf(op)] = {delta};
   current.setLoc(renamed(loc, "_0"));
-  Value patched = applyDelta(b, loc, full.lookup(op.getBias()), delta);
+  Value patched = applyDelta(b, full.lookup(op.getBias()), delta);
   reduced.map(op.getResult(),
               xf::BiasOp::create(b, loc, reduced.lookup(op.getData()), patched).getResult());
 }
@@ -237,7 +223,7 @@ void DualBuilder::assignScale(xf::ScaleOp op, Value target, patch::UpdateKind by
   Value delta = patch::SolveScaleOp::create(b, renamed(loc, "_delta"), type, by, target, scale,
                                             data, op.getOffset(), index);
   parts[index] = {delta};
-  Value patched = applyDelta(b, loc, scale, delta);
+  Value patched = applyDelta(b, scale, delta);
   reduced.map(op.getResult(),
               xf::ScaleOp::create(b, loc, data, patched, op.getOffset()).getResult());
 }
