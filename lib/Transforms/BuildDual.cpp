@@ -235,8 +235,8 @@ void DualBuilder::assignThroughNorm(Value target) {
   auto norm = scale.getData().getDefiningOp<xf::NormalizeOp>();
   auto matrix = cast<xf::LinearOp>(plan.normMatrix);
   Value before = patch::InvertRmsNormOp::create(
-      b, renamed(matrix.getLoc(), "_T"), target.getType(), update, target, full.lookup(scale.getScale()),
-      reduced.lookup(matrix.getResult()), norm.getEps(), scale.getOffset());
+      b, renamed(matrix.getLoc(), "_T"), target.getType(), update, target,
+      full.lookup(scale.getScale()), reduced.lookup(matrix.getResult()), norm.getEps(), scale.getOffset());
   assignLinear(matrix, before);
   cloneReduced(*norm);
   assignScale(scale, target, update);

@@ -70,7 +70,8 @@ LogicalResult Outliner::outline(StringRef suffix, const llvm::SetVector<Operatio
                                 ArrayRef<Value> results, Operation *before) {
   std::string name = (model.getSymName() + suffix).str();
   if (Operation *taken = SymbolTable::lookupSymbolIn(model->getParentOp(), name)) {
-    auto diag = model.emitOpError("needs the name '") << name << "' for one of its ends, which is taken";
+    auto diag = model.emitOpError("needs the name '")
+                << name << "' for one of its ends, which is taken";
     diag.attachNote(taken->getLoc()) << "here; rename this";
     return diag;
   }
@@ -114,7 +115,8 @@ LogicalResult Outliner::outline(StringRef suffix, const llvm::SetVector<Operatio
     bool source = isSource(old.getDefiningOp());
     old.replaceUsesWithIf(result, [&](OpOperand &use) {
       Operation *user = use.getOwner();
-      return user != layer && !ops.contains(user) && (!source || isa<xf::LayerOp, xf::YieldOp>(user));
+      bool outside = user != layer && !ops.contains(user);
+      return outside && (!source || isa<xf::LayerOp, xf::YieldOp>(user));
     });
   }
   return success();

@@ -123,7 +123,8 @@ static LogicalResult checkChain(xf::BlockOp block, const BlockPlan &plan) {
   if (goalOf(block, plan) == value)
     return success();
   if (plan.waist)
-    return plan.outputSite->emitOpError("has an output chain that does not end in the plan's waist");
+    return plan.outputSite->emitOpError(
+        "has an output chain that does not end in the plan's waist");
   Operation *yield = block.getBody().front().getTerminator();
   return yield->emitOpError("does not give the end of the output chain as output ") << plan.output;
 }

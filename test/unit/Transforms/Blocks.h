@@ -48,7 +48,8 @@ inline const char *const gatedMlp = R"(
 inline std::string rmsNorm(llvm::StringRef from, llvm::StringRef to, llvm::StringRef name) {
   return ("    %m_" + to + " = xf.param \"" + name + "\" : tensor<6xbf16>\n    %n_" + to +
           " = xf.normalize rms %" + from + " eps 1.000000e-06 : tensor<6xf32>\n    %" + to +
-          " = xf.scale %n_" + to + " by %m_" + to + " offset 1.000000e+00 : tensor<6xf32>, tensor<6xbf16>\n")
+          " = xf.scale %n_" + to + " by %m_" + to + 
+          " offset 1.000000e+00 : tensor<6xf32>, tensor<6xbf16>\n")
       .str();
 }
 

@@ -120,7 +120,8 @@ TEST(BuildPatch, NaiveLeavesTheNormMatrixAndStoresAZeroForIt) {
     EXPECT_EQ(rank1.getTarget(), rank1.getCurrent());
   });
   auto scale = yielded<xf::AddOp>(dual, 1).getRhs().getDefiningOp<xf::ScaleOp>();
-  EXPECT_TRUE(scale.getData().getDefiningOp<xf::NormalizeOp>().getData().getDefiningOp<xf::LinearOp>());
+  auto norm = scale.getData().getDefiningOp<xf::NormalizeOp>();
+  EXPECT_TRUE(norm.getData().getDefiningOp<xf::LinearOp>());
 }
 
 TEST(BuildPatch, LlamaTargetsTheFullRunsOutputs) {

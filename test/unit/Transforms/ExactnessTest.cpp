@@ -34,7 +34,8 @@ std::string waist() {
 
 /// A plain MLP after a layer norm with a bias of its own.
 std::string narrow() {
-  return block("narrow", rmsNorm("x", "h", "in.norm") + std::string(attention) + add("w", "x", "a") + R"(
+  return block("narrow", rmsNorm("x", "h", "in.norm") + std::string(attention) +
+                             add("w", "x", "a") + R"(
     %b = xf.param "ln.bias" : tensor<6xf32>
     %W1 = xf.param "fc1.weight" frozen : tensor<10x6xf32>
     %W2 = xf.param "fc2.weight" : tensor<6x10xf32>
@@ -117,7 +118,8 @@ void expectExact(const Family &family, UpdateKind update) {
   auto baseline = executor->start(5);
   std::vector<double> wanted = unwrap(executor->forward(*baseline, tokens, positions, {}));
   auto full = executor->start(5), reduced = executor->start(1);
-  unwrap(executor->forward(*full, ArrayRef(tokens).drop_back(), ArrayRef(positions).drop_back(), {}));
+  unwrap(executor->forward(*full, ArrayRef(tokens).drop_back(), ArrayRef(positions).drop_back(),
+                           {}));
   PatchStep step = unwrap(executor->patch(*full, *reduced, last[0], at[0], {}));
   EXPECT_LT(distance(step.fullLogits, wanted), 1e-12);
   EXPECT_LT(distance(step.reducedLogits, wanted), 1e-9);
@@ -155,7 +157,9 @@ TEST(Exactness, EveryLayersOutputMatches) {
   unwrap(executor->forward(*full, {7, 2}, {0, 1}, {}));
   std::vector<std::vector<double>> fullLayers, reducedLayers;
   PatchOptions options;
-  options.fullObserver = [&](int64_t, ArrayRef<double> rows, int64_t) { fullLayers.push_back(rows); };
+  options.fullObserver = [&](int64_t, ArrayRef<double> rows, int64_t) {
+    fullLayers.push_back(rows);
+  };
   options.reducedObserver = [&](int64_t, ArrayRef<double> rows, int64_t) {
     reducedLayers.push_back(rows);
   };
