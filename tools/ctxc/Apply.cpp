@@ -1,0 +1,45 @@
+// ctxc apply
+#include "Commands.h"
+#include "ctxc/Export/ApplyPatch.h"
+#include "ctxc/Export/PatchFile.h"
+#include "llvm/Support/Format.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+
+static llvm::Expected<int> run(const Arguments &arguments) {
+  llvm::StringRef directory = arguments.get("-o", "");
+  auto file = readPatchFile(arguments.positional(1));
+  if (!file)
+    return file.takeError();
+  auto checkpoint = Checkpoint::open(arguments.positional(0));
+  if (!checkpoint)
+    return checkpoint.takeError();
+  if (llvm::Error error = checkAgainst(**checkpoint, file->first, file->second))
+    return std::move(error);
+  std::optional<DType> storage;
+  if (auto dtype = arguments.get("--dtype"))
+    storage = *dtype == "bf16" ? DType::BF16 : DType::F32;
+  auto report = applyPatch(**checkpoint, file->first, directory, storage);
+  if (!report)
+    return report.takeError();
+  llvm::outs() << directory << ": " << report->patched << " tensors patched; rounding them to "
+               << "their storage type took " << llvm::format("%.2g", 100 * report->relativeRounding)
+               << " % of the patch\n";
+  return ExitGood;
+}
+
+Command driver::applyCommand() {
+  return {"apply",
+          "write a checkpoint with a patch added, loadable by others",
+          {"MODEL", "FILE"},
+          {{"-o", "DIR", "the directory to write; it must not exist", {}, true},
+           {"--dtype", "TYPE",
+            "store all floating tensors as f32 or bf16; default: each as it was",
+            {"f32", "bf16"}}},
+          "MODEL is a Hugging Face directory, FILE a patch that `ctxc patch` wrote for it. A patch\n"
+          "that is small beside its weights loses most of itself in bf16: the printed share says how\n"
+          "much, and --dtype f32 avoids it.",
+          "  ctxc apply gemma-3-270m patch.safetensors -o patched-model --dtype f32\n",
+          run};
+}

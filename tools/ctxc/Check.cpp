@@ -1,0 +1,49 @@
+// ctxc check
+#include "Commands.h"
+#include "Session.h"
+#include "ctxc/Report/CheckReport.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+
+static llvm::Expected<int> run(const Arguments &arguments) {
+  auto options = RunOptions::parse(arguments);
+  if (!options)
+    return options.takeError();
+  ModelOptions modelOptions;
+  modelOptions.update = *patch::symbolizeUpdateKind(options->update);
+  modelOptions.startLayer = options->startLayer;
+  auto session =
+      Session::plan(arguments.positional(0), std::move(*options), /*needWeights=*/false,
+                    /*planned=*/false);
+  if (!session)
+    return session.takeError();
+  auto groups = groupVerdicts(checkModel((*session)->module(), modelOptions));
+  if (arguments.get("--format", "text") == "json") {
+    llvm::outs() << llvm::formatv("{0:2}\n", checkReportJson(groups));
+  } else {
+    for (const VerdictGroup &group : groups)
+      (void)emitVerdict(group); // the verdict is isPatchable's, below
+    printCheckReport(llvm::outs(), groups);
+  }
+  return isPatchable(groups) ? ExitGood : ExitAgainst;
+}
+
+Command driver::checkCommand() {
+  return {"check",
+          "say of every block whether a context can become a patch of it, and why",
+          {"MODEL"},
+          {{"--format", "NAME", "text (default) or json", {"text", "json"}},
+           {"--update", "NAME", "least (default), balanced, naive, stable, scaled",
+            {"least", "balanced", "naive", "stable", "scaled"}},
+           {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"}},
+          "Each block is controllable (Theorem 3), output-only (an exact patch exists, and the MLP's\n"
+          "internals differ), rejected (an impossibility is shown: where, why, by which bound, and a\n"
+          "way out) or undecided. Identical layers are shown once. Weights are not needed. Exit code 0\n"
+          "when every block is controllable or output-only, 1 when one is not.",
+          "  ctxc check examples/models/gemma3-kjv-1m\n"
+          "  ctxc check block.mlir\n"
+          "  ctxc check gemma-3-270m --format json\n",
+          run};
+}

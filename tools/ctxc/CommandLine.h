@@ -1,0 +1,74 @@
+//===- CommandLine.h - subcommands and their options, declared as tables ---===//
+//
+// llvm::cl would show every option of every LLVM library that is linked in; this
+// knows what is declared here and nothing else. Accepted: `--name VALUE`,
+// `--name=VALUE`, `-o VALUE`, flags without a value, `--` before arguments that
+// start with a dash. Every mistake of a command line is reported at once.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_TOOLS_CTXC_COMMANDLINE_H
+#define CTXC_TOOLS_CTXC_COMMANDLINE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+#include <optional>
+#include <vector>
+
+namespace ctxc::driver {
+
+/// One option of a subcommand.
+struct OptionSpec {
+  llvm::StringRef name;  ///< with its dashes: "--update", "-o"
+  llvm::StringRef value; ///< what stands for its value in help; empty for a flag
+  llvm::StringRef help;  ///< may have several lines
+  std::vector<llvm::StringRef> choices = {}; ///< where not empty, the values allowed
+  bool required = false;
+};
+
+class Arguments;
+
+/// A subcommand.
+struct Command {
+  llvm::StringRef name;
+  llvm::StringRef summary;                  ///< one line, for `ctxc --help`
+  std::vector<llvm::StringRef> positionals; ///< all required
+  std::vector<OptionSpec> options;
+  llvm::StringRef description;              ///< for `ctxc NAME --help`
+  llvm::StringRef examples;                 ///< indented lines
+  /// Returns the exit code, or an error, which is exit code 2.
+  llvm::Expected<int> (*run)(const Arguments &arguments);
+};
+
+/// A command line after it was checked against its Command.
+class Arguments {
+public:
+  /// Fails with every mistake found: unknown options (with the nearest known
+  /// one), missing and unexpected values, values outside the choices, an option
+  /// given twice, missing and surplus arguments.
+  static llvm::Expected<Arguments> parse(const Command &command,
+                                         llvm::ArrayRef<llvm::StringRef> words);
+
+  llvm::StringRef positional(unsigned index) const { return positionals[index]; }
+  bool has(llvm::StringRef option) const { return values.count(option); }
+  std::optional<llvm::StringRef> get(llvm::StringRef option) const;
+  llvm::StringRef get(llvm::StringRef option, llvm::StringRef otherwise) const;
+  /// The option's integer in [low, high]; `otherwise` where it is not given.
+  llvm::Expected<int64_t> integer(llvm::StringRef option, int64_t low, int64_t high,
+                                  int64_t otherwise) const;
+
+private:
+  std::vector<llvm::StringRef> positionals;
+  llvm::StringMap<llvm::StringRef> values;
+};
+
+/// `ctxc NAME --help`.
+void printHelp(const Command &command, llvm::raw_ostream &os);
+
+/// `; did you mean 'X'?` for the candidate nearest to `word`, or nothing.
+std::string suggestion(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> candidates);
+
+} // namespace ctxc::driver
+
+#endif // CTXC_TOOLS_CTXC_COMMANDLINE_H

@@ -1,0 +1,86 @@
+// Session::planBlocks: a verdict for every layer that is to be patched, and the
+// program that is made of their plans.
+#include "Session.h"
+#include "Timer.h"
+#include "ctxc/Analysis/Sites.h"
+#include "ctxc/Planning/ModelCheck.h"
+#include "ctxc/Support/Error.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+
+/// "mlp.gate_proj, mlp.up_proj; mlp.down_proj, post_feedforward_layernorm": F; G.
+static std::string describe(const BlockPlan &plan) {
+  auto shortName = [](mlir::Operation *op) {
+    std::string name = Sites::name(op);
+    llvm::StringRef text(name);
+    text.consume_back(".weight");
+    return text.str();
+  };
+  std::string text;
+  for (mlir::Operation *op : plan.inputSites)
+    text += (text.empty() ? "" : ", ") + shortName(op);
+  if (!text.empty())
+    text += "; ";
+  if (plan.normMatrix)
+    text += shortName(plan.normMatrix) + ", ";
+  return text + shortName(plan.outputSite);
+}
+
+/// Whether some block of the model ends in a scale that the updates differ in.
+static bool updateApplies(mlir::ModuleOp module, const ModelOptions &options) {
+  ModelOptions least = options;
+  least.update = patch::UpdateKind::least;
+  return llvm::any_of(checkModel(module, least), [](const LayerVerdict &layer) {
+    return layer.verdict->plan.normMatrix != nullptr;
+  });
+}
+
+static int64_t countLayers(mlir::ModuleOp module) {
+  int64_t layers = 0;
+  module.walk([&](xf::LayerOp) { ++layers; });
+  return layers;
+}
+
+Error Session::planBlocks() {
+  Timer timer(setup.plan);
+  int64_t layers = countLayers(module());
+  if (layers && options.startLayer >= layers)
+    return makeError("--start-layer: found " + llvm::Twine(options.startLayer) +
+                     ", expected a layer from 0 to " + llvm::Twine(layers - 1));
+
+  ModelOptions modelOptions;
+  modelOptions.startLayer = options.startLayer;
+  modelOptions.update = *patch::symbolizeUpdateKind(options.update);
+  std::vector<LayerVerdict> verdicts = checkModel(module(), modelOptions);
+  bool against = false;
+  for (const VerdictGroup &group : groupVerdicts(verdicts)) {
+    against |= mlir::failed(emitVerdict(group));
+    if (!group.verdict->isSuccess() || !group.verdict->plan.outputSite)
+      continue;
+    patchedLayers += group.layers.size();
+    planText += (planText.empty() ? "" : "\n           ") + std::string("layers ") +
+                formatRanges(group.layers) + ": " + describe(group.verdict->plan);
+  }
+  if (against)
+    return llvm::make_error<VerdictAgainst>();
+  if (!patchedLayers)
+    return makeError(path + ": no layer from " + llvm::Twine(options.startLayer) +
+                     " on reads the context; there is nothing to patch");
+  if (options.updateGiven && !updateApplies(module(), modelOptions))
+    return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
+                     "(Gemma's post-norms), and no block of " + path + " does; leave it out");
+
+  auto planOf = [&](xf::LayerOp, xf::BlockOp, int64_t index) -> std::optional<BlockPlan> {
+    for (const LayerVerdict &layer : verdicts)
+      if (layer.layer == index && layer.verdict->plan.outputSite)
+        return layer.verdict->plan;
+    return std::nullopt;
+  };
+  mlir::FailureOr<Program> built = buildProgram(module(), planOf, modelOptions.update);
+  if (mlir::failed(built))
+    return makeError(path + ": cannot be made ready to run; see the messages above");
+  program = std::move(*built);
+  return Error::success();
+}

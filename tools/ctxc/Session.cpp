@@ -1,0 +1,178 @@
+#include "Session.h"
+#include "Timer.h"
+#include "ctxc/Reference/Reference.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Verify/ProgramNorms.h"
+#include "dialects/Patch/Patch.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+char VerdictAgainst::ID = 0;
+
+mlir::DialectRegistry driver::allDialects() {
+  mlir::DialectRegistry registry;
+  registry.insert<xf::XFDialect, patch::PatchDialect>();
+  registerReferenceModels(registry);
+  return registry;
+}
+
+Expected<std::unique_ptr<Session>> Session::plan(StringRef model, RunOptions options,
+                                                 bool needWeights, bool planned) {
+  std::unique_ptr<Session> session(new Session());
+  session->options = std::move(options);
+  session->path = model.str();
+  if (Error error = session->import(needWeights))
+    return std::move(error);
+  if (planned)
+    if (Error error = session->planBlocks())
+      return std::move(error);
+  return session;
+}
+
+Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions options) {
+  auto session = plan(model, std::move(options), /*needWeights=*/true);
+  if (!session)
+    return session;
+  if (Error error = (*session)->loadWeights())
+    return std::move(error);
+  Timer timer((*session)->setup.compile);
+  auto executor = (*session)->makeExecutor((*session)->options.backend);
+  if (!executor)
+    return executor.takeError();
+  (*session)->mainExecutor = std::move(*executor);
+  (*session)->parameterNorms = programNorms((*session)->program, *(*session)->weights);
+  return session;
+}
+
+/// bf16 where every floating tensor is stored so, else f32.
+static std::string storedType(const Checkpoint &checkpoint) {
+  for (const TensorView &tensor : checkpoint.tensors())
+    if (isFloating(tensor.dtype) && tensor.dtype != DType::BF16)
+      return "f32";
+  return "bf16";
+}
+
+/// bf16 where every parameter of the module is, else f32.
+static std::string writtenType(mlir::ModuleOp module) {
+  bool allBF16 = true;
+  module.walk([&](xf::ParamOp param) {
+    allBF16 &= llvm::cast<mlir::RankedTensorType>(param.getType()).getElementType().isBF16();
+  });
+  return allBF16 ? "bf16" : "f32";
+}
+
+Error Session::import(bool needWeights) {
+  Timer timer(setup.import);
+  context = std::make_unique<mlir::MLIRContext>(allDialects());
+  context->loadAllAvailableDialects();
+  printDiagnostics(*context);
+  bool isDirectory = llvm::sys::fs::is_directory(path);
+  bool isText = StringRef(path).ends_with(".mlir") && !isDirectory;
+  if (isText && !options.dtype.empty())
+    return makeError("--dtype: applies to Hugging Face directories; " + path +
+                     " gives each parameter's type itself");
+  if (!isText && !options.weights.empty())
+    return makeError("--weights: applies to .mlir models; a directory has weights of its own");
+  if (isText && needWeights && options.weights.empty())
+    return makeError(path + ": has no weights; give a checkpoint with --weights DIR, or "
+                            "--weights random:SEED");
+  if (isDirectory && options.dtype.empty() && needWeights) {
+    Expected<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::open(path);
+    if (!checkpoint)
+      return checkpoint.takeError();
+    options.dtype = storedType(**checkpoint);
+  }
+  ImportOptions importOptions;
+  importOptions.needWeights = needWeights;
+  if (!options.dtype.empty())
+    importOptions.storage = options.dtype == "bf16" ? DType::BF16 : DType::F32;
+  Expected<ImportedModel> result = importModel(path, *context, importOptions);
+  if (!result)
+    return result.takeError();
+  imported = std::move(*result);
+  for (const std::string &warning : imported.warnings)
+    llvm::errs() << "ctxc: warning: " << warning << "\n";
+  if (options.dtype.empty())
+    options.dtype = writtenType(*imported.module);
+  return Error::success();
+}
+
+Error Session::loadWeights() {
+  Timer timer(setup.import);
+  StringRef source = options.weights;
+  Checkpoint *checkpoint = imported.checkpoint.get();
+  if (source.consume_front("random:")) {
+    uint64_t seed;
+    if (source.getAsInteger(10, seed))
+      return makeError("--weights: found 'random:" + source + "', expected random:SEED with an "
+                       "integer SEED");
+    weights = randomWeights(seed);
+  } else if (!source.empty()) {
+    Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(source);
+    if (!opened)
+      return opened.takeError();
+    weightsCheckpoint = std::move(*opened);
+    checkpoint = weightsCheckpoint.get();
+  }
+  if (!weights)
+    weights = checkpointWeights(*checkpoint);
+  if (!checkpoint) {
+    modelHash = weights->hash();
+    return Error::success();
+  }
+  Expected<std::string> hash = checkpoint->hash();
+  if (!hash)
+    return hash.takeError();
+  modelHash = *hash;
+  return Error::success();
+}
+
+Expected<std::unique_ptr<Executor>> Session::makeExecutor(StringRef backend) {
+  if (backend == "reference")
+    return createReferenceExecutor(program, *weights);
+  return makeError("--backend compiled is not part of this build");
+}
+
+Expected<Tokenizer *> Session::tokenizer() {
+  if (!pieces) {
+    if (!imported.checkpoint)
+      return makeError(path + ": has no tokenizer; give token ids with --tokens");
+    auto opened = Tokenizer::open(path);
+    if (!opened)
+      return opened.takeError();
+    pieces = std::move(*opened);
+  }
+  return pieces.get();
+}
+
+TokenName Session::tokenName() {
+  if (imported.checkpoint && imported.checkpoint->tokenizerPath()) {
+    Expected<Tokenizer *> opened = tokenizer();
+    if (opened)
+      return [pieces = *opened](int64_t id) { return pieces->piece(id); };
+    llvm::errs() << "ctxc: warning: " << llvm::toString(opened.takeError()) << "\n";
+  }
+  return [](int64_t id) { return std::to_string(id); };
+}
+
+VerifySettings Session::settings() const {
+  VerifySettings settings;
+  settings.model = path;
+  settings.modelHash = modelHash;
+  settings.layers = program.layers;
+  settings.vocabulary = program.vocabulary;
+  settings.update = options.update;
+  settings.dtype = options.dtype;
+  settings.backend = options.backend;
+  settings.plan = planText;
+  settings.patchedLayers = patchedLayers;
+  settings.threads = options.threads;
+  settings.request.startLayer = options.startLayer;
+  settings.request.kept = options.kept;
+  return settings;
+}

@@ -1,0 +1,112 @@
+//===- Session.h - from MODEL and options to something that runs ----------===//
+//
+// What the subcommands that run a model have in common: import, weights, plan,
+// executor, tokenizer, and the options that steer them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_TOOLS_CTXC_SESSION_H
+#define CTXC_TOOLS_CTXC_SESSION_H
+
+#include "CommandLine.h"
+#include "ctxc/Import/Import.h"
+#include "ctxc/Import/Tokenizer.h"
+#include "ctxc/Report/VerifyReport.h"
+#include "ctxc/Runtime/Program.h"
+#include "ctxc/Runtime/Weights.h"
+
+namespace ctxc::driver {
+
+/// A verdict against, already told on stderr: exit code 1.
+class VerdictAgainst : public llvm::ErrorInfo<VerdictAgainst> {
+public:
+  static char ID;
+  void log(llvm::raw_ostream &os) const override { os << "a block has no plan"; }
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+};
+
+/// Every dialect and every model of an interface that the driver needs.
+mlir::DialectRegistry allDialects();
+
+/// Has the context's diagnostics printed to stderr in the driver's form.
+void printDiagnostics(mlir::MLIRContext &context);
+
+/// --update, --dtype, --start-layer, --keep, --backend, --threads, --weights.
+std::vector<OptionSpec> runOptions();
+
+/// The values of runOptions().
+struct RunOptions {
+  static llvm::Expected<RunOptions> parse(const Arguments &arguments);
+
+  std::string update = "least", dtype, backend, weights;
+  bool updateGiven = false;
+  int64_t startLayer = 0, threads = 0;
+  std::vector<int64_t> kept;
+};
+
+class Session {
+public:
+  /// Imports MODEL and, where `planned`, plans its blocks: what needs no weights.
+  /// VerdictAgainst where a block that is to be patched has no plan; its
+  /// diagnostics are then on stderr.
+  static llvm::Expected<std::unique_ptr<Session>> plan(llvm::StringRef model, RunOptions options,
+                                                       bool needWeights, bool planned = true);
+
+  /// As above, with weights and an executor.
+  static llvm::Expected<std::unique_ptr<Session>> open(llvm::StringRef model, RunOptions options);
+
+  mlir::ModuleOp module() { return *imported.module; }
+  const Program &getProgram() const { return program; }
+
+  Executor &executor() { return *mainExecutor; }
+  /// Another executor of the same program, for a trace.
+  llvm::Expected<std::unique_ptr<Executor>> makeExecutor(llvm::StringRef backend);
+  PatchNorms &norms() { return *parameterNorms; }
+  /// The checkpoint that the weights come from; null for random ones.
+  Checkpoint *checkpoint() {
+    return weightsCheckpoint ? weightsCheckpoint.get() : imported.checkpoint.get();
+  }
+  const SetupTimes &times() const { return setup; }
+
+  /// The checkpoint's tokenizer; an error where it has none.
+  llvm::Expected<Tokenizer *> tokenizer();
+  /// Names tokens by their pieces where there is a tokenizer, else by id.
+  TokenName tokenName();
+
+  /// The settings as far as they are the session's.
+  VerifySettings settings() const;
+
+private:
+  Session() = default;
+  llvm::Error import(bool needWeights);
+  llvm::Error loadWeights();
+  llvm::Error planBlocks();
+
+  RunOptions options;
+  std::string path;
+  std::unique_ptr<mlir::MLIRContext> context;
+  ImportedModel imported;
+  std::unique_ptr<Checkpoint> weightsCheckpoint; ///< of --weights DIR
+  std::unique_ptr<Weights> weights;
+  Program program;
+  std::unique_ptr<PatchNorms> parameterNorms;
+  std::unique_ptr<Executor> mainExecutor;
+  std::unique_ptr<Tokenizer> pieces;
+  SetupTimes setup;
+  std::string planText, modelHash;
+  int64_t patchedLayers = 0;
+};
+
+/// Integers separated by commas or white space; `@FILE` reads them from FILE.
+/// `what` leads messages.
+llvm::Expected<std::vector<int64_t>> parseIntegers(llvm::StringRef text, llvm::StringRef what);
+
+/// As above, and ranges: "0-3,7".
+llvm::Expected<std::vector<int64_t>> parsePositions(llvm::StringRef text, llvm::StringRef what);
+
+/// Fails where a file at `path` could not be written: for saying so before the
+/// work and not after it.
+llvm::Error checkWritable(llvm::StringRef option, llvm::StringRef path);
+
+} // namespace ctxc::driver
+
+#endif // CTXC_TOOLS_CTXC_SESSION_H

@@ -1,0 +1,283 @@
+// ctxc verify
+#include "Commands.h"
+#include "Prompt.h"
+#include "Session.h"
+#include "ctxc/Export/PatchFile.h"
+#include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace {
+
+/// What one call of verify was asked to do, beside RunOptions.
+struct VerifyOptions {
+  int64_t generate = 1;
+  bool materialize = false;
+  std::string patchFile, json, trace;
+  std::optional<double> tolerance;
+  double traceTolerance = 1e-4;
+};
+
+/// A number that is positive and finite.
+Expected<double> positive(StringRef option, StringRef text) {
+  double value;
+  if (text.getAsDouble(value) || !(value > 0) || value > 1e300)
+    return makeError(option + ": found '" + text + "', expected a positive number");
+  return value;
+}
+
+Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
+  VerifyOptions options;
+  auto generate = arguments.integer("--generate", 1, 1 << 20, 1);
+  if (!generate)
+    return generate.takeError();
+  options.generate = *generate;
+  options.materialize = arguments.has("--materialize");
+  options.patchFile = arguments.get("--patch", "");
+  options.json = arguments.get("--json", "");
+  options.trace = arguments.get("--trace", "");
+  if (auto text = arguments.get("--tolerance")) {
+    auto value = positive("--tolerance", *text);
+    if (!value)
+      return value.takeError();
+    options.tolerance = *value;
+  }
+  if (auto text = arguments.get("--trace-tolerance")) {
+    if (options.trace.empty())
+      return makeError("--trace-tolerance: applies to --trace FILE, which is not given");
+    auto value = positive("--trace-tolerance", *text);
+    if (!value)
+      return value.takeError();
+    options.traceTolerance = *value;
+  }
+  for (StringRef option : {"--json", "--trace"})
+    if (arguments.has(option))
+      if (Error error = checkWritable(option, arguments.get(option, "")))
+        return std::move(error);
+  return options;
+}
+
+/// With --patch everything that the file says is taken from it.
+Error refuseWithPatch(const Arguments &arguments) {
+  Error errors = Error::success();
+  for (StringRef option :
+       {"--tokens", "--prompt", "--keep", "--generate", "--update", "--start-layer"})
+    if (arguments.has(option))
+      errors = llvm::joinErrors(std::move(errors),
+                                makeError(option + ": does not go with --patch, whose file has "
+                                                   "the tokens, kept positions and update"));
+  return errors;
+}
+
+/// Every patched parameter must be one that the program applies patches to.
+Error checkLoadable(const Program &program, const Patch &patch, StringRef file) {
+  llvm::StringSet<> loadable;
+  for (ProgramStep step : program.steps)
+    if (step.applied)
+      step.applied.walk([&](patch::LoadOp load) {
+        loadable.insert(step.layer.getStoredName(load.getParameter()));
+      });
+  Error errors = Error::success();
+  for (const ParameterPatch &parameter : patch.parameters)
+    if (!loadable.contains(parameter.parameter))
+      errors = llvm::joinErrors(std::move(errors),
+                                makeError(file + ": parameter " + parameter.parameter +
+                                          ": no layer's plan patches it, so that it cannot be "
+                                          "verified here"));
+  return errors;
+}
+
+class VerifyCommand {
+public:
+  VerifyCommand(const Arguments &arguments, VerifyOptions options)
+      : arguments(arguments), options(std::move(options)) {}
+
+  Expected<int> run() {
+    if (Error error = open())
+      return std::move(error);
+    if (Error error = makeTrace())
+      return std::move(error);
+    TokenName name = session->tokenName();
+    VerifyText text(llvm::outs(), settings, name);
+    if (Error error = checkRequest(settings.request, session->executor().vocabulary(),
+                                   session->executor().layers()))
+      return std::move(error);
+    text.begin();
+    Expected<VerifyResult> result = verifyAll(text);
+    if (!result)
+      return result.takeError();
+    text.end(*result, session->times(), generatedText(*result));
+    if (Error error = write(*result, name))
+      return std::move(error);
+    return isVerified(summarize(result->steps), settings) ? ExitGood : ExitAgainst;
+  }
+
+private:
+  Error open() {
+    Expected<RunOptions> runOptions = RunOptions::parse(arguments);
+    if (!runOptions)
+      return runOptions.takeError();
+    if (!options.patchFile.empty())
+      if (Error error = readPatch(*runOptions))
+        return error;
+    if (options.patchFile.empty())
+      if (Error error = checkPromptOptions(arguments))
+        return error;
+    auto opened = Session::open(arguments.positional(0), std::move(*runOptions));
+    if (!opened)
+      return opened.takeError();
+    session = std::move(*opened);
+    settings = session->settings();
+    settings.generate = options.generate;
+    settings.patchFile = options.patchFile;
+    settings.tolerance = options.tolerance;
+    settings.request.materialize = options.materialize;
+    if (!options.patchFile.empty())
+      return takePatch();
+    Expected<std::vector<int64_t>> tokens = promptTokens(arguments, *session);
+    if (!tokens)
+      return tokens.takeError();
+    settings.request.tokens = std::move(*tokens);
+    return Error::success();
+  }
+
+  Error readPatch(RunOptions &runOptions) {
+    if (Error error = refuseWithPatch(arguments))
+      return error;
+    auto file = readPatchFile(options.patchFile);
+    if (!file)
+      return file.takeError();
+    patch = std::move(file->first);
+    metadata = std::move(file->second);
+    if (runOptions.dtype.empty() && !StringRef(arguments.positional(0)).ends_with(".mlir"))
+      runOptions.dtype = metadata.dtype;
+    runOptions.update = metadata.update;
+    runOptions.kept = metadata.kept;
+    return Error::success();
+  }
+
+  Error takePatch() {
+    if (!session->checkpoint())
+      return makeError("--patch: a patch file belongs to a checkpoint, and the weights are random");
+    if (Error error = checkAgainst(*session->checkpoint(), patch, metadata))
+      return error;
+    settings.request.tokens = metadata.tokens;
+    return checkLoadable(session->getProgram(), patch, options.patchFile);
+  }
+
+  Error makeTrace() {
+    if (options.trace.empty())
+      return Error::success();
+    if (settings.backend != "reference") {
+      auto second = session->makeExecutor("reference");
+      if (!second)
+        return second.takeError();
+      secondExecutor = std::move(*second);
+    }
+    trace.emplace(options.traceTolerance, settings.backend, secondExecutor.get(), "reference");
+    settings.request.trace = &*trace;
+    return Error::success();
+  }
+
+  Expected<VerifyResult> verifyAll(VerifyText &text) {
+    if (options.patchFile.empty())
+      return verify(session->executor(), settings.request, options.generate, session->norms(),
+                    [&](const VerifyStep &step) { text.step(step); });
+    auto result = verifyPatch(session->executor(), settings.request, patch, session->norms());
+    if (result)
+      text.step(result->steps.front());
+    return result;
+  }
+
+  std::string generatedText(const VerifyResult &result) {
+    if (!session->checkpoint() || !session->checkpoint()->tokenizerPath())
+      return "";
+    Expected<Tokenizer *> tokenizer = session->tokenizer();
+    std::vector<int64_t> ids;
+    for (const VerifyStep &step : result.steps)
+      ids.push_back(step.next);
+    Expected<std::string> text = tokenizer ? (*tokenizer)->decode(ids) : tokenizer.takeError();
+    if (text)
+      return *text;
+    llvm::consumeError(text.takeError()); // the pieces in the table say as much
+    return "";
+  }
+
+  Error write(const VerifyResult &result, const TokenName &name) {
+    if (trace) {
+      trace->summarize(llvm::outs());
+      if (Error error = writeFileAtomically(options.trace, [&](llvm::raw_pwrite_stream &os) {
+            trace->write(os);
+            return Error::success();
+          }))
+        return error;
+    }
+    if (options.json.empty())
+      return Error::success();
+    return writeFileAtomically(options.json, [&](llvm::raw_pwrite_stream &os) {
+      os << llvm::formatv("{0:2}\n", verifyJson(result, settings, session->times(), name));
+      return Error::success();
+    });
+  }
+
+  const Arguments &arguments;
+  VerifyOptions options;
+  std::unique_ptr<Session> session;
+  VerifySettings settings;
+  Patch patch;
+  PatchMetadata metadata;
+  std::unique_ptr<Executor> secondExecutor;
+  std::optional<Trace> trace;
+};
+
+} // namespace
+
+static Expected<int> run(const Arguments &arguments) {
+  Expected<VerifyOptions> options = parseOptions(arguments);
+  if (!options)
+    return options.takeError();
+  return VerifyCommand(arguments, std::move(*options)).run();
+}
+
+Command driver::verifyCommand() {
+  Command command{
+      "verify",
+      "compute patches token by token and verify each in a separate run",
+      {"MODEL"},
+      promptOptions(),
+      "For each generated token: runs the model with the context, computes the patches of all\n"
+      "layers, runs the patched model without the context as an ordinary forward that sees\n"
+      "nothing of the first run, and compares the logits. The unpatched model without the context\n"
+      "is the control. Where patched and full run disagree, that is recorded and the full run's\n"
+      "token is taken. Exit code 0 when every token agrees, 1 when one does not.",
+      "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"
+      "  ctxc verify gemma-3-270m --prompt @prompt.txt --generate 20 --json report.json\n"
+      "  ctxc verify gemma-3-270m --tokens 2,818,5279 --update naive --dtype bf16 --materialize\n"
+      "  ctxc verify gemma-3-270m --tokens @tokens.txt --keep 0-3 --backend reference\n"
+      "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
+      "  ctxc verify block.mlir --weights random:1 --tokens 1,2,3 --trace trace.jsonl\n",
+      run};
+  std::vector<OptionSpec> own = {
+      {"--generate", "N", "how many tokens to generate and verify; default 1"},
+      {"--patch", "FILE", "check this stored patch instead; it names its tokens"},
+      {"--materialize", "",
+       "add each patch to the weights, rounded to their type, and run the plain\n"
+       "model on them"},
+      {"--tolerance", "X", "a logit that differs by more than X is a mismatch too"},
+      {"--json", "FILE", "write everything measured as JSON"},
+      {"--trace", "FILE",
+       "write, as JSON lines, each layer's difference between the runs (full,\n"
+       "patched, control; compiled, reference), and say where they first part"},
+      {"--trace-tolerance", "X",
+       "what counts as parting, relative to a layer's largest output; default 1e-4"}};
+  command.options.insert(command.options.end(), own.begin(), own.end());
+  for (OptionSpec &option : runOptions())
+    command.options.push_back(option);
+  return command;
+}
