@@ -31,26 +31,30 @@ void StoredTensor::read(int64_t first, llvm::MutableArrayRef<double> to) const {
 //===----------------------------------------------------------------------===//
 
 const Matrix &Evaluation::rows(Value value) const {
-  return std::get<Matrix>(values.find(value)->second);
+  if (auto it = computed.find(value); it != computed.end())
+    return *it->second;
+  std::unique_ptr<Matrix> &rows = repeated[value];
+  if (!rows)
+    rows = std::make_unique<Matrix>(widened(value).replicate(tokenCount(), 1));
+  return *rows;
 }
 
-void Evaluation::set(Value value, Matrix rows) { values[value] = std::move(rows); }
-void Evaluation::set(Value value, StoredTensor parameter) { values[value] = std::move(parameter); }
-
-bool Evaluation::isShared(Value parameter) const {
-  return std::holds_alternative<StoredTensor>(values.find(parameter)->second);
+void Evaluation::set(Value value, Matrix rows) {
+  computed[value] = std::make_unique<Matrix>(std::move(rows));
 }
+void Evaluation::set(Value value, StoredTensor parameter) {
+  parameters[value] = std::move(parameter);
+}
+
+bool Evaluation::isShared(Value parameter) const { return parameters.contains(parameter); }
 
 StoredTensor Evaluation::stored(Value parameter, int64_t token) const {
-  const auto &value = values.find(parameter)->second;
-  if (const auto *stored = std::get_if<StoredTensor>(&value))
-    return *stored;
-  const Matrix &matrix = std::get<Matrix>(value);
-  StoredTensor result;
-  result.data = reinterpret_cast<const uint8_t *>(matrix.row(token).data());
-  result.shape.assign(cast<RankedTensorType>(parameter.getType()).getShape().begin(),
-                      cast<RankedTensorType>(parameter.getType()).getShape().end());
-  return result;
+  if (isShared(parameter))
+    return parameters.lookup(parameter);
+  StoredTensor own;
+  own.data = reinterpret_cast<const uint8_t *>(rows(parameter).row(token).data());
+  llvm::append_range(own.shape, cast<RankedTensorType>(parameter.getType()).getShape());
+  return own;
 }
 
 Matrix Evaluation::widened(Value parameter) const {
@@ -78,6 +82,8 @@ llvm::Error reference::errorAt(Operation *op, const llvm::Twine &message) {
 /// Checks what the caller gives for the block's arguments.
 static llvm::Error checkInputs(xf::BlockOp block, ArrayRef<Matrix> inputs,
                                const Environment &environment) {
+  if (environment.tokens.empty())
+    return errorAt(block, "is given no token");
   ArrayRef<Type> types = block.getArgumentTypes();
   if (inputs.size() != types.size() || environment.tokens.size() != environment.positions.size())
     return errorAt(block, "is given " + llvm::Twine(inputs.size()) + " inputs for " +

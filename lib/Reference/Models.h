@@ -28,8 +28,11 @@ template <typename... Ops> void attach(mlir::MLIRContext &context) {
 /// The same numbers with a row for each vector along the value's last
 /// dimension: (S × … × d) as (S … × d).
 inline Eigen::Map<const Matrix> vectors(const Matrix &rows, mlir::Value value) {
-  int64_t d = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape().back();
-  return {rows.data(), d ? rows.size() / d : 0, d};
+  llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  int64_t count = rows.rows();
+  for (size_t i = 0; i + 1 < shape.size(); ++i)
+    count *= shape[i];
+  return {rows.data(), count, shape.empty() ? 1 : shape.back()};
 }
 
 inline llvm::MutableArrayRef<double> all(Matrix &m) {

@@ -208,7 +208,7 @@ ReferenceExecutor::forward(Run &opaqueRun, ArrayRef<int64_t> tokens, ArrayRef<in
   Rollback rollback(run);
   Values values;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
-    Environment environment{patched, step.layer, tokens, positions, {{"", &run.blocks[i]}}, {}, {}, {}};
+    Environment environment{patched, step.layer, tokens, positions, {{"", &run.blocks[i]}}};
     llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, values);
     xf::BlockOp block = step.block;
     if (step.applied && !options.materialize) {
@@ -252,7 +252,7 @@ ReferenceExecutor::forward(Run &opaqueRun, ArrayRef<int64_t> tokens, ArrayRef<in
 llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values &values,
                                         int64_t token, int64_t position, Weights &from) {
   ProgramStep &step = program.steps[index];
-  Environment environment{from, step.layer, token, position, {{"", &run.blocks[index]}}, {}, {}, {}};
+  Environment environment{from, step.layer, token, position, {{"", &run.blocks[index]}}};
   Evaluation evaluation(environment);
   auto outputs = evaluateBlock(step.block, inputsOf(step.layer, values), evaluation);
   if (!outputs)
@@ -268,8 +268,7 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
   ProgramStep &step = program.steps[index];
   Environment environment{weights, step.layer, pair.token, pair.position,
                           {{"full", &pair.full.blocks[index]},
-                           {"reduced", &pair.reduced.blocks[index]}},
-                          {}, {}, {}};
+                           {"reduced", &pair.reduced.blocks[index]}}};
   llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, pair.fullValues);
   llvm::append_range(inputs, inputsOf(step.layer, pair.reducedValues));
   Evaluation evaluation(environment);

@@ -16,7 +16,7 @@
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
-#include <variant>
+#include <memory>
 
 namespace ctxc::reference {
 
@@ -45,12 +45,12 @@ struct Environment {
   xf::LayerOp layer;
   llvm::ArrayRef<int64_t> tokens, positions; ///< of the S tokens
   /// The state of each stream by name; "" is the only stream of a plain block.
-  llvm::StringMap<BlockState *> states;
+  llvm::StringMap<BlockState *> states = {};
   /// What patch.load takes, one row each; a parameter that is missing is unpatched.
-  std::vector<BlockPatch> loads;
+  std::vector<BlockPatch> loads = {};
 
-  std::vector<BlockPatch> stores;           ///< out: what patch.store gave
-  std::vector<LayerObligations> obligations; ///< out: counts by obligation index
+  std::vector<BlockPatch> stores = {};            ///< out: what patch.store gave
+  std::vector<LayerObligations> obligations = {}; ///< out: counts by obligation index
 };
 
 /// The values of one block's evaluation; what an op sees.
@@ -61,7 +61,8 @@ public:
   Environment &getEnvironment() const { return environment; }
   int64_t tokenCount() const { return environment.tokens.size(); }
 
-  /// A value's rows, (S × elements).
+  /// A value's rows, (S × elements); valid as long as this object. A stored
+  /// parameter used as a value is the same for all tokens.
   const Matrix &rows(mlir::Value value) const;
   /// Sets a result's rows.
   void set(mlir::Value value, Matrix rows);
@@ -81,7 +82,10 @@ public:
 
 private:
   Environment &environment;
-  llvm::DenseMap<mlir::Value, std::variant<Matrix, StoredTensor>> values;
+  llvm::DenseMap<mlir::Value, std::unique_ptr<Matrix>> computed;
+  llvm::DenseMap<mlir::Value, StoredTensor> parameters;
+  /// Of parameters that were used as values.
+  mutable llvm::DenseMap<mlir::Value, std::unique_ptr<Matrix>> repeated;
   OpState *currentState = nullptr;
 };
 

@@ -20,7 +20,7 @@ protected:
       for (const Matrix &input : inputs)
         rows.push_back(input.middleRows(at, size));
       llvm::ArrayRef<int64_t> where = positions.slice(at, size);
-      Environment environment{weights, nullptr, where, where, {{"", &state}}, {}, {}, {}};
+      Environment environment{weights, nullptr, where, where, {{"", &state}}};
       Evaluation evaluation(environment);
       auto outputs = evaluateBlock(b, rows, evaluation);
       if (!outputs) {
@@ -104,7 +104,7 @@ TEST_F(ContextualOpsTest, TruncatedStateIsForgotten) {
   BlockState state;
   std::vector<Matrix> inputs = {noise(3, 18), noise(3, 6), noise(3, 10)};
   auto step = [&](int64_t token) {
-    Environment environment{weights, nullptr, token, token, {{"", &state}}, {}, {}, {}};
+    Environment environment{weights, nullptr, token, token, {{"", &state}}};
     Evaluation evaluation(environment);
     llvm::SmallVector<Matrix> rows;
     for (const Matrix &input : inputs)

@@ -96,7 +96,7 @@ protected:
     for (int64_t t = 0; t < tokens; ++t)
       positions[t] = t;
     BlockState state;
-    Environment environment{weights, nullptr, positions, positions, {{"", &state}}, {}, {}, {}};
+    Environment environment{weights, nullptr, positions, positions, {{"", &state}}};
     Evaluation evaluation(environment);
     return evaluateBlock(block(parse(text)), inputs, evaluation);
   }

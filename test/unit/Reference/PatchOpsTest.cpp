@@ -14,7 +14,7 @@ protected:
                                                      std::vector<BlockPatch> loads = {}) {
     positions.assign(inputs.front().rows(), 0);
     environment.emplace(
-        Environment{weights, nullptr, positions, positions, {}, std::move(loads), {}, {}});
+        Environment{weights, nullptr, positions, positions, {}, std::move(loads)});
     Evaluation evaluation(*environment);
     return evaluateBlock(block(parse(text)), inputs, evaluation);
   }

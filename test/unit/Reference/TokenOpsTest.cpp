@@ -225,6 +225,35 @@ TEST_F(TokenOpsTest, BiasAndScaleAreSharedByLeadingDimensions) {
   }
 }
 
+TEST_F(TokenOpsTest, AParameterIsAValueToo) {
+  const char *text = R"(xf.block @b(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+    %p = xf.param "p" : tensor<2xf32>
+    %n = xf.softmax %p : tensor<2xf32>
+    %y = xf.add %x, %p : tensor<2xf32>
+    xf.yield %y, %p : tensor<2xf32>, tensor<2xf32>
+  })";
+  Matrix x = noise(3, 2);
+  auto outputs = run(text, {x});
+  ASSERT_TRUE(bool(outputs));
+  Matrix p = Eigen::Map<const Matrix>(weights.numbers("p").data(), 1, 2).replicate(3, 1);
+  EXPECT_EQ((*outputs)[0], x + p);
+  EXPECT_EQ((*outputs)[1], p);
+}
+
+TEST_F(TokenOpsTest, ScalarsAndEmptyVectors) {
+  Matrix one = runOne("xf.block @b(%x: tensor<f32>) -> tensor<f32> {\n"
+                      "  %y = xf.softmax %x : tensor<f32>\n  xf.yield %y : tensor<f32>\n}",
+                      {noise(3, 1)});
+  expectNear(one, Matrix::Ones(3, 1));
+  Matrix none = runOne("xf.block @b(%x: tensor<0xf32>) -> tensor<2xf32> {\n"
+                       "  %n = xf.normalize rms %x eps 1.0 : tensor<0xf32>\n"
+                       "  %W = xf.param \"empty\" : tensor<2x0xf32>\n"
+                       "  %y = xf.linear %W * %n : tensor<2x0xf32>, tensor<0xf32>\n"
+                       "  xf.yield %y : tensor<2xf32>\n}",
+                       {noise(3, 0)});
+  expectNear(none, Matrix::Zero(3, 2));
+}
+
 TEST_F(TokenOpsTest, WrongInputsAreErrors) {
   const char *text = "xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
                      "  %w = xf.param \"w\" : tensor<2xf32>\n"
@@ -232,6 +261,7 @@ TEST_F(TokenOpsTest, WrongInputsAreErrors) {
                      "  xf.yield %y : tensor<2xf32>\n}";
   EXPECT_EQ(messageOf(run(text, {noise(1, 3)})),
             "test.mlir:1:1: 'xf.block' op is given an input of 1×3 numbers, expected 1×2");
+  EXPECT_EQ(messageOf(run(text, {noise(0, 2)})), "test.mlir:1:1: 'xf.block' op is given no token");
   weights.missing = "w";
   EXPECT_EQ(messageOf(run(text, {noise(1, 2)})), "w: no such tensor");
 }
