@@ -41,13 +41,16 @@ enum class Zeros { Never, NullSet, OpenSet };
 /// Facts of one value.
 ///   elements: zeros of its entries, each by itself; vector: of all at once.
 ///   bound: the value lies in a bounded set whatever its inputs: |entry| ≤ bound.
-///   spherical: it lies in a ball mean(n²) ≤ 1 (an RMS norm's image).
+///   length: so does its L2 norm: ‖value‖ ≤ length (√d for an RMS norm's image).
+///   floor: no entry is below it whatever the inputs (0 for a relu).
 ///   why: the op's words for the fact, for diagnostics.
 struct Facts {
   Zeros elements = Zeros::OpenSet;
   Zeros vector = Zeros::OpenSet;
-  std::optional<double> bound;
-  std::string why;
+  std::optional<double> bound = std::nullopt;
+  std::string why = "";
+  std::optional<double> length = std::nullopt;
+  std::optional<double> floor = std::nullopt;
 };
 
 } // namespace ctxc::xf

@@ -29,9 +29,11 @@ Facts ScaleOp::inferFacts(ArrayRef<Facts> operands) {
 }
 
 Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
-  Facts facts = operands[0];
-  double d = cast<RankedTensorType>(getType()).getShape().back();
+  Facts facts = {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
+  auto type = cast<RankedTensorType>(getType());
+  double d = type.getShape().back(), n = type.getNumElements();
   facts.bound = getKind() == NormKind::l2 ? 1.0 : std::sqrt(d);
+  facts.length = getKind() == NormKind::l2 ? std::sqrt(n / d) : std::sqrt(n);
   if (getKind() == NormKind::layer) { // a constant vector has image zero
     facts.elements = worse(Zeros::NullSet, facts.elements);
     facts.vector = worse(Zeros::NullSet, facts.vector);
@@ -40,16 +42,17 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
 }
 
 Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
-  Facts facts = operands[0];
-  facts.bound.reset();
+  Facts facts = {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
   switch (getKind()) {
   case ActivationKind::relu:
   case ActivationKind::relu2:
+    facts.floor = 0.0;
     facts.elements = facts.vector = Zeros::OpenSet;
     facts.why = stringifyActivationKind(getKind()).str() + " is zero on every negative input";
     break;
   case ActivationKind::sigmoid:
     facts = {Zeros::Never, Zeros::Never, 1.0, ""};
+    facts.floor = 0.0;
     break;
   case ActivationKind::tanh:
     facts.bound = 1.0;
@@ -57,12 +60,19 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   case ActivationKind::exp:
   case ActivationKind::softplus:
     facts = {Zeros::Never, Zeros::Never, std::nullopt, ""};
+    facts.floor = 0.0;
     break;
+  // Zero at zero only; the floors are rounded downwards.
   case ActivationKind::gelu:
   case ActivationKind::gelu_tanh:
+    facts.floor = -0.171;
+    break;
   case ActivationKind::silu:
+    facts.floor = -0.279;
+    break;
   case ActivationKind::quick_gelu:
-    break; // zero at zero only
+    facts.floor = -0.164;
+    break;
   }
   return facts;
 }
@@ -70,9 +80,7 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
 Facts SoftmaxOp::inferFacts(ArrayRef<Facts>) { return {Zeros::Never, Zeros::Never, 1.0, ""}; }
 
 Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
-  Facts facts = operands[0];
-  facts.bound = getCap().convertToFloat();
-  return facts;
+  return {operands[0].elements, operands[0].vector, getCap().convertToFloat(), operands[0].why};
 }
 
 /// A sum vanishes on a null set unless both terms vanish on an open one.
@@ -109,8 +117,12 @@ Facts TimesOp::inferFacts(ArrayRef<Facts> operands) {
   if (getFactor().isZero())
     return {Zeros::OpenSet, Zeros::OpenSet, 0.0, "a factor of zero"};
   Facts facts = operands[0];
+  double factor = std::abs(getFactor().convertToFloat());
   if (facts.bound)
-    facts.bound = *facts.bound * std::abs(getFactor().convertToFloat());
+    facts.bound = *facts.bound * factor;
+  if (facts.length)
+    facts.length = *facts.length * factor;
+  facts.floor.reset();
   return facts;
 }
 
@@ -124,6 +136,8 @@ Facts SliceOp::inferFacts(ArrayRef<Facts> operands) {
 
 Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands.front();
+  facts.length.reset();
+  facts.floor.reset();
   for (const Facts &f : operands.drop_front()) {
     facts.elements = worse(facts.elements, f.elements);
     facts.vector = better(facts.vector, f.vector);
@@ -139,6 +153,7 @@ Facts RotaryOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];
   facts.elements = worse(Zeros::NullSet, facts.vector);
   facts.bound.reset();
+  facts.floor.reset();
   return facts;
 }
 

@@ -1,12 +1,231 @@
+// Why a block has no plan: shown to be impossible, or not shown either way.
 #include "Diagnose.h"
+#include "ctxc/Analysis/PatchReach.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace ctxc;
 
-void ctxc::explainFailure(const BlockFacts &facts, Verdict &verdict) {
-  verdict.kind = VerdictKind::Undecided;
+namespace {
+
+class Explanation {
+public:
+  Explanation(const BlockFacts &facts, Verdict &verdict)
+      : facts(facts), verdict(verdict), reach(facts.graph, facts.sites),
+        subject("block '" + facts.graph.getBlock().getSymName().str() + "'") {}
+
+  void explain();
+
+private:
+  Operation *findUnabsorbed(Value output) const;
+  bool reject(Value output, unsigned number);
+  void rejectFixed(Operation *unabsorbed);
+  void rejectBounded(const Reach &r);
+  void rejectThin(const Reach &r, int64_t dimensions);
+  void rejectOneSided(const Reach &r);
+  void cause(Operation *op, const Twine &message) { verdict.causes.push_back({op, message.str()}); }
+  void note(Operation *op, const Twine &message) { verdict.notes.push_back({op, message.str()}); }
+  void noteOrigins(const Reach &r);
+  void undecided();
+  std::string wayRound() const;
+
+  const BlockFacts &facts;
+  Verdict &verdict;
+  PatchReach reach;
+  std::string subject; ///< "block 'name'"
+};
+
+/// The value, on the solvable way to `output`, that brings the context and that no
+/// patch moves: what it brings must be taken in by the rest. Null if there is none.
+Operation *Explanation::findUnabsorbed(Value output) const {
+  SmallVector<Value> work{output};
+  BlockGraph::Set seen = facts.graph.none();
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    unsigned v = facts.graph.vertex(value);
+    if (seen.test(v) || !facts.context.depends(value))
+      continue;
+    seen.set(v);
+    if (reach.reach(value).kind == Reach::Fixed)
+      return op ? op : facts.graph.yield();
+    auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      std::string reason;
+      xf::Solvability how =
+          solvable ? solvable.getSolvability(i, reason) : xf::Solvability::No;
+      bool othersStay = true;
+      for (auto [j, other] : llvm::enumerate(op->getOperands()))
+        othersStay &= j == i || reach.reach(other).kind == Reach::Fixed;
+      if (how == xf::Solvability::Exact ||
+          (how == xf::Solvability::Conditional && othersStay))
+        work.push_back(operand);
+    }
+  }
+  return nullptr;
+}
+
+/// "patch 'o_proj.weight' of the contextual part instead"
+std::string Explanation::wayRound() const {
   for (Value output : facts.graph.yield()->getOperands())
     for (const ChainBreak &b :
          findOutputChains(facts.graph, facts.sites, facts.zeros, output).breaks)
-      verdict.causes.push_back({b.op, b.reason});
+      if (const Site *site = facts.sites.lookup(b.op);
+          site && site->status == SiteStatus::ContextualPart)
+        return "patch '" + Sites::name(b.op) + "' of the contextual part instead";
+  return "patch a parameter of the contextual part instead";
+}
+
+void Explanation::noteOrigins(const Reach &r) {
+  for (Operation *op : ArrayRef(r.origins).drop_front())
+    note(op, "and likewise past this " + op->getName().getStringRef());
+}
+
+/// The scale by `op`'s result, if that is what reads it.
+static xf::ScaleOp scaleAfter(Operation *op) {
+  for (Operation *user : op->getUsers())
+    if (auto scale = dyn_cast<xf::ScaleOp>(user))
+      return scale;
+  return nullptr;
+}
+
+void Explanation::rejectBounded(const Reach &r) {
+  Operation *op = r.origins.front();
+  std::string number = llvm::formatv("{0:F1}", r.distance).str();
+  verdict.bound = r.distance;
+  cause(op, subject + " cannot take the context into its parameters: past this " +
+                op->getName().getStringRef() + " no patch moves the output by more than " +
+                r.distanceText + r.factors + " = " + number + r.factors);
+  std::string reason;
+  if (auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
+      solvable && solvable.getSolvability(0, reason) == xf::Solvability::No)
+    note(op, reason + "; what the context changes has no such bound (Theorem 4)");
+  xf::ScaleOp scale = scaleAfter(op);
+  const Site *site = scale ? facts.sites.lookup(scale) : nullptr;
+  if (site && !site->why.empty()) {
+    note(scale, "the scale after it is of no help: " + site->why);
+    verdict.advice = site->status == SiteStatus::Frozen
+                         ? "unfreeze '" + Sites::name(scale) + "', or " + wayRound()
+                         : wayRound();
+  } else if (isa<xf::NormalizeOp>(op)) {
+    verdict.advice = "add a trainable scale after this norm, or " + wayRound();
+  } else {
+    verdict.advice = "drop this " + op->getName().getStringRef().str() +
+                     " or put it before the outer matrix, or " + wayRound();
+  }
+}
+
+void Explanation::rejectThin(const Reach &r, int64_t dimensions) {
+  Operation *op = r.origins.front();
+  cause(op, subject + " cannot take the context into its parameters: past this " +
+                op->getName().getStringRef() + " patches move the output in at most " +
+                Twine(r.dimensions) + " of " + Twine(dimensions) +
+                " dimensions, and what the context changes lies in all of them");
+  verdict.advice = "make '" + Sites::name(op) + "' trainable, or " + wayRound();
+  if (!isa<xf::AssignableOpInterface>(op))
+    verdict.advice = "add a trainable bias or scale after it, or " + wayRound();
+}
+
+void Explanation::rejectOneSided(const Reach &r) {
+  Operation *op = r.origins.front();
+  cause(op, subject + " cannot take the context into its parameters: past this " +
+                op->getName().getStringRef() +
+                " each entry of the output has a side that no patch can bring it to, and what the "
+                "context changes has either sign");
+  verdict.advice =
+      "put a trainable matrix, scale or bias after it, or " + wayRound();
+}
+
+void Explanation::rejectFixed(Operation *unabsorbed) {
+  cause(unabsorbed, subject + " cannot take the context into its parameters: no parameter "
+                                "outside its contextual part may be patched");
+  for (const Site &site : facts.sites.all())
+    if (site.status != SiteStatus::ContextualPart)
+      note(site.op, site.why);
+  verdict.advice = facts.sites.all().empty() ? "" : wayRound();
+}
+
+/// Rejects if patches cannot bring `output` to what the context makes of it.
+bool Explanation::reject(Value output, unsigned number) {
+  if (!facts.context.depends(output))
+    return false;
+  Operation *unabsorbed = findUnabsorbed(output);
+  const Reach &r = reach.reach(output);
+  int64_t dimensions = cast<RankedTensorType>(output.getType()).getNumElements();
+  if (!unabsorbed || r.kind == Reach::Free ||
+      (r.kind == Reach::Thin && r.dimensions >= dimensions))
+    return false;
+  verdict.kind = VerdictKind::Rejected;
+  switch (r.kind) {
+  case Reach::Fixed:
+    rejectFixed(unabsorbed);
+    return true;
+  case Reach::Bounded:
+    rejectBounded(r);
+    break;
+  case Reach::Thin:
+    rejectThin(r, dimensions);
+    break;
+  case Reach::OneSided:
+    rejectOneSided(r);
+    break;
+  case Reach::Free:
+    llvm_unreachable("a free reach rejects nothing");
+  }
+  noteOrigins(r);
+  note(unabsorbed, "the context reaches output " + Twine(number) +
+                       " from here without passing a parameter that may be patched");
+  return true;
+}
+
+/// The walks back from the outputs, and where each broke.
+void Explanation::undecided() {
+  verdict.kind = VerdictKind::Undecided;
+  SmallVector<ChainBreak> breaks;
+  bool anyChain = false;
+  unsigned outputs = 0;
+  for (Value output : facts.graph.yield()->getOperands()) {
+    if (!facts.context.depends(output))
+      continue;
+    ++outputs;
+    OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, output);
+    anyChain |= !found.chains.empty();
+    for (const ChainBreak &b : found.breaks)
+      if (!facts.sites.inContextualPart(b.op) &&
+          llvm::none_of(breaks, [&](const ChainBreak &o) { return o.op == b.op; }))
+        breaks.push_back(b);
+  }
+  std::string what = "whether " + subject + " can take the context into its parameters is undecided: ";
+  if (outputs > 1 && anyChain) {
+    cause(facts.graph.yield(), what + Twine(outputs) +
+                                   " outputs depend on the context, no value inside carries all of "
+                                   "it to them, and a plan brings one value to its target");
+    verdict.advice = "yield one output, or let all of the context pass one sum before they part";
+    return;
+  }
+  if (breaks.empty()) {
+    cause(facts.graph.yield(), what + "no parameter outside the contextual part reaches the output "
+                                      "by a chain that can be solved");
+    verdict.advice = wayRound();
+    return;
+  }
+  cause(breaks.front().op, what + breaks.front().reason);
+  for (const ChainBreak &b : ArrayRef(breaks).drop_front())
+    note(b.op, b.reason);
+  verdict.advice = "give the block a bias, a scale or a matrix of its own between this op and its "
+                   "output, or " + wayRound();
+}
+
+void Explanation::explain() {
+  for (auto [i, output] : llvm::enumerate(facts.graph.yield()->getOperands()))
+    if (reject(output, i))
+      return;
+  undecided();
+}
+
+} // namespace
+
+void ctxc::explainFailure(const BlockFacts &facts, Verdict &verdict) {
+  Explanation(facts, verdict).explain();
 }

@@ -27,10 +27,10 @@ struct ReportContext : impl::ReportContextBase<ReportContext> {
     Sites sites(graph, zeros, none);
     for (Operation &op : getOperation().getBody().front().without_terminator()) {
       if (context.depends(&op))
-        op.emitRemark("depends on the context")
+        mlir::emitRemark(op.getLoc(), "depends on the context")
             << (sites.inContextualPart(&op) ? ", in the contextual part" : "");
       else if (sites.inContextualPart(&op))
-        op.emitRemark("in the contextual part");
+        mlir::emitRemark(op.getLoc(), "in the contextual part");
     }
     markAllAnalysesPreserved();
   }
@@ -54,7 +54,7 @@ struct ReportFacts : impl::ReportFactsBase<ReportFacts> {
     for (Operation &op : getOperation().getBody().front().without_terminator())
       for (Value result : op.getResults()) {
         const xf::Facts &facts = zeros.facts(result);
-        InFlightDiagnostic diag = op.emitRemark("an entry is zero ")
+        InFlightDiagnostic diag = mlir::emitRemark(op.getLoc(), "an entry is zero ")
                                   << stringify(facts.elements) << ", the vector "
                                   << stringify(facts.vector);
         if (facts.bound)
@@ -70,12 +70,16 @@ struct ReportSites : impl::ReportSitesBase<ReportSites> {
     ZeroRange zeros(getOperation());
     Bindings none;
     for (const Site &site : Sites(graph, zeros, none).all())
-      site.op->emitRemark("'") << Sites::name(site.op) << "' "
+      mlir::emitRemark(site.op->getLoc(), "'") << Sites::name(site.op) << "' "
                                << (site.why.empty() ? "may be patched" : "may not be patched: ")
                                << site.why;
     markAllAnalysesPreserved();
   }
 };
+
+bool isChainLink(const BlockPlan &plan, Operation *op) {
+  return llvm::any_of(plan.chain, [&](ChainLink link) { return link.op == op; });
+}
 
 struct ReportControl : impl::ReportControlBase<ReportControl> {
   using ReportControlBase::ReportControlBase;
@@ -97,25 +101,29 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
     xf::BlockOp block = group.block;
     if (failed(checkPlan(block, plan, *group.options, verdict.kind == VerdictKind::OutputOnly)))
       return failure();
+    auto names = [](ArrayRef<Operation *> ops) {
+      std::string text;
+      for (Operation *op : ops)
+        text += (text.empty() ? "" : ", ") + Sites::name(op);
+      return "{" + text + "}";
+    };
+    SmallVector<Operation *> output;
+    for (Operation *op : {plan.normMatrix, plan.outputSite})
+      if (op)
+        output.push_back(op);
     mlir::emitRemark(block.getLoc())
         << stringify(verdict.kind)
-        << (group.ops.empty() ? "" : " in layers " + formatRanges(group.layers))
-        << (verdict.advice.empty() ? "" : ": " + verdict.advice);
-    auto remark = [&](Operation *op, StringRef text) {
-      if (op)
-        op->emitRemark(text) << " '" << Sites::name(op) << "'";
-    };
-    for (Operation *op : plan.inputSites)
-      remark(op, "input site");
-    remark(plan.normMatrix, "output site before the norm");
-    remark(plan.outputSite, "output site");
+        << (group.ops.empty() ? "" : " in layers " + formatRanges(group.layers)) << ": input "
+        << names(plan.inputSites) << ", output " << names(output)
+        << (verdict.advice.empty() ? "" : "; " + verdict.advice);
     if (plan.waist)
-      plan.waist.getDefiningOp()->emitRemark("brought to its full run's value");
+      mlir::emitRemark(plan.waist.getLoc()) << "brought to what it is in the full run";
     for (const PlanObligation &o : plan.obligations)
       if (o.kind != xf::Obligation::None)
-        o.site->emitRemark(o.kind == xf::Obligation::NonzeroVector
-                               ? "the vector it reads must not be zero"
-                               : "no entry of the vector it reads may be zero")
+        mlir::emitRemark(o.site->getLoc())
+            << (o.kind == xf::Obligation::NonzeroVector ? "its data must not be zero"
+                : isChainLink(plan, o.site) ? "no entry of its known factor may be zero"
+                                            : "no entry of its data may be zero")
             << ", which fails " << stringify(o.likelihood);
     return success();
   }

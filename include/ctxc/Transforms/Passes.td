@@ -151,9 +151,9 @@ def ReportSites : Pass<"xf-report-sites", "::ctxc::xf::BlockOp"> {
 def ReportControl : Pass<"xf-report-control", "::mlir::ModuleOp"> {
   let summary = "the verdict on every layer, or on every block of a module without a model";
   let description = [{
-    A remark with the verdict at each block, and at each op that its plan patches; an
-    error with notes for a block that is rejected or undecided. The plan is checked
-    before it is reported.
+    A remark with the verdict and the patched parameters at each block, and remarks
+    with what must hold at the ops concerned; an error with notes for a block that is
+    rejected or undecided. The plan is checked before it is reported.
   }];
   let options = [
     Option<"naive", "naive", "bool", "false", "patch a post-norm's scale alone">,
