@@ -43,7 +43,7 @@ static Solvability refuse(std::string &reason, const Twine &text) {
 }
 
 Solvability LinearOp::getSolvability(unsigned, std::string &reason) {
-  return refuse(reason, "a fixed matrix reaches only the range of its columns");
+  return refuse(reason, "a fixed matrix reaches only the span of its columns");
 }
 Value LinearOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
   llvm_unreachable("a matrix is not solved for its input");

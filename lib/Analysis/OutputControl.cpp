@@ -24,7 +24,8 @@ static std::string findZeroFactor(Operation *op, unsigned index, const ZeroRange
 static std::string findLinkBreak(ChainLink link, const ZeroRange &zeros) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(link.op);
   if (!solvable)
-    return "it is not known how to solve it for its input";
+    return "it is not known how to solve " + link.op->getName().getStringRef().str() +
+           " for its input";
   std::string reason;
   switch (solvable.getSolvability(link.operand, reason)) {
   case Solvability::Exact:

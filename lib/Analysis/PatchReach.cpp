@@ -149,7 +149,8 @@ Reach PatchReach::transfer(Operation *op) const {
   // What the contextual part makes of its own parameters is not the patch's.
   SmallVector<Reach> operands;
   for (Value operand : op->getOperands()) {
-    bool own = operand.getDefiningOp<xf::ParamOp>() && sites.inContextualPart(op);
+    bool own = operand.getDefiningOp<xf::ParamOp>() && sites.inContextualPart(op) &&
+               !sites.followsContext(op);
     operands.push_back(own ? Reach::fixed() : reach(operand));
   }
   auto isFixed = [](const Reach &r) { return r.kind == Reach::Fixed; };

@@ -51,10 +51,10 @@ void Sites::findContextualPart() {
 
   BlockGraph::Set joined = findStream(graph, context);
   joined &= context.vertices();
-  BlockGraph::Set after = graph.reach(joined, contextualOps);
+  after = graph.reach(joined);
 
   contextual = context.vertices();
-  contextual.reset(after);
+  contextual.reset(graph.reach(joined, contextualOps));
   contextual |= graph.reach(contextualOps, graph.none(), /*backwards=*/true);
 }
 
@@ -123,9 +123,10 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
     return Site{op, param, status, why.str()};
   };
   if (inContextualPart(op))
-    return refuse(SiteStatus::ContextualPart, "it belongs to the contextual part of the block");
+    return refuse(SiteStatus::ContextualPart,
+                  "'" + name(op) + "' belongs to the contextual part of the block");
   if (!param)
-    return refuse(SiteStatus::Computed, "what it applies is computed, not a stored parameter");
+    return refuse(SiteStatus::Computed, "its parameter is computed, not a stored one");
   if (isFrozen(param))
     return refuse(SiteStatus::Frozen, "'" + param.getName() + "' is frozen");
   if (Operation *other = otherUser(graph.getBlock(), param.getName(), op))
@@ -143,10 +144,11 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
   // would be divided by for every second token.
   const xf::Facts &facts = zeros.facts(data);
   if (facts.bound && *facts.bound == 0 && assignable.getObligation() != xf::Obligation::None)
-    return refuse(SiteStatus::Zero, "its data is always zero");
+    return refuse(SiteStatus::Zero, "'" + param.getName() + "' applies to data that is always zero");
   if (assignable.getObligation() == xf::Obligation::NonzeroElements &&
       facts.elements == xf::Zeros::OpenSet)
-    return refuse(SiteStatus::Zero, "entries of its data are zero on an open set of activations" +
-                                        (facts.why.empty() ? Twine() : " (" + Twine(facts.why) + ")"));
+    return refuse(SiteStatus::Zero,
+                  "'" + param.getName() + "' multiplies entries that are zero on an open set of "
+                  "activations" + (facts.why.empty() ? "" : " (" + facts.why + ")"));
   return Site{op, param, SiteStatus::Assignable, ""};
 }

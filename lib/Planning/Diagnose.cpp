@@ -20,7 +20,7 @@ public:
 private:
   Operation *findUnabsorbed(Value output) const;
   bool reject(Value output, unsigned number);
-  void rejectFixed(Operation *unabsorbed);
+  void rejectFixed(Operation *unabsorbed, unsigned output);
   void rejectBounded(const Reach &r);
   void rejectThin(const Reach &r, int64_t dimensions);
   void rejectOneSided(const Reach &r);
@@ -137,11 +137,11 @@ void Explanation::rejectOneSided(const Reach &r) {
       "put a trainable matrix, scale or bias after it, or " + wayRound();
 }
 
-void Explanation::rejectFixed(Operation *unabsorbed) {
-  cause(unabsorbed, subject + " cannot take the context into its parameters: no parameter "
-                                "outside its contextual part may be patched");
+void Explanation::rejectFixed(Operation *unabsorbed, unsigned output) {
+  cause(unabsorbed, subject + " cannot take the context into its parameters: none that may be "
+                              "patched reaches output " + Twine(output));
   for (const Site &site : facts.sites.all())
-    if (site.status != SiteStatus::ContextualPart)
+    if (!site.why.empty())
       note(site.op, site.why);
   verdict.advice = facts.sites.all().empty() ? "" : wayRound();
 }
@@ -159,7 +159,7 @@ bool Explanation::reject(Value output, unsigned number) {
   verdict.kind = VerdictKind::Rejected;
   switch (r.kind) {
   case Reach::Fixed:
-    rejectFixed(unabsorbed);
+    rejectFixed(unabsorbed, number);
     return true;
   case Reach::Bounded:
     rejectBounded(r);
@@ -191,10 +191,15 @@ void Explanation::undecided() {
     ++outputs;
     OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, output);
     anyChain |= !found.chains.empty();
-    for (const ChainBreak &b : found.breaks)
-      if (!facts.sites.inContextualPart(b.op) &&
-          llvm::none_of(breaks, [&](const ChainBreak &o) { return o.op == b.op; }))
+    for (const ChainBreak &b : found.breaks) {
+      if (facts.sites.inContextualPart(b.op) && !facts.sites.followsContext(b.op))
+        continue;
+      auto known = llvm::find_if(breaks, [&](const ChainBreak &o) { return o.op == b.op; });
+      if (known == breaks.end())
         breaks.push_back(b);
+      else if (known->reason != b.reason)
+        known->reason += ", and " + b.reason;
+    }
   }
   std::string what = "whether " + subject + " can take the context into its parameters is undecided: ";
   if (outputs > 1 && anyChain) {

@@ -124,7 +124,8 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
             << (o.kind == xf::Obligation::NonzeroVector ? "its data must not be zero"
                 : isChainLink(plan, o.site) ? "no entry of its known factor may be zero"
                                             : "no entry of its data may be zero")
-            << ", which fails " << stringify(o.likelihood);
+            << (o.likelihood == xf::Zeros::Never ? ", which always holds"
+                                                 : ", which fails " + stringify(o.likelihood).str());
     return success();
   }
 };

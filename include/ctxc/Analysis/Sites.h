@@ -55,6 +55,9 @@ public:
   bool isAssignable(mlir::Operation *op) const;
 
   bool inContextualPart(mlir::Operation *op) const { return contextual.test(graph.vertex(op)); }
+  /// Whether `op` reads, at any remove, a residual stream that the context has
+  /// entered: in a block of several attentions, what follows the first.
+  bool followsContext(mlir::Operation *op) const { return after.test(graph.vertex(op)); }
   bool isFrozen(xf::ParamOp param) const;
 
   /// The name that users know a parameterised op by: its parameter's.
@@ -66,7 +69,7 @@ private:
 
   const BlockGraph &graph;
   const Bindings &bindings;
-  BlockGraph::Set contextual;
+  BlockGraph::Set contextual, after;
   llvm::SmallVector<Site> sites;
   llvm::DenseMap<mlir::Operation *, unsigned> indices;
 };
