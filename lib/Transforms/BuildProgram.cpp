@@ -44,8 +44,8 @@ FailureOr<xf::ModelOp> singleModel(ModuleOp module) {
   auto models = llvm::to_vector(module.getOps<xf::ModelOp>());
   if (models.size() == 1)
     return models.front();
-  auto diag = module.emitError("has ") << models.size()
-              << " xf.model ops; what is to be run has exactly one";
+  auto diag = emitError(module.getLoc(), "found ")
+              << models.size() << " xf.model ops, expected one: what is to be run is a model";
   for (xf::ModelOp model : models)
     diag.attachNote(model.getLoc()) << "model '" << model.getSymName() << "'";
   return failure();

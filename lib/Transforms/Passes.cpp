@@ -1,7 +1,7 @@
 // The transforms as passes.
 #include "ctxc/Transforms/Passes.h"
+#include "BuildFromPlans.h"
 #include "FreeName.h"
-#include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Transforms/BuildPatch.h"
 
 using namespace mlir;
@@ -27,32 +27,6 @@ struct OutlineModelEnds : impl::OutlineModelEndsBase<OutlineModelEnds> {
 struct PackLinears : impl::PackLinearsBase<PackLinears> {
   void runOnOperation() override { numPacked += packLinears(getOperation()); }
 };
-
-using BuildFromPlan = llvm::function_ref<xf::BlockOp(xf::BlockOp, const BlockPlan &)>;
-
-/// Plans every block of `module` and builds one more from each; all verdicts against
-/// are reported. Blocks that were built before are left alone. Gives how many were built.
-FailureOr<unsigned> buildFromPlans(ModuleOp module, const ModelOptions &options,
-                                   BuildFromPlan build) {
-  unsigned built = 0;
-  bool failures = false;
-  for (const VerdictGroup &group : groupVerdicts(checkModel(module, options))) {
-    xf::BlockOp block = group.block;
-    if (llvm::any_of(block.getBody().getOps(),
-                     [](Operation &op) { return isa<patch::PatchDialect>(op.getDialect()); }))
-      continue;
-    const BlockPlan &plan = group.verdict->plan;
-    if (failed(emitVerdict(group)))
-      failures = true;
-    else if (!plan.outputSite)
-      continue;
-    else if (build(block, plan))
-      ++built;
-    else
-      failures = true;
-  }
-  return failures ? FailureOr<unsigned>() : built;
-}
 
 /// A pass that asks the planner: its options, and the loop.
 template <typename Base> struct PlanningPass : Base {

@@ -2,7 +2,7 @@
 #ifndef CTXC_TRANSFORMS_BUILDPATCH_H
 #define CTXC_TRANSFORMS_BUILDPATCH_H
 
-#include "ctxc/Planning/BlockPlan.h"
+#include "ctxc/Planning/ModelCheck.h"
 #include "dialects/Patch/Patch.h"
 
 namespace ctxc {
@@ -37,6 +37,11 @@ llvm::SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan);
 /// type) into one patch.linears, unless one needs the other's result. Returns how
 /// many xf.linear ops went into packs.
 unsigned packLinears(xf::BlockOp block);
+
+/// Builds the dual block (packed) and the applied block of every block of `module` by
+/// its paper's plan, once for each distinct set of bindings; also where the module has
+/// no model to run. Fails with a diagnostic for each verdict against.
+mlir::LogicalResult buildPatchBlocks(mlir::ModuleOp module, const ModelOptions &options);
 
 /// Makes a model a chain of layers: the ops that feed the layers become the block
 /// `<model>_embed`, those that read their results `<model>_head` (all of them

@@ -138,13 +138,22 @@ TEST(BuildProgram, DifferentPlansOfABlockGetBlocksOfTheirOwn) {
   EXPECT_EQ(program->steps[2].dual, program->steps[3].dual);
 }
 
+TEST(BuildPatchBlocks, NeedsNoModel) {
+  Blocks blocks(llama() + gemma());
+  ASSERT_TRUE(succeeded(buildPatchBlocks(*blocks.module, {})));
+  EXPECT_TRUE(succeeded(verify(*blocks.module)));
+  for (const char *name : {"llama_dual", "llama_applied", "gemma_dual", "gemma_applied"})
+    EXPECT_TRUE(blocks.block(name)) << name;
+  EXPECT_EQ(countOps<xf::LinearOp>(blocks.block("gemma_dual")), 0);
+}
+
 TEST(BuildProgram, NeedsOneModel) {
   Blocks blocks(llama());
   std::string text;
   ScopedDiagnosticHandler handler(&blocks.context, [&](Diagnostic &diag) { text = diag.str(); });
   auto none = [](xf::LayerOp, xf::BlockOp, int64_t) { return std::optional<BlockPlan>(); };
   EXPECT_TRUE(failed(buildProgram(*blocks.module, none, patch::UpdateKind::least)));
-  EXPECT_NE(text.find("has 0 xf.model ops"), std::string::npos);
+  EXPECT_NE(text.find("found 0 xf.model ops, expected one"), std::string::npos);
 }
 
 } // namespace

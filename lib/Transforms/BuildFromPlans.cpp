@@ -1,0 +1,44 @@
+// Blocks from the paper's plans of a module's blocks.
+#include "BuildFromPlans.h"
+#include "FreeName.h"
+#include "ctxc/Transforms/BuildPatch.h"
+
+using namespace mlir;
+
+namespace ctxc {
+
+FailureOr<unsigned> buildFromPlans(ModuleOp module, const ModelOptions &options,
+                                   BuildFromPlan build) {
+  unsigned built = 0;
+  bool failures = false;
+  for (const VerdictGroup &group : groupVerdicts(checkModel(module, options))) {
+    xf::BlockOp block = group.block;
+    if (llvm::any_of(block.getBody().getOps(),
+                     [](Operation &op) { return isa<patch::PatchDialect>(op.getDialect()); }))
+      continue;
+    const BlockPlan &plan = group.verdict->plan;
+    if (failed(emitVerdict(group)))
+      failures = true;
+    else if (!plan.outputSite)
+      continue;
+    else if (build(block, plan))
+      ++built;
+    else
+      failures = true;
+  }
+  return failures ? FailureOr<unsigned>() : built;
+}
+
+LogicalResult buildPatchBlocks(ModuleOp module, const ModelOptions &options) {
+  return buildFromPlans(module, options, [&](xf::BlockOp block, const BlockPlan &plan) {
+    if (!buildAppliedBlock(block, plan, freeName(module, block, "_applied")))
+      return xf::BlockOp();
+    xf::BlockOp dual =
+        buildDualBlock(block, plan, options.update, freeName(module, block, "_dual"));
+    if (dual)
+      packLinears(dual);
+    return dual;
+  });
+}
+
+} // namespace ctxc

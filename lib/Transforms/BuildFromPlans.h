@@ -1,0 +1,19 @@
+//===- BuildFromPlans.h - one more block from every block and its plan ----===//
+#ifndef CTXC_LIB_TRANSFORMS_BUILDFROMPLANS_H
+#define CTXC_LIB_TRANSFORMS_BUILDFROMPLANS_H
+
+#include "ctxc/Planning/ModelCheck.h"
+
+namespace ctxc {
+
+using BuildFromPlan = llvm::function_ref<xf::BlockOp(xf::BlockOp, const BlockPlan &)>;
+
+/// Plans every block of `module` and calls `build` for each that has something to
+/// patch; all verdicts against are reported. Blocks that were built before are left
+/// alone. Gives how many were built.
+mlir::FailureOr<unsigned> buildFromPlans(mlir::ModuleOp module, const ModelOptions &options,
+                                         BuildFromPlan build);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_TRANSFORMS_BUILDFROMPLANS_H
