@@ -5,6 +5,7 @@
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Transforms/BuildPatch.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -72,6 +73,12 @@ Error Session::planBlocks() {
     return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
                      "(Gemma's post-norms), and no block of " + path + " does; leave it out");
 
+  // Blocks without a model cannot be run, but what their patches are can be read.
+  if (module().getOps<xf::ModelOp>().empty()) {
+    if (mlir::failed(buildPatchBlocks(module(), modelOptions)))
+      return makeError(path + ": cannot be patched; see the messages above");
+    return Error::success();
+  }
   auto planOf = [&](xf::LayerOp, xf::BlockOp, int64_t index) -> std::optional<BlockPlan> {
     for (const LayerVerdict &layer : verdicts)
       if (layer.layer == index && layer.verdict->plan.outputSite)

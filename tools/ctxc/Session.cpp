@@ -38,6 +38,8 @@ Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions opt
   auto session = plan(model, std::move(options), /*needWeights=*/true);
   if (!session)
     return session;
+  if ((*session)->program.steps.empty())
+    return makeError(model + ": has blocks and no xf.model; expected a model, to run it");
   if (Error error = (*session)->loadWeights())
     return std::move(error);
   Timer timer((*session)->setup.compile);
