@@ -116,7 +116,7 @@ static llvm::Error selectState(xf::ContextualOpInterface op, llvm::StringMap<uns
 llvm::Expected<llvm::SmallVector<Matrix>>
 reference::evaluateBlock(xf::BlockOp block, ArrayRef<Matrix> inputs, Evaluation &evaluation) {
   if (llvm::Error error = checkInputs(block, inputs, evaluation.getEnvironment()))
-    return std::move(error);
+    return error;
   for (auto [argument, input] : llvm::zip(block.getBody().getArguments(), inputs))
     evaluation.set(argument, input);
 
@@ -128,9 +128,9 @@ reference::evaluateBlock(xf::BlockOp block, ArrayRef<Matrix> inputs, Evaluation 
       return errorAt(&op, "has no meaning in the reference");
     if (auto contextual = dyn_cast<xf::ContextualOpInterface>(op))
       if (llvm::Error error = selectState(contextual, contextualOps, evaluation))
-        return std::move(error);
+        return error;
     if (llvm::Error error = meaning.evaluate(evaluation))
-      return std::move(error);
+      return error;
   }
 
   llvm::SmallVector<Matrix> outputs;

@@ -73,7 +73,7 @@ llvm::Expected<ParameterPatch> reference::toStored(const BlockPatch &patch, xf::
     stored.v = numbers(patch.parts[transposed ? 0 : 1]);
   }
   if (llvm::Error error = checkSizes(stored, shape))
-    return std::move(error);
+    return error;
   return stored;
 }
 
@@ -84,7 +84,7 @@ llvm::Expected<BlockPatch> reference::fromStored(const ParameterPatch &patch, xf
     return errorAt(block, "has no parameter '" + name + "', whose patch is loaded");
   ArrayRef<int64_t> shape = cast<RankedTensorType>(param.getType()).getShape();
   if (llvm::Error error = checkSizes(patch, shape))
-    return std::move(error);
+    return error;
   auto part = [](ArrayRef<double> x) {
     return Matrix(Eigen::Map<const Eigen::RowVectorXd>(x.data(), x.size()));
   };
@@ -125,7 +125,7 @@ llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTens
   if (madeType == type)
     return bytes.data();
   if (llvm::Error error = checkSizes(*patch, type.getShape()))
-    return std::move(error);
+    return error;
   DType dtype = dtypeOf(type.getElementType());
   std::vector<double> numbers(type.getNumElements());
   readDoubles(dtype, static_cast<const uint8_t *>(*data), numbers);

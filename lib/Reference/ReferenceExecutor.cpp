@@ -199,10 +199,10 @@ ReferenceExecutor::forward(Run &opaqueRun, ArrayRef<int64_t> tokens, ArrayRef<in
                            const ForwardOptions &options) {
   auto &run = static_cast<ReferenceRun &>(opaqueRun);
   if (llvm::Error error = checkStep(run, tokens, positions))
-    return std::move(error);
+    return error;
   const Patch none, &patch = options.patch ? *options.patch : none;
   if (llvm::Error error = checkPatch(patch, options.materialize))
-    return std::move(error);
+    return error;
   MaterializedWeights patched(weights, options.materialize ? patch : none);
 
   Rollback rollback(run);
@@ -308,7 +308,7 @@ llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int6
     return makeError("the full and the reduced run are one; they need a run each");
   for (ReferenceRun *run : {&pair.full, &pair.reduced})
     if (llvm::Error error = checkStep(*run, token, position))
-      return std::move(error);
+      return error;
   if (options.startLayer < 0 || options.startLayer > program.layers)
     return makeError("layer " + llvm::Twine(options.startLayer) +
                      " is to be the first that is patched; the model has layers 0 to " +
@@ -324,13 +324,13 @@ llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int6
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     if (step.dual && *step.index >= options.startLayer) {
       if (llvm::Error error = runDual(i, pair, options.materialize, result))
-        return std::move(error);
+        return error;
     } else {
       if (llvm::Error error = runPlain(i, pair.full, pair.fullValues, token, position, weights))
-        return std::move(error);
+        return error;
       if (llvm::Error error =
               runPlain(i, pair.reduced, pair.reducedValues, token, position, weights))
-        return std::move(error);
+        return error;
     }
     observe(options.fullObserver, step, i == 0, outputsOf(step.layer, pair.fullValues));
     observe(options.reducedObserver, step, i == 0, outputsOf(step.layer, pair.reducedValues));

@@ -16,7 +16,8 @@ struct Family {
   llvm::StringRef g, normMatrix;
 };
 
-const Family gemma = {"gemma", test::gemma, {"gate.weight", "up.weight"}, "post.norm", "down.weight"};
+const Family gemma = {
+    "gemma", test::gemma, {"gate.weight", "up.weight"}, "post.norm", "down.weight"};
 const Family llama = {"llama", test::llama, {"gate.weight", "up.weight"}, "down.weight", ""};
 const Family outputOnly = {"llama", test::llama, {}, "down.weight", ""};
 const Family parallelBlocks = {"parallel", test::parallel, {}, "down.weight", ""};
@@ -83,7 +84,8 @@ protected:
   }
 
   std::vector<double> forward(class Run &run, llvm::ArrayRef<int64_t> tokens,
-                              llvm::ArrayRef<int64_t> positions, const ForwardOptions &options = {}) {
+                              llvm::ArrayRef<int64_t> positions,
+                              const ForwardOptions &options = {}) {
     auto logits = executor->forward(run, tokens, positions, options);
     if (!logits) {
       ADD_FAILURE() << llvm::toString(logits.takeError());
@@ -251,7 +253,8 @@ TEST_F(ExecutorTest, StepsAndWholeSequencesAgree) {
     EXPECT_LE(distance(forward(*steps, tokens[t], positions[t]), row), 1e-12);
   }
   auto last = executor->start(4);
-  EXPECT_LE(distance(forward(*last, tokens, positions), llvm::ArrayRef(logits).take_back(9)), 1e-12);
+  std::vector<double> found = forward(*last, tokens, positions);
+  EXPECT_LE(distance(found, llvm::ArrayRef(logits).take_back(9)), 1e-12);
 }
 
 TEST_F(ExecutorTest, FailedStepsLeaveRunsAsTheyWere) {
@@ -311,7 +314,8 @@ TEST_F(ExecutorTest, PatchesThatDoNotFitTheModelAreErrors) {
   down.v.assign(9, 1);
   for (bool materialize : {false, true})
     EXPECT_EQ(message({down}, materialize),
-              "layers.1.down.weight: the patch is for shape (6, 9), the model's parameter has (6, 10)");
+              "layers.1.down.weight: the patch is for shape (6, 9), the model's parameter has "
+              "(6, 10)");
   down.shape = {6, 10};
   EXPECT_EQ(message({down}), "layers.1.down.weight: a patch of 6, 9 and 0 numbers (u, v, delta) "
                              "does not fit shape (6, 10)");

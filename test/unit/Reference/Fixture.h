@@ -42,7 +42,9 @@ public:
     set(tensors[name.str()], dtype, numbers);
   }
   /// The numbers as the storage type holds them.
-  const std::vector<double> &numbers(llvm::StringRef name) { return tensors.at(name.str()).numbers; }
+  const std::vector<double> &numbers(llvm::StringRef name) {
+    return tensors.at(name.str()).numbers;
+  }
 
   std::string missing; ///< a name that there is no tensor of
 

@@ -28,7 +28,8 @@ protected:
 
   /// An op of two operands.
   void expectBinary(llvm::StringRef op, llvm::StringRef rhsType, double (*f)(double, double)) {
-    std::string text = llvm::formatv("xf.block @b(%x: tensor<2x5xf32>, %y: {1}) -> tensor<2x5xf32> {{\n"
+    std::string text = llvm::formatv("xf.block @b(%x: tensor<2x5xf32>, %y: {1})"
+                                     " -> tensor<2x5xf32> {{\n"
                                      "  %z = {0}\n  xf.yield %z : tensor<2x5xf32>\n}",
                                      op, rhsType);
     bool one = rhsType == "tensor<1xf32>";
@@ -61,11 +62,13 @@ TEST_F(TokenOpsTest, Activations) {
   expectElementwise("xf.activation quick_gelu %x",
                     [](double x) { return x / (1 + std::exp(-1.702 * x)); });
   expectElementwise("xf.activation exp %x", [](double x) { return std::exp(x); });
-  expectElementwise("xf.activation softplus %x", [](double x) { return std::log(1 + std::exp(x)); });
+  expectElementwise("xf.activation softplus %x",
+                    [](double x) { return std::log(1 + std::exp(x)); });
 }
 
 TEST_F(TokenOpsTest, ActivationsStayFiniteFarOut) {
-  for (const char *kind : {"gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "quick_gelu", "softplus"})
+  for (const char *kind :
+       {"gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "quick_gelu", "softplus"})
     for (double x : {-1e4, 1e4}) {
       std::string text = llvm::formatv("xf.block @b(%x: tensor<1xf32>) -> tensor<1xf32> {{\n"
                                        "  %y = xf.activation {0} %x : tensor<1xf32>\n"
@@ -131,7 +134,8 @@ TEST_F(TokenOpsTest, SoftmaxOfLargeNumbers) {
 }
 
 TEST_F(TokenOpsTest, Shapes) {
-  const char *text = R"(xf.block @b(%x: tensor<3x2xf32>, %y: tensor<1x2xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
+  const char *text = R"(
+  xf.block @b(%x: tensor<3x2xf32>, %y: tensor<1x2xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
     %s = xf.slice %x from 1 : tensor<3x2xf32> to tensor<2x2xf32>
     %r = xf.reshape %s : tensor<2x2xf32> to tensor<4xf32>
     %c = xf.concat %x, %y : tensor<3x2xf32>, tensor<1x2xf32>
@@ -220,7 +224,8 @@ TEST_F(TokenOpsTest, BiasAndScaleAreSharedByLeadingDimensions) {
     Matrix x = noise(tokens, 30), z = runOne(text, {x}), expected = x;
     for (int64_t t = 0; t < tokens; ++t)
       for (int64_t i = 0; i < 30; ++i)
-        expected(t, i) = (x(t, i) + weights.numbers("b")[i % 15]) * (1 + weights.numbers("m")[i % 5]);
+        expected(t, i) =
+            (x(t, i) + weights.numbers("b")[i % 15]) * (1 + weights.numbers("m")[i % 5]);
     expectNear(z, expected);
   }
 }
