@@ -86,7 +86,7 @@ static Reach intrinsic(Operation *op) {
 }
 
 static Reach times(Reach reach, double factor) {
-  if (reach.kind == Reach::Bounded) {
+  if (reach.kind == Reach::Bounded && std::abs(factor) != 1) {
     reach.distance *= std::abs(factor);
     reach.distanceText = text(std::abs(factor)) + "·" +
                          (reach.origins.size() > 1 ? "(" + reach.distanceText + ")"
@@ -164,12 +164,8 @@ Reach PatchReach::transfer(Operation *op) const {
 
   Reach bound = intrinsic(op);
   Reach result = TypeSwitch<Operation *, Reach>(op)
-                     .Case<xf::AddOp, xf::SubOp>([&](auto) {
-                       Reach second = isa<xf::SubOp>(op) ? times(operands[1], -1) : operands[1];
-                       if (isa<xf::SubOp>(op) && second.kind == Reach::Bounded)
-                         second.distanceText = operands[1].distanceText;
-                       return sum(operands[0], second);
-                     })
+                     .Case([&](xf::AddOp) { return sum(operands[0], operands[1]); })
+                     .Case([&](xf::SubOp) { return sum(operands[0], times(operands[1], -1)); })
                      .Case([&](xf::TimesOp times_) {
                        return times(operands[0], times_.getFactor().convertToDouble());
                      })

@@ -89,13 +89,6 @@ static void printPlan(llvm::raw_ostream &os, const Verdict &verdict) {
     printWrapped(os, "needs", "nothing: the patch exists for all activations");
 }
 
-static void printFindings(llvm::raw_ostream &os, StringRef label, ArrayRef<Finding> findings) {
-  for (const Finding &f : findings) {
-    std::string where = fileLocation(f.op);
-    printWrapped(os, label, where.empty() ? f.message : where + ": " + f.message);
-  }
-}
-
 static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
   const Verdict &verdict = *group.verdict;
   xf::BlockOp block = group.block;
@@ -104,8 +97,8 @@ static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
   os << "block '" << block.getSymName() << "': " << stringify(verdict.kind) << "\n";
   if (verdict.plan.outputSite)
     printPlan(os, verdict);
-  printFindings(os, "why", verdict.causes);
-  printFindings(os, "", verdict.notes);
+  for (const Finding &cause : verdict.causes)
+    printWrapped(os, "why", cause.message);
   if (!verdict.advice.empty())
     printWrapped(os, verdict.isSuccess() ? "note" : "way out", verdict.advice);
 }

@@ -10,7 +10,8 @@ namespace ctxc {
 
 /// Writes for each group of layers its verdict, the parameters patched for the input
 /// and for the output with the lemma that each rests on, what must hold of the
-/// activations, and for a verdict against why. At most 100 columns, but for names.
+/// activations, and for a verdict against why and the way out; its places and notes are
+/// emitVerdict's. At most 100 columns, but for names.
 void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups);
 
 /// The same as an object: "groups" [{"layers", "block", "verdict", "input", "output",
