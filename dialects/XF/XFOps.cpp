@@ -149,10 +149,9 @@ LogicalResult SliceOp::verify() {
       x.getShape().drop_front() != y.getShape().drop_front())
     return emitOpError("takes ") << y << " from " << x << "; only the first dimension may differ";
   // C1
-  if (int64_t(getFrom()) < 0 || int64_t(getFrom()) + y.getDimSize(0) > x.getDimSize(0))
-    return emitOpError("takes entries ")
-           << int64_t(getFrom()) << " to " << int64_t(getFrom()) + y.getDimSize(0) << " of "
-           << x.getDimSize(0);
+  int64_t from = getFrom(), size = y.getDimSize(0), whole = x.getDimSize(0);
+  if (from < 0 || size > whole || from > whole - size)
+    return emitOpError("takes ") << size << " entries from " << from << " on, of " << whole;
   return success();
 }
 

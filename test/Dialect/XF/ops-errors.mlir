@@ -1,0 +1,357 @@
+// RUN: ctxc-opt %s --split-input-file --verify-diagnostics
+
+// The constraints of XFOps.td by op and number, and those of #xf.rope.
+
+xf.block @block_c1(%x: tensor<8xf32>) -> tensor<4xf32> {
+  // expected-error @below {{'xf.yield' op gives ('tensor<8xf32>') where block 'block_c1' has results ('tensor<4xf32>')}}
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @inner(%x: tensor<8xf32>) -> tensor<8xf32> {
+  xf.yield %x : tensor<8xf32>
+}
+xf.block @block_c2(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.layer' op cannot stand in a block; layers belong to xf.model}}
+  %y = xf.layer @inner(%x) at "l." : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+// expected-error @below {{'xf.model' op must end in an xf.yield of one value, the logits}}
+xf.model @model_c1 {
+  %id = xf.token : tensor<i32>
+}
+
+// -----
+
+xf.model @model_c2 {
+  %E = xf.param "e" : tensor<3x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x8xf32>, tensor<i32>
+  // expected-error @below {{'xf.layer' op names 'absent', which is no xf.block of this module}}
+  %y = xf.layer @absent(%x) at "l." : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+// expected-note @below {{the block maps 'tensor<4xf32>' to 'tensor<8xf32>'}}
+xf.block @block(%x: tensor<4xf32>) -> tensor<8xf32> {
+  %y = xf.concat %x, %x : tensor<4xf32>, tensor<4xf32>
+  xf.yield %y : tensor<8xf32>
+}
+xf.model @layer_c1 {
+  %E = xf.param "e" : tensor<3x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x8xf32>, tensor<i32>
+  // expected-error @below {{'xf.layer' op runs block 'block' as 'tensor<8xf32>' to 'tensor<8xf32>'}}
+  %y = xf.layer @block(%x) at "l." : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @block(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %n = xf.setting "window" : index
+  %W = xf.param "w" : tensor<8x8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+xf.model @layer_c2_no_such_setting {
+  %E = xf.param "e" : tensor<3x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x8xf32>, tensor<i32>
+  // expected-error @below {{'xf.layer' op gives a setting 'width' that block 'block' does not have}}
+  %y = xf.layer @block(%x) at "l." settings {window = 4 : i64, width = 2 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @block(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %n = xf.setting "window" : index
+  %W = xf.param "w" : tensor<8x8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+xf.model @layer_c2_wrong_type {
+  %E = xf.param "e" : tensor<3x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x8xf32>, tensor<i32>
+  // expected-error @below {{'xf.layer' op gives setting 'window' the value 1.500000e+00 : f64, which is not of type 'index'}}
+  %y = xf.layer @block(%x) at "l." settings {window = 1.5 : f64} : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @block(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %n = xf.setting "window" : index
+  %W = xf.param "w" : tensor<8x8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+xf.model @layer_c2_missing {
+  %E = xf.param "e" : tensor<3x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x8xf32>, tensor<i32>
+  // expected-error @below {{'xf.layer' op does not give setting 'window', which has no default in block 'block'}}
+  %y = xf.layer @block(%x) at "l." : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @block(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %n = xf.setting "window" : index
+  %W = xf.param "w" : tensor<8x8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+xf.model @layer_c3_bind {
+  %E = xf.param "e" : tensor<3x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x8xf32>, tensor<i32>
+  // expected-error @below {{'xf.layer' op binds 'v', which is no parameter of block 'block'}}
+  %y = xf.layer @block(%x) at "l." settings {window = 4 : i64} bind {v = "a.w"} : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @block(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %n = xf.setting "window" : index
+  %W = xf.param "w" : tensor<8x8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+xf.model @layer_c3_bind_type {
+  %E = xf.param "e" : tensor<3x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x8xf32>, tensor<i32>
+  // expected-error @below {{'xf.layer' op binds 'w' to 3 : i64; a stored name is a string}}
+  %y = xf.layer @block(%x) at "l." settings {window = 4 : i64} bind {w = 3 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @block(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %n = xf.setting "window" : index
+  %W = xf.param "w" : tensor<8x8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+xf.model @layer_c3_frozen {
+  %E = xf.param "e" : tensor<3x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x8xf32>, tensor<i32>
+  // expected-error @below {{'xf.layer' op freezes 'v', which is no parameter of block 'block'}}
+  %y = xf.layer @block(%x) at "l." settings {window = 4 : i64} frozen ["v"] : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @setting_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.setting' op has the default "wide", which is not of type 'index'}}
+  %n = xf.setting "window" : index = "wide"
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @setting_c1_rope(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.setting' op has the default #xf.rope<base = 1.000000e+04, dims = 8>, which is not of type 'tensor<8xf32>'}}
+  %f = xf.setting "rope" : tensor<8xf32> = #xf.rope<base = 1.0e+04, dims = 8>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @linear_c1(%x: tensor<8xf32>, %W: tensor<8x4xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.linear' op multiplies a matrix of 4 inputs, 'tensor<8x4xf32>', with 'tensor<8xf32>'; the last dimension must be 4}}
+  %y = xf.linear %W * %x : tensor<8x4xf32>, tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @linear_c1_transposed(%x: tensor<8xf32>, %W: tensor<4x8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.linear' op multiplies a matrix of 4 inputs, 'tensor<4x8xf32>', with 'tensor<8xf32>'; the last dimension must be 4}}
+  %y = xf.linear %W * %x transposed : tensor<4x8xf32>, tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @bias_c1(%x: tensor<8xf32>, %b: tensor<4xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.bias' op joins 'tensor<8xf32>' and a parameter of type 'tensor<4xf32>'; the parameter must have the data's last dimensions}}
+  %y = xf.bias %x + %b : tensor<8xf32>, tensor<4xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @scale_c1(%x: tensor<8xf32>, %m: tensor<2x8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.scale' op joins 'tensor<8xf32>' and a parameter of type 'tensor<2x8xf32>'; the parameter must have the data's last dimensions}}
+  %y = xf.scale %x by %m : tensor<8xf32>, tensor<2x8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @normalize_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.normalize' op has eps -1.000000e+00; it must be finite and not negative}}
+  %y = xf.normalize rms %x eps -1.0 : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @normalize_c1_nan(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.normalize' op has eps nan; it must be finite and not negative}}
+  %y = xf.normalize layer %x eps 0x7FF8000000000000 : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @softcap_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.softcap' op has cap 0.000000e+00; it must be finite and positive}}
+  %y = xf.softcap %x at 0.0 : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @mul_c1(%x: tensor<8xf32>, %s: tensor<2xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.mul' op joins 'tensor<8xf32>' and 'tensor<2xf32>'; the types must be equal, or the second tensor<1xf32>}}
+  %y = xf.mul %x, %s : tensor<8xf32>, tensor<2xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @div_c1(%x: tensor<8xf32>, %s: tensor<2xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.div' op joins 'tensor<8xf32>' and 'tensor<2xf32>'; the types must be equal, or the second tensor<1xf32>}}
+  %y = xf.div %x, %s : tensor<8xf32>, tensor<2xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @times_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.times' op has a factor that is not finite}}
+  %y = xf.times %x by 0x7F800000 : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @reshape_c1(%x: tensor<8xf32>) -> tensor<3x3xf32> {
+  // expected-error @below {{'xf.reshape' op turns 'tensor<8xf32>' into 'tensor<3x3xf32>'; both must have the same number of elements}}
+  %y = xf.reshape %x : tensor<8xf32> to tensor<3x3xf32>
+  xf.yield %y : tensor<3x3xf32>
+}
+
+// -----
+
+xf.block @slice_c1(%x: tensor<8xf32>) -> tensor<4xf32> {
+  // expected-error @below {{'xf.slice' op takes 4 entries from 5 on, of 8}}
+  %y = xf.slice %x from 5 : tensor<8xf32> to tensor<4xf32>
+  xf.yield %y : tensor<4xf32>
+}
+
+// -----
+
+xf.block @slice_c1_overflow(%x: tensor<8xf32>) -> tensor<4xf32> {
+  // expected-error @below {{'xf.slice' op takes 4 entries from 9223372036854775807 on, of 8}}
+  %y = xf.slice %x from 9223372036854775807 : tensor<8xf32> to tensor<4xf32>
+  xf.yield %y : tensor<4xf32>
+}
+
+// -----
+
+xf.block @slice_c2(%x: tensor<8x3xf32>) -> tensor<4x2xf32> {
+  // expected-error @below {{'xf.slice' op takes 'tensor<4x2xf32>' from 'tensor<8x3xf32>'; only the first dimension may differ}}
+  %y = xf.slice %x from 0 : tensor<8x3xf32> to tensor<4x2xf32>
+  xf.yield %y : tensor<4x2xf32>
+}
+
+// -----
+
+xf.block @concat_c1(%x: tensor<8x3xf32>, %z: tensor<8x2xf32>) -> tensor<16x3xf32> {
+  // expected-error @below {{'xf.concat' op joins 'tensor<8x3xf32>' and 'tensor<8x2xf32>'; all dimensions but the first must be equal}}
+  %y = xf.concat %x, %z : tensor<8x3xf32>, tensor<8x2xf32>
+  xf.yield %y : tensor<16x3xf32>
+}
+
+// -----
+
+xf.block @rotary_c1(%x: tensor<2x4xf32>, %f: tensor<3xf32>) -> tensor<2x4xf32> {
+  // expected-error @below {{'xf.rotary' op rotates 'tensor<2x4xf32>' by 'tensor<3xf32>'; it needs (heads, D) and at most D/2 frequencies}}
+  %y = xf.rotary half %x by %f : tensor<2x4xf32>, tensor<3xf32>
+  xf.yield %y : tensor<2x4xf32>
+}
+
+// -----
+
+xf.block @attention_c1_rank(%q: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.attention' op has query 'tensor<8xf32>', key 'tensor<8xf32>', value 'tensor<8xf32>' and result 'tensor<8xf32>'; each must be (heads, dims)}}
+  %y = xf.attention %q, %q, %q scale 1.0 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @attention_c1_width(%q: tensor<4x2xf32>, %k: tensor<2x3xf32>) -> tensor<4x3xf32> {
+  // expected-error @below {{'xf.attention' op has query 'tensor<4x2xf32>', key 'tensor<2x3xf32>', value 'tensor<2x3xf32>' and result 'tensor<4x3xf32>'; query and key heads must be of one width}}
+  %y = xf.attention %q, %k, %k scale 1.0 : tensor<4x2xf32>, tensor<2x3xf32>, tensor<2x3xf32> -> tensor<4x3xf32>
+  xf.yield %y : tensor<4x3xf32>
+}
+
+// -----
+
+xf.block @attention_c1_groups(%q: tensor<4x2xf32>, %k: tensor<3x2xf32>) -> tensor<4x2xf32> {
+  // expected-error @below {{'xf.attention' op has query 'tensor<4x2xf32>', key 'tensor<3x2xf32>', value 'tensor<3x2xf32>' and result 'tensor<4x2xf32>'; keys and values must have the same number of heads, which divides the queries'}}
+  %y = xf.attention %q, %k, %k scale 1.0 : tensor<4x2xf32>, tensor<3x2xf32>, tensor<3x2xf32> -> tensor<4x2xf32>
+  xf.yield %y : tensor<4x2xf32>
+}
+
+// -----
+
+xf.block @attention_c1_result(%q: tensor<4x2xf32>, %k: tensor<2x2xf32>) -> tensor<4x3xf32> {
+  // expected-error @below {{'xf.attention' op has query 'tensor<4x2xf32>', key 'tensor<2x2xf32>', value 'tensor<2x2xf32>' and result 'tensor<4x3xf32>'; the result must have the queries' heads and the values' width}}
+  %y = xf.attention %q, %k, %k scale 1.0 : tensor<4x2xf32>, tensor<2x2xf32>, tensor<2x2xf32> -> tensor<4x3xf32>
+  xf.yield %y : tensor<4x3xf32>
+}
+
+// -----
+
+xf.block @conv_c1(%x: tensor<8xf32>, %W: tensor<4x3xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.conv' op convolves 'tensor<8xf32>' with 'tensor<4x3xf32>'; the weight must be (channels, k)}}
+  %y = xf.conv %W, %x : tensor<4x3xf32>, tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @rope_base(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{#xf.rope needs a positive base, found -1.000000e+00}}
+  %f = xf.setting "rope" : tensor<2xf32> = #xf.rope<base = -1.0, dims = 4>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @rope_dims(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{#xf.rope needs a positive even number of dims, found 5}}
+  %f = xf.setting "rope" : tensor<2xf32> = #xf.rope<base = 1.0e+04, dims = 5>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @rope_llama3(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{#xf.rope's llama3 needs four positive numbers: factor, low_freq_factor, high_freq_factor, original_context}}
+  %f = xf.setting "rope" : tensor<2xf32> = #xf.rope<base = 1.0e+04, dims = 4, llama3 = [8.0, 1.0]>
+  xf.yield %x : tensor<8xf32>
+}

@@ -1,0 +1,91 @@
+// RUN: ctxc-opt %s | ctxc-opt | FileCheck %s
+
+// Every op of xf prints what it was parsed from.
+// CHECK: xf.block @every_op(%{{[a-z0-9]+}}: tensor<6xf32>) -> tensor<6xf32> {
+xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
+  // CHECK: xf.param "w" : tensor<8x6xbf16>
+  %W = xf.param "w" : tensor<8x6xbf16>
+  // CHECK: xf.param "m" frozen : tensor<8xf16>
+  %m = xf.param "m" frozen : tensor<8xf16>
+  // CHECK: xf.setting "window" : index = 512 : i64
+  %w = xf.setting "window" : index = 512 : i64
+  // CHECK: xf.setting "gain" : f32
+  %s = xf.setting "gain" : f32
+  // CHECK: xf.setting "rope" : tensor<2xf32> = #xf.rope<base = 1.000000e+04, dims = 4, linear = 8.000000e+00>
+  %f = xf.setting "rope" : tensor<2xf32> = #xf.rope<base = 1.000000e+04, dims = 4, linear = 8.000000e+00>
+  // CHECK: xf.setting "rope3" : tensor<2xf32> = #xf.rope<base = 5.000000e+05, dims = 4, llama3 = [8.000000e+00, 1.000000e+00, 4.000000e+00, 8.192000e+03]>
+  %f3 = xf.setting "rope3" : tensor<2xf32> = #xf.rope<base = 5.000000e+05, dims = 4, llama3 = [8.000000e+00, 1.000000e+00, 4.000000e+00, 8.192000e+03]>
+  // CHECK: xf.linear %{{[a-z0-9]+}} * %{{[a-z0-9]+}} : tensor<8x6xbf16>, tensor<6xf32>
+  %q = xf.linear %W * %x : tensor<8x6xbf16>, tensor<6xf32>
+  // CHECK: xf.linear %{{[a-z0-9]+}} * %{{[a-z0-9]+}} transposed : tensor<8x6xbf16>, tensor<8xf32>
+  %t = xf.linear %W * %q transposed : tensor<8x6xbf16>, tensor<8xf32>
+  // CHECK: xf.bias %{{[a-z0-9]+}} + %{{[a-z0-9]+}} : tensor<8xf32>, tensor<8xf16>
+  %b = xf.bias %q + %m : tensor<8xf32>, tensor<8xf16>
+  // CHECK: xf.scale %{{[a-z0-9]+}} by %{{[a-z0-9]+}} : tensor<8xf32>, tensor<8xf16>
+  %c = xf.scale %b by %m : tensor<8xf32>, tensor<8xf16>
+  // CHECK: xf.scale %{{[a-z0-9]+}} by %{{[a-z0-9]+}} offset 1.000000e+00 : tensor<8xf32>, tensor<8xf16>
+  %d = xf.scale %c by %m offset 1.000000e+00 : tensor<8xf32>, tensor<8xf16>
+  // CHECK: xf.normalize rms %{{[a-z0-9]+}} eps 6.250000e-02 : tensor<8xf32>
+  %n = xf.normalize rms %d eps 6.250000e-02 : tensor<8xf32>
+  // CHECK: xf.activation gelu_tanh %{{[a-z0-9]+}} : tensor<8xf32>
+  %a = xf.activation gelu_tanh %n : tensor<8xf32>
+  // CHECK: xf.softmax %{{[a-z0-9]+}} : tensor<8xf32>
+  %so = xf.softmax %a : tensor<8xf32>
+  // CHECK: xf.softcap %{{[a-z0-9]+}} at 3.000000e+01 : tensor<8xf32>
+  %sc = xf.softcap %so at 3.000000e+01 : tensor<8xf32>
+  // CHECK: xf.add %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8xf32>
+  %ad = xf.add %sc, %q : tensor<8xf32>
+  // CHECK: xf.sub %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8xf32>
+  %su = xf.sub %ad, %q : tensor<8xf32>
+  // CHECK: xf.mul %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8xf32>, tensor<8xf32>
+  %mu = xf.mul %su, %q : tensor<8xf32>, tensor<8xf32>
+  // CHECK: xf.div %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8xf32>, tensor<8xf32>
+  %di = xf.div %mu, %q : tensor<8xf32>, tensor<8xf32>
+  // CHECK: xf.times %{{[a-z0-9]+}} by 5.000000e-01 : tensor<8xf32>
+  %ti = xf.times %di by 5.000000e-01 : tensor<8xf32>
+  // CHECK: xf.reshape %{{[a-z0-9]+}} : tensor<8xf32> to tensor<2x4xf32>
+  %re = xf.reshape %ti : tensor<8xf32> to tensor<2x4xf32>
+  // CHECK: xf.slice %{{[a-z0-9]+}} from 1 : tensor<2x4xf32> to tensor<1x4xf32>
+  %sl = xf.slice %re from 1 : tensor<2x4xf32> to tensor<1x4xf32>
+  // CHECK: xf.concat %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<1x4xf32>, tensor<2x4xf32>
+  %co = xf.concat %sl, %re : tensor<1x4xf32>, tensor<2x4xf32>
+  // CHECK: xf.rotary half %{{[a-z0-9]+}} by %{{[a-z0-9]+}} : tensor<2x4xf32>, tensor<2xf32>
+  %ro = xf.rotary half %re by %f : tensor<2x4xf32>, tensor<2xf32>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 window %{{[a-z0-9]+}} : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %at = xf.attention %ro, %sl, %sl scale 5.000000e-01 window %w : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %au = xf.attention %ro, %sl, %sl scale 5.000000e-01 stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  // CHECK: xf.conv %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8x6xbf16>, tensor<8xf32>
+  %cv = xf.conv %W, %q : tensor<8x6xbf16>, tensor<8xf32>
+  // CHECK: xf.scan %{{[a-z0-9]+}}, %{{[a-z0-9]+}} stream "reduced" : tensor<8xf32>
+  %sn = xf.scan %cv, %q stream "reduced" : tensor<8xf32>
+  // CHECK: xf.contextual "mix"(%{{[a-z0-9]+}}, %{{[a-z0-9]+}}) : (tensor<8xf32>, index) -> tensor<6xf32>
+  %op = xf.contextual "mix"(%sn, %w) : (tensor<8xf32>, index) -> tensor<6xf32>
+  xf.yield %op : tensor<6xf32>
+}
+
+// CHECK: xf.block @one(%{{[a-z0-9]+}}: tensor<6xf32>) -> tensor<6xf32> {
+xf.block @one(%x: tensor<6xf32>) -> tensor<6xf32> {
+  // CHECK: xf.setting "window" : index
+  %w = xf.setting "window" : index
+  %m = xf.param "m" : tensor<6xf32>
+  %y = xf.scale %x by %m : tensor<6xf32>, tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
+// CHECK: xf.model @whole {
+xf.model @whole {
+  // CHECK: xf.token : tensor<i32>
+  %id = xf.token : tensor<i32>
+  // CHECK: xf.position : tensor<i32>
+  %p = xf.position : tensor<i32>
+  %E = xf.param "embed.weight" : tensor<3x6xbf16>
+  // CHECK: xf.embed %{{[a-z0-9]+}}[%{{[a-z0-9]+}}] : tensor<3x6xbf16>, tensor<i32>
+  %x = xf.embed %E[%id] : tensor<3x6xbf16>, tensor<i32>
+  // CHECK: xf.layer @one(%{{[a-z0-9]+}}) at "layers.0." settings {window = 4 : i64} : (tensor<6xf32>) -> tensor<6xf32>
+  %y = xf.layer @one(%x) at "layers.0." settings {window = 4 : i64} : (tensor<6xf32>) -> tensor<6xf32>
+  // CHECK: xf.layer @one(%{{[a-z0-9]+}}) at "layers.1." settings {window = 0 : i64} bind {m = "layers.0.m"} frozen ["m"] : (tensor<6xf32>) -> tensor<6xf32>
+  %z = xf.layer @one(%y) at "layers.1." settings {window = 0 : i64} bind {m = "layers.0.m"} frozen ["m"] : (tensor<6xf32>) -> tensor<6xf32>
+  // CHECK: xf.yield %{{[a-z0-9]+}} : tensor<6xf32>
+  xf.yield %z : tensor<6xf32>
+}
