@@ -21,7 +21,7 @@ int64_t ctxc::streamIndex(StringRef stream) { return stream == "reduced" ? 1 : 0
 
 static constexpr StringRef kindNames[] = {"positions", "tokens", "input", "output", "param",
                                           "setting",   "state",  "slots", "store",  "load",
-                                          "counts"};
+                                          "counts",    "replay"};
 
 StringRef ctxc::stringifyKernelArgKind(KernelArgKind kind) { return kindNames[int(kind)]; }
 
@@ -117,6 +117,8 @@ void KernelEmitter::addArguments() {
   });
   if (obligations)
     addArgument(KernelArgKind::Counts, MemRefType::get({obligations, 2}, i64));
+  if (!block.getBody().getOps<patch::StoreOp>().empty())
+    addArgument(KernelArgKind::Replay, MemRefType::get({1}, builder.getF64Type()));
 }
 
 Value KernelEmitter::argument(KernelArgKind kind, StringRef name, int64_t index) {
@@ -423,6 +425,7 @@ FailureOr<func::FuncOp> KernelEmitter::run() {
       return failure();
     }
   }
+  emitReplayPrediction(*this);
   func::ReturnOp::create(builder, loc);
   return kernel;
 }

@@ -80,6 +80,7 @@ public:
 
   xf::BlockOp block;
   mlir::func::FuncOp kernel;
+  int64_t nextRead = 0; ///< numbers the reads of tensors by support functions
 
 private:
   void addArguments();
@@ -93,6 +94,9 @@ private:
   llvm::DenseMap<mlir::Operation *, int64_t> firstState;
   mlir::Value rowCount, positionTensor, tokenTensor;
 };
+
+/// In a dual block, writes the predicted replay error of its output.
+void emitReplayPrediction(KernelEmitter &emitter);
 
 /// 0 for the run or the full run, 1 for the reduced run.
 int64_t streamIndex(llvm::StringRef stream);

@@ -2,6 +2,7 @@
 // and the counting of obligations are calls into the kernel support functions
 // (ctxc/Numerics/KernelABI.h); everything that reads a weight is linalg.
 #include "ctxc/Numerics/Update.h"
+#include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -38,11 +39,19 @@ public:
     return add(arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), index));
   }
   SupportCall &tensor(Value tensor) {
+    // Rows lie one after the other, but may begin inside a packed buffer.
     auto type = ranked(tensor);
+    SmallVector<int64_t> strides(type.getRank(), 1);
+    for (int64_t i = type.getRank() - 2; i >= 0; --i)
+      strides[i] = strides[i + 1] * type.getDimSize(i + 1);
+    auto layout = StridedLayoutAttr::get(e.builder.getContext(), ShapedType::kDynamic, strides);
     auto buffer = bufferization::ToBufferOp::create(
-        e.builder, e.loc, MemRefType::get(type.getShape(), type.getElementType()), tensor,
+        e.builder, e.loc, MemRefType::get(type.getShape(), type.getElementType(), layout), tensor,
         /*read_only=*/true);
-    return memory(buffer, 0);
+    // Bufferisation keeps the tensor until this op, and not until another call that
+    // common subexpressions would make share it.
+    buffer->setAttr("ctxc.read", e.builder.getI64IntegerAttr(e.nextRead++));
+    return add(addressOf(e.builder, e.loc, buffer));
   }
   /// The address `bytes` into a memref of identity layout.
   SupportCall &memory(Value memref, int64_t bytes) {
@@ -256,6 +265,47 @@ struct LowerLoad : Lowering<LowerLoad, patch::LoadOp> {
 } // namespace
 
 namespace ctxc {
+
+/// What the output's error in another program comes from is the patch that was formed last,
+/// the output site's.
+void emitReplayPrediction(KernelEmitter &e) {
+  patch::StoreOp last;
+  for (patch::StoreOp store : e.block.getBody().getOps<patch::StoreOp>())
+    last = store;
+  if (!last)
+    return;
+  Value replay = e.argument(KernelArgKind::Replay, "", 0);
+  Operation *maker = last.getParts().front().getDefiningOp();
+  auto count = [](Value v) { return ranked(v).getNumElements(); };
+  if (auto rank1 = dyn_cast_or_null<patch::Rank1Op>(maker)) {
+    SupportCall(e, "ctxc_rows_predict_rank1_replay")
+        .size(e.rows()).i64(count(rank1.getU())).i64(count(rank1.getV()))
+        .tensor(e.lookup(rank1.getCurrent())).tensor(e.lookup(rank1.getU()))
+        .tensor(e.lookup(rank1.getV())).tensor(e.lookup(rank1.getData()))
+        .memory(replay, 0).emit();
+  } else if (auto solve = dyn_cast_or_null<patch::SolveScaleOp>(maker)) {
+    Value target = solve.getData();
+    double eps = 0;
+    if (auto norm = target.getDefiningOp<xf::NormalizeOp>(); norm && norm.getKind() == xf::NormKind::rms) {
+      target = norm.getData();
+      eps = norm.getEps().convertToDouble();
+    }
+    auto patched = target.getDefiningOp<patch::ApplyRank1Op>();
+    SupportCall(e, "ctxc_rows_predict_scale_replay")
+        .size(e.rows()).i64(count(target)).f32(eps)
+        .tensor(effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat()))
+        .tensor(e.lookup(solve.getResult())).tensor(e.lookup(target))
+        .tensor(e.lookup(patched ? patched.getBase() : target))
+        .memory(replay, 0).emit();
+  } else if (auto shift = dyn_cast_or_null<xf::SubOp>(maker)) { // Δb = target − current
+    SupportCall(e, "ctxc_rows_predict_rank1_replay")
+        .size(e.rows()).i64(count(shift.getResult())).i64(0)
+        .tensor(e.lookup(shift.getRhs())).tensor(e.lookup(shift.getResult()))
+        .tensor(e.lookup(shift.getResult())).tensor(e.lookup(shift.getResult()))
+        .memory(replay, 0).emit();
+  }
+}
+
 void registerPatchLoweringModels(MLIRContext *context) {
   patch::LinearsOp::attachInterface<LowerLinears>(*context);
   patch::Rank1Op::attachInterface<LowerRank1>(*context);

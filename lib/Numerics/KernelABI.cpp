@@ -1,6 +1,8 @@
 #include "ctxc/Numerics/KernelABI.h"
 
 #include "NormInversionCore.h"
+#include "ctxc/Numerics/ReplayError.h"
+#include <cmath>
 
 using namespace ctxc;
 
@@ -42,4 +44,36 @@ void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const floa
       zeros += data[r * n + i] == 0;
     counts[1] += elements ? zeros : zeros == n;
   }
+}
+
+void ctxc_rows_predict_scale_replay(int64_t rows, int64_t d, float eps, const float *m,
+                                    const float *delta, const float *target, const float *data,
+                                    double *error) {
+  delta += (rows - 1) * d, target += (rows - 1) * d, data += (rows - 1) * d;
+  double targetSquares = 0, dataSquares = 0;
+  for (int64_t k = 0; k < d; ++k) {
+    targetSquares += double(target[k]) * target[k];
+    dataSquares += double(data[k]) * data[k];
+  }
+  double divisor = targetSquares / d + eps, sum = 0;
+  if (divisor <= 0)
+    divisor = 1;
+  for (int64_t k = 0; k < d; ++k) {
+    double scale = double(m[k]) + delta[k], moved = double(target[k]) - data[k];
+    sum += scale * scale * (double(target[k]) * target[k] + dataSquares / d + moved * moved) / divisor;
+  }
+  *error = ctxc::float32UnitRoundoff * std::sqrt(sum);
+}
+
+void ctxc_rows_predict_rank1_replay(int64_t rows, int64_t n, int64_t k, const float *product,
+                                    const float *u, const float *v, const float *z, double *error) {
+  product += (rows - 1) * n, u += (rows - 1) * n, v += (rows - 1) * k, z += (rows - 1) * k;
+  double productSquares = 0, uSquares = 0, inner = k == 0;
+  for (int64_t i = 0; i < n; ++i) {
+    productSquares += double(product[i]) * product[i];
+    uSquares += double(u[i]) * u[i];
+  }
+  for (int64_t i = 0; i < k; ++i)
+    inner += double(v[i]) * z[i];
+  *error = ctxc::float32UnitRoundoff * (std::sqrt(productSquares) + std::sqrt(uSquares) * std::abs(inner));
 }

@@ -4,6 +4,7 @@
 #define CTXC_LIB_REFERENCE_PATCHENTRIES_H
 
 #include "ctxc/Reference/Evaluation.h"
+#include "ctxc/Runtime/MaterializedWeights.h"
 
 namespace ctxc::reference {
 
@@ -15,26 +16,6 @@ llvm::Expected<ParameterPatch> toStored(const BlockPatch &patch, xf::BlockOp blo
 /// The other way, for the block's parameter `name`.
 llvm::Expected<BlockPatch> fromStored(const ParameterPatch &patch, xf::BlockOp block,
                                       llvm::StringRef name);
-
-/// The weights with a patch added, in float64, and rounded to the storage type.
-class MaterializedWeights : public Weights {
-public:
-  /// Both must outlive this object.
-  MaterializedWeights(Weights &original, const Patch &patch);
-  llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
-  std::string hash() override { return original.hash(); }
-
-private:
-  Weights &original;
-  llvm::StringMap<const ParameterPatch *> patches;
-  llvm::StringMap<std::pair<mlir::Type, std::vector<uint8_t>>> made;
-};
-
-/// The checkpoint element type of the floating type `type`.
-DType dtypeOf(mlir::Type type);
-
-/// Whether sizes of a stored patch agree with each other and with `shape`.
-llvm::Error checkSizes(const ParameterPatch &patch, llvm::ArrayRef<int64_t> shape);
 
 } // namespace ctxc::reference
 

@@ -20,7 +20,7 @@ static llvm::Error evaluateOp(xf::ParamOp op, Evaluation &e) {
   if (!data)
     return data.takeError();
   StoredTensor parameter;
-  parameter.dtype = dtypeOf(type.getElementType());
+  parameter.dtype = storageOf(type.getElementType());
   parameter.data = static_cast<const uint8_t *>(*data);
   parameter.shape.assign(type.getShape().begin(), type.getShape().end());
   e.set(op.getResult(), std::move(parameter));

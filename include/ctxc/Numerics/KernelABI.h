@@ -42,6 +42,15 @@ void ctxc_rows_solve_scale(int32_t update, int64_t rows, int64_t d, const float 
 void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const float *data,
                            int64_t *counts);
 
+/* The predicted replay error of a block's output (ReplayError.h), of the last of
+ * `rows` vectors, for a patched scale m + delta after a norm of target (from
+ * data), and for y = product + u (v z). A plain change has k = 0. */
+void ctxc_rows_predict_scale_replay(int64_t rows, int64_t d, float eps, const float *m,
+                                    const float *delta, const float *target, const float *data,
+                                    double *error);
+void ctxc_rows_predict_rank1_replay(int64_t rows, int64_t n, int64_t k, const float *product,
+                                    const float *u, const float *v, const float *z, double *error);
+
 #ifdef __cplusplus
 }
 #endif

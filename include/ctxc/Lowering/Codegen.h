@@ -1,0 +1,58 @@
+//===- Codegen.h - kernels as machine code: in process, or in a file ------===//
+#ifndef CTXC_LOWERING_CODEGEN_H
+#define CTXC_LOWERING_CODEGEN_H
+
+#include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Runtime/Program.h"
+#include "ctxc/Runtime/ctxc_kernel.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+#include <memory>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace ctxc {
+
+/// Registers the dialects, interfaces and translations that lowering needs.
+void registerCodegenDialects(mlir::DialectRegistry &registry);
+
+/// A module of linalg kernels, one for each distinct block of the program,
+/// named by kernelName.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> buildKernelModule(const Program &program);
+
+/// A block's symbol as a C identifier.
+std::string kernelName(xf::BlockOp block);
+
+/// LLVM IR of a lowered module, optimised for `target`.
+llvm::Expected<std::unique_ptr<llvm::Module>>
+translateKernels(mlir::ModuleOp lowered, llvm::LLVMContext &context, const CpuTarget &target);
+
+/// Writes an object file, position independent.
+llvm::Error emitObject(llvm::Module &module, const CpuTarget &target, llvm::raw_pwrite_stream &os);
+
+/// The C header and the manifest (JSON) of the kernels in a module of linalg
+/// kernels: arguments in order, with their meaning, shape and type.
+void writeKernelHeader(mlir::ModuleOp kernels, llvm::raw_ostream &os);
+void writeKernelManifest(mlir::ModuleOp kernels, const CpuTarget &target, llvm::raw_ostream &os);
+
+/// Kernels compiled into this process.
+class KernelLibrary {
+public:
+  using Kernel = void (*)(const ctxc_call *);
+  using Workspace = int64_t (*)(int64_t rows, int64_t visible0, int64_t visible1);
+
+  /// Compiles a lowered module.
+  static llvm::Expected<std::unique_ptr<KernelLibrary>> compile(mlir::ModuleOp lowered,
+                                                                const CpuTarget &target);
+  virtual ~KernelLibrary() = default;
+
+  virtual llvm::Expected<Kernel> kernel(llvm::StringRef name) = 0;
+  virtual llvm::Expected<Workspace> workspace(llvm::StringRef name) = 0;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LOWERING_CODEGEN_H

@@ -1,0 +1,36 @@
+//===- MaterializedWeights.h - weights with a patch added -----------------===//
+#ifndef CTXC_RUNTIME_MATERIALIZEDWEIGHTS_H
+#define CTXC_RUNTIME_MATERIALIZEDWEIGHTS_H
+
+#include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Runtime/Patch.h"
+#include "ctxc/Runtime/Weights.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+#include <vector>
+
+namespace ctxc {
+
+/// The weights with a patch added, in float64, and rounded to the storage type.
+class MaterializedWeights : public Weights {
+public:
+  /// Both must outlive this object.
+  MaterializedWeights(Weights &original, const Patch &patch);
+  llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
+  std::string hash() override { return original.hash(); }
+
+private:
+  Weights &original;
+  llvm::StringMap<const ParameterPatch *> patches;
+  llvm::StringMap<std::pair<mlir::Type, std::vector<uint8_t>>> made;
+};
+
+/// The checkpoint element type of the floating type `type` (f32, bf16 or f16).
+DType storageOf(mlir::Type type);
+
+/// Whether the sizes of a stored patch agree with each other and with `shape`.
+llvm::Error checkSizes(const ParameterPatch &patch, llvm::ArrayRef<int64_t> shape);
+
+} // namespace ctxc
+
+#endif // CTXC_RUNTIME_MATERIALIZEDWEIGHTS_H

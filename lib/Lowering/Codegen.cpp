@@ -1,0 +1,186 @@
+#include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Numerics/KernelABI.h"
+#include "ctxc/Support/Error.h"
+#include "dialects/Patch/Patch.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+void ctxc::registerCodegenDialects(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registry.insert<xf::XFDialect, patch::PatchDialect>();
+  registerLoweringModels(registry);
+}
+
+std::string ctxc::kernelName(xf::BlockOp block) {
+  std::string name = "ctxc_" + block.getSymName().str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return name;
+}
+
+FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(const Program &program) {
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(program.module->getLoc());
+  for (const ProgramStep &step : program.steps)
+    for (xf::BlockOp block : {step.block, step.dual, step.applied})
+      if (block && !kernels->lookupSymbol(kernelName(block)) &&
+          failed(lowerBlockToLinalg(block, *kernels, kernelName(block))))
+        return failure();
+  return kernels;
+}
+
+//===----------------------------------------------------------------------===//
+// LLVM IR and object files
+//===----------------------------------------------------------------------===//
+
+static llvm::orc::JITTargetMachineBuilder machineBuilder(const CpuTarget &target) {
+  static bool initialised = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)initialised;
+  llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(llvm::sys::getProcessTriple())};
+  builder.setCPU(target.cpu);
+  for (auto feature : llvm::split(target.features, ','))
+    if (!feature.empty())
+      builder.getFeatures().AddFeature(feature.drop_front(), feature.front() == '+');
+  builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  builder.setRelocationModel(llvm::Reloc::PIC_);
+  return builder;
+}
+
+/// O3 without unrolling and interleaving: contractions come unrolled as they should be, and
+/// in the short loops of everything else they would cost most of the compile time.
+static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+llvm::Expected<std::unique_ptr<llvm::Module>>
+ctxc::translateKernels(ModuleOp lowered, llvm::LLVMContext &context, const CpuTarget &target) {
+  auto machine = machineBuilder(target).createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(lowered, context, "ctxc");
+  if (!module)
+    return makeError("the kernels could not be translated to LLVM IR");
+  module->setTargetTriple((*machine)->getTargetTriple());
+  module->setDataLayout((*machine)->createDataLayout());
+  for (llvm::Function &f : *module)
+    if (!f.isDeclaration()) {
+      f.addFnAttr("target-cpu", target.cpu);
+      f.addFnAttr("target-features", target.features);
+      f.addFnAttr("prefer-vector-width", target.lanes >= 16 ? "512" : "256");
+      if (f.getName().ends_with("_body") || f.getName().starts_with("contract_"))
+        f.setLinkage(llvm::GlobalValue::InternalLinkage);
+    }
+  optimise(*module, **machine);
+  return module;
+}
+
+llvm::Error ctxc::emitObject(llvm::Module &module, const CpuTarget &target,
+                             llvm::raw_pwrite_stream &os) {
+  auto machine = machineBuilder(target).createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return makeError("the target cannot write object files");
+  passes.run(module);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// In process
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class JitLibrary : public KernelLibrary {
+public:
+  explicit JitLibrary(std::unique_ptr<llvm::orc::LLJIT> jit) : jit(std::move(jit)) {}
+
+  llvm::Expected<Kernel> kernel(StringRef name) override {
+    auto symbol = jit->lookup(name);
+    if (!symbol)
+      return symbol.takeError();
+    return symbol->toPtr<Kernel>();
+  }
+  llvm::Expected<Workspace> workspace(StringRef name) override {
+    auto symbol = jit->lookup((name + "_workspace").str());
+    if (!symbol)
+      return symbol.takeError();
+    return symbol->toPtr<Workspace>();
+  }
+
+private:
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<KernelLibrary>> KernelLibrary::compile(ModuleOp lowered,
+                                                                      const CpuTarget &target) {
+  auto context = std::make_unique<llvm::LLVMContext>();
+  auto module = translateKernels(lowered, *context, target);
+  if (!module)
+    return module.takeError();
+  auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(machineBuilder(target)).create();
+  if (!jit)
+    return jit.takeError();
+  llvm::orc::JITDylib &library = (*jit)->getMainJITDylib();
+  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      (*jit)->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  library.addGenerator(std::move(*process));
+  // The support functions, which the executable does not export.
+  llvm::orc::SymbolMap support;
+  auto define = [&](StringRef name, auto *function) {
+    support[(*jit)->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
+                                              llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  };
+  define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
+  define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);
+  define("ctxc_rows_count_zeros", &ctxc_rows_count_zeros);
+  define("ctxc_rows_predict_scale_replay", &ctxc_rows_predict_scale_replay);
+  define("ctxc_rows_predict_rank1_replay", &ctxc_rows_predict_rank1_replay);
+  if (auto failed = library.define(llvm::orc::absoluteSymbols(std::move(support))))
+    return std::move(failed);
+  if (auto failed = (*jit)->addIRModule(
+          llvm::orc::ThreadSafeModule(std::move(*module), std::move(context))))
+    return std::move(failed);
+  return std::make_unique<JitLibrary>(std::move(*jit));
+}

@@ -1,0 +1,17 @@
+// The threads that our executor brings to the kernels.
+#ifndef CTXC_LIB_RUNTIME_PARALLELFOR_H
+#define CTXC_LIB_RUNTIME_PARALLELFOR_H
+
+#include <cstdint>
+
+namespace ctxc {
+
+/// `asked`, or one for each core where it is 0.
+int threadCount(int asked);
+
+/// The ctxc_parallel_for of ctxc_kernel.h; `context` points to the number of threads.
+void parallelFor(void *context, int64_t count, void (*body)(void *, int64_t, int64_t), void *data);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_PARALLELFOR_H

@@ -1,0 +1,115 @@
+// Both executors on every golden: logits against transformers', and Algorithm 1
+// against the full run.
+#include "Fixture.h"
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+struct Golden : testing::TestWithParam<const char *> {};
+
+TEST_P(Golden, FullRunGivesTransformersLogits) {
+  Model model(GetParam());
+  auto [tokens, expected] = model.golden();
+  for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+    ASSERT_NE(executor, nullptr);
+    auto run = executor->start(tokens.size());
+    ForwardOptions options;
+    options.allLogits = true;
+    auto logits = executor->forward(*run, tokens, upTo(tokens.size()), options);
+    ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
+    EXPECT_LE(largestDifference(*logits, expected), 1e-4)
+        << (executor == model.reference.get() ? "reference" : "compiled");
+  }
+}
+
+TEST_P(Golden, TokenByTokenIsPrefill) {
+  Model model(GetParam());
+  auto [tokens, expected] = model.golden();
+  ASSERT_NE(model.compiled, nullptr);
+  auto run = model.compiled->start(tokens.size());
+  int64_t vocabulary = model.compiled->vocabulary();
+  for (int64_t i = 0; i < int64_t(tokens.size()); ++i) {
+    auto logits = model.compiled->forward(*run, tokens[i], i, {});
+    ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
+    EXPECT_LE(largestDifference(*logits, llvm::ArrayRef(expected).slice(i * vocabulary, vocabulary)), 1e-4) << i;
+  }
+}
+
+TEST_P(Golden, PatchedWithoutContextIsFullWithContext) {
+  for (bool materialize : {false, true}) {
+    Model model(GetParam());
+    auto [tokens, expected] = model.golden();
+    int64_t last = tokens.size() - 1;
+    for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+      ASSERT_NE(executor, nullptr);
+      auto full = executor->start(tokens.size()), reduced = executor->start(1);
+      ASSERT_TRUE(bool(executor->forward(*full, llvm::ArrayRef(tokens).drop_back(), upTo(last), {})));
+      PatchOptions options;
+      options.materialize = materialize;
+      auto step = executor->patch(*full, *reduced, tokens[last], last, options);
+      ASSERT_TRUE(bool(step)) << llvm::toString(step.takeError());
+      ForwardOptions forward;
+      forward.append = false;
+      auto control = executor->forward(*reduced, tokens[last], last, forward);
+      ASSERT_TRUE(bool(control));
+      forward.patch = &step->patch;
+      forward.materialize = materialize;
+      auto patched = executor->forward(*reduced, tokens[last], last, forward);
+      ASSERT_TRUE(bool(patched)) << llvm::toString(patched.takeError());
+      bool exact = executor == model.reference.get() && !materialize;
+      EXPECT_LE(largestDifference(*patched, step->fullLogits), exact ? 1e-9 : 1e-4);
+      EXPECT_LE(largestDifference(step->reducedLogits, *patched), exact ? 1e-9 : 1e-4);
+      EXPECT_GT(largestDifference(*control, step->fullLogits), 1.0);
+      EXPECT_EQ(reduced->size(), 0);
+      EXPECT_EQ(full->size(), int64_t(tokens.size()));
+    }
+  }
+}
+
+void expectNear(llvm::ArrayRef<double> x, llvm::ArrayRef<double> y, const std::string &what) {
+  double scale = 0;
+  for (double v : x)
+    scale = std::max(scale, std::abs(v));
+  EXPECT_LE(largestDifference(x, y), 1e-3 * scale + 1e-6) << what;
+}
+
+TEST_P(Golden, CompiledPatchIsTheReferences) {
+  Model model(GetParam());
+  auto [tokens, expected] = model.golden();
+  int64_t last = tokens.size() - 1;
+  std::vector<PatchStep> steps;
+  for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+    ASSERT_NE(executor, nullptr);
+    auto full = executor->start(tokens.size()), reduced = executor->start(1);
+    ASSERT_TRUE(bool(executor->forward(*full, llvm::ArrayRef(tokens).drop_back(), upTo(last), {})));
+    auto step = executor->patch(*full, *reduced, tokens[last], last, {});
+    ASSERT_TRUE(bool(step)) << llvm::toString(step.takeError());
+    steps.push_back(std::move(*step));
+  }
+  ASSERT_EQ(steps[0].patch.parameters.size(), steps[1].patch.parameters.size());
+  for (auto [a, b] : llvm::zip(steps[0].patch.parameters, steps[1].patch.parameters)) {
+    EXPECT_EQ(a.parameter, b.parameter);
+    EXPECT_EQ(a.kind, b.kind);
+    EXPECT_EQ(a.shape, b.shape);
+    expectNear(a.u, b.u, a.parameter);
+    expectNear(a.v, b.v, a.parameter);
+    expectNear(a.delta, b.delta, a.parameter);
+  }
+  for (int64_t l = 0; l < model.program.layers; ++l) {
+    EXPECT_EQ(steps[0].obligations[l].harmful, steps[1].obligations[l].harmful) << l;
+    EXPECT_NEAR(steps[0].replayError[l], steps[1].replayError[l], 0.1 * steps[0].replayError[l]) << l;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Golden,
+                         testing::Values("gemma3", "gemma3-mixed", "gemma3-older-config", "llama",
+                                         "llama-sharded", "llama3-rope", "llama-bias", "falcon"),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+} // namespace
