@@ -1,6 +1,8 @@
 #include "Session.h"
 #include "Timer.h"
+#include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Reference/Reference.h"
+#include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Verify/ProgramNorms.h"
 #include "dialects/Patch/Patch.h"
@@ -16,7 +18,7 @@ char VerdictAgainst::ID = 0;
 
 mlir::DialectRegistry driver::allDialects() {
   mlir::DialectRegistry registry;
-  registry.insert<xf::XFDialect, patch::PatchDialect>();
+  registerCodegenDialects(registry);
   registerReferenceModels(registry);
   return registry;
 }
@@ -137,7 +139,7 @@ Error Session::loadWeights() {
 Expected<std::unique_ptr<Executor>> Session::makeExecutor(StringRef backend) {
   if (backend == "reference")
     return createReferenceExecutor(program, *weights);
-  return makeError("--backend compiled is not part of this build");
+  return createCompiledExecutor(program, *weights, {int(options.threads)});
 }
 
 Expected<Tokenizer *> Session::tokenizer() {
