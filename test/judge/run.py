@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Has ctxc write patch files for checkpoints, and judges each (judge.py).
+
+  run.py CTXC CHECKPOINT... [--update NAME...] [--prompts FILE] [--backend NAME]
+
+Without --prompts the context is made of a few fixed tokens, and each checkpoint is also patched
+with kept tokens, contiguous and with a gap. With it, every line of FILE is one context. Exit code:
+0 when every patch passes, else 1.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import judge
+
+TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
+KEPT = [None, "0-3", "1,4-5,9"]
+
+
+def contexts(args):
+    """The options that name a context, one list a context."""
+    if args.prompts:
+        return [["--prompt", line] for line in Path(args.prompts).read_text().splitlines() if line]
+    return [["--tokens", TOKENS] + (["--keep", kept] if kept else []) for kept in KEPT]
+
+
+def has_post_norm(checkpoint):
+    config = json.loads((Path(checkpoint) / "config.json").read_text())
+    return config["model_type"].startswith("gemma3")
+
+
+def write_patches(args, checkpoint, folder):
+    """Patch files for every context and update; a failure of ctxc ends the run."""
+    # Updates differ only where a block ends in a norm with a scale.
+    updates = args.update if has_post_norm(checkpoint) else [None]
+    files = []
+    for context in contexts(args):
+        for update in updates:
+            file = str(Path(folder) / f"{len(files)}.safetensors")
+            command = [args.ctxc, "patch", checkpoint, *context, "-o", file, "--backend", args.backend]
+            subprocess.run(command + (["--update", update] if update else []), check=True)
+            files.append(file)
+    return files
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ctxc", metavar="CTXC")
+    parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
+    parser.add_argument("--update", nargs="+", default=["least", "balanced"])
+    parser.add_argument("--prompts")
+    parser.add_argument("--backend", default="compiled")
+    args = parser.parse_args()
+    good = True
+    for checkpoint in args.checkpoints:
+        with tempfile.TemporaryDirectory() as folder:
+            listing = Path(folder) / "list.json"
+            listing.write_text(json.dumps(write_patches(args, checkpoint, folder)))
+            print(checkpoint, flush=True)
+            good = judge.main([checkpoint, "--batch", str(listing)]) == 0 and good
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
