@@ -1,19 +1,20 @@
 // ctxc compile
 #include "Commands.h"
+#include "EmitCode.h"
 #include "Session.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/Error.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
 
-static llvm::Error writeText(llvm::StringRef path,
-                             llvm::function_ref<void(llvm::raw_ostream &)> print) {
+static llvm::Error writeText(mlir::ModuleOp module, llvm::StringRef path) {
   if (path == "-") {
-    print(llvm::outs());
+    printModel(module, llvm::outs());
     return llvm::Error::success();
   }
   return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
-    print(os);
+    printModel(module, os);
     return llvm::Error::success();
   });
 }
@@ -21,18 +22,21 @@ static llvm::Error writeText(llvm::StringRef path,
 static llvm::Expected<int> run(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
   llvm::StringRef stage = arguments.get("--emit", "");
+  if (path == "-" && (stage == "obj" || stage == "shared"))
+    return makeError("-o: " + stage + " is no text for the screen; expected a file");
   if (path != "-")
     if (llvm::Error error = checkWritable("-o", path))
       return std::move(error);
   auto options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
-  auto session = Session::plan(arguments.positional(0), std::move(*options), false, stage != "xf");
+  auto session = Session::plan(arguments.positional(0), std::move(*options),
+                               /*needWeights=*/false, /*planned=*/stage != "xf");
   if (!session)
     return session.takeError();
-  if (llvm::Error error = writeText(path, [&](llvm::raw_ostream &os) {
-        printModel((*session)->module(), os);
-      }))
+  bool isDialect = stage == "xf" || stage == "patch";
+  if (llvm::Error error = isDialect ? writeText((*session)->module(), path)
+                                    : emitCode((*session)->getProgram(), stage, path))
     return std::move(error);
   return ExitGood;
 }
@@ -42,8 +46,13 @@ Command driver::compileCommand() {
           "write any stage of the compilation, readable",
           {"MODEL"},
           {{"--emit", "STAGE",
-            "xf: the model; patch: with the dual and applied block of every plan",
-            {"xf", "patch"},
+            "xf      the model\n"
+            "patch   with the dual and applied block of every plan\n"
+            "linalg  their kernels, on tensors\n"
+            "llvm    the kernels as LLVM IR, optimised for this machine\n"
+            "obj     an object file, with a C header and a manifest (JSON) beside it\n"
+            "shared  a library, with the same beside it",
+            {"xf", "patch", "linalg", "llvm", "obj", "shared"},
             true},
            {"-o", "PATH", "the file to write; - for the screen", {}, true},
            {"--update", "NAME", "least (default), balanced, naive, stable, scaled",
@@ -51,8 +60,12 @@ Command driver::compileCommand() {
            {"--dtype", "TYPE", "storage type of the weights; default: as stored",
             {"f32", "bf16"}},
            {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
-          "Weights are not needed.",
+          "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
+          "reduced run together with the patch formed between them (dual), or its forward with a given\n"
+          "patch (applied). Layers of the same structure share their kernels. The header says how to\n"
+          "call them from C; an object file also needs libCtxcNumerics.a.",
           "  ctxc compile gemma-3-270m --emit=patch -o -\n"
-          "  ctxc compile block.mlir --emit=xf -o block-again.mlir\n",
+          "  ctxc compile gemma-3-270m --emit=shared -o kernels.so\n"
+          "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n",
           run};
 }
