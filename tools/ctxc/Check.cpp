@@ -11,15 +11,15 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
-  ModelOptions modelOptions;
-  modelOptions.update = *patch::symbolizeUpdateKind(options->update);
-  modelOptions.startLayer = options->startLayer;
   auto session =
       Session::plan(arguments.positional(0), std::move(*options), /*needWeights=*/false,
                     /*planned=*/false);
   if (!session)
     return session.takeError();
-  auto groups = groupVerdicts(checkModel((*session)->module(), modelOptions));
+  if (llvm::Error error = (*session)->checkPlanOptions())
+    return std::move(error);
+  auto groups =
+      groupVerdicts(checkModel((*session)->module(), (*session)->getModelOptions()));
   if (arguments.get("--format", "text") == "json") {
     llvm::outs() << llvm::formatv("{0:2}\n", checkReportJson(groups));
   } else {

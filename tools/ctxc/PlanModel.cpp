@@ -44,16 +44,31 @@ static int64_t countLayers(mlir::ModuleOp module) {
   return layers;
 }
 
-Error Session::planBlocks() {
-  Timer timer(setup.plan);
-  int64_t layers = countLayers(module());
-  if (layers && options.startLayer >= layers)
-    return makeError("--start-layer: found " + llvm::Twine(options.startLayer) +
-                     ", expected a layer from 0 to " + llvm::Twine(layers - 1));
-
+ModelOptions Session::getModelOptions() const {
   ModelOptions modelOptions;
   modelOptions.startLayer = options.startLayer;
   modelOptions.update = *patch::symbolizeUpdateKind(options.update);
+  return modelOptions;
+}
+
+Error Session::checkPlanOptions() {
+  int64_t layers = countLayers(module());
+  if (!layers && options.startLayer)
+    return makeError("--start-layer: applies to models, and " + path + " has blocks alone");
+  if (layers && options.startLayer >= layers)
+    return makeError("--start-layer: found " + llvm::Twine(options.startLayer) +
+                     ", expected a layer from 0 to " + llvm::Twine(layers - 1));
+  if (options.updateGiven && !updateApplies(module(), getModelOptions()))
+    return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
+                     "(Gemma's post-norms), and no block of " + path + " does; leave it out");
+  return Error::success();
+}
+
+Error Session::planBlocks() {
+  Timer timer(setup.plan);
+  if (Error error = checkPlanOptions())
+    return error;
+  ModelOptions modelOptions = getModelOptions();
   std::vector<LayerVerdict> verdicts = checkModel(module(), modelOptions);
   bool against = false;
   for (const VerdictGroup &group : groupVerdicts(verdicts)) {
@@ -61,7 +76,7 @@ Error Session::planBlocks() {
     if (!group.verdict->isSuccess() || !group.verdict->plan.outputSite)
       continue;
     patchedLayers += group.layers.size();
-    planText += (planText.empty() ? "" : "\n           ") + std::string("layers ") +
+    planText += (planText.empty() ? "" : "\n           ") + std::string(group.layers.size() == 1 ? "layer " : "layers ") +
                 formatRanges(group.layers) + ": " + describe(group.verdict->plan);
   }
   if (against)
@@ -69,9 +84,6 @@ Error Session::planBlocks() {
   if (!patchedLayers)
     return makeError(path + ": no layer from " + llvm::Twine(options.startLayer) +
                      " on reads the context; there is nothing to patch");
-  if (options.updateGiven && !updateApplies(module(), modelOptions))
-    return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
-                     "(Gemma's post-norms), and no block of " + path + " does; leave it out");
 
   // Blocks without a model cannot be run, but what their patches are can be read.
   if (module().getOps<xf::ModelOp>().empty()) {

@@ -10,6 +10,7 @@
 #include "CommandLine.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Import/Tokenizer.h"
+#include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Report/VerifyReport.h"
 #include "ctxc/Runtime/Program.h"
 #include "ctxc/Runtime/Weights.h"
@@ -53,6 +54,10 @@ public:
 
   /// As above, with weights and an executor.
   static llvm::Expected<std::unique_ptr<Session>> open(llvm::StringRef model, RunOptions options);
+
+  /// Fails where an option on planning applies to nothing in the module.
+  llvm::Error checkPlanOptions();
+  ModelOptions getModelOptions() const;
 
   mlir::ModuleOp module() { return *imported.module; }
   const Program &getProgram() const { return program; }

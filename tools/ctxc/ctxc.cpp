@@ -28,6 +28,7 @@ static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &o
 /// One line a message: joined errors are printed one after the other. Returns the
 /// exit code.
 static int report(llvm::Error error) {
+  llvm::outs().flush(); // what was found before it comes before it
   int code = ExitAgainst;
   llvm::handleAllErrors(
       std::move(error), [](const VerdictAgainst &) { /* its diagnostics are printed */ },

@@ -1,0 +1,7 @@
+#!/bin/sh
+# exits.sh CODE COMMAND…: runs the command, and fails unless it exits with CODE.
+expected=$1
+shift
+"$@"
+code=$?
+[ "$code" -eq "$expected" ] || { echo "exits.sh: exit code $code, expected $expected" >&2; exit 1; }
