@@ -35,6 +35,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!session)
     return session.takeError();
   bool isDialect = stage == "xf" || stage == "patch";
+  if (!isDialect && (*session)->getProgram().steps.empty())
+    return makeError(arguments.positional(0) +
+                     ": has blocks and no xf.model; kernels are made of models");
   if (llvm::Error error = isDialect ? writeText((*session)->module(), path)
                                     : emitCode((*session)->getProgram(), stage, path))
     return std::move(error);
