@@ -96,10 +96,11 @@ BlockPlan Planner::makePlan(const Goal &goal, const OutputChain &chain) const {
 /// Finds F for the plan's G, first by the paper's rule, else (`anyCut`) the minimum cut.
 bool Planner::tryInputs(const Goal &goal, BlockPlan &plan, bool anyCut) const {
   InputProblem problem = inputProblem(facts, plan, goal.value, goal.otherwise);
-  BlockGraph::Set patchedForOutput = outputPatches(facts.graph, plan);
+  // An op after G cannot be patched before it.
+  BlockGraph::Set afterG = facts.graph.reach(outputPatches(facts.graph, plan));
   InputCut cut = anyCut
-                     ? findMinimumCut(facts.graph, facts.sites, problem, patchedForOutput)
-                     : findFirstMatrices(facts.graph, facts.sites, problem, patchedForOutput);
+                     ? findMinimumCut(facts.graph, facts.sites, problem, afterG)
+                     : findFirstMatrices(facts.graph, facts.sites, problem, afterG);
   if (cut.exists)
     plan.inputSites = cut.ops;
   return cut.exists;

@@ -69,7 +69,8 @@ struct ReportSites : impl::ReportSitesBase<ReportSites> {
     BlockGraph graph(getOperation());
     ZeroRange zeros(getOperation());
     Bindings none;
-    for (const Site &site : Sites(graph, zeros, none).all())
+    Sites sites(graph, zeros, none);
+    for (const Site &site : sites.all())
       mlir::emitRemark(site.op->getLoc(), "'") << Sites::name(site.op) << "' "
                                << (site.why.empty() ? "may be patched" : "may not be patched: ")
                                << site.why;

@@ -1,0 +1,35 @@
+// RUN: ctxc-opt %s --xf-report-facts --verify-diagnostics
+
+// Zero and image facts, one rule a line.
+xf.block @facts(%x: tensor<16xf32>) -> tensor<16xf32> {
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %W = xf.param "w" : tensor<16x16xf32>
+  // Generic weights send a nonzero vector to one without zero entries.
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %a = xf.linear %W * %x : tensor<16x16xf32>, tensor<16xf32>
+  // The image of a norm is bounded: each entry by √16.
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set; bounded by 4.00}}
+  %n = xf.normalize rms %a eps 1.0e-06 : tensor<16xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %r = xf.activation relu %n : tensor<16xf32>
+  // A product inherits the zeros of either factor, a sum those that both have.
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %p = xf.mul %r, %n : tensor<16xf32>, tensor<16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %s = xf.add %r, %n : tensor<16xf32>
+  // A matrix turns zero entries into a matter of the whole vector.
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %l = xf.linear %W * %r : tensor<16x16xf32>, tensor<16xf32>
+  // expected-remark @below {{an entry is zero never, the vector never; bounded by 1.00}}
+  %g = xf.activation sigmoid %s : tensor<16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set; bounded by 30.00}}
+  %c = xf.softcap %s at 30.0 : tensor<16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set; bounded by 15.00}}
+  %h = xf.times %c by -0.5 : tensor<16xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set; bounded by 0.00}}
+  %z = xf.times %s by 0.0 : tensor<16xf32>
+  // Of an op that says nothing, nothing is known.
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %o = xf.contextual "mix"(%s) : (tensor<16xf32>) -> tensor<16xf32>
+  xf.yield %h : tensor<16xf32>
+}

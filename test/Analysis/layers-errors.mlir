@@ -1,0 +1,51 @@
+// RUN: ctxc-opt %s --xf-report-control --split-input-file --verify-diagnostics
+
+// A parameter frozen in some layers is said once, for all of them.
+// expected-remark @below {{controllable in layers 0, 2: input {}, output {w}}}
+xf.block @frozen_in_layers(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  // expected-remark @below {{its data must not be zero, which fails on a null set}}
+  // expected-note @below {{'w' is frozen}}
+  %d = xf.linear %W * %x : tensor<8x8xf32>, tensor<8xf32>
+  // expected-error @below {{block 'frozen_in_layers' cannot take the context into its parameters: none that may be patched reaches output 0}}
+  // expected-note @below {{patch a parameter of the contextual part instead}}
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+xf.model @model {
+  %E = xf.param "embed" : tensor<31x8xf32>
+  %id = xf.token : tensor<i32>
+  %x0 = xf.embed %E[%id] : tensor<31x8xf32>, tensor<i32>
+  %x1 = xf.layer @frozen_in_layers(%x0) at "0." : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-note @below {{in layers 1, 3, which run block 'frozen_in_layers'}}
+  %x2 = xf.layer @frozen_in_layers(%x1) at "1." frozen ["w"] : (tensor<8xf32>) -> tensor<8xf32>
+  %x3 = xf.layer @frozen_in_layers(%x2) at "2." : (tensor<8xf32>) -> tensor<8xf32>
+  %x4 = xf.layer @frozen_in_layers(%x3) at "3." frozen ["w"] : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %x4 : tensor<8xf32>
+}
+
+// -----
+
+// What layers share is not theirs to patch; whether patches applied at each use could do it is
+// not decided.
+xf.block @shared_by_layers(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  // expected-error @below {{whether block 'shared_by_layers' can take the context into its parameters is undecided: 'w' is shared with another layer}}
+  // expected-note @below {{give the block a bias, a scale or a matrix of its own}}
+  %d = xf.linear %W * %v : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+xf.model @model {
+  %E = xf.param "embed" : tensor<31x8xf32>
+  %id = xf.token : tensor<i32>
+  %x0 = xf.embed %E[%id] : tensor<31x8xf32>, tensor<i32>
+  // expected-note @below {{in layers 0-1, which run block 'shared_by_layers'}}
+  %x1 = xf.layer @shared_by_layers(%x0) at "same." : (tensor<8xf32>) -> tensor<8xf32>
+  %x2 = xf.layer @shared_by_layers(%x1) at "same." : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %x2 : tensor<8xf32>
+}

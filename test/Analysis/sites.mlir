@@ -1,0 +1,53 @@
+// RUN: ctxc-opt %s --xf-report-sites --verify-diagnostics
+
+// What attention reads, and what its result passes on the way to the residual stream, is not the
+// MLP's. A norm that attention and a parallel MLP share would change attention.
+xf.block @parallel(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %n = xf.normalize rms %x eps 1.0e-06 : tensor<8xf32>
+  %m = xf.param "norm" : tensor<8xf32>
+  // expected-remark @below {{'norm' may not be patched: 'norm' belongs to the contextual part}}
+  %z = xf.scale %n by %m : tensor<8xf32>, tensor<8xf32>
+  %Wq = xf.param "q" : tensor<8x8xf32>
+  // expected-remark @below {{'q' may not be patched: 'q' belongs to the contextual part}}
+  %q = xf.linear %Wq * %z : tensor<8x8xf32>, tensor<8xf32>
+  %a = xf.contextual "attention"(%q) : (tensor<8xf32>) -> tensor<8xf32>
+  %Wo = xf.param "o" : tensor<8x8xf32>
+  // expected-remark @below {{'o' may not be patched: 'o' belongs to the contextual part}}
+  %o = xf.linear %Wo * %a : tensor<8x8xf32>, tensor<8xf32>
+  %na = xf.normalize rms %o eps 1.0e-06 : tensor<8xf32>
+  %ma = xf.param "attention_norm" : tensor<8xf32>
+  // expected-remark @below {{'attention_norm' may not be patched: 'attention_norm' belongs to the contextual part}}
+  %b = xf.scale %na by %ma : tensor<8xf32>, tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  // expected-remark @below {{'w' may be patched}}
+  %d = xf.linear %W * %z : tensor<8x8xf32>, tensor<8xf32>
+  %v = xf.add %x, %b : tensor<8xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// Why an op beside attention may not be patched.
+xf.block @refused(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %m = xf.param "gain" frozen : tensor<8xf32>
+  // expected-remark @below {{'gain' may not be patched: 'gain' is frozen}}
+  %s = xf.scale %v by %m : tensor<8xf32>, tensor<8xf32>
+  %W = xf.param "tied" : tensor<8x8xf32>
+  // expected-remark @below {{'tied' may not be patched: 'tied' is also used by xf.linear in this block}}
+  %d = xf.linear %W * %s : tensor<8x8xf32>, tensor<8xf32>
+  // expected-remark @below {{'tied' may not be patched: 'tied' is also used by xf.linear in this block}}
+  %e = xf.linear %W * %d : tensor<8x8xf32>, tensor<8xf32>
+  %r = xf.activation relu %e : tensor<8xf32>
+  %k = xf.param "after_relu" : tensor<8xf32>
+  // expected-remark @below {{'after_relu' may not be patched: 'after_relu' multiplies entries that are zero on an open set of activations (relu is zero on every negative input)}}
+  %f = xf.scale %r by %k : tensor<8xf32>, tensor<8xf32>
+  %h = xf.reshape %f : tensor<8xf32> to tensor<2x4xf32>
+  %c = xf.param "head_bias" : tensor<4xf32>
+  // expected-remark @below {{'head_bias' may not be patched: 'head_bias' serves several vectors at once}}
+  %i = xf.bias %h + %c : tensor<2x4xf32>, tensor<4xf32>
+  %j = xf.reshape %i : tensor<2x4xf32> to tensor<8xf32>
+  // expected-remark @below {{'xf.bias' may not be patched: its parameter is computed, not a stored one}}
+  %l = xf.bias %j + %d : tensor<8xf32>, tensor<8xf32>
+  xf.yield %l : tensor<8xf32>
+}

@@ -1,0 +1,121 @@
+// The checker of plans, fed with wrong ones.
+#include "ctxc/Planning/Planner.h"
+#include "../Transforms/Blocks.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+class CheckPlan : public ::testing::Test {
+protected:
+  /// The checker's message on `plan` for `block`; empty where it accepts it.
+  std::string check(xf::BlockOp block, const BlockPlan &plan, bool outputOnly = false,
+                    const PlanOptions &options = {}) {
+    std::string message;
+    ScopedDiagnosticHandler handler(block.getContext(), [&](Diagnostic &diagnostic) {
+      message += diagnostic.str();
+      return success();
+    });
+    LogicalResult result = checkPlan(block, plan, options, outputOnly);
+    EXPECT_EQ(succeeded(result), message.empty());
+    return message;
+  }
+
+  void expectRefused(const std::string &message, const char *part) {
+    EXPECT_NE(message.find(part), std::string::npos) << "found: " << message;
+  }
+
+  Blocks blocks{gemma() + llama() + parallel() + biased()};
+  xf::BlockOp gemmaBlock = blocks.block("gemma"), llamaBlock = blocks.block("llama"),
+              parallelBlock = blocks.block("parallel"), biasedBlock = blocks.block("biased");
+};
+} // namespace
+
+TEST_F(CheckPlan, AcceptsThePlannersPlans) {
+  for (xf::BlockOp block : {gemmaBlock, llamaBlock, parallelBlock, biasedBlock})
+    EXPECT_EQ(check(block, planPaper(block).plan), "");
+}
+
+TEST_F(CheckPlan, P1RefusesWhatIsNoSite) {
+  BlockPlan plan = planPaper(gemmaBlock).plan;
+  plan.inputSites.push_back(blocks.site(gemmaBlock, "o.weight"));
+  expectRefused(check(gemmaBlock, plan), "belongs to the contextual part");
+
+  plan = planPaper(gemmaBlock).plan;
+  plan.inputSites.push_back(plan.inputSites.front());
+  expectRefused(check(gemmaBlock, plan), "patches 'gate.weight' twice");
+
+  plan = planPaper(gemmaBlock).plan;
+  PlanOptions options;
+  options.bindings.frozen.insert("up.weight");
+  expectRefused(check(gemmaBlock, plan, false, options), "'up.weight' is frozen");
+  options.bindings.frozen.clear();
+  options.bindings.shared.insert("post.norm");
+  expectRefused(check(gemmaBlock, plan, false, options), "shared with another layer");
+
+  plan.inputSites[0] = plan.inputSites[0]->getOperand(1).getDefiningOp()->getOperand(0).getDefiningOp();
+  expectRefused(check(gemmaBlock, plan), "which has no parameter");
+  expectRefused(check(llamaBlock, planPaper(gemmaBlock).plan), "another block");
+}
+
+TEST_F(CheckPlan, P2RefusesABrokenChain) {
+  BlockPlan plan = planPaper(biasedBlock).plan;
+  plan.chain.erase(plan.chain.begin());
+  expectRefused(check(biasedBlock, plan), "not connected");
+
+  plan = planPaper(llamaBlock).plan;
+  plan.chain[0].operand = 0;
+  expectRefused(check(llamaBlock, plan), "not connected");
+
+  // From gate.weight the activation would have to be solved.
+  plan = planPaper(llamaBlock).plan;
+  plan.outputSite = blocks.site(llamaBlock, "gate.weight");
+  plan.inputSites.clear();
+  expectRefused(check(llamaBlock, plan), "not connected");
+  Operation *activation = *plan.outputSite->user_begin();
+  plan.chain = {{activation, 0}};
+  expectRefused(check(llamaBlock, plan), "does not reach every value");
+}
+
+TEST_F(CheckPlan, P3RefusesAnEndThatIsNoOutput) {
+  BlockPlan plan = planPaper(llamaBlock).plan;
+  plan.chain.clear();
+  expectRefused(check(llamaBlock, plan), "does not end where the plan says");
+
+  plan = planPaper(llamaBlock).plan;
+  plan.output = 1;
+  expectRefused(check(llamaBlock, plan), "does not end where the plan says");
+
+  // W_down's own result is no waist: the residual stream goes round it.
+  plan = planPaper(llamaBlock).plan;
+  plan.chain.clear();
+  plan.waist = plan.outputSite->getResult(0);
+  expectRefused(check(llamaBlock, plan), "reaches an output past its end");
+}
+
+TEST_F(CheckPlan, P5RefusesAnOpenPath) {
+  BlockPlan plan = planPaper(llamaBlock).plan;
+  plan.inputSites.pop_back();
+  expectRefused(check(llamaBlock, plan), "leave a path from the context");
+  EXPECT_EQ(check(llamaBlock, plan, /*outputOnly=*/true), "");
+
+  // Where the block's input differs, a parallel block has paths to cut too.
+  plan = planPaper(parallelBlock).plan;
+  PlanOptions options;
+  options.inputsAreSources = true;
+  expectRefused(check(parallelBlock, plan, false, options), "leave a path from the context");
+
+  plan = blocks.plan(biasedBlock, {"fc1.weight", "fc2.bias"}, "fc2.weight");
+  expectRefused(check(biasedBlock, plan), "reads what is patched for the output");
+}
+
+TEST_F(CheckPlan, P6RefusesAMatrixThatIsNotBeforeTheNorm) {
+  BlockPlan plan = planPaper(gemmaBlock).plan;
+  plan.normMatrix = plan.inputSites.pop_back_val();
+  expectRefused(check(gemmaBlock, plan), "not the matrix before its norm alone");
+}
+
+TEST_F(CheckPlan, RefusesNoPlanWhereTheContextIsRead) {
+  expectRefused(check(llamaBlock, BlockPlan()), "no output site");
+}
