@@ -144,6 +144,8 @@ public:
     if (Error error = trace(token, position, patch))
       return error;
 
+    if (request.logits)
+      request.logits(fullLogits, *patched, *control);
     VerifyStep step;
     step.token = token;
     step.position = position;

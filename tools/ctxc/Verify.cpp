@@ -1,5 +1,6 @@
 // ctxc verify
 #include "Commands.h"
+#include "LogitsFile.h"
 #include "Prompt.h"
 #include "Session.h"
 #include "ctxc/Export/PatchFile.h"
@@ -19,7 +20,7 @@ namespace {
 struct VerifyOptions {
   int64_t generate = 1;
   bool materialize = false;
-  std::string patchFile, json, trace;
+  std::string patchFile, json, trace, logits;
   std::optional<double> tolerance;
   double traceTolerance = 1e-4;
 };
@@ -42,6 +43,7 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
   options.patchFile = arguments.get("--patch", "");
   options.json = arguments.get("--json", "");
   options.trace = arguments.get("--trace", "");
+  options.logits = arguments.get("--logits", "");
   if (auto text = arguments.get("--tolerance")) {
     auto value = positive("--tolerance", *text);
     if (!value)
@@ -56,7 +58,7 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
       return value.takeError();
     options.traceTolerance = *value;
   }
-  for (StringRef option : {"--json", "--trace"})
+  for (StringRef option : {"--json", "--trace", "--logits"})
     if (arguments.has(option))
       if (Error error = checkWritable(option, arguments.get(option, "")))
         return std::move(error);
@@ -103,6 +105,8 @@ public:
       return std::move(error);
     if (Error error = makeTrace())
       return std::move(error);
+    if (!options.logits.empty())
+      settings.request.logits = logits.observer();
     TokenName name = session->tokenName();
     VerifyText text(llvm::outs(), settings, name);
     if (Error error = checkRequest(settings.request, session->executor().vocabulary(),
@@ -218,6 +222,9 @@ private:
           }))
         return error;
     }
+    if (!options.logits.empty())
+      if (Error error = logits.write(options.logits))
+        return error;
     if (options.json.empty())
       return Error::success();
     return writeFileAtomically(options.json, [&](llvm::raw_pwrite_stream &os) {
@@ -234,6 +241,7 @@ private:
   PatchMetadata metadata;
   std::unique_ptr<Executor> secondExecutor;
   std::optional<Trace> trace;
+  LogitsFile logits;
 };
 
 } // namespace
@@ -271,6 +279,9 @@ Command driver::verifyCommand() {
        "model on them"},
       {"--tolerance", "X", "a logit that differs by more than X is a mismatch too"},
       {"--json", "FILE", "write everything measured as JSON"},
+      {"--logits", "FILE",
+       "write the logits of all steps as safetensors: full, patched and control,\n"
+       "each (steps, vocabulary) in f32"},
       {"--trace", "FILE",
        "write, as JSON lines, each layer's difference between the runs (full,\n"
        "patched, control; compiled, reference), and say where they first part"},

@@ -23,6 +23,11 @@
 
 namespace ctxc {
 
+/// Sees the logits of a step's full, patched and control run, one a token of the
+/// vocabulary.
+using LogitsObserver = std::function<void(
+    llvm::ArrayRef<double> full, llvm::ArrayRef<double> patched, llvm::ArrayRef<double> control)>;
+
 /// What every way of verifying needs.
 struct RunRequest {
   /// The context, then the last token; at least two. Token i is at position i.
@@ -34,6 +39,7 @@ struct RunRequest {
   bool materialize = false; ///< patches are added to the weights, in their type
   /// Where layers of two runs are compared; null: nowhere.
   Trace *trace = nullptr;
+  LogitsObserver logits; ///< where the logits themselves are wanted
 };
 
 /// Wall-clock seconds of each part, summed over tokens.

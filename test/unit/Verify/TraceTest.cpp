@@ -52,7 +52,7 @@ TEST(Trace, comparesASecondExecutor) {
   FakeExecutor first, second;
   FakeNorms norms;
   Trace trace(1e-3, "compiled", &second, "reference");
-  RunRequest request{{3, 1, 4}, {1}, 0, false, &trace};
+  RunRequest request{{3, 1, 4}, {1}, 0, false, &trace, {}};
   auto result = verify(first, request, 2, norms, [](const VerifyStep &) {});
   ASSERT_TRUE(bool(result)) << llvm::toString(result.takeError());
   EXPECT_EQ(summary(trace),

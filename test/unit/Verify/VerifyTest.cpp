@@ -9,7 +9,7 @@ namespace {
 struct VerifyTest : ::testing::Test {
   FakeExecutor executor;
   FakeNorms norms;
-  RunRequest request{{3, 1, 4, 1}, {}, 0, false, nullptr};
+  RunRequest request{{3, 1, 4, 1}, {}, 0, false, nullptr, {}};
 
   VerifyResult run(int64_t count) {
     auto result = verify(executor, request, count, norms, [](const VerifyStep &) {});
@@ -97,6 +97,16 @@ TEST_F(VerifyTest, storedPatchIsCheckedAgainstTheFullRun) {
   auto bad = verifyPatch(executor, request, made->patch, norms);
   ASSERT_TRUE(bool(bad)) << llvm::toString(bad.takeError());
   EXPECT_FALSE(summarize(bad->steps).verified());
+}
+
+TEST_F(VerifyTest, logitsAreHandedOut) {
+  std::vector<int64_t> largest;
+  request.logits = [&](auto full, auto patched, auto control) {
+    for (llvm::ArrayRef<double> logits : {full, patched, control})
+      largest.push_back(argmax(logits));
+  };
+  run(1);
+  EXPECT_EQ(largest, (std::vector<int64_t>{2, 2, 1})); // sums 9, 9 and 1, modulo 7
 }
 
 TEST_F(VerifyTest, badRequestsAreNamedTogether) {
