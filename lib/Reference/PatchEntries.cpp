@@ -1,4 +1,5 @@
 #include "PatchEntries.h"
+#include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/Error.h"
 
 using namespace mlir;
@@ -16,15 +17,6 @@ static xf::ParamOp findParameter(xf::BlockOp block, StringRef name) {
   return nullptr;
 }
 
-/// Whether the block's linear op reads the stored matrix transposed, so that the
-/// factors of its patch change places in the file.
-static bool isTransposed(xf::ParamOp param) {
-  return llvm::any_of(param->getUsers(), [](Operation *user) {
-    auto linear = dyn_cast<xf::LinearOp>(user);
-    return linear && linear.getTransposed();
-  });
-}
-
 llvm::Expected<ParameterPatch> reference::toStored(const BlockPatch &patch, xf::BlockOp block,
                                                    xf::LayerOp layer) {
   xf::ParamOp param = findParameter(block, patch.parameter);
@@ -39,7 +31,7 @@ llvm::Expected<ParameterPatch> reference::toStored(const BlockPatch &patch, xf::
     stored.kind = ParameterPatch::Kind::Delta;
     stored.delta = numbers(patch.parts[0]);
   } else {
-    bool transposed = isTransposed(param);
+    bool transposed = isTransposed(block, param.getName());
     stored.u = numbers(patch.parts[transposed ? 1 : 0]);
     stored.v = numbers(patch.parts[transposed ? 0 : 1]);
   }
@@ -62,7 +54,7 @@ llvm::Expected<BlockPatch> reference::fromStored(const ParameterPatch &patch, xf
   BlockPatch result{name.str(), {}};
   if (patch.kind == ParameterPatch::Kind::Delta)
     result.parts.push_back(part(patch.delta));
-  else if (isTransposed(param))
+  else if (isTransposed(block, param.getName()))
     result.parts = {part(patch.v), part(patch.u)};
   else
     result.parts = {part(patch.u), part(patch.v)};

@@ -3,8 +3,8 @@
 #include "PatchEntries.h"
 #include "ReplayPrediction.h"
 #include "ctxc/Reference/Reference.h"
+#include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/Error.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -68,14 +68,10 @@ void observe(const LayerObserver &observer, const ProgramStep &step, bool isFirs
   observer(step.index.value_or(-1), {rows.data(), static_cast<size_t>(rows.size())}, rows.rows());
 }
 
-bool readsContext(xf::BlockOp block) {
-  return llvm::any_of(block.getBody().getOps(),
-                      [](Operation &op) { return isa<xf::ContextualOpInterface>(op); });
-}
-
 class ReferenceExecutor : public Executor {
 public:
-  ReferenceExecutor(const Program &program, Weights &weights);
+  ReferenceExecutor(const Program &program, Weights &weights)
+      : program(program), weights(weights) {}
 
   std::unique_ptr<Run> start(int64_t capacity) override {
     return std::make_unique<ReferenceRun>(capacity, program.steps.size());
@@ -96,7 +92,6 @@ private:
     Values fullValues, reducedValues;
   };
 
-  llvm::Error checkPatch(const Patch &patch, bool materialize) const;
   llvm::Expected<std::vector<BlockPatch>> loadsOf(const ProgramStep &step,
                                                   const Patch &patch) const;
   llvm::Expected<std::vector<double>> logits(const Values &values,
@@ -107,42 +102,15 @@ private:
 
   Program program;
   Weights &weights;
-  llvm::StringSet<> parameters; ///< stored names of all parameters
-  llvm::StringSet<> loadable;   ///< of those that applied blocks load
 };
 
 } // namespace
 
-ReferenceExecutor::ReferenceExecutor(const Program &program, Weights &weights)
-    : program(program), weights(weights) {
-  for (ProgramStep step : program.steps) {
-    for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>())
-      parameters.insert(step.layer.getStoredName(param.getName()));
-    if (step.applied)
-      for (patch::LoadOp load : step.applied.getBody().getOps<patch::LoadOp>())
-        loadable.insert(step.layer.getStoredName(load.getParameter()));
-  }
-}
-
-/// Tokens go to increasing positions beyond those that the run holds.
+/// The step of `run` that is asked for can be taken.
 static llvm::Error checkStep(const ReferenceRun &run, ArrayRef<int64_t> tokens,
                              ArrayRef<int64_t> positions) {
-  if (tokens.empty())
-    return makeError("there is no token to run");
-  if (tokens.size() != positions.size())
-    return makeError(llvm::Twine(tokens.size()) + " tokens are given " +
-                     llvm::Twine(positions.size()) + " positions");
   int64_t last = run.positions.empty() ? -1 : run.positions.back();
-  for (int64_t position : positions) {
-    if (position <= last)
-      return makeError("position " + llvm::Twine(position) + " follows position " +
-                       llvm::Twine(last) + "; positions of a run must increase from 0");
-    last = position;
-  }
-  if (run.size() + int64_t(tokens.size()) > run.capacity)
-    return makeError("the run has room for " + llvm::Twine(run.capacity) + " tokens and is given " +
-                     llvm::Twine(run.size() + tokens.size()));
-  return llvm::Error::success();
+  return ctxc::checkStep(run.size(), last, run.capacity, tokens, positions);
 }
 
 llvm::Expected<std::vector<double>>
@@ -160,21 +128,6 @@ ReferenceExecutor::logits(const Values &values, ArrayRef<int64_t> positions) con
 //===----------------------------------------------------------------------===//
 // Forward
 //===----------------------------------------------------------------------===//
-
-llvm::Error ReferenceExecutor::checkPatch(const Patch &patch, bool materialize) const {
-  llvm::StringSet<> seen;
-  for (const ParameterPatch &entry : patch.parameters) {
-    if (!seen.insert(entry.parameter).second)
-      return makeError(entry.parameter + ": the patch changes it twice");
-    if (!parameters.contains(entry.parameter))
-      return makeError(entry.parameter + ": the patch changes it, but the model has no such "
-                                         "parameter");
-    if (!materialize && !loadable.contains(entry.parameter))
-      return makeError(entry.parameter + ": the patch changes it, but the plan patches it nowhere; "
-                                         "materialize the patch to run it");
-  }
-  return llvm::Error::success();
-}
 
 llvm::Expected<std::vector<BlockPatch>> ReferenceExecutor::loadsOf(const ProgramStep &constStep,
                                                                    const Patch &patch) const {
@@ -201,7 +154,7 @@ ReferenceExecutor::forward(Run &opaqueRun, ArrayRef<int64_t> tokens, ArrayRef<in
   if (llvm::Error error = checkStep(run, tokens, positions))
     return error;
   const Patch none, &patch = options.patch ? *options.patch : none;
-  if (llvm::Error error = checkPatch(patch, options.materialize))
+  if (llvm::Error error = checkPatch(program, patch, options.materialize))
     return error;
   MaterializedWeights patched(weights, options.materialize ? patch : none);
 
@@ -309,10 +262,8 @@ llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int6
   for (ReferenceRun *run : {&pair.full, &pair.reduced})
     if (llvm::Error error = checkStep(*run, token, position))
       return error;
-  if (options.startLayer < 0 || options.startLayer > program.layers)
-    return makeError("layer " + llvm::Twine(options.startLayer) +
-                     " is to be the first that is patched; the model has layers 0 to " +
-                     llvm::Twine(program.layers - 1));
+  if (llvm::Error error = checkStartLayer(program, options.startLayer))
+    return std::move(error);
 
   Rollback fullRollback(pair.full), reducedRollback(pair.reduced);
   PatchStep result;

@@ -1,0 +1,33 @@
+//===- StepChecks.h - what every executor asks of a step before it runs ---===//
+#ifndef CTXC_RUNTIME_STEPCHECKS_H
+#define CTXC_RUNTIME_STEPCHECKS_H
+
+#include "ctxc/Runtime/Patch.h"
+#include "ctxc/Runtime/Program.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+namespace ctxc {
+
+/// Tokens go to increasing positions beyond `last` (−1: the run is empty), and the
+/// run, which holds `held` tokens, has room for them.
+llvm::Error checkStep(int64_t held, int64_t last, int64_t capacity,
+                      llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions);
+
+/// The patch changes parameters of the model, each once, and, unless it is
+/// materialized, such as the applied blocks take in.
+llvm::Error checkPatch(const Program &program, const Patch &patch, bool materialize);
+
+/// `layer` is one of the program's, or their number (then nothing is patched).
+llvm::Error checkStartLayer(const Program &program, int64_t layer);
+
+/// Whether a block has a contextual op, so that it needs every token.
+bool readsContext(xf::BlockOp block);
+
+/// Whether a linear op of the block reads its parameter `name` transposed, so that the
+/// factors of a patch change places between op and file.
+bool isTransposed(xf::BlockOp block, llvm::StringRef name);
+
+} // namespace ctxc
+
+#endif // CTXC_RUNTIME_STEPCHECKS_H

@@ -1,0 +1,76 @@
+// A program's kernels, compiled, and how one is called for a step: which memory
+// stands behind each argument.
+#ifndef CTXC_LIB_RUNTIME_KERNELCALLS_H
+#define CTXC_LIB_RUNTIME_KERNELCALLS_H
+
+#include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Runtime/Weights.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ctxc {
+
+/// One value for some tokens, row after row.
+using Rows = std::vector<float>;
+
+/// A run: the state of each step's contextual ops, written in place by kernels.
+class CompiledRun : public Run {
+public:
+  CompiledRun(int64_t capacity, size_t steps)
+      : capacity(capacity), slots(capacity), states(steps) {}
+  int64_t size() const override { return count; }
+  int64_t last() const { return count ? slots[count - 1] : -1; }
+
+  int64_t capacity, count = 0;
+  std::vector<int32_t> slots;            ///< absolute positions of the tokens held
+  std::vector<std::vector<Rows>> states; ///< of each step: capacity × elements each
+};
+
+/// What one call reads and writes beside weights and settings.
+struct StepCall {
+  int64_t rows = 1;
+  llvm::ArrayRef<int32_t> tokens, positions;
+  CompiledRun *runs[2] = {nullptr, nullptr}; ///< the run or the full run, the reduced run
+  std::vector<const Rows *> inputs;
+  const Patch *loads = nullptr;
+
+  std::vector<Rows> outputs;
+  Patch stores; ///< by stored names, in stored orientation
+  LayerObligations obligations;
+  double replayError = 0;
+};
+
+class KernelCalls {
+public:
+  KernelCalls(const Program &program, int threads) : program(program), threads(threads) {}
+
+  /// Compiles every distinct block of the program.
+  llvm::Error compile();
+
+  /// Calls the kernel of `block`, one of step `step`'s, with weights from `weights`.
+  llvm::Error call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call);
+
+private:
+  struct Kernel {
+    KernelLibrary::Kernel function = nullptr;
+    KernelLibrary::Workspace workspace = nullptr;
+    llvm::SmallVector<KernelArg> args;
+  };
+
+  void *setting(size_t step, const KernelArg &arg);
+  llvm::Expected<void *> load(size_t step, const KernelArg &arg, const Patch &patch);
+  void readStores(size_t step, const Kernel &kernel, llvm::ArrayRef<Rows> parts, StepCall &call);
+  void *workspaceOf(int64_t bytes);
+
+  const Program &program;
+  int threads;
+  std::unique_ptr<KernelLibrary> library;
+  llvm::StringMap<Kernel> kernels;
+  std::vector<char> workspace;
+  std::vector<llvm::StringMap<std::vector<char>>> settings; ///< of each step, by name
+  llvm::StringMap<Rows> loaded;                             ///< parts of the patch at hand
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_KERNELCALLS_H

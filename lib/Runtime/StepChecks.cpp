@@ -1,0 +1,72 @@
+#include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+llvm::Error ctxc::checkStep(int64_t held, int64_t last, int64_t capacity, ArrayRef<int64_t> tokens,
+                            ArrayRef<int64_t> positions) {
+  if (tokens.empty())
+    return makeError("there is no token to run");
+  if (tokens.size() != positions.size())
+    return makeError(llvm::Twine(tokens.size()) + " tokens are given " +
+                     llvm::Twine(positions.size()) + " positions");
+  for (int64_t position : positions) {
+    if (position <= last)
+      return makeError("position " + llvm::Twine(position) + " follows position " +
+                       llvm::Twine(last) + "; positions of a run must increase from 0");
+    last = position;
+  }
+  if (last > INT32_MAX)
+    return makeError("position " + llvm::Twine(last) + " is beyond what a run can hold");
+  if (held + int64_t(tokens.size()) > capacity)
+    return makeError("the run has room for " + llvm::Twine(capacity) + " tokens and is given " +
+                     llvm::Twine(held + tokens.size()));
+  for (int64_t token : tokens)
+    if (token < 0 || token > INT32_MAX)
+      return makeError("token id " + llvm::Twine(token) + " is out of range");
+  return llvm::Error::success();
+}
+
+llvm::Error ctxc::checkPatch(const Program &program, const Patch &patch, bool materialize) {
+  llvm::StringSet<> all, loadable, seen;
+  for (ProgramStep step : program.steps) {
+    for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>())
+      all.insert(step.layer.getStoredName(param.getName()));
+    if (step.applied)
+      for (patch::LoadOp load : step.applied.getBody().getOps<patch::LoadOp>())
+        loadable.insert(step.layer.getStoredName(load.getParameter()));
+  }
+  for (const ParameterPatch &entry : patch.parameters) {
+    if (!seen.insert(entry.parameter).second)
+      return makeError(entry.parameter + ": the patch changes it twice");
+    if (!all.contains(entry.parameter))
+      return makeError(entry.parameter +
+                       ": the patch changes it, but the model has no such parameter");
+    if (!materialize && !loadable.contains(entry.parameter))
+      return makeError(entry.parameter + ": the patch changes it, but the plan patches it nowhere; "
+                                         "materialize the patch to run it");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error ctxc::checkStartLayer(const Program &program, int64_t layer) {
+  if (layer >= 0 && layer <= program.layers)
+    return llvm::Error::success();
+  return makeError("layer " + llvm::Twine(layer) +
+                   " is to be the first that is patched; the model has layers 0 to " +
+                   llvm::Twine(program.layers - 1));
+}
+
+bool ctxc::readsContext(xf::BlockOp block) {
+  return llvm::any_of(block.getBody().getOps(),
+                      [](Operation &op) { return isa<xf::ContextualOpInterface>(op); });
+}
+
+bool ctxc::isTransposed(xf::BlockOp block, StringRef name) {
+  return llvm::any_of(block.getBody().getOps<xf::LinearOp>(), [&](xf::LinearOp linear) {
+    auto param = linear.getWeight().getDefiningOp<xf::ParamOp>();
+    return param && param.getName() == name && linear.getTransposed();
+  });
+}
