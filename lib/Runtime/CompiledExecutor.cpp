@@ -99,6 +99,8 @@ llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &opaqueRun,
     return std::move(error);
   static const Patch none;
   const Patch &patch = options.patch ? *options.patch : none;
+  if (llvm::Error error = checkIds(program, tokens, positions))
+    return std::move(error);
   if (llvm::Error error = checkPatch(program, patch, options.materialize))
     return std::move(error);
   MaterializedWeights patched(weights, options.materialize ? patch : none);
@@ -183,6 +185,8 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
       return std::move(error);
     run->slots[run->count] = position;
   }
+  if (llvm::Error error = checkIds(program, token, position))
+    return std::move(error);
   if (llvm::Error error = checkStartLayer(program, options.startLayer))
     return std::move(error);
 

@@ -23,9 +23,20 @@ llvm::Error ctxc::checkStep(int64_t held, int64_t last, int64_t capacity, ArrayR
   if (held + int64_t(tokens.size()) > capacity)
     return makeError("the run has room for " + llvm::Twine(capacity) + " tokens and is given " +
                      llvm::Twine(held + tokens.size()));
-  for (int64_t token : tokens)
-    if (token < 0 || token > INT32_MAX)
-      return makeError("token id " + llvm::Twine(token) + " is out of range");
+  return llvm::Error::success();
+}
+
+llvm::Error ctxc::checkIds(const Program &program, ArrayRef<int64_t> tokens,
+                           ArrayRef<int64_t> positions) {
+  for (ProgramStep step : program.steps)
+    for (xf::EmbedOp embed : step.block.getBody().getOps<xf::EmbedOp>()) {
+      int64_t rows = cast<RankedTensorType>(embed.getTable().getType()).getDimSize(0);
+      bool ofPosition = isa_and_nonnull<xf::PositionOp>(embed.getId().getDefiningOp());
+      for (int64_t id : ofPosition ? positions : tokens)
+        if (id < 0 || id >= rows)
+          return makeError(llvm::Twine(ofPosition ? "position " : "token id ") + llvm::Twine(id) +
+                           " is out of range; the table has " + llvm::Twine(rows) + " rows");
+    }
   return llvm::Error::success();
 }
 

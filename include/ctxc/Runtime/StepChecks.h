@@ -14,6 +14,11 @@ namespace ctxc {
 llvm::Error checkStep(int64_t held, int64_t last, int64_t capacity,
                       llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions);
 
+/// Every token and position has a row in the tables that embed it. For executors whose
+/// ops do not check ids themselves.
+llvm::Error checkIds(const Program &program, llvm::ArrayRef<int64_t> tokens,
+                     llvm::ArrayRef<int64_t> positions);
+
 /// The patch changes parameters of the model, each once, and, unless it is
 /// materialized, such as the applied blocks take in.
 llvm::Error checkPatch(const Program &program, const Patch &patch, bool materialize);

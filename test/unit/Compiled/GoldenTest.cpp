@@ -33,7 +33,10 @@ TEST_P(Golden, TokenByTokenIsPrefill) {
   for (int64_t i = 0; i < int64_t(tokens.size()); ++i) {
     auto logits = model.compiled->forward(*run, tokens[i], i, {});
     ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
-    EXPECT_LE(largestDifference(*logits, llvm::ArrayRef(expected).slice(i * vocabulary, vocabulary)), 1e-4) << i;
+    EXPECT_LE(
+        largestDifference(*logits, llvm::ArrayRef(expected).slice(i * vocabulary, vocabulary)),
+        1e-4)
+        << i;
   }
 }
 
@@ -45,7 +48,8 @@ TEST_P(Golden, PatchedWithoutContextIsFullWithContext) {
     for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
       ASSERT_NE(executor, nullptr);
       auto full = executor->start(tokens.size()), reduced = executor->start(1);
-      ASSERT_TRUE(bool(executor->forward(*full, llvm::ArrayRef(tokens).drop_back(), upTo(last), {})));
+      ASSERT_TRUE(
+          bool(executor->forward(*full, llvm::ArrayRef(tokens).drop_back(), upTo(last), {})));
       PatchOptions options;
       options.materialize = materialize;
       auto step = executor->patch(*full, *reduced, tokens[last], last, options);
@@ -99,8 +103,24 @@ TEST_P(Golden, CompiledPatchIsTheReferences) {
   }
   for (int64_t l = 0; l < model.program.layers; ++l) {
     EXPECT_EQ(steps[0].obligations[l].harmful, steps[1].obligations[l].harmful) << l;
-    EXPECT_NEAR(steps[0].replayError[l], steps[1].replayError[l], 0.1 * steps[0].replayError[l]) << l;
+    EXPECT_NEAR(steps[0].replayError[l], steps[1].replayError[l], 0.1 * steps[0].replayError[l])
+        << l;
   }
+}
+
+TEST(Compiled, RefusesIdsWithoutARow) {
+  Model model("llama");
+  ASSERT_NE(model.compiled, nullptr);
+  auto run = model.compiled->start(4), other = model.compiled->start(4);
+  for (int64_t token : {int64_t(-1), model.compiled->vocabulary(), int64_t(1) << 40}) {
+    EXPECT_NE(llvm::toString(model.compiled->forward(*run, token, 0, {}).takeError())
+                  .find("out of range"),
+              std::string::npos);
+    EXPECT_NE(llvm::toString(model.compiled->patch(*run, *other, token, 0, {}).takeError())
+                  .find("out of range"),
+              std::string::npos);
+  }
+  EXPECT_EQ(run->size(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Golden,
