@@ -190,7 +190,15 @@ void Explanation::undecided() {
       continue;
     ++outputs;
     OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, output);
-    anyChain |= !found.chains.empty();
+    for (const OutputChain &chain : found.chains) {
+      bool alone = leavesOthersAlone(facts.graph, chain, output);
+      anyChain |= alone;
+      if (!alone)
+        breaks.push_back({chain.site,
+                          "a patch of '" + Sites::name(chain.site) + "' would also change another "
+                          "output, which is right as it is or differs in another way",
+                          /*isSite=*/true});
+    }
     for (const ChainBreak &b : found.breaks) {
       if (facts.sites.inContextualPart(b.op) && !facts.sites.followsContext(b.op))
         continue;

@@ -29,9 +29,9 @@ BlockGraph::Set outputPatches(const BlockGraph &graph, const BlockPlan &plan);
 InputProblem inputProblem(const BlockFacts &facts, const BlockPlan &plan, mlir::Value target,
                           llvm::ArrayRef<mlir::Value> others);
 
-/// Whether G of `chain` reaches none of `others` but through `target`.
-bool leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, mlir::Value target,
-                       llvm::ArrayRef<mlir::Value> others);
+/// Whether G of `chain` reaches no output but through `target`: one that it reaches
+/// by another way, also one without context, the patch would change.
+bool leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, mlir::Value target);
 
 /// Rejected or Undecided, and why.
 void explainFailure(const BlockFacts &facts, Verdict &verdict);

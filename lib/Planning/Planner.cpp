@@ -164,7 +164,7 @@ Verdict Planner::decide() {
   for (const Goal &goal : goals()) {
     OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, goal.value);
     for (const OutputChain &chain : found.chains) {
-      if (!leavesOthersAlone(facts.graph, chain, goal.value, goal.otherwise))
+      if (!leavesOthersAlone(facts.graph, chain, goal.value))
         continue;
       if (tryControllable(goal, chain, verdict.plan)) {
         verdict.kind = VerdictKind::Controllable;

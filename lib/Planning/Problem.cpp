@@ -25,15 +25,14 @@ InputProblem ctxc::inputProblem(const BlockFacts &facts, const BlockPlan &plan, 
   return problem;
 }
 
-bool ctxc::leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, Value target,
-                             ArrayRef<Value> others) {
+bool ctxc::leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, Value target) {
+  // Where G's own result is the target, nothing is reached but through it.
+  if (chain.links.empty())
+    return true;
   BlockGraph::Set site = graph.none(), blocked = graph.none();
   site.set(graph.vertex(chain.site));
-  // Where G's own result is the target, nothing is reached but through it.
-  if (!chain.links.empty())
-    blocked.set(graph.vertex(target));
-  else
-    return true;
+  blocked.set(graph.vertex(target));
   BlockGraph::Set reached = graph.reach(site, blocked);
-  return llvm::none_of(others, [&](Value v) { return reached.test(graph.vertex(v)); });
+  return llvm::none_of(graph.yield()->getOperands(),
+                       [&](Value v) { return reached.test(graph.vertex(v)); });
 }

@@ -371,3 +371,19 @@ xf.block @rotation_last(%x: tensor<8xf32>) -> tensor<8xf32> {
   %y = xf.add %v, %d : tensor<8xf32>
   xf.yield %y : tensor<8xf32>
 }
+
+// -----
+
+// A second output, without context, that the only patchable op also makes.
+xf.block @output_without_context(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %Wo = xf.param "o" : tensor<8x8xf32>
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %o = xf.linear %Wo * %a : tensor<8x8xf32>, tensor<8xf32>
+  %v = xf.add %x, %o : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  // expected-error @below {{whether block 'output_without_context' can take the context into its parameters is undecided: a patch of 'w' would also change another output, which is right as it is or differs in another way, and a fixed matrix reaches only the span of its columns}}
+  // expected-note @below {{give the block a bias, a scale or a matrix of its own between this op and its output, or patch 'o' of the contextual part instead}}
+  %d = xf.linear %W * %x : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y, %d : tensor<8xf32>, tensor<8xf32>
+}

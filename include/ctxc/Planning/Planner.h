@@ -75,7 +75,7 @@ Verdict planPaper(xf::BlockOp block, const PlanOptions &options = {});
 ///   P1 every op of F, G and normMatrix is an assignable site, none of them twice;
 ///   P2 the chain is connected, solvable, and reads nothing else that G reaches;
 ///   P3 it ends in the output it names, or in a waist that all context passes;
-///   P4 every other output that the context reaches is cut off by F;
+///   P4 every other output that the context reaches is cut off by F, and none reads G;
 ///   P5 unless `outputOnly`, F meets every path from the context to what G reads;
 ///   P6 normMatrix feeds an RMS norm that feeds G alone.
 /// Emits an error at the op concerned and fails on the first that does not hold.
