@@ -4,13 +4,20 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 model=examples/models/gemma3-kjv-1m
-prompt='And David and his men fled from the hand of Saul into the wilderness.
-And Jonathan the son of Saul came to David.
-Now the'
+prompt='And Joshua the son of Nun sent two men to spy out the land, even Jericho.
+And they came into the house of Rahab the harlot, and lodged there; and the king of Jericho sought them.
+Then answered'
 
+# Shows the command as one would type it, and runs it.
 run() {
-  printf '\n$ ctxc'
-  printf ' %q' "$@"
+  local word
+  printf '\n+ ctxc'
+  for word in "$@"; do
+    case $word in
+    *[!A-Za-z0-9/._-]*) printf " '%s'" "$word" ;;
+    *) printf ' %s' "$word" ;;
+    esac
+  done
   printf '\n'
   "$build/bin/ctxc" "$@"
 }

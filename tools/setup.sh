@@ -32,7 +32,7 @@ install_packages() {
   say "installing ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends "${missing[@]}"
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # pip_into STAMP ARGUMENTS…: installs unless the same requirement files were installed before.

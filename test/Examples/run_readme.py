@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Runs the commands that a README shows and compares what they print with what it says they print.
 
-  run_readme.py README.md --build BUILD [--models MODELS]
+  run_readme.py README.md --build BUILD [--models MODELS] [--judges JUDGES]
 
 A fenced block marked ```console holds commands, each after "$ ", and below each what it prints:
 standard output and errors together. A command goes on over lines that end in a backslash. In the
-expected text "..." stands for anything within a line, and a line of "..." alone for any lines;
-trailing blanks do not count. "$ echo $?" shows the exit code of the command before.
+expected text "..." stands for anything within a line, and a line of "..." alone for any lines.
+"$ echo $?" shows the exit code of the command before. What differs between machines is allowed for:
+
+  3.1 s       any time
+  2.5e-16     a rounding error: at most ten times as much
+  12.3        any other number with a point: within 2 %, or one in its last place
+  blanks      any number of them is as good as one
 
 All commands of a README run in order, in one scratch copy of the repository's root (links, so that
 what a command writes there stays there), with BUILD/bin first on the path.
@@ -48,24 +53,52 @@ def commands(text):
     return found
 
 
-def matches(expected, actual):
-    """Whether the printed text is the expected one, with its wildcards."""
-    pattern = ""
-    for line in expected:
-        if line.strip() == "...":
-            pattern += r"(?:[^\n]*\n)*?"
+NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+FLEXIBLE = re.compile(r"(?P<time>\d+(?:\.\d+)? s\b)|(?P<error>\d+(?:\.\d+)?e-\d+)|"
+                      r"(?P<close>\d+\.\d+(?![.\d]))|(?P<any>\.\.\.)")
+
+
+def line_pattern(line, checks):
+    """The regular expression of one expected line; appends what its groups must fulfil."""
+    line, pattern, end = " ".join(line.split()), "", 0
+    for found in FLEXIBLE.finditer(line):
+        pattern += re.escape(line[end:found.start()])
+        end = found.end()
+        if found.lastgroup == "any":
+            pattern += r"[^\n]*?"
+        elif found.lastgroup == "time":
+            pattern += NUMBER + " s"
         else:
-            pattern += r"[^\n]*?".join(re.escape(part) for part in line.split("...")) + r"[ \t]*\n"
-    return re.fullmatch(pattern, "".join(line + "\n" for line in actual)) is not None
+            pattern += f"({NUMBER})"
+            checks.append((found.lastgroup, found.group()))
+    return pattern + re.escape(line[end:]) + r"\n"
 
 
-def scratch_copy(folder, build, models):
+def close_enough(kind, expected, actual):
+    if kind == "error":
+        return float(actual) <= 10 * float(expected)
+    last_place = 10.0 ** -len(expected.split(".")[1])
+    return abs(float(actual) - float(expected)) <= max(0.02 * float(expected), 1.001 * last_place)
+
+
+def matches(expected, actual):
+    """Whether the printed lines are the expected ones, with the allowances above."""
+    checks = []
+    pattern = "".join(r"(?:[^\n]*\n)*?" if line.strip() == "..." else line_pattern(line, checks)
+                      for line in expected)
+    found = re.fullmatch(pattern, "".join(" ".join(line.split()) + "\n" for line in actual))
+    return found is not None and all(close_enough(kind, number, printed)
+                                     for (kind, number), printed in zip(checks, found.groups()))
+
+
+def scratch_copy(folder, build, models, judges):
     for entry in ROOT.iterdir():
         if not entry.name.startswith((".", "build")):
             (folder / entry.name).symlink_to(entry)
     (folder / "build").mkdir()
     (folder / "build/bin").symlink_to(build / "bin")
     (folder / "build/models").symlink_to(models)
+    (folder / "build/judges").symlink_to(judges)
 
 
 def run(command, cwd, env, status):
@@ -85,6 +118,7 @@ def main():
     parser.add_argument("readme", type=Path)
     parser.add_argument("--build", type=Path, required=True, help="ctxc's build folder")
     parser.add_argument("--models", type=Path, help="where Gemma 3 270M is (BUILD/models)")
+    parser.add_argument("--judges", type=Path, help="the judges' Python (BUILD/judges)")
     args = parser.parse_args()
     build = args.build.resolve()
     shown = commands(args.readme.read_text())
@@ -95,7 +129,8 @@ def main():
     env = os.environ | {"PATH": path, "CTXC_READY": "1", "CTXC_BUILD": str(build)}
     failures = status = 0
     with tempfile.TemporaryDirectory() as folder:
-        scratch_copy(Path(folder), build, (args.models or build / "models").resolve())
+        scratch_copy(Path(folder), build, (args.models or build / "models").absolute(),
+                     (args.judges or build / "judges").absolute())
         for number, command, expected in shown:
             actual, status = run(command, folder, env, status)
             if not matches(expected, actual):

@@ -35,6 +35,14 @@ class RunReadme(unittest.TestCase):
         self.assertEqual(run("$ echo took 12 h\ntook ... s\n"), 1)
         self.assertEqual(run("$ printf '1\\n2'\n...2\n"), 1)
 
+    def test_what_differs_between_machines(self):
+        self.assertEqual(run("$ echo 'in 0.50 s, L   2e-16 of 12.5'\nin 3 s, L 8.88e-16 of 12.4\n"), 0)
+        self.assertEqual(run("$ echo 1.13\n1.14\n$ echo 0\n1e-5\n$ echo 0.02\n0.01\n"), 0)
+        self.assertEqual(run("$ echo 'L 1e-14'\nL 8.88e-16\n"), 1)
+        self.assertEqual(run("$ echo 'L nan'\nL 8.88e-16\n"), 1)
+        self.assertEqual(run("$ echo 12.1\n12.5\n"), 1)
+        self.assertEqual(run("$ echo 4 of 5\n5 of 5\n"), 1)
+
     def test_wrong_results_fail(self):
         for text in ("$ echo a\nb\n", "$ echo a\n", "$ true\na\n", "$ echo a.c\nabc\n",
                      "$ false\n$ echo $?\n0\n", "$ echo abc\na.c\n"):
