@@ -48,7 +48,7 @@ void VerifyText::begin() {
      << "weights    " << settings.dtype << ", hash " << settings.modelHash << "\n";
   if (!settings.patchFile.empty())
     os << "patch      " << settings.patchFile << "\n";
-  os << "update     " << settings.update << ", "
+  os << "update     " << (settings.updateApplies ? settings.update : "none applies") << ", "
      << (request.materialize ? "added to the weights and rounded to their type"
                              : "kept factored beside the weights")
      << "\nplan       " << settings.plan << "\nbackend    " << settings.backend

@@ -4,6 +4,7 @@
 #include "Session.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -22,8 +23,12 @@ static llvm::Error writeText(mlir::ModuleOp module, llvm::StringRef path) {
 static llvm::Expected<int> run(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
   llvm::StringRef stage = arguments.get("--emit", "");
-  if (path == "-" && (stage == "obj" || stage == "shared"))
+  bool isCode = stage == "obj" || stage == "shared";
+  if (isCode && path == "-")
     return makeError("-o: " + stage + " is no text for the screen; expected a file");
+  // Other files go beside it, and a library is renamed into place.
+  if (isCode && llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
+    return makeError("-o: " + path + " is there and no regular file; expected a file to write");
   if (path != "-")
     if (llvm::Error error = checkWritable("-o", path))
       return std::move(error);

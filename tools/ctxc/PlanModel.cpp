@@ -58,7 +58,8 @@ Error Session::checkPlanOptions() {
   if (layers && options.startLayer >= layers)
     return makeError("--start-layer: found " + llvm::Twine(options.startLayer) +
                      ", expected a layer from 0 to " + llvm::Twine(layers - 1));
-  if (options.updateGiven && !updateApplies(module(), getModelOptions()))
+  hasNormUpdate = updateApplies(module(), getModelOptions());
+  if (options.updateGiven && !hasNormUpdate)
     return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
                      "(Gemma's post-norms), and no block of " + path + " does; leave it out");
   return Error::success();

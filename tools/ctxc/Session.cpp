@@ -175,6 +175,7 @@ VerifySettings Session::settings() const {
   settings.backend = options.backend;
   settings.plan = planText;
   settings.patchedLayers = patchedLayers;
+  settings.updateApplies = hasNormUpdate;
   settings.threads = options.threads;
   settings.request.startLayer = options.startLayer;
   settings.request.kept = options.kept;

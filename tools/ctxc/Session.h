@@ -99,6 +99,7 @@ private:
   SetupTimes setup;
   std::string planText, modelHash;
   int64_t patchedLayers = 0;
+  bool hasNormUpdate = false; ///< set by checkPlanOptions
 };
 
 /// Integers separated by commas or white space; `@FILE` reads them from FILE.

@@ -5,6 +5,7 @@
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
 
 using namespace ctxc::driver;
 using llvm::StringRef;
@@ -74,6 +75,10 @@ int main(int argc, char **argv) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     printOverview(commands, words.empty() ? llvm::errs() : llvm::outs());
     return flushed(words.empty() ? ExitBadInput : ExitGood);
+  }
+  if (words[0] == "--version") {
+    llvm::outs() << "ctxc " CTXC_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
+    return flushed(ExitGood);
   }
   auto found = llvm::find_if(commands, [&](const Command &c) { return c.name == words[0]; });
   if (found == commands.end()) {

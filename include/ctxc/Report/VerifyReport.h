@@ -19,6 +19,7 @@ struct VerifySettings {
   std::string modelHash; ///< of the weights
   int64_t layers = 0, vocabulary = 0;
   std::string update, dtype, backend, plan;
+  bool updateApplies = true; ///< some plan patches a post-norm scale
   int64_t patchedLayers = 0; ///< layers that have a plan
   int64_t threads = 0;       ///< 0: the backend's own choice
   RunRequest request;

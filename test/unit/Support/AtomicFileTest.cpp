@@ -4,6 +4,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
+#include <sys/stat.h>
+#include <thread>
 
 using namespace llvm;
 
@@ -26,6 +28,27 @@ struct AtomicFile : testing::Test {
   }
   SmallString<128> dir;
 };
+
+TEST_F(AtomicFile, APipeIsWrittenIntoAndStays) {
+  std::string pipe = path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] {
+    if (auto buffer = MemoryBuffer::getFileAsStream(pipe))
+      received = (*buffer)->getBuffer().str();
+  });
+  Error failure = ctxc::writeFileAtomically(pipe, [](raw_pwrite_stream &os) {
+    os << "text";
+    return Error::success();
+  });
+  EXPECT_FALSE(errorToBool(std::move(failure)));
+  reader.join();
+  EXPECT_EQ(received, "text");
+  struct stat status;
+  ASSERT_EQ(stat(pipe.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISFIFO(status.st_mode));
+  EXPECT_EQ(entries(), 1);
+}
 
 TEST_F(AtomicFile, WritesAndReplaces) {
   for (StringRef text : {"one", "two"})
