@@ -12,9 +12,7 @@ bool ctxc::isVerified(const VerifySummary &summary, const VerifySettings &settin
 }
 
 /// JSON has neither infinity nor NaN.
-static Value number(double value) {
-  return std::isfinite(value) ? Value(value) : Value(nullptr);
-}
+static Value number(double value) { return std::isfinite(value) ? Value(value) : Value(nullptr); }
 
 static Object metricsJson(const TokenMetrics &metrics, const TokenName &name) {
   return Object{{"token", metrics.token},
@@ -86,16 +84,11 @@ static Object stepJson(const VerifyStep &step, const TokenName &name) {
 
 static Object settingsJson(const VerifySettings &settings) {
   const RunRequest &request = settings.request;
-  Object result{{"tokens", Array(request.tokens)},
-                {"kept", Array(request.kept)},
-                {"generate", settings.generate},
-                {"update", settings.update},
-                {"dtype", settings.dtype},
-                {"backend", settings.backend},
-                {"threads", settings.threads},
-                {"materialize", request.materialize},
-                {"startLayer", request.startLayer},
-                {"plan", settings.plan}};
+  Object result{{"tokens", Array(request.tokens)},  {"kept", Array(request.kept)},
+                {"generate", settings.generate},    {"update", settings.update},
+                {"dtype", settings.dtype},          {"backend", settings.backend},
+                {"threads", settings.threads},      {"materialize", request.materialize},
+                {"startLayer", request.startLayer}, {"plan", settings.plan}};
   if (!settings.patchFile.empty())
     result["patch"] = settings.patchFile;
   if (settings.tolerance)
@@ -130,23 +123,22 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
   for (const VerifyStep &step : result.steps)
     steps.push_back(stepJson(step, name));
   const RunTimes &times = result.times;
-  return Object{
-      {"format", "ctxc-verify"},
-      {"version", 1},
-      {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
-      {"model", Object{{"path", settings.model},
-                       {"hash", settings.modelHash},
-                       {"layers", settings.layers},
-                       {"vocabulary", settings.vocabulary}}},
-      {"settings", settingsJson(settings)},
-      {"summary", summaryJson(summarize(result.steps), settings)},
-      {"layers", layersJson(overSteps(result.steps))},
-      {"steps", std::move(steps)},
-      {"seconds", Object{{"import", setup.import},
-                         {"plan", setup.plan},
-                         {"compile", setup.compile},
-                         {"prefill", times.prefill},
-                         {"patch", times.patch},
-                         {"verify", times.verify},
-                         {"control", times.control}}}};
+  return Object{{"format", "ctxc-verify"},
+                {"version", 1},
+                {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
+                {"model", Object{{"path", settings.model},
+                                 {"hash", settings.modelHash},
+                                 {"layers", settings.layers},
+                                 {"vocabulary", settings.vocabulary}}},
+                {"settings", settingsJson(settings)},
+                {"summary", summaryJson(summarize(result.steps), settings)},
+                {"layers", layersJson(overSteps(result.steps))},
+                {"steps", std::move(steps)},
+                {"seconds", Object{{"import", setup.import},
+                                   {"plan", setup.plan},
+                                   {"compile", setup.compile},
+                                   {"prefill", times.prefill},
+                                   {"patch", times.patch},
+                                   {"verify", times.verify},
+                                   {"control", times.control}}}};
 }

@@ -51,15 +51,16 @@ void VerifyText::begin() {
   os << "update     " << (settings.updateApplies ? settings.update : "none applies") << ", "
      << (request.materialize ? "added to the weights and rounded to their type"
                              : "kept factored beside the weights")
-     << "\nplan       " << settings.plan << "\nbackend    " << settings.backend
-     << "\ncontext    " << request.tokens.size() - 1 << " tokens; ";
+     << "\nplan       " << settings.plan << "\nbackend    " << settings.backend << "\ncontext    "
+     << request.tokens.size() - 1 << " tokens; ";
   if (request.kept.empty())
     os << "none of them kept in the reduced run";
   else
     os << "kept in the reduced run: positions " << positionsText(request.kept);
   os << "\n\n"
      << "                      full run          patched run         unpatched\n"
-        "step token            with context      without context     without context        L∞      "
+        "step token            with context      without context     without context        L∞     "
+        " "
         "TVD\n";
 }
 
@@ -90,8 +91,8 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
     os << "; separate against fused " << brief(*summary.worstFusedLinf);
   os << "\npatch      matrices: norm " << brief(summary.largestMatrixNorm) << ", at most "
      << percent(summary.largestMatrixRelative) << " of a layer's own\n           vectors:  norm "
-     << brief(summary.largestVectorNorm) << ", at most "
-     << percent(summary.largestVectorRelative) << " of a layer's own\n";
+     << brief(summary.largestVectorNorm) << ", at most " << percent(summary.largestVectorRelative)
+     << " of a layer's own\n";
   if (settings.patchFile.empty())
     os << "zeros      " << summary.harmful << " harmful, " << summary.harmless
        << " harmless divisors replaced by 1\n"
@@ -105,7 +106,8 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
      << seconds(times.control) << "\n\n";
 
   if (isVerified(summary, settings))
-    os << "verified: the patched model without the context gives every token of the model with it\n";
+    os << "verified: the patched model without the context gives every token of the model with "
+          "it\n";
   else if (summary.verified())
     os << "not verified: a logit differs by " << brief(summary.worstLinf) << ", more than "
        << brief(*settings.tolerance) << "\n";
@@ -113,6 +115,7 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
     os << "not verified: " << summary.steps - summary.matches << " of " << summary.steps
        << " tokens differ\n";
   if (summary.harmful)
-    os << "note: " << summary.harmful << " divisors were zero where a change was needed; the patch is "
+    os << "note: " << summary.harmful
+       << " divisors were zero where a change was needed; the patch is "
           "not exact there\n";
 }

@@ -33,8 +33,8 @@ Error ctxc::checkRequest(const RunRequest &request, int64_t vocabulary, int64_t 
     before = position;
   }
   if (request.startLayer < 0 || request.startLayer >= layers)
-    fail("start layer: found " + llvm::Twine(request.startLayer) +
-         ", expected a layer from 0 to " + llvm::Twine(layers - 1));
+    fail("start layer: found " + llvm::Twine(request.startLayer) + ", expected a layer from 0 to " +
+         llvm::Twine(layers - 1));
   return errors;
 }
 
@@ -230,8 +230,8 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
     Expected<PatchStep> made = verifier.patch(token, position);
     if (!made)
       return made.takeError();
-    Expected<VerifyStep> step = verifier.check(token, position, made->patch, made->fullLogits,
-                                               made->reducedLogits);
+    Expected<VerifyStep> step =
+        verifier.check(token, position, made->patch, made->fullLogits, made->reducedLogits);
     if (!step)
       return step.takeError();
     for (size_t layer = 0; layer < step->layers.size(); ++layer) {
@@ -284,6 +284,6 @@ Expected<PatchStep> ctxc::makePatch(Executor &executor, const RunRequest &reques
   PatchOptions options;
   options.startLayer = request.startLayer;
   options.materialize = request.materialize;
-  return executor.patch(*runs.full, *runs.reduced, request.tokens.back(),
-                        request.tokens.size() - 1, options);
+  return executor.patch(*runs.full, *runs.reduced, request.tokens.back(), request.tokens.size() - 1,
+                        options);
 }

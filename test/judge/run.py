@@ -41,8 +41,9 @@ def write_patches(args, checkpoint, folder):
     for context in contexts(args):
         for update in updates:
             file = str(Path(folder) / f"{len(files)}.safetensors")
-            command = [args.ctxc, "patch", checkpoint, *context, "-o", file, "--backend", args.backend]
-            subprocess.run(command + (["--update", update] if update else []), check=True)
+            command = [args.ctxc, "patch", checkpoint, *context, "-o", file,
+                       "--backend", args.backend, *(["--update", update] if update else [])]
+            subprocess.run(command, check=True)
             files.append(file)
     return files
 

@@ -30,16 +30,18 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 }
 
 Command driver::applyCommand() {
-  return {"apply",
-          "write a checkpoint with a patch added, loadable by others",
-          {"MODEL", "FILE"},
-          {{"-o", "DIR", "the directory to write; it must not exist", {}, true},
-           {"--dtype", "TYPE",
-            "store all floating tensors as f32 or bf16; default: each as it was",
-            {"f32", "bf16"}}},
-          "MODEL is a Hugging Face directory, FILE a patch that `ctxc patch` wrote for it. A patch\n"
-          "that is small beside its weights loses most of itself in bf16: the printed share says how\n"
-          "much, and --dtype f32 avoids it.",
-          "  ctxc apply gemma-3-270m patch.safetensors -o patched-model --dtype f32\n",
-          run};
+  return {
+      "apply",
+      "write a checkpoint with a patch added, loadable by others",
+      {"MODEL", "FILE"},
+      {{"-o", "DIR", "the directory to write; it must not exist", {}, true},
+       {"--dtype",
+        "TYPE",
+        "store all floating tensors as f32 or bf16; default: each as it was",
+        {"f32", "bf16"}}},
+      "MODEL is a Hugging Face directory, FILE a patch that `ctxc patch` wrote for it. A patch\n"
+      "that is small beside its weights loses most of itself in bf16: the printed share says how\n"
+      "much, and --dtype f32 avoids it.",
+      "  ctxc apply gemma-3-270m patch.safetensors -o patched-model --dtype f32\n",
+      run};
 }

@@ -11,15 +11,13 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
-  auto session =
-      Session::plan(arguments.positional(0), std::move(*options), /*needWeights=*/false,
-                    /*planned=*/false);
+  auto session = Session::plan(arguments.positional(0), std::move(*options), /*needWeights=*/false,
+                               /*planned=*/false);
   if (!session)
     return session.takeError();
   if (llvm::Error error = (*session)->checkPlanOptions())
     return std::move(error);
-  auto groups =
-      groupVerdicts(checkModel((*session)->module(), (*session)->getModelOptions()));
+  auto groups = groupVerdicts(checkModel((*session)->module(), (*session)->getModelOptions()));
   if (arguments.get("--format", "text") == "json") {
     llvm::outs() << llvm::formatv("{0:2}\n", checkReportJson(groups));
   } else {
@@ -31,19 +29,23 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 }
 
 Command driver::checkCommand() {
-  return {"check",
-          "say of every block whether a context can become a patch of it, and why",
-          {"MODEL"},
-          {{"--format", "NAME", "text (default) or json", {"text", "json"}},
-           {"--update", "NAME", "least (default), balanced, naive, stable, scaled",
-            {"least", "balanced", "naive", "stable", "scaled"}},
-           {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"}},
-          "Each block is controllable (Theorem 3), output-only (an exact patch exists, and the MLP's\n"
-          "internals differ), rejected (an impossibility is shown: where, why, by which bound, and a\n"
-          "way out) or undecided. Identical layers are shown once. Weights are not needed. Exit code 0\n"
-          "when every block is controllable or output-only, 1 when one is not.",
-          "  ctxc check examples/models/gemma3-kjv-1m\n"
-          "  ctxc check block.mlir\n"
-          "  ctxc check gemma-3-270m --format json\n",
-          run};
+  return {
+      "check",
+      "say of every block whether a context can become a patch of it, and why",
+      {"MODEL"},
+      {{"--format", "NAME", "text (default) or json", {"text", "json"}},
+       {"--update",
+        "NAME",
+        "least (default), balanced, naive, stable, scaled",
+        {"least", "balanced", "naive", "stable", "scaled"}},
+       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"}},
+      "Each block is controllable (Theorem 3), output-only (an exact patch exists, and the MLP's\n"
+      "internals differ), rejected (an impossibility is shown: where, why, by which bound, and a\n"
+      "way out) or undecided. Identical layers are shown once. Weights are not needed. Exit code "
+      "0\n"
+      "when every block is controllable or output-only, 1 when one is not.",
+      "  ctxc check examples/models/gemma3-kjv-1m\n"
+      "  ctxc check block.mlir\n"
+      "  ctxc check gemma-3-270m --format json\n",
+      run};
 }

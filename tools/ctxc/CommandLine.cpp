@@ -21,8 +21,8 @@ std::string driver::suggestion(StringRef word, llvm::ArrayRef<StringRef> candida
 }
 
 static const OptionSpec *findOption(const Command &command, StringRef name) {
-  auto found = llvm::find_if(command.options,
-                             [&](const OptionSpec &option) { return option.name == name; });
+  auto found =
+      llvm::find_if(command.options, [&](const OptionSpec &option) { return option.name == name; });
   return found == command.options.end() ? nullptr : &*found;
 }
 

@@ -35,8 +35,8 @@ struct Command {
   llvm::StringRef summary;                  ///< one line, for `ctxc --help`
   std::vector<llvm::StringRef> positionals; ///< all required
   std::vector<OptionSpec> options;
-  llvm::StringRef description;              ///< for `ctxc NAME --help`
-  llvm::StringRef examples;                 ///< indented lines
+  llvm::StringRef description; ///< for `ctxc NAME --help`
+  llvm::StringRef examples;    ///< indented lines
   /// Returns the exit code, or an error, which is exit code 2.
   llvm::Expected<int> (*run)(const Arguments &arguments);
 };

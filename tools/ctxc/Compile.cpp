@@ -50,30 +50,34 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 }
 
 Command driver::compileCommand() {
-  return {"compile",
-          "write any stage of the compilation, readable",
-          {"MODEL"},
-          {{"--emit", "STAGE",
-            "xf      the model\n"
-            "patch   with the dual and applied block of every plan\n"
-            "linalg  their kernels, on tensors\n"
-            "llvm    the kernels as LLVM IR, optimised for this machine\n"
-            "obj     an object file, with a C header and a manifest (JSON) beside it\n"
-            "shared  a library, with the same beside it",
-            {"xf", "patch", "linalg", "llvm", "obj", "shared"},
-            true},
-           {"-o", "PATH", "the file to write; - for the screen", {}, true},
-           {"--update", "NAME", "least (default), balanced, naive, stable, scaled",
-            {"least", "balanced", "naive", "stable", "scaled"}},
-           {"--dtype", "TYPE", "storage type of the weights; default: as stored",
-            {"f32", "bf16"}},
-           {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
-          "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
-          "reduced run together with the patch formed between them (dual), or its forward with a given\n"
-          "patch (applied). Layers of the same structure share their kernels. The header says how to\n"
-          "call them from C; an object file also needs libCtxcNumerics.a.",
-          "  ctxc compile gemma-3-270m --emit=patch -o -\n"
-          "  ctxc compile gemma-3-270m --emit=shared -o kernels.so\n"
-          "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n",
-          run};
+  return {
+      "compile",
+      "write any stage of the compilation, readable",
+      {"MODEL"},
+      {{"--emit",
+        "STAGE",
+        "xf      the model\n"
+        "patch   with the dual and applied block of every plan\n"
+        "linalg  their kernels, on tensors\n"
+        "llvm    the kernels as LLVM IR, optimised for this machine\n"
+        "obj     an object file, with a C header and a manifest (JSON) beside it\n"
+        "shared  a library, with the same beside it",
+        {"xf", "patch", "linalg", "llvm", "obj", "shared"},
+        true},
+       {"-o", "PATH", "the file to write; - for the screen", {}, true},
+       {"--update",
+        "NAME",
+        "least (default), balanced, naive, stable, scaled",
+        {"least", "balanced", "naive", "stable", "scaled"}},
+       {"--dtype", "TYPE", "storage type of the weights; default: as stored", {"f32", "bf16"}},
+       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
+      "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
+      "reduced run together with the patch formed between them (dual), or its forward with a "
+      "given\n"
+      "patch (applied). Layers of the same structure share their kernels. The header says how to\n"
+      "call them from C; an object file also needs libCtxcNumerics.a.",
+      "  ctxc compile gemma-3-270m --emit=patch -o -\n"
+      "  ctxc compile gemma-3-270m --emit=shared -o kernels.so\n"
+      "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n",
+      run};
 }

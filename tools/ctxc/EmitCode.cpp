@@ -33,13 +33,11 @@ static std::string besides(StringRef path, StringRef extension) {
 }
 
 static Error writeInterface(mlir::ModuleOp kernels, const CpuTarget &target, StringRef path) {
-  if (Error error = writeOutput(besides(path, ".h"), [&](llvm::raw_ostream &os) {
-        writeKernelHeader(kernels, os);
-      }))
+  if (Error error = writeOutput(besides(path, ".h"),
+                                [&](llvm::raw_ostream &os) { writeKernelHeader(kernels, os); }))
     return error;
-  return writeOutput(besides(path, ".json"), [&](llvm::raw_ostream &os) {
-    writeKernelManifest(kernels, target, os);
-  });
+  return writeOutput(besides(path, ".json"),
+                     [&](llvm::raw_ostream &os) { writeKernelManifest(kernels, target, os); });
 }
 
 /// Links `object` and what kernels call of ours into `library`.
@@ -49,11 +47,11 @@ static Error linkShared(StringRef object, StringRef library) {
     if (!linker)
       continue;
     std::string message;
-    int code = llvm::sys::ExecuteAndWait(*linker,
-                                         {*linker, "-shared", "-o", library, object,
-                                          CTXC_NUMERICS_ARCHIVE, "-Wl,-z,defs",
-                                          "-Wl,--exclude-libs,ALL", "-lm"},
-                                         std::nullopt, {}, 0, 0, &message);
+    int code =
+        llvm::sys::ExecuteAndWait(*linker,
+                                  {*linker, "-shared", "-o", library, object, CTXC_NUMERICS_ARCHIVE,
+                                   "-Wl,-z,defs", "-Wl,--exclude-libs,ALL", "-lm"},
+                                  std::nullopt, {}, 0, 0, &message);
     if (code == 0)
       return Error::success();
     return makeError(library + ": " + *linker + " could not link it" +

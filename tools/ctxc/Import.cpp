@@ -35,16 +35,16 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 }
 
 Command driver::importCommand() {
-  return {"import",
-          "write a checkpoint's model as dialect text",
-          {"DIR"},
-          {{"-o", "FILE", "the .mlir file to write; by default, or as -, to the screen"},
-           {"--dtype", "TYPE", "storage type of all parameters; default: as stored",
-            {"f32", "bf16"}}},
-          "DIR is a Hugging Face directory; its weights are not needed, config.json will do. The text\n"
-          "is what check, compile and verify also take as MODEL, and what ctxc-opt runs passes on.",
-          "  ctxc import gemma-3-270m -o model.mlir\n"
-          "  ctxc check model.mlir\n"
-          "  ctxc verify model.mlir --weights gemma-3-270m --tokens 2,818,5279\n",
-          run};
+  return {
+      "import",
+      "write a checkpoint's model as dialect text",
+      {"DIR"},
+      {{"-o", "FILE", "the .mlir file to write; by default, or as -, to the screen"},
+       {"--dtype", "TYPE", "storage type of all parameters; default: as stored", {"f32", "bf16"}}},
+      "DIR is a Hugging Face directory; its weights are not needed, config.json will do. The text\n"
+      "is what check, compile and verify also take as MODEL, and what ctxc-opt runs passes on.",
+      "  ctxc import gemma-3-270m -o model.mlir\n"
+      "  ctxc check model.mlir\n"
+      "  ctxc verify model.mlir --weights gemma-3-270m --tokens 2,818,5279\n",
+      run};
 }

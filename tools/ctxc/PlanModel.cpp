@@ -61,7 +61,8 @@ Error Session::checkPlanOptions() {
   hasNormUpdate = updateApplies(module(), getModelOptions());
   if (options.updateGiven && !hasNormUpdate)
     return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
-                     "(Gemma's post-norms), and no block of " + path + " does; leave it out");
+                     "(Gemma's post-norms), and no block of " +
+                     path + " does; leave it out");
   return Error::success();
 }
 
@@ -77,7 +78,8 @@ Error Session::planBlocks() {
     if (!group.verdict->isSuccess() || !group.verdict->plan.outputSite)
       continue;
     patchedLayers += group.layers.size();
-    planText += (planText.empty() ? "" : "\n           ") + std::string(group.layers.size() == 1 ? "layer " : "layers ") +
+    planText += (planText.empty() ? "" : "\n           ") +
+                std::string(group.layers.size() == 1 ? "layer " : "layers ") +
                 formatRanges(group.layers) + ": " + describe(group.verdict->plan);
   }
   if (against)

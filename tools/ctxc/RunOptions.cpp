@@ -7,11 +7,13 @@ using namespace ctxc::driver;
 
 std::vector<OptionSpec> driver::runOptions() {
   return {
-      {"--update", "NAME",
+      {"--update",
+       "NAME",
        "how the patch of a post-norm is split between the matrix before the norm\n"
        "and the scale after it: least (default), balanced, naive, stable, scaled",
        {"least", "balanced", "naive", "stable", "scaled"}},
-      {"--dtype", "TYPE",
+      {"--dtype",
+       "TYPE",
        "storage type of the weights, f32 or bf16; activations and sums are f32.\n"
        "Default: bf16 where the whole checkpoint is stored so, else f32",
        {"f32", "bf16"}},
@@ -19,12 +21,12 @@ std::vector<OptionSpec> driver::runOptions() {
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"
        "by default none"},
-      {"--backend", "NAME",
+      {"--backend",
+       "NAME",
        "compiled (default), or reference: float64, slow, the judge of the other",
        {"compiled", "reference"}},
       {"--threads", "N", "threads of the compiled backend; default: one a core"},
-      {"--weights", "WEIGHTS",
-       "for an .mlir model: a checkpoint directory, or random:SEED"},
+      {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
   };
 }
 

@@ -113,7 +113,8 @@ Error Session::loadWeights() {
   if (source.consume_front("random:")) {
     uint64_t seed;
     if (source.getAsInteger(10, seed))
-      return makeError("--weights: found 'random:" + source + "', expected random:SEED with an "
+      return makeError("--weights: found 'random:" + source +
+                       "', expected random:SEED with an "
                        "integer SEED");
     weights = randomWeights(seed);
   } else if (!source.empty()) {

@@ -11,12 +11,14 @@ using namespace ctxc::driver;
 using llvm::StringRef;
 
 static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &os) {
-  os << "ctxc, the context compiler: replaces what a transformer read before a token by a change of "
+  os << "ctxc, the context compiler: replaces what a transformer read before a token by a change "
+        "of "
         "its\nweights that gives the same output, and verifies that it does\n\n"
         "usage: ctxc COMMAND ...\n\ncommands:\n";
   for (const Command &command : commands)
     os << "  " << llvm::left_justify(command.name, 10) << command.summary << "\n";
-  os << "\nMODEL is a Hugging Face directory (config.json, model.safetensors or its sharded index,\n"
+  os << "\nMODEL is a Hugging Face directory (config.json, model.safetensors or its sharded "
+        "index,\n"
         "tokenizer.model) or an .mlir file in the xf dialect.\n\n"
         "exit codes: 0 good (controllable, output-only, verified); 1 a verdict against (rejected,\n"
         "undecided, a mismatch); 2 bad usage or input\n\n"

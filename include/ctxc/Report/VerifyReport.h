@@ -24,7 +24,7 @@ struct VerifySettings {
   int64_t threads = 0;       ///< 0: the backend's own choice
   RunRequest request;
   int64_t generate = 1;
-  std::string patchFile; ///< empty where patches are computed
+  std::string patchFile;           ///< empty where patches are computed
   std::optional<double> tolerance; ///< L∞ above which a token counts as a mismatch
 };
 

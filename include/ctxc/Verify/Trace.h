@@ -36,8 +36,7 @@ struct TraceLine {
 };
 
 /// Compares the layers that both records have, in order.
-std::vector<TraceLine> compareLayers(const LayerRecord &a, const LayerRecord &b,
-                                     double tolerance);
+std::vector<TraceLine> compareLayers(const LayerRecord &a, const LayerRecord &b, double tolerance);
 
 /// Collects comparisons as they are made; written out at the end.
 class Trace {

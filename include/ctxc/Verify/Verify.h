@@ -88,8 +88,7 @@ llvm::Expected<VerifyResult> verifyPatch(Executor &executor, const RunRequest &r
                                          const Patch &patch, PatchNorms &norms);
 
 /// The patch of the last token given the ones before it (`ctxc patch`).
-llvm::Expected<PatchStep> makePatch(Executor &executor, const RunRequest &request,
-                                    RunTimes &times);
+llvm::Expected<PatchStep> makePatch(Executor &executor, const RunRequest &request, RunTimes &times);
 
 /// What the steps come to.
 struct VerifySummary {
@@ -97,9 +96,9 @@ struct VerifySummary {
   double worstLinf = 0, worstTotalVariation = 0;
   double leastControlLinf = 0, worstControlLinf = 0;
   std::optional<double> worstFusedLinf;
-  double largestMatrixNorm = 0, largestVectorNorm = 0;                 ///< of a step, all layers
-  double largestMatrixRelative = 0, largestVectorRelative = 0;         ///< of one layer
-  double largestReplayError = 0;                                       ///< of one layer
+  double largestMatrixNorm = 0, largestVectorNorm = 0;         ///< of a step, all layers
+  double largestMatrixRelative = 0, largestVectorRelative = 0; ///< of one layer
+  double largestReplayError = 0;                               ///< of one layer
   int64_t harmless = 0, harmful = 0;
   bool finite = true;
 

@@ -41,7 +41,8 @@ struct VerifyReportTest : ::testing::Test {
   std::string text() {
     std::string out;
     llvm::raw_string_ostream os(out);
-    VerifyText report(os, settings, [](int64_t token) { return "<" + std::to_string(token) + ">"; });
+    VerifyText report(os, settings,
+                      [](int64_t token) { return "<" + std::to_string(token) + ">"; });
     report.begin();
     for (const VerifyStep &step : result.steps)
       report.step(step);
@@ -56,9 +57,10 @@ struct VerifyReportTest : ::testing::Test {
 
 TEST_F(VerifyReportTest, textShowsTheThreeRunsSideBySide) {
   std::string out = text();
-  EXPECT_NE(out.find("\n   1 <5>              <7>               = <7>               ≠ <9>                "
-                     "1e-06    1e-07\n"),
-            std::string::npos)
+  EXPECT_NE(
+      out.find("\n   1 <5>              <7>               = <7>               ≠ <9>                "
+               "1e-06    1e-07\n"),
+      std::string::npos)
       << out;
   EXPECT_NE(out.find("\nverified: "), std::string::npos) << out;
 }

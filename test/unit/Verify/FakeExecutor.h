@@ -18,8 +18,8 @@ struct FakeRun : Run {
 
 class FakeExecutor : public Executor {
 public:
-  double error = 0; ///< added to every patch
-  bool broken = false; ///< patched runs give NaN
+  double error = 0;                           ///< added to every patch
+  bool broken = false;                        ///< patched runs give NaN
   std::vector<std::vector<int64_t>> prefills; ///< positions of each appending forward
   int64_t patchedRuns = 0, controls = 0;
 

@@ -70,7 +70,9 @@ TEST(Trace, writesOneObjectALayer) {
   std::string text;
   llvm::raw_string_ostream os(text);
   trace.write(os);
-  EXPECT_EQ(text, R"({"apart":false,"layer":-1,"linf":0,"magnitude":1,"position":5,"runs":["full","patched"]}
+  EXPECT_EQ(
+      text,
+      R"({"apart":false,"layer":-1,"linf":0,"magnitude":1,"position":5,"runs":["full","patched"]}
 {"apart":false,"layer":0,"linf":0,"magnitude":2,"position":5,"runs":["full","patched"]}
 )");
 }
