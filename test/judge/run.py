@@ -3,9 +3,9 @@
 
   run.py CTXC CHECKPOINT... [--update NAME...] [--prompts FILE] [--backend NAME]
 
-Without --prompts the context is made of a few fixed tokens, and each checkpoint is also patched
-with kept tokens, contiguous and with a gap. With it, every line of FILE is one context. Exit code:
-0 when every patch passes, else 1.
+Without --prompts the context is made of a few fixed tokens; with it, every line of FILE is one. The
+first context is also patched with kept tokens, contiguous and with a gap. Exit code: 0 when every
+patch passes, else 1.
 """
 
 import argparse
@@ -18,14 +18,16 @@ from pathlib import Path
 import judge
 
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
-KEPT = [None, "0-3", "1,4-5,9"]
+KEPT = ["0-3", "1,4-5,9"]
 
 
 def contexts(args):
     """The options that name a context, one list a context."""
+    whole = [["--tokens", TOKENS]]
     if args.prompts:
-        return [["--prompt", line] for line in Path(args.prompts).read_text().splitlines() if line]
-    return [["--tokens", TOKENS] + (["--keep", kept] if kept else []) for kept in KEPT]
+        lines = Path(args.prompts).read_text().splitlines()
+        whole = [["--prompt", line] for line in lines if line]
+    return whole + [whole[0] + ["--keep", kept] for kept in KEPT]
 
 
 def has_post_norm(checkpoint):
@@ -53,7 +55,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ctxc", metavar="CTXC")
     parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
-    parser.add_argument("--update", nargs="+", default=["least", "balanced"])
+    parser.add_argument("--update", nargs="+", default=["least"])
     parser.add_argument("--prompts")
     parser.add_argument("--backend", default="compiled")
     args = parser.parse_args()
