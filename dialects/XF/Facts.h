@@ -32,14 +32,15 @@ enum class Solvability {
   No           ///< its image is not the whole space
 };
 
-/// Where an element (or a whole vector) can be zero, over all activations and
+/// Where an entry (or a whole vector) can be zero, over all activations and
 /// weights of the architecture.
 ///
 ///   Never  ⊂  NullSet  ⊂  OpenSet        (OpenSet is also "unknown")
 enum class Zeros { Never, NullSet, OpenSet };
 
 /// Facts of one value.
-///   elements: zeros of its entries, each by itself; vector: of all at once.
+///   vector: where all entries are zero at once; elements: where single ones are and
+///   the vector is not. (W relu(u) has no zero entries but where relu(u) = 0.)
 ///   bound: the value lies in a bounded set whatever its inputs: |entry| ≤ bound.
 ///   length: so does its L2 norm: ‖value‖ ≤ length (√d for an RMS norm's image).
 ///   floor: no entry is below it whatever the inputs (0 for a relu).

@@ -17,8 +17,7 @@ Facts EmbedOp::inferFacts(ArrayRef<Facts>) { return generic(); }
 
 // A generic matrix sends a nonzero vector to a vector without zero entries.
 Facts LinearOp::inferFacts(ArrayRef<Facts> operands) {
-  Zeros z = worse(Zeros::NullSet, operands[1].vector);
-  return {z, z, std::nullopt, operands[1].why};
+  return {Zeros::NullSet, worse(Zeros::NullSet, operands[1].vector), std::nullopt, operands[1].why};
 }
 
 Facts BiasOp::inferFacts(ArrayRef<Facts>) { return generic(); }
@@ -83,10 +82,14 @@ Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
   return {operands[0].elements, operands[0].vector, getCap().convertToFloat(), operands[0].why};
 }
 
+/// Where an entry is zero, alone or with all others.
+static Zeros anyZero(const Facts &f) { return worse(f.elements, f.vector); }
+
 /// A sum vanishes on a null set unless both terms vanish on an open one.
 static Facts sum(const Facts &a, const Facts &b) {
   Facts facts;
-  facts.elements = worse(Zeros::NullSet, better(a.elements, b.elements));
+  facts.elements = worse(Zeros::NullSet, worse(better(a.elements, anyZero(b)),
+                                               better(anyZero(a), b.elements)));
   facts.vector = worse(Zeros::NullSet, better(a.vector, b.vector));
   if (a.bound && b.bound)
     facts.bound = *a.bound + *b.bound;
@@ -100,9 +103,9 @@ Facts SubOp::inferFacts(ArrayRef<Facts> operands) { return sum(operands[0], oper
 Facts MulOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts;
   facts.elements = worse(operands[0].elements, operands[1].elements);
-  // Two vectors may miss each other's entries: the product is zero as a vector
-  // on an open set only where one of them has an element that is.
-  facts.vector = facts.elements == Zeros::OpenSet ? Zeros::OpenSet : facts.elements;
+  // Two vectors may miss each other's entries, so that the product is zero as a
+  // whole where neither is.
+  facts.vector = worse(anyZero(operands[0]), anyZero(operands[1]));
   if (operands[0].bound && operands[1].bound)
     facts.bound = *operands[0].bound * *operands[1].bound;
   facts.why = operands[0].why.empty() ? operands[1].why : operands[0].why;
@@ -130,7 +133,7 @@ Facts ReshapeOp::inferFacts(ArrayRef<Facts> operands) { return operands[0]; }
 
 Facts SliceOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];
-  facts.vector = facts.elements; // a part may vanish where the whole does not
+  facts.vector = anyZero(facts); // a part may vanish where the whole does not
   return facts;
 }
 
@@ -139,7 +142,7 @@ Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
   facts.length.reset();
   facts.floor.reset();
   for (const Facts &f : operands.drop_front()) {
-    facts.elements = worse(facts.elements, f.elements);
+    facts.elements = worse(anyZero(facts), anyZero(f)); // one part may vanish alone
     facts.vector = better(facts.vector, f.vector);
     facts.bound = facts.bound && f.bound ? std::optional(std::max(*facts.bound, *f.bound))
                                          : std::nullopt;
@@ -151,13 +154,13 @@ Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
 
 Facts RotaryOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];
-  facts.elements = worse(Zeros::NullSet, facts.vector);
+  facts.elements = worse(Zeros::NullSet, facts.elements); // a pair of zeros stays zero
   facts.bound.reset();
   facts.floor.reset();
   return facts;
 }
 
 Facts AttentionOp::inferFacts(ArrayRef<Facts> operands) {
-  Zeros z = worse(Zeros::NullSet, operands[2].vector);
-  return {z, z, operands[2].bound, operands[2].why};
+  return {worse(Zeros::NullSet, operands[2].elements), worse(Zeros::NullSet, operands[2].vector),
+          operands[2].bound, operands[2].why};
 }

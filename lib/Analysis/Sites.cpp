@@ -140,7 +140,7 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
     return refuse(SiteStatus::Narrow, "'" + param.getName() +
                                           "' serves several vectors at once, which need one each");
   // A whole vector that vanishes on an open set (all of a relu's inputs
-  // negative) leaves a condition to check at run time; an entry that does
+  // negative) leaves a condition to check at run time; a single entry that does
   // would be divided by for every second token.
   const xf::Facts &facts = zeros.facts(data);
   if (facts.bound && *facts.bound == 0 && assignable.getObligation() != xf::Obligation::None)

@@ -26,7 +26,7 @@ Zeros ZeroRange::failure(xf::Obligation obligation, Value value) const {
   case xf::Obligation::NonzeroVector:
     return facts(value).vector;
   case xf::Obligation::NonzeroElements:
-    return facts(value).elements;
+    return std::max(facts(value).elements, facts(value).vector);
   }
   llvm_unreachable("an obligation of no known kind");
 }

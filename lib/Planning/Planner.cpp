@@ -148,7 +148,7 @@ void Planner::addObligations(BlockPlan &plan) const {
     for (auto [i, factor] : llvm::enumerate(link.op->getOperands()))
       if (i != link.operand)
         plan.obligations.push_back({link.op, xf::Obligation::NonzeroElements,
-                                    facts.zeros.facts(factor).elements,
+                                    facts.zeros.failure(xf::Obligation::NonzeroElements, factor),
                                     "a known factor of the output chain", factor});
   }
 }

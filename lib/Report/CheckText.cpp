@@ -6,6 +6,7 @@
 #include "CheckRows.h"
 #include "ctxc/Report/CheckReport.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Unicode.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -18,7 +19,8 @@ static void printWrapped(llvm::raw_ostream &os, StringRef label, StringRef text)
   unsigned column = 2 + labelWidth;
   for (StringRef rest = text; !rest.empty();) {
     auto [word, after] = rest.split(' ');
-    if (column > 2 + labelWidth && column + 1 + word.size() > pageWidth) {
+    unsigned width = std::max(0, llvm::sys::unicode::columnWidthUTF8(word));
+    if (column > 2 + labelWidth && column + 1 + width > pageWidth) {
       os << "\n" << std::string(2 + labelWidth, ' ');
       column = 2 + labelWidth;
     } else if (column > 2 + labelWidth) {
@@ -26,7 +28,7 @@ static void printWrapped(llvm::raw_ostream &os, StringRef label, StringRef text)
       ++column;
     }
     os << word;
-    column += word.size();
+    column += width;
     rest = after;
   }
   os << "\n";

@@ -75,6 +75,28 @@ xf.block @relu_mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
+// The same before a post-norm: the matrix between gives dense entries.
+// expected-remark @below {{controllable: input {fc1}, output {fc2, post_norm}}}
+xf.block @relu_post_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %Wo = xf.param "o" : tensor<8x8xf32>
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %o = xf.linear %Wo * %a : tensor<8x8xf32>, tensor<8xf32>
+  %v = xf.add %x, %o : tensor<8xf32>
+  %W1 = xf.param "fc1" : tensor<16x8xf32>
+  %W2 = xf.param "fc2" : tensor<8x16xf32>
+  // expected-remark @below {{its data must not be zero, which fails on a null set}}
+  %h = xf.linear %W1 * %v : tensor<16x8xf32>, tensor<8xf32>
+  %s = xf.activation relu2 %h : tensor<16xf32>
+  // expected-remark @below {{its data must not be zero, which fails on an open set}}
+  %d = xf.linear %W2 * %s : tensor<8x16xf32>, tensor<16xf32>
+  %n = xf.normalize rms %d eps 1.0e-06 : tensor<8xf32>
+  %m = xf.param "post_norm" : tensor<8xf32>
+  // expected-remark @below {{no entry of its data may be zero, which fails on an open set}}
+  %r = xf.scale %n by %m : tensor<8xf32>, tensor<8xf32>
+  %y = xf.add %v, %r : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
 // GPT-2: the outer bias, which asks for nothing.
 // expected-remark @below {{controllable: input {fc1}, output {fc2_bias}}}
 xf.block @outer_bias(%x: tensor<8xf32>) -> tensor<8xf32> {

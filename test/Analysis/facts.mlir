@@ -18,8 +18,16 @@ xf.block @facts(%x: tensor<16xf32>) -> tensor<16xf32> {
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %s = xf.add %r, %n : tensor<16xf32>
   // A matrix turns zero entries into a matter of the whole vector.
-  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  // expected-remark @below {{an entry is zero on a null set, the vector on an open set}}
   %l = xf.linear %W * %r : tensor<16x16xf32>, tensor<16xf32>
+  // A sum with it has generic entries.
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %q = xf.add %l, %n : tensor<16xf32>
+  // One part of two may vanish alone.
+  // expected-remark @below {{an entry is zero on an open set, the vector on a null set}}
+  %k = xf.concat %l, %n : tensor<16xf32>, tensor<16xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %i = xf.slice %k from 0 : tensor<32xf32> to tensor<16xf32>
   // expected-remark @below {{an entry is zero never, the vector never; bounded by 1.00}}
   %g = xf.activation sigmoid %s : tensor<16xf32>
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set; bounded by 30.00}}
