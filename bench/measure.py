@@ -167,8 +167,8 @@ TEXT = """# Measurements
 
 Gemma 3 270M (18 layers), the paper's five prompts (`examples/02-gemma-3-270m/prompts.txt`; prompt 1 is
 the one about Mars). Activations and sums are float32 throughout. L∞ is the largest difference of a
-logit from the run with the whole context; without a patch it is between {least:.0f} and {most:.0f}
-here.
+logit from the run with the whole context; without a patch it is
+between {least:.0f} and {most:.0f} here.
 
 All tables were written by
 
@@ -192,8 +192,8 @@ build/judges/bin/python test/judge/logits.py build/bin/ctxc build/models/gemma-3
 ## The updates
 
 Each update splits what a block has to change at its end between the matrix before the post-norm and
-the scale after it ([the mathematics](updates.md)). In the process that made them all are exact. In
-another program, whose sums round differently, a large factor multiplies a small difference. Norms
+the scale after it ([the mathematics](updates.md)). In the program that made them all give the logits
+back. In another, whose sums round differently, a large factor multiplies a small difference. Norms
 (Frobenius, L2) are of all layers' patches together, prompt 1; *predicted* is `ctxc`'s own estimate of
 the error in another program, for the worst layer, in units of its output. *transformers* is the judge: the
 patch added to the weights there, the last token run alone, against transformers' own run with the context.
