@@ -19,9 +19,9 @@ int64_t ctxc::streamIndex(StringRef stream) { return stream == "reduced" ? 1 : 0
 // Arguments
 //===----------------------------------------------------------------------===//
 
-static constexpr StringRef kindNames[] = {"positions", "tokens", "input", "output", "param",
-                                          "setting",   "state",  "slots", "store",  "load",
-                                          "counts",    "replay"};
+static constexpr StringRef kindNames[] = {"positions", "tokens",  "input",  "output",
+                                          "param",     "setting", "state",  "slots",
+                                          "store",     "load",    "counts", "replay"};
 
 StringRef ctxc::stringifyKernelArgKind(KernelArgKind kind) { return kindNames[int(kind)]; }
 
@@ -73,9 +73,10 @@ void KernelEmitter::addArguments() {
   llvm::StringSet<> seenParams, seenSettings;
   block.walk([&](xf::ParamOp p) {
     if (seenParams.insert(p.getName()).second)
-      addArgument(KernelArgKind::Param,
-                  MemRefType::get(ranked(p.getResult()).getShape(), ranked(p.getResult()).getElementType()),
-                  p.getName());
+      addArgument(
+          KernelArgKind::Param,
+          MemRefType::get(ranked(p.getResult()).getShape(), ranked(p.getResult()).getElementType()),
+          p.getName());
   });
   block.walk([&](xf::SettingOp s) {
     if (!seenSettings.insert(s.getName()).second)
@@ -105,7 +106,8 @@ void KernelEmitter::addArguments() {
   block.walk([&](Operation *op) {
     if (auto store = dyn_cast<patch::StoreOp>(op))
       for (auto [i, part] : llvm::enumerate(store.getParts()))
-        addArgument(KernelArgKind::Store, rowsOf(ranked(part).getShape(), f32), store.getParameter(), i);
+        addArgument(KernelArgKind::Store, rowsOf(ranked(part).getShape(), f32),
+                    store.getParameter(), i);
     if (auto load = dyn_cast<patch::LoadOp>(op))
       for (auto [i, part] : llvm::enumerate(load.getParts()))
         addArgument(KernelArgKind::Load, MemRefType::get(ranked(part).getShape(), f32),
@@ -178,13 +180,19 @@ bool KernelEmitter::hasRows(Value value) const {
   return type && type.getRank() > 0 && type.isDynamicDim(0);
 }
 
+Value KernelEmitter::data(Value value) {
+  Value tensor = lookup(value);
+  if (hasRows(value))
+    return tensor;
+  return elementwise(ranked(tensor).getShape(), {tensor}, {false},
+                     [](OpBuilder &, Location, ValueRange a) { return a[0]; });
+}
+
 Value KernelEmitter::constant(double x) {
   return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(float(x)));
 }
 
-Value KernelEmitter::index(int64_t i) {
-  return arith::ConstantIndexOp::create(builder, loc, i);
-}
+Value KernelEmitter::index(int64_t i) { return arith::ConstantIndexOp::create(builder, loc, i); }
 
 Value KernelEmitter::emptyRows(ArrayRef<int64_t> shape, int64_t factor) {
   SmallVector<int64_t> full{ShapedType::kDynamic};
@@ -264,11 +272,10 @@ Value KernelEmitter::reduceLast(Value tensor, double init, Body body) {
   sizes.pop_back();
   Value empty = tensor::EmptyOp::create(builder, loc, sizes, builder.getF32Type());
   MLIRContext *context = builder.getContext();
-  return generic(filled(empty, init), {tensor},
-                 {AffineMap::getMultiDimIdentityMap(rank, context), dropLast(rank, context)},
-                 iterators, [&](OpBuilder &b, Location l, ValueRange args) {
-                   return body(b, l, {args[1], args[0]});
-                 });
+  return generic(
+      filled(empty, init), {tensor},
+      {AffineMap::getMultiDimIdentityMap(rank, context), dropLast(rank, context)}, iterators,
+      [&](OpBuilder &b, Location l, ValueRange args) { return body(b, l, {args[1], args[0]}); });
 }
 
 Value KernelEmitter::dotLast(Value a, Value b) {
@@ -324,26 +331,25 @@ Value KernelEmitter::linear(Value weight, Value x, bool transposed) {
                                         builder.getF32Type(), ValueRange{count});
   AffineExpr s, m, k;
   bindDims(context, s, m, k);
-  SmallVector<AffineExpr> w = transposed ? SmallVector<AffineExpr>{k, m} : SmallVector<AffineExpr>{m, k};
-  Value y = generic(
-      filled(empty, 0), {weight, flat},
-      {AffineMap::get(3, 0, w, context), AffineMap::get(3, 0, {s, k}, context),
-       AffineMap::get(3, 0, {s, m}, context)},
-      {IteratorType::parallel, IteratorType::parallel, IteratorType::reduction},
-      [&](OpBuilder &b, Location l, ValueRange args) -> Value {
-        auto fast = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
-        Value product = arith::MulFOp::create(b, l, args[0], args[1], fast);
-        return arith::AddFOp::create(b, l, args[2], product, fast);
-      });
+  SmallVector<AffineExpr> w =
+      transposed ? SmallVector<AffineExpr>{k, m} : SmallVector<AffineExpr>{m, k};
+  Value y = generic(filled(empty, 0), {weight, flat},
+                    {AffineMap::get(3, 0, w, context), AffineMap::get(3, 0, {s, k}, context),
+                     AffineMap::get(3, 0, {s, m}, context)},
+                    {IteratorType::parallel, IteratorType::parallel, IteratorType::reduction},
+                    [&](OpBuilder &b, Location l, ValueRange args) -> Value {
+                      auto fast = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
+                      Value product = arith::MulFOp::create(b, l, args[0], args[1], fast);
+                      return arith::AddFOp::create(b, l, args[2], product, fast);
+                    });
   if (groups.empty())
     return y;
   SmallVector<int64_t> shape(xType.getShape());
   shape.back() = out;
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, x);
   sizes.back() = builder.getIndexAttr(out);
-  return tensor::ExpandShapeOp::create(builder, loc,
-                                       RankedTensorType::get(shape, builder.getF32Type()), y, groups,
-                                       sizes);
+  return tensor::ExpandShapeOp::create(
+      builder, loc, RankedTensorType::get(shape, builder.getF32Type()), y, groups, sizes);
 }
 
 static void rowWindow(KernelEmitter &e, int64_t from, ArrayRef<int64_t> shape,
@@ -412,7 +418,7 @@ FailureOr<func::FuncOp> KernelEmitter::run() {
     loc = op.getLoc();
     if (auto yield = dyn_cast<xf::YieldOp>(op)) {
       for (auto [i, value] : llvm::enumerate(yield.getValues()))
-        store(lookup(value), argument(KernelArgKind::Output, "", i));
+        store(data(value), argument(KernelArgKind::Output, "", i));
       continue;
     }
     auto lowering = dyn_cast<LinalgLoweringOpInterface>(op);

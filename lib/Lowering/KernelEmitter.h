@@ -28,6 +28,9 @@ public:
   /// The tensor of a block value: S × shape for what a token carries, the bare
   /// shape for a parameter or a setting.
   mlir::Value lookup(mlir::Value value) const { return values.lookup(value); }
+  /// As S × shape in any case: a parameter or a setting used as a value is the same in
+  /// every row, widened to float32.
+  mlir::Value data(mlir::Value value);
   void bind(mlir::Value value, mlir::Value tensor) { values[value] = tensor; }
   /// Whether a tensor of the block's value has rows.
   bool hasRows(mlir::Value value) const;

@@ -6,8 +6,8 @@
 // Every sum runs along its row in the same order: `lanes` partial sums by
 // position modulo lanes, then their fixed tree. It depends on neither S nor the
 // threads, so fused and separate runs agree to the last bit.
-#include "lib/Lowering/Passes.h"
 #include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -25,8 +25,8 @@ class ContractionEmitter {
 public:
   ContractionEmitter(OpBuilder &b, Location loc, MemRefType weight, const CpuTarget &target)
       : b(b), loc(loc), weight(weight), lanes(target.lanes),
-        blockRows(target.registers >= 32 ? 8 : 4), out(weight.getDimSize(0)), in(weight.getDimSize(1)),
-        accumulator(VectorType::get({target.lanes}, b.getF32Type())) {}
+        blockRows(target.registers >= 32 ? 8 : 4), out(weight.getDimSize(0)),
+        in(weight.getDimSize(1)), accumulator(VectorType::get({target.lanes}, b.getF32Type())) {}
 
   func::FuncOp emit(ModuleOp module, StringRef name) {
     Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
@@ -44,16 +44,20 @@ public:
     };
     Value rows = toIndex(b, loc, field(3, i64));
     w = memrefAt(b, loc, field(0, ptr), weight, {});
-    x = memrefAt(b, loc, field(1, ptr), MemRefType::get({ShapedType::kDynamic, in}, b.getF32Type()), rows);
-    y = memrefAt(b, loc, field(2, ptr), MemRefType::get({ShapedType::kDynamic, out}, b.getF32Type()), rows);
+    x = memrefAt(b, loc, field(1, ptr), MemRefType::get({ShapedType::kDynamic, in}, b.getF32Type()),
+                 rows);
+    y = memrefAt(b, loc, field(2, ptr),
+                 MemRefType::get({ShapedType::kDynamic, out}, b.getF32Type()), rows);
 
-    Value begin = toIndex(b, loc, entry->getArgument(1)), end = toIndex(b, loc, entry->getArgument(2));
+    Value begin = toIndex(b, loc, entry->getArgument(1)),
+          end = toIndex(b, loc, entry->getArgument(2));
     forRange(begin, end, 1, [&](Value block) {
       Value row = arith::MulIOp::create(b, loc, block, index(blockRows));
       int64_t rest = out % blockRows;
       if (rest == 0)
         return allVectors(row, rows, blockRows);
-      Value full = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, index(out / blockRows));
+      Value full =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, index(out / blockRows));
       auto branch = scf::IfOp::create(b, loc, full, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard inner(b);
       b.setInsertionPointToStart(branch.thenBlock());
@@ -107,7 +111,8 @@ private:
   }
 
   /// One step along the rows: sums += W[·, k…] x[·, k…].
-  SmallVector<Value> step(ValueRange sums, ArrayRef<Value> wRows, ArrayRef<Value> xRows, Value k, Value mask) {
+  SmallVector<Value> step(ValueRange sums, ArrayRef<Value> wRows, ArrayRef<Value> xRows, Value k,
+                          Value mask) {
     SmallVector<Value> xs, next;
     for (Value s : xRows)
       xs.push_back(load(x, s, k, mask));
@@ -132,7 +137,8 @@ private:
       auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(lanes), sums);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      scf::YieldOp::create(b, loc, step(loop.getRegionIterArgs(), wRows, xRows, loop.getInductionVar(), {}));
+      scf::YieldOp::create(
+          b, loc, step(loop.getRegionIterArgs(), wRows, xRows, loop.getInductionVar(), {}));
       sums.assign(loop.result_begin(), loop.result_end());
     }
     if (whole < in) {
@@ -142,9 +148,9 @@ private:
     }
     for (int64_t i = 0; i < rowCount; ++i)
       for (int64_t j = 0; j < vectorCount; ++j) {
-        Value total = vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
-                                                  sums[i * vectorCount + j],
-                                                  arith::FastMathFlags::reassoc);
+        Value total =
+            vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
+                                        sums[i * vectorCount + j], arith::FastMathFlags::reassoc);
         memref::StoreOp::create(b, loc, total, y, ValueRange{xRows[j], wRows[i]});
       }
   }
@@ -157,6 +163,15 @@ private:
   Value w, x, y;
 };
 
+/// Whether the rows of a matrix lie one after the other.
+bool hasAdjacentRows(Value matrix) {
+  auto type = dyn_cast<MemRefType>(matrix.getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return type && type.getRank() == 2 && succeeded(type.getStridesAndOffset(strides, offset)) &&
+         strides[1] == 1 && strides[0] == type.getDimSize(1);
+}
+
 /// Whether `op` is y[s, m] += W[m, k] x[s, k] on a stored matrix.
 bool isContraction(linalg::GenericOp op) {
   if (op.getNumLoops() != 3 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
@@ -167,6 +182,7 @@ bool isContraction(linalg::GenericOp op) {
   auto maps = op.getIndexingMapsArray();
   auto w = dyn_cast<MemRefType>(op.getDpsInputs()[0].getType());
   return w && w.hasStaticShape() && w.getLayout().isIdentity() &&
+         hasAdjacentRows(op.getDpsInputs()[1]) && hasAdjacentRows(op.getDpsInits()[0]) &&
          maps[0] == AffineMap::get(3, 0, {m, k}, context) &&
          maps[1] == AffineMap::get(3, 0, {s, k}, context) &&
          maps[2] == AffineMap::get(3, 0, {s, m}, context);
@@ -190,7 +206,9 @@ void ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
     ContractionEmitter emitter(b, loc, type, target);
     std::string element;
     llvm::raw_string_ostream(element) << type.getElementType();
-    std::string name = ("contract_" + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" + element).str();
+    std::string name =
+        ("contract_" + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" + element)
+            .str();
     auto function = module.lookupSymbol<func::FuncOp>(name);
     if (!function)
       function = emitter.emit(module, name);
@@ -201,19 +219,24 @@ void ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
     Value frame = LLVM::AllocaOp::create(b, loc, ptr, frameType, one);
     b.setInsertionPoint(op);
     Value rows = memref::DimOp::create(b, loc, x, 0);
-    for (auto [i, value] : llvm::enumerate(
-             SmallVector<Value>{addressOf(b, loc, w), addressOf(b, loc, x), addressOf(b, loc, y), toI64(b, loc, rows)})) {
-      Value field = LLVM::GEPOp::create(b, loc, ptr, frameType, frame, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    for (auto [i, value] :
+         llvm::enumerate(SmallVector<Value>{addressOf(b, loc, w), addressOf(b, loc, x),
+                                            addressOf(b, loc, y), toI64(b, loc, rows)})) {
+      Value field =
+          LLVM::GEPOp::create(b, loc, ptr, frameType, frame, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
       LLVM::StoreOp::create(b, loc, value, field);
     }
     Value call = kernel.getArguments().back();
     Value parallelFor = loadCallField(b, loc, call, CallField::ParallelFor);
     Value context = loadCallField(b, loc, call, CallField::ParallelContext);
-    Value body = func::ConstantOp::create(b, loc, function.getFunctionType(), FlatSymbolRefAttr::get(function));
+    Value body = func::ConstantOp::create(b, loc, function.getFunctionType(),
+                                          FlatSymbolRefAttr::get(function));
     Value bodyAddress = UnrealizedConversionCastOp::create(b, loc, ptr, body).getResult(0);
     Value count = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(emitter.blocks()));
-    auto signature = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, i64, ptr, ptr});
-    LLVM::CallOp::create(b, loc, signature, ValueRange{parallelFor, context, count, bodyAddress, frame});
+    auto signature =
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, i64, ptr, ptr});
+    LLVM::CallOp::create(b, loc, signature,
+                         ValueRange{parallelFor, context, count, bodyAddress, frame});
     op.erase();
   }
 }

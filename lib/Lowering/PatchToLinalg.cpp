@@ -98,8 +98,8 @@ Value readResult(KernelEmitter &e, Value memory) {
 }
 
 Value scratch(KernelEmitter &e, int64_t d) {
-  return memref::AllocOp::create(
-      e.builder, e.loc, MemRefType::get({scratchDoubles(d)}, e.builder.getF64Type()));
+  return memref::AllocOp::create(e.builder, e.loc,
+                                 MemRefType::get({scratchDoubles(d)}, e.builder.getF64Type()));
 }
 
 /// offset + m, as the norm's scale multiplies.
@@ -122,11 +122,14 @@ Value effectiveScale(KernelEmitter &e, Value scale, double offset) {
 struct LowerLinears : Lowering<LowerLinears, patch::LinearsOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linears = cast<patch::LinearsOp>(op);
+    if (e.hasRows(linears.getWeight()))
+      return op->emitOpError("with a computed weight has no compiled kernel; run it with --backend "
+                             "reference");
     int64_t count = linears.getData().size();
     ArrayRef<int64_t> shape = ranked(linears.getData().front()).getShape();
     Value packed = e.emptyRows(shape, count);
     for (auto [i, x] : llvm::enumerate(linears.getData()))
-      packed = e.putRows(packed, e.lookup(x), i);
+      packed = e.putRows(packed, e.data(x), i);
     Value y = e.linear(e.lookup(linears.getWeight()), packed, linears.getTransposed());
     for (auto [i, result] : llvm::enumerate(linears.getResults()))
       e.bind(result, e.takeRows(y, i, ranked(result).getShape()));
@@ -141,13 +144,15 @@ struct LowerRank1 : Lowering<LowerRank1, patch::Rank1Op> {
                                        [](OpBuilder &b, Location l, ValueRange a) -> Value {
                                          return arith::SubFOp::create(b, l, a[0], a[1]);
                                        }));
-    Value z = e.lookup(rank1.getData());
+    Value z = e.data(rank1.getData());
     Value square = e.dotLast(z, z);
-    e.bind(rank1.getV(), e.mapWithReduced(z, {square}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
-      Value zero = arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, a[1], constant(b, l, 0));
-      Value divisor = arith::SelectOp::create(b, l, zero, constant(b, l, 1), a[1]);
-      return arith::DivFOp::create(b, l, a[0], divisor);
-    }));
+    e.bind(rank1.getV(),
+           e.mapWithReduced(z, {square}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+             Value zero =
+                 arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, a[1], constant(b, l, 0));
+             Value divisor = arith::SelectOp::create(b, l, zero, constant(b, l, 1), a[1]);
+             return arith::DivFOp::create(b, l, a[0], divisor);
+           }));
     return success();
   }
 };
@@ -155,13 +160,13 @@ struct LowerRank1 : Lowering<LowerRank1, patch::Rank1Op> {
 struct LowerApplyRank1 : Lowering<LowerApplyRank1, patch::ApplyRank1Op> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto apply = cast<patch::ApplyRank1Op>(op);
-    Value dot = e.dotLast(e.lookup(apply.getV()), e.lookup(apply.getData()));
-    Value moved = e.mapWithReduced(e.lookup(apply.getU()), {dot},
+    Value dot = e.dotLast(e.data(apply.getV()), e.data(apply.getData()));
+    Value moved = e.mapWithReduced(e.data(apply.getU()), {dot},
                                    [](OpBuilder &b, Location l, ValueRange a) -> Value {
                                      return arith::MulFOp::create(b, l, a[0], a[1]);
                                    });
-    e.bind(apply, e.elementwise(ranked(apply).getShape(), {e.lookup(apply.getBase()), moved}, {true, true},
-                                [](OpBuilder &b, Location l, ValueRange a) -> Value {
+    e.bind(apply, e.elementwise(ranked(apply).getShape(), {e.data(apply.getBase()), moved},
+                                {true, true}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
                                   return arith::AddFOp::create(b, l, a[0], a[1]);
                                 }));
     return success();
@@ -190,9 +195,9 @@ struct LowerInvertRmsNorm : Lowering<LowerInvertRmsNorm, patch::InvertRmsNormOp>
         .size(e.rows())
         .i64(d)
         .f32(invert.getEps().convertToDouble())
-        .tensor(e.lookup(invert.getTarget()))
+        .tensor(e.data(invert.getTarget()))
         .tensor(m)
-        .tensor(e.lookup(invert.getData()))
+        .tensor(e.data(invert.getData()))
         .memory(result, 0)
         .memory(scratch(e, d), 0)
         .emit();
@@ -213,9 +218,9 @@ struct LowerSolveScale : Lowering<LowerSolveScale, patch::SolveScaleOp> {
         .i32(int64_t(solve.getUpdate()))
         .size(e.rows())
         .i64(d)
-        .tensor(e.lookup(solve.getTarget()))
+        .tensor(e.data(solve.getTarget()))
         .tensor(m)
-        .tensor(e.lookup(solve.getData()))
+        .tensor(e.data(solve.getData()))
         .memory(result, 0)
         .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * solve.getIndex())
         .memory(scratch(e, d), 0)
@@ -232,7 +237,7 @@ struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
         .i32(obligation.getCondition() == patch::Condition::nonzero_elements)
         .size(e.rows())
         .i64(ranked(obligation.getData()).getNumElements())
-        .tensor(e.lookup(obligation.getData()))
+        .tensor(e.data(obligation.getData()))
         .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * obligation.getIndex())
         .emit();
     return success();
@@ -243,7 +248,7 @@ struct LowerStore : Lowering<LowerStore, patch::StoreOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto store = cast<patch::StoreOp>(op);
     for (auto [i, part] : llvm::enumerate(store.getParts()))
-      e.store(e.lookup(part), e.argument(KernelArgKind::Store, store.getParameter(), i));
+      e.store(e.data(part), e.argument(KernelArgKind::Store, store.getParameter(), i));
     return success();
   }
 };
@@ -279,30 +284,45 @@ void emitReplayPrediction(KernelEmitter &e) {
   auto count = [](Value v) { return ranked(v).getNumElements(); };
   if (auto rank1 = dyn_cast_or_null<patch::Rank1Op>(maker)) {
     SupportCall(e, "ctxc_rows_predict_rank1_replay")
-        .size(e.rows()).i64(count(rank1.getU())).i64(count(rank1.getV()))
-        .tensor(e.lookup(rank1.getCurrent())).tensor(e.lookup(rank1.getU()))
-        .tensor(e.lookup(rank1.getV())).tensor(e.lookup(rank1.getData()))
-        .memory(replay, 0).emit();
+        .size(e.rows())
+        .i64(count(rank1.getU()))
+        .i64(count(rank1.getV()))
+        .tensor(e.data(rank1.getCurrent()))
+        .tensor(e.data(rank1.getU()))
+        .tensor(e.data(rank1.getV()))
+        .tensor(e.data(rank1.getData()))
+        .memory(replay, 0)
+        .emit();
   } else if (auto solve = dyn_cast_or_null<patch::SolveScaleOp>(maker)) {
     Value target = solve.getData();
     double eps = 0;
-    if (auto norm = target.getDefiningOp<xf::NormalizeOp>(); norm && norm.getKind() == xf::NormKind::rms) {
+    if (auto norm = target.getDefiningOp<xf::NormalizeOp>();
+        norm && norm.getKind() == xf::NormKind::rms) {
       target = norm.getData();
       eps = norm.getEps().convertToDouble();
     }
     auto patched = target.getDefiningOp<patch::ApplyRank1Op>();
     SupportCall(e, "ctxc_rows_predict_scale_replay")
-        .size(e.rows()).i64(count(target)).f32(eps)
+        .size(e.rows())
+        .i64(count(target))
+        .f32(eps)
         .tensor(effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat()))
-        .tensor(e.lookup(solve.getResult())).tensor(e.lookup(target))
-        .tensor(e.lookup(patched ? patched.getBase() : target))
-        .memory(replay, 0).emit();
+        .tensor(e.data(solve.getResult()))
+        .tensor(e.data(target))
+        .tensor(e.data(patched ? patched.getBase() : target))
+        .memory(replay, 0)
+        .emit();
   } else if (auto shift = dyn_cast_or_null<xf::SubOp>(maker)) { // Δb = target − current
     SupportCall(e, "ctxc_rows_predict_rank1_replay")
-        .size(e.rows()).i64(count(shift.getResult())).i64(0)
-        .tensor(e.lookup(shift.getRhs())).tensor(e.lookup(shift.getResult()))
-        .tensor(e.lookup(shift.getResult())).tensor(e.lookup(shift.getResult()))
-        .memory(replay, 0).emit();
+        .size(e.rows())
+        .i64(count(shift.getResult()))
+        .i64(0)
+        .tensor(e.data(shift.getRhs()))
+        .tensor(e.data(shift.getResult()))
+        .tensor(e.data(shift.getResult()))
+        .tensor(e.data(shift.getResult()))
+        .memory(replay, 0)
+        .emit();
   }
 }
 

@@ -28,8 +28,32 @@ static Value bytesOf(OpBuilder &b, Location loc, MemRefType type, ValueRange dyn
   return arith::ShLIOp::create(b, loc, arith::ShRUIOp::create(b, loc, up, shift), shift);
 }
 
+/// The size of dimension `index` of `memref`, as a value or a number, from what made it;
+/// null where that says nothing.
+static OpFoldResult sizeOf(Value memref, int64_t index) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (!type.isDynamicDim(index))
+    return OpBuilder(type.getContext()).getIndexAttr(type.getDimSize(index));
+  Operation *op = memref.getDefiningOp();
+  if (auto alloc = dyn_cast_or_null<memref::AllocOp>(op))
+    return alloc.getMixedSizes()[index];
+  if (auto expand = dyn_cast_or_null<memref::ExpandShapeOp>(op))
+    return expand.getMixedOutputShape()[index];
+  if (auto view = dyn_cast_or_null<memref::SubViewOp>(op); view && view.getDroppedDims().none())
+    return view.getMixedSizes()[index];
+  if (auto cast = dyn_cast_or_null<memref::CastOp>(op))
+    return sizeOf(cast.getSource(), index);
+  if (auto collapse = dyn_cast_or_null<memref::CollapseShapeOp>(op)) {
+    ReassociationIndices group = collapse.getReassociationIndices()[index];
+    if (group.size() == 1)
+      return sizeOf(collapse.getSrc(), group.front());
+  }
+  return {};
+}
+
 /// Builds `value`, a size in the kernel, again from rows and visible counts.
-static Value rebuild(OpBuilder &b, Value value, ArrayRef<KernelArg> args, ValueRange sizes, IRMapping &done) {
+static Value rebuild(OpBuilder &b, Value value, ArrayRef<KernelArg> args, ValueRange sizes,
+                     IRMapping &done) {
   if (Value known = done.lookupOrNull(value))
     return known;
   Operation *op = value.getDefiningOp();
@@ -37,7 +61,17 @@ static Value rebuild(OpBuilder &b, Value value, ArrayRef<KernelArg> args, ValueR
     return {};
   if (auto dim = dyn_cast<memref::DimOp>(op)) {
     auto argument = dyn_cast<BlockArgument>(dim.getSource());
-    if (!argument || dim.getConstantIndex() != 0)
+    if (!dim.getConstantIndex())
+      return {};
+    if (!argument) {
+      OpFoldResult size = sizeOf(dim.getSource(), *dim.getConstantIndex());
+      if (auto again = dyn_cast_if_present<Value>(size))
+        return rebuild(b, again, args, sizes, done);
+      auto number = dyn_cast_if_present<IntegerAttr>(dyn_cast_if_present<Attribute>(size));
+      return number ? Value(arith::ConstantIndexOp::create(b, op->getLoc(), number.getInt()))
+                    : Value();
+    }
+    if (dim.getConstantIndex() != 0)
       return {};
     const KernelArg &arg = args[argument.getArgNumber()];
     bool visible = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
@@ -61,7 +95,8 @@ static LogicalResult placeIn(func::FuncOp kernel) {
   SmallVector<memref::AllocOp> allocs;
   WalkResult walk = kernel.walk([&](memref::AllocOp op) {
     allocs.push_back(op);
-    return op->getBlock() == &kernel.getBody().front() ? WalkResult::advance() : WalkResult::interrupt();
+    return op->getBlock() == &kernel.getBody().front() ? WalkResult::advance()
+                                                       : WalkResult::interrupt();
   });
   if (walk.wasInterrupted())
     return allocs.back().emitError("a buffer inside a loop cannot be placed in the workspace");
@@ -102,17 +137,21 @@ static LogicalResult placeIn(func::FuncOp kernel) {
     Type ptr = workspace.getType();
     Value address = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), workspace,
                                         ArrayRef<LLVM::GEPArg>{toI64(b, loc, offset)});
-    offset = arith::AddIOp::create(b, loc, offset, bytesOf(b, loc, alloc.getType(), alloc.getDynamicSizes()));
+    offset = arith::AddIOp::create(b, loc, offset,
+                                   bytesOf(b, loc, alloc.getType(), alloc.getDynamicSizes()));
     MemRefType type = alloc.getType();
     // Sizes beyond the first dimension need a descriptor of their own strides.
     SmallVector<Value> dynamic(alloc.getDynamicSizes());
     Value memref;
-    if (llvm::count_if(type.getShape().drop_front(type.getRank() > 0), ShapedType::isDynamic) == 0) {
+    if (llvm::count_if(type.getShape().drop_front(type.getRank() > 0), ShapedType::isDynamic) ==
+        0) {
       memref = memrefAt(b, loc, address, type, dynamic.empty() ? Value() : dynamic.front());
     } else {
       Value bytes = bytesOf(b, loc, type, dynamic);
-      Value flat = memrefAt(b, loc, address, MemRefType::get({ShapedType::kDynamic}, b.getI8Type()), bytes);
-      memref = memref::ViewOp::create(b, loc, type, flat, arith::ConstantIndexOp::create(b, loc, 0), dynamic);
+      Value flat =
+          memrefAt(b, loc, address, MemRefType::get({ShapedType::kDynamic}, b.getI8Type()), bytes);
+      memref = memref::ViewOp::create(b, loc, type, flat, arith::ConstantIndexOp::create(b, loc, 0),
+                                      dynamic);
     }
     alloc.replaceAllUsesWith(memref);
     alloc.erase();

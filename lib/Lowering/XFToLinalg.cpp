@@ -1,6 +1,7 @@
 // The compiled form of each xf op: its equation over S rows, in linalg.
 #include "lib/Lowering/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
 
@@ -59,19 +60,23 @@ struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
 struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto embed = cast<xf::EmbedOp>(op);
+    if (e.hasRows(embed.getTable()))
+      return op->emitOpError("with a computed table has no compiled kernel; run it with --backend "
+                             "reference");
     Value table = e.lookup(embed.getTable());
     MLIRContext *context = op->getContext();
     AffineExpr s, j;
     bindDims(context, s, j);
-    e.bind(embed, e.generic(e.emptyRows(ranked(embed).getShape()), {e.lookup(embed.getId())},
-                            {AffineMap::get(2, 0, {s}, context), AffineMap::get(2, 0, {s, j}, context)},
-                            {IteratorType::parallel, IteratorType::parallel},
-                            [&](OpBuilder &b, Location l, ValueRange args) -> Value {
-                              Value row = arith::IndexCastOp::create(b, l, b.getIndexType(), args[0]);
-                              Value column = linalg::IndexOp::create(b, l, 1);
-                              Value x = tensor::ExtractOp::create(b, l, table, ValueRange{row, column});
-                              return KernelEmitter::widen(b, l, x);
-                            }));
+    e.bind(embed,
+           e.generic(e.emptyRows(ranked(embed).getShape()), {e.lookup(embed.getId())},
+                     {AffineMap::get(2, 0, {s}, context), AffineMap::get(2, 0, {s, j}, context)},
+                     {IteratorType::parallel, IteratorType::parallel},
+                     [&](OpBuilder &b, Location l, ValueRange args) -> Value {
+                       Value row = arith::IndexCastOp::create(b, l, b.getIndexType(), args[0]);
+                       Value column = linalg::IndexOp::create(b, l, 1);
+                       Value x = tensor::ExtractOp::create(b, l, table, ValueRange{row, column});
+                       return KernelEmitter::widen(b, l, x);
+                     }));
     return success();
   }
 };
@@ -83,7 +88,10 @@ struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
 struct LowerLinear : Lowering<LowerLinear, xf::LinearOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linear = cast<xf::LinearOp>(op);
-    e.bind(linear, e.linear(e.lookup(linear.getWeight()), e.lookup(linear.getData()),
+    if (e.hasRows(linear.getWeight()))
+      return op->emitOpError("with a computed weight has no compiled kernel; run it with --backend "
+                             "reference");
+    e.bind(linear, e.linear(e.lookup(linear.getWeight()), e.data(linear.getData()),
                             linear.getTransposed()));
     return success();
   }
@@ -92,10 +100,9 @@ struct LowerLinear : Lowering<LowerLinear, xf::LinearOp> {
 struct LowerBias : Lowering<LowerBias, xf::BiasOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto bias = cast<xf::BiasOp>(op);
-    e.bind(bias, e.elementwise(bias, {bias.getData(), bias.getBias()},
-                               [](OpBuilder &b, Location l, ValueRange a) {
-                                 return add(b, l, a[0], a[1]);
-                               }));
+    e.bind(bias, e.elementwise(
+                     bias, {bias.getData(), bias.getBias()},
+                     [](OpBuilder &b, Location l, ValueRange a) { return add(b, l, a[0], a[1]); }));
     return success();
   }
 };
@@ -106,7 +113,8 @@ struct LowerScale : Lowering<LowerScale, xf::ScaleOp> {
     double offset = scale.getOffset().convertToFloat();
     e.bind(scale, e.elementwise(scale, {scale.getData(), scale.getScale()},
                                 [&](OpBuilder &b, Location l, ValueRange a) {
-                                  Value m = offset == 0 ? a[1] : add(b, l, constant(b, l, offset), a[1]);
+                                  Value m =
+                                      offset == 0 ? a[1] : add(b, l, constant(b, l, offset), a[1]);
                                   return mul(b, l, m, a[0]);
                                 }));
     return success();
@@ -120,7 +128,7 @@ struct LowerScale : Lowering<LowerScale, xf::ScaleOp> {
 struct LowerNormalize : Lowering<LowerNormalize, xf::NormalizeOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto norm = cast<xf::NormalizeOp>(op);
-    Value x = e.lookup(norm.getData());
+    Value x = e.data(norm.getData());
     double d = ranked(norm).getShape().back(), eps = norm.getEps().convertToDouble();
     if (norm.getKind() == xf::NormKind::layer) {
       Value total = e.reduceLast(x, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
@@ -155,8 +163,8 @@ Value activate(OpBuilder &b, Location l, xf::ActivationKind kind, Value x) {
   }
   case xf::ActivationKind::gelu_tanh: {
     Value cube = mul(b, l, mul(b, l, x, x), x);
-    Value inner = mul(b, l, number(M_2_SQRTPI * M_SQRT1_2),
-                      add(b, l, x, mul(b, l, number(0.044715), cube)));
+    Value inner =
+        mul(b, l, number(M_2_SQRTPI * M_SQRT1_2), add(b, l, x, mul(b, l, number(0.044715), cube)));
     Value tanh = math::TanhOp::create(b, l, inner);
     return mul(b, l, mul(b, l, x, number(0.5)), add(b, l, number(1), tanh));
   }
@@ -201,9 +209,10 @@ Value softmax(KernelEmitter &e, Value x) {
   Value largest = e.reduceLast(x, -INFINITY, [](OpBuilder &b, Location l, ValueRange a) -> Value {
     return arith::MaximumFOp::create(b, l, a[0], a[1]);
   });
-  Value powers = e.mapWithReduced(x, {largest}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
-    return math::ExpOp::create(b, l, sub(b, l, a[0], a[1]));
-  });
+  Value powers =
+      e.mapWithReduced(x, {largest}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+        return math::ExpOp::create(b, l, sub(b, l, a[0], a[1]));
+      });
   Value total = e.reduceLast(powers, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
     return arith::AddFOp::create(b, l, a[0], a[1], kFast);
   });
@@ -214,7 +223,7 @@ Value softmax(KernelEmitter &e, Value x) {
 
 struct LowerSoftmax : Lowering<LowerSoftmax, xf::SoftmaxOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    e.bind(op->getResult(0), softmax(e, e.lookup(op->getOperand(0))));
+    e.bind(op->getResult(0), softmax(e, e.data(op->getOperand(0))));
     return success();
   }
 };
@@ -223,11 +232,11 @@ struct LowerSoftcap : Lowering<LowerSoftcap, xf::SoftcapOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto softcap = cast<xf::SoftcapOp>(op);
     double cap = softcap.getCap().convertToFloat();
-    e.bind(softcap, e.elementwise(softcap, {softcap.getData()},
-                                  [&](OpBuilder &b, Location l, ValueRange a) {
-                                    Value t = math::TanhOp::create(b, l, div(b, l, a[0], constant(b, l, cap)));
-                                    return mul(b, l, constant(b, l, cap), t);
-                                  }));
+    e.bind(softcap,
+           e.elementwise(softcap, {softcap.getData()}, [&](OpBuilder &b, Location l, ValueRange a) {
+             Value t = math::TanhOp::create(b, l, div(b, l, a[0], constant(b, l, cap)));
+             return mul(b, l, constant(b, l, cap), t);
+           }));
     return success();
   }
 };
@@ -247,11 +256,13 @@ struct LowerBinary : Lowering<LowerBinary<Op, ArithOp>, Op> {
 struct LowerDiv : Lowering<LowerDiv, xf::DivOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     e.bind(op->getResult(0),
-           e.elementwise(op->getResult(0), op->getOperands(), [](OpBuilder &b, Location l, ValueRange a) {
-             Value zero = arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, a[1], constant(b, l, 0));
-             Value divisor = arith::SelectOp::create(b, l, zero, constant(b, l, 1), a[1]);
-             return div(b, l, a[0], divisor);
-           }));
+           e.elementwise(
+               op->getResult(0), op->getOperands(), [](OpBuilder &b, Location l, ValueRange a) {
+                 Value zero = arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, a[1],
+                                                    constant(b, l, 0));
+                 Value divisor = arith::SelectOp::create(b, l, zero, constant(b, l, 1), a[1]);
+                 return div(b, l, a[0], divisor);
+               }));
     return success();
   }
 };
@@ -260,9 +271,10 @@ struct LowerTimes : Lowering<LowerTimes, xf::TimesOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto times = cast<xf::TimesOp>(op);
     double factor = times.getFactor().convertToFloat();
-    e.bind(times, e.elementwise(times, {times.getData()}, [&](OpBuilder &b, Location l, ValueRange a) {
-      return mul(b, l, a[0], constant(b, l, factor));
-    }));
+    e.bind(times,
+           e.elementwise(times, {times.getData()}, [&](OpBuilder &b, Location l, ValueRange a) {
+             return mul(b, l, a[0], constant(b, l, factor));
+           }));
     return success();
   }
 };
@@ -276,7 +288,7 @@ struct LowerReshape : Lowering<LowerReshape, xf::ReshapeOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto reshape = cast<xf::ReshapeOp>(op);
     OpBuilder &b = e.builder;
-    Value x = e.lookup(reshape.getData());
+    Value x = e.data(reshape.getData());
     auto groupsOf = [](int64_t rank) {
       SmallVector<ReassociationIndices> groups{{0}};
       groups.emplace_back();
@@ -306,7 +318,8 @@ struct LowerReshape : Lowering<LowerReshape, xf::ReshapeOp> {
 Value slice(KernelEmitter &e, Value x, int64_t dim, int64_t from, int64_t size, int64_t stride) {
   OpBuilder &b = e.builder;
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, e.loc, x);
-  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)), strides(sizes.size(), b.getIndexAttr(1));
+  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
+      strides(sizes.size(), b.getIndexAttr(1));
   offsets[dim] = b.getIndexAttr(from);
   sizes[dim] = b.getIndexAttr(size);
   strides[dim] = b.getIndexAttr(stride);
@@ -316,7 +329,8 @@ Value slice(KernelEmitter &e, Value x, int64_t dim, int64_t from, int64_t size, 
 Value insert(KernelEmitter &e, Value part, Value into, int64_t dim, int64_t from, int64_t stride) {
   OpBuilder &b = e.builder;
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, e.loc, part);
-  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)), strides(sizes.size(), b.getIndexAttr(1));
+  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
+      strides(sizes.size(), b.getIndexAttr(1));
   offsets[dim] = b.getIndexAttr(from);
   strides[dim] = b.getIndexAttr(stride);
   return tensor::InsertSliceOp::create(b, e.loc, part, into, offsets, sizes, strides);
@@ -325,7 +339,10 @@ Value insert(KernelEmitter &e, Value part, Value into, int64_t dim, int64_t from
 struct LowerSlice : Lowering<LowerSlice, xf::SliceOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto s = cast<xf::SliceOp>(op);
-    e.bind(s, slice(e, e.lookup(s.getData()), 1, s.getFrom(), ranked(s).getDimSize(0), 1));
+    // Rows of a copy lie next to each other, which matrices and support functions need.
+    Value part = slice(e, e.data(s.getData()), 1, s.getFrom(), ranked(s).getDimSize(0), 1);
+    e.bind(s, bufferization::AllocTensorOp::create(e.builder, e.loc, ranked(part), ValueRange(),
+                                                   /*copy=*/part));
     return success();
   }
 };
@@ -336,7 +353,7 @@ struct LowerConcat : Lowering<LowerConcat, xf::ConcatOp> {
     Value result = e.emptyRows(ranked(concat).getShape());
     int64_t at = 0;
     for (Value part : concat.getParts()) {
-      result = insert(e, e.lookup(part), result, 1, at, 1);
+      result = insert(e, e.data(part), result, 1, at, 1);
       at += ranked(part).getDimSize(0);
     }
     e.bind(concat, result);
@@ -352,8 +369,9 @@ struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto rotary = cast<xf::RotaryOp>(op);
     MLIRContext *context = op->getContext();
-    Value x = e.lookup(rotary.getData()), f = e.lookup(rotary.getFrequencies());
-    int64_t n = ranked(f).getDimSize(0), heads = ranked(rotary).getDimSize(0);
+    Value x = e.data(rotary.getData()), f = e.lookup(rotary.getFrequencies());
+    int64_t n = ranked(rotary.getFrequencies()).getDimSize(0), heads = ranked(rotary).getDimSize(0);
+    bool own = e.hasRows(rotary.getFrequencies()); // computed, each row's own
     bool half = rotary.getStyle() == xf::RotaryStyle::half;
 
     AffineExpr s, h, i;
@@ -361,24 +379,29 @@ struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
     AffineExpr s2, i2;
     bindDims(context, s2, i2);
     auto table = [&](auto function) {
-      return e.generic(e.emptyRows({n}), {e.positions(), f},
-                       {AffineMap::get(2, 0, {s2}, context), AffineMap::get(2, 0, {i2}, context),
-                        AffineMap::get(2, 0, {s2, i2}, context)},
-                       {IteratorType::parallel, IteratorType::parallel},
-                       [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-                         Value p = arith::SIToFPOp::create(b, l, b.getF32Type(), a[0]);
-                         return function(b, l, mul(b, l, p, a[1]));
-                       });
+      return e.generic(
+          e.emptyRows({n}), {e.positions(), f},
+          {AffineMap::get(2, 0, {s2}, context),
+           own ? AffineMap::get(2, 0, {s2, i2}, context) : AffineMap::get(2, 0, {i2}, context),
+           AffineMap::get(2, 0, {s2, i2}, context)},
+          {IteratorType::parallel, IteratorType::parallel},
+          [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+            Value p = arith::SIToFPOp::create(b, l, b.getF32Type(), a[0]);
+            return function(b, l, mul(b, l, p, a[1]));
+          });
     };
-    Value cosine = table([](OpBuilder &b, Location l, Value x) -> Value { return math::CosOp::create(b, l, x); });
-    Value sine = table([](OpBuilder &b, Location l, Value x) -> Value { return math::SinOp::create(b, l, x); });
+    Value cosine = table(
+        [](OpBuilder &b, Location l, Value x) -> Value { return math::CosOp::create(b, l, x); });
+    Value sine = table(
+        [](OpBuilder &b, Location l, Value x) -> Value { return math::SinOp::create(b, l, x); });
 
     Value first = slice(e, x, 2, 0, n, half ? 1 : 2);
     Value second = slice(e, x, 2, half ? n : 1, n, half ? 1 : 2);
     auto rotate = [&](double sign, Value a, Value b) {
       AffineMap full = AffineMap::getMultiDimIdentityMap(3, context);
       AffineMap angle = AffineMap::get(3, 0, {s, i}, context);
-      return e.generic(e.emptyRows({heads, n}), {a, b, cosine, sine}, {full, full, angle, angle, full},
+      return e.generic(e.emptyRows({heads, n}), {a, b, cosine, sine},
+                       {full, full, angle, angle, full},
                        SmallVector<IteratorType>(3, IteratorType::parallel),
                        [&](OpBuilder &builder, Location l, ValueRange v) -> Value {
                          Value p = mul(builder, l, v[0], v[2]), q = mul(builder, l, v[1], v[3]);
@@ -400,7 +423,8 @@ Value extendState(KernelEmitter &e, Value memref, Value fresh, Value visible) {
       b, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
       /*restrict=*/true, /*writable=*/true);
   Value seen = arith::SubIOp::create(b, e.loc, visible, e.rows());
-  SmallVector<OpFoldResult> offsets{seen}, sizes{e.rows()}, strides(type.getRank(), b.getIndexAttr(1));
+  SmallVector<OpFoldResult> offsets{seen}, sizes{e.rows()},
+      strides(type.getRank(), b.getIndexAttr(1));
   for (int64_t d : type.getShape().drop_front()) {
     offsets.push_back(b.getIndexAttr(0));
     sizes.push_back(b.getIndexAttr(d));
@@ -418,11 +442,13 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
     StringRef stream = attention.getStateStream();
     Value visible = e.visible(stream);
     SmallVector<Value> memrefs = e.states(op);
-    Value keys = extendState(e, memrefs[0], e.lookup(attention.getKey()), visible);
-    Value values = extendState(e, memrefs[1], e.lookup(attention.getValue()), visible);
+    Value keys = extendState(e, memrefs[0], e.data(attention.getKey()), visible);
+    Value values = extendState(e, memrefs[1], e.data(attention.getValue()), visible);
 
-    int64_t heads = ranked(attention.getQuery()).getDimSize(0), width = ranked(attention.getQuery()).getDimSize(1);
-    int64_t groups = ranked(attention.getKey()).getDimSize(0), out = ranked(attention).getDimSize(1);
+    int64_t heads = ranked(attention.getQuery()).getDimSize(0),
+            width = ranked(attention.getQuery()).getDimSize(1);
+    int64_t groups = ranked(attention.getKey()).getDimSize(0),
+            out = ranked(attention).getDimSize(1);
     int64_t repeat = heads / groups;
     SmallVector<ReassociationIndices> split{{0}, {1, 2}, {3}};
     auto grouped = [&](int64_t last) {
@@ -432,14 +458,15 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
       return SmallVector<OpFoldResult>{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat),
                                        b.getIndexAttr(last)};
     };
-    Value query = tensor::ExpandShapeOp::create(b, e.loc, grouped(width), e.lookup(attention.getQuery()),
-                                                split, groupedSizes(width));
+    Value query = tensor::ExpandShapeOp::create(
+        b, e.loc, grouped(width), e.data(attention.getQuery()), split, groupedSizes(width));
 
     auto par = IteratorType::parallel, red = IteratorType::reduction;
     AffineExpr s, g, r, t, d;
     bindDims(context, s, g, r, t, d);
     auto map5 = [&](ArrayRef<AffineExpr> exprs) { return AffineMap::get(5, 0, exprs, context); };
-    SmallVector<OpFoldResult> scoreSizes{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat), visible};
+    SmallVector<OpFoldResult> scoreSizes{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat),
+                                         visible};
     Value empty = tensor::EmptyOp::create(b, e.loc, scoreSizes, b.getF32Type());
     auto accumulate = [](OpBuilder &nested, Location l, ValueRange a) -> Value {
       Value product = arith::MulFOp::create(nested, l, a[0], a[1], kFast);
@@ -452,7 +479,8 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
     // Scaled, and −∞ where the token at slot t is not visible from row s.
     AffineMap identity = AffineMap::getMultiDimIdentityMap(4, context);
     SmallVector<Value> ins{scores, e.positions(), e.slots(stream)};
-    SmallVector<AffineMap> maps{identity, AffineMap::get(4, 0, {s}, context), AffineMap::get(4, 0, {t}, context)};
+    SmallVector<AffineMap> maps{identity, AffineMap::get(4, 0, {s}, context),
+                                AffineMap::get(4, 0, {t}, context)};
     if (attention.getWindow()) {
       ins.push_back(e.lookup(attention.getWindow()));
       maps.push_back(AffineMap::get(4, 0, {b.getAffineConstantExpr(0)}, context));
@@ -460,27 +488,30 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
     maps.push_back(identity);
     double scale = attention.getScale().convertToFloat();
     empty = tensor::EmptyOp::create(b, e.loc, scoreSizes, b.getF32Type());
-    scores = e.generic(empty, ins, maps, {par, par, par, par}, [&](OpBuilder &n, Location l, ValueRange a) -> Value {
-      Value distance = arith::SubIOp::create(n, l, a[1], a[2]);
-      Value seen = arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, distance,
-                                         arith::ConstantIntOp::create(n, l, 0, 32));
-      if (attention.getWindow()) {
-        Value window = arith::TruncIOp::create(n, l, n.getI32Type(), a[3]);
-        Value unlimited = arith::CmpIOp::create(n, l, arith::CmpIPredicate::eq, window,
-                                                arith::ConstantIntOp::create(n, l, 0, 32));
-        Value near = arith::CmpIOp::create(n, l, arith::CmpIPredicate::slt, distance, window);
-        seen = arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
-      }
-      return arith::SelectOp::create(n, l, seen, mul(n, l, a[0], constant(n, l, scale)),
-                                     constant(n, l, -INFINITY));
-    });
+    scores = e.generic(
+        empty, ins, maps, {par, par, par, par},
+        [&](OpBuilder &n, Location l, ValueRange a) -> Value {
+          Value distance = arith::SubIOp::create(n, l, a[1], a[2]);
+          Value seen = arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, distance,
+                                             arith::ConstantIntOp::create(n, l, 0, 32));
+          if (attention.getWindow()) {
+            Value window = arith::TruncIOp::create(n, l, n.getI32Type(), a[3]);
+            Value unlimited = arith::CmpIOp::create(n, l, arith::CmpIPredicate::eq, window,
+                                                    arith::ConstantIntOp::create(n, l, 0, 32));
+            Value near = arith::CmpIOp::create(n, l, arith::CmpIPredicate::slt, distance, window);
+            seen = arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
+          }
+          return arith::SelectOp::create(n, l, seen, mul(n, l, a[0], constant(n, l, scale)),
+                                         constant(n, l, -INFINITY));
+        });
     Value weights = softmax(e, scores);
 
     // e is the innermost loop, so that the values are read along their rows.
     AffineExpr x = b.getAffineDimExpr(4);
-    Value mixed = e.generic(
-        e.filled(tensor::EmptyOp::create(b, e.loc, groupedSizes(out), b.getF32Type()), 0), {weights, values},
-        {map5({s, g, r, t}), map5({t, g, x}), map5({s, g, r, x})}, {par, par, par, red, par}, accumulate);
+    Value mixed =
+        e.generic(e.filled(tensor::EmptyOp::create(b, e.loc, groupedSizes(out), b.getF32Type()), 0),
+                  {weights, values}, {map5({s, g, r, t}), map5({t, g, x}), map5({s, g, r, x})},
+                  {par, par, par, red, par}, accumulate);
     e.bind(attention, tensor::CollapseShapeOp::create(b, e.loc, mixed, split));
     return success();
   }
