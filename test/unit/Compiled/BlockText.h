@@ -1,0 +1,178 @@
+// Writes blocks and models as text, op by op, with the types that follow.
+#ifndef CTXC_TEST_UNIT_COMPILED_BLOCKTEXT_H
+#define CTXC_TEST_UNIT_COMPILED_BLOCKTEXT_H
+
+#include "llvm/ADT/StringExtras.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ctxc::test {
+
+using Shape = std::vector<int64_t>;
+
+struct TextValue {
+  std::string name;
+  Shape shape;
+};
+
+inline std::string typeOf(const Shape &shape, const std::string &element = "f32") {
+  std::string text = "tensor<";
+  for (int64_t d : shape)
+    text += std::to_string(d) + "x";
+  return text + element + ">";
+}
+inline std::string typeOf(const TextValue &v) { return typeOf(v.shape); }
+
+/// The text of one block of one input.
+class BlockText {
+public:
+  BlockText(std::string name, int64_t width) : name(std::move(name)), width(width) {}
+
+  TextValue input() const { return {"%x", {width}}; }
+  void output(const TextValue &v) { outputs.push_back(v); }
+  const std::vector<TextValue> &getOutputs() const { return outputs; }
+  const std::string &getName() const { return name; }
+  int64_t getWidth() const { return width; }
+
+  TextValue op(const std::string &text, const std::string &types, Shape shape) {
+    TextValue result{"%v" + std::to_string(next++), std::move(shape)};
+    body += "  " + result.name + " = " + text + " : " + types + "\n";
+    return result;
+  }
+  /// An op without results.
+  void effect(const std::string &text) { body += "  " + text + "\n"; }
+  std::string fresh(const char *kind) { return kind + std::to_string(next++); }
+
+  TextValue param(const Shape &shape, const std::string &element = "f32") {
+    return op("xf.param \"" + fresh("p") + "\"", typeOf(shape, element), shape);
+  }
+  TextValue linear(const TextValue &x, int64_t out, const std::string &element = "f32",
+                   bool transposed = false) {
+    int64_t in = x.shape.back();
+    Shape stored = transposed ? Shape{in, out} : Shape{out, in}, shape = x.shape;
+    shape.back() = out;
+    TextValue w = param(stored, element);
+    return op("xf.linear " + w.name + " * " + x.name + (transposed ? " transposed" : ""),
+              typeOf(stored, element) + ", " + typeOf(x), shape);
+  }
+  TextValue bias(const TextValue &x, const Shape &of, const std::string &element = "f32") {
+    TextValue b = param(of, element);
+    return op("xf.bias " + x.name + " + " + b.name, typeOf(x) + ", " + typeOf(of, element),
+              x.shape);
+  }
+  TextValue scale(const TextValue &x, const Shape &of, bool offset,
+                  const std::string &element = "f32") {
+    TextValue m = param(of, element);
+    return op("xf.scale " + x.name + " by " + m.name + (offset ? " offset 1.0" : ""),
+              typeOf(x) + ", " + typeOf(of, element), x.shape);
+  }
+  /// `text` names the op and what stands before its operand, `tail` what stands after.
+  TextValue unary(const std::string &text, const TextValue &x, const std::string &tail = "") {
+    return op("xf." + text + " " + x.name + tail, typeOf(x), x.shape);
+  }
+  TextValue add(const TextValue &a, const TextValue &b) { return same("xf.add", a, b); }
+  TextValue sub(const TextValue &a, const TextValue &b) { return same("xf.sub", a, b); }
+  TextValue mul(const TextValue &a, const TextValue &b) { return apart("xf.mul", a, b); }
+  TextValue div(const TextValue &a, const TextValue &b) { return apart("xf.div", a, b); }
+  TextValue reshape(const TextValue &x, const Shape &to) {
+    return op("xf.reshape " + x.name, typeOf(x) + " to " + typeOf(to), to);
+  }
+  TextValue slice(const TextValue &x, int64_t from, int64_t size) {
+    Shape shape = x.shape;
+    shape.front() = size;
+    return op("xf.slice " + x.name + " from " + std::to_string(from),
+              typeOf(x) + " to " + typeOf(shape), shape);
+  }
+  TextValue concat(const std::vector<TextValue> &parts) {
+    std::vector<std::string> names, types;
+    Shape shape = parts.front().shape;
+    shape.front() = 0;
+    for (const TextValue &part : parts) {
+      names.push_back(part.name);
+      types.push_back(typeOf(part));
+      shape.front() += part.shape.front();
+    }
+    return op("xf.concat " + llvm::join(names, ", "), llvm::join(types, ", "), shape);
+  }
+  TextValue rope(int64_t frequencies) {
+    return op("xf.setting \"" + fresh("rope") + "\"",
+              typeOf(Shape{frequencies}) +
+                  " = #xf.rope<base = 1.0e+03, dims = " + std::to_string(2 * frequencies) + ">",
+              {frequencies});
+  }
+  TextValue rotary(const std::string &style, const TextValue &x, const TextValue &f) {
+    return op("xf.rotary " + style + " " + x.name + " by " + f.name, typeOf(x) + ", " + typeOf(f),
+              x.shape);
+  }
+  /// `window` 0: an attention without a window.
+  TextValue attention(const TextValue &q, const TextValue &k, const TextValue &v, int64_t window) {
+    std::string limit;
+    if (window) {
+      TextValue w = op("xf.setting \"" + fresh("window") + "\"",
+                       "index = " + std::to_string(window) + " : i64", {});
+      limit = " window " + w.name;
+    }
+    Shape shape{q.shape[0], v.shape[1]};
+    return op("xf.attention " + q.name + ", " + k.name + ", " + v.name + " scale 0.3" + limit,
+              typeOf(q) + ", " + typeOf(k) + ", " + typeOf(v) + " -> " + typeOf(shape), shape);
+  }
+
+  std::string text() const {
+    std::vector<std::string> names;
+    for (const TextValue &v : outputs)
+      names.push_back(v.name);
+    return "xf.block @" + name + "(%x: " + typeOf(input()) + ") -> (" + types() + ") {\n" + body +
+           "  xf.yield " + llvm::join(names, ", ") + " : " + types() + "\n}\n";
+  }
+  std::string types() const {
+    std::vector<std::string> list;
+    for (const TextValue &v : outputs)
+      list.push_back(typeOf(v));
+    return llvm::join(list, ", ");
+  }
+
+private:
+  TextValue same(const std::string &name, const TextValue &a, const TextValue &b) {
+    return op(name + " " + a.name + ", " + b.name, typeOf(a), a.shape);
+  }
+  TextValue apart(const std::string &name, const TextValue &a, const TextValue &b) {
+    return op(name + " " + a.name + ", " + b.name, typeOf(a) + ", " + typeOf(b), a.shape);
+  }
+
+  std::string name, body;
+  int64_t width;
+  int next = 0;
+  std::vector<TextValue> outputs;
+};
+
+constexpr int64_t kVocabulary = 19;
+
+/// A model whose layers are `blocks`, one after the other by their first outputs, which
+/// are as wide as the next block's input.
+inline std::string modelText(const std::vector<BlockText> &blocks) {
+  std::string text;
+  for (const BlockText &block : blocks)
+    text += block.text();
+  Shape table{kVocabulary, blocks.front().getWidth()};
+  TextValue x{"%x0", {table[1]}};
+  text +=
+      "xf.model @m {\n  %t = xf.token : tensor<i32>\n  %E = xf.param \"embed\" : " + typeOf(table) +
+      "\n  %x0 = xf.embed %E[%t] : " + typeOf(table) + ", tensor<i32>\n";
+  for (const auto &[i, block] : llvm::enumerate(blocks)) {
+    std::string result = "%x" + std::to_string(i + 1);
+    size_t count = block.getOutputs().size();
+    text += "  " + result + (count > 1 ? ":" + std::to_string(count) : "") + " = xf.layer @" +
+            block.getName() + "(" + x.name + ") at \"layers." + std::to_string(i) + ".\" : (" +
+            typeOf(x) + ") -> (" + block.types() + ")\n";
+    x = {count > 1 ? result + "#0" : result, block.getOutputs().front().shape};
+  }
+  Shape head{kVocabulary, x.shape.front()};
+  return text + "  %H = xf.param \"head\" : " + typeOf(head) + "\n  %l = xf.linear %H * " + x.name +
+         " : " + typeOf(head) + ", " + typeOf(x) +
+         "\n  xf.yield %l : " + typeOf(Shape{kVocabulary}) + "\n}\n";
+}
+
+} // namespace ctxc::test
+
+#endif // CTXC_TEST_UNIT_COMPILED_BLOCKTEXT_H

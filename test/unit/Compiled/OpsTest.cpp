@@ -1,0 +1,270 @@
+// Reference against compiled: every op with a compiled form, on odd sizes, within a few
+// float32 roundings.
+#include "TextModel.h"
+#include <random>
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+struct Ops : testing::TestWithParam<int> {
+  Ops() : random(GetParam()) {}
+
+  int64_t odd() {
+    constexpr int64_t widths[] = {1, 3, 7, 17, 31, 33, 45, 65};
+    return widths[random() % 8];
+  }
+  void agree(const BlockText &block, double tolerance = 1e-5) {
+    TextModel model(modelText({block}), GetParam());
+    expectAgreement(model, tolerance);
+  }
+
+  std::mt19937 random;
+};
+
+TEST_P(Ops, Parameterised) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  b.output(b.linear(x, odd()));
+  for (const char *element : {"f32", "bf16", "f16"})
+    for (bool transposed : {false, true})
+      b.output(b.linear(x, odd(), element, transposed));
+  int64_t heads = 3, width = odd();
+  TextValue h = b.reshape(b.linear(x, heads * width, "bf16"), {heads, width});
+  b.output(b.linear(h, odd()));
+  b.output(b.linear(h, odd(), "f16", true));
+  for (const char *element : {"f32", "bf16", "f16"}) {
+    b.output(b.bias(x, x.shape, element));
+    b.output(b.bias(h, {width}, element));
+    b.output(b.scale(x, x.shape, true, element));
+    b.output(b.scale(h, {width}, false, element));
+    b.output(b.scale(h, h.shape, true, element));
+  }
+  agree(b);
+}
+
+TEST_P(Ops, FunctionsOfAToken) {
+  BlockText b("ops", odd());
+  TextValue x = b.unary("times", b.input(), " by 3.0");
+  TextValue h = b.reshape(b.linear(x, 3 * 7), {3, 7});
+  for (const TextValue &v : {x, h}) {
+    b.output(v);
+    for (const char *kind : {"rms", "layer", "l2"})
+      b.output(b.unary(std::string("normalize ") + kind, v, " eps 1.0e-2"));
+    for (const char *kind : {"gelu", "gelu_tanh", "silu", "relu", "relu2", "sigmoid", "tanh",
+                             "quick_gelu", "exp", "softplus"})
+      b.output(b.unary(std::string("activation ") + kind, v));
+    b.output(b.unary("softmax", v));
+    b.output(b.unary("softcap", v, " at 1.5"));
+    b.output(b.unary("times", v, " by -0.7"));
+    TextValue y = b.unary("activation exp", b.unary("softcap", v, " at 2.0"));
+    b.output(b.add(v, y));
+    b.output(b.sub(v, y));
+    b.output(b.mul(v, y));
+    b.output(b.div(v, y));
+    TextValue one = b.slice(b.reshape(y, {v.shape.size() > 1 ? 21 : v.shape[0]}), 0, 1);
+    TextValue none = b.unary("times", one, " by 0.0");
+    b.output(b.mul(v, one));
+    b.output(b.div(v, one));
+    b.output(b.div(v, none));
+  }
+  // Zeros among divisors that are not.
+  TextValue zeros = b.concat({b.unary("times", x, " by 0.0"), b.unary("activation exp", x)});
+  b.output(b.div(b.concat({x, x}), zeros));
+  agree(b);
+}
+
+TEST_P(Ops, Shapes) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  TextValue wide = b.linear(x, 33);
+  TextValue middle = b.slice(wide, 5, 17);
+  b.output(middle);
+  b.output(b.slice(wide, 0, 17));
+  b.output(b.slice(b.reshape(wide, {11, 3}), 0, 4));
+  b.output(b.linear(b.slice(wide, 0, 31), odd()));
+  b.output(b.linear(middle, odd())); // rows that are not next to each other
+  b.output(b.linear(middle, odd(), "bf16", true));
+  b.output(b.unary("normalize rms", middle, " eps 1.0e-5"));
+  b.output(b.unary("softmax", middle));
+  b.output(b.concat({middle, x, middle}));
+  TextValue cube = b.reshape(b.slice(wide, 1, 30), {5, 3, 2});
+  b.output(cube);
+  b.output(b.linear(cube, 3));
+  TextValue some = b.slice(cube, 2, 2);
+  b.output(b.linear(some, 7));
+  b.output(b.reshape(some, {12}));
+  b.output(b.concat({some, cube}));
+  b.output(b.reshape(b.reshape(some, {4, 3}), {1, 12}));
+  agree(b);
+}
+
+TEST_P(Ops, ParametersAndSettingsAsValues) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  TextValue p = b.param(x.shape), matrix = b.param({5, 3});
+  b.output(b.add(x, p));
+  b.output(b.mul(x, b.unary("activation exp", p)));
+  b.output(b.linear(p, odd()));
+  b.output(b.unary("normalize layer", p, " eps 1.0e-3"));
+  b.output(b.unary("softmax", matrix));
+  b.output(b.slice(matrix, 1, 3));
+  b.output(b.reshape(matrix, {15}));
+  b.output(b.concat({p, x}));
+  b.output(p);
+  b.output(b.mul(b.rope(4), b.rope(4)));
+  TextValue token = b.op("xf.token", "tensor<i32>", {}),
+            at = b.op("xf.position", "tensor<i32>", {});
+  TextValue words = b.param({kVocabulary, 7}, "bf16"), places = b.param({40, 9}, "f16");
+  b.output(b.op("xf.embed " + words.name + "[" + token.name + "]",
+                typeOf({kVocabulary, 7}, "bf16") + ", tensor<i32>", {7}));
+  b.output(b.op("xf.embed " + places.name + "[" + at.name + "]",
+                typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
+  agree(b);
+}
+
+TEST_P(Ops, RotaryAndAttention) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  auto heads = [&](int64_t count, int64_t width) {
+    return b.reshape(b.linear(x, count * width), {count, width});
+  };
+  TextValue q = heads(6, 7), k = heads(3, 7), v = heads(3, 5);
+  b.output(x);
+  b.output(q);
+  for (const char *style : {"half", "interleaved"})
+    for (int64_t n : {1, 2, 3}) // 2n of 7 entries; the rest stay
+      b.output(b.rotary(style, q, b.rope(n)));
+  TextValue even = heads(1, 8);
+  b.output(b.rotary("half", even, b.rope(4)));
+  b.output(b.rotary("interleaved", even, b.rope(4)));
+  b.output(b.attention(q, k, v, 0));
+  b.output(b.attention(q, b.rotary("half", k, b.rope(3)), v, 3));
+  b.output(b.attention(b.slice(q, 2, 3), k, heads(3, 1), 1));
+  b.output(b.attention(b.slice(q, 1, 4), heads(1, 7), heads(1, 33), 1000));
+  agree(b);
+}
+
+TEST_P(Ops, PatchOps) {
+  int64_t n = odd(), m = odd();
+  BlockText b("ops", n);
+  TextValue x = b.input(), y = b.unary("activation tanh", b.linear(x, n)), z = b.linear(x, n);
+  std::string tn = typeOf(x), tm = typeOf(Shape{m});
+  for (bool transposed : {false, true}) {
+    TextValue w = b.param(transposed ? Shape{n, m} : Shape{m, n}, "bf16");
+    std::string r = b.fresh("%r");
+    b.effect(r + ":3 = patch.linears " + w.name + " * (" + x.name + ", " + y.name + ", " + z.name +
+             ")" + (transposed ? " transposed" : "") + " : " + typeOf(w.shape, "bf16") + ", (" +
+             tn + ", " + tn + ", " + tn + ") -> (" + tm + ", " + tm + ", " + tm + ")");
+    for (int i = 0; i < 3; ++i)
+      b.output({r + "#" + std::to_string(i), {m}});
+    std::string p = b.fresh("%r");
+    b.effect(p + ":2 = patch.rank1 to " + r + "#0 from " + r + "#1 at " + y.name + " : " + tm +
+             ", " + tn);
+    b.output({p + "#0", {m}});
+    b.output({p + "#1", {n}});
+    b.output(b.op("patch.apply_rank1 " + r + "#1 + " + p + "#0, " + p + "#1 at " + y.name,
+                  tm + ", " + tn, {m}));
+    std::string zero = b.unary("times", y, " by 0.0").name, o = b.fresh("%r");
+    b.effect(o + ":2 = patch.rank1 to " + r + "#0 from " + r + "#1 at " + zero + " : " + tm + ", " +
+             tn);
+    b.output({o + "#1", {n}});
+  }
+  for (const char *element : {"f32", "bf16"}) {
+    TextValue p = b.param({n}, element);
+    TextValue moved = b.op("patch.apply_delta " + p.name + " + " + y.name,
+                           typeOf(p.shape, element) + ", " + tn + " -> " + tn, {n});
+    b.output(moved);
+    b.output(b.op("xf.scale " + x.name + " by " + moved.name + " offset 1.0", tn + ", " + tn, {n}));
+    b.output(b.op("xf.bias " + x.name + " + " + moved.name, tn + ", " + tn, {n}));
+    for (const char *update : {"naive", "scaled", "least"})
+      b.output(b.op("patch.solve_scale " + std::string(update) + " to " + y.name + " by " + p.name +
+                        " at " + b.unary("activation exp", b.unary("softcap", x, " at 1.0")).name +
+                        " offset 1.0 counts 0",
+                    tn + ", " + typeOf(p.shape, element) + " -> " + tn, {n}));
+  }
+  b.effect("patch.obligation nonzero_vector " + x.name + " counts 1 \"Lemma\" : " + tn);
+  agree(b);
+}
+
+TEST_P(Ops, InvertRmsNorm) {
+  for (int64_t n : {7, 33}) {
+    BlockText b("ops", n);
+    TextValue x = b.input(), target = b.linear(x, n), current = b.linear(x, n), m = b.param({n});
+    for (const char *update : {"least", "balanced", "naive", "stable", "scaled"})
+      b.output(b.op("patch.invert_rms_norm " + std::string(update) + " to " + target.name + " by " +
+                        m.name + " from " + current.name + " eps 1.0e-5 offset 1.0",
+                    typeOf(target) + ", " + typeOf(m), {n}));
+    agree(b, 1e-3); // the inner problem magnifies roundings of its inputs
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Ops, testing::Values(1, 2, 3));
+
+TEST(OpsWithoutCompiledForm, SaySo) {
+  const char *ops[] = {"%c = xf.scan %x, %x : tensor<3xf32>",
+                       R"(%w = xf.param "w" : tensor<3x2xf32>
+       %c = xf.conv %w, %x : tensor<3x2xf32>, tensor<3xf32>)",
+                       "%c = xf.contextual \"mystery\"(%x) : (tensor<3xf32>) -> tensor<3xf32>"};
+  for (const char *op : ops) {
+    BlockText b("ops", 3);
+    b.effect(op);
+    b.output({"%c", {3}});
+    TextModel model(modelText({b}));
+    std::string diagnostic;
+    mlir::ScopedDiagnosticHandler handler(&model.context, [&](mlir::Diagnostic &d) {
+      llvm::raw_string_ostream(diagnostic) << d.getLocation() << ": " << d;
+    });
+    EXPECT_NE(model.compile(), "") << op;
+    EXPECT_NE(diagnostic.find("has no compiled kernel; run it with --backend reference"),
+              std::string::npos)
+        << diagnostic;
+    EXPECT_NE(diagnostic.find("test.mlir\":"), std::string::npos) << diagnostic;
+  }
+}
+
+TEST(OpsOnBadTokens, IdsBeyondATableAreErrors) {
+  BlockText b("ops", 3);
+  TextValue at = b.op("xf.position", "tensor<i32>", {}), places = b.param({4, 3});
+  b.output(
+      b.op("xf.embed " + places.name + "[" + at.name + "]", typeOf(places) + ", tensor<i32>", {3}));
+  TextModel model(modelText({b}));
+  ASSERT_EQ(model.compile(), "");
+  for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+    auto message = [&](int64_t token, int64_t position) {
+      auto run = executor->start(9);
+      auto logits = executor->forward(*run, token, position, {});
+      return logits ? "no error" : llvm::toString(logits.takeError());
+    };
+    EXPECT_EQ(message(kVocabulary - 1, 3), "no error");
+    EXPECT_NE(message(kVocabulary, 0).find("the table has 19 rows"), std::string::npos);
+    EXPECT_NE(message(0, 4).find("the table has 4 rows"), std::string::npos);
+  }
+}
+
+/// Everything but attention, whose sums run over what is visible.
+TEST(RowSums, DependOnNeitherThreadsNorRows) {
+  BlockText b("ops", 65);
+  TextValue x = b.input();
+  TextValue h = b.linear(x, 131, "bf16");
+  h = b.linear(b.unary("activation tanh", h), 45, "f16");
+  h = b.linear(b.unary("normalize rms", h, " eps 1.0e-5"), 33, "f32", true);
+  b.output(b.linear(h, 65));
+  TextModel one(modelText({b}), 1, 1), two(modelText({b}), 1, 2);
+  ASSERT_EQ(one.compile(), "");
+  ASSERT_EQ(two.compile(), "");
+  std::vector<int64_t> tokens = someTokens(7, 3);
+  auto first = one.compiled->start(7), second = two.compiled->start(7),
+       third = two.compiled->start(7);
+  Seen expected = see(*one.compiled, *first, tokens, upTo(7)),
+       found = see(*two.compiled, *second, tokens, upTo(7));
+  EXPECT_EQ(found.logits, expected.logits);
+  EXPECT_EQ(found.layers, expected.layers);
+  for (int64_t i = 0; i < 7; ++i)
+    EXPECT_EQ(see(*two.compiled, *third, tokens[i], i).logits,
+              llvm::ArrayRef(expected.logits).slice(i * kVocabulary, kVocabulary).vec())
+        << i;
+}
+
+} // namespace

@@ -1,0 +1,148 @@
+// A model from text with random weights, made ready to run by both executors.
+#ifndef CTXC_TEST_UNIT_COMPILED_TEXTMODEL_H
+#define CTXC_TEST_UNIT_COMPILED_TEXTMODEL_H
+
+#include "BlockText.h"
+#include "Fixture.h"
+#include "mlir/Parser/Parser.h"
+#include <cmath>
+
+namespace ctxc::test {
+
+class TextModel {
+public:
+  explicit TextModel(std::string source, uint64_t seed = 1, int threads = 2, bool planned = false)
+      : text(std::move(source)), weights(randomWeights(seed)), threads(threads) {
+    mlir::DialectRegistry registry;
+    registerCodegenDialects(registry);
+    registerReferenceModels(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context, "test.mlir");
+    if (!module) {
+      ADD_FAILURE() << "does not parse:\n" << text;
+      return;
+    }
+    auto planOf = [&](xf::LayerOp, xf::BlockOp block, int64_t) -> std::optional<BlockPlan> {
+      if (!planned)
+        return std::nullopt;
+      Verdict verdict = planPaper(block);
+      if (!verdict.isSuccess() || !verdict.plan.outputSite)
+        return std::nullopt;
+      ++plans;
+      return verdict.plan;
+    };
+    auto made = buildProgram(*module, planOf, patch::UpdateKind::least);
+    if (mlir::failed(made)) {
+      ADD_FAILURE() << "no program of:\n" << text;
+      return;
+    }
+    program = *made;
+    reference = createReferenceExecutor(program, *weights);
+  }
+
+  /// Compiles; the error's text, or empty.
+  std::string compile() {
+    if (!reference)
+      return "there is no program";
+    auto built = createCompiledExecutor(program, *weights, {threads});
+    if (!built)
+      return llvm::toString(built.takeError());
+    compiled = std::move(*built);
+    return "";
+  }
+
+  std::string text;
+  mlir::MLIRContext context;
+  std::unique_ptr<Weights> weights;
+  int threads;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  Program program;
+  int plans = 0; ///< how many layers have a plan
+  std::unique_ptr<Executor> reference, compiled;
+};
+
+/// What a call shows: every layer's outputs, and all logits.
+struct Seen {
+  std::vector<std::vector<double>> layers;
+  std::vector<double> logits;
+};
+
+inline Seen see(Executor &executor, Run &run, llvm::ArrayRef<int64_t> tokens,
+                llvm::ArrayRef<int64_t> positions) {
+  Seen seen;
+  ForwardOptions options;
+  options.allLogits = true;
+  options.observer = [&](int64_t, llvm::ArrayRef<double> rows, int64_t) {
+    seen.layers.push_back(rows.vec());
+  };
+  auto logits = executor.forward(run, tokens, positions, options);
+  if (!logits)
+    ADD_FAILURE() << llvm::toString(logits.takeError());
+  else
+    seen.logits = std::move(*logits);
+  return seen;
+}
+
+/// The largest |a − b| / max(1, |b|).
+inline double relativeDifference(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    double difference = std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i]));
+    largest = difference <= largest ? largest : difference; // keeps a NaN
+  }
+  return largest;
+}
+
+inline void expectSame(const Seen &found, const Seen &expected, double tolerance,
+                       const std::string &what) {
+  ASSERT_EQ(found.layers.size(), expected.layers.size()) << what;
+  for (size_t i = 0; i < found.layers.size(); ++i)
+    EXPECT_LE(relativeDifference(found.layers[i], expected.layers[i]), tolerance)
+        << what << ", layer " << int64_t(i) - 1;
+  EXPECT_LE(relativeDifference(found.logits, expected.logits), tolerance) << what << ", logits";
+}
+
+inline std::vector<int64_t> someTokens(int64_t count, int64_t seed) {
+  std::vector<int64_t> tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back((seed * 7 + i * i * 5 + i) % kVocabulary);
+  return tokens;
+}
+
+/// Both executors on 1, 2, 3 and 5 tokens, at positions with gaps: at once, then five
+/// more in the same run, and token by token.
+inline void expectAgreement(TextModel &model, double tolerance = 1e-5) {
+  SCOPED_TRACE(model.text);
+  ASSERT_EQ(model.compile(), "");
+  for (int64_t rows : {1, 2, 3, 5}) {
+    std::vector<int64_t> tokens = someTokens(rows, rows), more = someTokens(5, rows + 3);
+    std::vector<int64_t> at = upTo(rows), later;
+    for (int64_t &position : at)
+      position = position * 2 + (rows > 2);
+    for (int64_t i = 0; i < 5; ++i)
+      later.push_back(at.back() + 3 + i);
+    auto expectedRun = model.reference->start(rows + 5), run = model.compiled->start(rows + 5);
+    Seen expected = see(*model.reference, *expectedRun, tokens, at);
+    std::string what = std::to_string(rows) + " rows";
+    expectSame(see(*model.compiled, *run, tokens, at), expected, tolerance, what);
+    expectSame(see(*model.compiled, *run, more, later),
+               see(*model.reference, *expectedRun, more, later), tolerance, what + " and 5 more");
+
+    auto single = model.compiled->start(rows);
+    for (int64_t i = 0; i < rows; ++i) {
+      Seen one = see(*model.compiled, *single, tokens[i], at[i]);
+      Seen row;
+      for (const std::vector<double> &all : expected.layers)
+        row.layers.push_back(
+            llvm::ArrayRef(all).slice(i * all.size() / rows, all.size() / rows).vec());
+      row.logits = llvm::ArrayRef(expected.logits).slice(i * kVocabulary, kVocabulary).vec();
+      expectSame(one, row, tolerance, what + ", token " + std::to_string(i) + " by itself");
+    }
+  }
+}
+
+} // namespace ctxc::test
+
+#endif // CTXC_TEST_UNIT_COMPILED_TEXTMODEL_H
