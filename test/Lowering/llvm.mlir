@@ -1,0 +1,32 @@
+// RUN: ctxc-opt %s --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=8 | FileCheck %s --implicit-check-not=malloc --implicit-check-not=aligned_alloc --implicit-check-not=@free
+// RUN: ctxc-opt %s --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=4 | FileCheck %s --check-prefix=CALLS
+
+// The entry takes the call alone; the sizes of its buffers are a function of their own.
+// CHECK: llvm.func @ffn_body(
+// CHECK: llvm.func @ffn(%{{[a-z0-9]+}}: !llvm.ptr) {
+// CHECK: llvm.func @ffn_workspace(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64) -> i64
+// CHECK: vector<8xf32>
+
+// Both weights go through the call's parallel_for, and nothing else is called but the
+// kernel's body.
+// CALLS-LABEL: llvm.func @ffn_body(
+// CALLS-NOT: llvm.call @
+// CALLS: llvm.getelementptr %{{.*}}[0, 4]
+// CALLS: llvm.getelementptr %{{.*}}[0, 5]
+// CALLS: llvm.call %{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr) -> ()
+// CALLS-NOT: llvm.call @
+// CALLS: llvm.call %{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr) -> ()
+// CALLS-NOT: llvm.call
+// CALLS: llvm.func @ffn(%{{.*}}: !llvm.ptr)
+// CALLS: llvm.call @ffn_body
+// CALLS-NOT: llvm.call
+xf.block @ffn(%x: tensor<33xf32>) -> tensor<33xf32> {
+  %W = xf.param "up.weight" : tensor<45x33xbf16>
+  %V = xf.param "down.weight" : tensor<33x45xbf16>
+  %n = xf.normalize rms %x eps 1.0e-6 : tensor<33xf32>
+  %h = xf.linear %W * %n : tensor<45x33xbf16>, tensor<33xf32>
+  %a = xf.activation silu %h : tensor<45xf32>
+  %y = xf.linear %V * %a : tensor<33x45xbf16>, tensor<45xf32>
+  %r = xf.add %x, %y : tensor<33xf32>
+  xf.yield %r : tensor<33xf32>
+}

@@ -1,0 +1,47 @@
+// Keys and values of earlier tokens stay where they are: a kernel writes its S rows behind
+// them and reads all. (The passes are those that the compiler itself runs.)
+// RUN: ctxc-opt %s --ctxc-lower-to-linalg --resolve-shaped-type-result-dims --one-shot-bufferize --canonicalize --cse | FileCheck %s
+// RUN: ctxc-opt %s --ctxc-lower-to-linalg --resolve-shaped-type-result-dims --one-shot-bufferize --canonicalize --cse | FileCheck %s --check-prefix=NONE
+
+// CHECK-LABEL: func.func private @attend(
+// CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {ctxc.kind = "state"}
+// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x3xf32> {ctxc.index = 1 : i64, ctxc.kind = "state"}
+// CHECK: %[[S:.*]] = memref.dim %arg0
+// CHECK: %[[SEEN:.*]] = arith.subi %{{.*}}, %[[S]]
+// CHECK: %[[NEWK:.*]] = memref.subview %[[K]][%[[SEEN]], 0, 0] [%[[S]], 2, 2]
+// CHECK: memref.copy %{{.*}}, %[[NEWK]]
+// CHECK: %[[NEWV:.*]] = memref.subview %[[V]][%[[SEEN]], 0, 0] [%[[S]], 2, 3]
+// CHECK: memref.copy %{{.*}}, %[[NEWV]]
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[K]] : memref<?x2x2x2xf32>, memref<?x2x2xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[V]] : memref<?x2x2x?xf32>, memref<?x2x3xf32>)
+
+// Two copies of S rows, the output's, and no other; no second cache.
+// NONE-LABEL: func.func private @attend(
+// NONE-NOT: memref.alloc{{.*}}: memref<?x2x3xf32>
+// NONE-NOT: memref.copy
+// NONE: memref.copy %{{.*}}, %subview
+// NONE-NOT: memref.alloc{{.*}}: memref<?x2x3xf32>
+// NONE-NOT: memref.copy
+// NONE: memref.copy %{{.*}}, %subview
+// NONE-NOT: memref.alloc{{.*}}: memref<?x2x3xf32>
+// NONE-NOT: memref.copy
+// NONE: memref.copy %{{.*}}, %arg3 : memref<?x8xf32>
+// NONE-NOT: memref.copy
+// NONE: return
+xf.block @attend(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %Q = xf.param "q.weight" : tensor<8x8xf32>
+  %K = xf.param "k.weight" : tensor<4x8xf32>
+  %V = xf.param "v.weight" : tensor<6x8xf32>
+  %O = xf.param "o.weight" : tensor<8x12xf32>
+  %q = xf.linear %Q * %x : tensor<8x8xf32>, tensor<8xf32>
+  %k = xf.linear %K * %x : tensor<4x8xf32>, tensor<8xf32>
+  %v = xf.linear %V * %x : tensor<6x8xf32>, tensor<8xf32>
+  %qh = xf.reshape %q : tensor<8xf32> to tensor<4x2xf32>
+  %kh = xf.reshape %k : tensor<4xf32> to tensor<2x2xf32>
+  %vh = xf.reshape %v : tensor<6xf32> to tensor<2x3xf32>
+  %a = xf.attention %qh, %kh, %vh scale 0.5 : tensor<4x2xf32>, tensor<2x2xf32>, tensor<2x3xf32> -> tensor<4x3xf32>
+  %f = xf.reshape %a : tensor<4x3xf32> to tensor<12xf32>
+  %y = xf.linear %O * %f : tensor<8x12xf32>, tensor<12xf32>
+  %r = xf.add %x, %y : tensor<8xf32>
+  xf.yield %r : tensor<8xf32>
+}
