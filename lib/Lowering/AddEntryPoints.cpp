@@ -24,10 +24,12 @@ static void addEntryPoint(func::FuncOp kernel) {
   Value arguments = loadCallField(b, loc, call, CallField::Arguments);
   SmallVector<Value> operands;
   for (auto [i, arg] : llvm::enumerate(kernelArguments(kernel))) {
-    Value slot = LLVM::GEPOp::create(b, loc, ptr, ptr, arguments, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    Value slot =
+        LLVM::GEPOp::create(b, loc, ptr, ptr, arguments, ArrayRef<LLVM::GEPArg>{int32_t(i)});
     Value address = LLVM::LoadOp::create(b, loc, ptr, slot);
     bool state = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
-    operands.push_back(memrefAt(b, loc, address, cast<MemRefType>(arg.type), state ? visible[arg.stream] : rows));
+    operands.push_back(
+        memrefAt(b, loc, address, cast<MemRefType>(arg.type), state ? visible[arg.stream] : rows));
   }
   operands.push_back(call);
   func::CallOp::create(b, loc, kernel, operands);

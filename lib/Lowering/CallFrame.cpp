@@ -6,7 +6,9 @@
 using namespace mlir;
 using namespace ctxc;
 
-static LLVM::LLVMPointerType pointer(OpBuilder &b) { return LLVM::LLVMPointerType::get(b.getContext()); }
+static LLVM::LLVMPointerType pointer(OpBuilder &b) {
+  return LLVM::LLVMPointerType::get(b.getContext());
+}
 
 Value ctxc::loadCallField(OpBuilder &b, Location loc, Value call, CallField field, int64_t index) {
   Type i64 = b.getI64Type(), ptr = pointer(b);
@@ -42,7 +44,9 @@ Value ctxc::memrefAt(OpBuilder &b, Location loc, Value address, MemRefType type,
   auto set = [&](Value value, ArrayRef<int64_t> path) {
     descriptor = LLVM::InsertValueOp::create(b, loc, descriptor, value, path);
   };
-  auto number = [&](int64_t x) { return LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(x)); };
+  auto number = [&](int64_t x) {
+    return LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(x));
+  };
   set(address, {0});
   set(address, {1});
   set(number(0), {2});
@@ -64,7 +68,8 @@ Value ctxc::addressOf(OpBuilder &b, Location loc, Value memref) {
   if (!type.getLayout().isIdentity()) {
     auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, memref);
     Value bytes = arith::ConstantIndexOp::create(b, loc, type.getElementTypeBitWidth() / 8);
-    base = arith::AddIOp::create(b, loc, base, arith::MulIOp::create(b, loc, metadata.getOffset(), bytes));
+    base = arith::AddIOp::create(b, loc, base,
+                                 arith::MulIOp::create(b, loc, metadata.getOffset(), bytes));
   }
   return LLVM::IntToPtrOp::create(b, loc, pointer(b), toI64(b, loc, base));
 }

@@ -8,7 +8,14 @@
 namespace ctxc {
 
 /// The fields of ctxc_call (ctxc_kernel.h), in order.
-enum class CallField : int32_t { Rows, Visible, Arguments, Workspace, ParallelFor, ParallelContext };
+enum class CallField : int32_t {
+  Rows,
+  Visible,
+  Arguments,
+  Workspace,
+  ParallelFor,
+  ParallelContext
+};
 
 /// Loads a field of the call at `call` (!llvm.ptr): i64 for Rows and Visible
 /// (entry `index`), else !llvm.ptr.

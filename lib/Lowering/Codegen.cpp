@@ -7,8 +7,8 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -170,7 +170,8 @@ llvm::Expected<std::unique_ptr<KernelLibrary>> KernelLibrary::compile(ModuleOp l
   llvm::orc::SymbolMap support;
   auto define = [&](StringRef name, auto *function) {
     support[(*jit)->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
-                                              llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+                                              llvm::JITSymbolFlags::Exported |
+                                                  llvm::JITSymbolFlags::Callable};
   };
   define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
   define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);
@@ -179,8 +180,8 @@ llvm::Expected<std::unique_ptr<KernelLibrary>> KernelLibrary::compile(ModuleOp l
   define("ctxc_rows_predict_rank1_replay", &ctxc_rows_predict_rank1_replay);
   if (auto failed = library.define(llvm::orc::absoluteSymbols(std::move(support))))
     return std::move(failed);
-  if (auto failed = (*jit)->addIRModule(
-          llvm::orc::ThreadSafeModule(std::move(*module), std::move(context))))
+  if (auto failed =
+          (*jit)->addIRModule(llvm::orc::ThreadSafeModule(std::move(*module), std::move(context))))
     return std::move(failed);
   return std::make_unique<JitLibrary>(std::move(*jit));
 }

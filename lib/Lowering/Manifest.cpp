@@ -6,12 +6,18 @@
 using namespace mlir;
 using namespace ctxc;
 
-static const char *const meanings[] = {
-    "absolute positions of the rows", "token ids of the rows", "block input", "block output",
-    "stored parameter", "setting", "state of a contextual op, the last rows are written",
-    "absolute positions of the visible tokens", "patch part, written", "patch part, read",
-    "obligations: harmless and harmful counts, added to",
-    "predicted replay error of the output, written"};
+static const char *const meanings[] = {"absolute positions of the rows",
+                                       "token ids of the rows",
+                                       "block input",
+                                       "block output",
+                                       "stored parameter",
+                                       "setting",
+                                       "state of a contextual op, the last rows are written",
+                                       "absolute positions of the visible tokens",
+                                       "patch part, written",
+                                       "patch part, read",
+                                       "obligations: harmless and harmful counts, added to",
+                                       "predicted replay error of the output, written"};
 
 /// "S x 640", "visible[0] x 2 x 8".
 static std::string shapeText(const KernelArg &arg) {
@@ -43,7 +49,8 @@ void ctxc::writeKernelHeader(ModuleOp kernels, llvm::raw_ostream &os) {
      << "                                  void *data);\n\n"
      << "typedef struct ctxc_call {\n"
      << "  int64_t rows;            /* S: tokens of this call */\n"
-     << "  int64_t visible[2];      /* tokens with state, these S included: of the run, of the reduced run */\n"
+     << "  int64_t visible[2];      /* tokens with state, these S included: of the run, of the "
+        "reduced run */\n"
      << "  void *const *arguments;  /* one pointer an argument, in the order below */\n"
      << "  void *workspace;         /* <kernel>_workspace bytes, aligned to 64 */\n"
      << "  ctxc_parallel_for parallel_for;\n"
@@ -64,7 +71,8 @@ void ctxc::writeKernelHeader(ModuleOp kernels, llvm::raw_ostream &os) {
       os << "\n";
     }
     os << " */\nvoid " << kernel.getName() << "(const ctxc_call *call);\n"
-       << "int64_t " << kernel.getName() << "_workspace(int64_t rows, int64_t visible0, int64_t visible1);\n";
+       << "int64_t " << kernel.getName()
+       << "_workspace(int64_t rows, int64_t visible0, int64_t visible1);\n";
   }
   os << "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }

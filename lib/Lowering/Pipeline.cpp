@@ -21,8 +21,10 @@ void registerPatchLoweringModels(MLIRContext *context);
 } // namespace ctxc
 
 void ctxc::registerLoweringModels(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) { registerXFLoweringModels(context); });
-  registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) { registerPatchLoweringModels(context); });
+  registry.addExtension(
+      +[](MLIRContext *context, xf::XFDialect *) { registerXFLoweringModels(context); });
+  registry.addExtension(
+      +[](MLIRContext *context, patch::PatchDialect *) { registerPatchLoweringModels(context); });
 }
 
 CpuTarget CpuTarget::host() {

@@ -47,7 +47,9 @@ struct LowerToLLVMPass : PassWrapper<LowerToLLVMPass, OperationPass<ModuleOp>> {
   LowerToLLVMPass() = default;
   LowerToLLVMPass(const LowerToLLVMPass &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "ctxc-lower-to-llvm"; }
-  StringRef getDescription() const override { return "lower kernels from linalg to the LLVM dialect"; }
+  StringRef getDescription() const override {
+    return "lower kernels from linalg to the LLVM dialect";
+  }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<scf::SCFDialect, LLVM::LLVMDialect, vector::VectorDialect>();
   }
@@ -58,8 +60,10 @@ struct LowerToLLVMPass : PassWrapper<LowerToLLVMPass, OperationPass<ModuleOp>> {
     if (failed(lowerKernelsToLLVM(getOperation(), target)))
       signalPassFailure();
   }
-  Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("float32 lanes of a vector register"), llvm::cl::init(16)};
-  Option<int64_t> registers{*this, "registers", llvm::cl::desc("vector registers"), llvm::cl::init(32)};
+  Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("float32 lanes of a vector register"),
+                        llvm::cl::init(16)};
+  Option<int64_t> registers{*this, "registers", llvm::cl::desc("vector registers"),
+                            llvm::cl::init(32)};
 };
 
 } // namespace

@@ -24,8 +24,7 @@ void ctxc_solve_scale(int32_t update, int64_t d, const float *g, const float *m,
 }
 
 void ctxc_rows_invert_rms_norm(int32_t update, int64_t rows, int64_t d, float eps, const float *g,
-                               const float *m, const float *data, float *target,
-                               double *scratch) {
+                               const float *m, const float *data, float *target, double *scratch) {
   for (int64_t r = 0; r < rows; ++r)
     ctxc_invert_rms_norm(update, d, eps, g + r * d, m, data + r * d, target + r * d, scratch);
 }
@@ -60,7 +59,8 @@ void ctxc_rows_predict_scale_replay(int64_t rows, int64_t d, float eps, const fl
     divisor = 1;
   for (int64_t k = 0; k < d; ++k) {
     double scale = double(m[k]) + delta[k], moved = double(target[k]) - data[k];
-    sum += scale * scale * (double(target[k]) * target[k] + dataSquares / d + moved * moved) / divisor;
+    sum +=
+        scale * scale * (double(target[k]) * target[k] + dataSquares / d + moved * moved) / divisor;
   }
   *error = ctxc::float32UnitRoundoff * std::sqrt(sum);
 }
@@ -75,5 +75,6 @@ void ctxc_rows_predict_rank1_replay(int64_t rows, int64_t n, int64_t k, const fl
   }
   for (int64_t i = 0; i < k; ++i)
     inner += double(v[i]) * z[i];
-  *error = ctxc::float32UnitRoundoff * (std::sqrt(productSquares) + std::sqrt(uSquares) * std::abs(inner));
+  *error = ctxc::float32UnitRoundoff *
+           (std::sqrt(productSquares) + std::sqrt(uSquares) * std::abs(inner));
 }

@@ -37,10 +37,10 @@ llvm::StringRef stringifyKernelArgKind(KernelArgKind kind);
 
 struct KernelArg {
   KernelArgKind kind;
-  std::string name;  ///< parameter, setting or patched parameter; else empty
-  int64_t index = 0; ///< which input, output, state (in block order), or part of a patch
+  std::string name;   ///< parameter, setting or patched parameter; else empty
+  int64_t index = 0;  ///< which input, output, state (in block order), or part of a patch
   int64_t stream = 0; ///< states and slots: 0 = the run or the full run, 1 = the reduced run
-  mlir::Type type;   ///< memref type
+  mlir::Type type;    ///< memref type
 };
 
 /// The arguments of a kernel function, in order.
