@@ -3,8 +3,7 @@
 // (ctxc/Numerics/KernelABI.h); everything that reads a weight is linalg.
 #include "ctxc/Numerics/Update.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/KernelEmitter.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "lib/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -14,14 +13,6 @@ using namespace ctxc;
 using utils::IteratorType;
 
 namespace {
-
-RankedTensorType ranked(Value v) { return cast<RankedTensorType>(v.getType()); }
-Value constant(OpBuilder &b, Location loc, double x) {
-  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(x)));
-}
-
-template <typename Model, typename Op>
-using Lowering = LinalgLoweringOpInterface::ExternalModel<Model, Op>;
 
 //===----------------------------------------------------------------------===//
 // Calls into the kernel support functions

@@ -17,12 +17,15 @@ using namespace ctxc;
 
 namespace ctxc {
 void registerXFLoweringModels(MLIRContext *context);
+void registerContextLoweringModels(MLIRContext *context);
 void registerPatchLoweringModels(MLIRContext *context);
 } // namespace ctxc
 
 void ctxc::registerLoweringModels(DialectRegistry &registry) {
-  registry.addExtension(
-      +[](MLIRContext *context, xf::XFDialect *) { registerXFLoweringModels(context); });
+  registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) {
+    registerXFLoweringModels(context);
+    registerContextLoweringModels(context);
+  });
   registry.addExtension(
       +[](MLIRContext *context, patch::PatchDialect *) { registerPatchLoweringModels(context); });
 }

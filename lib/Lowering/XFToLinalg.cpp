@@ -1,6 +1,5 @@
 // The compiled form of each xf op: its equation over S rows, in linalg.
-#include "lib/Lowering/KernelEmitter.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "lib/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -10,20 +9,6 @@ using namespace ctxc;
 using utils::IteratorType;
 
 namespace {
-
-constexpr auto kFast = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
-
-RankedTensorType ranked(Value v) { return cast<RankedTensorType>(v.getType()); }
-Value constant(OpBuilder &b, Location loc, double x) {
-  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(x)));
-}
-Value add(OpBuilder &b, Location l, Value x, Value y) { return arith::AddFOp::create(b, l, x, y); }
-Value sub(OpBuilder &b, Location l, Value x, Value y) { return arith::SubFOp::create(b, l, x, y); }
-Value mul(OpBuilder &b, Location l, Value x, Value y) { return arith::MulFOp::create(b, l, x, y); }
-Value div(OpBuilder &b, Location l, Value x, Value y) { return arith::DivFOp::create(b, l, x, y); }
-
-template <typename Model, typename Op>
-using Lowering = LinalgLoweringOpInterface::ExternalModel<Model, Op>;
 
 //===----------------------------------------------------------------------===//
 // Sources
@@ -204,23 +189,6 @@ struct LowerActivation : Lowering<LowerActivation, xf::ActivationOp> {
   }
 };
 
-/// softmax along the last dimension of any tensor.
-Value softmax(KernelEmitter &e, Value x) {
-  Value largest = e.reduceLast(x, -INFINITY, [](OpBuilder &b, Location l, ValueRange a) -> Value {
-    return arith::MaximumFOp::create(b, l, a[0], a[1]);
-  });
-  Value powers =
-      e.mapWithReduced(x, {largest}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
-        return math::ExpOp::create(b, l, sub(b, l, a[0], a[1]));
-      });
-  Value total = e.reduceLast(powers, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
-    return arith::AddFOp::create(b, l, a[0], a[1], kFast);
-  });
-  return e.mapWithReduced(powers, {total}, [](OpBuilder &b, Location l, ValueRange a) {
-    return div(b, l, a[0], a[1]);
-  });
-}
-
 struct LowerSoftmax : Lowering<LowerSoftmax, xf::SoftmaxOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     e.bind(op->getResult(0), softmax(e, e.data(op->getOperand(0))));
@@ -314,28 +282,6 @@ struct LowerReshape : Lowering<LowerReshape, xf::ReshapeOp> {
   }
 };
 
-/// S × shape, entries [from, from + size) of dimension `dim`, every `stride`-th.
-Value slice(KernelEmitter &e, Value x, int64_t dim, int64_t from, int64_t size, int64_t stride) {
-  OpBuilder &b = e.builder;
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, e.loc, x);
-  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
-      strides(sizes.size(), b.getIndexAttr(1));
-  offsets[dim] = b.getIndexAttr(from);
-  sizes[dim] = b.getIndexAttr(size);
-  strides[dim] = b.getIndexAttr(stride);
-  return tensor::ExtractSliceOp::create(b, e.loc, x, offsets, sizes, strides);
-}
-
-Value insert(KernelEmitter &e, Value part, Value into, int64_t dim, int64_t from, int64_t stride) {
-  OpBuilder &b = e.builder;
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, e.loc, part);
-  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
-      strides(sizes.size(), b.getIndexAttr(1));
-  offsets[dim] = b.getIndexAttr(from);
-  strides[dim] = b.getIndexAttr(stride);
-  return tensor::InsertSliceOp::create(b, e.loc, part, into, offsets, sizes, strides);
-}
-
 struct LowerSlice : Lowering<LowerSlice, xf::SliceOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto s = cast<xf::SliceOp>(op);
@@ -357,162 +303,6 @@ struct LowerConcat : Lowering<LowerConcat, xf::ConcatOp> {
       at += ranked(part).getDimSize(0);
     }
     e.bind(concat, result);
-    return success();
-  }
-};
-
-//===----------------------------------------------------------------------===//
-// Positions and context
-//===----------------------------------------------------------------------===//
-
-struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
-  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    auto rotary = cast<xf::RotaryOp>(op);
-    MLIRContext *context = op->getContext();
-    Value x = e.data(rotary.getData()), f = e.lookup(rotary.getFrequencies());
-    int64_t n = ranked(rotary.getFrequencies()).getDimSize(0), heads = ranked(rotary).getDimSize(0);
-    bool own = e.hasRows(rotary.getFrequencies()); // computed, each row's own
-    bool half = rotary.getStyle() == xf::RotaryStyle::half;
-
-    AffineExpr s, h, i;
-    bindDims(context, s, h, i);
-    AffineExpr s2, i2;
-    bindDims(context, s2, i2);
-    auto table = [&](auto function) {
-      return e.generic(
-          e.emptyRows({n}), {e.positions(), f},
-          {AffineMap::get(2, 0, {s2}, context),
-           own ? AffineMap::get(2, 0, {s2, i2}, context) : AffineMap::get(2, 0, {i2}, context),
-           AffineMap::get(2, 0, {s2, i2}, context)},
-          {IteratorType::parallel, IteratorType::parallel},
-          [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-            Value p = arith::SIToFPOp::create(b, l, b.getF32Type(), a[0]);
-            return function(b, l, mul(b, l, p, a[1]));
-          });
-    };
-    Value cosine = table(
-        [](OpBuilder &b, Location l, Value x) -> Value { return math::CosOp::create(b, l, x); });
-    Value sine = table(
-        [](OpBuilder &b, Location l, Value x) -> Value { return math::SinOp::create(b, l, x); });
-
-    Value first = slice(e, x, 2, 0, n, half ? 1 : 2);
-    Value second = slice(e, x, 2, half ? n : 1, n, half ? 1 : 2);
-    auto rotate = [&](double sign, Value a, Value b) {
-      AffineMap full = AffineMap::getMultiDimIdentityMap(3, context);
-      AffineMap angle = AffineMap::get(3, 0, {s, i}, context);
-      return e.generic(e.emptyRows({heads, n}), {a, b, cosine, sine},
-                       {full, full, angle, angle, full},
-                       SmallVector<IteratorType>(3, IteratorType::parallel),
-                       [&](OpBuilder &builder, Location l, ValueRange v) -> Value {
-                         Value p = mul(builder, l, v[0], v[2]), q = mul(builder, l, v[1], v[3]);
-                         return sign < 0 ? sub(builder, l, p, q) : add(builder, l, p, q);
-                       });
-    };
-    Value result = insert(e, rotate(-1, first, second), x, 2, 0, half ? 1 : 2);
-    result = insert(e, rotate(+1, second, first), result, 2, half ? n : 1, half ? 1 : 2);
-    e.bind(rotary, result);
-    return success();
-  }
-};
-
-/// The last S rows of a state become `fresh`; all its rows are returned.
-Value extendState(KernelEmitter &e, Value memref, Value fresh, Value visible) {
-  OpBuilder &b = e.builder;
-  auto type = cast<MemRefType>(memref.getType());
-  Value state = bufferization::ToTensorOp::create(
-      b, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
-      /*restrict=*/true, /*writable=*/true);
-  Value seen = arith::SubIOp::create(b, e.loc, visible, e.rows());
-  SmallVector<OpFoldResult> offsets{seen}, sizes{e.rows()},
-      strides(type.getRank(), b.getIndexAttr(1));
-  for (int64_t d : type.getShape().drop_front()) {
-    offsets.push_back(b.getIndexAttr(0));
-    sizes.push_back(b.getIndexAttr(d));
-  }
-  Value extended = tensor::InsertSliceOp::create(b, e.loc, fresh, state, offsets, sizes, strides);
-  e.store(extended, memref); // in place: the tensor is the memref
-  return extended;
-}
-
-struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
-  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    auto attention = cast<xf::AttentionOp>(op);
-    OpBuilder &b = e.builder;
-    MLIRContext *context = op->getContext();
-    StringRef stream = attention.getStateStream();
-    Value visible = e.visible(stream);
-    SmallVector<Value> memrefs = e.states(op);
-    Value keys = extendState(e, memrefs[0], e.data(attention.getKey()), visible);
-    Value values = extendState(e, memrefs[1], e.data(attention.getValue()), visible);
-
-    int64_t heads = ranked(attention.getQuery()).getDimSize(0),
-            width = ranked(attention.getQuery()).getDimSize(1);
-    int64_t groups = ranked(attention.getKey()).getDimSize(0),
-            out = ranked(attention).getDimSize(1);
-    int64_t repeat = heads / groups;
-    SmallVector<ReassociationIndices> split{{0}, {1, 2}, {3}};
-    auto grouped = [&](int64_t last) {
-      return RankedTensorType::get({ShapedType::kDynamic, groups, repeat, last}, b.getF32Type());
-    };
-    auto groupedSizes = [&](int64_t last) {
-      return SmallVector<OpFoldResult>{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat),
-                                       b.getIndexAttr(last)};
-    };
-    Value query = tensor::ExpandShapeOp::create(
-        b, e.loc, grouped(width), e.data(attention.getQuery()), split, groupedSizes(width));
-
-    auto par = IteratorType::parallel, red = IteratorType::reduction;
-    AffineExpr s, g, r, t, d;
-    bindDims(context, s, g, r, t, d);
-    auto map5 = [&](ArrayRef<AffineExpr> exprs) { return AffineMap::get(5, 0, exprs, context); };
-    SmallVector<OpFoldResult> scoreSizes{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat),
-                                         visible};
-    Value empty = tensor::EmptyOp::create(b, e.loc, scoreSizes, b.getF32Type());
-    auto accumulate = [](OpBuilder &nested, Location l, ValueRange a) -> Value {
-      Value product = arith::MulFOp::create(nested, l, a[0], a[1], kFast);
-      return arith::AddFOp::create(nested, l, a[2], product, kFast);
-    };
-    Value scores = e.generic(e.filled(empty, 0), {query, keys},
-                             {map5({s, g, r, d}), map5({t, g, d}), map5({s, g, r, t})},
-                             {par, par, par, par, red}, accumulate);
-
-    // Scaled, and −∞ where the token at slot t is not visible from row s.
-    AffineMap identity = AffineMap::getMultiDimIdentityMap(4, context);
-    SmallVector<Value> ins{scores, e.positions(), e.slots(stream)};
-    SmallVector<AffineMap> maps{identity, AffineMap::get(4, 0, {s}, context),
-                                AffineMap::get(4, 0, {t}, context)};
-    if (attention.getWindow()) {
-      ins.push_back(e.lookup(attention.getWindow()));
-      maps.push_back(AffineMap::get(4, 0, {b.getAffineConstantExpr(0)}, context));
-    }
-    maps.push_back(identity);
-    double scale = attention.getScale().convertToFloat();
-    empty = tensor::EmptyOp::create(b, e.loc, scoreSizes, b.getF32Type());
-    scores = e.generic(
-        empty, ins, maps, {par, par, par, par},
-        [&](OpBuilder &n, Location l, ValueRange a) -> Value {
-          Value distance = arith::SubIOp::create(n, l, a[1], a[2]);
-          Value seen = arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, distance,
-                                             arith::ConstantIntOp::create(n, l, 0, 32));
-          if (attention.getWindow()) {
-            Value window = arith::TruncIOp::create(n, l, n.getI32Type(), a[3]);
-            Value unlimited = arith::CmpIOp::create(n, l, arith::CmpIPredicate::eq, window,
-                                                    arith::ConstantIntOp::create(n, l, 0, 32));
-            Value near = arith::CmpIOp::create(n, l, arith::CmpIPredicate::slt, distance, window);
-            seen = arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
-          }
-          return arith::SelectOp::create(n, l, seen, mul(n, l, a[0], constant(n, l, scale)),
-                                         constant(n, l, -INFINITY));
-        });
-    Value weights = softmax(e, scores);
-
-    // e is the innermost loop, so that the values are read along their rows.
-    AffineExpr x = b.getAffineDimExpr(4);
-    Value mixed =
-        e.generic(e.filled(tensor::EmptyOp::create(b, e.loc, groupedSizes(out), b.getF32Type()), 0),
-                  {weights, values}, {map5({s, g, r, t}), map5({t, g, x}), map5({s, g, r, x})},
-                  {par, par, par, red, par}, accumulate);
-    e.bind(attention, tensor::CollapseShapeOp::create(b, e.loc, mixed, split));
     return success();
   }
 };
@@ -541,7 +331,5 @@ void registerXFLoweringModels(MLIRContext *context) {
   xf::ReshapeOp::attachInterface<LowerReshape>(*context);
   xf::SliceOp::attachInterface<LowerSlice>(*context);
   xf::ConcatOp::attachInterface<LowerConcat>(*context);
-  xf::RotaryOp::attachInterface<LowerRotary>(*context);
-  xf::AttentionOp::attachInterface<LowerAttention>(*context);
 }
 } // namespace ctxc

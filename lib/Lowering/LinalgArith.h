@@ -1,0 +1,47 @@
+// The arithmetic that the lowerings of single ops are written in.
+#ifndef CTXC_LOWERING_LINALGARITH_H
+#define CTXC_LOWERING_LINALGARITH_H
+
+#include "lib/Lowering/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace ctxc {
+
+template <typename Model, typename Op>
+using Lowering = LinalgLoweringOpInterface::ExternalModel<Model, Op>;
+
+/// Sums may be reassociated: each kernel fixes one order.
+constexpr auto kFast = mlir::arith::FastMathFlags::reassoc | mlir::arith::FastMathFlags::contract;
+
+inline mlir::RankedTensorType ranked(mlir::Value v) {
+  return mlir::cast<mlir::RankedTensorType>(v.getType());
+}
+inline mlir::Value constant(mlir::OpBuilder &b, mlir::Location loc, double x) {
+  return mlir::arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(x)));
+}
+inline mlir::Value add(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir::Value y) {
+  return mlir::arith::AddFOp::create(b, l, x, y);
+}
+inline mlir::Value sub(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir::Value y) {
+  return mlir::arith::SubFOp::create(b, l, x, y);
+}
+inline mlir::Value mul(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir::Value y) {
+  return mlir::arith::MulFOp::create(b, l, x, y);
+}
+inline mlir::Value div(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir::Value y) {
+  return mlir::arith::DivFOp::create(b, l, x, y);
+}
+
+/// softmax along the last dimension of any tensor.
+mlir::Value softmax(KernelEmitter &e, mlir::Value x);
+
+/// Entries [from, from + size) of dimension `dim`, every `stride`-th.
+mlir::Value slice(KernelEmitter &e, mlir::Value x, int64_t dim, int64_t from, int64_t size,
+                  int64_t stride);
+/// `part` written there.
+mlir::Value insert(KernelEmitter &e, mlir::Value part, mlir::Value into, int64_t dim, int64_t from,
+                   int64_t stride);
+
+} // namespace ctxc
+
+#endif // CTXC_LOWERING_LINALGARITH_H
