@@ -91,10 +91,10 @@ namespace {
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 using Network = boost::adjacency_list<
     boost::vecS, boost::vecS, boost::directedS, boost::no_property,
-    boost::property<boost::edge_capacity_t, long,
-                    boost::property<boost::edge_residual_capacity_t, long,
-                                    boost::property<boost::edge_reverse_t,
-                                                    Traits::edge_descriptor>>>>;
+    boost::property<
+        boost::edge_capacity_t, long,
+        boost::property<boost::edge_residual_capacity_t, long,
+                        boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
 /// Every vertex v of the block is split: 2v is where it is read into, 2v + 1
 /// where its value leaves, and cutting v is cutting the edge between.

@@ -88,9 +88,9 @@ static Reach intrinsic(Operation *op) {
 static Reach times(Reach reach, double factor) {
   if (reach.kind == Reach::Bounded && std::abs(factor) != 1) {
     reach.distance *= std::abs(factor);
-    reach.distanceText = text(std::abs(factor)) + "·" +
-                         (reach.origins.size() > 1 ? "(" + reach.distanceText + ")"
-                                                   : reach.distanceText);
+    reach.distanceText =
+        text(std::abs(factor)) + "·" +
+        (reach.origins.size() > 1 ? "(" + reach.distanceText + ")" : reach.distanceText);
   }
   reach.positive &= factor > 0;
   return reach;
@@ -120,8 +120,7 @@ static Reach through(xf::ScaleOp op, Reach reach) {
   if (reach.kind == Reach::Bounded) {
     double offset = op.getOffset().convertToDouble();
     std::string scale = Sites::name(op);
-    reach.factors +=
-        "·‖" + (offset == 0 ? scale : text(offset) + " + " + scale) + "‖∞";
+    reach.factors += "·‖" + (offset == 0 ? scale : text(offset) + " + " + scale) + "‖∞";
   }
   reach.positive = false;
   return reach;

@@ -137,18 +137,20 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
     return refuse(SiteStatus::SharedByLayers,
                   "'" + param.getName() + "' is shared with another layer");
   if (isNarrow(assignable))
-    return refuse(SiteStatus::Narrow, "'" + param.getName() +
-                                          "' serves several vectors at once, which need one each");
+    return refuse(SiteStatus::Narrow,
+                  "'" + param.getName() + "' serves several vectors at once, which need one each");
   // A whole vector that vanishes on an open set (all of a relu's inputs
   // negative) leaves a condition to check at run time; a single entry that does
   // would be divided by for every second token.
   const xf::Facts &facts = zeros.facts(data);
   if (facts.bound && *facts.bound == 0 && assignable.getObligation() != xf::Obligation::None)
-    return refuse(SiteStatus::Zero, "'" + param.getName() + "' applies to data that is always zero");
+    return refuse(SiteStatus::Zero,
+                  "'" + param.getName() + "' applies to data that is always zero");
   if (assignable.getObligation() == xf::Obligation::NonzeroElements &&
       facts.elements == xf::Zeros::OpenSet)
-    return refuse(SiteStatus::Zero,
-                  "'" + param.getName() + "' multiplies entries that are zero on an open set of "
-                  "activations" + (facts.why.empty() ? "" : " (" + facts.why + ")"));
+    return refuse(SiteStatus::Zero, "'" + param.getName() +
+                                        "' multiplies entries that are zero on an open set of "
+                                        "activations" +
+                                        (facts.why.empty() ? "" : " (" + facts.why + ")"));
   return Site{op, param, SiteStatus::Assignable, ""};
 }

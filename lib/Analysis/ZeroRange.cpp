@@ -14,8 +14,8 @@ ZeroRange::ZeroRange(xf::BlockOp block) {
       operands.push_back(facts(operand));
     auto speaker = dyn_cast<xf::FactsOpInterface>(op);
     for (OpResult result : op.getResults())
-      table[result] = speaker && result.getResultNumber() == 0 ? speaker.inferFacts(operands)
-                                                               : xf::Facts();
+      table[result] =
+          speaker && result.getResultNumber() == 0 ? speaker.inferFacts(operands) : xf::Facts();
   }
 }
 

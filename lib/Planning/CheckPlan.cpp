@@ -85,9 +85,9 @@ LogicalResult PlanChecker::checkChain() {
 LogicalResult PlanChecker::checkTarget() {
   target = (plan.chain.empty() ? plan.outputSite : plan.chain.back().op)->getResult(0);
   Operation *yield = facts.graph.yield();
-  if (plan.waist ? plan.waist != target
-                 : plan.output >= yield->getNumOperands() ||
-                       yield->getOperand(plan.output) != target)
+  if (plan.waist
+          ? plan.waist != target
+          : plan.output >= yield->getNumOperands() || yield->getOperand(plan.output) != target)
     return plan.outputSite->emitError("the plan's chain from '")
            << Sites::name(plan.outputSite) << "' does not end where the plan says";
   BlockGraph::Set blocked = facts.graph.none();

@@ -53,13 +53,11 @@ Operation *Explanation::findUnabsorbed(Value output) const {
     auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       std::string reason;
-      xf::Solvability how =
-          solvable ? solvable.getSolvability(i, reason) : xf::Solvability::No;
+      xf::Solvability how = solvable ? solvable.getSolvability(i, reason) : xf::Solvability::No;
       bool othersStay = true;
       for (auto [j, other] : llvm::enumerate(op->getOperands()))
         othersStay &= j == i || reach.reach(other).kind == Reach::Fixed;
-      if (how == xf::Solvability::Exact ||
-          (how == xf::Solvability::Conditional && othersStay))
+      if (how == xf::Solvability::Exact || (how == xf::Solvability::Conditional && othersStay))
         work.push_back(operand);
     }
   }
@@ -133,13 +131,14 @@ void Explanation::rejectOneSided(const Reach &r) {
                 op->getName().getStringRef() +
                 " each entry of the output has a side that no patch can bring it to, and what the "
                 "context changes has either sign");
-  verdict.advice =
-      "put a trainable matrix, scale or bias after it, or " + wayRound();
+  verdict.advice = "put a trainable matrix, scale or bias after it, or " + wayRound();
 }
 
 void Explanation::rejectFixed(Operation *unabsorbed, unsigned output) {
-  cause(unabsorbed, subject + " cannot take the context into its parameters: none that may be "
-                              "patched reaches output " + Twine(output));
+  cause(unabsorbed, subject +
+                        " cannot take the context into its parameters: none that may be "
+                        "patched reaches output " +
+                        Twine(output));
   for (const Site &site : facts.sites.all())
     if (!site.why.empty())
       note(site.op, site.why);
@@ -153,8 +152,7 @@ bool Explanation::reject(Value output, unsigned number) {
   Operation *unabsorbed = findUnabsorbed(output);
   const Reach &r = reach.reach(output);
   int64_t dimensions = cast<RankedTensorType>(output.getType()).getNumElements();
-  if (!unabsorbed || r.kind == Reach::Free ||
-      (r.kind == Reach::Thin && r.dimensions >= dimensions))
+  if (!unabsorbed || r.kind == Reach::Free || (r.kind == Reach::Thin && r.dimensions >= dimensions))
     return false;
   verdict.kind = VerdictKind::Rejected;
   switch (r.kind) {
@@ -195,8 +193,9 @@ void Explanation::undecided() {
       anyChain |= alone;
       if (!alone)
         breaks.push_back({chain.site,
-                          "a patch of '" + Sites::name(chain.site) + "' would also change another "
-                          "output, which is right as it is or differs in another way",
+                          "a patch of '" + Sites::name(chain.site) +
+                              "' would also change another "
+                              "output, which is right as it is or differs in another way",
                           /*isSite=*/true});
     }
     for (const ChainBreak &b : found.breaks) {
@@ -209,7 +208,8 @@ void Explanation::undecided() {
         known->reason += ", and " + b.reason;
     }
   }
-  std::string what = "whether " + subject + " can take the context into its parameters is undecided: ";
+  std::string what =
+      "whether " + subject + " can take the context into its parameters is undecided: ";
   if (outputs > 1 && anyChain) {
     cause(facts.graph.yield(), what + Twine(outputs) +
                                    " outputs depend on the context, no value inside carries all of "
@@ -227,7 +227,8 @@ void Explanation::undecided() {
   for (const ChainBreak &b : ArrayRef(breaks).drop_front())
     note(b.op, b.reason);
   verdict.advice = "give the block a bias, a scale or a matrix of its own between this op and its "
-                   "output, or " + wayRound();
+                   "output, or " +
+                   wayRound();
 }
 
 void Explanation::explain() {

@@ -41,7 +41,8 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
 }
 
 /// What a verdict depends on.
-using VerdictKey = std::tuple<Operation *, bool, std::vector<std::string>, std::vector<std::string>>;
+using VerdictKey =
+    std::tuple<Operation *, bool, std::vector<std::string>, std::vector<std::string>>;
 
 VerdictKey keyOf(xf::BlockOp block, const PlanOptions &options) {
   auto sorted = [](const llvm::StringSet<> &set) {

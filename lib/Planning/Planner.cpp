@@ -1,4 +1,4 @@
-// The paper's plan for a block, or the verdict against it (theory, section 5).
+// The paper's plan for a block, or the verdict against it.
 #include "ctxc/Planning/Planner.h"
 #include "Diagnose.h"
 #include "NormMatrix.h"
@@ -98,9 +98,8 @@ bool Planner::tryInputs(const Goal &goal, BlockPlan &plan, bool anyCut) const {
   InputProblem problem = inputProblem(facts, plan, goal.value, goal.otherwise);
   // An op after G cannot be patched before it.
   BlockGraph::Set afterG = facts.graph.reach(outputPatches(facts.graph, plan));
-  InputCut cut = anyCut
-                     ? findMinimumCut(facts.graph, facts.sites, problem, afterG)
-                     : findFirstMatrices(facts.graph, facts.sites, problem, afterG);
+  InputCut cut = anyCut ? findMinimumCut(facts.graph, facts.sites, problem, afterG)
+                        : findFirstMatrices(facts.graph, facts.sites, problem, afterG);
   if (cut.exists)
     plan.inputSites = cut.ops;
   return cut.exists;

@@ -17,8 +17,7 @@ InputProblem ctxc::inputProblem(const BlockFacts &facts, const BlockPlan &plan, 
   const BlockGraph &graph = facts.graph;
   InputProblem problem{facts.context.sources(), graph.none(), graph.none()};
   Operation *first = plan.normMatrix ? plan.normMatrix : plan.outputSite;
-  problem.sinks.set(
-      graph.vertex(cast<xf::AssignableOpInterface>(first).getDataOperand().get()));
+  problem.sinks.set(graph.vertex(cast<xf::AssignableOpInterface>(first).getDataOperand().get()));
   for (Value other : others)
     problem.sinks.set(graph.vertex(other));
   problem.settled.set(graph.vertex(target));

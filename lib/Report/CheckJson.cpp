@@ -9,8 +9,8 @@ namespace json = llvm::json;
 static json::Array patches(ArrayRef<PatchRow> rows) {
   json::Array array;
   for (const PatchRow &row : rows)
-    array.push_back(json::Object{
-        {"parameter", row.parameter}, {"change", row.change}, {"lemma", row.lemma}});
+    array.push_back(
+        json::Object{{"parameter", row.parameter}, {"change", row.change}, {"lemma", row.lemma}});
   return array;
 }
 
@@ -35,14 +35,10 @@ static json::Object groupJson(const VerdictGroup &group) {
   for (const ObligationRow &row : rows.obligations)
     obligations.push_back(json::Object{
         {"parameter", row.parameter}, {"condition", row.condition}, {"holds", row.holds}});
-  json::Object object{{"block", block.getSymName()},
-                      {"verdict", stringify(verdict.kind)},
-                      {"input", patches(rows.input)},
-                      {"output", patches(rows.output)},
-                      {"obligations", std::move(obligations)},
-                      {"causes", findings(verdict.causes)},
-                      {"notes", findings(verdict.notes)},
-                      {"advice", verdict.advice}};
+  json::Object object{{"block", block.getSymName()},           {"verdict", stringify(verdict.kind)},
+                      {"input", patches(rows.input)},          {"output", patches(rows.output)},
+                      {"obligations", std::move(obligations)}, {"causes", findings(verdict.causes)},
+                      {"notes", findings(verdict.notes)},      {"advice", verdict.advice}};
   object["bound"] = verdict.bound ? json::Value(*verdict.bound) : json::Value(nullptr);
   if (!group.ops.empty())
     object["layers"] = json::Array(group.layers);

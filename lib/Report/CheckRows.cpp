@@ -5,8 +5,7 @@ using namespace mlir;
 using namespace ctxc;
 
 static PatchRow patchRow(const BlockPlan &plan, Operation *op) {
-  bool isRank1 =
-      cast<xf::AssignableOpInterface>(op).getChangeForm() == xf::ChangeForm::Rank1;
+  bool isRank1 = cast<xf::AssignableOpInterface>(op).getChangeForm() == xf::ChangeForm::Rank1;
   std::string lemma;
   for (const PlanObligation &o : plan.obligations)
     if (o.site == op)

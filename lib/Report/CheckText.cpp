@@ -73,8 +73,9 @@ static void printPlan(llvm::raw_ostream &os, const Verdict &verdict) {
     }
   };
   if (rows.input.empty() && verdict.kind == VerdictKind::Controllable)
-    printWrapped(os, "input", "nothing to patch: what the output patch reads does not depend on "
-                              "the context");
+    printWrapped(os, "input",
+                 "nothing to patch: what the output patch reads does not depend on "
+                 "the context");
   printPatches("input", rows.input);
   printPatches("output", rows.output);
   size_t conditionWidth = 0;

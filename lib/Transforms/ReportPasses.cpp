@@ -71,9 +71,9 @@ struct ReportSites : impl::ReportSitesBase<ReportSites> {
     Bindings none;
     Sites sites(graph, zeros, none);
     for (const Site &site : sites.all())
-      mlir::emitRemark(site.op->getLoc(), "'") << Sites::name(site.op) << "' "
-                               << (site.why.empty() ? "may be patched" : "may not be patched: ")
-                               << site.why;
+      mlir::emitRemark(site.op->getLoc(), "'")
+          << Sites::name(site.op) << "' "
+          << (site.why.empty() ? "may be patched" : "may not be patched: ") << site.why;
     markAllAnalysesPreserved();
   }
 };
@@ -123,10 +123,11 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
       if (o.kind != xf::Obligation::None)
         mlir::emitRemark(o.site->getLoc())
             << (o.kind == xf::Obligation::NonzeroVector ? "its data must not be zero"
-                : isChainLink(plan, o.site) ? "no entry of its known factor may be zero"
-                                            : "no entry of its data may be zero")
-            << (o.likelihood == xf::Zeros::Never ? ", which always holds"
-                                                 : ", which fails " + stringify(o.likelihood).str());
+                : isChainLink(plan, o.site)             ? "no entry of its known factor may be zero"
+                                                        : "no entry of its data may be zero")
+            << (o.likelihood == xf::Zeros::Never
+                    ? ", which always holds"
+                    : ", which fails " + stringify(o.likelihood).str());
     return success();
   }
 };

@@ -1,7 +1,9 @@
 //===- InputControl.h - input controllability as a vertex cut --------------===//
 //
-// Theory, section 3: f is input-controllable where assignable ops F meet every
-// path from a context-dependent source to what G reads.
+// The f of Theorem 3 (everything upstream of what G reads) is input-controllable
+// where assignable ops F meet every path from a context-dependent source to it:
+// each of F gets back its full run's output (Lemmas "input controllability of MLPs",
+// "of pre-norm MLPs"), and so does everything whose context paths all cross F.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_INPUTCONTROL_H
@@ -39,8 +41,8 @@ InputCut findMinimumCut(const BlockGraph &graph, const Sites &sites, const Input
 /// The paper's rule: of every path, its first assignable matrix (gate and up of a
 /// gated MLP, c_fc of a plain one). Does not exist where some path has none; the
 /// witness is that path.
-InputCut findFirstMatrices(const BlockGraph &graph, const Sites &sites,
-                           const InputProblem &problem, const BlockGraph::Set &excluded);
+InputCut findFirstMatrices(const BlockGraph &graph, const Sites &sites, const InputProblem &problem,
+                           const BlockGraph::Set &excluded);
 
 /// Whether `ops` meet every path of `problem`.
 bool isCut(const BlockGraph &graph, const InputProblem &problem,

@@ -1,6 +1,6 @@
 //===- OutputControl.h - output controllability as a solvable chain --------===//
 //
-// Theory, section 4: g is output-controllable where an assignable op G feeds the
+// The g of Theorem 3 is output-controllable where an assignable op G feeds the
 // wanted value through links that can be solved, one after the other, for
 // G's output. Everything else that the links read must be known: not reachable
 // from G.

@@ -26,11 +26,11 @@ struct Reach {
     Free
   };
   Kind kind = Fixed;
-  double distance = 0;         ///< Bounded: the number, without `factors`
-  std::string distanceText;    ///< Bounded: how it comes about, "2·√640"
-  std::string factors;         ///< Bounded: norms of fixed parameters, "·‖m‖∞"
-  int64_t dimensions = 0;      ///< Thin
-  bool positive = true;        ///< OneSided: bounded below, the direction being known
+  double distance = 0;      ///< Bounded: the number, without `factors`
+  std::string distanceText; ///< Bounded: how it comes about, "2·√640"
+  std::string factors;      ///< Bounded: norms of fixed parameters, "·‖m‖∞"
+  int64_t dimensions = 0;   ///< Thin
+  bool positive = true;     ///< OneSided: bounded below, the direction being known
   llvm::SmallVector<mlir::Operation *, 2> origins; ///< the ops that bind it
 
   static Reach fixed() { return {}; }

@@ -13,15 +13,15 @@ namespace ctxc {
 
 /// A data-dependent condition of a plan.
 struct PlanObligation {
-  mlir::Operation *site;   ///< the assignable op, or the link of the chain
-  xf::Obligation kind;     ///< what must hold of its data operand
-  xf::Zeros likelihood;    ///< where it can fail, by the zero analysis
-  std::string lemma;       ///< the paper's lemma it belongs to
-  mlir::Value value = {};  ///< of which it must hold: the site's data, or a link's known factor
+  mlir::Operation *site;  ///< the assignable op, or the link of the chain
+  xf::Obligation kind;    ///< what must hold of its data operand
+  xf::Zeros likelihood;   ///< where it can fail, by the zero analysis
+  std::string lemma;      ///< the paper's lemma it belongs to
+  mlir::Value value = {}; ///< of which it must hold: the site's data, or a link's known factor
 };
 
-/// The plan of a block (Theorem 3, "unified"): F and G of theory's sections 3
-/// and 4.
+/// The plan of a block (Theorem 3, "unified"): F, patched to keep the inside of the MLP
+/// as in the full run, and G, patched to absorb what is left at the output.
 struct BlockPlan {
   /// F: assignable ops that get the target they had in the full run, in block
   /// order. Empty in a parallel block, and where only the output is controlled.

@@ -1,7 +1,7 @@
 //===- Planner.h - the verdict on a block, and the paper's plan ------------===//
 //
-// Theory, section 5. The problem is a block with its bindings; `planPaper` solves
-// it by the paper's rule; `checkPlan` checks any plan apart from how it was found.
+// The problem is a block with its bindings; `planPaper` solves it by the paper's rule; `checkPlan`
+// checks any plan apart from how it was found.
 //
 //   F: of every path from the context to what G reads, the first assignable
 //      matrix (Gemma, Llama: gate and up; GPT-2: c_fc; parallel: none); where
@@ -79,8 +79,8 @@ Verdict planPaper(xf::BlockOp block, const PlanOptions &options = {});
 ///   P5 unless `outputOnly`, F meets every path from the context to what G reads;
 ///   P6 normMatrix feeds an RMS norm that feeds G alone.
 /// Emits an error at the op concerned and fails on the first that does not hold.
-mlir::LogicalResult checkPlan(xf::BlockOp block, const BlockPlan &plan,
-                              const PlanOptions &options, bool outputOnly);
+mlir::LogicalResult checkPlan(xf::BlockOp block, const BlockPlan &plan, const PlanOptions &options,
+                              bool outputOnly);
 
 } // namespace ctxc
 

@@ -1,6 +1,6 @@
 // The checker of plans, fed with wrong ones.
-#include "ctxc/Planning/Planner.h"
 #include "../Transforms/Blocks.h"
+#include "ctxc/Planning/Planner.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -54,7 +54,8 @@ TEST_F(CheckPlan, P1RefusesWhatIsNoSite) {
   options.bindings.shared.insert("post.norm");
   expectRefused(check(gemmaBlock, plan, false, options), "shared with another layer");
 
-  plan.inputSites[0] = plan.inputSites[0]->getOperand(1).getDefiningOp()->getOperand(0).getDefiningOp();
+  plan.inputSites[0] =
+      plan.inputSites[0]->getOperand(1).getDefiningOp()->getOperand(0).getDefiningOp();
   expectRefused(check(gemmaBlock, plan), "which has no parameter");
   expectRefused(check(llamaBlock, planPaper(gemmaBlock).plan), "another block");
 }
