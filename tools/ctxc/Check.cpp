@@ -1,4 +1,5 @@
 // ctxc check
+#include "CheckEvidence.h"
 #include "Commands.h"
 #include "Session.h"
 #include "ctxc/Report/CheckReport.h"
@@ -18,14 +19,20 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (llvm::Error error = (*session)->checkPlanOptions())
     return std::move(error);
   auto groups = groupVerdicts(checkModel((*session)->module(), (*session)->getModelOptions()));
+  auto evidence = CheckEvidence::gather(arguments, **session, groups);
+  if (!evidence)
+    return evidence.takeError();
   if (arguments.get("--format", "text") == "json") {
-    llvm::outs() << llvm::formatv("{0:2}\n", checkReportJson(groups));
+    llvm::json::Value report = checkReportJson(groups);
+    evidence->addTo(report);
+    llvm::outs() << llvm::formatv("{0:2}\n", report);
   } else {
     for (const VerdictGroup &group : groups)
       (void)emitVerdict(group); // the verdict is isPatchable's, below
     printCheckReport(llvm::outs(), groups);
+    evidence->print(llvm::outs(), groups);
   }
-  return isPatchable(groups) ? ExitGood : ExitAgainst;
+  return isPatchable(groups) && evidence->isGood() ? ExitGood : ExitAgainst;
 }
 
 Command driver::checkCommand() {
@@ -38,14 +45,15 @@ Command driver::checkCommand() {
         "NAME",
         "least (default), balanced, naive, stable, scaled",
         {"least", "balanced", "naive", "stable", "scaled"}},
-       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"}},
+       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"},
+       tryOption()},
       "Each block is controllable (Theorem 3), output-only (an exact patch exists, and the MLP's\n"
       "internals differ), rejected (an impossibility is shown: where, why, by which bound, and a\n"
       "way out) or undecided. Identical layers are shown once. Weights are not needed. Exit code "
       "0\n"
-      "when every block is controllable or output-only, 1 when one is not.",
+      "when every block is controllable or output-only (and with --try exact), 1 when one is not.",
       "  ctxc check examples/models/gemma3-kjv-1m\n"
-      "  ctxc check block.mlir\n"
+      "  ctxc check block.mlir --try\n"
       "  ctxc check gemma-3-270m --format json\n",
       run};
 }

@@ -68,6 +68,8 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
         fail(name + ": takes no value, found '" + word.drop_front(equals + 1) + "'");
     } else if (equals != StringRef::npos) {
       value = word.drop_front(equals + 1);
+    } else if (option->valueOptional) {
+      // left out
     } else if (i + 1 < words.size()) {
       value = words[++i];
     } else {
@@ -81,7 +83,14 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
       fail(name + ": given twice");
   }
 
-  for (size_t i = result.positionals.size(); i < command.positionals.size(); ++i)
+  auto instead = llvm::find_if(command.options, [&](const OptionSpec &option) {
+    return option.insteadOfPositionals && result.has(option.name);
+  });
+  if (instead != command.options.end() && !result.positionals.empty())
+    fail("unexpected argument '" + result.positionals[0] + "': " + instead->name +
+         " stands in place of " + llvm::join(command.positionals, " "));
+  for (size_t i = result.positionals.size();
+       instead == command.options.end() && i < command.positionals.size(); ++i)
     fail("expected " + command.positionals[i] + "; 'ctxc " + command.name +
          " --help' shows how to call it");
   for (size_t i = command.positionals.size(); i < result.positionals.size(); ++i)
@@ -141,7 +150,9 @@ void driver::printHelp(const Command &command, llvm::raw_ostream &os) {
   };
   for (const OptionSpec &option : command.options) {
     std::string left = option.name.str();
-    if (!option.value.empty())
+    if (option.valueOptional)
+      left += ("[=" + option.value + "]").str();
+    else if (!option.value.empty())
       left += (" " + option.value).str();
     line(left, option.help);
   }

@@ -25,6 +25,10 @@ struct OptionSpec {
   llvm::StringRef help;  ///< may have several lines
   std::vector<llvm::StringRef> choices = {}; ///< where not empty, the values allowed
   bool required = false;
+  /// Its value may be left out, and then comes with `=` alone: `--try`, `--try=7`.
+  bool valueOptional = false;
+  /// Given in place of the positional arguments.
+  bool insteadOfPositionals = false;
 };
 
 class Arguments;

@@ -1,0 +1,41 @@
+//===- Sample.h - activations on which a block is tried -------------------===//
+//
+// A few tokens of a sequence as a block sees them: the context, the token that is
+// patched, and others that are not. Random numbers of a seed where nothing better is
+// known; tests and witnesses set what they like.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EVIDENCE_SAMPLE_H
+#define CTXC_EVIDENCE_SAMPLE_H
+
+#include "ctxc/Reference/State.h"
+#include "dialects/XF/XF.h"
+
+namespace ctxc {
+
+/// What the arguments of a block are given: a matrix each, one row a token.
+using Activations = llvm::SmallVector<reference::Matrix>;
+
+struct Sample {
+  Activations context; ///< the tokens before, at positions 0, 1, …
+  Activations full;    ///< one token, after them
+  Activations reduced; ///< the same token in the reduced run; other numbers where the
+                       ///< block's inputs depend on the context (start layer)
+  Activations others;  ///< tokens that are not meant by the patch, a sequence of their own
+  int64_t kept = 0;    ///< how many of `context` the reduced run keeps, the first ones
+
+  int64_t contextSize() const { return context.empty() ? 0 : context.front().rows(); }
+};
+
+struct SampleOptions {
+  uint64_t seed = 1;
+  int64_t context = 4, others = 8, kept = 0; ///< tokens
+  bool inputsAreSources = false;             ///< `reduced` gets numbers of its own
+};
+
+/// Normal numbers of deviation 1 that depend on the seed and the block's types alone.
+Sample randomSample(xf::BlockOp block, const SampleOptions &options);
+
+} // namespace ctxc
+
+#endif // CTXC_EVIDENCE_SAMPLE_H

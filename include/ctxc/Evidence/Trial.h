@@ -1,0 +1,72 @@
+//===- Trial.h - a plan of one block put to the test in numbers -----------===//
+//
+// Theorem 1 for one block, in the float64 reference: the full run of a token after a
+// small context; the dual block, which forms the patch; and then, in a run of its own
+// that sees the patch and nothing else of the full run, the applied block without the
+// context. Its outputs must be the full run's. Use it to show that a plan is exact,
+// and to rank plans by numbers that only a run can give (norms, drift).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EVIDENCE_TRIAL_H
+#define CTXC_EVIDENCE_TRIAL_H
+
+#include "ctxc/Evidence/Sample.h"
+#include "ctxc/Planning/Planner.h"
+#include "ctxc/Runtime/Weights.h"
+#include "llvm/Support/JSON.h"
+
+namespace ctxc {
+
+struct TrialOptions {
+  /// Of the activations, and of the weights where none are given.
+  uint64_t seed = 1;
+  /// The weights, or null for random ones; and the layer whose names and settings
+  /// apply, or null for the block's own. Both must outlive the call.
+  Weights *weights = nullptr;
+  xf::LayerOp layer = {};
+  /// The activations, or null for random ones of the next three.
+  const Sample *sample = nullptr;
+  int64_t context = 4, others = 8;
+  bool inputsAreSources = false;
+  patch::UpdateKind update = patch::UpdateKind::least;
+};
+
+/// What one trial measured. Norms are Frobenius norms (of u vᵀ: ‖u‖‖v‖).
+struct Trial {
+  double error = 0;         ///< max |T' − T_C| over the entries of all outputs, patched
+  double control = 0;       ///< max |T − T_C|: the same without the patch
+  double largestOutput = 0; ///< max |T_C|
+
+  double patchNorm = 0;    ///< ‖Δ‖ over all patched parameters together
+  double relativeNorm = 0; ///< the largest ‖Δp‖ / ‖p‖ of one parameter
+  double largestValue = 0; ///< the largest |number| in the dual block: every activation,
+                           ///< quotient and factor of both runs and of the patch
+  /// How far the patched block's output moves on tokens that are not meant: the mean
+  /// of ‖T' − T‖ / ‖T‖ over the sample's others, each without the context.
+  double drift = 0;
+
+  int64_t patched = 0;               ///< parameters
+  int64_t harmless = 0, harmful = 0; ///< zero divisors replaced by 1 (PatchOps.td)
+
+  /// By what rounding errors of the patch's arithmetic can grow: at least 1.
+  double conditioning() const;
+  /// Whether the plan was exact, as far as float64 can tell: error ≤ 1e-9 · conditioning.
+  bool isExact() const;
+};
+
+/// Tries `plan`, which must be one of `block`'s; the block may stand alone or in a
+/// module. With a plan that has nothing to patch, error and control are what they are.
+/// Builds the dual and the applied block beside `block` and erases them again. Errors:
+/// an op without a meaning in the reference, weights or settings that cannot be had, a
+/// plan that cannot be built (its diagnostics are emitted), a number that is not finite.
+llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
+                              const TrialOptions &options);
+
+/// All figures, by their names.
+llvm::json::Object trialJson(const Trial &trial);
+/// "error 3.1e-15; 0.82 without the patch; …", one line of at most 90 columns.
+std::string trialText(const Trial &trial);
+
+} // namespace ctxc
+
+#endif // CTXC_EVIDENCE_TRIAL_H

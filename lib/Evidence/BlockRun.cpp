@@ -1,0 +1,61 @@
+#include "BlockRun.h"
+#include "ctxc/Reference/Reference.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::reference;
+
+void ctxc::needReference(xf::BlockOp block) {
+  DialectRegistry registry;
+  registerReferenceModels(registry);
+  block.getContext()->appendDialectRegistry(registry);
+}
+
+Activations ctxc::firstTokens(const Activations &all, int64_t count) {
+  return llvm::map_to_vector(all, [&](const Matrix &m) { return Matrix(m.topRows(count)); });
+}
+
+llvm::Expected<Activations> ctxc::runTokens(xf::BlockOp block, const Activations &inputs,
+                                            int64_t first, BlockState &state, const RunSource &from,
+                                            std::vector<BlockPatch> loads) {
+  int64_t count = inputs.empty() ? 1 : inputs.front().rows();
+  std::vector<int64_t> tokens(count, 0), positions(count);
+  for (auto [i, position] : llvm::enumerate(positions))
+    position = first + i;
+  Environment environment{from.weights, from.layer, tokens, positions, {{"", &state}}};
+  environment.loads = std::move(loads);
+  Evaluation evaluation(environment);
+  return evaluateBlock(block, inputs, evaluation);
+}
+
+/// The state after the first `count` tokens of the context.
+static llvm::Expected<BlockState> stateAfter(xf::BlockOp block, const Sample &sample, int64_t count,
+                                             const RunSource &from) {
+  BlockState state;
+  if (count > 0)
+    if (auto done = runTokens(block, firstTokens(sample.context, count), 0, state, from); !done)
+      return done.takeError();
+  return state;
+}
+
+llvm::Expected<BlockState> ctxc::keptState(xf::BlockOp block, const Sample &sample,
+                                           const RunSource &from) {
+  return stateAfter(block, sample, sample.kept, from);
+}
+
+llvm::Expected<Activations> ctxc::runFull(xf::BlockOp block, const Sample &sample,
+                                          const RunSource &from) {
+  auto state = stateAfter(block, sample, sample.contextSize(), from);
+  if (!state)
+    return state.takeError();
+  return runTokens(block, sample.full, sample.contextSize(), *state, from);
+}
+
+llvm::Expected<Activations> ctxc::runReduced(xf::BlockOp block, xf::BlockOp form,
+                                             const Sample &sample, const RunSource &from,
+                                             std::vector<BlockPatch> loads) {
+  auto state = keptState(block, sample, from);
+  if (!state)
+    return state.takeError();
+  return runTokens(form, sample.reduced, sample.contextSize(), *state, from, std::move(loads));
+}

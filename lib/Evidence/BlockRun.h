@@ -1,0 +1,42 @@
+// Runs of one block in the float64 reference, token after token.
+#ifndef CTXC_LIB_EVIDENCE_BLOCKRUN_H
+#define CTXC_LIB_EVIDENCE_BLOCKRUN_H
+
+#include "ctxc/Evidence/Sample.h"
+#include "ctxc/Reference/Evaluation.h"
+
+namespace ctxc {
+
+/// Whose numbers a run takes. Both must outlive it.
+struct RunSource {
+  Weights &weights;
+  xf::LayerOp layer; ///< null: the block's own names and defaults
+};
+
+/// Runs `inputs` (all rows) through `block` at positions `first`, first + 1, …; what
+/// the contextual ops remember is added to `state`. `loads`: the patch of an applied block.
+llvm::Expected<Activations> runTokens(xf::BlockOp block, const Activations &inputs, int64_t first,
+                                      reference::BlockState &state, const RunSource &from,
+                                      std::vector<reference::BlockPatch> loads = {});
+
+/// The first `count` tokens of each.
+Activations firstTokens(const Activations &all, int64_t count);
+
+/// The state that the reduced run starts from: the sample's kept tokens, run unpatched.
+llvm::Expected<reference::BlockState> keptState(xf::BlockOp block, const Sample &sample,
+                                                const RunSource &from);
+
+/// The full run of the sample's token.
+llvm::Expected<Activations> runFull(xf::BlockOp block, const Sample &sample, const RunSource &from);
+
+/// The reduced run of the sample's token, of a block or (with `loads`) of its applied form.
+llvm::Expected<Activations> runReduced(xf::BlockOp block, xf::BlockOp form, const Sample &sample,
+                                       const RunSource &from,
+                                       std::vector<reference::BlockPatch> loads = {});
+
+/// Gives the ops their meanings, where they do not have them yet.
+void needReference(xf::BlockOp block);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_EVIDENCE_BLOCKRUN_H

@@ -1,0 +1,269 @@
+#include "ctxc/Evidence/Trial.h"
+#include "BlockRun.h"
+#include "ctxc/Runtime/MaterializedWeights.h"
+#include "ctxc/Transforms/BuildPatch.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::reference;
+
+namespace {
+
+/// The dual and the applied block of a plan, beside the block for as long as this lives.
+class BuiltPlan {
+public:
+  BuiltPlan(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update) {
+    std::string name = block.getSymName().str();
+    dual = buildDualBlock(block, plan, update, name + "$tried_dual");
+    if (dual)
+      applied = buildAppliedBlock(block, plan, name + "$tried_applied");
+  }
+  ~BuiltPlan() {
+    for (xf::BlockOp op : {dual, applied})
+      if (op)
+        op.erase();
+  }
+  BuiltPlan(const BuiltPlan &) = delete;
+  bool isComplete() const { return bool(applied); }
+
+  xf::BlockOp dual, applied;
+};
+
+class Trier {
+public:
+  Trier(xf::BlockOp block, const BlockPlan &plan, const Sample &sample, const RunSource &from,
+        patch::UpdateKind update)
+      : block(block), plan(plan), sample(sample), from(from), update(update) {}
+
+  llvm::Expected<Trial> run();
+
+private:
+  llvm::Error compareUnpatched();
+  llvm::Error formPatch(xf::BlockOp dual);
+  llvm::Error comparePatched(xf::BlockOp applied);
+  llvm::Error measureDrift(xf::BlockOp applied);
+  llvm::Error measureNorms();
+
+  xf::BlockOp block;
+  const BlockPlan &plan;
+  const Sample &sample;
+  RunSource from;
+  patch::UpdateKind update;
+
+  Activations wanted; ///< T_C
+  std::vector<BlockPatch> patch;
+  Trial trial;
+};
+
+} // namespace
+
+/// Where the plan says what is patched: a plan of nothing has no site.
+static bool patchesNothing(const BlockPlan &plan) { return plannedParameters(plan).empty(); }
+
+static double difference(const Activations &a, const Activations &b) {
+  double worst = 0;
+  for (auto [x, y] : llvm::zip_equal(a, b))
+    if (x.size())
+      worst = std::max(worst, (x - y).cwiseAbs().maxCoeff());
+  return worst;
+}
+
+static double largest(const Matrix &m) { return m.size() ? m.cwiseAbs().maxCoeff() : 0; }
+
+static bool isFinite(const Activations &rows) {
+  return llvm::all_of(rows, [](const Matrix &m) { return m.allFinite(); });
+}
+
+llvm::Error Trier::compareUnpatched() {
+  auto full = runFull(block, sample, from);
+  if (!full)
+    return full.takeError();
+  auto reduced = runReduced(block, block, sample, from);
+  if (!reduced)
+    return reduced.takeError();
+  if (!isFinite(*full) || !isFinite(*reduced))
+    return errorAt(block, "has outputs that are not finite on the activations that it was given");
+  wanted = std::move(*full);
+  trial.control = difference(*reduced, wanted);
+  for (const Matrix &output : wanted)
+    trial.largestOutput = std::max(trial.largestOutput, largest(output));
+  return llvm::Error::success();
+}
+
+/// The largest number that `body` computed.
+static double largestOf(xf::BlockOp body, const Evaluation &evaluation) {
+  double worst = 0;
+  for (Operation &op : body.getBody().front().without_terminator())
+    if (!isa<xf::ParamOp>(op))
+      for (Value result : op.getResults())
+        worst = std::max(worst, largest(evaluation.rows(result)));
+  return worst;
+}
+
+llvm::Error Trier::formPatch(xf::BlockOp dual) {
+  BlockState fullState;
+  if (sample.contextSize() > 0)
+    if (auto done = runTokens(block, sample.context, 0, fullState, from); !done)
+      return done.takeError();
+  auto reducedState = keptState(block, sample, from);
+  if (!reducedState)
+    return reducedState.takeError();
+
+  int64_t token = 0, position = sample.contextSize();
+  Environment environment{from.weights,
+                          from.layer,
+                          token,
+                          position,
+                          {{"full", &fullState}, {"reduced", &*reducedState}}};
+  Activations inputs = sample.full;
+  llvm::append_range(inputs, sample.reduced);
+  Evaluation evaluation(environment);
+  auto outputs = evaluateBlock(dual, inputs, evaluation);
+  if (!outputs)
+    return outputs.takeError();
+  trial.largestValue = largestOf(dual, evaluation);
+  for (const LayerObligations &counts : environment.obligations) {
+    trial.harmless += counts.harmless;
+    trial.harmful += counts.harmful;
+  }
+  patch = std::move(environment.stores);
+  return llvm::Error::success();
+}
+
+llvm::Error Trier::comparePatched(xf::BlockOp applied) {
+  auto outputs = runReduced(block, applied, sample, from, patch);
+  if (!outputs)
+    return outputs.takeError();
+  if (!isFinite(*outputs))
+    return errorAt(block, "has outputs that are not finite under the patch of its plan");
+  trial.error = difference(*outputs, wanted);
+  return llvm::Error::success();
+}
+
+llvm::Error Trier::measureDrift(xf::BlockOp applied) {
+  if (sample.others.empty() || sample.others.front().rows() == 0)
+    return llvm::Error::success();
+  BlockState plainState, patchedState;
+  auto plain = runTokens(block, sample.others, 0, plainState, from);
+  if (!plain)
+    return plain.takeError();
+  auto patched = runTokens(applied, sample.others, 0, patchedState, from, patch);
+  if (!patched)
+    return patched.takeError();
+  int64_t count = sample.others.front().rows();
+  for (int64_t t = 0; t < count; ++t) {
+    double moved = 0, norm = 0;
+    for (auto [a, b] : llvm::zip_equal(*plain, *patched)) {
+      moved += (a.row(t) - b.row(t)).squaredNorm();
+      norm += a.row(t).squaredNorm();
+    }
+    trial.drift += std::sqrt(norm > 0 ? moved / norm : moved) / double(count);
+  }
+  return llvm::Error::success();
+}
+
+/// ‖Δ‖² of a patch in its block's form.
+static double squaredNorm(const BlockPatch &patch) {
+  double product = 1;
+  for (const Matrix &part : patch.parts)
+    product *= part.squaredNorm();
+  return product;
+}
+
+llvm::Error Trier::measureNorms() {
+  double total = 0;
+  for (xf::ParamOp param : plannedParameters(plan)) {
+    ++trial.patched;
+    auto entry =
+        llvm::find_if(patch, [&](const BlockPatch &p) { return p.parameter == param.getName(); });
+    if (entry == patch.end())
+      continue;
+    auto type = cast<RankedTensorType>(param.getType());
+    std::string name =
+        from.layer ? from.layer.getStoredName(param.getName()) : param.getName().str();
+    auto data = from.weights.get(name, type);
+    if (!data)
+      return data.takeError();
+    std::vector<double> numbers(type.getNumElements());
+    readDoubles(storageOf(type.getElementType()), static_cast<const uint8_t *>(*data), numbers);
+    double own = 0;
+    for (double x : numbers)
+      own += x * x;
+    double change = squaredNorm(*entry);
+    total += change;
+    if (own > 0)
+      trial.relativeNorm = std::max(trial.relativeNorm, std::sqrt(change / own));
+  }
+  trial.patchNorm = std::sqrt(total);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Trial> Trier::run() {
+  if (llvm::Error error = compareUnpatched())
+    return error;
+  if (patchesNothing(plan)) {
+    trial.error = trial.control;
+    return trial;
+  }
+  BuiltPlan built(block, plan, update);
+  if (!built.isComplete())
+    return errorAt(block, "has a plan that cannot be built; see the messages above");
+  if (llvm::Error error = formPatch(built.dual))
+    return error;
+  if (llvm::Error error = comparePatched(built.applied))
+    return error;
+  if (llvm::Error error = measureDrift(built.applied))
+    return error;
+  if (llvm::Error error = measureNorms())
+    return error;
+  return trial;
+}
+
+double Trial::conditioning() const {
+  return std::max({1.0, largestOutput, largestValue, relativeNorm});
+}
+
+bool Trial::isExact() const { return error <= 1e-9 * conditioning(); }
+
+llvm::Expected<Trial> ctxc::tryPlan(xf::BlockOp block, const BlockPlan &plan,
+                                    const TrialOptions &options) {
+  needReference(block);
+  std::unique_ptr<Weights> own;
+  if (!options.weights)
+    own = randomWeights(options.seed);
+  Sample drawn;
+  if (!options.sample)
+    drawn = randomSample(block, {options.seed, options.context, options.others, /*kept=*/0,
+                                 options.inputsAreSources});
+  return Trier(block, plan, options.sample ? *options.sample : drawn,
+               {options.weights ? *options.weights : *own, options.layer}, options.update)
+      .run();
+}
+
+//===----------------------------------------------------------------------===//
+// Text and JSON
+//===----------------------------------------------------------------------===//
+
+llvm::json::Object ctxc::trialJson(const Trial &trial) {
+  return llvm::json::Object{{"error", trial.error},
+                            {"control", trial.control},
+                            {"conditioning", trial.conditioning()},
+                            {"exact", trial.isExact()},
+                            {"patchNorm", trial.patchNorm},
+                            {"relativeNorm", trial.relativeNorm},
+                            {"drift", trial.drift},
+                            {"parameters", trial.patched},
+                            {"harmful", trial.harmful},
+                            {"harmless", trial.harmless}};
+}
+
+std::string ctxc::trialText(const Trial &trial) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format("error %.2g, without the patch %.3g; patch %.3g, drift %.3g", trial.error,
+                      trial.control, trial.patchNorm, trial.drift)
+      << "; " << trial.harmful << " harmful and " << trial.harmless << " harmless zeros";
+  return text;
+}
