@@ -14,6 +14,10 @@ namespace ctxc::reference {
 
 static llvm::Error evaluateOp(xf::ParamOp op, Evaluation &e) {
   Environment &env = e.getEnvironment();
+  if (auto given = env.parameters.find(op.getName()); given != env.parameters.end()) {
+    e.set(op.getResult(), given->second);
+    return llvm::Error::success();
+  }
   std::string name = env.layer ? env.layer.getStoredName(op.getName()) : op.getName().str();
   auto type = cast<RankedTensorType>(op.getType());
   llvm::Expected<const void *> data = env.weights.get(name, type);

@@ -9,6 +9,8 @@ using namespace ctxc;
 using namespace ctxc::driver;
 
 static llvm::Expected<int> run(const Arguments &arguments) {
+  if (auto file = arguments.get("--replay"))
+    return replayWitnesses(*file);
   auto options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
@@ -36,7 +38,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 }
 
 Command driver::checkCommand() {
-  return {
+  Command command{
       "check",
       "say of every block whether a context can become a patch of it, and why",
       {"MODEL"},
@@ -45,8 +47,7 @@ Command driver::checkCommand() {
         "NAME",
         "least (default), balanced, naive, stable, scaled",
         {"least", "balanced", "naive", "stable", "scaled"}},
-       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"},
-       tryOption()},
+       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"}},
       "Each block is controllable (Theorem 3), output-only (an exact patch exists, and the MLP's\n"
       "internals differ), rejected (an impossibility is shown: where, why, by which bound, and a\n"
       "way out) or undecided. Identical layers are shown once. Weights are not needed. Exit code "
@@ -54,6 +55,10 @@ Command driver::checkCommand() {
       "when every block is controllable or output-only (and with --try exact), 1 when one is not.",
       "  ctxc check examples/models/gemma3-kjv-1m\n"
       "  ctxc check block.mlir --try\n"
+      "  ctxc check rejected.mlir --witness=witness.json\n"
+      "  ctxc check --replay witness.json\n"
       "  ctxc check gemma-3-270m --format json\n",
       run};
+  llvm::append_range(command.options, evidenceOptions());
+  return command;
 }

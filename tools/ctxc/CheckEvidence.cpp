@@ -1,40 +1,63 @@
 #include "CheckEvidence.h"
+#include "Commands.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/Support/Format.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
+using llvm::StringRef;
 
-OptionSpec driver::tryOption() {
+static OptionSpec optionWith(StringRef name, StringRef value, StringRef help) {
   OptionSpec option;
-  option.name = "--try";
-  option.value = "SEED";
-  option.help = "run each plan in the reference, on the model's weights where it has any, else\n"
-                "on random ones, and on random activations; SEED is 1 by default";
-  option.valueOptional = true;
+  option.name = name;
+  option.value = value;
+  option.help = help;
   return option;
 }
 
-llvm::Expected<CheckEvidence> CheckEvidence::gather(const Arguments &arguments, Session &session,
-                                                    llvm::ArrayRef<VerdictGroup> groups) {
-  CheckEvidence evidence;
-  evidence.trials.resize(groups.size());
-  std::optional<llvm::StringRef> text = arguments.get("--try");
+std::vector<OptionSpec> driver::evidenceOptions() {
+  OptionSpec attempt =
+      optionWith("--try", "SEED",
+                 "run each plan in the reference, on the model's weights where it has any, else\n"
+                 "on random ones, and on random activations; SEED is 1 by default");
+  OptionSpec witness =
+      optionWith("--witness", "FILE",
+                 "for each verdict against look for a counterexample in numbers: weights and a\n"
+                 "context for which no patch is exact; written to FILE (JSON) where one is given");
+  attempt.valueOptional = witness.valueOptional = true;
+  OptionSpec replay =
+      optionWith("--replay", "FILE", "in place of MODEL: evaluate the counterexamples of FILE");
+  replay.insteadOfPositionals = true;
+  return {attempt, witness, replay};
+}
+
+//===----------------------------------------------------------------------===//
+// Gathering
+//===----------------------------------------------------------------------===//
+
+static xf::LayerOp layerOf(const VerdictGroup &group) {
+  return group.ops.empty() ? xf::LayerOp() : group.ops.front();
+}
+
+llvm::Error CheckEvidence::tryPlans(const Arguments &arguments, Session &session,
+                                    llvm::ArrayRef<VerdictGroup> groups) {
+  std::optional<StringRef> text = arguments.get("--try");
   if (!text)
-    return evidence;
-  if (!text->empty() && text->getAsInteger(10, evidence.seed))
+    return llvm::Error::success();
+  if (!text->empty() && text->getAsInteger(10, seed))
     return makeError("--try: found '" + *text + "', expected a seed, a number from 0 on");
 
-  std::unique_ptr<Weights> weights;
+  std::unique_ptr<Weights> own;
   if (Checkpoint *checkpoint = session.checkpoint())
-    weights = checkpointWeights(*checkpoint);
-  evidence.weights = weights ? "the model's weights" : "random weights";
-  for (auto [group, result] : llvm::zip_equal(groups, evidence.trials)) {
+    own = checkpointWeights(*checkpoint);
+  weights = own ? "the model's weights" : "random weights";
+  for (auto [group, result] : llvm::zip_equal(groups, trials)) {
     if (!group.verdict->isSuccess())
       continue;
     TrialOptions options;
-    options.seed = evidence.seed;
-    options.weights = weights.get();
-    options.layer = group.ops.empty() ? xf::LayerOp() : group.ops.front();
+    options.seed = seed;
+    options.weights = own.get();
+    options.layer = layerOf(group);
     options.inputsAreSources = group.options->inputsAreSources;
     options.update = group.options->update;
     auto trial = tryPlan(group.block, group.verdict->plan, options);
@@ -43,43 +66,179 @@ llvm::Expected<CheckEvidence> CheckEvidence::gather(const Arguments &arguments, 
     else
       result = GroupTrial{{}, llvm::toString(trial.takeError())};
   }
+  return llvm::Error::success();
+}
+
+llvm::Error CheckEvidence::findWitnesses(const Arguments &arguments,
+                                         llvm::ArrayRef<VerdictGroup> groups) {
+  std::optional<StringRef> path = arguments.get("--witness");
+  if (!path)
+    return llvm::Error::success();
+  std::vector<Witness> found;
+  for (auto [constGroup, result] : llvm::zip_equal(groups, witnesses)) {
+    VerdictGroup group = constGroup;
+    if (group.verdict->isSuccess())
+      continue;
+    result.emplace();
+    auto witness = findWitness(group.block, *group.options, layerOf(group));
+    if (!witness) {
+      result->failure = llvm::toString(witness.takeError());
+      continue;
+    }
+    if (!*witness)
+      continue;
+    (*witness)->why = group.verdict->causes.front().message;
+    auto replay = replayWitness(**witness, *group.block.getContext());
+    if (!replay)
+      return replay.takeError();
+    result->witness = std::move(*witness);
+    result->replay = *replay;
+    found.push_back(*result->witness);
+  }
+  return path->empty() ? llvm::Error::success() : writeWitnesses(found, *path);
+}
+
+llvm::Expected<CheckEvidence> CheckEvidence::gather(const Arguments &arguments, Session &session,
+                                                    llvm::ArrayRef<VerdictGroup> groups) {
+  CheckEvidence evidence;
+  evidence.trials.resize(groups.size());
+  evidence.witnesses.resize(groups.size());
+  if (auto path = arguments.get("--witness"); path && !path->empty())
+    if (llvm::Error error = checkWritable("--witness", *path))
+      return std::move(error);
+  if (llvm::Error error = evidence.tryPlans(arguments, session, groups))
+    return std::move(error);
+  if (llvm::Error error = evidence.findWitnesses(arguments, groups))
+    return std::move(error);
   return evidence;
-}
-
-void CheckEvidence::addTo(llvm::json::Value &report) const {
-  llvm::json::Array *groups = report.getAsObject()->getArray("groups");
-  for (auto [group, result] : llvm::zip_equal(*groups, trials)) {
-    if (!result)
-      continue;
-    llvm::json::Object trial = trialJson(result->trial);
-    if (!result->failure.empty())
-      trial = llvm::json::Object{{"failure", result->failure}};
-    trial["seed"] = int64_t(seed);
-    group.getAsObject()->insert({"trial", std::move(trial)});
-  }
-}
-
-void CheckEvidence::print(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const {
-  if (llvm::none_of(trials, [](const auto &result) { return result.has_value(); }))
-    return;
-  os << "\ntried on " << weights << ", seed " << seed << ":\n";
-  for (auto [constGroup, result] : llvm::zip_equal(groups, trials)) {
-    if (!result)
-      continue;
-    xf::BlockOp block = constGroup.block;
-    os << "  block '" << block.getSymName() << "'";
-    if (!constGroup.ops.empty())
-      os << ", layer " << constGroup.layers.front();
-    if (!result->failure.empty())
-      os << ": no numbers: " << result->failure << "\n";
-    else
-      os << ": " << (result->trial.isExact() ? "exact" : "NOT EXACT") << "\n    "
-         << trialText(result->trial) << "\n";
-  }
 }
 
 bool CheckEvidence::isGood() const {
   return llvm::all_of(trials, [](const auto &result) {
     return !result || (result->failure.empty() && result->trial.isExact());
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+static llvm::json::Object witnessJson(const Witness &witness, const Replay &replay) {
+  llvm::json::Object object{{"seed", int64_t(witness.seed)},
+                            {"scaled", witness.scaled},
+                            {"change", witness.change()},
+                            {"target", witness.target},
+                            {"limit", witness.limit},
+                            {"leastError", witness.leastError},
+                            {"confirmed", replay.confirms(witness)}};
+  if (replay.search)
+    object["search"] = llvm::json::Object{{"error", replay.search->error},
+                                          {"numbers", replay.search->numbers},
+                                          {"evaluations", replay.search->evaluations}};
+  return object;
+}
+
+void CheckEvidence::addTo(llvm::json::Value &report) const {
+  llvm::json::Array *groups = report.getAsObject()->getArray("groups");
+  for (auto [group, trial, witness] : llvm::zip_equal(*groups, trials, witnesses)) {
+    if (trial) {
+      llvm::json::Object object = trialJson(trial->trial);
+      if (!trial->failure.empty())
+        object = llvm::json::Object{{"failure", trial->failure}};
+      object["seed"] = int64_t(seed);
+      group.getAsObject()->insert({"trial", std::move(object)});
+    }
+    if (witness && witness->witness)
+      group.getAsObject()->insert({"witness", witnessJson(*witness->witness, witness->replay)});
+    else if (witness)
+      group.getAsObject()->insert({"witness", nullptr});
+  }
+}
+
+static void printHead(llvm::raw_ostream &os, VerdictGroup group) {
+  os << "  block '" << group.block.getSymName() << "'";
+  if (!group.ops.empty())
+    os << ", layer " << group.layers.front();
+  os << ": ";
+}
+
+void CheckEvidence::printTrials(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const {
+  if (llvm::none_of(trials, [](const auto &result) { return result.has_value(); }))
+    return;
+  os << "\ntried on " << weights << ", seed " << seed << ":\n";
+  for (auto [group, result] : llvm::zip_equal(groups, trials)) {
+    if (!result)
+      continue;
+    printHead(os, group);
+    if (!result->failure.empty())
+      os << "no numbers: " << result->failure << "\n";
+    else
+      os << (result->trial.isExact() ? "exact" : "NOT EXACT") << "\n    "
+         << trialText(result->trial) << "\n";
+  }
+}
+
+/// The lines of a witness after its head.
+static void printWitness(llvm::raw_ostream &os, const Witness &witness, const Replay &replay) {
+  os << llvm::format("no patch comes nearer than %.4g", witness.leastError)
+     << (replay.confirms(witness) ? "\n" : ", which is NOT CONFIRMED\n") << "    "
+     << llvm::format("the context moves the output by %.4g, to %.4g along the witness's direction; "
+                     "patches, up to %.4g",
+                     witness.change(), witness.target, witness.limit)
+     << "\n    random weights and activations, seed " << witness.seed;
+  if (!witness.scaled.empty())
+    os << ", " << witness.scaled;
+  os << "\n    ";
+  if (!replay.search)
+    os << "too many numbers to search for a patch\n";
+  else if (replay.search->numbers == 0)
+    os << "there is no number that a patch may change\n";
+  else
+    os << "a search over " << replay.search->numbers
+       << llvm::format(" numbers of the parameters came as near as %.4g\n", replay.search->error);
+}
+
+void CheckEvidence::printWitnesses(llvm::raw_ostream &os,
+                                   llvm::ArrayRef<VerdictGroup> groups) const {
+  if (llvm::none_of(witnesses, [](const auto &result) { return result.has_value(); }))
+    return;
+  os << "\ncounterexamples:\n";
+  for (auto [group, result] : llvm::zip_equal(groups, witnesses)) {
+    if (!result)
+      continue;
+    printHead(os, group);
+    if (result->witness)
+      printWitness(os, *result->witness, result->replay);
+    else if (!result->failure.empty())
+      os << "no numbers: " << result->failure << "\n";
+    else
+      os << "none found\n";
+  }
+}
+
+void CheckEvidence::print(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const {
+  printTrials(os, groups);
+  printWitnesses(os, groups);
+}
+
+llvm::Expected<int> driver::replayWitnesses(StringRef path) {
+  auto witnesses = readWitnesses(path);
+  if (!witnesses)
+    return witnesses.takeError();
+  mlir::MLIRContext context(allDialects());
+  context.loadAllAvailableDialects();
+  printDiagnostics(context);
+  bool good = true;
+  for (const Witness &witness : *witnesses) {
+    auto replay = replayWitness(witness, context);
+    if (!replay)
+      return makeError(path + ": " + llvm::toString(replay.takeError()));
+    good &= replay->confirms(witness);
+    llvm::outs() << "block '" << witness.name << "': ";
+    printWitness(llvm::outs(), witness, *replay);
+    llvm::outs() << llvm::format("    evaluated again: %.4g; outputs differ by %.2g from the "
+                                 "recorded ones\n",
+                                 replay->leastError, replay->difference);
+  }
+  return good ? ExitGood : ExitAgainst;
 }

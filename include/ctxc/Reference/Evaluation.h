@@ -48,6 +48,9 @@ struct Environment {
   llvm::StringMap<BlockState *> states = {};
   /// What patch.load takes, one row each; a parameter that is missing is unpatched.
   std::vector<BlockPatch> loads = {};
+  /// Parameters, by the block's names, that are not what the weights hold; of the
+  /// parameters' shapes, in any floating type.
+  llvm::StringMap<StoredTensor> parameters = {};
 
   std::vector<BlockPatch> stores = {};            ///< out: what patch.store gave
   std::vector<LayerObligations> obligations = {}; ///< out: counts by obligation index

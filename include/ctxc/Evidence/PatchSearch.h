@@ -1,0 +1,39 @@
+//===- PatchSearch.h - a blind search for a patch -------------------------===//
+//
+// Looks for any change of the patchable parameters, of any rank, that brings the reduced
+// run's outputs to the full run's. It knows nothing of plans and lemmas, so it is
+// the opponent of a rejection: it must not come nearer than the rejection claims. What
+// it does not find may still exist.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EVIDENCE_PATCHSEARCH_H
+#define CTXC_EVIDENCE_PATCHSEARCH_H
+
+#include "ctxc/Evidence/Sample.h"
+#include "ctxc/Planning/Planner.h"
+#include "ctxc/Runtime/Weights.h"
+
+namespace ctxc {
+
+struct SearchOptions {
+  uint64_t seed = 1;
+  int restarts = 6; ///< the first from the weights as they are, others from random ones
+  int steps = 60;   ///< of damped Gauss-Newton in a random subspace, at most
+};
+
+struct PatchSearch {
+  double error = 0;        ///< the least ‖T' − T_C‖₂ found, over all outputs together
+  int64_t numbers = 0;     ///< how many entries of parameters were free to change
+  int64_t evaluations = 0; ///< of the block
+};
+
+/// Searches over all parameters of `block` that `options` leave patchable, also ones that
+/// no plan would take (shared ones, ones that serve several vectors), but not those of the
+/// contextual part. Errors: those of the reference; more than 200,000 numbers to search.
+llvm::Expected<PatchSearch> searchPatch(xf::BlockOp block, const PlanOptions &options,
+                                        const Sample &sample, Weights &weights, xf::LayerOp layer,
+                                        const SearchOptions &search = {});
+
+} // namespace ctxc
+
+#endif // CTXC_EVIDENCE_PATCHSEARCH_H

@@ -1,0 +1,94 @@
+//===- Witness.h - a counterexample to a block's controllability ----------===//
+//
+// Theorem 4 ("impossibility") and its relatives made concrete: weights of a block, a
+// context and a token for which no change of the patchable parameters brings the
+// reduced run's output T' to the full run's T_C; and how near any change can come.
+//
+// At fixed weights and data, T' stays in a sum of convex sets (balls and boxes of bounded
+// images, half spaces of one-sided ones, the span of what is free), whatever is patched. Where T_C
+// lies outside, a direction w, ‖w‖ = 1, proves it:
+//
+//     ‖T' − T_C‖ ≥ ⟨w, T_C⟩ − sup ⟨w, T'⟩ = leastError
+//
+// and the best w makes this the distance of T_C from the set. To get there, what the
+// context brings is made large (a parameter of the contextual part, or the context
+// itself, is scaled up), as in the theorem's proof.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EVIDENCE_WITNESS_H
+#define CTXC_EVIDENCE_WITNESS_H
+
+#include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Evidence/PatchSearch.h"
+#include "llvm/Support/JSON.h"
+
+namespace ctxc {
+
+/// One stored tensor of a witness, under the block's name for it.
+struct WitnessTensor {
+  std::string name;
+  DType dtype = DType::F32;
+  llvm::SmallVector<int64_t, 2> shape;
+  std::vector<uint8_t> bytes;
+};
+
+struct Witness {
+  std::string block; ///< the text of a module that holds the block alone; what a layer
+                     ///< freezes or sets is written into it
+  std::string name;  ///< the block's
+  std::string why;   ///< the verdict's chief cause, in words
+  uint64_t seed = 1;
+  std::string scaled; ///< "'o' by 64": what was made larger; empty where nothing was
+  std::vector<WitnessTensor> weights;
+  Sample sample;
+
+  Eigen::VectorXd full, reduced; ///< T_C and T, unpatched: all outputs, one after the other
+  Eigen::VectorXd direction;     ///< w
+  double target = 0;             ///< ⟨w, T_C⟩
+  double limit = 0;              ///< no patch brings ⟨w, T'⟩ beyond
+  double leastError = 0;         ///< target − limit: no patch comes nearer, in the L2 norm
+  double attained = 0;           ///< how near the set that holds all T' comes; ≥ leastError
+
+  /// ‖T_C − T‖: what the context changes.
+  double change() const { return (full - reduced).norm(); }
+};
+
+struct WitnessOptions {
+  uint64_t seed = 1;
+  int seeds = 3;       ///< how many are tried, from `seed` on
+  int64_t context = 3; ///< tokens
+};
+
+/// Looks for a witness against `block` under `options`; none where every one that was
+/// tried may be within reach. `layer` gives settings, or is null. Errors: those of the
+/// reference, such as an op that has no meaning in it.
+llvm::Expected<std::optional<Witness>> findWitness(xf::BlockOp block, const PlanOptions &options,
+                                                   xf::LayerOp layer,
+                                                   const WitnessOptions &search = {});
+
+/// A witness evaluated again.
+struct Replay {
+  double difference = 0;             ///< the largest between the outputs recorded and found
+  double leastError = 0;             ///< by the recorded direction, everything else computed anew
+  std::optional<PatchSearch> search; ///< a blind search, where the block is small enough
+
+  /// The outputs are the recorded ones, the direction proves what it is said to, and the
+  /// search came no nearer.
+  bool confirms(const Witness &witness) const;
+};
+
+/// Parses the witness's block in `context`, which must know the dialects, and evaluates.
+/// Errors: text that is no such block, tensors that do not fit it.
+llvm::Expected<Replay> replayWitness(const Witness &witness, mlir::MLIRContext &context,
+                                     const SearchOptions &search = {});
+
+/// Writes `path` (JSON: the block's text, the claims, the names of tensors) and beside it
+/// `path` with .safetensors in place of .json (weights, activations, outputs, directions).
+llvm::Error writeWitnesses(llvm::ArrayRef<Witness> witnesses, llvm::StringRef path);
+
+/// The other way. Errors name the file, and say what was found in place of what.
+llvm::Expected<std::vector<Witness>> readWitnesses(llvm::StringRef path);
+
+} // namespace ctxc
+
+#endif // CTXC_EVIDENCE_WITNESS_H

@@ -1,0 +1,186 @@
+// Damped Gauss-Newton in random subspaces of all patchable numbers: as many random
+// directions as make every move of the outputs possible that all numbers together could make.
+#include "ctxc/Evidence/PatchSearch.h"
+#include "Random.h"
+#include "ReachableSet.h"
+#include "ctxc/Runtime/MaterializedWeights.h"
+#include "ctxc/Support/Error.h"
+#include <Eigen/Cholesky>
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::reference;
+
+namespace {
+
+class Searcher {
+public:
+  Searcher(xf::BlockOp block, const Sample &sample, const RunSource &from, uint64_t seed)
+      : block(block), sample(sample), from(from), random(seed) {}
+
+  llvm::Error prepare(ArrayRef<xf::ParamOp> parameters);
+  llvm::Error search(const SearchOptions &options);
+
+  PatchSearch result;
+
+private:
+  struct Segment {
+    std::string name;
+    SmallVector<int64_t, 2> shape;
+    int64_t first, size;
+    double scale; ///< of a usual entry
+  };
+
+  llvm::Expected<Vector> outputsOf(const Vector &numbers);
+  llvm::Error descend(Vector numbers, int steps);
+  Vector direction();
+  Vector start(int restart);
+
+  xf::BlockOp block;
+  const Sample &sample;
+  RunSource from;
+  Random random;
+  Vector original, target;
+  std::vector<Segment> segments;
+  BlockState kept;
+};
+
+} // namespace
+
+llvm::Error Searcher::prepare(ArrayRef<xf::ParamOp> parameters) {
+  std::vector<double> all;
+  for (xf::ParamOp param : parameters) {
+    auto type = cast<RankedTensorType>(param.getType());
+    int64_t first = all.size(), n = type.getNumElements();
+    if (first + n > 200000)
+      return errorAt(block, "has more numbers to search for a patch than 200000");
+    std::string name =
+        from.layer ? from.layer.getStoredName(param.getName()) : param.getName().str();
+    auto data = from.weights.get(name, type);
+    if (!data)
+      return data.takeError();
+    all.resize(first + n);
+    MutableArrayRef<double> numbers = MutableArrayRef(all).drop_front(first);
+    readDoubles(storageOf(type.getElementType()), static_cast<const uint8_t *>(*data), numbers);
+    double squares = 0;
+    for (double x : numbers)
+      squares += x * x;
+    double scale = squares > 0 ? std::sqrt(squares / double(n)) : 1;
+    segments.push_back(
+        {param.getName().str(), SmallVector<int64_t, 2>(type.getShape()), first, n, scale});
+  }
+  original = Eigen::Map<const Vector>(all.data(), all.size());
+  result.numbers = all.size();
+
+  auto full = runFull(block, sample, from);
+  if (!full)
+    return full.takeError();
+  target = joined(*full);
+  auto state = keptState(block, sample, from);
+  if (!state)
+    return state.takeError();
+  kept = std::move(*state);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Vector> Searcher::outputsOf(const Vector &numbers) {
+  BlockState state = kept;
+  int64_t token = 0, position = sample.contextSize();
+  Environment environment{from.weights, from.layer, token, position, {{"", &state}}};
+  for (const Segment &segment : segments)
+    environment.parameters[segment.name] = {
+        DType::F64, reinterpret_cast<const uint8_t *>(numbers.data() + segment.first),
+        segment.shape};
+  Evaluation evaluation(environment);
+  auto outputs = evaluateBlock(block, sample.reduced, evaluation);
+  if (!outputs)
+    return outputs.takeError();
+  ++result.evaluations;
+  return joined(*outputs);
+}
+
+/// A random direction in which every parameter changes by its usual size.
+Vector Searcher::direction() {
+  Vector d(original.size());
+  for (const Segment &segment : segments)
+    for (int64_t i = 0; i < segment.size; ++i)
+      d[segment.first + i] = segment.scale * random.normal();
+  return d;
+}
+
+Vector Searcher::start(int restart) {
+  if (restart == 0)
+    return original;
+  Vector numbers = direction();
+  for (const Segment &segment : segments)
+    numbers.segment(segment.first, segment.size) *= std::pow(10, 3 * random.uniform() - 1);
+  return restart % 2 ? Vector(original + numbers) : numbers;
+}
+
+llvm::Error Searcher::descend(Vector numbers, int steps) {
+  auto outputs = outputsOf(numbers);
+  if (!outputs)
+    return outputs.takeError();
+  Vector missing = target - *outputs;
+  double damping = 1e-6;
+  for (int i = 0; i < steps && missing.allFinite(); ++i) {
+    result.error = std::min(result.error, missing.norm());
+    if (numbers.size() == 0 || missing.norm() <= 1e-11 * (1 + target.norm()))
+      break;
+    int64_t width = std::min<int64_t>(numbers.size(), 2 * target.size() + 8);
+    Eigen::MatrixXd directions(numbers.size(), width), J(target.size(), width);
+    for (int64_t j = 0; j < width; ++j) {
+      directions.col(j) = direction();
+      constexpr double step = 1e-6;
+      auto moved = outputsOf(numbers + step * directions.col(j));
+      if (!moved)
+        return moved.takeError();
+      J.col(j) = (*moved - (target - missing)) / step;
+    }
+    if (!J.allFinite())
+      break;
+    Eigen::MatrixXd normal = J * J.transpose(); // the least-norm step: outputs are few
+    double size = normal.diagonal().maxCoeff();
+    bool better = false;
+    for (int attempt = 0; attempt < 8 && !better;
+         ++attempt, damping = std::min(damping * 10, 1e6)) {
+      Eigen::MatrixXd damped = normal;
+      damped.diagonal().array() += damping * (size > 0 ? size : 1);
+      Vector next = numbers + directions * (J.transpose() * damped.ldlt().solve(missing));
+      auto moved = outputsOf(next);
+      if (!moved)
+        return moved.takeError();
+      Vector left = target - *moved;
+      if (left.allFinite() && left.norm() < missing.norm()) {
+        numbers = std::move(next);
+        missing = std::move(left);
+        damping = std::max(damping / 100, 1e-14);
+        better = true;
+      }
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Searcher::search(const SearchOptions &options) {
+  result.error = std::numeric_limits<double>::infinity();
+  for (int restart = 0; restart < options.restarts; ++restart)
+    if (llvm::Error error = descend(start(restart), options.steps))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<PatchSearch> ctxc::searchPatch(xf::BlockOp block, const PlanOptions &options,
+                                              const Sample &sample, Weights &weights,
+                                              xf::LayerOp layer, const SearchOptions &search) {
+  needReference(block);
+  BlockGraph graph(block);
+  ZeroRange zeros(block);
+  Sites sites(graph, zeros, options.bindings);
+  Searcher searcher(block, sample, {weights, layer}, search.seed);
+  if (llvm::Error error = searcher.prepare(Moved(graph, sites).parameters()))
+    return std::move(error);
+  if (llvm::Error error = searcher.search(search))
+    return std::move(error);
+  return searcher.result;
+}

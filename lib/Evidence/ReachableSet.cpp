@@ -1,0 +1,309 @@
+#include "ReachableSet.h"
+#include "Random.h"
+#include <Eigen/Eigenvalues>
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::reference;
+
+//===----------------------------------------------------------------------===//
+// What moves
+//===----------------------------------------------------------------------===//
+
+Moved::Moved(const BlockGraph &graph, const Sites &sites) : graph(graph), sites(sites) {
+  xf::BlockOp block = graph.getBlock();
+  for (Operation &op : block.getBody().front())
+    if (llvm::any_of(op.getOperands(), [&](Value operand) { return moves(&op, operand); }))
+      moved.insert(op.result_begin(), op.result_end());
+}
+
+bool Moved::isOwn(Operation *op) const {
+  return sites.inContextualPart(op) && !sites.followsContext(op);
+}
+
+bool Moved::moves(Operation *op, Value operand) const {
+  if (auto param = operand.getDefiningOp<xf::ParamOp>())
+    return !sites.isFrozen(param) && !isOwn(op);
+  return moves(operand);
+}
+
+SmallVector<xf::ParamOp> Moved::parameters() const {
+  llvm::StringSet<> own, seen;
+  xf::BlockOp block = graph.getBlock();
+  block.walk([&](xf::ParamOp param) {
+    if (llvm::any_of(param->getUsers(), [&](Operation *user) { return isOwn(user); }))
+      own.insert(param.getName());
+  });
+  SmallVector<xf::ParamOp> result;
+  block.walk([&](xf::ParamOp param) {
+    bool used = llvm::any_of(param->getUsers(),
+                             [&](Operation *user) { return moves(user, param.getResult()); });
+    if (used && !own.contains(param.getName()) && seen.insert(param.getName()).second)
+      result.push_back(param);
+  });
+  return result;
+}
+
+Vector ctxc::joined(const Activations &outputs) {
+  int64_t size = 0, at = 0;
+  for (const Matrix &m : outputs)
+    size += m.size();
+  Vector all(size);
+  for (const Matrix &m : outputs) {
+    all.segment(at, m.size()) = m.reshaped<Eigen::RowMajor>();
+    at += m.size();
+  }
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Back from the outputs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+int64_t sizeOf(Value v) { return cast<RankedTensorType>(v.getType()).getNumElements(); }
+
+class Tracer {
+public:
+  Tracer(xf::BlockOp block, const Moved &moved, const ZeroRange &facts, const Sample &sample,
+         const RunSource &from)
+      : block(block), moved(moved), facts(facts), sample(sample), from(from),
+        position(sample.contextSize()),
+        environment{from.weights, from.layer, token, position, {{"", &state}}}, base(environment) {}
+
+  llvm::Expected<ConvexSum> trace();
+
+private:
+  void add(Value value, const Map &map);
+  llvm::Error visit(Operation *op, const Map &map);
+  llvm::Expected<std::optional<Eigen::MatrixXd>> jacobian(Operation *op, ArrayRef<Value> variables);
+  llvm::Expected<Matrix> probe(Operation *op, ArrayRef<Value> variables, const Matrix &rows);
+  bool isFreeAssignment(Operation *op) const;
+  ConvexSet imageOf(Operation *op);
+  void end(Value value, const Map &map, ConvexSet set);
+
+  xf::BlockOp block;
+  const Moved &moved;
+  const ZeroRange &facts;
+  const Sample &sample;
+  RunSource from;
+  int64_t token = 0, position;
+  BlockState state;
+  Environment environment;
+  Evaluation base; ///< the reduced run
+  llvm::DenseMap<Value, Map> maps;
+  llvm::StringMap<Value> parameters;
+  ConvexSum sum;
+};
+
+} // namespace
+
+/// The block's first op that names the parameter.
+static Value firstOf(xf::ParamOp param) {
+  for (xf::ParamOp other : param->getBlock()->getOps<xf::ParamOp>())
+    if (other.getName() == param.getName() && other.getType() == param.getType())
+      return other.getResult();
+  return param.getResult();
+}
+
+void Tracer::add(Value value, const Map &map) {
+  // One parameter, though it may stand in several places.
+  if (auto param = value.getDefiningOp<xf::ParamOp>())
+    value = parameters.try_emplace(param.getName(), firstOf(param)).first->second;
+  auto [entry, isNew] = maps.try_emplace(value, map);
+  if (!isNew)
+    entry->second = Map(entry->second + map);
+}
+
+/// The value stays as it is, or goes through `set`.
+void Tracer::end(Value value, const Map &map, ConvexSet set) {
+  sum.constant -= map * Vector(base.rows(value).row(0).transpose());
+  sum.terms.push_back({map, std::move(set)});
+}
+
+/// The results of `op`, a row each, where `variables` are those of `rows` (side by side)
+/// and everything else is as in the reduced run.
+llvm::Expected<Matrix> Tracer::probe(Operation *op, ArrayRef<Value> variables, const Matrix &rows) {
+  std::vector<int64_t> tokens(rows.rows(), 0), positions(rows.rows(), position);
+  Environment own{from.weights, from.layer, tokens, positions};
+  Evaluation evaluation(own);
+  for (Value operand : op->getOperands()) {
+    auto at = llvm::find(variables, operand);
+    if (at == variables.end()) {
+      if (base.isShared(operand))
+        evaluation.set(operand, base.stored(operand, 0));
+      else
+        evaluation.set(operand, Matrix(base.rows(operand).replicate(rows.rows(), 1)));
+      continue;
+    }
+    int64_t first = 0;
+    for (Value before : ArrayRef(variables.begin(), at))
+      first += sizeOf(before);
+    evaluation.set(operand, Matrix(rows.middleCols(first, sizeOf(operand))));
+  }
+  auto meaning = dyn_cast<ReferenceOpInterface>(op);
+  if (!meaning)
+    return errorAt(op, "has no meaning in the reference");
+  if (llvm::Error error = meaning.evaluate(evaluation))
+    return std::move(error);
+  return Matrix(evaluation.rows(op->getResult(0)));
+}
+
+/// J, where the result is affine in the variables together: result = const + J x.
+llvm::Expected<std::optional<Eigen::MatrixXd>> Tracer::jacobian(Operation *op,
+                                                                ArrayRef<Value> variables) {
+  int64_t n = 0;
+  for (Value v : variables)
+    n += sizeOf(v);
+  if (n > 4096 || isa<xf::ContextualOpInterface>(op) || op->getNumResults() != 1)
+    return std::nullopt;
+  Random random(n);
+  Matrix rows = Matrix::Zero(n + 3, n);
+  rows.topRows(n).setIdentity();
+  rows.row(n + 1) = random.normal(1, n);
+  rows.row(n + 2) = 100 * random.normal(1, n);
+  auto results = probe(op, variables, rows);
+  if (!results)
+    return results.takeError();
+  if (!results->allFinite())
+    return std::nullopt;
+  Eigen::RowVectorXd constant = results->row(n);
+  Eigen::MatrixXd J = (results->topRows(n).rowwise() - constant).transpose();
+  for (int64_t i : {n + 1, n + 2}) {
+    Eigen::RowVectorXd wanted = constant + (J * rows.row(i).transpose()).transpose();
+    double size = 1 + wanted.cwiseAbs().maxCoeff() + rows.row(i).cwiseAbs().maxCoeff();
+    if ((results->row(i) - wanted).cwiseAbs().maxCoeff() > 1e-9 * size)
+      return std::nullopt;
+  }
+  return J;
+}
+
+/// A matrix that reads one nonzero vector that is known: its result is free.
+bool Tracer::isFreeAssignment(Operation *op) const {
+  auto site = dyn_cast<xf::AssignableOpInterface>(op);
+  if (!site || site.getChangeForm() != xf::ChangeForm::Rank1)
+    return false;
+  Value data = site.getDataOperand().get();
+  return moved.moves(op, site.getParameterOperand().get()) && !moved.moves(data) &&
+         sizeOf(data) == cast<RankedTensorType>(data.getType()).getShape().back() &&
+         !base.rows(data).isZero(0);
+}
+
+/// Directions in which no value of `op` extends, whatever it reads: orthonormal columns.
+static Eigen::MatrixXd flatDirections(const Matrix &images) {
+  int64_t n = images.cols();
+  Eigen::MatrixXd moments = images.transpose() * images / double(images.rows());
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(moments);
+  int64_t flat = 0;
+  while (flat < n && solver.eigenvalues()[flat] <= 1e-20 * solver.eigenvalues()[n - 1])
+    ++flat;
+  return solver.eigenvectors().leftCols(flat);
+}
+
+/// The closed convex hull of what `op` can give, by its facts.
+ConvexSet Tracer::imageOf(Operation *op) {
+  Value result = op->getResult(0);
+  int64_t n = sizeOf(result);
+  const xf::Facts &f = facts.facts(result);
+  ConvexSet set = ConvexSet::free(n);
+  if (f.length) {
+    set.kind = ConvexSet::Ball;
+    set.radius = *f.length;
+    set.normals.resize(n, 0);
+    // A layer norm's values sum to zero: a ball in a hyperplane. Found by looking.
+    SmallVector<Value> variables;
+    int64_t width = 0;
+    for (Value operand : op->getOperands())
+      if (moved.moves(op, operand) && !llvm::is_contained(variables, operand)) {
+        variables.push_back(operand);
+        width += sizeOf(operand);
+      }
+    if (width <= 1024) {
+      Random random(width);
+      if (auto images = probe(op, variables, random.normal(2 * n + 8, width)))
+        set.normals = flatDirections(*images);
+      else
+        llvm::consumeError(images.takeError());
+    }
+    return set;
+  }
+  if (f.bound) {
+    set.low.setConstant(-*f.bound);
+    set.high.setConstant(*f.bound);
+  }
+  if (f.floor)
+    set.low = set.low.cwiseMax(*f.floor);
+  return set;
+}
+
+/// Passes `map`, from the result of `op` to the outputs, on to what it reads, or ends there.
+llvm::Error Tracer::visit(Operation *op, const Map &map) {
+  Value result = op->getResult(0);
+  if (isa<xf::ParamOp>(op) || isFreeAssignment(op)) {
+    end(result, map, ConvexSet::free(sizeOf(result)));
+    return llvm::Error::success();
+  }
+  SmallVector<Value> variables;
+  for (Value operand : op->getOperands())
+    if (moved.moves(op, operand) && !llvm::is_contained(variables, operand))
+      variables.push_back(operand);
+  auto J = jacobian(op, variables);
+  if (!J)
+    return J.takeError();
+  if (!*J) {
+    end(result, map, imageOf(op));
+    return llvm::Error::success();
+  }
+  int64_t first = 0;
+  for (Value v : variables) {
+    Map part = (*J)->middleCols(first, sizeOf(v)).sparseView();
+    Map through = (map * part).pruned();
+    add(v, through);
+    first += sizeOf(v);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<ConvexSum> Tracer::trace() {
+  auto kept = keptState(block, sample, from);
+  if (!kept)
+    return kept.takeError();
+  state = std::move(*kept);
+  auto outputs = evaluateBlock(block, sample.reduced, base);
+  if (!outputs)
+    return outputs.takeError();
+  sum.constant = joined(*outputs);
+
+  int64_t at = 0, total = sum.constant.size();
+  for (Value output : block.getBody().front().getTerminator()->getOperands()) {
+    int64_t n = sizeOf(output);
+    if (moved.moves(output)) {
+      Map map(total, n);
+      for (int64_t i = 0; i < n; ++i)
+        map.insert(at + i, i) = 1;
+      add(output, map);
+    }
+    at += n;
+  }
+  for (Operation &op : llvm::reverse(block.getBody().front().without_terminator())) {
+    bool isSimple = op.getNumResults() == 1;
+    for (Value result : op.getResults()) {
+      auto it = maps.find(result);
+      if (it == maps.end())
+        continue;
+      Map map = std::move(it->second);
+      if (!isSimple)
+        end(result, map, ConvexSet::free(sizeOf(result)));
+      else if (llvm::Error error = visit(&op, map))
+        return std::move(error);
+    }
+  }
+  return std::move(sum);
+}
+
+llvm::Expected<ConvexSum> ctxc::reachableOutputs(xf::BlockOp block, const Moved &moved,
+                                                 const ZeroRange &facts, const Sample &sample,
+                                                 const RunSource &from) {
+  return Tracer(block, moved, facts, sample, from).trace();
+}

@@ -1,0 +1,49 @@
+// Where patches can bring the outputs of a block, at given weights and data, as a sum of
+// convex sets.
+//
+// Back from the outputs, through every op that is affine in what patches move (found by
+// evaluating it, so that no op is named), to the values where that ends: an op whose
+// image is bounded or one-sided by its facts, a parameter that may be patched, or anything
+// else, which then counts as free. Between these and the outputs everything is known, so
+// that y = y₀ + Σ A_k (s_k − r_k), with r_k what value k is in the unpatched reduced run.
+// A superset of what patches reach, whatever they do.
+#ifndef CTXC_LIB_EVIDENCE_REACHABLESET_H
+#define CTXC_LIB_EVIDENCE_REACHABLESET_H
+
+#include "BlockRun.h"
+#include "ConvexDistance.h"
+#include "ctxc/Analysis/Sites.h"
+
+namespace ctxc {
+
+/// Which values of a block a patch may move.
+class Moved {
+public:
+  Moved(const BlockGraph &graph, const Sites &sites);
+
+  bool moves(mlir::Value value) const { return moved.count(value) != 0; }
+  /// Whether a patch may change `operand` of `op`: a parameter of the contextual part's
+  /// own is not the patch's.
+  bool moves(mlir::Operation *op, mlir::Value operand) const;
+  /// The parameters that patches may change, each name once: not those that the
+  /// contextual part uses as well.
+  llvm::SmallVector<xf::ParamOp> parameters() const;
+
+private:
+  bool isOwn(mlir::Operation *op) const;
+  const BlockGraph &graph;
+  const Sites &sites;
+  llvm::DenseSet<mlir::Value> moved;
+};
+
+/// All outputs of a block, one after the other.
+Vector joined(const Activations &outputs);
+
+/// The reachable set of the sample's reduced run. Errors: those of the reference.
+llvm::Expected<ConvexSum> reachableOutputs(xf::BlockOp block, const Moved &moved,
+                                           const ZeroRange &facts, const Sample &sample,
+                                           const RunSource &from);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_EVIDENCE_REACHABLESET_H

@@ -1,0 +1,291 @@
+#include "ctxc/Evidence/Witness.h"
+#include "ReachableSet.h"
+#include "TensorWeights.h"
+#include "ctxc/Checkpoint/Safetensors.h"
+#include "ctxc/Runtime/MaterializedWeights.h"
+#include "ctxc/Support/Error.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::reference;
+
+llvm::Expected<const void *> TensorWeights::get(StringRef name, RankedTensorType type) {
+  for (const WitnessTensor &tensor : tensors) {
+    if (tensor.name != name || tensor.dtype != storageOf(type.getElementType()))
+      continue;
+    if (ArrayRef<int64_t>(tensor.shape) != type.getShape())
+      return makeError("weight '" + name + "' has shape " + shapeText(tensor.shape) +
+                       ", expected " + shapeText(type.getShape()));
+    return static_cast<const void *>(tensor.bytes.data());
+  }
+  return makeError("there is no weight '" + name + "' of the type that the block asks for");
+}
+
+namespace {
+
+/// A block by itself, with all that is asked of it.
+class Subject {
+public:
+  explicit Subject(xf::BlockOp block)
+      : block(block), graph(block), zeros(block), sites(graph, zeros, none), moved(graph, sites) {
+    needReference(block);
+  }
+
+  llvm::Expected<ConvexSum> reachable(const Sample &sample, Weights &weights) const {
+    return reachableOutputs(block, moved, zeros, sample, {weights, {}});
+  }
+
+  xf::BlockOp block;
+  Bindings none; ///< what a layer freezes is written into the block
+  BlockGraph graph;
+  ZeroRange zeros;
+  Sites sites;
+  Moved moved;
+};
+
+/// What is made larger.
+struct Scaling {
+  std::string parameter; ///< empty: nothing, or the context
+  bool context = false;
+  double factor = 1;
+};
+
+class WitnessFinder {
+public:
+  WitnessFinder(Subject &subject, bool inputsAreSources, const WitnessOptions &options)
+      : subject(subject), inputsAreSources(inputsAreSources), options(options) {}
+
+  llvm::Expected<std::optional<Witness>> find();
+
+private:
+  std::vector<Scaling> scalings() const;
+  llvm::Expected<std::optional<Witness>> attempt(uint64_t seed, const Scaling &scaling);
+  llvm::Error makeWeights(Witness &witness, const Scaling &scaling) const;
+
+  Subject &subject;
+  bool inputsAreSources;
+  const WitnessOptions &options;
+};
+
+} // namespace
+
+/// `block` in a module of its own: what the layer freezes and sets as part of its text.
+static OwningOpRef<ModuleOp> standAlone(xf::BlockOp block, const Bindings &bindings,
+                                        xf::LayerOp layer) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(block.getLoc());
+  auto copy = cast<xf::BlockOp>(block->clone());
+  module->push_back(copy);
+  copy.walk([&](xf::ParamOp param) {
+    if (bindings.frozen.contains(param.getName()))
+      param.setFrozen(true);
+  });
+  if (layer)
+    copy.walk([&](xf::SettingOp setting) {
+      if (Attribute value = layer.getSettingValue(setting))
+        setting.setValueAttr(value);
+    });
+  return module;
+}
+
+/// First nothing, then by growing factors: the contextual part's own parameters, the
+/// context, and any other parameter.
+std::vector<Scaling> WitnessFinder::scalings() const {
+  std::vector<Scaling> result{{}};
+  SmallVector<std::string> own, others;
+  subject.block.walk([&](xf::ParamOp param) {
+    bool isOwn = llvm::none_of(param->getUsers(),
+                               [&](Operation *user) {
+                                 return subject.moved.moves(user, param.getResult());
+                               }) &&
+                 subject.sites.inContextualPart(*param->user_begin());
+    auto &names = isOwn ? own : others;
+    if (!llvm::is_contained(names, param.getName()))
+      names.push_back(param.getName().str());
+  });
+  for (double factor : {16.0, 256.0}) {
+    for (const std::string &name : llvm::reverse(own)) // the last is nearest to the stream
+      result.push_back({name, false, factor});
+    result.push_back({"", true, factor});
+  }
+  for (double factor : {16.0, 1.0 / 16})
+    for (const std::string &name : others)
+      result.push_back({name, false, factor});
+  return result;
+}
+
+llvm::Error WitnessFinder::makeWeights(Witness &witness, const Scaling &scaling) const {
+  std::unique_ptr<Weights> random = randomWeights(witness.seed);
+  for (xf::ParamOp param : subject.block.getBody().getOps<xf::ParamOp>()) {
+    auto type = cast<RankedTensorType>(param.getType());
+    WitnessTensor tensor{param.getName().str(),
+                         storageOf(type.getElementType()),
+                         SmallVector<int64_t, 2>(type.getShape()),
+                         {}};
+    if (llvm::any_of(witness.weights, [&](const WitnessTensor &known) {
+          return known.name == tensor.name && known.dtype == tensor.dtype;
+        }))
+      continue;
+    auto data = random->get(tensor.name, type);
+    if (!data)
+      return data.takeError();
+    std::vector<double> numbers(type.getNumElements());
+    readDoubles(tensor.dtype, static_cast<const uint8_t *>(*data), numbers);
+    if (tensor.name == scaling.parameter)
+      for (double &x : numbers)
+        x *= scaling.factor;
+    tensor.bytes.resize(numbers.size() * bitsOf(tensor.dtype) / 8);
+    writeDoubles(tensor.dtype, numbers, tensor.bytes.data());
+    witness.weights.push_back(std::move(tensor));
+  }
+  return llvm::Error::success();
+}
+
+/// Rounded to float32, in which witnesses are stored.
+static void roundAll(Activations &rows, double factor = 1) {
+  for (Matrix &m : rows)
+    m = (m * factor).cast<float>().cast<double>();
+}
+
+llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
+                                                              const Scaling &scaling) {
+  Witness witness;
+  witness.seed = seed;
+  if (scaling.factor != 1) {
+    llvm::raw_string_ostream os(witness.scaled);
+    os << (scaling.context ? "the context" : "'" + scaling.parameter + "'") << " by "
+       << llvm::format("%g", scaling.factor);
+  }
+  if (llvm::Error error = makeWeights(witness, scaling))
+    return std::move(error);
+  witness.sample = randomSample(
+      subject.block, {seed, options.context, /*others=*/0, /*kept=*/0, inputsAreSources});
+  roundAll(witness.sample.context, scaling.context ? scaling.factor : 1);
+  roundAll(witness.sample.full);
+  roundAll(witness.sample.reduced);
+
+  TensorWeights weights(witness.weights);
+  auto full = runFull(subject.block, witness.sample, {weights, {}});
+  if (!full)
+    return full.takeError();
+  auto reduced = runReduced(subject.block, subject.block, witness.sample, {weights, {}});
+  if (!reduced)
+    return reduced.takeError();
+  witness.full = joined(*full);
+  witness.reduced = joined(*reduced);
+  if (!witness.full.allFinite() || !witness.reduced.allFinite())
+    return std::nullopt;
+  auto reachable = subject.reachable(witness.sample, weights);
+  if (!reachable)
+    return reachable.takeError();
+  Separation separation = separate(*reachable, witness.full);
+  if (separation.distance == 0)
+    return std::nullopt;
+  witness.direction = separation.direction;
+  witness.target = witness.direction.dot(witness.full);
+  witness.limit = reachable->support(witness.direction);
+  witness.leastError = witness.target - witness.limit;
+  witness.attained = std::max(separation.attained, witness.leastError);
+  return witness;
+}
+
+llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
+  // What counts is the part of the change that no patch can make; rounding is not enough.
+  constexpr double clear = 0.5, enough = 1e-3;
+  std::optional<Witness> best;
+  double bestShare = enough;
+  for (const Scaling &scaling : scalings())
+    for (int i = 0; i < options.seeds; ++i) {
+      auto found = attempt(options.seed + i, scaling);
+      if (!found)
+        return found.takeError();
+      if (!*found)
+        continue;
+      double share = (*found)->leastError / (*found)->change();
+      if (share <= bestShare || (*found)->leastError <= 1e-9 * (1 + (*found)->full.norm()))
+        continue;
+      bestShare = share;
+      best = std::move(*found);
+      if (share >= clear)
+        return best;
+    }
+  return best;
+}
+
+llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
+                                                         const PlanOptions &options,
+                                                         xf::LayerOp layer,
+                                                         const WitnessOptions &search) {
+  OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, layer);
+  Subject subject(*module->getOps<xf::BlockOp>().begin());
+  auto found = WitnessFinder(subject, options.inputsAreSources, search).find();
+  if (!found || !*found)
+    return found;
+  (*found)->name = block.getSymName().str();
+  llvm::raw_string_ostream((*found)->block) << *module;
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Replay
+//===----------------------------------------------------------------------===//
+
+bool Replay::confirms(const Witness &witness) const {
+  double slack = 1e-9 * (1 + witness.full.norm());
+  return difference <= 1e-12 * (1 + witness.full.norm()) && leastError > 0 &&
+         std::abs(leastError - witness.leastError) <= slack &&
+         (!search || search->error >= witness.leastError - slack);
+}
+
+/// What a file says is taken as it is; here it must make sense.
+static llvm::Error checkShapes(const Witness &witness) {
+  const Sample &sample = witness.sample;
+  auto rowsAre = [](const Activations &all, int64_t rows) {
+    return llvm::all_of(all, [&](const Matrix &m) { return m.rows() == rows; });
+  };
+  if (!rowsAre(sample.context, sample.contextSize()) || !rowsAre(sample.full, 1) ||
+      !rowsAre(sample.reduced, 1) || sample.full.size() != sample.reduced.size() ||
+      (!sample.context.empty() && sample.context.size() != sample.full.size()))
+    return makeError("the witness's activations do not belong together: expected a row in 'full' "
+                     "and 'reduced' for each of the block's inputs, and equally many in 'context'");
+  if (witness.direction.size() == 0 || witness.direction.norm() == 0)
+    return makeError("the witness's direction is zero");
+  return llvm::Error::success();
+}
+
+llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &context,
+                                           const SearchOptions &search) {
+  if (llvm::Error error = checkShapes(witness))
+    return std::move(error);
+  auto module = parseSourceString<ModuleOp>(witness.block, &context);
+  if (!module || !llvm::hasSingleElement(module->getOps<xf::BlockOp>()))
+    return makeError("the witness's block is no module of one xf.block");
+  Subject subject(*module->getOps<xf::BlockOp>().begin());
+  TensorWeights weights(witness.weights);
+  auto full = runFull(subject.block, witness.sample, {weights, {}});
+  if (!full)
+    return full.takeError();
+  auto reduced = runReduced(subject.block, subject.block, witness.sample, {weights, {}});
+  if (!reduced)
+    return reduced.takeError();
+  Vector T_C = joined(*full), T = joined(*reduced);
+  if (T_C.size() != witness.full.size() || T.size() != witness.reduced.size() ||
+      T_C.size() != witness.direction.size())
+    return makeError("the witness's outputs and direction do not have its block's size");
+  Replay replay;
+  replay.difference = std::max((T_C - witness.full).cwiseAbs().maxCoeff(),
+                               (T - witness.reduced).cwiseAbs().maxCoeff());
+  auto reachable = subject.reachable(witness.sample, weights);
+  if (!reachable)
+    return reachable.takeError();
+  Vector w = witness.direction.normalized();
+  replay.leastError = w.dot(T_C) - reachable->support(w);
+  auto searched = searchPatch(subject.block, {}, witness.sample, weights, {}, search);
+  if (searched)
+    replay.search = *searched;
+  else
+    llvm::consumeError(searched.takeError()); // too large to search
+  return replay;
+}
