@@ -10,9 +10,10 @@ namespace ctxc::xf {
 /// What must hold of an op's data operand for its parameter to reach every
 /// target.
 enum class Obligation {
-  None,           ///< a bias: nothing
-  NonzeroVector,  ///< a matrix: u ≠ 0
-  NonzeroElements ///< a scale: u_i ≠ 0 wherever the target differs
+  None,            ///< a bias: nothing
+  NonzeroVector,   ///< a matrix: u ≠ 0, each vector's along the last dimension
+  NonzeroElements, ///< a scale: u_i ≠ 0 wherever the target differs
+  NonzeroSum       ///< a mixture: S = Σ u_i ≠ 0
 };
 
 /// What an assignment is for: F gets back the full run's values inside a block
@@ -28,8 +29,22 @@ enum class ChangeForm {
 /// How an op can be solved for one operand.
 enum class Solvability {
   Exact,       ///< always
-  Conditional, ///< where the other operands have no zero entry
+  Conditional, ///< under the op's conditions on its other operands
   No           ///< its image is not the whole space
+};
+
+/// A condition of a link that can be solved: what must hold of one of its other operands.
+struct LinkCondition {
+  unsigned operand;
+  Obligation kind;
+  const char *lemma; ///< what it belongs to
+};
+
+/// How a change is split over the parts of a mixture (Lemma "output controllability of
+/// mixture of experts").
+enum class Split {
+  Even,     ///< each part gets δ/S, S = Σ w_j, as in the paper
+  LeastNorm ///< part j gets δ w_j l_j / Σ_i w_i² l_i: the smallest change of parameters
 };
 
 /// Where an entry (or a whole vector) can be zero, over all activations and

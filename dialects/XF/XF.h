@@ -18,6 +18,12 @@
 
 namespace ctxc::xf {
 class SettingOp;
+
+/// Default methods of the interfaces. Whether each vector of the data has a change of its own:
+/// a matrix has one vector of data, a vector parameter the data's size.
+bool coversWholeOutput(mlir::Operation *assignable);
+/// All operands but `index`, without a zero entry.
+llvm::SmallVector<LinkCondition> nonzeroFactors(mlir::Operation *solvable, unsigned index);
 } // namespace ctxc::xf
 
 #include "dialects/XF/XFDialect.h.inc"

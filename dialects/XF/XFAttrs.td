@@ -8,7 +8,8 @@ include "mlir/IR/EnumAttr.td"
 def XF_NormKind : I32EnumAttr<"NormKind", "what a normalisation divides by", [
   I32EnumAttrCase<"rms", 0>,    // x / √(mean x² + ε)
   I32EnumAttrCase<"layer", 1>,  // (x − mean x) / √(var x + ε)
-  I32EnumAttrCase<"l2", 2>      // x / √(Σ x² + ε)
+  I32EnumAttrCase<"l2", 2>,     // x / √(Σ x² + ε)
+  I32EnumAttrCase<"sum", 3>     // x / (Σ x + ε)
 ]> { let cppNamespace = "::ctxc::xf"; }
 
 def XF_ActivationKind : I32EnumAttr<"ActivationKind", "an elementwise nonlinearity", [

@@ -10,6 +10,15 @@ using namespace ctxc::xf;
 // AssignableOpInterface
 //===----------------------------------------------------------------------===//
 
+bool ctxc::xf::coversWholeOutput(Operation *op) {
+  auto assignable = cast<AssignableOpInterface>(op);
+  auto data = cast<RankedTensorType>(assignable.getDataOperand().get().getType());
+  if (assignable.getChangeForm() == ChangeForm::Rank1)
+    return data.getNumElements() == data.getShape().back();
+  auto parameter = cast<RankedTensorType>(assignable.getParameterOperand().get().getType());
+  return parameter.getNumElements() == data.getNumElements();
+}
+
 OpOperand &LinearOp::getParameterOperand() { return getWeightMutable(); }
 OpOperand &LinearOp::getDataOperand() { return getDataMutable(); }
 Obligation LinearOp::getObligation() { return Obligation::NonzeroVector; }
@@ -36,6 +45,14 @@ StringRef ScaleOp::getLemma(ControlRole) {
 //===----------------------------------------------------------------------===//
 // SolvableOpInterface
 //===----------------------------------------------------------------------===//
+
+SmallVector<LinkCondition> ctxc::xf::nonzeroFactors(Operation *op, unsigned index) {
+  SmallVector<LinkCondition> conditions;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    if (i != index)
+      conditions.push_back({i, Obligation::NonzeroElements, "a known factor of the output chain"});
+  return conditions;
+}
 
 static Solvability refuse(std::string &reason, const Twine &text) {
   reason = text.str();

@@ -29,6 +29,13 @@ Facts ScaleOp::inferFacts(ArrayRef<Facts> operands) {
 
 Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
+  if (getKind() == NormKind::sum) { // bounded where no entry is negative
+    if (operands[0].floor && *operands[0].floor >= 0) {
+      facts.bound = 1.0;
+      facts.floor = 0.0;
+    }
+    return facts;
+  }
   auto type = cast<RankedTensorType>(getType());
   double d = type.getShape().back(), n = type.getNumElements();
   facts.bound = getKind() == NormKind::l2 ? 1.0 : std::sqrt(d);
@@ -76,7 +83,11 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   return facts;
 }
 
-Facts SoftmaxOp::inferFacts(ArrayRef<Facts>) { return {Zeros::Never, Zeros::Never, 1.0, ""}; }
+Facts SoftmaxOp::inferFacts(ArrayRef<Facts>) {
+  Facts facts = {Zeros::Never, Zeros::Never, 1.0, ""};
+  facts.floor = 0.0;
+  return facts;
+}
 
 Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
   return {operands[0].elements, operands[0].vector, getCap().convertToFloat(), operands[0].why};

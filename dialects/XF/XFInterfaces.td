@@ -40,7 +40,12 @@ def XF_AssignableOpInterface : OpInterface<"AssignableOpInterface"> {
     InterfaceMethod<"The form of the parameter's change.",
       "::ctxc::xf::ChangeForm", "getChangeForm">,
     InterfaceMethod<"The paper's lemma that the assignment rests on, in each of its two roles.",
-      "::llvm::StringRef", "getLemma", (ins "::ctxc::xf::ControlRole":$role)>
+      "::llvm::StringRef", "getLemma", (ins "::ctxc::xf::ControlRole":$role)>,
+    InterfaceMethod<[{Whether a change of the parameter reaches every target of the whole output.
+      False where one change serves several vectors, which need one each.}],
+      "bool", "coversOutput", (ins), /*methodBody=*/"", [{
+        return ::ctxc::xf::coversWholeOutput($_op.getOperation());
+      }]>
   ];
 }
 
@@ -59,7 +64,25 @@ def XF_SolvableOpInterface : OpInterface<"SolvableOpInterface"> {
       being `operands` (whose entry `index` is ignored). Call only where solvable.}],
       "::mlir::Value", "buildSolve",
       (ins "::mlir::OpBuilder &":$builder, "unsigned":$index, "::mlir::Value":$target,
-           "::mlir::ValueRange":$operands)>
+           "::mlir::ValueRange":$operands)>,
+    InterfaceMethod<[{What must hold of the other operands, where solvability is Conditional. By
+      default none of them has a zero entry. `split` is the choice of a solution where there are
+      several.}],
+      "::llvm::SmallVector<::ctxc::xf::LinkCondition>", "getConditions",
+      (ins "unsigned":$index, "::ctxc::xf::Split":$split), /*methodBody=*/"", [{
+        return ::ctxc::xf::nonzeroFactors($_op.getOperation(), index);
+      }]>,
+    InterfaceMethod<[{Whether several values of operand `index` give one output, so that a solution is
+      a choice: buildSplit makes it.}],
+      "bool", "isUnderdetermined", (ins "unsigned":$index), /*methodBody=*/"", [{ return false; }]>,
+    InterfaceMethod<[{As buildSolve, by a change of the operand from its value `operands[index]` that is
+      split over its first dimension, of n entries: evenly where `leverage` is null, else so that
+      Σ_j ‖change_j‖² / leverage_j is least, `leverage` being tensor<n>.}],
+      "::mlir::Value", "buildSplit",
+      (ins "::mlir::OpBuilder &":$builder, "unsigned":$index, "::mlir::Value":$target,
+           "::mlir::ValueRange":$operands, "::mlir::Value":$leverage), /*methodBody=*/"", [{
+        return $_op.buildSolve(builder, index, target, operands);
+      }]>
   ];
 }
 

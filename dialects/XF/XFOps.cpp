@@ -109,6 +109,15 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 // Verifiers
 //===----------------------------------------------------------------------===//
 
+LogicalResult ParamOp::verify() {
+  // C1
+  if (getName().count('*') > 1 || (getName().contains('*') && ranked(getType()).getRank() == 0))
+    return emitOpError("has the name '")
+           << getName() << "' and type " << getType()
+           << "; one '*' may count tensors, by the first dimension";
+  return success();
+}
+
 LogicalResult NormalizeOp::verify() {
   double eps = getEps().convertToDouble();
   // C1
@@ -144,12 +153,20 @@ LogicalResult ReshapeOp::verify() {
 
 LogicalResult SliceOp::verify() {
   auto x = ranked(getData().getType()), y = ranked(getType());
+  int64_t along = getAlong();
+  // C3
+  if (along < 0 || along >= x.getRank())
+    return emitOpError("takes entries along dimension ") << along << " of " << x;
   // C2
-  if (x.getRank() == 0 || x.getRank() != y.getRank() ||
-      x.getShape().drop_front() != y.getShape().drop_front())
-    return emitOpError("takes ") << y << " from " << x << "; only the first dimension may differ";
+  SmallVector<int64_t> shape(x.getShape());
+  if (x.getRank() == y.getRank())
+    shape[along] = y.getDimSize(along);
+  if (ArrayRef(shape) != y.getShape())
+    return emitOpError("takes ") << y << " from " << x << "; only the "
+                                 << (along ? "dimension that it goes along" : "first dimension")
+                                 << " may differ";
   // C1
-  int64_t from = getFrom(), size = y.getDimSize(0), whole = x.getDimSize(0);
+  int64_t from = getFrom(), size = y.getDimSize(along), whole = x.getDimSize(along);
   if (from < 0 || size > whole || from > whole - size)
     return emitOpError("takes ") << size << " entries from " << from << " on, of " << whole;
   return success();

@@ -125,10 +125,20 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     The tensor that the checkpoint stores under `name` (in a block: under the
     layer's prefix and `name`), in its stored shape and type. `frozen`: no patch
     may change it. Two `xf.param` of one name are the same, shared parameter.
+
+    A name with a `*` stands for as many stored tensors as the first dimension has
+    entries, one below the other: that with 0 in place of the star, with 1, and so on.
+
+    - C1: a name has at most one `*`, and then its type at least one dimension.
+
+    ```mlir
+    %down = xf.param "mlp.experts.*.down_proj.weight" : tensor<8x64x128xbf16>
+    ```
   }];
   let arguments = (ins StrAttr:$name, UnitAttr:$frozen);
   let results = (outs XF_Stored:$result);
   let assemblyFormat = "$name (`frozen` $frozen^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def XF_SettingOp : XF_PureOp<"setting", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
@@ -225,7 +235,8 @@ def XF_ScaleOp : XF_AssignableOp<"scale"> {
 def XF_NormalizeOp : XF_ElementwiseOp<"normalize"> {
   let summary = "a normalisation along the last dimension, without parameters";
   let description = [{
-    rms: `x / √(mean x² + ε)`; layer: `(x − mean x) / √(var x + ε)`; l2: `x / √(Σ x² + ε)`.
+    rms: `x / √(mean x² + ε)`; layer: `(x − mean x) / √(var x + ε)`; l2: `x / √(Σ x² + ε)`;
+    sum: `x / (Σ x + ε)`.
     A scale or bias that follows is an op of its own.
 
     - C1: ε is finite and not negative.
@@ -316,14 +327,15 @@ def XF_ReshapeOp : XF_PureOp<"reshape", [DeclareOpInterfaceMethods<XF_FactsOpInt
 }
 
 def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
-  let summary = "`size` entries from `from` on, of the first dimension";
+  let summary = "`size` entries from `from` on, of one dimension: the first, or `along`";
   let description = [{
-    - C1: from ≥ 0 and from + size is at most the first dimension.
+    - C1: from ≥ 0 and from + size is at most that dimension.
     - C2: the other dimensions are equal.
+    - C3: `along` is a dimension of the data.
   }];
-  let arguments = (ins XF_Activation:$data, I64Attr:$from);
+  let arguments = (ins XF_Activation:$data, I64Attr:$from, DefaultValuedAttr<I64Attr, "0">:$along);
   let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data `from` $from attr-dict `:` type($data) `to` type($result)";
+  let assemblyFormat = "$data `from` $from (`along` $along^)? attr-dict `:` type($data) `to` type($result)";
   let hasVerifier = 1;
 }
 
@@ -409,5 +421,7 @@ def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$name `(` $operands `)` (`stream` $stream^)? attr-dict `:` functional-type($operands, $result)";
 }
+
+include "dialects/XF/XFMixtureOps.td"
 
 #endif // CTXC_XF_OPS_TD

@@ -9,6 +9,7 @@ unsigned ctxc::cutCost(xf::AssignableOpInterface op) {
   case xf::Obligation::None:
     return 1;
   case xf::Obligation::NonzeroVector:
+  case xf::Obligation::NonzeroSum:
     return 2;
   case xf::Obligation::NonzeroElements:
     return 3;

@@ -6,16 +6,17 @@ using namespace ctxc;
 using xf::Solvability;
 using xf::Zeros;
 
-/// Whether the operands of a conditional link other than `index` are nonzero but
-/// for a null set; if not, why.
-static std::string findZeroFactor(Operation *op, unsigned index, const ZeroRange &zeros) {
-  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    if (i == index)
-      continue;
-    const xf::Facts &facts = zeros.facts(operand);
-    if (facts.elements == Zeros::OpenSet)
-      return "its other factor has entries that are zero on an open set of activations" +
-             (facts.why.empty() ? "" : " (" + facts.why + ")");
+/// Why a condition of a link fails on an open set; empty where none does. What fails where a
+/// vector vanishes as a whole is left to be checked at run time.
+static std::string findFailedCondition(ChainLink link, const ZeroRange &zeros) {
+  for (const xf::LinkCondition &condition :
+       cast<xf::SolvableOpInterface>(link.op).getConditions(link.operand, xf::Split::Even)) {
+    const xf::Facts &facts = zeros.facts(link.op->getOperand(condition.operand));
+    std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
+    if (condition.kind == xf::Obligation::NonzeroElements && facts.elements == Zeros::OpenSet)
+      return "its other factor has entries that are zero on an open set of activations" + why;
+    if (condition.kind != xf::Obligation::None && facts.bound && *facts.bound == 0)
+      return "what it is divided by is always zero" + why;
   }
   return "";
 }
@@ -31,7 +32,7 @@ static std::string findLinkBreak(ChainLink link, const ZeroRange &zeros) {
   case Solvability::Exact:
     return "";
   case Solvability::Conditional:
-    return findZeroFactor(link.op, link.operand, zeros);
+    return findFailedCondition(link, zeros);
   case Solvability::No:
     return reason;
   }

@@ -105,16 +105,6 @@ static Operation *otherUser(xf::BlockOp block, StringRef name, Operation *op) {
   return other;
 }
 
-/// A change of the one parameter serves one vector: each entry of the output
-/// must have entries of the parameter of its own.
-static bool isNarrow(xf::AssignableOpInterface op) {
-  auto data = cast<RankedTensorType>(op.getDataOperand().get().getType());
-  if (op.getChangeForm() == xf::ChangeForm::Rank1)
-    return data.getNumElements() != data.getShape().back();
-  auto parameter = cast<RankedTensorType>(op.getParameterOperand().get().getType());
-  return parameter.getNumElements() != data.getNumElements();
-}
-
 Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
   auto assignable = cast<xf::AssignableOpInterface>(op);
   Value data = assignable.getDataOperand().get();
@@ -136,7 +126,7 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
   if (bindings.shared.contains(param.getName()))
     return refuse(SiteStatus::SharedByLayers,
                   "'" + param.getName() + "' is shared with another layer");
-  if (isNarrow(assignable))
+  if (!assignable.coversOutput())
     return refuse(SiteStatus::Narrow,
                   "'" + param.getName() + "' serves several vectors at once, which need one each");
   // A whole vector that vanishes on an open set (all of a relu's inputs

@@ -23,10 +23,19 @@ Zeros ZeroRange::failure(xf::Obligation obligation, Value value) const {
   switch (obligation) {
   case xf::Obligation::None:
     return Zeros::Never;
-  case xf::Obligation::NonzeroVector:
-    return facts(value).vector;
+  case xf::Obligation::NonzeroVector: {
+    // Of several vectors each must be nonzero.
+    auto type = cast<RankedTensorType>(value.getType());
+    bool single = type.getNumElements() == type.getShape().back();
+    return single ? facts(value).vector : std::max(facts(value).elements, facts(value).vector);
+  }
   case xf::Obligation::NonzeroElements:
     return std::max(facts(value).elements, facts(value).vector);
+  case xf::Obligation::NonzeroSum: {
+    // Entries of one sign do not cancel.
+    const xf::Facts &f = facts(value);
+    return f.floor && *f.floor >= 0 ? f.vector : std::max(Zeros::NullSet, f.vector);
+  }
   }
   llvm_unreachable("an obligation of no known kind");
 }

@@ -19,9 +19,9 @@ int64_t ctxc::streamIndex(StringRef stream) { return stream == "reduced" ? 1 : 0
 // Arguments
 //===----------------------------------------------------------------------===//
 
-static constexpr StringRef kindNames[] = {"positions", "tokens",  "input",  "output",
-                                          "param",     "setting", "state",  "slots",
-                                          "store",     "load",    "counts", "replay"};
+static constexpr StringRef kindNames[] = {"positions", "tokens",  "input", "output", "param",
+                                          "bank",      "setting", "state", "slots",  "store",
+                                          "load",      "counts",  "replay"};
 
 StringRef ctxc::stringifyKernelArgKind(KernelArgKind kind) { return kindNames[int(kind)]; }
 
@@ -39,6 +39,8 @@ SmallVector<KernelArg> ctxc::kernelArguments(func::FuncOp kernel) {
       arg.index = index.getInt();
     if (auto stream = kernel.getArgAttrOfType<IntegerAttr>(i, "ctxc.stream"))
       arg.stream = stream.getInt();
+    if (auto stored = kernel.getArgAttrOfType<TypeAttr>(i, "ctxc.stored"))
+      arg.stored = cast<RankedTensorType>(stored.getValue());
     arg.type = kernel.getArgumentTypes()[i];
     args.push_back(arg);
   }
@@ -51,7 +53,7 @@ KernelEmitter::KernelEmitter(xf::BlockOp block, ModuleOp module, StringRef name)
 
 void KernelEmitter::addArgument(KernelArgKind kind, MemRefType type, StringRef name, int64_t index,
                                 int64_t stream) {
-  args.push_back({kind, name.str(), index, stream, type});
+  args.push_back({kind, name.str(), index, stream, type, {}});
 }
 
 /// memref of a leading dynamic dimension and `shape`.
@@ -72,11 +74,16 @@ void KernelEmitter::addArguments() {
 
   llvm::StringSet<> seenParams, seenSettings;
   block.walk([&](xf::ParamOp p) {
-    if (seenParams.insert(p.getName()).second)
-      addArgument(
-          KernelArgKind::Param,
-          MemRefType::get(ranked(p.getResult()).getShape(), ranked(p.getResult()).getElementType()),
-          p.getName());
+    if (!seenParams.insert(p.getName()).second)
+      return;
+    RankedTensorType type = ranked(p.getResult());
+    if (isBank(p)) {
+      addArgument(KernelArgKind::Bank, MemRefType::get({type.getDimSize(0)}, i64), p.getName());
+      args.back().stored = type;
+    } else {
+      addArgument(KernelArgKind::Param, MemRefType::get(type.getShape(), type.getElementType()),
+                  p.getName());
+    }
   });
   block.walk([&](xf::SettingOp s) {
     if (!seenSettings.insert(s.getName()).second)
@@ -137,6 +144,10 @@ static Value readTensor(OpBuilder &b, Location loc, Value memref, bool writable 
       /*restrict=*/true, writable);
 }
 
+bool KernelEmitter::isBank(xf::ParamOp param) {
+  return llvm::any_of(param->getUsers(), [](Operation *op) { return isa<xf::ExpertLinearOp>(op); });
+}
+
 Value KernelEmitter::param(StringRef name) {
   return readTensor(builder, loc, argument(KernelArgKind::Param, name, 0));
 }
@@ -194,13 +205,14 @@ Value KernelEmitter::constant(double x) {
 
 Value KernelEmitter::index(int64_t i) { return arith::ConstantIndexOp::create(builder, loc, i); }
 
-Value KernelEmitter::emptyRows(ArrayRef<int64_t> shape, int64_t factor) {
+Value KernelEmitter::emptyRows(ArrayRef<int64_t> shape, int64_t factor, Type element) {
   SmallVector<int64_t> full{ShapedType::kDynamic};
   llvm::append_range(full, shape);
   Value count = rowCount;
   if (factor != 1)
     count = arith::MulIOp::create(builder, loc, count, index(factor));
-  return tensor::EmptyOp::create(builder, loc, full, builder.getF32Type(), ValueRange{count});
+  return tensor::EmptyOp::create(builder, loc, full, element ? element : builder.getF32Type(),
+                                 ValueRange{count});
 }
 
 Value KernelEmitter::filled(Value empty, double x) {
@@ -378,6 +390,22 @@ Value KernelEmitter::putRows(Value into, Value tensor, int64_t from) {
   return tensor::InsertSliceOp::create(builder, loc, tensor, into, offsets, sizes, strides);
 }
 
+Value KernelEmitter::read(Value tensor) {
+  // Rows lie one after the other, but may begin inside a packed buffer.
+  RankedTensorType type = ranked(tensor);
+  SmallVector<int64_t> strides(type.getRank(), 1);
+  for (int64_t i = type.getRank() - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * type.getDimSize(i + 1);
+  auto layout = StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic, strides);
+  auto buffer = bufferization::ToBufferOp::create(
+      builder, loc, MemRefType::get(type.getShape(), type.getElementType(), layout), tensor,
+      /*read_only=*/true);
+  // Bufferisation keeps the tensor until this op, and not until another read that
+  // common subexpressions would make share it.
+  buffer->setAttr("ctxc.read", builder.getI64IntegerAttr(nextRead++));
+  return buffer;
+}
+
 void KernelEmitter::store(Value tensor, Value memref) {
   auto op = bufferization::MaterializeInDestinationOp::create(builder, loc, tensor, memref);
   op.setRestrict(true);
@@ -405,6 +433,8 @@ FailureOr<func::FuncOp> KernelEmitter::run() {
       kernel.setArgAttr(i, "ctxc.index", builder.getI64IntegerAttr(arg.index));
     if (arg.stream)
       kernel.setArgAttr(i, "ctxc.stream", builder.getI64IntegerAttr(arg.stream));
+    if (arg.stored)
+      kernel.setArgAttr(i, "ctxc.stored", TypeAttr::get(arg.stored));
   }
   Block *entry = kernel.addEntryBlock();
   builder.setInsertionPointToStart(entry);

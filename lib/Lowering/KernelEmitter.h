@@ -43,6 +43,8 @@ public:
   mlir::Value positions() const { return positionTensor; }
   mlir::Value tokens() const { return tokenTensor; }
   mlir::Value param(llvm::StringRef name);
+  /// Whether a parameter reaches the kernel as a table of its slices' addresses.
+  static bool isBank(xf::ParamOp param);
   mlir::Value setting(llvm::StringRef name);
   /// The state tensors of contextual op `op` and their memrefs.
   llvm::SmallVector<mlir::Value> states(mlir::Operation *op);
@@ -52,8 +54,8 @@ public:
   // Building ----------------------------------------------------------------
   mlir::Value constant(double x);
   mlir::Value index(int64_t i);
-  /// An empty tensor of S rows, times `factor`, of `shape`.
-  mlir::Value emptyRows(llvm::ArrayRef<int64_t> shape, int64_t factor = 1);
+  /// An empty tensor of S rows, times `factor`, of `shape`, of float32 unless `element` is given.
+  mlir::Value emptyRows(llvm::ArrayRef<int64_t> shape, int64_t factor = 1, mlir::Type element = {});
   mlir::Value filled(mlir::Value empty, double x);
   /// Elementwise over S × shape. An operand with fewer dimensions is read by
   /// the last ones; one without rows by every row; one of a single element everywhere.
@@ -78,12 +80,13 @@ public:
   mlir::Value putRows(mlir::Value into, mlir::Value tensor, int64_t from);
   /// x widened to float32 inside a body.
   static mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
+  /// The memory of a tensor, to be read by what works on memory.
+  mlir::Value read(mlir::Value tensor);
   /// Writes a tensor to an argument's memory.
   void store(mlir::Value tensor, mlir::Value memref);
 
   xf::BlockOp block;
   mlir::func::FuncOp kernel;
-  int64_t nextRead = 0; ///< numbers the reads of tensors by support functions
 
 private:
   void addArguments();
@@ -92,6 +95,7 @@ private:
 
   mlir::ModuleOp module;
   std::string name;
+  int64_t nextRead = 0; ///< numbers the reads
   llvm::DenseMap<mlir::Value, mlir::Value> values;
   llvm::SmallVector<KernelArg> args;
   llvm::DenseMap<mlir::Operation *, int64_t> firstState;

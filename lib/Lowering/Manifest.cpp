@@ -11,6 +11,7 @@ static const char *const meanings[] = {"absolute positions of the rows",
                                        "block input",
                                        "block output",
                                        "stored parameter",
+                                       "addresses of a stored parameter's slices",
                                        "setting",
                                        "state of a contextual op, the last rows are written",
                                        "absolute positions of the visible tokens",
@@ -19,9 +20,16 @@ static const char *const meanings[] = {"absolute positions of the rows",
                                        "obligations: harmless and harmful counts, added to",
                                        "predicted replay error of the output, written"};
 
-/// "S x 640", "visible[0] x 2 x 8".
+/// "S x 640", "visible[0] x 2 x 8", of a bank "8 x (64 x 128 bf16)".
 static std::string shapeText(const KernelArg &arg) {
   auto type = cast<MemRefType>(arg.type);
+  if (arg.stored) {
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << arg.stored.getDimSize(0) << " x (" << arg.stored.getDimSize(1) << " x "
+        << arg.stored.getDimSize(2) << " " << arg.stored.getElementType() << ")";
+    return text;
+  }
   bool state = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
   std::string text;
   for (int64_t d : type.getShape()) {
@@ -34,6 +42,8 @@ static std::string shapeText(const KernelArg &arg) {
 }
 
 static std::string elementText(const KernelArg &arg) {
+  if (arg.stored)
+    return "address";
   std::string text;
   llvm::raw_string_ostream(text) << cast<MemRefType>(arg.type).getElementType();
   return text;
@@ -66,7 +76,8 @@ void ctxc::writeKernelHeader(ModuleOp kernels, llvm::raw_ostream &os) {
          << meanings[int(arg.kind)];
       if (!arg.name.empty())
         os << " " << arg.name;
-      if (arg.kind != KernelArgKind::Param && arg.kind != KernelArgKind::Setting)
+      if (arg.kind != KernelArgKind::Param && arg.kind != KernelArgKind::Bank &&
+          arg.kind != KernelArgKind::Setting)
         os << " " << arg.index;
       os << "\n";
     }

@@ -30,19 +30,7 @@ public:
     return add(arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), index));
   }
   SupportCall &tensor(Value tensor) {
-    // Rows lie one after the other, but may begin inside a packed buffer.
-    auto type = ranked(tensor);
-    SmallVector<int64_t> strides(type.getRank(), 1);
-    for (int64_t i = type.getRank() - 2; i >= 0; --i)
-      strides[i] = strides[i + 1] * type.getDimSize(i + 1);
-    auto layout = StridedLayoutAttr::get(e.builder.getContext(), ShapedType::kDynamic, strides);
-    auto buffer = bufferization::ToBufferOp::create(
-        e.builder, e.loc, MemRefType::get(type.getShape(), type.getElementType(), layout), tensor,
-        /*read_only=*/true);
-    // Bufferisation keeps the tensor until this op, and not until another call that
-    // common subexpressions would make share it.
-    buffer->setAttr("ctxc.read", e.builder.getI64IntegerAttr(e.nextRead++));
-    return add(addressOf(e.builder, e.loc, buffer));
+    return add(addressOf(e.builder, e.loc, e.read(tensor)));
   }
   /// The address `bytes` into a memref of identity layout.
   SupportCall &memory(Value memref, int64_t bytes) {

@@ -17,6 +17,7 @@ using namespace ctxc;
 
 namespace ctxc {
 void registerXFLoweringModels(MLIRContext *context);
+void registerMixtureLoweringModels(MLIRContext *context);
 void registerContextLoweringModels(MLIRContext *context);
 void registerPatchLoweringModels(MLIRContext *context);
 } // namespace ctxc
@@ -24,6 +25,7 @@ void registerPatchLoweringModels(MLIRContext *context);
 void ctxc::registerLoweringModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) {
     registerXFLoweringModels(context);
+    registerMixtureLoweringModels(context);
     registerContextLoweringModels(context);
   });
   registry.addExtension(

@@ -16,7 +16,13 @@ namespace {
 
 struct LowerParam : Lowering<LowerParam, xf::ParamOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    e.bind(op->getResult(0), e.param(cast<xf::ParamOp>(op).getName()));
+    auto param = cast<xf::ParamOp>(op);
+    if (!KernelEmitter::isBank(param)) {
+      if (param.getName().contains('*'))
+        return op->emitOpError("of several stored tensors has no compiled kernel but as a bank of "
+                               "xf.expert_linear; run it with --backend reference");
+      e.bind(param, e.param(param.getName()));
+    }
     return success();
   }
 };
@@ -115,6 +121,15 @@ struct LowerNormalize : Lowering<LowerNormalize, xf::NormalizeOp> {
     auto norm = cast<xf::NormalizeOp>(op);
     Value x = e.data(norm.getData());
     double d = ranked(norm).getShape().back(), eps = norm.getEps().convertToDouble();
+    if (norm.getKind() == xf::NormKind::sum) {
+      Value total = e.reduceLast(x, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+        return arith::AddFOp::create(b, l, a[0], a[1], kFast);
+      });
+      e.bind(norm, e.mapWithReduced(x, {total}, [&](OpBuilder &b, Location l, ValueRange a) {
+        return div(b, l, a[0], add(b, l, a[1], constant(b, l, eps)));
+      }));
+      return success();
+    }
     if (norm.getKind() == xf::NormKind::layer) {
       Value total = e.reduceLast(x, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
         return arith::AddFOp::create(b, l, a[0], a[1], kFast);
@@ -286,7 +301,9 @@ struct LowerSlice : Lowering<LowerSlice, xf::SliceOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto s = cast<xf::SliceOp>(op);
     // Rows of a copy lie next to each other, which matrices and support functions need.
-    Value part = slice(e, e.data(s.getData()), 1, s.getFrom(), ranked(s).getDimSize(0), 1);
+    int64_t along = s.getAlong();
+    Value part =
+        slice(e, e.data(s.getData()), 1 + along, s.getFrom(), ranked(s).getDimSize(along), 1);
     e.bind(s, bufferization::AllocTensorOp::create(e.builder, e.loc, ranked(part), ValueRange(),
                                                    /*copy=*/part));
     return success();

@@ -22,7 +22,25 @@ int64_t StoredTensor::elements() const {
   return n;
 }
 
+StoredTensor StoredTensor::slice(int64_t index) const {
+  StoredTensor result;
+  result.dtype = dtype;
+  result.shape.assign(shape.begin() + 1, shape.end());
+  result.data = slices.empty() ? data + index * result.elements() * (bitsOf(dtype) / 8)
+                               : slices[index];
+  return result;
+}
+
 void StoredTensor::read(int64_t first, llvm::MutableArrayRef<double> to) const {
+  if (!slices.empty()) {
+    for (int64_t each = elements() / shape.front(); !to.empty();) {
+      int64_t from = first % each, n = std::min<int64_t>(each - from, to.size());
+      slice(first / each).read(from, to.take_front(n));
+      first += n;
+      to = to.drop_front(n);
+    }
+    return;
+  }
   readDoubles(dtype, data + first * (bitsOf(dtype) / 8), to);
 }
 

@@ -9,8 +9,7 @@ namespace ctxc::reference {
 /// Widened at a time, so that no matrix is held in float64 as a whole.
 static constexpr int64_t rowsAtOnce = 64;
 
-/// (n × in) times the stored matrix: (n × out).
-static Matrix multiply(const StoredTensor &w, const Eigen::Ref<const Matrix> &x, bool transposed) {
+Matrix multiply(const StoredTensor &w, const Eigen::Ref<const Matrix> &x, bool transposed) {
   int64_t rows = w.shape[0], columns = w.shape[1];
   Matrix y = Matrix::Zero(x.rows(), transposed ? columns : rows);
   for (int64_t first = 0; first < rows; first += rowsAtOnce) {

@@ -6,6 +6,9 @@
 
 namespace ctxc::reference {
 
+/// (n × in) times the stored matrix, (out, in), or (in, out) where `transposed`: (n × out).
+Matrix multiply(const StoredTensor &w, const Eigen::Ref<const Matrix> &x, bool transposed);
+
 /// `y = W x` for each vector of `data` along its last dimension; `weight` is
 /// (out, in), or (in, out) where `transposed`. Gives (S × … out).
 Matrix linear(Evaluation &e, mlir::Value weight, mlir::Value data, bool transposed);

@@ -9,6 +9,7 @@ namespace ctxc::reference {
 
 void attachTokenOps(mlir::MLIRContext &context);
 void attachMatrixOps(mlir::MLIRContext &context);
+void attachMixtureOps(mlir::MLIRContext &context);
 void attachContextualOps(mlir::MLIRContext &context);
 void attachPatchOps(mlir::MLIRContext &context);
 

@@ -20,13 +20,21 @@ static llvm::Error evaluateOp(xf::ParamOp op, Evaluation &e) {
   }
   std::string name = env.layer ? env.layer.getStoredName(op.getName()) : op.getName().str();
   auto type = cast<RankedTensorType>(op.getType());
-  llvm::Expected<const void *> data = env.weights.get(name, type);
-  if (!data)
-    return data.takeError();
   StoredTensor parameter;
   parameter.dtype = storageOf(type.getElementType());
-  parameter.data = static_cast<const uint8_t *>(*data);
   parameter.shape.assign(type.getShape().begin(), type.getShape().end());
+  if (isBankName(name)) {
+    auto slices = getSlices(env.weights, name, type);
+    if (!slices)
+      return slices.takeError();
+    for (const void *slice : *slices)
+      parameter.slices.push_back(static_cast<const uint8_t *>(slice));
+  } else {
+    llvm::Expected<const void *> data = env.weights.get(name, type);
+    if (!data)
+      return data.takeError();
+    parameter.data = static_cast<const uint8_t *>(*data);
+  }
   e.set(op.getResult(), std::move(parameter));
   return llvm::Error::success();
 }
@@ -85,6 +93,10 @@ static llvm::Error evaluateOp(xf::NormalizeOp op, Evaluation &e) {
   Eigen::Map<const Matrix> from = vectors(e.rows(op.getData()), op.getData());
   Eigen::Map<Matrix> to(result.data(), from.rows(), from.cols());
   for (int64_t i = 0; i < to.rows(); ++i) {
+    if (op.getKind() == xf::NormKind::sum) {
+      to.row(i) /= from.row(i).sum() + eps;
+      continue;
+    }
     if (op.getKind() == xf::NormKind::layer)
       to.row(i).array() -= from.row(i).mean();
     double squares = to.row(i).squaredNorm();
@@ -199,12 +211,21 @@ static llvm::Error evaluateOp(xf::ReshapeOp op, Evaluation &e) {
 }
 
 static llvm::Error evaluateOp(xf::SliceOp op, Evaluation &e) {
+  auto from = cast<RankedTensorType>(op.getData().getType()).getShape();
   auto type = cast<RankedTensorType>(op.getType());
-  int64_t entry = 1; // elements of one entry of the first dimension
-  for (int64_t dim : type.getShape().drop_front())
+  int64_t along = op.getAlong();
+  int64_t entry = 1, count = 1; // elements of one entry; how many stretches of entries
+  for (int64_t dim : from.drop_front(along + 1))
     entry *= dim;
-  e.set(op.getResult(), Matrix(e.rows(op.getData()).middleCols(op.getFrom() * entry,
-                                                               type.getNumElements())));
+  for (int64_t dim : from.take_front(along))
+    count *= dim;
+  int64_t whole = from[along] * entry, taken = type.getDimSize(along) * entry;
+  const Matrix &data = e.rows(op.getData());
+  Matrix result(data.rows(), count * taken);
+  for (int64_t i = 0; i < count; ++i)
+    result.middleCols(i * taken, taken) =
+        data.middleCols(i * whole + op.getFrom() * entry, taken);
+  e.set(op.getResult(), std::move(result));
   return llvm::Error::success();
 }
 

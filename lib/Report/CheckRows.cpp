@@ -21,6 +21,8 @@ static std::string condition(const PlanObligation &o) {
     return "its input is not zero";
   case xf::Obligation::NonzeroElements:
     return "no entry of its input is zero";
+  case xf::Obligation::NonzeroSum:
+    return "its weights do not sum to zero";
   }
   llvm_unreachable("an obligation of no known kind");
 }

@@ -98,6 +98,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   ProgramStep at = program.steps[step];
   std::vector<void *> arguments;
   std::vector<Rows> stores;
+  std::vector<std::vector<const void *>> banks;
   std::vector<int64_t> counts;
   stores.reserve(kernel.args.size());
   call.outputs.resize(block.getNumResults());
@@ -129,6 +130,14 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       if (!data)
         return data.takeError();
       arguments.push_back(const_cast<void *>(*data));
+      break;
+    }
+    case KernelArgKind::Bank: {
+      auto slices = getSlices(weights, at.layer.getStoredName(arg.name), arg.stored);
+      if (!slices)
+        return slices.takeError();
+      banks.push_back(std::move(*slices));
+      arguments.push_back(banks.back().data());
       break;
     }
     case KernelArgKind::Setting:

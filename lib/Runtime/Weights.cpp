@@ -181,3 +181,33 @@ std::unique_ptr<Weights> ctxc::checkpointWeights(Checkpoint &checkpoint) {
 std::unique_ptr<Weights> ctxc::randomWeights(uint64_t seed) {
   return std::make_unique<RandomWeights>(seed);
 }
+
+std::string ctxc::sliceName(StringRef parameter, int64_t index) {
+  auto [before, after] = parameter.split('*');
+  if (isBankName(parameter))
+    return (before + Twine(index) + after).str();
+  return (parameter + "[" + Twine(index) + "]").str();
+}
+
+Expected<std::vector<const void *>> ctxc::getSlices(Weights &weights, StringRef name,
+                                                    mlir::RankedTensorType type) {
+  auto sliceType =
+      mlir::RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
+  std::vector<const void *> slices;
+  if (isBankName(name)) {
+    for (int64_t i = 0; i < type.getDimSize(0); ++i) {
+      Expected<const void *> slice = weights.get(sliceName(name, i), sliceType);
+      if (!slice)
+        return slice.takeError();
+      slices.push_back(*slice);
+    }
+    return slices;
+  }
+  Expected<const void *> whole = weights.get(name, type);
+  if (!whole)
+    return whole.takeError();
+  int64_t bytes = sliceType.getNumElements() * (type.getElementTypeBitWidth() / 8);
+  for (int64_t i = 0; i < type.getDimSize(0); ++i)
+    slices.push_back(static_cast<const char *>(*whole) + i * bytes);
+  return slices;
+}

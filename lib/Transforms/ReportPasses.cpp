@@ -123,6 +123,7 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
       if (o.kind != xf::Obligation::None)
         mlir::emitRemark(o.site->getLoc())
             << (o.kind == xf::Obligation::NonzeroVector ? "its data must not be zero"
+                : o.kind == xf::Obligation::NonzeroSum  ? "its weights must not sum to zero"
                 : isChainLink(plan, o.site)             ? "no entry of its known factor may be zero"
                                                         : "no entry of its data may be zero")
             << (o.likelihood == xf::Zeros::Never

@@ -41,3 +41,37 @@ xf.block @facts(%x: tensor<16xf32>) -> tensor<16xf32> {
   %o = xf.contextual "mix"(%s) : (tensor<16xf32>) -> tensor<16xf32>
   xf.yield %h : tensor<16xf32>
 }
+
+// The weights of a router are positive, so that they do not cancel, and experts are like matrices.
+xf.block @mixture(%x: tensor<16xf32>) -> tensor<16xf32> {
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %R = xf.param "router" : tensor<4x16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %l = xf.linear %R * %x : tensor<4x16xf32>, tensor<16xf32>
+  // expected-remark @below {{an entry is zero never, the vector never; bounded by 1.00}}
+  %p = xf.softmax %l : tensor<4xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %s = xf.top_k %p k 2 : tensor<4xf32>
+  // expected-remark @below {{an entry is zero never, the vector never; bounded by 1.00}}
+  %g = xf.gather %p[%s] : tensor<4xf32>, tensor<2xi32>
+  // expected-remark @below {{an entry is zero never, the vector never; bounded by 1.00}}
+  %w = xf.normalize sum %g eps 0.0 : tensor<2xf32>
+  // Numbers of either sign may nearly cancel, so that their shares have no bound.
+  // expected-remark-re @below {{an entry is zero on a null set, the vector on a null set{{$}}}}
+  %n = xf.normalize sum %l eps 0.0 : tensor<4xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %W = xf.param "w" : tensor<4x16x16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %h = xf.expert_linear %W[%s] * %x : tensor<4x16x16xf32>, tensor<2xi32>, tensor<16xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %r = xf.activation relu %h : tensor<2x16xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %d = xf.expert_linear %W[%s] * %r : tensor<4x16x16xf32>, tensor<2xi32>, tensor<2x16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %m = xf.combine %w, %h : tensor<2xf32>, tensor<2x16xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %z = xf.combine %w, %d : tensor<2xf32>, tensor<2x16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %o = xf.outer %w, %x : tensor<2xf32>, tensor<16xf32>
+  xf.yield %m : tensor<16xf32>
+}

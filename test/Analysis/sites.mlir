@@ -51,3 +51,28 @@ xf.block @refused(%x: tensor<8xf32>) -> tensor<8xf32> {
   %l = xf.bias %j + %d : tensor<8xf32>, tensor<8xf32>
   xf.yield %l : tensor<8xf32>
 }
+
+// An expert each serves a vector each, where no expert is selected twice.
+xf.block @experts(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %c = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %c : tensor<8xf32>
+  %R = xf.param "router" : tensor<4x8xf32>
+  // expected-remark @below {{'router' may be patched}}
+  %p = xf.linear %R * %v : tensor<4x8xf32>, tensor<8xf32>
+  %s = xf.top_k %p k 2 : tensor<4xf32>
+  %w = xf.gather %p[%s] : tensor<4xf32>, tensor<2xi32>
+  %U = xf.param "experts.*.up" : tensor<4x6x8xf32>
+  // expected-remark @below {{'experts.*.up' may be patched}}
+  %h = xf.expert_linear %U[%s] * %v : tensor<4x6x8xf32>, tensor<2xi32>, tensor<8xf32>
+  %D = xf.param "experts.down" : tensor<4x8x6xf32>
+  // expected-remark @below {{'experts.down' may be patched}}
+  %d = xf.expert_linear %D[%s] * %h : tensor<4x8x6xf32>, tensor<2xi32>, tensor<2x6xf32>
+  // One matrix for both slots has one change for both.
+  %S = xf.param "shared" : tensor<8x6xf32>
+  // expected-remark @below {{'shared' may not be patched: 'shared' serves several vectors at once, which need one each}}
+  %e = xf.linear %S * %h : tensor<8x6xf32>, tensor<2x6xf32>
+  %f = xf.add %d, %e : tensor<2x8xf32>
+  %m = xf.combine %w, %f : tensor<2xf32>, tensor<2x8xf32>
+  %y = xf.add %v, %m : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}

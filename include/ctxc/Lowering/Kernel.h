@@ -24,6 +24,7 @@ enum class KernelArgKind {
   Input,     ///< S × shape, f32: a block input
   Output,    ///< S × shape, f32: a block output
   Param,     ///< a stored parameter, in its stored shape and type
+  Bank,      ///< the address of each slice, along the first dimension, of a stored parameter
   Setting,   ///< f32 numbers of a setting (index settings: one i64)
   State,     ///< visible × shape, f32: what a contextual op keeps; the last S rows are written
   Slots,     ///< visible × i32: the absolute positions of a run's tokens, these S included
@@ -41,6 +42,7 @@ struct KernelArg {
   int64_t index = 0;  ///< which input, output, state (in block order), or part of a patch
   int64_t stream = 0; ///< states and slots: 0 = the run or the full run, 1 = the reduced run
   mlir::Type type;    ///< memref type
+  mlir::RankedTensorType stored = {}; ///< Bank: the whole parameter's type
 };
 
 /// The arguments of a kernel function, in order.

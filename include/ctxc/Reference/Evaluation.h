@@ -25,8 +25,13 @@ struct StoredTensor {
   DType dtype = DType::F64;
   const uint8_t *data = nullptr;
   llvm::SmallVector<int64_t, 2> shape;
+  /// Where each slice along the first dimension begins, of a bank whose slices are tensors of
+  /// their own; `data` is null then.
+  std::vector<const uint8_t *> slices = {};
 
   int64_t elements() const;
+  /// Entry `index` of the first dimension.
+  StoredTensor slice(int64_t index) const;
   /// Elements first, first + 1, … into all of `to`.
   void read(int64_t first, llvm::MutableArrayRef<double> to) const;
 };

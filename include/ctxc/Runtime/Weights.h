@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <memory>
+#include <vector>
 
 namespace ctxc {
 
@@ -24,6 +25,19 @@ public:
   /// Identifies these weights: the checkpoint's hash, or the seed.
   virtual std::string hash() = 0;
 };
+
+/// Whether a parameter's name stands for several stored tensors (xf.param): it has a `*`.
+inline bool isBankName(llvm::StringRef name) { return name.contains('*'); }
+
+/// The name of entry `index` of a parameter's first dimension, as messages and patches have it:
+/// that of a stored tensor where the parameter is several ("experts.*.w2" gives "experts.3.w2"),
+/// else with the index behind it ("experts.down_proj" gives "experts.down_proj[3]").
+std::string sliceName(llvm::StringRef parameter, int64_t index);
+
+/// The entries of the first dimension of parameter `name` of the (whole) type `type`, each where
+/// it is stored. Errors as Weights::get.
+llvm::Expected<std::vector<const void *>> getSlices(Weights &weights, llvm::StringRef name,
+                                                    mlir::RankedTensorType type);
 
 class Checkpoint;
 

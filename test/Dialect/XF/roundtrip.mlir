@@ -64,6 +64,34 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %op : tensor<6xf32>
 }
 
+// CHECK-LABEL: xf.block @mixture
+xf.block @mixture(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %R = xf.param "router" : tensor<5x6xf32>
+  %l = xf.linear %R * %x : tensor<5x6xf32>, tensor<6xf32>
+  %p = xf.softmax %l : tensor<5xf32>
+  // CHECK: xf.top_k %{{[a-z0-9]+}} k 2 : tensor<5xf32>
+  %sel = xf.top_k %p k 2 : tensor<5xf32>
+  // CHECK: xf.gather %{{[a-z0-9]+}}[%{{[a-z0-9]+}}] : tensor<5xf32>, tensor<2xi32>
+  %g = xf.gather %p[%sel] : tensor<5xf32>, tensor<2xi32>
+  // CHECK: xf.normalize sum %{{[a-z0-9]+}} eps 0.000000e+00 : tensor<2xf32>
+  %w = xf.normalize sum %g eps 0.0 : tensor<2xf32>
+  // CHECK: xf.param "experts.*.up.weight" : tensor<5x8x6xbf16>
+  %U = xf.param "experts.*.up.weight" : tensor<5x8x6xbf16>
+  // CHECK: xf.expert_linear %{{[a-z0-9]+}}[%{{[a-z0-9]+}}] * %{{[a-z0-9]+}} : tensor<5x8x6xbf16>, tensor<2xi32>, tensor<6xf32>
+  %u = xf.expert_linear %U[%sel] * %x : tensor<5x8x6xbf16>, tensor<2xi32>, tensor<6xf32>
+  // CHECK: xf.slice %{{[a-z0-9]+}} from 4 along 1 : tensor<2x8xf32> to tensor<2x4xf32>
+  %h = xf.slice %u from 4 along 1 : tensor<2x8xf32> to tensor<2x4xf32>
+  %D = xf.param "experts.down" : tensor<5x4x6xf16>
+  // CHECK: xf.expert_linear %{{[a-z0-9]+}}[%{{[a-z0-9]+}}] * %{{[a-z0-9]+}} transposed : tensor<5x4x6xf16>, tensor<2xi32>, tensor<2x4xf32>
+  %d = xf.expert_linear %D[%sel] * %h transposed : tensor<5x4x6xf16>, tensor<2xi32>, tensor<2x4xf32>
+  // CHECK: xf.combine %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<2xf32>, tensor<2x6xf32>
+  %m = xf.combine %w, %d : tensor<2xf32>, tensor<2x6xf32>
+  // CHECK: xf.outer %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<2xf32>, tensor<6xf32>
+  %o = xf.outer %w, %m : tensor<2xf32>, tensor<6xf32>
+  %y = xf.combine %w, %o : tensor<2xf32>, tensor<2x6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
 // CHECK: xf.block @one(%{{[a-z0-9]+}}: tensor<6xf32>) -> tensor<6xf32> {
 xf.block @one(%x: tensor<6xf32>) -> tensor<6xf32> {
   // CHECK: xf.setting "window" : index

@@ -78,11 +78,38 @@ public:
   TextValue reshape(const TextValue &x, const Shape &to) {
     return op("xf.reshape " + x.name, typeOf(x) + " to " + typeOf(to), to);
   }
-  TextValue slice(const TextValue &x, int64_t from, int64_t size) {
+  TextValue slice(const TextValue &x, int64_t from, int64_t size, int64_t along = 0) {
     Shape shape = x.shape;
-    shape.front() = size;
-    return op("xf.slice " + x.name + " from " + std::to_string(from),
+    shape[along] = size;
+    return op("xf.slice " + x.name + " from " + std::to_string(from) +
+                  (along ? " along " + std::to_string(along) : ""),
               typeOf(x) + " to " + typeOf(shape), shape);
+  }
+  TextValue topK(const TextValue &scores, int64_t k) {
+    return op("xf.top_k " + scores.name + " k " + std::to_string(k), typeOf(scores), {k});
+  }
+  TextValue gather(const TextValue &x, const TextValue &sel) {
+    return op("xf.gather " + x.name + "[" + sel.name + "]",
+              typeOf(x) + ", " + typeOf(sel.shape, "i32"), sel.shape);
+  }
+  TextValue expertLinear(const TextValue &x, const TextValue &sel, int64_t experts, int64_t out,
+                         const std::string &element, bool transposed, bool tensorEach) {
+    int64_t in = x.shape.back();
+    Shape stored = transposed ? Shape{experts, in, out} : Shape{experts, out, in};
+    TextValue w = op("xf.param \"" + fresh("p") + (tensorEach ? ".*" : "") + "\"",
+                     typeOf(stored, element), stored);
+    return op("xf.expert_linear " + w.name + "[" + sel.name + "] * " + x.name +
+                  (transposed ? " transposed" : ""),
+              typeOf(stored, element) + ", " + typeOf(sel.shape, "i32") + ", " + typeOf(x),
+              {sel.shape[0], out});
+  }
+  TextValue combine(const TextValue &w, const TextValue &y) {
+    return op("xf.combine " + w.name + ", " + y.name, typeOf(w) + ", " + typeOf(y),
+              Shape(y.shape.begin() + 1, y.shape.end()));
+  }
+  TextValue outer(const TextValue &w, const TextValue &x) {
+    return op("xf.outer " + w.name + ", " + x.name, typeOf(w) + ", " + typeOf(x),
+              {w.shape[0], x.shape[0]});
   }
   TextValue concat(const std::vector<TextValue> &parts) {
     std::vector<std::string> names, types;

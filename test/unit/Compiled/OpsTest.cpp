@@ -124,6 +124,40 @@ TEST_P(Ops, ParametersAndSettingsAsValues) {
   agree(b);
 }
 
+TEST_P(Ops, Mixtures) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  b.output(x);
+  int64_t experts = 5, inner = odd(), outer = odd();
+  // One fused tensor, or one for each expert.
+  struct Form {
+    int64_t k;
+    const char *element;
+    bool stars;
+  };
+  for (auto [k, element, stars] :
+       {Form{1, "f32", false}, Form{2, "bf16", true}, Form{5, "f16", true}}) {
+    TextValue scores = b.unary("softmax", b.linear(x, experts));
+    TextValue sel = b.topK(scores, k), w = b.gather(scores, sel);
+    b.output(w);
+    b.output(b.unary("normalize sum", w, " eps 1.0e-3"));
+    TextValue h = b.expertLinear(x, sel, experts, inner, element, false, stars);
+    b.output(h);
+    b.output(b.expertLinear(x, sel, experts, inner, element, true, stars));
+    TextValue g = b.unary("activation silu", h);
+    b.output(b.slice(g, inner / 2, (inner + 1) / 2, 1));
+    TextValue d = b.expertLinear(g, sel, experts, outer, element, stars, stars);
+    b.output(d);
+    b.output(b.combine(w, d));
+    b.output(b.combine(w, b.reshape(d, {k, outer, 1})));
+    b.output(b.outer(w, x));
+  }
+  // Ties, and numbers that are not a router's.
+  TextValue zeros = b.unary("times", b.linear(x, 7), " by 0.0");
+  b.output(b.gather(b.linear(x, 7), b.topK(zeros, 3)));
+  agree(b);
+}
+
 TEST_P(Ops, RotaryAndAttention) {
   BlockText b("ops", odd());
   TextValue x = b.input();
@@ -250,6 +284,10 @@ TEST(RowSums, DependOnNeitherThreadsNorRows) {
   TextValue h = b.linear(x, 131, "bf16");
   h = b.linear(b.unary("activation tanh", h), 45, "f16");
   h = b.linear(b.unary("normalize rms", h, " eps 1.0e-5"), 33, "f32", true);
+  TextValue scores = b.unary("softmax", b.linear(x, 6)), sel = b.topK(scores, 2);
+  TextValue experts = b.expertLinear(h, sel, 6, 49, "bf16", false, true);
+  experts = b.expertLinear(experts, sel, 6, 33, "f32", false, false);
+  h = b.add(h, b.combine(b.gather(scores, sel), experts));
   b.output(b.linear(h, 65));
   TextModel one(modelText({b}), 1, 1), two(modelText({b}), 1, 2);
   ASSERT_EQ(one.compile(), "");

@@ -1,0 +1,105 @@
+#ifndef CTXC_XF_MIXTURE_OPS_TD
+#define CTXC_XF_MIXTURE_OPS_TD
+
+// Mixtures of experts. Included by XFOps.td, whose classes it uses. A mixture of E experts of
+// which k are active is written
+//
+//   s = softmax(R z)     sel = top_k s     w = s[sel]     y = Σ_j w_j D_{sel_j} h_j
+//
+// with a row for each active expert, a *slot*, in everything between selection and sum.
+
+def XF_TopKOp : XF_PureOp<"top_k", [InferTypeOpAdaptor]> {
+  let summary = "the indices of the k largest entries, ascending";
+  let description = [{
+    In ascending order of the index, not of the value: two runs that select the same
+    experts have them in the same slots. Of equal entries the lower index is larger.
+
+    - C1: the scores are a vector of E entries, and 1 ≤ k ≤ E.
+
+    ```mlir
+    %sel = xf.top_k %scores k 2 : tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$scores, I64Attr:$k);
+  let results = (outs XF_Indices:$result);
+  let assemblyFormat = "$scores `k` $k attr-dict `:` type($scores)";
+}
+
+def XF_GatherOp : XF_PureOp<"gather", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "entries by index: `y_j = x_{sel_j}`";
+  let description = [{
+    - C1: x is a vector.
+
+    ```mlir
+    %w = xf.gather %scores[%sel] : tensor<8xf32>, tensor<2xi32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, XF_Indices:$selected);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `[` $selected `]` attr-dict `:` type($data) `,` type($selected)";
+}
+
+def XF_ExpertLinearOp : XF_PureOp<"expert_linear", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_AssignableOpInterface, ["coversOutput"]>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "each selected expert's matrix: `y_j = W_{sel_j} x_j`";
+  let description = [{
+    `x` is one vector for all slots, or has a row for each. `transposed`: the
+    checkpoint stores `Wᵀ`, that is (in, out), for every expert.
+
+    - C1: the bank is (E, out, in), or (E, in, out) where transposed; x's last dimension is `in`.
+    - C2: x is (in), or (k, in) for k selected experts.
+    - C3: k ≤ E.
+
+    ```mlir
+    %up = xf.param "mlp.experts.*.up_proj.weight" : tensor<8x128x64xbf16>
+    %u = xf.expert_linear %up[%sel] * %z : tensor<8x128x64xbf16>, tensor<2xi32>, tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins XF_StoredBank:$bank, XF_Indices:$selected, XF_Activation:$data,
+    UnitAttr:$transposed);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $bank `[` $selected `]` `*` $data (`transposed` $transposed^)? attr-dict
+    `:` type($bank) `,` type($selected) `,` type($data)
+  }];
+}
+
+def XF_CombineOp : XF_PureOp<"combine", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface,
+                              ["getConditions", "isUnderdetermined", "buildSplit"]>,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "a weighted sum over slots: `Σ_j w_j y_j`";
+  let description = [{
+    Solved for y given the weights, the solution is a choice: see `Split`.
+
+    - C1: w is a vector of k entries, and y's first dimension is k.
+
+    ```mlir
+    %m = xf.combine %w, %y : tensor<2xf32>, tensor<2x64xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$weights, XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$weights `,` $data attr-dict `:` type($weights) `,` type($data)";
+}
+
+def XF_OuterOp : XF_PureOp<"outer", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+  let summary = "`y_j = w_j x`: a multiple of one vector for each slot";
+  let description = [{
+    - C1: both are vectors.
+
+    ```mlir
+    %zs = xf.outer %w, %z : tensor<2xf32>, tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$weights, XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$weights `,` $data attr-dict `:` type($weights) `,` type($data)";
+}
+
+#endif // CTXC_XF_MIXTURE_OPS_TD

@@ -1,0 +1,244 @@
+// The compiled form of the ops of mixtures of experts. A bank reaches the kernel as a table of
+// addresses, so that experts that lie in a checkpoint one by one are read where they lie.
+#include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/LinalgArith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ctxc;
+using utils::IteratorType;
+
+namespace {
+
+Value int32(OpBuilder &b, Location l, int64_t x) {
+  return arith::ConstantIntOp::create(b, l, x, 32);
+}
+
+/// Entries of a loop's indices as int32.
+Value loopIndex(OpBuilder &b, Location l, int64_t dim) {
+  return arith::IndexCastOp::create(b, l, b.getI32Type(), linalg::IndexOp::create(b, l, dim));
+}
+
+/// An int32 sum over the last loop of a nest of three, S × shape × n: over `ins`, whose maps
+/// are `maps`, of 1 (or of `value`) where `body` holds.
+Value countLast(KernelEmitter &e, int64_t shape, ValueRange ins, ArrayRef<AffineMap> maps,
+                KernelEmitter::Body body) {
+  Type i32 = e.builder.getI32Type();
+  Value zero = linalg::FillOp::create(e.builder, e.loc, ValueRange{int32(e.builder, e.loc, 0)},
+                                      ValueRange{e.emptyRows({shape}, 1, i32)})
+                   .getResult(0);
+  AffineExpr s, i, j;
+  bindDims(e.builder.getContext(), s, i, j);
+  SmallVector<AffineMap> all(maps);
+  all.push_back(AffineMap::get(3, 0, {s, i}, e.builder.getContext()));
+  return e.generic(zero, ins, all,
+                   {IteratorType::parallel, IteratorType::parallel, IteratorType::reduction},
+                   [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                     return arith::AddIOp::create(b, l, a.back(), body(b, l, a));
+                   });
+}
+
+struct LowerTopK : Lowering<LowerTopK, xf::TopKOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto topK = cast<xf::TopKOp>(op);
+    MLIRContext *context = op->getContext();
+    int64_t k = topK.getK(), count = ranked(topK.getScores()).getDimSize(0);
+    Value scores = e.data(topK.getScores());
+    AffineExpr s, i, j;
+    bindDims(context, s, i, j);
+    AffineMap own = AffineMap::get(3, 0, {s, i}, context),
+              other = AffineMap::get(3, 0, {s, j}, context);
+    // How many are before entry i: larger, or equal with a lower index.
+    Value before =
+        countLast(e, count, {scores, scores}, {own, other},
+                  [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                    auto compare = [&](arith::CmpFPredicate p) {
+                      return arith::CmpFOp::create(b, l, p, a[1], a[0]);
+                    };
+                    Value lower = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt,
+                                                        loopIndex(b, l, 2), loopIndex(b, l, 1));
+                    Value tie =
+                        arith::AndIOp::create(b, l, compare(arith::CmpFPredicate::OEQ), lower);
+                    Value is = arith::OrIOp::create(b, l, compare(arith::CmpFPredicate::OGT), tie);
+                    return arith::ExtUIOp::create(b, l, b.getI32Type(), is);
+                  });
+    // The slot of entry i: how many of a lower index are selected.
+    auto selected = [k](OpBuilder &b, Location l, Value rank) -> Value {
+      return arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, rank, int32(b, l, k));
+    };
+    Value slot = countLast(
+        e, count, {before}, {other}, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+          Value lower = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, loopIndex(b, l, 2),
+                                              loopIndex(b, l, 1));
+          Value is = arith::AndIOp::create(b, l, selected(b, l, a[0]), lower);
+          return arith::ExtUIOp::create(b, l, b.getI32Type(), is);
+        });
+    // Slot i holds the one selected entry j whose slot it is.
+    e.bind(topK, countLast(e, k, {before, slot}, {other, other},
+                           [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                             Value here = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq,
+                                                                a[1], loopIndex(b, l, 1));
+                             Value is = arith::AndIOp::create(b, l, selected(b, l, a[0]), here);
+                             return arith::SelectOp::create(b, l, is, loopIndex(b, l, 2),
+                                                            int32(b, l, 0));
+                           }));
+    return success();
+  }
+};
+
+struct LowerGather : Lowering<LowerGather, xf::GatherOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto gather = cast<xf::GatherOp>(op);
+    Value data = e.data(gather.getData());
+    AffineMap identity = AffineMap::getMultiDimIdentityMap(2, op->getContext());
+    e.bind(gather,
+           e.generic(e.emptyRows(ranked(gather).getShape()), {e.lookup(gather.getSelected())},
+                     {identity, identity}, {IteratorType::parallel, IteratorType::parallel},
+                     [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                       Value row = linalg::IndexOp::create(b, l, 0);
+                       Value entry = arith::IndexCastOp::create(b, l, b.getIndexType(), a[0]);
+                       return tensor::ExtractOp::create(b, l, data, ValueRange{row, entry});
+                     }));
+    return success();
+  }
+};
+
+struct LowerCombine : Lowering<LowerCombine, xf::CombineOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto combine = cast<xf::CombineOp>(op);
+    MLIRContext *context = op->getContext();
+    int64_t rank = ranked(combine.getData()).getRank() + 1; // S, the result's, then the slots
+    SmallVector<AffineExpr> result, data;
+    for (int64_t i = 0; i + 1 < rank; ++i)
+      result.push_back(getAffineDimExpr(i, context));
+    AffineExpr slot = getAffineDimExpr(rank - 1, context);
+    data = result;
+    data.insert(data.begin() + 1, slot);
+    SmallVector<IteratorType> iterators(rank, IteratorType::parallel);
+    iterators.back() = IteratorType::reduction;
+    // In the order of the slots, one after the other.
+    e.bind(combine, e.generic(e.filled(e.emptyRows(ranked(combine).getShape()), 0),
+                              {e.data(combine.getWeights()), e.data(combine.getData())},
+                              {AffineMap::get(rank, 0, {result[0], slot}, context),
+                               AffineMap::get(rank, 0, data, context),
+                               AffineMap::get(rank, 0, result, context)},
+                              iterators, [](OpBuilder &b, Location l, ValueRange a) {
+                                return add(b, l, a[2], mul(b, l, a[0], a[1]));
+                              }));
+    return success();
+  }
+};
+
+struct LowerOuter : Lowering<LowerOuter, xf::OuterOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto outer = cast<xf::OuterOp>(op);
+    MLIRContext *context = op->getContext();
+    AffineExpr s, i, j;
+    bindDims(context, s, i, j);
+    e.bind(outer,
+           e.generic(e.emptyRows(ranked(outer).getShape()),
+                     {e.data(outer.getWeights()), e.data(outer.getData())},
+                     {AffineMap::get(3, 0, {s, i}, context), AffineMap::get(3, 0, {s, j}, context),
+                      AffineMap::getMultiDimIdentityMap(3, context)},
+                     SmallVector<IteratorType>(3, IteratorType::parallel),
+                     [](OpBuilder &b, Location l, ValueRange a) { return mul(b, l, a[0], a[1]); }));
+    return success();
+  }
+};
+
+/// The vector at `index` of memory of vectors of `n` float32, as one row of a matrix.
+Value vectorAt(KernelEmitter &e, Value memory, Value index, int64_t n) {
+  OpBuilder &b = e.builder;
+  Value base = addressOf(b, e.loc, memory);
+  Value offset = toI64(b, e.loc, arith::MulIOp::create(b, e.loc, index, e.index(n)));
+  Value address = LLVM::GEPOp::create(b, e.loc, base.getType(), b.getF32Type(), base,
+                                      ArrayRef<LLVM::GEPArg>{offset});
+  return memrefAt(b, e.loc, address, MemRefType::get({1, n}, b.getF32Type()), {});
+}
+
+/// y = W x in memory, for one vector; what KernelEmitter::linear is for tensors.
+void contract(KernelEmitter &e, Value weight, Value x, Value y, bool transposed) {
+  OpBuilder &b = e.builder;
+  MLIRContext *context = b.getContext();
+  AffineExpr s, m, k;
+  bindDims(context, s, m, k);
+  SmallVector<AffineExpr> w =
+      transposed ? SmallVector<AffineExpr>{k, m} : SmallVector<AffineExpr>{m, k};
+  linalg::FillOp::create(b, e.loc, ValueRange{e.constant(0)}, ValueRange{y});
+  linalg::GenericOp::create(b, e.loc, ValueRange{weight, x}, ValueRange{y},
+                            ArrayRef<AffineMap>{AffineMap::get(3, 0, w, context),
+                                                AffineMap::get(3, 0, {s, k}, context),
+                                                AffineMap::get(3, 0, {s, m}, context)},
+                            ArrayRef<IteratorType>{IteratorType::parallel, IteratorType::parallel,
+                                                   IteratorType::reduction},
+                            [](OpBuilder &nested, Location l, ValueRange a) {
+                              Value wide = KernelEmitter::widen(nested, l, a[0]);
+                              Value product = arith::MulFOp::create(nested, l, wide, a[1], kFast);
+                              Value sum = arith::AddFOp::create(nested, l, a[2], product, kFast);
+                              linalg::YieldOp::create(nested, l, sum);
+                            });
+}
+
+/// `y_j = W_{sel_j} x_j`, a contraction of one vector for each row and slot. Works on memory,
+/// where the matrices are found by their addresses.
+struct LowerExpertLinear : Lowering<LowerExpertLinear, xf::ExpertLinearOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto linear = cast<xf::ExpertLinearOp>(op);
+    auto param = linear.getBank().getDefiningOp<xf::ParamOp>();
+    if (!param)
+      return op->emitOpError("with a computed bank has no compiled kernel; run it with --backend "
+                             "reference");
+    OpBuilder &b = e.builder;
+    Location loc = e.loc;
+    auto bank = ranked(linear.getBank()), type = ranked(linear);
+    int64_t k = type.getDimSize(0), out = type.getDimSize(1),
+            in = ranked(linear.getData()).getShape().back();
+    bool one = ranked(linear.getData()).getRank() == 1;
+    Value table = e.argument(KernelArgKind::Bank, param.getName(), 0);
+    Value x = e.read(e.data(linear.getData())), selected = e.read(e.lookup(linear.getSelected()));
+    Value y = memref::AllocOp::create(
+        b, loc, MemRefType::get({ShapedType::kDynamic, k, out}, b.getF32Type()),
+        ValueRange{e.rows()});
+    {
+      OpBuilder::InsertionGuard guard(b);
+      auto enter = [&](Value count) {
+        auto loop = scf::ForOp::create(b, loc, e.index(0), count, e.index(1));
+        b.setInsertionPointToStart(loop.getBody());
+        return loop.getInductionVar();
+      };
+      Value row = enter(e.rows()), slot = enter(e.index(k));
+      Value vector =
+          arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, row, e.index(k)), slot);
+      Value expert = memref::LoadOp::create(b, loc, selected, ValueRange{row, slot});
+      expert = arith::IndexCastOp::create(b, loc, b.getIndexType(), expert);
+      Value address = memref::LoadOp::create(b, loc, table, ValueRange{expert});
+      address =
+          LLVM::IntToPtrOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), address);
+      Value weight =
+          memrefAt(b, loc, address,
+                   MemRefType::get(bank.getShape().drop_front(), bank.getElementType()), {});
+      contract(e, weight, vectorAt(e, x, one ? row : vector, in), vectorAt(e, y, vector, out),
+               linear.getTransposed());
+    }
+    e.bind(linear,
+           bufferization::ToTensorOp::create(
+               b, loc, RankedTensorType::get({ShapedType::kDynamic, k, out}, b.getF32Type()), y,
+               /*restrict=*/true));
+    return success();
+  }
+};
+
+} // namespace
+
+namespace ctxc {
+void registerMixtureLoweringModels(MLIRContext *context) {
+  xf::TopKOp::attachInterface<LowerTopK>(*context);
+  xf::GatherOp::attachInterface<LowerGather>(*context);
+  xf::ExpertLinearOp::attachInterface<LowerExpertLinear>(*context);
+  xf::CombineOp::attachInterface<LowerCombine>(*context);
+  xf::OuterOp::attachInterface<LowerOuter>(*context);
+}
+} // namespace ctxc

@@ -1,0 +1,99 @@
+// The meaning of the ops of mixtures of experts.
+#include "MatrixOps.h"
+#include "Models.h"
+
+using namespace mlir;
+
+namespace ctxc::reference {
+
+// An entry is selected where fewer than k are before it, larger or equal with a lower index.
+static llvm::Error evaluateOp(xf::TopKOp op, Evaluation &e) {
+  const Matrix &scores = e.rows(op.getScores());
+  int64_t k = op.getK();
+  Matrix result(scores.rows(), k);
+  for (int64_t t = 0; t < scores.rows(); ++t)
+    for (int64_t i = 0, slot = 0; i < scores.cols() && slot < k; ++i) {
+      int64_t before = (scores.row(t).array() > scores(t, i)).count() +
+                       (scores.row(t).head(i).array() == scores(t, i)).count();
+      if (before < k)
+        result(t, slot++) = i;
+    }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+/// The indices that a selection holds for token `t`, below `count`.
+static llvm::Expected<std::vector<int64_t>> selected(Operation *op, const Matrix &selection,
+                                                     int64_t t, int64_t count) {
+  std::vector<int64_t> indices(selection.cols());
+  for (int64_t j = 0; j < selection.cols(); ++j) {
+    indices[j] = selection(t, j);
+    if (indices[j] < 0 || indices[j] >= count)
+      return errorAt(op, "is given the index " + Twine(indices[j]) + "; there are " + Twine(count) +
+                             " entries");
+  }
+  return indices;
+}
+
+static llvm::Error evaluateOp(xf::GatherOp op, Evaluation &e) {
+  const Matrix &data = e.rows(op.getData()), &selection = e.rows(op.getSelected());
+  Matrix result(data.rows(), selection.cols());
+  for (int64_t t = 0; t < data.rows(); ++t) {
+    auto indices = selected(op, selection, t, data.cols());
+    if (!indices)
+      return indices.takeError();
+    for (auto [j, index] : llvm::enumerate(*indices))
+      result(t, j) = data(t, index);
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::ExpertLinearOp op, Evaluation &e) {
+  const Matrix &data = e.rows(op.getData()), &selection = e.rows(op.getSelected());
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t k = type.getDimSize(0), out = type.getDimSize(1);
+  bool one = cast<RankedTensorType>(op.getData().getType()).getRank() == 1;
+  int64_t in = one ? data.cols() : data.cols() / k;
+  Matrix result(data.rows(), k * out);
+  for (int64_t t = 0; t < data.rows(); ++t) {
+    StoredTensor bank = e.stored(op.getBank(), t);
+    auto indices = selected(op, selection, t, bank.shape.front());
+    if (!indices)
+      return indices.takeError();
+    for (auto [j, index] : llvm::enumerate(*indices))
+      result.row(t).segment(j * out, out) =
+          multiply(bank.slice(index), data.row(t).segment(one ? 0 : j * in, in), op.getTransposed())
+              .row(0);
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::CombineOp op, Evaluation &e) {
+  const Matrix &weights = e.rows(op.getWeights()), &data = e.rows(op.getData());
+  int64_t d = data.cols() / weights.cols();
+  Matrix result = Matrix::Zero(data.rows(), d);
+  for (int64_t t = 0; t < data.rows(); ++t)
+    for (int64_t j = 0; j < weights.cols(); ++j)
+      result.row(t) += weights(t, j) * data.row(t).segment(j * d, d);
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::OuterOp op, Evaluation &e) {
+  const Matrix &weights = e.rows(op.getWeights()), &data = e.rows(op.getData());
+  int64_t d = data.cols();
+  Matrix result(data.rows(), weights.cols() * d);
+  for (int64_t t = 0; t < data.rows(); ++t)
+    for (int64_t j = 0; j < weights.cols(); ++j)
+      result.row(t).segment(j * d, d) = weights(t, j) * data.row(t);
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+void attachMixtureOps(MLIRContext &context) {
+  attach<xf::TopKOp, xf::GatherOp, xf::ExpertLinearOp, xf::CombineOp, xf::OuterOp>(context);
+}
+
+} // namespace ctxc::reference
