@@ -58,7 +58,7 @@ static BlockGraph::Set candidates(const BlockGraph &graph, const Sites &sites,
                                   const BlockGraph::Set &excluded) {
   BlockGraph::Set set = graph.none();
   for (const Site &site : sites.all())
-    if (site.status == SiteStatus::Assignable)
+    if (site.status == SiteStatus::Assignable && !sites.inContextualPart(site.op))
       set.set(graph.vertex(site.op));
   set.reset(excluded);
   return set;
@@ -82,6 +82,71 @@ InputCut ctxc::findFirstMatrices(const BlockGraph &graph, const Sites &sites,
       if (before.test(boost::source(*e, graph.graph())) && towards.test(v))
         cut.set(v);
   return makeCut(graph, problem, cut);
+}
+
+//===----------------------------------------------------------------------===//
+// All minimal cuts
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Takes a path that is not yet cut and branches on which of its ops to cut.
+class CutSearch {
+public:
+  CutSearch(const BlockGraph &graph, const InputProblem &problem, unsigned limit)
+      : graph(graph), problem(problem), limit(limit) {}
+
+  void extend(const BlockGraph::Set &cut, BlockGraph::Set allowed) {
+    // Each step adds an op, and there are not many: the bound is for odd graphs.
+    if (found.size() >= limit || ++steps > 64 * limit)
+      return;
+    SmallVector<unsigned> path = findPath(graph, problem, cut);
+    if (path.empty()) {
+      if (isMinimal(cut))
+        found.push_back(cut);
+      return;
+    }
+    for (unsigned v : path)
+      if (allowed.test(v)) {
+        BlockGraph::Set next = cut;
+        next.set(v);
+        allowed.reset(v); // the other branches are the cuts without it
+        extend(next, allowed);
+      }
+  }
+
+  std::vector<BlockGraph::Set> found;
+
+private:
+  bool isMinimal(const BlockGraph::Set &cut) const {
+    for (unsigned v : cut.set_bits()) {
+      BlockGraph::Set without = cut;
+      without.reset(v);
+      if (findPath(graph, problem, without).empty())
+        return false;
+    }
+    return true;
+  }
+
+  const BlockGraph &graph;
+  const InputProblem &problem;
+  unsigned limit, steps = 0;
+};
+} // namespace
+
+std::vector<SmallVector<Operation *>>
+ctxc::findMinimalCuts(const BlockGraph &graph, const Sites &sites, const InputProblem &problem,
+                      const BlockGraph::Set &excluded, unsigned limit) {
+  CutSearch search(graph, problem, limit);
+  search.extend(graph.none(), candidates(graph, sites, excluded));
+  std::vector<SmallVector<Operation *>> cuts;
+  for (unsigned size = 0; cuts.size() < search.found.size(); ++size)
+    for (const BlockGraph::Set &set : search.found)
+      if (set.count() == size) {
+        cuts.emplace_back();
+        for (unsigned v : set.set_bits())
+          cuts.back().push_back(graph.op(v));
+      }
+  return cuts;
 }
 
 //===----------------------------------------------------------------------===//

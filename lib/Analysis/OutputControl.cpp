@@ -79,8 +79,8 @@ OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
       else
         result.breaks.push_back({op, why, /*isSite=*/true});
     }
-    if (sites.inContextualPart(op))
-      continue; // what is before it is not the MLP's
+    if (sites.isOutOfScope(op))
+      continue; // what is before it is not the plan's to change
     // The later operand first: of a sum, the branch rather than the stream.
     for (unsigned i = op->getNumOperands(); i-- > 0;) {
       Value operand = op->getOperand(i);

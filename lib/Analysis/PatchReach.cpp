@@ -148,14 +148,14 @@ Reach PatchReach::transfer(Operation *op) const {
   // What the contextual part makes of its own parameters is not the patch's.
   SmallVector<Reach> operands;
   for (Value operand : op->getOperands()) {
-    bool own = operand.getDefiningOp<xf::ParamOp>() && sites.inContextualPart(op) &&
-               !sites.followsContext(op);
+    bool own =
+        operand.getDefiningOp<xf::ParamOp>() && sites.isOutOfScope(op) && !sites.followsContext(op);
     operands.push_back(own ? Reach::fixed() : reach(operand));
   }
   auto isFixed = [](const Reach &r) { return r.kind == Reach::Fixed; };
   if (llvm::all_of(operands, isFixed))
     return Reach::fixed();
-  if (sites.inContextualPart(op))
+  if (sites.isOutOfScope(op))
     return Reach::free();
   if (auto site = dyn_cast<xf::AssignableOpInterface>(op))
     if (!isFixed(operands[site.getParameterOperand().getOperandNumber()]))

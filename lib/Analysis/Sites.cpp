@@ -55,15 +55,17 @@ void Sites::findContextualPart() {
 
   contextual = context.vertices();
   contextual.reset(graph.reach(joined, contextualOps));
-  contextual |= graph.reach(contextualOps, graph.none(), /*backwards=*/true);
+  before = graph.reach(contextualOps, graph.none(), /*backwards=*/true);
+  contextual |= before;
 }
 
 //===----------------------------------------------------------------------===//
 // Sites
 //===----------------------------------------------------------------------===//
 
-Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings)
-    : graph(graph), bindings(bindings) {
+Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings,
+             SiteScope scope)
+    : graph(graph), bindings(bindings), scope(scope) {
   findContextualPart();
   for (Operation &op : graph.getBlock().getBody().front())
     if (isa<xf::AssignableOpInterface>(op)) {
@@ -112,7 +114,7 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
   auto refuse = [&](SiteStatus status, const Twine &why) {
     return Site{op, param, status, why.str()};
   };
-  if (inContextualPart(op))
+  if (isOutOfScope(op))
     return refuse(SiteStatus::ContextualPart,
                   "'" + name(op) + "' belongs to the contextual part of the block");
   if (!param)

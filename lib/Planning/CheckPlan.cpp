@@ -13,25 +13,22 @@ public:
       : block(block), facts(block, options), plan(plan) {}
 
   LogicalResult check(bool outputOnly) {
-    if (!plan.outputSite)
+    if (plan.isEmpty())
       return checkNothingToAbsorb();
-    return failure(failed(checkSites()) || failed(checkNormMatrix()) || failed(checkChain()) ||
-                   failed(checkTarget()) || failed(checkCut(outputOnly)));
+    return failure(failed(checkSites()) || failed(checkNormMatrices()) || failed(checkChains()) ||
+                   failed(checkCut(outputOnly)));
   }
 
 private:
   LogicalResult checkNothingToAbsorb();
   LogicalResult checkSites();
-  LogicalResult checkNormMatrix();
-  LogicalResult checkChain();
-  LogicalResult checkTarget();
+  LogicalResult checkNormMatrices();
+  LogicalResult checkChains();
   LogicalResult checkCut(bool outputOnly);
 
   xf::BlockOp block;
   BlockFacts facts;
   const BlockPlan &plan;
-  Value target;              ///< the end of the chain
-  SmallVector<Value> others; ///< outputs with context that do not follow from it
 };
 } // namespace
 
@@ -45,9 +42,11 @@ LogicalResult PlanChecker::checkNothingToAbsorb() {
 LogicalResult PlanChecker::checkSites() {
   llvm::SmallPtrSet<Operation *, 8> seen;
   SmallVector<Operation *> sites = plan.inputSites;
-  sites.push_back(plan.outputSite);
-  if (plan.normMatrix)
-    sites.push_back(plan.normMatrix);
+  for (const OutputPatch &output : plan.outputs) {
+    sites.push_back(output.site);
+    if (output.normMatrix)
+      sites.push_back(output.normMatrix);
+  }
   for (Operation *op : sites) {
     if (op->getBlock() != &block.getBody().front())
       return op->emitError("the plan patches an op of another block than '")
@@ -64,66 +63,49 @@ LogicalResult PlanChecker::checkSites() {
 }
 
 // P6
-LogicalResult PlanChecker::checkNormMatrix() {
-  if (plan.normMatrix && findNormMatrix(plan.outputSite) != plan.normMatrix)
-    return plan.normMatrix->emitError("the plan patches '")
-           << Sites::name(plan.normMatrix) << "' together with the scale '"
-           << Sites::name(plan.outputSite) << "', but it is not the matrix before its norm alone";
+LogicalResult PlanChecker::checkNormMatrices() {
+  for (const OutputPatch &output : plan.outputs)
+    if (output.normMatrix && findNormMatrix(output.site) != output.normMatrix)
+      return output.normMatrix->emitError("the plan patches '")
+             << Sites::name(output.normMatrix) << "' together with the scale '"
+             << Sites::name(output.site) << "', but it is not the matrix before its norm alone";
   return success();
 }
 
-// P2
-LogicalResult PlanChecker::checkChain() {
-  OutputChain chain{plan.outputSite, plan.chain};
-  if (std::string why = ctxc::checkChain(facts.graph, facts.zeros, chain); !why.empty())
-    return plan.outputSite->emitError("the plan's chain from '")
-           << Sites::name(plan.outputSite) << "' cannot be solved: " << why;
-  return success();
-}
-
-// P3 and the outputs that P4 is about
-LogicalResult PlanChecker::checkTarget() {
-  target = (plan.chain.empty() ? plan.outputSite : plan.chain.back().op)->getResult(0);
-  Operation *yield = facts.graph.yield();
-  if (plan.waist
-          ? plan.waist != target
-          : plan.output >= yield->getNumOperands() || yield->getOperand(plan.output) != target)
-    return plan.outputSite->emitError("the plan's chain from '")
-           << Sites::name(plan.outputSite) << "' does not end where the plan says";
-  BlockGraph::Set blocked = facts.graph.none();
-  blocked.set(facts.graph.vertex(target));
-  BlockGraph::Set around = facts.graph.reach(facts.context.sources(), blocked);
-  for (Value output : yield->getOperands())
-    if (around.test(facts.graph.vertex(output)))
-      others.push_back(output);
-  if (!others.empty() && plan.waist)
-    return plan.outputSite->emitError("the plan's chain ends inside the block, and the context "
-                                      "reaches an output past its end");
-  if (!leavesOthersAlone(facts.graph, {plan.outputSite, plan.chain}, target))
-    return plan.outputSite->emitError("the plan's patch of '")
-           << Sites::name(plan.outputSite) << "' changes another output too";
+// P2, P3
+LogicalResult PlanChecker::checkChains() {
+  for (const OutputPatch &output : plan.outputs) {
+    auto error = [&] {
+      return output.site->emitError("the plan's chain from '") << Sites::name(output.site) << "' ";
+    };
+    if (std::string why = checkChain(facts.graph, facts.zeros, output); !why.empty())
+      return error() << "cannot be solved: " << why;
+    Operation *last = output.links.empty() ? output.site : output.links.back().op;
+    if (output.goal != last->getResult(0))
+      return error() << "does not end where the plan says";
+  }
+  if (!plan.solvingOrder())
+    return plan.outputs.front().site->emitError(
+        "the plan's outputs wait for each other: none can be solved for first");
   return success();
 }
 
 // P4, P5
 LogicalResult PlanChecker::checkCut(bool outputOnly) {
-  InputProblem problem = inputProblem(facts, plan, target, others);
-  if (outputOnly) {
-    problem.sinks.reset();
-    for (Value other : others)
-      problem.sinks.set(facts.graph.vertex(other));
-  }
-  BlockGraph::Set patchedForOutput = outputPatches(facts.graph, plan);
-  BlockGraph::Set afterG = facts.graph.reach(patchedForOutput);
+  BlockGraph::Set afterG = facts.graph.reach(outputPatches(facts.graph, plan));
   for (Operation *op : plan.inputSites)
     if (afterG.test(facts.graph.vertex(op)))
       return op->emitError("the plan patches '") << Sites::name(op)
                                                  << "' for the input, but it reads what is patched "
                                                     "for the output";
-  if (!isCut(facts.graph, problem, plan.inputSites))
-    return plan.outputSite->emitError("the plan's input patches leave a path from the context to "
-                                      "what '")
-           << Sites::name(plan.outputSite) << "' reads";
+  if (!isCut(facts.graph, inputProblem(facts, plan, /*outputOnly=*/true), plan.inputSites))
+    return plan.outputs.front().site->emitError(
+        "the plan leaves a path from the context, or from what it patches, to an output of the "
+        "block past its goals");
+  if (!outputOnly && !isCut(facts.graph, inputProblem(facts, plan, false), plan.inputSites))
+    return plan.outputs.front().site->emitError("the plan's input patches leave a path from the "
+                                                "context to what '")
+           << Sites::name(plan.outputs.front().site) << "' reads";
   return success();
 }
 

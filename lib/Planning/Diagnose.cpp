@@ -7,6 +7,10 @@
 using namespace mlir;
 using namespace ctxc;
 
+static int64_t entries(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
 namespace {
 
 class Explanation {
@@ -177,18 +181,37 @@ bool Explanation::reject(Value output, unsigned number) {
   return true;
 }
 
+/// Whether G of `chain` reaches no output but through `target`: one that it reaches by
+/// another way, also one without context, the patch would change.
+static bool leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, Value target) {
+  // Where G's own result is the target, nothing is reached but through it.
+  if (chain.links.empty())
+    return true;
+  BlockGraph::Set site = graph.none(), blocked = graph.none();
+  site.set(graph.vertex(chain.site));
+  blocked.set(graph.vertex(target));
+  BlockGraph::Set reached = graph.reach(site, blocked);
+  return llvm::none_of(graph.yield()->getOperands(),
+                       [&](Value v) { return reached.test(graph.vertex(v)); });
+}
+
 /// The walks back from the outputs, and where each broke.
 void Explanation::undecided() {
   verdict.kind = VerdictKind::Undecided;
   SmallVector<ChainBreak> breaks;
   bool anyChain = false;
   unsigned outputs = 0;
+  int64_t wanted = 0, supplied = 0; // entries of the outputs, and of what solves for them
+  llvm::SmallPtrSet<Operation *, 8> solvers;
   for (Value output : facts.graph.yield()->getOperands()) {
     if (!facts.context.depends(output))
       continue;
     ++outputs;
+    wanted += entries(output);
     OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, output);
     for (const OutputChain &chain : found.chains) {
+      if (solvers.insert(chain.site).second)
+        supplied += entries(chain.site->getResult(0));
       bool alone = leavesOthersAlone(facts.graph, chain, output);
       anyChain |= alone;
       if (!alone)
@@ -211,10 +234,17 @@ void Explanation::undecided() {
   std::string what =
       "whether " + subject + " can take the context into its parameters is undecided: ";
   if (outputs > 1 && anyChain) {
-    cause(facts.graph.yield(), what + Twine(outputs) +
-                                   " outputs depend on the context, no value inside carries all of "
-                                   "it to them, and a plan brings one value to its target");
-    verdict.advice = "yield one output, or let all of the context pass one sum before they part";
+    std::string rank =
+        supplied < wanted
+            ? " with " + std::to_string(wanted) +
+                  " entries depend on the context, and what may be "
+                  "patched can be solved for " +
+                  std::to_string(supplied) + " of them at once"
+            : " depend on the context, and no set of patches was found that brings each of them to "
+              "its target";
+    cause(facts.graph.yield(), what + Twine(outputs) + " outputs" + rank);
+    verdict.advice = "give each output a matrix or bias of its own, yield one, or let all of the "
+                     "context pass one sum before they part";
     return;
   }
   if (breaks.empty()) {

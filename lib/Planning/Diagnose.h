@@ -13,7 +13,7 @@ namespace ctxc {
 struct BlockFacts {
   BlockFacts(xf::BlockOp block, const PlanOptions &options)
       : graph(block), zeros(block), context(graph, options.inputsAreSources),
-        sites(graph, zeros, options.bindings) {}
+        sites(graph, zeros, options.bindings, options.scope) {}
 
   BlockGraph graph;
   ZeroRange zeros;
@@ -21,17 +21,13 @@ struct BlockFacts {
   Sites sites;
 };
 
-/// The vertices of the ops patched for the output: G and normMatrix.
+/// The vertices of the ops patched for the outputs: G and the norm matrices.
 BlockGraph::Set outputPatches(const BlockGraph &graph, const BlockPlan &plan);
 
-/// What F must cut: paths from the context to what the output patch reads, and to
-/// `others`, outputs that do not depend on the plan's `target`.
-InputProblem inputProblem(const BlockFacts &facts, const BlockPlan &plan, mlir::Value target,
-                          llvm::ArrayRef<mlir::Value> others);
-
-/// Whether G of `chain` reaches no output but through `target`: one that it reaches
-/// by another way, also one without context, the patch would change.
-bool leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, mlir::Value target);
+/// The paths that must not be, but for those through F, where the goals are settled: from
+/// the context, or a patch of G, to an output of the block; and, unless `outputOnly`, from
+/// the context to what G reads (of a G outside the contextual part).
+InputProblem inputProblem(const BlockFacts &facts, const BlockPlan &plan, bool outputOnly);
 
 /// Rejected or Undecided, and why.
 void explainFailure(const BlockFacts &facts, Verdict &verdict);

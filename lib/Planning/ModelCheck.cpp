@@ -65,11 +65,15 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
   auto decide = [&](unsigned number, xf::LayerOp layer, xf::BlockOp block) {
     PlanOptions plan;
     plan.update = options.update;
+    plan.scope = options.scope;
+    plan.objective = options.objective;
+    plan.parameters = options.parameters;
+    plan.measure = options.measure;
     plan.inputsAreSources = layer && number > 0 && number == options.startLayer;
     plan.bindings = bindingsOf(layer, block, uses, options);
     LayerVerdict &verdict = known[keyOf(block, plan)];
     if (!verdict.verdict) {
-      verdict.verdict = std::make_shared<Verdict>(planPaper(block, plan));
+      verdict.verdict = std::make_shared<Verdict>(planBlock(block, plan));
       verdict.options = std::make_shared<PlanOptions>(plan);
     }
     result.push_back({number, layer, block, verdict.verdict, verdict.options});

@@ -1,8 +1,8 @@
-// The paper's plan for a block, or the verdict against it.
+// The rules by which a plan is chosen, and the verdict that comes of it.
 #include "ctxc/Planning/Planner.h"
-#include "Diagnose.h"
-#include "NormMatrix.h"
-#include "ctxc/Analysis/InputControl.h"
+#include "PlanSearch.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <map>
 
 using namespace mlir;
 using namespace ctxc;
@@ -21,178 +21,236 @@ StringRef ctxc::stringify(VerdictKind kind) {
   llvm_unreachable("a verdict of no known kind");
 }
 
-namespace {
+static constexpr std::pair<Objective, StringRef> objectiveNames[] = {
+    {Objective::Default, "default"},
+    {Objective::Paper, "paper"},
+    {Objective::FewestParameters, "fewest-parameters"},
+    {Objective::NoDivision, "no-division"},
+    {Objective::LeastNorm, "least-norm"},
+    {Objective::LeastDrift, "least-drift"}};
 
-/// Where a plan's chain may end, and what of the outputs it leaves to F.
-struct Goal {
-  Value value;
-  unsigned output = 0;          ///< its number, where it is yielded
-  Value waist;                  ///< null where it is yielded
-  SmallVector<Value> otherwise; ///< outputs that depend on the context and not on it
-};
-
-class Planner {
-public:
-  Planner(xf::BlockOp block, const PlanOptions &options)
-      : facts(block, options), options(options) {}
-
-  Verdict decide();
-
-private:
-  SmallVector<Goal> goals() const;
-  bool tryControllable(const Goal &goal, const OutputChain &chain, BlockPlan &plan) const;
-  bool tryInputs(const Goal &goal, BlockPlan &plan, bool anyCut) const;
-  BlockPlan makePlan(const Goal &goal, const OutputChain &chain) const;
-  Operation *normMatrixOf(Operation *site) const;
-  void addObligations(BlockPlan &plan) const;
-
-  BlockFacts facts;
-  const PlanOptions &options;
-};
-
-/// What may be brought to its full-run value, the best first: values that all of
-/// the context goes through, then single outputs.
-SmallVector<Goal> Planner::goals() const {
-  SmallVector<Goal> goals;
-  Operation *yield = facts.graph.yield();
-  for (Value waist : findWaists(facts.graph, facts.context.sources())) {
-    auto it = llvm::find(yield->getOperands(), waist);
-    if (it != yield->operand_end())
-      goals.push_back({waist, unsigned(it - yield->operand_begin()), {}, {}});
-    else
-      goals.push_back({waist, 0, waist, {}});
-  }
-  for (unsigned i = 0; i < yield->getNumOperands(); ++i) {
-    Value value = yield->getOperand(i);
-    if (!facts.context.depends(value) ||
-        llvm::any_of(goals, [&](const Goal &g) { return g.value == value; }))
-      continue;
-    Goal goal{value, i, {}, {}};
-    for (Value other : yield->getOperands())
-      if (other != value && facts.context.depends(other))
-        goal.otherwise.push_back(other);
-    goals.push_back(goal);
-  }
-  return goals;
+StringRef ctxc::stringify(Objective objective) {
+  for (auto [known, name] : objectiveNames)
+    if (known == objective)
+      return name;
+  llvm_unreachable("an objective of no known kind");
 }
 
-Operation *Planner::normMatrixOf(Operation *site) const {
-  if (options.update == patch::UpdateKind::naive)
-    return nullptr;
-  Operation *matrix = findNormMatrix(site);
-  return matrix && facts.sites.isAssignable(matrix) ? matrix : nullptr;
+std::optional<Objective> ctxc::parseObjective(StringRef name) {
+  for (auto [objective, known] : objectiveNames)
+    if (known == name)
+      return objective;
+  return std::nullopt;
 }
 
-BlockPlan Planner::makePlan(const Goal &goal, const OutputChain &chain) const {
-  BlockPlan plan;
-  plan.outputSite = chain.site;
-  plan.chain = chain.links;
-  plan.output = goal.output;
-  plan.waist = goal.waist;
-  plan.normMatrix = normMatrixOf(chain.site);
-  return plan;
-}
+//===----------------------------------------------------------------------===//
+// The paper's rule
+//===----------------------------------------------------------------------===//
 
-/// Finds F for the plan's G, first by the paper's rule, else (`anyCut`) the minimum cut.
-bool Planner::tryInputs(const Goal &goal, BlockPlan &plan, bool anyCut) const {
-  InputProblem problem = inputProblem(facts, plan, goal.value, goal.otherwise);
-  // An op after G cannot be patched before it.
-  BlockGraph::Set afterG = facts.graph.reach(outputPatches(facts.graph, plan));
-  InputCut cut = anyCut ? findMinimumCut(facts.graph, facts.sites, problem, afterG)
-                        : findFirstMatrices(facts.graph, facts.sites, problem, afterG);
-  if (cut.exists)
-    plan.inputSites = cut.ops;
-  return cut.exists;
-}
-
-bool Planner::tryControllable(const Goal &goal, const OutputChain &chain, BlockPlan &plan) const {
-  for (bool anyCut : {false, true}) {
-    plan = makePlan(goal, chain);
-    if (tryInputs(goal, plan, anyCut))
-      return true;
-    // The matrix before the norm may be what F needs; the scale alone is then
-    // patched for the output.
-    if (plan.normMatrix) {
-      plan.normMatrix = nullptr;
-      if (tryInputs(goal, plan, anyCut))
-        return true;
+/// The first plan by the paper's rule among those that `isWanted`.
+static std::optional<PlanCandidate>
+findPaperPlan(const PlanSearch &search, llvm::function_ref<bool(const BlockPlan &)> isWanted) {
+  std::optional<BlockPlan> outputOnly;
+  for (const Goals &goals : search.goals()) {
+    for (const BlockPlan &outputs : search.outputPlans(goals)) {
+      for (bool anyCut : {false, true}) {
+        BlockPlan plan = outputs;
+        if (search.addInputs(plan, anyCut) && isWanted(plan))
+          return PlanCandidate{plan};
+      }
+      if (!outputOnly && search.isOutputOnly(outputs) && isWanted(outputs))
+        outputOnly = outputs;
     }
+    // A value further in is a goal only where this one cannot be reached.
+    if (outputOnly)
+      return PlanCandidate{*outputOnly, /*outputOnly=*/true};
   }
-  return false;
+  return std::nullopt;
 }
 
-static PlanObligation makeObligation(const BlockFacts &facts, Operation *op, xf::ControlRole role) {
-  auto site = cast<xf::AssignableOpInterface>(op);
-  Value data = site.getDataOperand().get();
-  std::string lemma = site.getLemma(role).str();
-  if (role == xf::ControlRole::Input && followsNorm(data))
-    lemma = "input controllability of pre-norm MLPs";
-  return {op, site.getObligation(), facts.zeros.failure(site.getObligation(), data), lemma, data};
+static std::optional<PlanCandidate> choosePaper(const PlanSearch &search,
+                                                const PlanOptions &options) {
+  auto any = [](const BlockPlan &) { return true; };
+  std::optional<PlanCandidate> paper = findPaperPlan(search, any);
+  // The naive update is a fragile plan that was asked for.
+  if (!paper || options.objective == Objective::Paper ||
+      options.update == patch::UpdateKind::naive || costOf(paper->plan).fragility.empty())
+    return paper;
+  auto robust =
+      findPaperPlan(search, [](const BlockPlan &plan) { return costOf(plan).fragility.empty(); });
+  if (robust && robust->outputOnly && !paper->outputOnly)
+    robust->avoided = costOf(paper->plan).fragility;
+  return robust ? robust : paper;
 }
 
-void Planner::addObligations(BlockPlan &plan) const {
-  for (Operation *op : plan.inputSites)
-    plan.obligations.push_back(makeObligation(facts, op, xf::ControlRole::Input));
-  if (plan.normMatrix)
-    plan.obligations.push_back(makeObligation(facts, plan.normMatrix, xf::ControlRole::Output));
-  plan.obligations.push_back(makeObligation(facts, plan.outputSite, xf::ControlRole::Output));
-  llvm::sort(plan.obligations, [](const PlanObligation &a, const PlanObligation &b) {
-    return a.site != b.site && a.site->isBeforeInBlock(b.site);
+//===----------------------------------------------------------------------===//
+// All plans
+//===----------------------------------------------------------------------===//
+
+/// The ops that a plan patches, which tell it from others.
+static std::vector<Operation *> keyOf(const BlockPlan &plan) {
+  SmallVector<Operation *> ops = plan.patchedOps();
+  return {ops.begin(), ops.end()};
+}
+
+static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const PlanOptions &options,
+                                            unsigned limit) {
+  std::vector<PlanCandidate> found;
+  std::map<std::vector<Operation *>, size_t> seen;
+  auto isFragile = [](const BlockPlan &plan) { return !costOf(plan).fragility.empty(); };
+  auto add = [&](const BlockPlan &plan, bool outputOnly) {
+    auto [known, isNew] = seen.try_emplace(keyOf(plan), found.size());
+    if (isNew)
+      found.push_back({plan, outputOnly});
+    else if (isFragile(found[known->second].plan) && !isFragile(plan))
+      found[known->second] = {plan, outputOnly};
+  };
+  if (std::optional<PlanCandidate> paper = choosePaper(search, options))
+    add(paper->plan, paper->outputOnly);
+  // With F before without it: one set of ops may be found both ways.
+  SmallVector<BlockPlan> withoutInputs;
+  for (const Goals &goals : search.goals())
+    for (const BlockPlan &outputs : search.outputPlans(goals)) {
+      for (const BlockPlan &plan : search.withAllInputs(outputs, limit))
+        add(plan, /*outputOnly=*/false);
+      if (search.isOutputOnly(outputs))
+        withoutInputs.push_back(outputs);
+    }
+  for (const BlockPlan &plan : withoutInputs)
+    add(plan, /*outputOnly=*/true);
+  for (PlanCandidate &candidate : found) {
+    search.addObligations(candidate.plan);
+    candidate.cost = costOf(candidate.plan);
+  }
+  // The paper's stays first; of equal ones the one found first comes first.
+  for (size_t i = 1; i < found.size(); ++i)
+    for (size_t j = i; j > 1 && found[j].cost.numbers < found[j - 1].cost.numbers; --j)
+      std::swap(found[j], found[j - 1]);
+  if (found.size() > limit)
+    found.resize(limit);
+  return found;
+}
+
+std::vector<PlanCandidate> ctxc::enumeratePlans(xf::BlockOp block, const PlanOptions &options,
+                                                unsigned limit) {
+  BlockFacts facts(block, options);
+  if (!facts.context.depends(facts.graph.yield()))
+    return {};
+  return enumerate(PlanSearch(facts, options), options, limit);
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+/// Whether the plan patches just those of `names` that the block has.
+static bool patchesJust(const BlockPlan &plan, xf::BlockOp block, ArrayRef<std::string> names) {
+  llvm::StringSet<> wanted, patched;
+  block.walk([&](xf::ParamOp param) {
+    if (llvm::is_contained(names, param.getName()))
+      wanted.insert(param.getName());
   });
-  for (ChainLink link : plan.chain) {
-    std::string reason;
-    if (cast<xf::SolvableOpInterface>(link.op).getSolvability(link.operand, reason) !=
-        xf::Solvability::Conditional)
-      continue;
-    for (auto [i, factor] : llvm::enumerate(link.op->getOperands()))
-      if (i != link.operand)
-        plan.obligations.push_back({link.op, xf::Obligation::NonzeroElements,
-                                    facts.zeros.failure(xf::Obligation::NonzeroElements, factor),
-                                    "a known factor of the output chain", factor});
+  for (Operation *op : plan.patchedOps())
+    patched.insert(Sites::name(op));
+  return wanted.size() == patched.size() &&
+         llvm::all_of(wanted, [&](auto &name) { return patched.contains(name.first()); });
+}
+
+/// Fewer is better, the first number first.
+static std::array<double, 4> rank(const PlanCandidate &candidate, Objective objective) {
+  const PlanCost &cost = candidate.cost;
+  double numbers = cost.numbers, internals = candidate.outputOnly;
+  switch (objective) {
+  case Objective::Default:
+  case Objective::Paper:
+    return {}; // the first of the list
+  case Objective::FewestParameters:
+    return {numbers, double(cost.elementDivisions), internals, 0};
+  case Objective::NoDivision:
+    return {double(cost.elementDivisions), double(cost.vectorDivisions), internals, numbers};
+  case Objective::LeastNorm:
+    return {cost.norm.value_or(HUGE_VAL), numbers, internals, 0};
+  case Objective::LeastDrift:
+    return {cost.drift.value_or(HUGE_VAL), numbers, internals, 0};
+  }
+  llvm_unreachable("an objective of no known kind");
+}
+
+static std::optional<PlanCandidate> choose(const PlanSearch &search, xf::BlockOp block,
+                                           const PlanOptions &options) {
+  Objective objective = options.objective;
+  bool byRule = objective == Objective::Default || objective == Objective::Paper;
+  if (byRule && options.parameters.empty())
+    return choosePaper(search, options);
+  std::vector<PlanCandidate> all = enumerate(search, options, 64);
+  if (!options.parameters.empty())
+    llvm::erase_if(all, [&](const PlanCandidate &candidate) {
+      return !patchesJust(candidate.plan, block, options.parameters);
+    });
+  if (objective == Objective::LeastNorm || objective == Objective::LeastDrift)
+    llvm::erase_if(
+        all, [&](PlanCandidate &candidate) { return failed(options.measure(block, candidate)); });
+  auto best = std::min_element(all.begin(), all.end(), [&](auto &a, auto &b) {
+    return rank(a, objective) < rank(b, objective);
+  });
+  if (best == all.end())
+    return std::nullopt;
+  best->plan.obligations.clear(); // decide() adds them
+  return *best;
+}
+
+/// Why no plan patches the parameters that were asked for.
+static void explainChoice(const PlanSearch &search, xf::BlockOp block, const PlanOptions &options,
+                          Verdict &verdict) {
+  std::string wanted;
+  for (const std::string &name : options.parameters)
+    wanted += (wanted.empty() ? "'" : ", '") + name + "'";
+  verdict.causes.push_back({nullptr, "block '" + block.getSymName().str() +
+                                         "' has no plan that patches just " + wanted});
+  for (const PlanCandidate &candidate : enumerate(search, options, 8)) {
+    std::string names;
+    for (Operation *op : candidate.plan.patchedOps())
+      names += (names.empty() ? "" : ",") + Sites::name(op);
+    verdict.notes.push_back({nullptr, "it has one of " + names});
   }
 }
 
-Verdict Planner::decide() {
+static std::string adviceFor(const PlanCandidate &candidate) {
+  std::string fragility = costOf(candidate.plan).fragility;
+  if (!fragility.empty())
+    return "the patch is exact here, and fragile in another program: " + fragility;
+  if (!candidate.outputOnly)
+    return "";
+  std::string where = Sites::name(candidate.plan.outputs.front().site);
+  std::string differs = "the patch is exact, but inside the block the two runs differ: ";
+  if (!candidate.avoided.empty())
+    return differs +
+           "the plan that keeps the inside (--objective paper) is fragile in another "
+           "program: " +
+           candidate.avoided;
+  return differs + "none of the ops it patches stands between the context and what '" + where +
+         "' reads";
+}
+
+Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
+  BlockFacts facts(block, options);
+  PlanSearch search(facts, options);
   Verdict verdict;
   if (!facts.context.depends(facts.graph.yield())) {
     verdict.kind = VerdictKind::Controllable;
     verdict.advice = "nothing in the block reads the context, so there is nothing to absorb";
     return verdict;
   }
-  std::optional<BlockPlan> outputOnly;
-  for (const Goal &goal : goals()) {
-    OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, goal.value);
-    for (const OutputChain &chain : found.chains) {
-      if (!leavesOthersAlone(facts.graph, chain, goal.value))
-        continue;
-      if (tryControllable(goal, chain, verdict.plan)) {
-        verdict.kind = VerdictKind::Controllable;
-        addObligations(verdict.plan);
-        return verdict;
-      }
-      if (!outputOnly && goal.otherwise.empty())
-        outputOnly = makePlan(goal, chain);
-    }
-    // A value further in is a goal only where this one cannot be reached.
-    if (outputOnly)
-      break;
-  }
-  if (outputOnly) {
-    verdict.kind = VerdictKind::OutputOnly;
-    verdict.plan = *outputOnly;
-    verdict.advice = "the patch is exact, but inside the block the two runs differ: no patchable "
-                     "op stands between the context and what '" +
-                     Sites::name(verdict.plan.outputSite) + "' reads";
-    addObligations(verdict.plan);
+  if (std::optional<PlanCandidate> chosen = choose(search, block, options)) {
+    verdict.kind = chosen->outputOnly ? VerdictKind::OutputOnly : VerdictKind::Controllable;
+    verdict.advice = adviceFor(*chosen);
+    verdict.plan = std::move(chosen->plan);
+    search.addObligations(verdict.plan);
     return verdict;
   }
-  verdict.plan = {};
-  explainFailure(facts, verdict);
+  if (!options.parameters.empty() && choosePaper(search, options))
+    explainChoice(search, block, options, verdict);
+  else
+    explainFailure(facts, verdict);
   return verdict;
-}
-
-} // namespace
-
-Verdict ctxc::planPaper(xf::BlockOp block, const PlanOptions &options) {
-  return Planner(block, options).decide();
 }

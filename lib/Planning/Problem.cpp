@@ -6,32 +6,25 @@ using namespace ctxc;
 
 BlockGraph::Set ctxc::outputPatches(const BlockGraph &graph, const BlockPlan &plan) {
   BlockGraph::Set set = graph.none();
-  for (Operation *op : {plan.outputSite, plan.normMatrix})
-    if (op)
-      set.set(graph.vertex(op));
+  for (const OutputPatch &output : plan.outputs)
+    for (Operation *op : {output.site, output.normMatrix})
+      if (op)
+        set.set(graph.vertex(op));
   return set;
 }
 
-InputProblem ctxc::inputProblem(const BlockFacts &facts, const BlockPlan &plan, Value target,
-                                ArrayRef<Value> others) {
+InputProblem ctxc::inputProblem(const BlockFacts &facts, const BlockPlan &plan, bool outputOnly) {
   const BlockGraph &graph = facts.graph;
   InputProblem problem{facts.context.sources(), graph.none(), graph.none()};
-  Operation *first = plan.normMatrix ? plan.normMatrix : plan.outputSite;
-  problem.sinks.set(graph.vertex(cast<xf::AssignableOpInterface>(first).getDataOperand().get()));
-  for (Value other : others)
-    problem.sinks.set(graph.vertex(other));
-  problem.settled.set(graph.vertex(target));
+  problem.sources |= outputPatches(graph, plan);
+  for (Value output : graph.yield()->getOperands())
+    problem.sinks.set(graph.vertex(output));
+  for (const OutputPatch &output : plan.outputs) {
+    problem.settled.set(graph.vertex(output.goal));
+    // What W_o of the contextual part reads is the context's own.
+    auto first = cast<xf::AssignableOpInterface>(output.first());
+    if (!outputOnly && !facts.sites.inContextualPart(first))
+      problem.sinks.set(graph.vertex(first.getDataOperand().get()));
+  }
   return problem;
-}
-
-bool ctxc::leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, Value target) {
-  // Where G's own result is the target, nothing is reached but through it.
-  if (chain.links.empty())
-    return true;
-  BlockGraph::Set site = graph.none(), blocked = graph.none();
-  site.set(graph.vertex(chain.site));
-  blocked.set(graph.vertex(target));
-  BlockGraph::Set reached = graph.reach(site, blocked);
-  return llvm::none_of(graph.yield()->getOperands(),
-                       [&](Value v) { return reached.test(graph.vertex(v)); });
 }

@@ -27,7 +27,23 @@ static json::Array findings(ArrayRef<Finding> list) {
   return array;
 }
 
-static json::Object groupJson(const VerdictGroup &group) {
+static json::Array plansJson(const VerdictGroup &group) {
+  json::Array plans;
+  for (const PlanRow &row : planRows(group)) {
+    json::Object plan{{"parameters", json::Array(row.parameters)},
+                      {"verdict", stringify(row.kind)},
+                      {"chosen", row.chosen},
+                      {"numbers", row.cost.numbers},
+                      {"vectorDivisions", row.cost.vectorDivisions},
+                      {"elementDivisions", row.cost.elementDivisions}};
+    if (!row.cost.fragility.empty())
+      plan["fragility"] = row.cost.fragility;
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+static json::Object groupJson(const VerdictGroup &group, const CheckReportOptions &options) {
   const Verdict &verdict = *group.verdict;
   xf::BlockOp block = group.block;
   CheckRows rows = checkRows(verdict);
@@ -42,10 +58,13 @@ static json::Object groupJson(const VerdictGroup &group) {
   object["bound"] = verdict.bound ? json::Value(*verdict.bound) : json::Value(nullptr);
   if (!group.ops.empty())
     object["layers"] = json::Array(group.layers);
+  if (options.plans)
+    object["plans"] = plansJson(group);
   return object;
 }
 
-json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups) {
+json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups,
+                                  const CheckReportOptions &options) {
   json::Array array;
   json::Object summary;
   for (VerdictKind kind : {VerdictKind::Controllable, VerdictKind::OutputOnly,
@@ -57,6 +76,6 @@ json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups) {
     summary[stringify(kind)] = count;
   }
   for (const VerdictGroup &group : groups)
-    array.push_back(groupJson(group));
+    array.push_back(groupJson(group, options));
   return json::Object{{"groups", std::move(array)}, {"summary", std::move(summary)}};
 }

@@ -42,12 +42,12 @@ static std::string holds(const PlanObligation &o) {
 CheckRows ctxc::checkRows(const Verdict &verdict) {
   CheckRows rows;
   const BlockPlan &plan = verdict.plan;
-  if (!plan.outputSite)
+  if (plan.isEmpty())
     return rows;
   for (Operation *op : plan.inputSites)
     rows.input.push_back(patchRow(plan, op));
-  for (Operation *op : {plan.normMatrix, plan.outputSite})
-    if (op)
+  for (Operation *op : plan.patchedOps())
+    if (plan.outputOf(op))
       rows.output.push_back(patchRow(plan, op));
   for (const PlanObligation &o : plan.obligations) {
     std::string name = Sites::name(o.site);
@@ -55,6 +55,23 @@ CheckRows ctxc::checkRows(const Verdict &verdict) {
       rows.obligations.push_back({param.getName().str(), "no entry of it is zero", holds(o)});
     else
       rows.obligations.push_back({name, condition(o), holds(o)});
+  }
+  return rows;
+}
+
+std::vector<PlanRow> ctxc::planRows(const VerdictGroup &group) {
+  std::vector<PlanRow> rows;
+  if (!group.verdict->isSuccess())
+    return rows;
+  SmallVector<Operation *> chosen = group.verdict->plan.patchedOps();
+  for (const PlanCandidate &candidate : enumeratePlans(group.block, *group.options)) {
+    PlanRow row;
+    for (Operation *op : candidate.plan.patchedOps())
+      row.parameters.push_back(Sites::name(op));
+    row.kind = candidate.outputOnly ? VerdictKind::OutputOnly : VerdictKind::Controllable;
+    row.cost = candidate.cost;
+    row.chosen = candidate.plan.patchedOps() == chosen;
+    rows.push_back(std::move(row));
   }
   return rows;
 }

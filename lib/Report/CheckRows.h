@@ -23,6 +23,16 @@ struct CheckRows {
 
 CheckRows checkRows(const Verdict &verdict);
 
+/// One of the plans that a block has.
+struct PlanRow {
+  std::vector<std::string> parameters; ///< patched, in block order
+  VerdictKind kind;
+  PlanCost cost;
+  bool chosen; ///< the verdict's own
+};
+
+std::vector<PlanRow> planRows(const VerdictGroup &group);
+
 /// "file.mlir:3:8"; empty where the op's location names no file.
 std::string fileLocation(mlir::Operation *op);
 

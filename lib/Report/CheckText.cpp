@@ -5,6 +5,7 @@
 //     …
 #include "CheckRows.h"
 #include "ctxc/Report/CheckReport.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Unicode.h"
 
@@ -14,15 +15,17 @@ using namespace ctxc;
 static constexpr unsigned pageWidth = 100, labelWidth = 9;
 
 /// Words of `text` in lines that fit the page, the first after `label`.
-static void printWrapped(llvm::raw_ostream &os, StringRef label, StringRef text) {
+static void printWrapped(llvm::raw_ostream &os, StringRef label, const Twine &words,
+                         unsigned hang = 0) {
+  std::string text = words.str();
   os << "  " << llvm::left_justify(label, labelWidth);
   unsigned column = 2 + labelWidth;
   for (StringRef rest = text; !rest.empty();) {
     auto [word, after] = rest.split(' ');
     unsigned width = std::max(0, llvm::sys::unicode::columnWidthUTF8(word));
     if (column > 2 + labelWidth && column + 1 + width > pageWidth) {
-      os << "\n" << std::string(2 + labelWidth, ' ');
-      column = 2 + labelWidth;
+      os << "\n" << std::string(2 + labelWidth + hang, ' ');
+      column = 2 + labelWidth + hang;
     } else if (column > 2 + labelWidth) {
       os << " ";
       ++column;
@@ -92,29 +95,63 @@ static void printPlan(llvm::raw_ostream &os, const Verdict &verdict) {
     printWrapped(os, "needs", "nothing: the patch exists for all activations");
 }
 
-static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
+/// "3 patches, 4352 numbers; divides by 3 vectors"
+static std::string costText(const PlanRow &row) {
+  const PlanCost &cost = row.cost;
+  auto count = [](int64_t n, StringRef one, StringRef many) {
+    return std::to_string(n) + " " + (n == 1 ? one : many).str();
+  };
+  std::string text =
+      count(cost.patches, "patch", "patches") + ", " + count(cost.numbers, "number", "numbers");
+  if (cost.vectorDivisions || cost.elementDivisions)
+    text += "; divides by ";
+  if (cost.vectorDivisions)
+    text += count(cost.vectorDivisions, "vector", "vectors");
+  if (cost.elementDivisions)
+    text +=
+        (cost.vectorDivisions ? " and " : "") + count(cost.elementDivisions, "entry", "entries");
+  if (row.kind == VerdictKind::OutputOnly)
+    text += "; output-only";
+  return text + (cost.fragility.empty() ? "" : "; fragile");
+}
+
+/// Every plan on a line or two; the chosen one has a star.
+static void printPlans(llvm::raw_ostream &os, const VerdictGroup &group) {
+  StringRef label = "plans";
+  for (const PlanRow &row : planRows(group)) {
+    printWrapped(os, label, (row.chosen ? "* " : "- ") + llvm::join(row.parameters, ", ") + ":", 2);
+    os << std::string(2 + labelWidth + 2, ' ') << costText(row) << "\n";
+    label = "";
+  }
+}
+
+static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
+                       const CheckReportOptions &options) {
   const Verdict &verdict = *group.verdict;
   xf::BlockOp block = group.block;
   if (!group.ops.empty())
     os << (group.layers.size() == 1 ? "layer " : "layers ") << formatRanges(group.layers) << ", ";
   os << "block '" << block.getSymName() << "': " << stringify(verdict.kind) << "\n";
-  if (verdict.plan.outputSite)
+  if (!verdict.plan.isEmpty())
     printPlan(os, verdict);
   for (const Finding &cause : verdict.causes)
     printWrapped(os, "why", cause.message);
   if (!verdict.advice.empty())
     printWrapped(os, verdict.isSuccess() ? "note" : "way out", verdict.advice);
+  if (options.plans)
+    printPlans(os, group);
 }
 
 bool ctxc::isPatchable(ArrayRef<VerdictGroup> groups) {
   return llvm::all_of(groups, [](const VerdictGroup &g) { return g.verdict->isSuccess(); });
 }
 
-void ctxc::printCheckReport(llvm::raw_ostream &os, ArrayRef<VerdictGroup> groups) {
+void ctxc::printCheckReport(llvm::raw_ostream &os, ArrayRef<VerdictGroup> groups,
+                            const CheckReportOptions &options) {
   size_t total = 0, good = 0;
   bool isModel = false;
   for (const VerdictGroup &group : groups) {
-    printGroup(os, group);
+    printGroup(os, group, options);
     os << "\n";
     total += group.layers.size();
     good += group.verdict->isSuccess() ? group.layers.size() : 0;

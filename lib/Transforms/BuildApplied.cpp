@@ -10,7 +10,7 @@ using namespace mlir;
 namespace ctxc {
 
 SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan) {
-  return llvm::map_to_vector(plannedSites(plan), parameterOf);
+  return llvm::map_to_vector(plan.patchedOps(), parameterOf);
 }
 
 static Type partType(xf::ParamOp param) {
@@ -33,9 +33,8 @@ static void applySite(OpBuilder &b, Operation *site, IRMapping &values) {
   if (auto linear = dyn_cast<xf::LinearOp>(site)) {
     Value base = b.clone(*site, values)->getResult(0);
     base.setLoc(renamed(loc, "_0"));
-    Value patched =
-        patch::ApplyRank1Op::create(b, loc, base.getType(), base, load.getResult(0),
-                                    load.getResult(1), values.lookup(linear.getData()));
+    Value patched = patch::ApplyRank1Op::create(b, loc, base.getType(), base, load.getResult(0),
+                                                load.getResult(1), values.lookup(linear.getData()));
     values.map(linear.getResult(), patched);
     return;
   }
@@ -59,7 +58,7 @@ xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, StringRe
   for (BlockArgument arg : block.getBody().getArguments())
     values.map(arg, body.addArgument(arg.getType(), arg.getLoc()));
   b.setInsertionPointToStart(&body);
-  SmallVector<Operation *> sites = plannedSites(plan);
+  SmallVector<Operation *> sites = plan.patchedOps();
   for (Operation &op : block.getBody().front()) {
     if (llvm::is_contained(sites, &op))
       applySite(b, &op, values);

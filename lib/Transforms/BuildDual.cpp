@@ -2,9 +2,9 @@
 // that makes the second follow the first (Algorithm 1, one layer of it).
 //
 // Both runs are emitted op by op next to each other. At a site of F the reduced
-// op is patched to its full-run output there and then. What depends on the
-// output site G is held back until the full run's output T_C is there; then
-// G's target is solved for through the chain, G is patched, and the rest follows.
+// op is patched to its full-run output there and then. What depends on an
+// output site G is held back until the full run is complete; then G's target is
+// solved for through its chain, G is patched, and the rest follows.
 #include "Names.h"
 #include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
@@ -20,13 +20,26 @@ patch::Rank1Op createRank1(OpBuilder &b, Location loc, Value target, Value curre
   return patch::Rank1Op::create(b, loc, target.getType(), data.getType(), target, current, data);
 }
 
+/// How many links of the chain divide by what they know.
+unsigned countDivisions(const OutputPatch &output) {
+  return llvm::count_if(output.links, [](ChainLink link) {
+    std::string reason;
+    return cast<xf::SolvableOpInterface>(link.op).getSolvability(link.operand, reason) ==
+           xf::Solvability::Conditional;
+  });
+}
+
 class DualBuilder {
 public:
   DualBuilder(xf::BlockOp source, const BlockPlan &plan, patch::UpdateKind update)
-      : source(source), plan(plan), update(update), b(source),
-        invertsNorm(plan.normMatrix && update != patch::UpdateKind::naive),
-        first(firstPatchedForOutput(plan, update)), held(waitingFor(first)),
-        sites(plannedSites(plan)), parts(sites.size()) {}
+      : source(source), plan(plan), update(update), b(source), sites(plan.patchedOps()),
+        parts(sites.size()) {
+    for (const OutputPatch &output : plan.outputs) {
+      firsts.insert(firstPatched(output, update));
+      for (Operation *op : waitingFor(firstPatched(output, update)))
+        held.insert(op);
+    }
+  }
 
   xf::BlockOp build(StringRef name);
 
@@ -37,13 +50,15 @@ private:
   void clonePair(Operation &op);
   bool isShared(Operation &op) const;
 
-  Value solveOutputTarget();
-  void oblige(xf::DivOp div);
+  Value need(Value value);
+  void patchOutput(unsigned output);
+  Value solveTarget(unsigned output);
+  void oblige(xf::DivOp div, unsigned index);
   void assign(Operation *site, Value target);
   void assignLinear(xf::LinearOp op, Value target);
   void assignBias(xf::BiasOp op, Value target);
   void assignScale(xf::ScaleOp op, Value target, patch::UpdateKind by);
-  void assignThroughNorm(Value target);
+  void assignThroughNorm(const OutputPatch &output, Value target);
   void finish();
 
   unsigned indexOf(Operation *site) const { return llvm::find(sites, site) - sites.begin(); }
@@ -53,12 +68,10 @@ private:
   const BlockPlan &plan;
   patch::UpdateKind update;
   OpBuilder b;
-  bool invertsNorm;  ///< the matrix before the norm is patched with the scale
-  Operation *first;  ///< what is patched first for the output: that matrix, or G
-  OpSet held;        ///< reduced ops that wait for the patch of `first`
-  SmallVector<Operation *> sites;           ///< in the order of plannedParameters
+  OpSet firsts;                   ///< what is patched first for an output
+  OpSet held;                     ///< reduced ops that wait for the patch of one of `firsts`
+  SmallVector<Operation *> sites; ///< in the order of plannedParameters
   SmallVector<SmallVector<Value, 2>> parts; ///< the patch of each site
-  unsigned divisions = 0;                   ///< along the chain, so far
   IRMapping full, reduced;
   xf::BlockOp dual;
 };
@@ -67,14 +80,11 @@ xf::BlockOp DualBuilder::build(StringRef name) {
   createBlock(name);
   for (Operation &op : source.getBody().front().without_terminator())
     clonePair(op);
-  Value target = solveOutputTarget();
-  if (invertsNorm)
-    assignThroughNorm(target);
-  else
-    assign(plan.outputSite, target);
+  SmallVector<unsigned> order = *plan.solvingOrder(); // checkBuildable saw that there is one
+  for (unsigned output : order)
+    patchOutput(output);
   for (Operation &op : source.getBody().front().without_terminator())
-    if (held.contains(&op) && !reduced.contains(op.getResult(0)))
-      cloneReduced(op);
+    need(op.getResult(0));
   finish();
   return dual;
 }
@@ -86,11 +96,11 @@ void DualBuilder::createBlock(StringRef name) {
     return result;
   };
   b.setInsertionPointAfter(source);
-  dual = xf::BlockOp::create(
-      b, source.getLoc(), b.getStringAttr(name),
-      TypeAttr::get(b.getFunctionType(twice(source.getArgumentTypes()),
-                                      twice(source.getResultTypes()))),
-      /*sym_visibility=*/nullptr, /*arg_attrs=*/nullptr, /*res_attrs=*/nullptr);
+  dual =
+      xf::BlockOp::create(b, source.getLoc(), b.getStringAttr(name),
+                          TypeAttr::get(b.getFunctionType(twice(source.getArgumentTypes()),
+                                                          twice(source.getResultTypes()))),
+                          /*sym_visibility=*/nullptr, /*arg_attrs=*/nullptr, /*res_attrs=*/nullptr);
   Block &body = dual.getBody().emplaceBlock();
   for (BlockArgument arg : source.getBody().getArguments())
     full.map(arg, body.addArgument(arg.getType(), renamed(arg.getLoc(), "_C")));
@@ -135,27 +145,64 @@ void DualBuilder::clonePair(Operation &op) {
   }
   // The unpatched output stands next to the full run's, so that both can be one
   // sweep over the weight. A scale is solved for without it.
-  if (&op == first && isa<xf::ScaleOp>(op))
+  if (firsts.contains(&op) && isa<xf::ScaleOp>(op))
     return;
   Operation *clone = cloneReduced(op);
   // The naive update leaves the matrix before the norm as it is; its patch, which
   // every applied block of this plan loads, is zero: u = d − d.
-  if (&op == plan.normMatrix && !invertsNorm) {
+  const OutputPatch *output = plan.outputOf(&op);
+  if (output && output->normMatrix == &op && !firsts.contains(&op)) {
     auto linear = cast<xf::LinearOp>(clone);
     auto none = createRank1(b, op.getLoc(), linear, linear, linear.getData());
     parts[indexOf(&op)] = {none.getU(), none.getV()};
   }
 }
 
-/// chain⁻¹(T_C), the other operands being the reduced run's.
-Value DualBuilder::solveOutputTarget() {
-  Value target = full.lookup(goalOf(source, plan));
-  for (const ChainLink &link : llvm::reverse(plan.chain)) {
+/// The reduced run's value, emitted now where it was held back.
+Value DualBuilder::need(Value value) {
+  if (Value known = reduced.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  // A block's contextual ops keep their order.
+  if (isa<xf::ContextualOpInterface>(op))
+    for (Operation &earlier : *op->getBlock()) {
+      if (&earlier == op)
+        break;
+      if (isa<xf::ContextualOpInterface>(earlier))
+        need(earlier.getResult(0));
+    }
+  for (Value operand : op->getOperands())
+    need(operand);
+  return cloneReduced(*op)->getResult(0);
+}
+
+void DualBuilder::patchOutput(unsigned number) {
+  const OutputPatch &output = plan.outputs[number];
+  Value target = solveTarget(number);
+  Operation *first = firstPatched(output, update);
+  for (Value operand : first->getOperands())
+    need(operand);
+  if (first == output.site)
+    assign(output.site, target);
+  else
+    assignThroughNorm(output, target);
+}
+
+/// chain⁻¹ of the goal's full-run value, the other operands being the reduced run's.
+Value DualBuilder::solveTarget(unsigned number) {
+  const OutputPatch &output = plan.outputs[number];
+  // The obligations of the divisions come after the sites', output by output.
+  unsigned division = sites.size();
+  for (const OutputPatch &earlier : ArrayRef(plan.outputs).take_front(number))
+    division += countDivisions(earlier);
+  Value target = full.lookup(output.goal);
+  // Solved from the goal inwards, counted from the site outwards.
+  division += countDivisions(output);
+  for (const ChainLink &link : llvm::reverse(output.links)) {
     SmallVector<Value> operands;
     for (OpOperand &operand : link.op->getOpOperands())
-      operands.push_back(operand.getOperandNumber() == link.operand
-                             ? Value()
-                             : reduced.lookup(operand.get()));
+      operands.push_back(operand.getOperandNumber() == link.operand ? Value()
+                                                                    : need(operand.get()));
     // The full run's clone stands in the dual block, and so do its parameters.
     Operation *clone = full.lookup(link.op->getResult(0)).getDefiningOp();
     Operation *before = &b.getBlock()->back();
@@ -163,18 +210,18 @@ Value DualBuilder::solveOutputTarget() {
     for (Operation *op = before->getNextNode(); op; op = op->getNextNode()) {
       op->setLoc(renamed(link.op->getOperand(link.operand).getLoc(), "_T"));
       if (auto div = dyn_cast<xf::DivOp>(op))
-        oblige(div);
+        oblige(div, --division);
     }
   }
   return target;
 }
 
-/// A known factor of the chain has an obligation of its own, after the sites'.
-void DualBuilder::oblige(xf::DivOp div) {
+/// A known factor of the chain has an obligation of its own.
+void DualBuilder::oblige(xf::DivOp div, unsigned index) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(div);
   patch::ObligationOp::create(b, div.getLoc(), patch::Condition::nonzero_elements, div.getRhs(),
-                              sites.size() + divisions++, "a known factor of the output chain");
+                              index, "a known factor of the output chain");
 }
 
 void DualBuilder::assign(Operation *site, Value target) {
@@ -230,13 +277,13 @@ void DualBuilder::assignScale(xf::ScaleOp op, Value target, patch::UpdateKind by
 
 /// Post-norm: choose what the matrix is to output before the norm, patch the
 /// matrix to it, then the scale at the norm that results (docs/updates.md).
-void DualBuilder::assignThroughNorm(Value target) {
-  auto scale = cast<xf::ScaleOp>(plan.outputSite);
+void DualBuilder::assignThroughNorm(const OutputPatch &output, Value target) {
+  auto scale = cast<xf::ScaleOp>(output.site);
   auto norm = scale.getData().getDefiningOp<xf::NormalizeOp>();
-  auto matrix = cast<xf::LinearOp>(plan.normMatrix);
+  auto matrix = cast<xf::LinearOp>(output.normMatrix);
   Value before = patch::InvertRmsNormOp::create(
       b, renamed(matrix.getLoc(), "_T"), target.getType(), update, target,
-      full.lookup(scale.getScale()), reduced.lookup(matrix.getResult()), norm.getEps(), scale.getOffset());
+      full.lookup(scale.getScale()), need(matrix.getResult()), norm.getEps(), scale.getOffset());
   assignLinear(matrix, before);
   cloneReduced(*norm);
   assignScale(scale, target, update);

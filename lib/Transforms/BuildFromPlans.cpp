@@ -19,7 +19,7 @@ FailureOr<unsigned> buildFromPlans(ModuleOp module, const ModelOptions &options,
     const BlockPlan &plan = group.verdict->plan;
     if (failed(emitVerdict(group)))
       failures = true;
-    else if (!plan.outputSite)
+    else if (plan.isEmpty())
       continue;
     else if (build(block, plan))
       ++built;

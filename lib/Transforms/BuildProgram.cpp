@@ -1,7 +1,7 @@
 // A model made ready to run: its layers, and for those that are patched the dual
 // and the applied block of their plan.
-#include "ctxc/Runtime/Program.h"
 #include "FreeName.h"
+#include "ctxc/Runtime/Program.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/SymbolTable.h"
 #include <map>
@@ -16,10 +16,13 @@ namespace {
 using PlanKey = std::vector<std::pair<Operation *, unsigned>>;
 
 PlanKey keyOf(xf::BlockOp block, const BlockPlan &plan) {
-  PlanKey key = {{block, plan.output}, {plan.outputSite, 0}, {plan.normMatrix, 0}};
-  key.push_back({plan.waist ? plan.waist.getDefiningOp() : nullptr, 0});
-  for (const ChainLink &link : plan.chain)
-    key.push_back({link.op, link.operand});
+  PlanKey key = {{block, 0}};
+  for (const OutputPatch &output : plan.outputs) {
+    key.push_back({output.site, ~0u});
+    key.push_back({output.normMatrix, ~0u});
+    for (ChainLink link : output.links)
+      key.push_back({link.op, link.operand});
+  }
   for (Operation *site : plan.inputSites)
     key.push_back({site, ~0u});
   return key;
@@ -74,7 +77,7 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
       step.index = program.layers++;
       std::optional<BlockPlan> plan = planOf(layer, step.block, *step.index);
       // The plan of a block that does not read the context has no sites.
-      if (plan && plan->outputSite) {
+      if (plan && !plan->isEmpty()) {
         auto [entry, isNew] = built.try_emplace(keyOf(step.block, *plan));
         if (isNew) {
           auto blocks = buildBlocks(module, step.block, *plan, update);

@@ -3,6 +3,7 @@
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -21,19 +22,40 @@ Key keyOf(xf::LinearOp op) {
           op.getTransposed()};
 }
 
+/// What has to move when the results of `earlier` come later: all that reads them, and
+/// the contextual ops of the same run after one that moves, so that these keep their order
+/// (their states go by it), with all that reads those.
+OpSet movingWith(ArrayRef<xf::LinearOp> earlier, Operation *last) {
+  OpSet moving;
+  auto add = [&](Operation *op) {
+    for (Operation *dependent : dependentsOf(op))
+      moving.insert(dependent);
+  };
+  for (xf::LinearOp op : earlier)
+    add(op);
+  llvm::StringSet<> streams;
+  for (Operation &op : llvm::make_range(earlier.front()->getIterator(), last->getIterator())) {
+    auto contextual = dyn_cast<xf::ContextualOpInterface>(op);
+    if (!contextual)
+      continue;
+    if (streams.contains(contextual.getStateStream()) && moving.insert(&op).second)
+      add(&op);
+    if (moving.contains(&op))
+      streams.insert(contextual.getStateStream());
+  }
+  return moving;
+}
+
 /// Makes sure that no op before `last` reads a result of `earlier`, by moving those
 /// that do behind `last`. Fails, with nothing moved, where `last` needs one.
 LogicalResult moveUsersBehind(ArrayRef<xf::LinearOp> earlier, xf::LinearOp last) {
+  OpSet moving = movingWith(earlier, last);
+  if (moving.contains(last))
+    return failure();
   SmallVector<Operation *> users;
-  for (xf::LinearOp op : earlier) {
-    for (Operation *user : dependentsOf(op)) {
-      if (user == last.getOperation())
-        return failure();
-      if (user->isBeforeInBlock(last) && !llvm::is_contained(users, user))
-        users.push_back(user);
-    }
-  }
-  llvm::sort(users, [](Operation *a, Operation *b) { return a != b && a->isBeforeInBlock(b); });
+  for (Operation &op : llvm::make_range(earlier.front()->getIterator(), last->getIterator()))
+    if (moving.contains(&op))
+      users.push_back(&op);
   Operation *place = last;
   for (Operation *user : users) {
     user->moveAfter(place);

@@ -79,7 +79,9 @@ struct ReportSites : impl::ReportSitesBase<ReportSites> {
 };
 
 bool isChainLink(const BlockPlan &plan, Operation *op) {
-  return llvm::any_of(plan.chain, [&](ChainLink link) { return link.op == op; });
+  return llvm::any_of(plan.outputs, [&](const OutputPatch &output) {
+    return llvm::any_of(output.links, [&](ChainLink link) { return link.op == op; });
+  });
 }
 
 struct ReportControl : impl::ReportControlBase<ReportControl> {
@@ -109,16 +111,17 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
       return "{" + text + "}";
     };
     SmallVector<Operation *> output;
-    for (Operation *op : {plan.normMatrix, plan.outputSite})
-      if (op)
+    for (Operation *op : plan.patchedOps())
+      if (plan.outputOf(op))
         output.push_back(op);
     mlir::emitRemark(block.getLoc())
         << stringify(verdict.kind)
         << (group.ops.empty() ? "" : " in layers " + formatRanges(group.layers)) << ": input "
         << names(plan.inputSites) << ", output " << names(output)
         << (verdict.advice.empty() ? "" : "; " + verdict.advice);
-    if (plan.waist)
-      mlir::emitRemark(plan.waist.getLoc()) << "brought to what it is in the full run";
+    for (const OutputPatch &o : plan.outputs)
+      if (!llvm::is_contained(block.getBody().front().getTerminator()->getOperands(), o.goal))
+        mlir::emitRemark(o.goal.getLoc()) << "brought to what it is in the full run";
     for (const PlanObligation &o : plan.obligations)
       if (o.kind != xf::Obligation::None)
         mlir::emitRemark(o.site->getLoc())

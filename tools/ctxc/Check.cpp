@@ -24,17 +24,33 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto evidence = CheckEvidence::gather(arguments, **session, groups);
   if (!evidence)
     return evidence.takeError();
+  CheckReportOptions shown;
+  shown.plans = arguments.has("--plans");
   if (arguments.get("--format", "text") == "json") {
-    llvm::json::Value report = checkReportJson(groups);
+    llvm::json::Value report = checkReportJson(groups, shown);
     evidence->addTo(report);
     llvm::outs() << llvm::formatv("{0:2}\n", report);
   } else {
     for (const VerdictGroup &group : groups)
       (void)emitVerdict(group); // the verdict is isPatchable's, below
-    printCheckReport(llvm::outs(), groups);
+    printCheckReport(llvm::outs(), groups, shown);
     evidence->print(llvm::outs(), groups);
   }
   return isPatchable(groups) && evidence->isGood() ? ExitGood : ExitAgainst;
+}
+
+static std::vector<OptionSpec> options() {
+  std::vector<OptionSpec> options = {
+      {"--format", "NAME", "text (default) or json", {"text", "json"}},
+      {"--update",
+       "NAME",
+       "least (default), balanced, naive, stable, scaled",
+       {"least", "balanced", "naive", "stable", "scaled"}},
+      {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"},
+      {"--plans", "", "list every plan of every block, with its cost"},
+  };
+  llvm::append_range(options, planOptions());
+  return options;
 }
 
 Command driver::checkCommand() {
@@ -42,12 +58,7 @@ Command driver::checkCommand() {
       "check",
       "say of every block whether a context can become a patch of it, and why",
       {"MODEL"},
-      {{"--format", "NAME", "text (default) or json", {"text", "json"}},
-       {"--update",
-        "NAME",
-        "least (default), balanced, naive, stable, scaled",
-        {"least", "balanced", "naive", "stable", "scaled"}},
-       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"}},
+      options(),
       "Each block is controllable (Theorem 3), output-only (an exact patch exists, and the MLP's\n"
       "internals differ), rejected (an impossibility is shown: where, why, by which bound, and a\n"
       "way out) or undecided. Identical layers are shown once. Weights are not needed. Exit code "

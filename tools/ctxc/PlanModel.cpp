@@ -6,6 +6,7 @@
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -24,9 +25,11 @@ static std::string describe(const BlockPlan &plan) {
     text += (text.empty() ? "" : ", ") + shortName(op);
   if (!text.empty())
     text += "; ";
-  if (plan.normMatrix)
-    text += shortName(plan.normMatrix) + ", ";
-  return text + shortName(plan.outputSite);
+  std::string output;
+  for (mlir::Operation *op : plan.patchedOps())
+    if (plan.outputOf(op))
+      output += (output.empty() ? "" : ", ") + shortName(op);
+  return text + output;
 }
 
 /// Whether some block of the model ends in a scale that the updates differ in.
@@ -34,7 +37,8 @@ static bool updateApplies(mlir::ModuleOp module, const ModelOptions &options) {
   ModelOptions least = options;
   least.update = patch::UpdateKind::least;
   return llvm::any_of(checkModel(module, least), [](const LayerVerdict &layer) {
-    return layer.verdict->plan.normMatrix != nullptr;
+    return llvm::any_of(layer.verdict->plan.outputs,
+                        [](const OutputPatch &output) { return output.normMatrix; });
   });
 }
 
@@ -48,7 +52,39 @@ ModelOptions Session::getModelOptions() const {
   ModelOptions modelOptions;
   modelOptions.startLayer = options.startLayer;
   modelOptions.update = *patch::symbolizeUpdateKind(options.update);
+  modelOptions.scope = options.scope;
+  modelOptions.objective = options.objective;
+  modelOptions.parameters = options.parameters;
   return modelOptions;
+}
+
+/// Completes the names of --plan ("mlp.up_proj" is its weight); every one is a parameter of
+/// some block, and every block that can be patched at all has a plan of those it has.
+Error Session::checkPlanNames() {
+  llvm::StringSet<> known;
+  std::vector<llvm::StringRef> candidates;
+  module().walk([&](xf::ParamOp param) {
+    if (param->getParentOfType<xf::BlockOp>() && known.insert(param.getName()).second)
+      candidates.push_back(param.getName());
+  });
+  for (std::string &name : options.parameters)
+    if (known.contains(name + ".weight"))
+      name += ".weight";
+    else if (!known.contains(name))
+      return makeError("--plan: no block of " + path + " has a parameter '" + name + "'" +
+                       suggestion(name, candidates));
+  if (options.parameters.empty())
+    return Error::success();
+  for (const VerdictGroup &group : groupVerdicts(checkModel(module(), getModelOptions()))) {
+    const Verdict &verdict = *group.verdict;
+    if (verdict.isSuccess() || verdict.causes.front().op)
+      continue;
+    std::string text = "--plan: " + verdict.causes.front().message;
+    for (const Finding &note : verdict.notes)
+      text += "; " + note.message;
+    return makeError(text);
+  }
+  return Error::success();
 }
 
 Error Session::checkPlanOptions() {
@@ -58,6 +94,8 @@ Error Session::checkPlanOptions() {
   if (layers && options.startLayer >= layers)
     return makeError("--start-layer: found " + llvm::Twine(options.startLayer) +
                      ", expected a layer from 0 to " + llvm::Twine(layers - 1));
+  if (Error error = checkPlanNames())
+    return error;
   hasNormUpdate = updateApplies(module(), getModelOptions());
   if (options.updateGiven && !hasNormUpdate)
     return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
@@ -75,7 +113,7 @@ Error Session::planBlocks() {
   bool against = false;
   for (const VerdictGroup &group : groupVerdicts(verdicts)) {
     against |= mlir::failed(emitVerdict(group));
-    if (!group.verdict->isSuccess() || !group.verdict->plan.outputSite)
+    if (!group.verdict->isSuccess() || group.verdict->plan.isEmpty())
       continue;
     patchedLayers += group.layers.size();
     planText += (planText.empty() ? "" : "\n           ") +
@@ -96,7 +134,7 @@ Error Session::planBlocks() {
   }
   auto planOf = [&](xf::LayerOp, xf::BlockOp, int64_t index) -> std::optional<BlockPlan> {
     for (const LayerVerdict &layer : verdicts)
-      if (layer.layer == index && layer.verdict->plan.outputSite)
+      if (layer.layer == index && !layer.verdict->plan.isEmpty())
         return layer.verdict->plan;
     return std::nullopt;
   };

@@ -5,8 +5,27 @@
 using namespace ctxc;
 using namespace ctxc::driver;
 
-std::vector<OptionSpec> driver::runOptions() {
+std::vector<OptionSpec> driver::planOptions() {
   return {
+      {"--sites",
+       "NAME",
+       "what may be patched: mlp (default, the paper's), or all: also what stands\n"
+       "between the attention and the residual stream (W_o)",
+       {"mlp", "all"}},
+      {"--objective",
+       "NAME",
+       "how a plan is chosen: default (the paper's, unless it is fragile in other\n"
+       "programs and another is not), paper, fewest-parameters, no-division,\n"
+       "least-norm, least-drift (the last two are measured on sample activations)",
+       {"default", "paper", "fewest-parameters", "no-division", "least-norm", "least-drift"}},
+      {"--plan", "NAMES",
+       "patch just these parameters, by the blocks' names, separated by commas;\n"
+       "`ctxc check --plans` lists what there is"},
+  };
+}
+
+std::vector<OptionSpec> driver::runOptions() {
+  std::vector<OptionSpec> options = {
       {"--update",
        "NAME",
        "how the patch of a post-norm is split between the matrix before the norm\n"
@@ -28,12 +47,22 @@ std::vector<OptionSpec> driver::runOptions() {
       {"--threads", "N", "threads of the compiled backend; default: one a core"},
       {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
   };
+  llvm::append_range(options, planOptions());
+  return options;
 }
 
 llvm::Expected<RunOptions> RunOptions::parse(const Arguments &arguments) {
   RunOptions options;
   options.updateGiven = arguments.has("--update");
   options.update = arguments.get("--update", "least");
+  options.scope = arguments.get("--sites", "mlp") == "all" ? SiteScope::All : SiteScope::MLP;
+  options.objective = *parseObjective(arguments.get("--objective", "default"));
+  llvm::SmallVector<llvm::StringRef> names;
+  arguments.get("--plan", "").split(names, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (llvm::StringRef name : names)
+    options.parameters.push_back(name.trim().str());
+  if (arguments.has("--plan") && names.empty())
+    return makeError("--plan: found no name, expected parameters separated by commas");
   options.dtype = arguments.get("--dtype", "");
   options.backend = arguments.get("--backend", "compiled");
   options.weights = arguments.get("--weights", "");

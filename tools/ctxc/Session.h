@@ -31,7 +31,10 @@ mlir::DialectRegistry allDialects();
 /// Has the context's diagnostics printed to stderr in the driver's form.
 void printDiagnostics(mlir::MLIRContext &context);
 
-/// --update, --dtype, --start-layer, --keep, --backend, --threads, --weights.
+/// --sites, --objective, --plan.
+std::vector<OptionSpec> planOptions();
+
+/// Those, and --update, --dtype, --start-layer, --keep, --backend, --threads, --weights.
 std::vector<OptionSpec> runOptions();
 
 /// The values of runOptions().
@@ -40,6 +43,9 @@ struct RunOptions {
 
   std::string update = "least", dtype, backend, weights;
   bool updateGiven = false;
+  SiteScope scope = SiteScope::MLP;
+  Objective objective = Objective::Default;
+  llvm::SmallVector<std::string> parameters; ///< of --plan
   int64_t startLayer = 0, threads = 0;
   std::vector<int64_t> kept;
 };
@@ -83,6 +89,7 @@ public:
 private:
   Session() = default;
   llvm::Error import(bool needWeights);
+  llvm::Error checkPlanNames();
   llvm::Error loadWeights();
   llvm::Error planBlocks();
 

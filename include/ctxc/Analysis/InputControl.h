@@ -44,6 +44,11 @@ InputCut findMinimumCut(const BlockGraph &graph, const Sites &sites, const Input
 InputCut findFirstMatrices(const BlockGraph &graph, const Sites &sites, const InputProblem &problem,
                            const BlockGraph::Set &excluded);
 
+/// Minimal cuts, of which no op can be left out: at most `limit`, the smallest first.
+std::vector<llvm::SmallVector<mlir::Operation *>>
+findMinimalCuts(const BlockGraph &graph, const Sites &sites, const InputProblem &problem,
+                const BlockGraph::Set &excluded, unsigned limit);
+
 /// Whether `ops` meet every path of `problem`.
 bool isCut(const BlockGraph &graph, const InputProblem &problem,
            llvm::ArrayRef<mlir::Operation *> ops);

@@ -22,6 +22,12 @@
 
 namespace ctxc {
 
+/// Which ops a plan may choose from.
+enum class SiteScope {
+  MLP, ///< the paper's: none of the contextual part
+  All  ///< also what is between a contextual op and the stream that its result joins (W_o)
+};
+
 /// Whether an op of AssignableOpInterface may be patched, and if not why.
 enum class SiteStatus {
   Assignable,
@@ -46,7 +52,8 @@ struct Site {
 
 class Sites {
 public:
-  Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings);
+  Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings,
+        SiteScope scope = SiteScope::MLP);
 
   /// All ops with a parameter that could be assigned, in block order.
   llvm::ArrayRef<Site> all() const { return sites; }
@@ -55,6 +62,11 @@ public:
   bool isAssignable(mlir::Operation *op) const;
 
   bool inContextualPart(mlir::Operation *op) const { return contextual.test(graph.vertex(op)); }
+  /// Whether no patch may touch what `op` computes: it is in the contextual part, or, with
+  /// scope All, read by a contextual op.
+  bool isOutOfScope(mlir::Operation *op) const {
+    return (scope == SiteScope::All ? before : contextual).test(graph.vertex(op));
+  }
   /// Whether `op` reads, at any remove, a residual stream that the context has
   /// entered: in a block of several attentions, what follows the first.
   bool followsContext(mlir::Operation *op) const { return after.test(graph.vertex(op)); }
@@ -69,7 +81,8 @@ private:
 
   const BlockGraph &graph;
   const Bindings &bindings;
-  BlockGraph::Set contextual, after;
+  SiteScope scope;
+  BlockGraph::Set contextual, before, after;
   llvm::SmallVector<Site> sites;
   llvm::DenseMap<mlir::Operation *, unsigned> indices;
 };

@@ -8,6 +8,8 @@
 #define CTXC_PLANNING_BLOCKPLAN_H
 
 #include "ctxc/Analysis/OutputChain.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include <optional>
 
 namespace ctxc {
 
@@ -20,24 +22,13 @@ struct PlanObligation {
   mlir::Value value = {}; ///< of which it must hold: the site's data, or a link's known factor
 };
 
-/// The plan of a block (Theorem 3, "unified"): F, patched to keep the inside of the MLP
-/// as in the full run, and G, patched to absorb what is left at the output.
-struct BlockPlan {
-  /// F: assignable ops that get the target they had in the full run, in block
-  /// order. Empty in a parallel block, and where only the output is controlled.
-  llvm::SmallVector<mlir::Operation *> inputSites;
-
-  /// G: the assignable op whose output absorbs what is left.
-  mlir::Operation *outputSite = nullptr;
-
-  /// From G's result to the value that gets what it had in the full run, in that
-  /// order: the last link's result (G's own where there is no link). It is the
-  /// block's yielded value number `output`, or, where `waist` is not null, that
-  /// value inside the block, which carries all of the context to the outputs
-  /// (the sum under a final norm), so that they follow.
-  llvm::SmallVector<ChainLink> chain;
-  unsigned output = 0;
-  mlir::Value waist = {};
+/// An op of G with the value that it is patched for: `chain` is solved for the op's
+/// output so that `goal` gets what it had in the full run.
+struct OutputPatch : OutputChain {
+  /// The last link's result (G's own where there is no link): a yielded value, or one
+  /// inside the block that carries all of the context to the outputs (the sum
+  /// under a final norm), so that they follow.
+  mlir::Value goal;
 
   /// Where G is the scale of an RMS norm whose input an assignable matrix
   /// computes: that matrix, patched with it by an update variant (least,
@@ -45,10 +36,46 @@ struct BlockPlan {
   /// patched (naive).
   mlir::Operation *normMatrix = nullptr;
 
-  /// One for every patched op, in block order (Obligation::None for a bias), then
-  /// one for every known factor that the chain divides by.
-  llvm::SmallVector<PlanObligation> obligations;
+  /// What is patched first: the norm matrix, else G.
+  mlir::Operation *first() const { return normMatrix ? normMatrix : site; }
 };
+
+/// The plan of a block (Theorem 3, "unified"): F, patched to keep the inside of the MLP
+/// as in the full run, and G, patched to absorb what is left at the outputs.
+struct BlockPlan {
+  /// F: assignable ops that get the target they had in the full run, in block
+  /// order. Empty in a parallel block, and where only the output is controlled.
+  llvm::SmallVector<mlir::Operation *> inputSites;
+
+  /// G: one op, or one for each of several goals, in block order of the ops. Empty where
+  /// nothing reads the context, so that there is nothing to absorb.
+  llvm::SmallVector<OutputPatch, 1> outputs;
+
+  /// One for every patched op, in block order (Obligation::None for a bias), then
+  /// one for every known factor that the chains divide by.
+  llvm::SmallVector<PlanObligation> obligations;
+
+  bool isEmpty() const { return outputs.empty(); }
+
+  /// The ops whose parameters are patched, in block order: F, the matrices before
+  /// post-norms, and G. The i-th has obligation i.
+  llvm::SmallVector<mlir::Operation *> patchedOps() const;
+  /// The patch of G that patches `op` (as its site or its norm matrix); null for F.
+  const OutputPatch *outputOf(mlir::Operation *op) const;
+
+  /// An order of `outputs` in which each is solved for after all that its chain or its
+  /// data reads; none where two wait for each other.
+  std::optional<llvm::SmallVector<unsigned>> solvingOrder() const;
+};
+
+/// All ops of the block that read a result of `op`, directly or not.
+using OpSet = llvm::SmallPtrSet<mlir::Operation *, 16>;
+OpSet dependentsOf(mlir::Operation *op);
+
+/// The ops whose reduced run has to wait for the patch of `first`: its dependents,
+/// and every contextual op after a contextual one of these, with its dependents,
+/// so that a block's contextual ops keep their order in all of its forms.
+OpSet waitingFor(mlir::Operation *first);
 
 } // namespace ctxc
 

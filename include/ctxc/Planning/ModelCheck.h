@@ -18,6 +18,11 @@ struct ModelOptions {
   /// Layers before this one run unpatched, so that its inputs depend on the context.
   unsigned startLayer = 0;
   patch::UpdateKind update = patch::UpdateKind::least;
+  SiteScope scope = SiteScope::MLP;
+  Objective objective = Objective::Default;
+  /// Where not empty: what the plans are to patch, by the blocks' names.
+  llvm::SmallVector<std::string> parameters;
+  PlanMeasure measure;
   /// Parameters frozen in every layer, by the blocks' names.
   llvm::SmallVector<std::string> frozen;
 };

@@ -1,8 +1,10 @@
-//===- Planner.h - the verdict on a block, and the paper's plan ------------===//
+//===- Planner.h - the verdict on a block, and its plan --------------------===//
 //
-// The problem is a block with its bindings; `planPaper` solves it by the paper's rule; `checkPlan`
+// The problem is a block with its bindings; `planBlock` solves it by the rule that is
+// asked for, `enumeratePlans` lists what there is to choose from, and `checkPlan`
 // checks any plan apart from how it was found.
 //
+// The paper's rule:
 //   F: of every path from the context to what G reads, the first assignable
 //      matrix (Gemma, Llama: gate and up; GPT-2: c_fc; parallel: none); where
 //      some path has no matrix, the minimum cut.
@@ -14,11 +16,13 @@
 #ifndef CTXC_PLANNING_PLANNER_H
 #define CTXC_PLANNING_PLANNER_H
 
-#include "ctxc/Analysis/Bindings.h"
+#include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/BlockPlan.h"
+#include "ctxc/Planning/PlanCost.h"
 #include "dialects/Patch/Patch.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
+#include <functional>
 
 namespace ctxc {
 
@@ -40,8 +44,8 @@ struct Finding {
 struct Verdict {
   VerdictKind kind = VerdictKind::Undecided;
 
-  /// The plan, for Controllable and OutputOnly; its outputSite is null where
-  /// nothing in the block reads the context, so that there is nothing to absorb.
+  /// The plan, for Controllable and OutputOnly; empty where nothing in the block reads
+  /// the context, so that there is nothing to absorb.
   BlockPlan plan;
 
   /// Rejected and Undecided: what is wrong, at its op, the chief cause first.
@@ -59,25 +63,71 @@ struct Verdict {
   }
 };
 
+/// How a plan is chosen among those that there are.
+enum class Objective {
+  Default,          ///< the paper's, unless it is fragile and another is not
+  Paper,            ///< the paper's rule
+  FewestParameters, ///< the fewest numbers to store
+  NoDivision,       ///< the fewest divisions, entry by entry before by a vector's length
+  LeastNorm,        ///< the smallest ‖Δ‖, measured (PlanMeasure)
+  LeastDrift        ///< the least change of the block on other tokens, measured
+};
+llvm::StringRef stringify(Objective objective);
+/// None where `name` is not one of default, paper, fewest-parameters, no-division,
+/// least-norm and least-drift.
+std::optional<Objective> parseObjective(llvm::StringRef name);
+
+/// The verdict that a plan belongs to with its cost.
+struct PlanCandidate {
+  BlockPlan plan;
+  bool outputOnly = false;
+  PlanCost cost = {};
+  /// Where this is the default's output-only plan and the paper's would have kept the MLP's
+  /// internals: why that one is fragile.
+  std::string avoided = "";
+};
+
+/// Measures the norm and the drift of a candidate's patch (PlanCost), on activations
+/// that it knows of. Fails where it cannot.
+using PlanMeasure = std::function<mlir::LogicalResult(xf::BlockOp, PlanCandidate &)>;
+
 struct PlanOptions {
   /// The block's inputs depend on the context: the first patched layer where
   /// layers below it run unpatched.
   bool inputsAreSources = false;
   /// The update of a post-norm scale; naive patches the scale alone.
   patch::UpdateKind update = patch::UpdateKind::least;
+  SiteScope scope = SiteScope::MLP;
+  Objective objective = Objective::Default;
+  /// Where not empty: the block's parameters that the plan is to patch, no more and no
+  /// less (names that the block lacks are left out). `objective` then chooses among
+  /// plans that differ in how.
+  llvm::SmallVector<std::string> parameters;
+  /// Needed by LeastNorm and LeastDrift.
+  PlanMeasure measure;
   Bindings bindings;
 };
 
-/// The verdict on `block`, with the paper's plan where there is one. Emits nothing.
-Verdict planPaper(xf::BlockOp block, const PlanOptions &options = {});
+/// The verdict on `block`, with the plan that the options choose where there is one.
+/// Emits nothing.
+Verdict planBlock(xf::BlockOp block, const PlanOptions &options = {});
+
+/// The plans of `block` under `options.update`, `scope` and `bindings`: every choice of G
+/// (and of the way to its goal) with every minimal F, and with none where the output alone
+/// is controlled. The paper's first, then by the numbers that a patch stores. Plans that
+/// patch the same parameters are listed once. At most `limit`.
+std::vector<PlanCandidate> enumeratePlans(xf::BlockOp block, const PlanOptions &options,
+                                          unsigned limit = 64);
 
 /// Checks that `plan` is exact for `block` apart from how it was found:
-///   P1 every op of F, G and normMatrix is an assignable site, none of them twice;
-///   P2 the chain is connected, solvable, and reads nothing else that G reaches;
-///   P3 it ends in the output it names, or in a waist that all context passes;
-///   P4 every other output that the context reaches is cut off by F, and none reads G;
-///   P5 unless `outputOnly`, F meets every path from the context to what G reads;
-///   P6 normMatrix feeds an RMS norm that feeds G alone.
+///   P1 every op of F, G and the norm matrices is an assignable site, none of them twice;
+///   P2 each chain is connected, solvable, and reads nothing else that its G reaches;
+///      and the outputs can be solved one after the other;
+///   P3 each chain ends in its goal;
+///   P4 every path from the context, or from a patch of G, to an output crosses F or a
+///      goal, and F reads nothing that is patched for the output;
+///   P5 unless `outputOnly`, so does every path from the context to what G reads;
+///   P6 a norm matrix feeds an RMS norm that feeds its G alone.
 /// Emits an error at the op concerned and fails on the first that does not hold.
 mlir::LogicalResult checkPlan(xf::BlockOp block, const BlockPlan &plan, const PlanOptions &options,
                               bool outputOnly);

@@ -8,15 +8,23 @@
 
 namespace ctxc {
 
+struct CheckReportOptions {
+  bool plans = false; ///< also list every plan that a block has (enumeratePlans)
+};
+
 /// Writes for each group of layers its verdict, the parameters patched for the input
 /// and for the output with the lemma that each rests on, what must hold of the
 /// activations, and for a verdict against why and the way out; its places and notes are
 /// emitVerdict's. At most 100 columns, but for names.
-void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups);
+void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups,
+                      const CheckReportOptions &options = {});
 
 /// The same as an object: "groups" [{"layers", "block", "verdict", "input", "output",
-/// "obligations", "causes", "notes", "advice", "bound"}], "summary" {verdict: layers}.
-llvm::json::Value checkReportJson(llvm::ArrayRef<VerdictGroup> groups);
+/// "obligations", "causes", "notes", "advice", "bound"}], "summary" {verdict: layers}; and in
+/// each group, where asked for, "plans" [{"parameters", "verdict", "chosen", "numbers",
+/// "vectorDivisions", "elementDivisions", "fragility"}].
+llvm::json::Value checkReportJson(llvm::ArrayRef<VerdictGroup> groups,
+                                  const CheckReportOptions &options = {});
 
 /// Whether every verdict is controllable or output-only.
 bool isPatchable(llvm::ArrayRef<VerdictGroup> groups);

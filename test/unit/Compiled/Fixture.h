@@ -35,7 +35,7 @@ struct Model {
         [&](xf::LayerOp, xf::BlockOp block, int64_t) -> std::optional<BlockPlan> {
           PlanOptions options;
           options.update = update;
-          Verdict verdict = planPaper(block, options);
+          Verdict verdict = planBlock(block, options);
           EXPECT_TRUE(verdict.isSuccess());
           return verdict.plan;
         },

@@ -26,8 +26,8 @@ public:
     auto planOf = [&](xf::LayerOp, xf::BlockOp block, int64_t) -> std::optional<BlockPlan> {
       if (!planned)
         return std::nullopt;
-      Verdict verdict = planPaper(block);
-      if (!verdict.isSuccess() || !verdict.plan.outputSite)
+      Verdict verdict = planBlock(block);
+      if (!verdict.isSuccess() || verdict.plan.isEmpty())
         return std::nullopt;
       ++plans;
       return verdict.plan;

@@ -34,7 +34,7 @@ Trial attempt(Blocks &blocks, StringRef name, TrialOptions options = {}) {
   PlanOptions planOptions;
   planOptions.update = options.update;
   planOptions.inputsAreSources = options.inputsAreSources;
-  Verdict verdict = planPaper(block, planOptions);
+  Verdict verdict = planBlock(block, planOptions);
   EXPECT_TRUE(verdict.isSuccess());
   llvm::Expected<Trial> trial = tryPlan(block, verdict.plan, options);
   if (trial)
@@ -118,7 +118,7 @@ TEST(Trial, AnOpWithoutAMeaningIsAnError) {
                           "    %d = xf.linear %W * %v : tensor<6x6xf32>, tensor<6xf32>\n" +
                           add("y", "v", "d")));
   xf::BlockOp block = blocks.block("opaque");
-  llvm::Expected<Trial> trial = tryPlan(block, planPaper(block).plan, {});
+  llvm::Expected<Trial> trial = tryPlan(block, planBlock(block).plan, {});
   ASSERT_FALSE(bool(trial));
   EXPECT_NE(llvm::toString(trial.takeError()).find("no meaning"), std::string::npos);
 }

@@ -65,7 +65,7 @@ TEST(Witness, IsFoundReplaysAndIsNotBeaten) {
     Blocks blocks(ending(c.name, c.branch));
     ASSERT_TRUE(blocks.module);
     xf::BlockOp block = blocks.block(c.name);
-    EXPECT_EQ(planPaper(block).kind, VerdictKind::Rejected);
+    EXPECT_EQ(planBlock(block).kind, VerdictKind::Rejected);
     std::optional<Witness> witness = find(block);
     ASSERT_TRUE(witness);
     EXPECT_GT(witness->leastError, 0.1 * witness->change());

@@ -34,19 +34,19 @@ protected:
 
 TEST_F(CheckPlan, AcceptsThePlannersPlans) {
   for (xf::BlockOp block : {gemmaBlock, llamaBlock, parallelBlock, biasedBlock})
-    EXPECT_EQ(check(block, planPaper(block).plan), "");
+    EXPECT_EQ(check(block, planBlock(block).plan), "");
 }
 
 TEST_F(CheckPlan, P1RefusesWhatIsNoSite) {
-  BlockPlan plan = planPaper(gemmaBlock).plan;
+  BlockPlan plan = planBlock(gemmaBlock).plan;
   plan.inputSites.push_back(blocks.site(gemmaBlock, "o.weight"));
   expectRefused(check(gemmaBlock, plan), "belongs to the contextual part");
 
-  plan = planPaper(gemmaBlock).plan;
+  plan = planBlock(gemmaBlock).plan;
   plan.inputSites.push_back(plan.inputSites.front());
   expectRefused(check(gemmaBlock, plan), "patches 'gate.weight' twice");
 
-  plan = planPaper(gemmaBlock).plan;
+  plan = planBlock(gemmaBlock).plan;
   PlanOptions options;
   options.bindings.frozen.insert("up.weight");
   expectRefused(check(gemmaBlock, plan, false, options), "'up.weight' is frozen");
@@ -57,52 +57,46 @@ TEST_F(CheckPlan, P1RefusesWhatIsNoSite) {
   plan.inputSites[0] =
       plan.inputSites[0]->getOperand(1).getDefiningOp()->getOperand(0).getDefiningOp();
   expectRefused(check(gemmaBlock, plan), "which has no parameter");
-  expectRefused(check(llamaBlock, planPaper(gemmaBlock).plan), "another block");
+  expectRefused(check(llamaBlock, planBlock(gemmaBlock).plan), "another block");
 }
 
 TEST_F(CheckPlan, P2RefusesABrokenChain) {
-  BlockPlan plan = planPaper(biasedBlock).plan;
-  plan.chain.erase(plan.chain.begin());
+  BlockPlan plan = planBlock(biasedBlock).plan;
+  plan.outputs[0].links.erase(plan.outputs[0].links.begin());
   expectRefused(check(biasedBlock, plan), "not connected");
 
-  plan = planPaper(llamaBlock).plan;
-  plan.chain[0].operand = 0;
+  plan = planBlock(llamaBlock).plan;
+  plan.outputs[0].links[0].operand = 0;
   expectRefused(check(llamaBlock, plan), "not connected");
 
   // From gate.weight the activation would have to be solved.
-  plan = planPaper(llamaBlock).plan;
-  plan.outputSite = blocks.site(llamaBlock, "gate.weight");
+  plan = planBlock(llamaBlock).plan;
+  plan.outputs[0].site = blocks.site(llamaBlock, "gate.weight");
   plan.inputSites.clear();
   expectRefused(check(llamaBlock, plan), "not connected");
-  Operation *activation = *plan.outputSite->user_begin();
-  plan.chain = {{activation, 0}};
+  Operation *activation = *plan.outputs[0].site->user_begin();
+  plan.outputs[0].links = {{activation, 0}};
   expectRefused(check(llamaBlock, plan), "does not reach every value");
 }
 
-TEST_F(CheckPlan, P3RefusesAnEndThatIsNoOutput) {
-  BlockPlan plan = planPaper(llamaBlock).plan;
-  plan.chain.clear();
+TEST_F(CheckPlan, P3RefusesAnEndThatIsNoGoal) {
+  BlockPlan plan = planBlock(llamaBlock).plan;
+  plan.outputs[0].links.clear();
   expectRefused(check(llamaBlock, plan), "does not end where the plan says");
 
-  plan = planPaper(llamaBlock).plan;
-  plan.output = 1;
-  expectRefused(check(llamaBlock, plan), "does not end where the plan says");
-
-  // W_down's own result is no waist: the residual stream goes round it.
-  plan = planPaper(llamaBlock).plan;
-  plan.chain.clear();
-  plan.waist = plan.outputSite->getResult(0);
-  expectRefused(check(llamaBlock, plan), "reaches an output past its end");
+  // The residual stream goes round W_down's own result.
+  plan.outputs[0].goal = plan.outputs[0].site->getResult(0);
+  expectRefused(check(llamaBlock, plan), "to an output of the block past its goals");
 }
 
 TEST_F(CheckPlan, P5RefusesAnOpenPath) {
-  BlockPlan plan = planPaper(llamaBlock).plan;
+  BlockPlan plan = planBlock(llamaBlock).plan;
   plan.inputSites.pop_back();
   expectRefused(check(llamaBlock, plan), "leave a path from the context");
   EXPECT_EQ(check(llamaBlock, plan, /*outputOnly=*/true), "");
 
   // Where the block's input differs, a parallel block has paths to cut too.
-  plan = planPaper(parallelBlock).plan;
+  plan = planBlock(parallelBlock).plan;
   PlanOptions options;
   options.inputsAreSources = true;
   expectRefused(check(parallelBlock, plan, false, options), "leave a path from the context");
@@ -112,8 +106,8 @@ TEST_F(CheckPlan, P5RefusesAnOpenPath) {
 }
 
 TEST_F(CheckPlan, P6RefusesAMatrixThatIsNotBeforeTheNorm) {
-  BlockPlan plan = planPaper(gemmaBlock).plan;
-  plan.normMatrix = plan.inputSites.pop_back_val();
+  BlockPlan plan = planBlock(gemmaBlock).plan;
+  plan.outputs[0].normMatrix = plan.inputSites.pop_back_val();
   expectRefused(check(gemmaBlock, plan), "not the matrix before its norm alone");
 }
 

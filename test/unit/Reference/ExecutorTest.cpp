@@ -72,14 +72,16 @@ protected:
     BlockPlan plan;
     for (llvm::StringRef name : family.f)
       plan.inputSites.push_back(site(name));
-    plan.outputSite = site(family.g);
-    plan.normMatrix = family.normMatrix.empty() ? nullptr : site(family.normMatrix);
-    for (mlir::Value value = plan.outputSite->getResult(0);
-         !llvm::isa<xf::YieldOp>(*value.user_begin());) {
-      mlir::OpOperand &use = *value.use_begin();
-      plan.chain.push_back({use.getOwner(), use.getOperandNumber()});
-      value = use.getOwner()->getResult(0);
+    OutputPatch output;
+    output.site = site(family.g);
+    output.normMatrix = family.normMatrix.empty() ? nullptr : site(family.normMatrix);
+    output.goal = output.site->getResult(0);
+    while (!llvm::isa<xf::YieldOp>(*output.goal.user_begin())) {
+      mlir::OpOperand &use = *output.goal.use_begin();
+      output.links.push_back({use.getOwner(), use.getOperandNumber()});
+      output.goal = use.getOwner()->getResult(0);
     }
+    plan.outputs = {output};
     return plan;
   }
 

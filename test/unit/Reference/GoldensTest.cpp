@@ -92,7 +92,7 @@ TEST_P(GoldensTest, PatchedWithoutContextIsFullWithContext) {
     auto planOf = [&](xf::LayerOp, xf::BlockOp block, int64_t) -> std::optional<BlockPlan> {
       PlanOptions options;
       options.update = update;
-      Verdict verdict = planPaper(block, options);
+      Verdict verdict = planBlock(block, options);
       EXPECT_EQ(verdict.kind, VerdictKind::Controllable)
           << (verdict.causes.empty() ? "" : verdict.causes.front().message);
       return verdict.plan;

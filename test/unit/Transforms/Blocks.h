@@ -48,7 +48,7 @@ inline const char *const gatedMlp = R"(
 inline std::string rmsNorm(llvm::StringRef from, llvm::StringRef to, llvm::StringRef name) {
   return ("    %m_" + to + " = xf.param \"" + name + "\" : tensor<6xbf16>\n    %n_" + to +
           " = xf.normalize rms %" + from + " eps 1.000000e-06 : tensor<6xf32>\n    %" + to +
-          " = xf.scale %n_" + to + " by %m_" + to + 
+          " = xf.scale %n_" + to + " by %m_" + to +
           " offset 1.000000e+00 : tensor<6xf32>, tensor<6xbf16>\n")
       .str();
 }
@@ -109,14 +109,18 @@ inline std::string model(llvm::StringRef block) {
     %E = xf.param "embed.weight" : tensor<11x6xf32>
     %e = xf.embed %E[%id] : tensor<11x6xf32>, tensor<i32>
     %x0 = xf.times %e by 2.449490e+00 : tensor<6xf32>
-    %x1 = xf.layer @)" + block + R"((%x0) at "layers.0." : (tensor<6xf32>) -> tensor<6xf32>
-    %x2 = xf.layer @)" + block + R"((%x1) at "layers.1." : (tensor<6xf32>) -> tensor<6xf32>
-    %x3 = xf.layer @)" + block + R"((%x2) at "layers.2." : (tensor<6xf32>) -> tensor<6xf32>
+    %x1 = xf.layer @)" +
+          block + R"((%x0) at "layers.0." : (tensor<6xf32>) -> tensor<6xf32>
+    %x2 = xf.layer @)" +
+          block + R"((%x1) at "layers.1." : (tensor<6xf32>) -> tensor<6xf32>
+    %x3 = xf.layer @)" +
+          block + R"((%x2) at "layers.2." : (tensor<6xf32>) -> tensor<6xf32>
     %n = xf.normalize rms %x3 eps 1.000000e-06 : tensor<6xf32>
     %y = xf.linear %E * %n : tensor<11x6xf32>, tensor<6xf32>
     xf.yield %y : tensor<11xf32>
   }
-)").str();
+)")
+      .str();
 }
 
 /// A parsed module, and the plans of its blocks.
@@ -145,15 +149,17 @@ public:
     BlockPlan plan;
     for (llvm::StringRef name : f)
       plan.inputSites.push_back(site(block, name));
-    plan.outputSite = site(block, g);
+    OutputPatch output;
+    output.site = site(block, g);
     if (!normMatrix.empty())
-      plan.normMatrix = site(block, normMatrix);
-    mlir::Value value = plan.outputSite->getResult(0);
-    while (!llvm::isa<xf::YieldOp>(*value.user_begin())) {
-      mlir::OpOperand &use = *value.use_begin();
-      plan.chain.push_back({use.getOwner(), use.getOperandNumber()});
-      value = use.getOwner()->getResult(0);
+      output.normMatrix = site(block, normMatrix);
+    output.goal = output.site->getResult(0);
+    while (!llvm::isa<xf::YieldOp>(*output.goal.user_begin())) {
+      mlir::OpOperand &use = *output.goal.use_begin();
+      output.links.push_back({use.getOwner(), use.getOperandNumber()});
+      output.goal = use.getOwner()->getResult(0);
     }
+    plan.outputs = {output};
     return plan;
   }
 

@@ -1,7 +1,7 @@
 // Dual and applied blocks of the families, from plans made by hand: what they
 // hold and in which order. That they compute the right thing is a test of the reference's.
-#include "Blocks.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "Blocks.h"
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -165,7 +165,7 @@ TEST(BuildPatch, BiasesAbsorbByADifferenceAndChainsAreSolvedLinkByLink) {
   Blocks blocks(biased());
   xf::BlockOp block = blocks.block("biased");
   BlockPlan plan = blocks.plan(block, {"fc1.bias"}, "fc2.bias");
-  ASSERT_EQ(plan.chain.size(), 2u);
+  ASSERT_EQ(plan.outputs[0].links.size(), 2u);
   xf::BlockOp dual = buildDualBlock(block, plan, UpdateKind::least, "dual");
   xf::BlockOp applied = buildAppliedBlock(block, plan, "applied");
   ASSERT_TRUE(dual && applied);
@@ -193,7 +193,7 @@ TEST(BuildPatch, ChainThroughBiasAndScaleUsesTheirParameters) {
 )" + add("y", "w", "r")));
   xf::BlockOp block = blocks.block("chained");
   BlockPlan plan = blocks.plan(block, {}, "fc.weight");
-  ASSERT_EQ(plan.chain.size(), 3u);
+  ASSERT_EQ(plan.outputs[0].links.size(), 3u);
   xf::BlockOp dual = buildDualBlock(block, plan, UpdateKind::least, "dual");
   ASSERT_TRUE(dual);
   EXPECT_TRUE(succeeded(verify(*blocks.module)));
@@ -212,7 +212,6 @@ TEST(BuildPatch, SeveralStreamsAreAllDoubled) {
 )");
   xf::BlockOp block = blocks.block("two");
   BlockPlan plan = blocks.plan(block, {}, "w");
-  plan.output = 1;
   xf::BlockOp dual = buildDualBlock(block, plan, UpdateKind::least, "dual");
   ASSERT_TRUE(dual);
   EXPECT_TRUE(succeeded(verify(*blocks.module)));
@@ -237,8 +236,11 @@ TEST(BuildPatch, ContextualOpsKeepTheirOrderInBothRuns) {
 )");
   xf::BlockOp block = blocks.block("late");
   BlockPlan plan;
-  plan.outputSite = blocks.site(block, "w");
-  plan.chain = {{*plan.outputSite->user_begin(), 1}};
+  OutputPatch output;
+  output.site = blocks.site(block, "w");
+  output.links = {{*output.site->user_begin(), 1}};
+  output.goal = output.links[0].op->getResult(0);
+  plan.outputs = {output};
   xf::BlockOp dual = buildDualBlock(block, plan, UpdateKind::least, "dual");
   ASSERT_TRUE(dual);
   Names reduced;
@@ -284,19 +286,19 @@ TEST(BuildPatch, RefusesPlansThatCannotBeBuilt) {
   xf::BlockOp block = blocks.block("gemma");
   BlockPlan good = blocks.plan(block, {"gate.weight", "up.weight"}, "post.norm", "down.weight");
   BlockPlan plan = good;
-  plan.outputSite = nullptr;
+  plan.outputs.clear();
   EXPECT_NE(refusal(blocks, block, plan).find("no op planned"), std::string::npos);
   plan = good;
   plan.inputSites.push_back(blocks.site(blocks.block("parallel"), "gate.weight"));
   EXPECT_NE(refusal(blocks, block, plan).find("does not stand"), std::string::npos);
   plan = good;
-  plan.chain.clear();
-  EXPECT_NE(refusal(blocks, block, plan).find("end of the output chain"), std::string::npos);
+  plan.outputs[0].links.clear();
+  EXPECT_NE(refusal(blocks, block, plan).find("does not end in its goal"), std::string::npos);
   plan = good;
-  plan.normMatrix = blocks.site(block, "up.weight");
+  plan.outputs[0].normMatrix = blocks.site(block, "up.weight");
   EXPECT_NE(refusal(blocks, block, plan).find("matrix before a post-norm"), std::string::npos);
   plan = good;
-  plan.inputSites.push_back(plan.outputSite);
+  plan.inputSites.push_back(plan.outputs[0].site);
   EXPECT_NE(refusal(blocks, block, plan).find("depends on the output site"), std::string::npos);
   plan = good;
   xf::ParamOp gate = plannedParameters(plan).front();

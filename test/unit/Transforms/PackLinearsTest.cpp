@@ -80,4 +80,23 @@ TEST(PackLinears, PacksMoreThanTwoAndOnlyOfOneKind) {
     EXPECT_EQ(yield->getOperand(i), linears.getResults()[i]);
 }
 
+TEST(PackLinears, ContextualOpsKeepTheirOrder) {
+  Blocks blocks(R"(
+  xf.block @b(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+    %W = xf.param "w" : tensor<4x4xf32>
+    %p = xf.linear %W * %x : tensor<4x4xf32>, tensor<4xf32>
+    %c = xf.contextual "first"(%p) : (tensor<4xf32>) -> tensor<4xf32>
+    %d = xf.contextual "second"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %e = xf.contextual "of another run"(%x) stream "other" : (tensor<4xf32>) -> tensor<4xf32>
+    %q = xf.linear %W * %e : tensor<4x4xf32>, tensor<4xf32>
+    xf.yield %c, %d, %q : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+)");
+  xf::BlockOp block = packed(blocks);
+  EXPECT_EQ(countOps<patch::LinearsOp>(block), 1);
+  std::vector<std::string> order;
+  block.walk([&](xf::OpaqueContextualOp op) { order.push_back(op.getNameAttr().str()); });
+  EXPECT_EQ(order, (std::vector<std::string>{"of another run", "first", "second"}));
+}
+
 } // namespace

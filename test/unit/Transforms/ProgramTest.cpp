@@ -1,6 +1,6 @@
 // Outlined ends, and whole programs.
-#include "Blocks.h"
 #include "ctxc/Runtime/Program.h"
+#include "Blocks.h"
 #include "ctxc/Transforms/BuildPatch.h"
 
 using namespace ctxc;

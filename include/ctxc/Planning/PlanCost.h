@@ -1,0 +1,40 @@
+//===- PlanCost.h - what a plan costs: the numbers that objectives rank by --===//
+#ifndef CTXC_PLANNING_PLANCOST_H
+#define CTXC_PLANNING_PLANCOST_H
+
+#include "ctxc/Planning/BlockPlan.h"
+
+namespace ctxc {
+
+struct PlanCost {
+  /// Numbers that a patch stores: out + in for a matrix (u and v), the parameter's own
+  /// count for a bias or scale.
+  int64_t numbers = 0;
+  /// Parameters patched.
+  unsigned patches = 0;
+  /// Divisions by the squared length of a vector (one a matrix): they fail where all of
+  /// it is zero.
+  unsigned vectorDivisions = 0;
+  /// Divisions entry by entry (scales, known factors of a chain): they fail where one
+  /// entry is zero, and enlarge rounding errors where one is small.
+  int64_t elementDivisions = 0;
+
+  /// Measured: ‖Δ‖_F over all patched parameters together.
+  std::optional<double> norm = std::nullopt;
+  /// Measured: the mean over other tokens of ‖T_patched(x) − T(x)‖ / ‖T(x)‖, how much the
+  /// patch changes the block where it is not meant to.
+  std::optional<double> drift = std::nullopt;
+
+  /// Why the patch, exact as it is here, may fail in another program, whose
+  /// roundings differ; empty where no reason is known.
+  std::string fragility;
+};
+
+/// The static part of the cost of `plan`. Fragile is a scale that is solved for entry by
+/// entry, without a matrix before its norm to share the change (docs/updates.md): an entry of
+/// its data near zero makes a small rounding error a large change.
+PlanCost costOf(const BlockPlan &plan);
+
+} // namespace ctxc
+
+#endif // CTXC_PLANNING_PLANCOST_H

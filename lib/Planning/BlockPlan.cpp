@@ -1,0 +1,81 @@
+#include "ctxc/Planning/BlockPlan.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+SmallVector<Operation *> BlockPlan::patchedOps() const {
+  SmallVector<Operation *> ops(inputSites);
+  for (const OutputPatch &output : outputs) {
+    if (output.normMatrix)
+      ops.push_back(output.normMatrix);
+    if (output.site)
+      ops.push_back(output.site);
+  }
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a != b && a->isBeforeInBlock(b); });
+  return ops;
+}
+
+const OutputPatch *BlockPlan::outputOf(Operation *op) const {
+  const auto *it = llvm::find_if(
+      outputs, [&](const OutputPatch &o) { return o.site == op || o.normMatrix == op; });
+  return it == outputs.end() ? nullptr : it;
+}
+
+/// The values that must be known before `output` can be solved for.
+static SmallVector<Value> needsOf(const OutputPatch &output) {
+  SmallVector<Value> needs(output.first()->getOperands());
+  for (ChainLink link : output.links)
+    for (auto [i, operand] : llvm::enumerate(link.op->getOperands()))
+      if (i != link.operand)
+        needs.push_back(operand);
+  return needs;
+}
+
+std::optional<SmallVector<unsigned>> BlockPlan::solvingOrder() const {
+  SmallVector<OpSet> waiting;
+  for (const OutputPatch &output : outputs)
+    waiting.push_back(waitingFor(output.first()));
+  SmallVector<unsigned> order;
+  auto isReady = [&](unsigned i) {
+    return llvm::all_of(needsOf(outputs[i]), [&](Value need) {
+      return llvm::none_of(llvm::seq<unsigned>(0, outputs.size()), [&](unsigned j) {
+        return !llvm::is_contained(order, j) && need.getDefiningOp() &&
+               (waiting[j].contains(need.getDefiningOp()) ||
+                (j != i && need.getDefiningOp() == outputs[j].first()));
+      });
+    });
+  };
+  while (order.size() < outputs.size()) {
+    auto next = llvm::find_if(llvm::seq<unsigned>(0, outputs.size()), [&](unsigned i) {
+      return !llvm::is_contained(order, i) && isReady(i);
+    });
+    if (next == llvm::seq<unsigned>(0, outputs.size()).end())
+      return std::nullopt;
+    order.push_back(*next);
+  }
+  return order;
+}
+
+OpSet ctxc::dependentsOf(Operation *op) {
+  OpSet seen;
+  SmallVector<Operation *> work = {op};
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val()->getUsers())
+      if (seen.insert(user).second)
+        work.push_back(user);
+  return seen;
+}
+
+OpSet ctxc::waitingFor(Operation *first) {
+  OpSet waiting = dependentsOf(first);
+  bool contextualWaits = false;
+  for (Operation *op = first; op; op = op->getNextNode()) {
+    if (!isa<xf::ContextualOpInterface>(op))
+      continue;
+    contextualWaits |= waiting.contains(op);
+    if (contextualWaits && waiting.insert(op).second)
+      for (Operation *dependent : dependentsOf(op))
+        waiting.insert(dependent);
+  }
+  return waiting;
+}

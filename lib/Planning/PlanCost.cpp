@@ -1,0 +1,42 @@
+#include "ctxc/Planning/PlanCost.h"
+#include "ctxc/Analysis/Sites.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+static int64_t elements(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+static int64_t numbersOf(xf::AssignableOpInterface op) {
+  switch (op.getChangeForm()) {
+  case xf::ChangeForm::Rank1:
+    return elements(op->getResult(0)) + elements(op.getDataOperand().get());
+  case xf::ChangeForm::Delta:
+    return elements(op.getParameterOperand().get());
+  }
+  llvm_unreachable("a change of no known form");
+}
+
+PlanCost ctxc::costOf(const BlockPlan &plan) {
+  PlanCost cost;
+  for (Operation *op : plan.patchedOps()) {
+    auto site = cast<xf::AssignableOpInterface>(op);
+    ++cost.patches;
+    cost.numbers += numbersOf(site);
+    if (site.getObligation() == xf::Obligation::NonzeroVector)
+      ++cost.vectorDivisions;
+    if (site.getObligation() != xf::Obligation::NonzeroElements)
+      continue;
+    cost.elementDivisions += elements(site.getDataOperand().get());
+    const OutputPatch *output = plan.outputOf(op);
+    if ((!output || !output->normMatrix) && cost.fragility.empty())
+      cost.fragility = "'" + Sites::name(op) +
+                       "' is divided by its input entry by entry, and "
+                       "other programs round small entries in another way";
+  }
+  for (const PlanObligation &o : plan.obligations)
+    if (o.kind == xf::Obligation::NonzeroElements && !isa<xf::AssignableOpInterface>(o.site))
+      cost.elementDivisions += elements(o.value);
+  return cost;
+}

@@ -1,0 +1,134 @@
+#include "PlanSearch.h"
+#include "NormMatrix.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+SmallVector<Goals> PlanSearch::goals() const {
+  SmallVector<Goals> result;
+  for (Value waist : findWaists(facts.graph, facts.context.sources()))
+    result.push_back({waist});
+  Goals outputs;
+  for (Value output : facts.graph.yield()->getOperands())
+    if (facts.context.depends(output) && !llvm::is_contained(outputs, output))
+      outputs.push_back(output);
+  for (Value output : outputs)
+    if (!llvm::is_contained(result, Goals{output}))
+      result.push_back({output});
+  if (outputs.size() > 1)
+    result.push_back(outputs);
+  return result;
+}
+
+Operation *PlanSearch::normMatrixOf(Operation *site) const {
+  if (options.update == patch::UpdateKind::naive)
+    return nullptr;
+  Operation *matrix = findNormMatrix(site);
+  return matrix && facts.sites.isAssignable(matrix) ? matrix : nullptr;
+}
+
+/// Whether no op is patched twice.
+static bool isDisjoint(ArrayRef<OutputPatch> outputs) {
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  for (const OutputPatch &output : outputs)
+    for (Operation *op : {output.site, output.normMatrix})
+      if (op && !seen.insert(op).second)
+        return false;
+  return true;
+}
+
+std::vector<BlockPlan> PlanSearch::outputPlans(const Goals &goals) const {
+  // Every choice of a chain for each goal: few goals, and few chains to each.
+  constexpr size_t most = 256;
+  std::vector<BlockPlan> plans(1);
+  for (Value goal : goals) {
+    SmallVector<OutputPatch> choices;
+    for (const OutputChain &chain :
+         findOutputChains(facts.graph, facts.sites, facts.zeros, goal).chains) {
+      OutputPatch output{chain, goal, normMatrixOf(chain.site)};
+      choices.push_back(output);
+      // The matrix before the norm may be what F needs; the scale alone is then
+      // patched for the output.
+      if (output.normMatrix) {
+        output.normMatrix = nullptr;
+        choices.push_back(output);
+      }
+    }
+    std::vector<BlockPlan> longer;
+    for (const BlockPlan &plan : plans)
+      for (const OutputPatch &choice : choices) {
+        longer.push_back(plan);
+        longer.back().outputs.push_back(choice);
+        if (!isDisjoint(longer.back().outputs) || longer.size() > most)
+          longer.pop_back();
+      }
+    plans = std::move(longer);
+  }
+  for (BlockPlan &plan : plans)
+    llvm::sort(plan.outputs, [](const OutputPatch &a, const OutputPatch &b) {
+      return a.site != b.site && a.site->isBeforeInBlock(b.site);
+    });
+  llvm::erase_if(plans, [](const BlockPlan &plan) { return !plan.solvingOrder(); });
+  return plans;
+}
+
+/// An op after G cannot be patched before it.
+BlockGraph::Set PlanSearch::afterOutputs(const BlockPlan &plan) const {
+  return facts.graph.reach(outputPatches(facts.graph, plan));
+}
+
+bool PlanSearch::addInputs(BlockPlan &plan, bool anyCut) const {
+  InputProblem problem = inputProblem(facts, plan, /*outputOnly=*/false);
+  BlockGraph::Set excluded = afterOutputs(plan);
+  InputCut cut = anyCut ? findMinimumCut(facts.graph, facts.sites, problem, excluded)
+                        : findFirstMatrices(facts.graph, facts.sites, problem, excluded);
+  if (cut.exists)
+    plan.inputSites = cut.ops;
+  return cut.exists;
+}
+
+std::vector<BlockPlan> PlanSearch::withAllInputs(const BlockPlan &plan, unsigned limit) const {
+  std::vector<BlockPlan> plans;
+  InputProblem problem = inputProblem(facts, plan, /*outputOnly=*/false);
+  for (SmallVector<Operation *> &cut :
+       findMinimalCuts(facts.graph, facts.sites, problem, afterOutputs(plan), limit)) {
+    plans.push_back(plan);
+    plans.back().inputSites = std::move(cut);
+  }
+  return plans;
+}
+
+bool PlanSearch::isOutputOnly(const BlockPlan &plan) const {
+  return isCut(facts.graph, inputProblem(facts, plan, /*outputOnly=*/true), {});
+}
+
+//===----------------------------------------------------------------------===//
+// Obligations
+//===----------------------------------------------------------------------===//
+
+static PlanObligation makeObligation(const BlockFacts &facts, Operation *op, xf::ControlRole role) {
+  auto site = cast<xf::AssignableOpInterface>(op);
+  Value data = site.getDataOperand().get();
+  std::string lemma = site.getLemma(role).str();
+  if (role == xf::ControlRole::Input && followsNorm(data))
+    lemma = "input controllability of pre-norm MLPs";
+  return {op, site.getObligation(), facts.zeros.failure(site.getObligation(), data), lemma, data};
+}
+
+void PlanSearch::addObligations(BlockPlan &plan) const {
+  for (Operation *op : plan.patchedOps())
+    plan.obligations.push_back(makeObligation(
+        facts, op, plan.outputOf(op) ? xf::ControlRole::Output : xf::ControlRole::Input));
+  for (const OutputPatch &output : plan.outputs)
+    for (ChainLink link : output.links) {
+      std::string reason;
+      if (cast<xf::SolvableOpInterface>(link.op).getSolvability(link.operand, reason) !=
+          xf::Solvability::Conditional)
+        continue;
+      for (auto [i, factor] : llvm::enumerate(link.op->getOperands()))
+        if (i != link.operand)
+          plan.obligations.push_back({link.op, xf::Obligation::NonzeroElements,
+                                      facts.zeros.failure(xf::Obligation::NonzeroElements, factor),
+                                      "a known factor of the output chain", factor});
+    }
+}

@@ -1,0 +1,47 @@
+// The plans that a block has: which values can be brought to their full-run values
+// (goals), by which G, with which F.
+#ifndef CTXC_LIB_PLANNING_PLANSEARCH_H
+#define CTXC_LIB_PLANNING_PLANSEARCH_H
+
+#include "Diagnose.h"
+
+namespace ctxc {
+
+/// Values that, once they are what they were in the full run, make the outputs so, but for
+/// what F has to cut.
+using Goals = llvm::SmallVector<mlir::Value, 1>;
+
+class PlanSearch {
+public:
+  PlanSearch(const BlockFacts &facts, const PlanOptions &options)
+      : facts(facts), options(options) {}
+
+  /// What may be brought to its full-run value, the best first: single values that
+  /// all of the context goes through, the outermost first; single outputs, where F is to
+  /// cut the others; all outputs together.
+  llvm::SmallVector<Goals> goals() const;
+
+  /// A G for each of the goals in all ways, those nearest to the goals first: plans without
+  /// F, whose outputs can be solved.
+  std::vector<BlockPlan> outputPlans(const Goals &goals) const;
+
+  /// Finds F for the plan's G, by the paper's rule, or (`anyCut`) the minimum cut.
+  bool addInputs(BlockPlan &plan, bool anyCut) const;
+  /// The plan with each minimal F, at most `limit`.
+  std::vector<BlockPlan> withAllInputs(const BlockPlan &plan, unsigned limit) const;
+  /// Whether the plan is exact without F, though the MLP's internals may differ.
+  bool isOutputOnly(const BlockPlan &plan) const;
+
+  void addObligations(BlockPlan &plan) const;
+
+private:
+  mlir::Operation *normMatrixOf(mlir::Operation *site) const;
+  BlockGraph::Set afterOutputs(const BlockPlan &plan) const;
+
+  const BlockFacts &facts;
+  const PlanOptions &options;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_PLANNING_PLANSEARCH_H
