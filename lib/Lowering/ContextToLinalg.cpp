@@ -1,6 +1,6 @@
 // The compiled form of what reads positions and the context: rotary embeddings,
 // and attention over a cache that is written in place.
-#include "lib/Lowering/LinalgArith.h"
+#include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>

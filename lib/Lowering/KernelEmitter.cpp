@@ -1,4 +1,4 @@
-#include "lib/Lowering/KernelEmitter.h"
+#include "ctxc/Lowering/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace ctxc;
 
-#include "lib/Lowering/LoweringInterface.cpp.inc"
+#include "ctxc/Lowering/LoweringInterface.cpp.inc"
 
 using utils::IteratorType;
 

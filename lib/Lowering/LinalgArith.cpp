@@ -1,5 +1,5 @@
 // What several ops' lowerings share.
-#include "lib/Lowering/LinalgArith.h"
+#include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
 

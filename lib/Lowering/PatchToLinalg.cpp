@@ -3,7 +3,7 @@
 // (ctxc/Numerics/KernelABI.h); everything that reads a weight is linalg.
 #include "ctxc/Numerics/Update.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/LinalgArith.h"
+#include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

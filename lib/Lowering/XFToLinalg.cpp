@@ -1,5 +1,5 @@
 // The compiled form of each xf op: its equation over S rows, in linalg.
-#include "lib/Lowering/LinalgArith.h"
+#include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>

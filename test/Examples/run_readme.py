@@ -99,6 +99,8 @@ def scratch_copy(folder, build, models, judges):
             (folder / entry.name).symlink_to(entry)
     (folder / "build").mkdir()
     (folder / "build/bin").symlink_to(build / "bin")
+    if (build / "cmake_install.cmake").exists():  # for cmake --install build
+        (folder / "build/cmake_install.cmake").symlink_to(build / "cmake_install.cmake")
     (folder / "build/models").symlink_to(models)
     (folder / "build/judges").symlink_to(judges)
 

@@ -27,7 +27,7 @@ static const OptionSpec *findOption(const Command &command, StringRef name) {
 }
 
 static std::string unknownOption(const Command &command, StringRef name) {
-  std::vector<StringRef> known = {"--help"};
+  std::vector<StringRef> known = {"--help", "--load-dialect-plugin"};
   for (const OptionSpec &option : command.options)
     known.push_back(option.name);
   std::string hint = suggestion(name, known);
@@ -156,6 +156,8 @@ void driver::printHelp(const Command &command, llvm::raw_ostream &os) {
       left += (" " + option.value).str();
     line(left, option.help);
   }
+  line("--load-dialect-plugin FILE",
+       "a shared library with ops of another dialect; may be repeated");
   line("--help", "this text");
   os << "\nexamples:\n" << command.examples;
 }

@@ -40,6 +40,15 @@ static Error writeInterface(mlir::ModuleOp kernels, const CpuTarget &target, Str
                      [&](llvm::raw_ostream &os) { writeKernelManifest(kernels, target, os); });
 }
 
+/// What kernels call of ours: beside an installed ctxc, else where it was built.
+static std::string numericsArchive() {
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  llvm::SmallString<256> installed(llvm::sys::path::parent_path(self));
+  llvm::sys::path::append(installed, "..", CTXC_INSTALL_LIBDIR,
+                          llvm::sys::path::filename(CTXC_NUMERICS_ARCHIVE));
+  return llvm::sys::fs::exists(installed) ? std::string(installed) : CTXC_NUMERICS_ARCHIVE;
+}
+
 /// Links `object` and what kernels call of ours into `library`.
 static Error linkShared(StringRef object, StringRef library) {
   for (const char *name : {"c++", "clang++", "clang++-22", "g++"}) {
@@ -49,7 +58,7 @@ static Error linkShared(StringRef object, StringRef library) {
     std::string message;
     int code =
         llvm::sys::ExecuteAndWait(*linker,
-                                  {*linker, "-shared", "-o", library, object, CTXC_NUMERICS_ARCHIVE,
+                                  {*linker, "-shared", "-o", library, object, numericsArchive(),
                                    "-Wl,-z,defs", "-Wl,--exclude-libs,ALL", "-lm"},
                                   std::nullopt, {}, 0, 0, &message);
     if (code == 0)

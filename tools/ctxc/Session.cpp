@@ -1,6 +1,7 @@
 #include "Session.h"
 #include "Timer.h"
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Plugins/DialectPlugins.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Support/Error.h"
@@ -16,10 +17,28 @@ using llvm::StringRef;
 
 char VerdictAgainst::ID = 0;
 
+/// What plugins registered; filled before any context is made. Never destroyed: it holds code
+/// of the plugins, which LLVM unloads at exit.
+static mlir::DialectRegistry &pluginDialects() {
+  static auto &registry = *new mlir::DialectRegistry();
+  return registry;
+}
+
+Error driver::loadDialectPlugins(std::vector<StringRef> &words) {
+  Expected<std::vector<StringRef>> files = takeDialectPluginOptions(words);
+  if (!files)
+    return files.takeError();
+  for (StringRef file : *files)
+    if (Error error = loadDialectPlugin(file, pluginDialects()))
+      return error;
+  return Error::success();
+}
+
 mlir::DialectRegistry driver::allDialects() {
   mlir::DialectRegistry registry;
   registerCodegenDialects(registry);
   registerReferenceModels(registry);
+  pluginDialects().appendTo(registry);
   return registry;
 }
 

@@ -25,8 +25,12 @@ public:
   std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
 };
 
-/// Every dialect and every model of an interface that the driver needs.
+/// Every dialect and every model of an interface that the driver needs, and those of the
+/// plugins that loadDialectPlugins loaded.
 mlir::DialectRegistry allDialects();
+
+/// Loads the files of every --load-dialect-plugin among `words`, and removes the option.
+llvm::Error loadDialectPlugins(std::vector<llvm::StringRef> &words);
 
 /// Has the context's diagnostics printed to stderr in the driver's form.
 void printDiagnostics(mlir::MLIRContext &context);

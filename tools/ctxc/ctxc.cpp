@@ -20,6 +20,8 @@ static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &o
   os << "\nMODEL is a Hugging Face directory (config.json, model.safetensors or its sharded "
         "index,\n"
         "tokenizer.model) or an .mlir file in the xf dialect.\n\n"
+        "every command takes --load-dialect-plugin=FILE, a shared library with ops of another\n"
+        "dialect (docs/new-op.md).\n\n"
         "exit codes: 0 good (controllable, output-only, verified); 1 a verdict against (rejected,\n"
         "undecided, a mismatch); 2 bad usage or input\n\n"
         "examples:\n"
@@ -74,6 +76,8 @@ int main(int argc, char **argv) {
   const std::vector<Command> commands = {checkCommand(), verifyCommand(),  patchCommand(),
                                          applyCommand(), compileCommand(), importCommand()};
   std::vector<StringRef> words(argv + 1, argv + argc);
+  if (llvm::Error error = loadDialectPlugins(words))
+    return report(std::move(error));
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     printOverview(commands, words.empty() ? llvm::errs() : llvm::outs());
     return flushed(words.empty() ? ExitBadInput : ExitGood);

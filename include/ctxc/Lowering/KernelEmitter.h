@@ -1,5 +1,11 @@
+//===- KernelEmitter.h - how one op becomes linalg ------------------------===//
+//
 // The state of lowering one block: where each value of the block lives as a
 // tensor over rows, and the few shapes of linalg ops that everything is made of.
+// For who implements LinalgLoweringOpInterface: read operands with lookup or
+// data, build, and bind the result; most ops are one call of elementwise.
+//
+//===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_KERNELEMITTER_H
 #define CTXC_LOWERING_KERNELEMITTER_H
 
@@ -110,6 +116,6 @@ int64_t streamIndex(llvm::StringRef stream);
 
 } // namespace ctxc
 
-#include "lib/Lowering/LoweringInterface.h.inc"
+#include "ctxc/Lowering/LoweringInterface.h.inc"
 
 #endif // CTXC_LOWERING_KERNELEMITTER_H

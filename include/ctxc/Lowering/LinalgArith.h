@@ -1,8 +1,13 @@
-// The arithmetic that the lowerings of single ops are written in.
+//===- LinalgArith.h - the arithmetic that lowerings of ops are written in -===//
+//
+// Short names for float32 arithmetic inside the bodies of linalg ops, and what
+// several ops share. A convenience for implementing LinalgLoweringOpInterface.
+//
+//===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_LINALGARITH_H
 #define CTXC_LOWERING_LINALGARITH_H
 
-#include "lib/Lowering/KernelEmitter.h"
+#include "ctxc/Lowering/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace ctxc {

@@ -1,0 +1,32 @@
+//===- DialectPlugins.h - dialects of someone else's, loaded at run time ---===//
+//
+// MLIR's dialect plugins for tools that do not go through MlirOptMain. A plugin
+// is a shared library with the entry point mlirGetDialectPluginInfo
+// (mlir/Tools/Plugins/DialectPlugin.h). It brings no copy of our libraries: it
+// takes our symbols, and with them the ids of our types and interfaces, from the
+// tool that loads it (ctxc_open_to_plugins in cmake/CtxcTools.cmake).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_PLUGINS_DIALECTPLUGINS_H
+#define CTXC_PLUGINS_DIALECTPLUGINS_H
+
+#include "mlir/IR/DialectRegistry.h"
+#include "llvm/Support/Error.h"
+#include <vector>
+
+namespace ctxc {
+
+/// Loads the plugin `file` and has it register its dialects and interfaces in
+/// `registry`. Errors name the file: it is not there, is no shared library, needs a
+/// symbol that this program does not have (it was built against another ctxc), is
+/// no dialect plugin, or one for another version of MLIR's plugin interface.
+llvm::Error loadDialectPlugin(llvm::StringRef file, mlir::DialectRegistry &registry);
+
+/// Removes every `--load-dialect-plugin=FILE` and `--load-dialect-plugin FILE` from `words`,
+/// up to a `--`, and gives the files.
+llvm::Expected<std::vector<llvm::StringRef>>
+takeDialectPluginOptions(std::vector<llvm::StringRef> &words);
+
+} // namespace ctxc
+
+#endif // CTXC_PLUGINS_DIALECTPLUGINS_H

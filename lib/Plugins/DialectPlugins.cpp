@@ -1,0 +1,49 @@
+#include "ctxc/Plugins/DialectPlugins.h"
+#include "ctxc/Support/Error.h"
+#include "mlir/Tools/Plugins/DialectPlugin.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace ctxc;
+using llvm::StringRef;
+
+static constexpr StringRef option = "--load-dialect-plugin";
+
+llvm::Error ctxc::loadDialectPlugin(StringRef file, mlir::DialectRegistry &registry) {
+  auto fail = [&](const llvm::Twine &message) { return makeError(option + ": " + message); };
+  if (!llvm::sys::fs::exists(file))
+    return fail(file + ": no such file; expected a shared library that holds a dialect plugin");
+  // The system's loader looks for a name without a folder elsewhere.
+  llvm::SmallString<256> path(file);
+  if (std::error_code error = llvm::sys::fs::make_absolute(path))
+    return fail(file + ": " + error.message());
+  llvm::Expected<mlir::DialectPlugin> plugin = mlir::DialectPlugin::load(path.str().str());
+  if (!plugin)
+    return fail(file +
+                ": is no dialect plugin for this program: " + llvm::toString(plugin.takeError()));
+  plugin->registerDialectRegistryCallbacks(registry);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<StringRef>>
+ctxc::takeDialectPluginOptions(std::vector<StringRef> &words) {
+  std::vector<StringRef> files, others;
+  for (size_t i = 0; i < words.size(); ++i) {
+    StringRef file = words[i];
+    if (file == "--") {
+      others.insert(others.end(), words.begin() + i, words.end());
+      break;
+    }
+    if (!file.consume_front(option) || !(file.empty() || file.starts_with("="))) {
+      others.push_back(words[i]);
+      continue;
+    }
+    if (!file.consume_front("=") && i + 1 < words.size())
+      file = words[++i];
+    if (file.empty())
+      return makeError(option + ": expected FILE after it");
+    files.push_back(file);
+  }
+  words = std::move(others);
+  return files;
+}
