@@ -1,7 +1,7 @@
 // The compiled form of the ops of mixtures of experts. A bank reaches the kernel as a table of
 // addresses, so that experts that lie in a checkpoint one by one are read where they lie.
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/LinalgArith.h"
+#include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
