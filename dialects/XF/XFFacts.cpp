@@ -53,6 +53,8 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   case ActivationKind::relu:
   case ActivationKind::relu2:
     facts.floor = 0.0;
+    if (operands[0].floor.value_or(-1) >= 0)
+      break; // never negative before it
     facts.elements = facts.vector = Zeros::OpenSet;
     facts.why = stringifyActivationKind(getKind()).str() + " is zero on every negative input";
     break;
@@ -99,8 +101,8 @@ static Zeros anyZero(const Facts &f) { return worse(f.elements, f.vector); }
 /// A sum vanishes on a null set unless both terms vanish on an open one.
 static Facts sum(const Facts &a, const Facts &b) {
   Facts facts;
-  facts.elements = worse(Zeros::NullSet, worse(better(a.elements, anyZero(b)),
-                                               better(anyZero(a), b.elements)));
+  facts.elements =
+      worse(Zeros::NullSet, worse(better(a.elements, anyZero(b)), better(anyZero(a), b.elements)));
   facts.vector = worse(Zeros::NullSet, better(a.vector, b.vector));
   if (a.bound && b.bound)
     facts.bound = *a.bound + *b.bound;
@@ -108,7 +110,12 @@ static Facts sum(const Facts &a, const Facts &b) {
   return facts;
 }
 
-Facts AddOp::inferFacts(ArrayRef<Facts> operands) { return sum(operands[0], operands[1]); }
+Facts AddOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = sum(operands[0], operands[1]);
+  if (operands[0].floor && operands[1].floor)
+    facts.floor = *operands[0].floor + *operands[1].floor;
+  return facts;
+}
 Facts SubOp::inferFacts(ArrayRef<Facts> operands) { return sum(operands[0], operands[1]); }
 
 Facts MulOp::inferFacts(ArrayRef<Facts> operands) {
@@ -119,6 +126,10 @@ Facts MulOp::inferFacts(ArrayRef<Facts> operands) {
   facts.vector = worse(anyZero(operands[0]), anyZero(operands[1]));
   if (operands[0].bound && operands[1].bound)
     facts.bound = *operands[0].bound * *operands[1].bound;
+  bool isSquare = getLhs() == getRhs();
+  bool areFromZero = operands[0].floor.value_or(-1) >= 0 && operands[1].floor.value_or(-1) >= 0;
+  if (isSquare || areFromZero)
+    facts.floor = 0.0;
   facts.why = operands[0].why.empty() ? operands[1].why : operands[0].why;
   return facts;
 }
@@ -136,7 +147,10 @@ Facts TimesOp::inferFacts(ArrayRef<Facts> operands) {
     facts.bound = *facts.bound * factor;
   if (facts.length)
     facts.length = *facts.length * factor;
-  facts.floor.reset();
+  if (facts.floor && getFactor().isNegative())
+    facts.floor.reset();
+  else if (facts.floor)
+    facts.floor = *facts.floor * factor;
   return facts;
 }
 
@@ -155,8 +169,8 @@ Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
   for (const Facts &f : operands.drop_front()) {
     facts.elements = worse(anyZero(facts), anyZero(f)); // one part may vanish alone
     facts.vector = better(facts.vector, f.vector);
-    facts.bound = facts.bound && f.bound ? std::optional(std::max(*facts.bound, *f.bound))
-                                         : std::nullopt;
+    facts.bound =
+        facts.bound && f.bound ? std::optional(std::max(*facts.bound, *f.bound)) : std::nullopt;
     if (facts.why.empty())
       facts.why = f.why;
   }

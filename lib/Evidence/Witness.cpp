@@ -96,11 +96,9 @@ std::vector<Scaling> WitnessFinder::scalings() const {
   std::vector<Scaling> result{{}};
   SmallVector<std::string> own, others;
   subject.block.walk([&](xf::ParamOp param) {
-    bool isOwn = llvm::none_of(param->getUsers(),
-                               [&](Operation *user) {
-                                 return subject.moved.moves(user, param.getResult());
-                               }) &&
-                 subject.sites.inContextualPart(*param->user_begin());
+    bool isOwn = llvm::any_of(param->getUsers(), [&](Operation *user) {
+      return subject.sites.inContextualPart(user) && !subject.moved.moves(user, param.getResult());
+    });
     auto &names = isOwn ? own : others;
     if (!llvm::is_contained(names, param.getName()))
       names.push_back(param.getName().str());

@@ -16,7 +16,7 @@ namespace {
 class Explanation {
 public:
   Explanation(const BlockFacts &facts, Verdict &verdict)
-      : facts(facts), verdict(verdict), reach(facts.graph, facts.sites),
+      : facts(facts), verdict(verdict), reach(facts.graph, facts.sites, facts.zeros),
         subject("block '" + facts.graph.getBlock().getSymName().str() + "'") {}
 
   void explain();
@@ -94,11 +94,12 @@ static xf::ScaleOp scaleAfter(Operation *op) {
 
 void Explanation::rejectBounded(const Reach &r) {
   Operation *op = r.origins.front();
-  std::string number = llvm::formatv("{0:F1}", r.distance).str();
   verdict.bound = r.distance;
+  std::string number =
+      r.distance ? " = " + llvm::formatv("{0:F1}", *r.distance).str() + r.factors : "";
   cause(op, subject + " cannot take the context into its parameters: past this " +
                 op->getName().getStringRef() + " no patch moves the output by more than " +
-                r.distanceText + r.factors + " = " + number + r.factors);
+                r.distanceText + r.factors + number);
   std::string reason;
   if (auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
       solvable && solvable.getSolvability(0, reason) == xf::Solvability::No)
@@ -120,12 +121,25 @@ void Explanation::rejectBounded(const Reach &r) {
 
 void Explanation::rejectThin(const Reach &r, int64_t dimensions) {
   Operation *op = r.origins.front();
-  cause(op, subject + " cannot take the context into its parameters: past this " +
-                op->getName().getStringRef() + " patches move the output in at most " +
-                Twine(r.dimensions) + " of " + Twine(dimensions) +
-                " dimensions, and what the context changes lies in all of them");
-  verdict.advice = "make '" + Sites::name(op) + "' trainable, or " + wayRound();
-  if (!isa<xf::AssignableOpInterface>(op))
+  std::string past = subject + " cannot take the context into its parameters: past this " +
+                     op->getName().getStringRef().str();
+  if (!r.where.empty())
+    cause(op, past +
+                  " patches leave the entries of the output that it makes zero as they are, and "
+                  "these are some on an open set of activations: " +
+                  r.where);
+  else
+    cause(op, past + " patches move the output " + (r.near ? "without bound " : "") +
+                  "in at most " + Twine(r.dimensions) + " of " + Twine(dimensions) +
+                  " dimensions, and what the context changes lies in all of them");
+  const Site *site = facts.sites.lookup(op);
+  verdict.advice = "add a trainable bias or matrix after it, or " + wayRound();
+  if (site && site->status == SiteStatus::Frozen)
+    verdict.advice = "make '" + Sites::name(op) + "' trainable, or " + wayRound();
+  else if (site && site->status == SiteStatus::Narrow)
+    verdict.advice = "give each vector a parameter of its own in place of '" + Sites::name(op) +
+                     "', or " + wayRound();
+  else if (!site && r.where.empty())
     verdict.advice = "add a trainable bias or scale after it, or " + wayRound();
 }
 
@@ -133,8 +147,10 @@ void Explanation::rejectOneSided(const Reach &r) {
   Operation *op = r.origins.front();
   cause(op, subject + " cannot take the context into its parameters: past this " +
                 op->getName().getStringRef() +
-                " each entry of the output has a side that no patch can bring it to, and what the "
-                "context changes has either sign");
+                (r.sign ? " each entry of the output has a side that no patch can bring it to, and "
+                          "what the context changes has either sign"
+                        : " the output has a side that no patch can bring it to, and what the "
+                          "context changes may lie on either"));
   verdict.advice = "put a trainable matrix, scale or bias after it, or " + wayRound();
 }
 

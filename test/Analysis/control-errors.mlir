@@ -338,14 +338,14 @@ xf.block @shared_by_heads(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
   %o = xf.linear %Wo * %a : tensor<8x8xf32>, tensor<8xf32>
+  // expected-note @below {{the context reaches output 0 from here without passing a parameter that may be patched}}
   %v = xf.add %x, %o : tensor<8xf32>
   %W = xf.param "w" frozen : tensor<8x8xf32>
-  // expected-note @below {{'w' is frozen, and a fixed matrix reaches only the span of its columns}}
   %h = xf.linear %W * %v : tensor<8x8xf32>, tensor<8xf32>
   %H = xf.reshape %h : tensor<8xf32> to tensor<2x4xf32>
   %m = xf.param "m" : tensor<4xf32>
-  // expected-error @below {{whether block 'shared_by_heads' can take the context into its parameters is undecided: 'm' serves several vectors at once, which need one each}}
-  // expected-note @below {{give the block a bias, a scale or a matrix of its own between this op and its output, or patch 'o' of the contextual part instead}}
+  // expected-error @below {{block 'shared_by_heads' cannot take the context into its parameters: past this xf.scale patches move the output in at most 4 of 8 dimensions, and what the context changes lies in all of them}}
+  // expected-note @below {{give each vector a parameter of its own in place of 'm', or patch 'o' of the contextual part instead}}
   %S = xf.scale %H by %m : tensor<2x4xf32>, tensor<4xf32>
   %d = xf.reshape %S : tensor<2x4xf32> to tensor<8xf32>
   %y = xf.add %v, %d : tensor<8xf32>
