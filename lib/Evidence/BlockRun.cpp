@@ -1,5 +1,6 @@
 #include "BlockRun.h"
 #include "ctxc/Reference/Reference.h"
+#include "ctxc/Runtime/MaterializedWeights.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -9,6 +10,31 @@ void ctxc::needReference(xf::BlockOp block) {
   DialectRegistry registry;
   registerReferenceModels(registry);
   block.getContext()->appendDialectRegistry(registry);
+}
+
+llvm::Expected<std::vector<double>> ctxc::readParameter(xf::ParamOp param, const RunSource &from) {
+  auto type = cast<RankedTensorType>(param.getType());
+  RunSource source = from;
+  std::string name =
+      source.layer ? source.layer.getStoredName(param.getName()) : param.getName().str();
+  std::vector<const void *> pieces;
+  if (isBankName(name)) {
+    auto slices = getSlices(source.weights, name, type);
+    if (!slices)
+      return slices.takeError();
+    pieces = std::move(*slices);
+  } else {
+    auto whole = source.weights.get(name, type);
+    if (!whole)
+      return whole.takeError();
+    pieces = {*whole};
+  }
+  std::vector<double> numbers(type.getNumElements());
+  size_t each = numbers.size() / pieces.size();
+  for (auto [i, piece] : llvm::enumerate(pieces))
+    readDoubles(storageOf(type.getElementType()), static_cast<const uint8_t *>(piece),
+                MutableArrayRef(numbers).slice(i * each, each));
+  return numbers;
 }
 
 Activations ctxc::firstTokens(const Activations &all, int64_t count) {

@@ -34,6 +34,9 @@ llvm::Expected<Activations> runReduced(xf::BlockOp block, xf::BlockOp form, cons
                                        const RunSource &from,
                                        std::vector<reference::BlockPatch> loads = {});
 
+/// All numbers of a parameter; of a bank, one entry after the other.
+llvm::Expected<std::vector<double>> readParameter(xf::ParamOp param, const RunSource &from);
+
 /// Gives the ops their meanings, where they do not have them yet.
 void needReference(xf::BlockOp block);
 

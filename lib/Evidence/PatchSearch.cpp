@@ -3,7 +3,6 @@
 #include "ctxc/Evidence/PatchSearch.h"
 #include "Random.h"
 #include "ReachableSet.h"
-#include "ctxc/Runtime/MaterializedWeights.h"
 #include "ctxc/Support/Error.h"
 #include <Eigen/Cholesky>
 
@@ -32,7 +31,10 @@ private:
   };
 
   llvm::Expected<Vector> outputsOf(const Vector &numbers);
-  llvm::Error descend(Vector numbers, int steps);
+  llvm::Error descend(Vector numbers, const SearchOptions &options);
+  bool isSpent(const SearchOptions &options) const {
+    return result.evaluations * std::max<int64_t>(result.numbers, 1) > options.budget;
+  }
   Vector direction();
   Vector start(int restart);
 
@@ -54,16 +56,12 @@ llvm::Error Searcher::prepare(ArrayRef<xf::ParamOp> parameters) {
     int64_t first = all.size(), n = type.getNumElements();
     if (first + n > 200000)
       return errorAt(block, "has more numbers to search for a patch than 200000");
-    std::string name =
-        from.layer ? from.layer.getStoredName(param.getName()) : param.getName().str();
-    auto data = from.weights.get(name, type);
-    if (!data)
-      return data.takeError();
-    all.resize(first + n);
-    MutableArrayRef<double> numbers = MutableArrayRef(all).drop_front(first);
-    readDoubles(storageOf(type.getElementType()), static_cast<const uint8_t *>(*data), numbers);
+    auto numbers = readParameter(param, from);
+    if (!numbers)
+      return numbers.takeError();
+    all.insert(all.end(), numbers->begin(), numbers->end());
     double squares = 0;
-    for (double x : numbers)
+    for (double x : *numbers)
       squares += x * x;
     double scale = squares > 0 ? std::sqrt(squares / double(n)) : 1;
     segments.push_back(
@@ -117,15 +115,15 @@ Vector Searcher::start(int restart) {
   return restart % 2 ? Vector(original + numbers) : numbers;
 }
 
-llvm::Error Searcher::descend(Vector numbers, int steps) {
+llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
   auto outputs = outputsOf(numbers);
   if (!outputs)
     return outputs.takeError();
   Vector missing = target - *outputs;
   double damping = 1e-6;
-  for (int i = 0; i < steps && missing.allFinite(); ++i) {
+  for (int i = 0; i < options.steps && missing.allFinite(); ++i) {
     result.error = std::min(result.error, missing.norm());
-    if (numbers.size() == 0 || missing.norm() <= 1e-11 * (1 + target.norm()))
+    if (numbers.size() == 0 || missing.norm() <= 1e-11 * (1 + target.norm()) || isSpent(options))
       break;
     int64_t width = std::min<int64_t>(numbers.size(), 2 * target.size() + 8);
     Eigen::MatrixXd directions(numbers.size(), width), J(target.size(), width);
@@ -164,8 +162,8 @@ llvm::Error Searcher::descend(Vector numbers, int steps) {
 
 llvm::Error Searcher::search(const SearchOptions &options) {
   result.error = std::numeric_limits<double>::infinity();
-  for (int restart = 0; restart < options.restarts; ++restart)
-    if (llvm::Error error = descend(start(restart), options.steps))
+  for (int restart = 0; restart < options.restarts && !isSpent(options); ++restart)
+    if (llvm::Error error = descend(start(restart), options))
       return error;
   return llvm::Error::success();
 }
@@ -176,7 +174,7 @@ llvm::Expected<PatchSearch> ctxc::searchPatch(xf::BlockOp block, const PlanOptio
   needReference(block);
   BlockGraph graph(block);
   ZeroRange zeros(block);
-  Sites sites(graph, zeros, options.bindings);
+  Sites sites(graph, zeros, options.bindings, options.scope);
   Searcher searcher(block, sample, {weights, layer}, search.seed);
   if (llvm::Error error = searcher.prepare(Moved(graph, sites).parameters()))
     return std::move(error);

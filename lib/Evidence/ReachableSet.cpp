@@ -18,7 +18,7 @@ Moved::Moved(const BlockGraph &graph, const Sites &sites) : graph(graph), sites(
 }
 
 bool Moved::isOwn(Operation *op) const {
-  return sites.inContextualPart(op) && !sites.followsContext(op);
+  return sites.isOutOfScope(op) && !sites.followsContext(op);
 }
 
 bool Moved::moves(Operation *op, Value operand) const {

@@ -1,6 +1,5 @@
 #include "ctxc/Evidence/Trial.h"
 #include "BlockRun.h"
-#include "ctxc/Runtime/MaterializedWeights.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -180,16 +179,11 @@ llvm::Error Trier::measureNorms() {
         llvm::find_if(patch, [&](const BlockPatch &p) { return p.parameter == param.getName(); });
     if (entry == patch.end())
       continue;
-    auto type = cast<RankedTensorType>(param.getType());
-    std::string name =
-        from.layer ? from.layer.getStoredName(param.getName()) : param.getName().str();
-    auto data = from.weights.get(name, type);
-    if (!data)
-      return data.takeError();
-    std::vector<double> numbers(type.getNumElements());
-    readDoubles(storageOf(type.getElementType()), static_cast<const uint8_t *>(*data), numbers);
+    auto numbers = readParameter(param, from);
+    if (!numbers)
+      return numbers.takeError();
     double own = 0;
-    for (double x : numbers)
+    for (double x : *numbers)
       own += x * x;
     double change = squaredNorm(*entry);
     total += change;

@@ -29,8 +29,9 @@ namespace {
 /// A block by itself, with all that is asked of it.
 class Subject {
 public:
-  explicit Subject(xf::BlockOp block)
-      : block(block), graph(block), zeros(block), sites(graph, zeros, none), moved(graph, sites) {
+  Subject(xf::BlockOp block, SiteScope scope)
+      : block(block), graph(block), zeros(block), sites(graph, zeros, none, scope),
+        moved(graph, sites) {
     needReference(block);
   }
 
@@ -116,27 +117,38 @@ std::vector<Scaling> WitnessFinder::scalings() const {
 
 llvm::Error WitnessFinder::makeWeights(Witness &witness, const Scaling &scaling) const {
   std::unique_ptr<Weights> random = randomWeights(witness.seed);
-  for (xf::ParamOp param : subject.block.getBody().getOps<xf::ParamOp>()) {
-    auto type = cast<RankedTensorType>(param.getType());
-    WitnessTensor tensor{param.getName().str(),
-                         storageOf(type.getElementType()),
-                         SmallVector<int64_t, 2>(type.getShape()),
-                         {}};
+  auto add = [&](const std::string &name, RankedTensorType type, double factor) -> llvm::Error {
+    WitnessTensor tensor{
+        name, storageOf(type.getElementType()), SmallVector<int64_t, 2>(type.getShape()), {}};
     if (llvm::any_of(witness.weights, [&](const WitnessTensor &known) {
           return known.name == tensor.name && known.dtype == tensor.dtype;
         }))
-      continue;
-    auto data = random->get(tensor.name, type);
+      return llvm::Error::success();
+    auto data = random->get(name, type);
     if (!data)
       return data.takeError();
     std::vector<double> numbers(type.getNumElements());
     readDoubles(tensor.dtype, static_cast<const uint8_t *>(*data), numbers);
-    if (tensor.name == scaling.parameter)
-      for (double &x : numbers)
-        x *= scaling.factor;
+    for (double &x : numbers)
+      x *= factor;
     tensor.bytes.resize(numbers.size() * bitsOf(tensor.dtype) / 8);
     writeDoubles(tensor.dtype, numbers, tensor.bytes.data());
     witness.weights.push_back(std::move(tensor));
+    return llvm::Error::success();
+  };
+  for (xf::ParamOp param : subject.block.getBody().getOps<xf::ParamOp>()) {
+    auto type = cast<RankedTensorType>(param.getType());
+    std::string name = param.getName().str();
+    double factor = name == scaling.parameter ? scaling.factor : 1;
+    if (!isBankName(name)) {
+      if (llvm::Error error = add(name, type, factor))
+        return error;
+      continue;
+    }
+    auto slice = RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
+    for (int64_t i = 0; i < type.getDimSize(0); ++i)
+      if (llvm::Error error = add(sliceName(name, i), slice, factor))
+        return error;
   }
   return llvm::Error::success();
 }
@@ -217,11 +229,12 @@ llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
                                                          xf::LayerOp layer,
                                                          const WitnessOptions &search) {
   OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, layer);
-  Subject subject(*module->getOps<xf::BlockOp>().begin());
+  Subject subject(*module->getOps<xf::BlockOp>().begin(), options.scope);
   auto found = WitnessFinder(subject, options.inputsAreSources, search).find();
   if (!found || !*found)
     return found;
   (*found)->name = block.getSymName().str();
+  (*found)->allSites = options.scope == SiteScope::All;
   llvm::raw_string_ostream((*found)->block) << *module;
   return found;
 }
@@ -260,7 +273,9 @@ llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &
   auto module = parseSourceString<ModuleOp>(witness.block, &context);
   if (!module || !llvm::hasSingleElement(module->getOps<xf::BlockOp>()))
     return makeError("the witness's block is no module of one xf.block");
-  Subject subject(*module->getOps<xf::BlockOp>().begin());
+  PlanOptions options;
+  options.scope = witness.allSites ? SiteScope::All : SiteScope::MLP;
+  Subject subject(*module->getOps<xf::BlockOp>().begin(), options.scope);
   TensorWeights weights(witness.weights);
   auto full = runFull(subject.block, witness.sample, {weights, {}});
   if (!full)
@@ -280,7 +295,7 @@ llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &
     return reachable.takeError();
   Vector w = witness.direction.normalized();
   replay.leastError = w.dot(T_C) - reachable->support(w);
-  auto searched = searchPatch(subject.block, {}, witness.sample, weights, {}, search);
+  auto searched = searchPatch(subject.block, options, witness.sample, weights, {}, search);
   if (searched)
     replay.search = *searched;
   else

@@ -77,6 +77,7 @@ static json::Object toJson(const Witness &witness) {
   return json::Object{{"name", witness.name},
                       {"block", witness.block},
                       {"why", witness.why},
+                      {"sites", witness.allSites ? "all" : "mlp"},
                       {"seed", int64_t(witness.seed)},
                       {"scaled", witness.scaled},
                       {"change", witness.change()},
@@ -201,6 +202,12 @@ llvm::Error Reader::read(const json::Value &value, Witness &witness) {
       return error;
   if (llvm::Error error = numbers(*object, witness))
     return error;
+  std::string sites;
+  if (llvm::Error error = text(*object, "sites", sites))
+    return error;
+  if (sites != "mlp" && sites != "all")
+    return fail("found \"sites\": " + quoted(sites) + ", expected mlp or all");
+  witness.allSites = sites == "all";
   for (auto [name, to] :
        {std::pair<const char *, Activations *>{"context", &witness.sample.context},
         {"full", &witness.sample.full},

@@ -33,10 +33,11 @@ struct WitnessTensor {
 };
 
 struct Witness {
-  std::string block; ///< the text of a module that holds the block alone; what a layer
-                     ///< freezes or sets is written into it
-  std::string name;  ///< the block's
-  std::string why;   ///< the verdict's chief cause, in words
+  std::string block;     ///< the text of a module that holds the block alone; what a layer
+                         ///< freezes or sets is written into it
+  std::string name;      ///< the block's
+  std::string why;       ///< the verdict's chief cause, in words
+  bool allSites = false; ///< patches may also change W_o (SiteScope::All)
   uint64_t seed = 1;
   std::string scaled; ///< "'o' by 64": what was made larger; empty where nothing was
   std::vector<WitnessTensor> weights;
