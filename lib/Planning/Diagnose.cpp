@@ -28,8 +28,13 @@ private:
   void rejectBounded(const Reach &r);
   void rejectThin(const Reach &r, int64_t dimensions);
   void rejectOneSided(const Reach &r);
-  void cause(Operation *op, const Twine &message) { verdict.causes.push_back({op, message.str()}); }
-  void note(Operation *op, const Twine &message) { verdict.notes.push_back({op, message.str()}); }
+  void cause(StringRef rule, Operation *op, const Twine &message) {
+    verdict.causes.push_back({op, message.str(), rule});
+  }
+  void note(Operation *op, const Twine &message) {
+    verdict.causes.back().notes.push_back({op, message.str()});
+  }
+  void advise(const Twine &text) { verdict.causes.back().advice = text.str(); }
   void noteOrigins(const Reach &r);
   void undecided();
   std::string wayRound() const;
@@ -94,12 +99,14 @@ static xf::ScaleOp scaleAfter(Operation *op) {
 
 void Explanation::rejectBounded(const Reach &r) {
   Operation *op = r.origins.front();
-  verdict.bound = r.distance;
+  if (!verdict.bound)
+    verdict.bound = r.distance;
   std::string number =
       r.distance ? " = " + llvm::formatv("{0:F1}", *r.distance).str() + r.factors : "";
-  cause(op, subject + " cannot take the context into its parameters: past this " +
-                op->getName().getStringRef() + " no patch moves the output by more than " +
-                r.distanceText + r.factors + number);
+  cause(rules::BoundedOutput, op,
+        subject + " cannot take the context into its parameters: past this " +
+            op->getName().getStringRef() + " no patch moves the output by more than " +
+            r.distanceText + r.factors + number);
   std::string reason;
   if (auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
       solvable && solvable.getSolvability(0, reason) == xf::Solvability::No)
@@ -108,14 +115,14 @@ void Explanation::rejectBounded(const Reach &r) {
   const Site *site = scale ? facts.sites.lookup(scale) : nullptr;
   if (site && !site->why.empty()) {
     note(scale, "the scale after it is of no help: " + site->why);
-    verdict.advice = site->status == SiteStatus::Frozen
-                         ? "unfreeze '" + Sites::name(scale) + "', or " + wayRound()
-                         : wayRound();
+    advise(site->status == SiteStatus::Frozen
+               ? "unfreeze '" + Sites::name(scale) + "', or " + wayRound()
+               : wayRound());
   } else if (isa<xf::NormalizeOp>(op)) {
-    verdict.advice = "add a trainable scale after this norm, or " + wayRound();
+    advise("add a trainable scale after this norm, or " + wayRound());
   } else {
-    verdict.advice = "drop this " + op->getName().getStringRef().str() +
-                     " or put it before the outer matrix, or " + wayRound();
+    advise("drop this " + op->getName().getStringRef().str() +
+           " or put it before the outer matrix, or " + wayRound());
   }
 }
 
@@ -124,45 +131,49 @@ void Explanation::rejectThin(const Reach &r, int64_t dimensions) {
   std::string past = subject + " cannot take the context into its parameters: past this " +
                      op->getName().getStringRef().str();
   if (!r.where.empty())
-    cause(op, past +
-                  " patches leave the entries of the output that it makes zero as they are, and "
-                  "these are some on an open set of activations: " +
-                  r.where);
+    cause(rules::ThinOutput, op,
+          past +
+              " patches leave the entries of the output that it makes zero as they are, and "
+              "these are some on an open set of activations: " +
+              r.where);
   else
-    cause(op, past + " patches move the output " + (r.near ? "without bound " : "") +
-                  "in at most " + Twine(r.dimensions) + " of " + Twine(dimensions) +
-                  " dimensions, and what the context changes lies in all of them");
+    cause(rules::ThinOutput, op,
+          past + " patches move the output " + (r.near ? "without bound " : "") + "in at most " +
+              Twine(r.dimensions) + " of " + Twine(dimensions) +
+              " dimensions, and what the context changes lies in all of them");
   const Site *site = facts.sites.lookup(op);
-  verdict.advice = "add a trainable bias or matrix after it, or " + wayRound();
+  advise("add a trainable bias or matrix after it, or " + wayRound());
   if (site && site->status == SiteStatus::Frozen)
-    verdict.advice = "make '" + Sites::name(op) + "' trainable, or " + wayRound();
+    advise("make '" + Sites::name(op) + "' trainable, or " + wayRound());
   else if (site && site->status == SiteStatus::Narrow)
-    verdict.advice = "give each vector a parameter of its own in place of '" + Sites::name(op) +
-                     "', or " + wayRound();
+    advise("give each vector a parameter of its own in place of '" + Sites::name(op) + "', or " +
+           wayRound());
   else if (!site && r.where.empty())
-    verdict.advice = "add a trainable bias or scale after it, or " + wayRound();
+    advise("add a trainable bias or scale after it, or " + wayRound());
 }
 
 void Explanation::rejectOneSided(const Reach &r) {
   Operation *op = r.origins.front();
-  cause(op, subject + " cannot take the context into its parameters: past this " +
-                op->getName().getStringRef() +
-                (r.sign ? " each entry of the output has a side that no patch can bring it to, and "
-                          "what the context changes has either sign"
-                        : " the output has a side that no patch can bring it to, and what the "
-                          "context changes may lie on either"));
-  verdict.advice = "put a trainable matrix, scale or bias after it, or " + wayRound();
+  cause(rules::OneSidedOutput, op,
+        subject + " cannot take the context into its parameters: past this " +
+            op->getName().getStringRef() +
+            (r.sign ? " each entry of the output has a side that no patch can bring it to, and "
+                      "what the context changes has either sign"
+                    : " the output has a side that no patch can bring it to, and what the "
+                      "context changes may lie on either"));
+  advise("put a trainable matrix, scale or bias after it, or " + wayRound());
 }
 
 void Explanation::rejectFixed(Operation *unabsorbed, unsigned output) {
-  cause(unabsorbed, subject +
-                        " cannot take the context into its parameters: none that may be "
-                        "patched reaches output " +
-                        Twine(output));
+  cause(rules::NothingReachesOutput, unabsorbed,
+        subject +
+            " cannot take the context into its parameters: none that may be "
+            "patched reaches output " +
+            Twine(output));
   for (const Site &site : facts.sites.all())
     if (!site.why.empty())
       note(site.op, site.why);
-  verdict.advice = facts.sites.all().empty() ? "" : wayRound();
+  advise(facts.sites.all().empty() ? "" : wayRound());
 }
 
 /// Rejects if patches cannot bring `output` to what the context makes of it.
@@ -258,30 +269,55 @@ void Explanation::undecided() {
                   std::to_string(supplied) + " of them at once"
             : " depend on the context, and no set of patches was found that brings each of them to "
               "its target";
-    cause(facts.graph.yield(), what + Twine(outputs) + " outputs" + rank);
-    verdict.advice = "give each output a matrix or bias of its own, yield one, or let all of the "
-                     "context pass one sum before they part";
+    cause(rules::SeveralOutputs, facts.graph.yield(), what + Twine(outputs) + " outputs" + rank);
+    advise("give each output a matrix or bias of its own, yield one, or let all of the "
+           "context pass one sum before they part");
     return;
   }
   if (breaks.empty()) {
-    cause(facts.graph.yield(), what + "no parameter outside the contextual part reaches the output "
-                                      "by a chain that can be solved");
-    verdict.advice = wayRound();
+    cause(rules::NoSolvableChain, facts.graph.yield(),
+          what + "no parameter outside the contextual part reaches the output "
+                 "by a chain that can be solved");
+    advise(wayRound());
     return;
   }
-  cause(breaks.front().op, what + breaks.front().reason);
+  cause(rules::NoSolvableChain, breaks.front().op, what + breaks.front().reason);
   for (const ChainBreak &b : ArrayRef(breaks).drop_front())
     note(b.op, b.reason);
-  verdict.advice = "give the block a bias, a scale or a matrix of its own between this op and its "
-                   "output, or " +
-                   wayRound();
+  advise("give the block a bias, a scale or a matrix of its own between this op and its "
+         "output, or " +
+         wayRound());
+}
+
+/// One cause that several outputs have is told once, with the notes of each.
+static void mergeCauses(std::vector<Finding> &causes) {
+  std::vector<Finding> merged;
+  for (Finding &cause : causes) {
+    auto same = llvm::find_if(merged, [&](const Finding &known) {
+      return known.op == cause.op && known.message == cause.message;
+    });
+    if (same == merged.end()) {
+      merged.push_back(std::move(cause));
+      continue;
+    }
+    for (Remark &note : cause.notes)
+      if (llvm::none_of(same->notes, [&](const Remark &known) {
+            return known.op == note.op && known.message == note.message;
+          }))
+        same->notes.push_back(std::move(note));
+  }
+  causes = std::move(merged);
 }
 
 void Explanation::explain() {
+  bool rejected = false;
+  llvm::SmallPtrSet<Value, 4> seen;
   for (auto [i, output] : llvm::enumerate(facts.graph.yield()->getOperands()))
-    if (reject(output, i))
-      return;
-  undecided();
+    if (seen.insert(output).second)
+      rejected |= reject(output, i);
+  if (!rejected)
+    undecided();
+  mergeCauses(verdict.causes);
 }
 
 } // namespace

@@ -126,17 +126,15 @@ LogicalResult ctxc::emitVerdict(const VerdictGroup &group) {
   auto where = [&](Operation *op) { return op ? op->getLoc() : block.getLoc(); };
   for (const Finding &cause : verdict.causes) {
     InFlightDiagnostic diag = emitError(where(cause.op)) << cause.message;
-    if (&cause != &verdict.causes.front())
-      continue;
-    for (const Finding &note : verdict.notes)
+    for (const Remark &note : cause.notes)
       diag.attachNote(where(note.op)) << note.message;
     if (!group.ops.empty())
       diag.attachNote(group.ops.front()->getLoc())
           << (group.layers.size() == 1 ? "in layer " : "in layers ") << formatRanges(group.layers)
           << ", which run" << (group.layers.size() == 1 ? "s" : "") << " block '"
           << block.getSymName() << "'";
-    if (!verdict.advice.empty())
-      diag.attachNote(where(cause.op)) << verdict.advice;
+    if (!cause.advice.empty())
+      diag.attachNote(where(cause.op)) << cause.advice;
   }
   return failure();
 }

@@ -205,17 +205,18 @@ static void explainChoice(const PlanSearch &search, xf::BlockOp block, const Pla
   std::string wanted;
   for (const std::string &name : options.parameters)
     wanted += (wanted.empty() ? "'" : ", '") + name + "'";
-  verdict.causes.push_back({nullptr, "block '" + block.getSymName().str() +
-                                         "' has no plan that patches just " + wanted});
+  verdict.causes.push_back(
+      {nullptr, "block '" + block.getSymName().str() + "' has no plan that patches just " + wanted,
+       rules::NoSuchPlan});
   for (const PlanCandidate &candidate : enumerate(search, options, 8)) {
     std::string names;
     for (Operation *op : candidate.plan.patchedOps())
       names += (names.empty() ? "" : ",") + Sites::name(op);
-    verdict.notes.push_back({nullptr, "it has one of " + names});
+    verdict.causes.back().notes.push_back({nullptr, "it has one of " + names});
   }
 }
 
-static std::string adviceFor(const PlanCandidate &candidate) {
+static std::string remarkOn(const PlanCandidate &candidate) {
   std::string fragility = costOf(candidate.plan).fragility;
   if (!fragility.empty())
     return "the patch is exact here, and fragile in another program: " + fragility;
@@ -238,12 +239,12 @@ Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
   Verdict verdict;
   if (!facts.context.depends(facts.graph.yield())) {
     verdict.kind = VerdictKind::Controllable;
-    verdict.advice = "nothing in the block reads the context, so there is nothing to absorb";
+    verdict.remark = "nothing in the block reads the context, so there is nothing to absorb";
     return verdict;
   }
   if (std::optional<PlanCandidate> chosen = choose(search, block, options)) {
     verdict.kind = chosen->outputOnly ? VerdictKind::OutputOnly : VerdictKind::Controllable;
-    verdict.advice = adviceFor(*chosen);
+    verdict.remark = remarkOn(*chosen);
     verdict.plan = std::move(chosen->plan);
     search.addObligations(verdict.plan);
     return verdict;

@@ -14,14 +14,25 @@ static json::Array patches(ArrayRef<PatchRow> rows) {
   return array;
 }
 
+static json::Object remarkJson(Operation *op, StringRef message) {
+  json::Object object{{"message", message}};
+  if (std::string where = fileLocation(op); !where.empty())
+    object["location"] = where;
+  if (op)
+    object["op"] = op->getName().getStringRef();
+  return object;
+}
+
 static json::Array findings(ArrayRef<Finding> list) {
   json::Array array;
   for (const Finding &f : list) {
-    json::Object object{{"message", f.message}};
-    if (std::string where = fileLocation(f.op); !where.empty())
-      object["location"] = where;
-    if (f.op)
-      object["op"] = f.op->getName().getStringRef();
+    json::Object object = remarkJson(f.op, f.message);
+    json::Array notes;
+    for (const Remark &note : f.notes)
+      notes.push_back(remarkJson(note.op, note.message));
+    object["rule"] = f.rule;
+    object["notes"] = std::move(notes);
+    object["advice"] = f.advice;
     array.push_back(std::move(object));
   }
   return array;
@@ -51,10 +62,13 @@ static json::Object groupJson(const VerdictGroup &group, const CheckReportOption
   for (const ObligationRow &row : rows.obligations)
     obligations.push_back(json::Object{
         {"parameter", row.parameter}, {"condition", row.condition}, {"holds", row.holds}});
-  json::Object object{{"block", block.getSymName()},           {"verdict", stringify(verdict.kind)},
-                      {"input", patches(rows.input)},          {"output", patches(rows.output)},
-                      {"obligations", std::move(obligations)}, {"causes", findings(verdict.causes)},
-                      {"notes", findings(verdict.notes)},      {"advice", verdict.advice}};
+  json::Object object{{"block", block.getSymName()},
+                      {"verdict", stringify(verdict.kind)},
+                      {"input", patches(rows.input)},
+                      {"output", patches(rows.output)},
+                      {"obligations", std::move(obligations)},
+                      {"causes", findings(verdict.causes)},
+                      {"remark", verdict.remark}};
   object["bound"] = verdict.bound ? json::Value(*verdict.bound) : json::Value(nullptr);
   if (!group.ops.empty())
     object["layers"] = json::Array(group.layers);

@@ -134,10 +134,13 @@ static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
   os << "block '" << block.getSymName() << "': " << stringify(verdict.kind) << "\n";
   if (!verdict.plan.isEmpty())
     printPlan(os, verdict);
-  for (const Finding &cause : verdict.causes)
+  for (const Finding &cause : verdict.causes) {
     printWrapped(os, "why", cause.message);
-  if (!verdict.advice.empty())
-    printWrapped(os, verdict.isSuccess() ? "note" : "way out", verdict.advice);
+    if (!cause.advice.empty())
+      printWrapped(os, "way out", cause.advice);
+  }
+  if (!verdict.remark.empty())
+    printWrapped(os, "note", verdict.remark);
   if (options.plans)
     printPlans(os, group);
 }

@@ -118,7 +118,7 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
         << stringify(verdict.kind)
         << (group.ops.empty() ? "" : " in layers " + formatRanges(group.layers)) << ": input "
         << names(plan.inputSites) << ", output " << names(output)
-        << (verdict.advice.empty() ? "" : "; " + verdict.advice);
+        << (verdict.remark.empty() ? "" : "; " + verdict.remark);
     for (const OutputPatch &o : plan.outputs)
       if (!llvm::is_contained(block.getBody().front().getTerminator()->getOperands(), o.goal))
         mlir::emitRemark(o.goal.getLoc()) << "brought to what it is in the full run";

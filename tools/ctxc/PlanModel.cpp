@@ -80,7 +80,7 @@ Error Session::checkPlanNames() {
     if (verdict.isSuccess() || verdict.causes.front().op)
       continue;
     std::string text = "--plan: " + verdict.causes.front().message;
-    for (const Finding &note : verdict.notes)
+    for (const Remark &note : verdict.causes.front().notes)
       text += "; " + note.message;
     return makeError(text);
   }

@@ -19,6 +19,7 @@
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/BlockPlan.h"
 #include "ctxc/Planning/PlanCost.h"
+#include "ctxc/Planning/RuleIds.h"
 #include "dialects/Patch/Patch.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -34,10 +35,19 @@ enum class VerdictKind {
 };
 llvm::StringRef stringify(VerdictKind kind);
 
-/// A remark on a verdict, at an op.
+/// A remark at an op; at the block where that is null.
+struct Remark {
+  mlir::Operation *op;
+  std::string message;
+};
+
+/// Something that a verdict finds, at its op (at the block where that is null).
 struct Finding {
   mlir::Operation *op;
   std::string message;
+  llvm::StringRef rule;           ///< one of RuleIds.h
+  std::vector<Remark> notes = {}; ///< details: the bound's derivation, the witness path
+  std::string advice = "";        ///< a way out, or empty
 };
 
 /// The answer for one block under one set of bindings.
@@ -49,11 +59,9 @@ struct Verdict {
   BlockPlan plan;
 
   /// Rejected and Undecided: what is wrong, at its op, the chief cause first.
-  llvm::SmallVector<Finding> causes;
-  /// Details of the cause: the bound's derivation, the witness path.
-  llvm::SmallVector<Finding> notes;
-  /// What to change, for Rejected and Undecided; a remark otherwise; or empty.
-  std::string advice;
+  std::vector<Finding> causes;
+  /// A remark on the plan of Controllable and OutputOnly, or empty.
+  std::string remark;
   /// Rejected by a bound: how far a patch can move the output, in the L2 norm,
   /// without the symbolic factors that `causes` names.
   std::optional<double> bound;

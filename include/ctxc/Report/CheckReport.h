@@ -20,9 +20,10 @@ void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups
                       const CheckReportOptions &options = {});
 
 /// The same as an object: "groups" [{"layers", "block", "verdict", "input", "output",
-/// "obligations", "causes", "notes", "advice", "bound"}], "summary" {verdict: layers}; and in
-/// each group, where asked for, "plans" [{"parameters", "verdict", "chosen", "numbers",
-/// "vectorDivisions", "elementDivisions", "fragility"}].
+/// "obligations", "causes" [{"rule", "message", "location", "op", "notes", "advice"}],
+/// "remark", "bound"}], "summary" {verdict: layers}; and in each group, where asked for,
+/// "plans" [{"parameters", "verdict", "chosen", "numbers", "vectorDivisions",
+/// "elementDivisions", "fragility"}].
 llvm::json::Value checkReportJson(llvm::ArrayRef<VerdictGroup> groups,
                                   const CheckReportOptions &options = {});
 

@@ -1,0 +1,34 @@
+//===- RuleIds.h - the stable names of what a check can say ----------------===//
+//
+// Every finding names one of these; scripts, `-W` options and SARIF results refer to
+// them, so an id is never renamed. What each one means is in ctxc/Report/Rules.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_PLANNING_RULEIDS_H
+#define CTXC_PLANNING_RULEIDS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace ctxc::rules {
+
+using Id = llvm::StringLiteral;
+
+// Why a block is rejected.
+inline constexpr Id BoundedOutput = "bounded-output";
+inline constexpr Id ThinOutput = "thin-output";
+inline constexpr Id OneSidedOutput = "one-sided-output";
+inline constexpr Id NothingReachesOutput = "nothing-reaches-output";
+
+// Why it is undecided.
+inline constexpr Id NoSolvableChain = "no-solvable-chain";
+inline constexpr Id SeveralOutputs = "several-outputs";
+inline constexpr Id NoSuchPlan = "no-such-plan";
+
+// What a plan has to be watched for.
+inline constexpr Id ConditionalObligation = "conditional-obligation";
+inline constexpr Id FragilePlan = "fragile-plan";
+inline constexpr Id OutputOnly = "output-only";
+
+} // namespace ctxc::rules
+
+#endif // CTXC_PLANNING_RULEIDS_H
