@@ -27,8 +27,9 @@ def XF_AssignableOpInterface : OpInterface<"AssignableOpInterface"> {
   let cppNamespace = "::ctxc::xf";
   let description = [{
     An op with a parameter that, changed, brings the op's output to any target
-    while its data operand stays as it is (the paper's Table 1). The change is rank 1 for a matrix and of the parameter's own
-    shape otherwise; the condition on the data is the obligation.
+    while its data operand stays as it is (the paper's Table 1). The change is rank 1 for a
+    matrix and of the parameter's own shape otherwise; the condition on the data is the
+    obligation.
   }];
   let methods = [
     InterfaceMethod<"The operand that is the parameter.",

@@ -132,6 +132,7 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     - C1: a name has at most one `*`, and then its type at least one dimension.
 
     ```mlir
+    %W = xf.param "mlp.up_proj.weight" : tensor<2048x640xbf16>
     %down = xf.param "mlp.experts.*.down_proj.weight" : tensor<8x64x128xbf16>
     ```
   }];
@@ -150,6 +151,11 @@ def XF_SettingOp : XF_PureOp<"setting", [DeclareOpInterfaceMethods<XF_FactsOpInt
     a float, tensors an `#xf.rope` or dense elements.
 
     - C1: the default, where there is one, is of the result's type.
+
+    ```mlir
+    %window = xf.setting "window" : index = 512
+    %f = xf.setting "rope" : tensor<128xf32> = #xf.rope<base = 1.0e4, dims = 256>
+    ```
   }];
   let arguments = (ins StrAttr:$name, OptionalAttr<AnyAttr>:$value);
   let results = (outs AnyTypeOf<[Index, F32, XF_Activation]>:$result);
@@ -165,12 +171,21 @@ def XF_SettingOp : XF_PureOp<"setting", [DeclareOpInterfaceMethods<XF_FactsOpInt
 
 def XF_TokenOp : XF_PureOp<"token"> {
   let summary = "the token's id";
+  let description = [{
+    ```mlir
+    %id = xf.token : tensor<i32>
+    ```
+  }];
   let results = (outs XF_TokenId:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
 def XF_PositionOp : XF_PureOp<"position"> {
   let summary = "the token's absolute position";
+  let description = [{
+    Counted from 0 in the whole text. A patched run has not read the context and still
+    counts it: its token stands where it stands in the full run.
+  }];
   let results = (outs XF_TokenId:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
@@ -178,6 +193,12 @@ def XF_PositionOp : XF_PureOp<"position"> {
 def XF_EmbedOp : XF_PureOp<"embed", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "a row of a table: `E[id]`";
+  let description = [{
+    ```mlir
+    %E = xf.param "embed.weight" : tensor<50x48xf32>
+    %x = xf.embed %E[%id] : tensor<50x48xf32>, tensor<i32>
+    ```
+  }];
   let arguments = (ins XF_StoredMatrix:$table, XF_TokenId:$id);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$table `[` $id `]` attr-dict `:` type($table) `,` type($id)";
@@ -200,6 +221,10 @@ def XF_LinearOp : XF_AssignableOp<"linear"> {
     `Wᵀ`, that is (in, out).
 
     - C1: W is (out, in), or (in, out) where transposed; x's last dimension is `in`.
+
+    ```mlir
+    %u = xf.linear %W * %z : tensor<2048x640xbf16>, tensor<640xf32>
+    ```
   }];
   let arguments = (ins XF_StoredMatrix:$weight, XF_Activation:$data, UnitAttr:$transposed);
   let results = (outs XF_Activation:$result);
@@ -210,6 +235,10 @@ def XF_BiasOp : XF_AssignableOp<"bias"> {
   let summary = "`y = x + b`";
   let description = [{
     - C1: b has x's shape, or x's last dimensions (b is then shared by the leading ones).
+
+    ```mlir
+    %y = xf.bias %x + %b : tensor<640xf32>, tensor<640xbf16>
+    ```
   }];
   let arguments = (ins XF_Activation:$data, XF_Stored:$bias);
   let results = (outs XF_Activation:$result);
@@ -222,6 +251,10 @@ def XF_ScaleOp : XF_AssignableOp<"scale"> {
     `offset` is 1 where a checkpoint stores a scale's distance from one (Gemma).
 
     - C1: m has x's shape, or x's last dimensions (m is then shared by the leading ones).
+
+    ```mlir
+    %s = xf.scale %n by %m offset 1.0 : tensor<640xf32>, tensor<640xbf16>
+    ```
   }];
   let arguments = (ins XF_Activation:$data, XF_Stored:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$offset);
   let results = (outs XF_Activation:$result);
@@ -240,6 +273,10 @@ def XF_NormalizeOp : XF_ElementwiseOp<"normalize"> {
     A scale or bias that follows is an op of its own.
 
     - C1: ε is finite and not negative.
+
+    ```mlir
+    %n = xf.normalize rms %x eps 1.0e-6 : tensor<640xf32>
+    ```
   }];
   let arguments = (ins XF_NormKind:$kind, XF_Activation:$data, F64Attr:$eps);
   let results = (outs XF_Activation:$result);
@@ -249,6 +286,21 @@ def XF_NormalizeOp : XF_ElementwiseOp<"normalize"> {
 
 def XF_ActivationOp : XF_ElementwiseOp<"activation"> {
   let summary = "an elementwise nonlinearity";
+  let description = [{
+    | kind | y |
+    |---|---|
+    | `gelu` | `x Φ(x)`, Φ by erf |
+    | `gelu_tanh` | `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))` |
+    | `quick_gelu` | `x σ(1.702 x)` |
+    | `silu` | `x σ(x)` |
+    | `relu`, `relu2` | `max(x, 0)`, and its square |
+    | `sigmoid`, `tanh`, `exp` | `σ(x)`, `tanh x`, `eˣ` |
+    | `softplus` | `log(1 + eˣ)` |
+
+    ```mlir
+    %h = xf.activation gelu_tanh %u : tensor<2048xf32>
+    ```
+  }];
   let arguments = (ins XF_ActivationKind:$kind, XF_Activation:$data);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$kind $data attr-dict `:` type($data)";
@@ -263,7 +315,13 @@ def XF_SoftmaxOp : XF_ElementwiseOp<"softmax"> {
 
 def XF_SoftcapOp : XF_ElementwiseOp<"softcap"> {
   let summary = "`c tanh(x / c)`";
-  let description = [{ - C1: c is finite and positive. }];
+  let description = [{
+    - C1: c is finite and positive.
+
+    ```mlir
+    %capped = xf.softcap %logits at 30.0 : tensor<50xf32>
+    ```
+  }];
   let arguments = (ins XF_Activation:$data, F32Attr:$cap);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$data `at` $cap attr-dict `:` type($data)";
@@ -288,7 +346,13 @@ def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>,
     DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
   let summary = "`a ⊙ b`; a `b` of one element multiplies all of `a`";
-  let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];
+  let description = [{
+    - C1: the types are equal, or b is tensor<1xf32>.
+
+    ```mlir
+    %gated = xf.mul %a, %b : tensor<640xf32>, tensor<640xf32>
+    ```
+  }];
   let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
@@ -305,7 +369,13 @@ def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
 
 def XF_TimesOp : XF_ElementwiseOp<"times"> {
   let summary = "`c x` for a constant c";
-  let description = [{ - C1: c is finite. }];
+  let description = [{
+    - C1: c is finite.
+
+    ```mlir
+    %scaled = xf.times %x by 0.5 : tensor<640xf32>
+    ```
+  }];
   let arguments = (ins XF_Activation:$data, F32Attr:$factor);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$data `by` $factor attr-dict `:` type($data)";
@@ -319,7 +389,13 @@ def XF_TimesOp : XF_ElementwiseOp<"times"> {
 def XF_ReshapeOp : XF_PureOp<"reshape", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
     DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
   let summary = "the same numbers in another shape, in row-major order";
-  let description = [{ - C1: both shapes have the same number of elements. }];
+  let description = [{
+    - C1: both shapes have the same number of elements.
+
+    ```mlir
+    %heads = xf.reshape %q : tensor<1024xf32> to tensor<4x256xf32>
+    ```
+  }];
   let arguments = (ins XF_Activation:$data);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$data attr-dict `:` type($data) `to` type($result)";
@@ -332,6 +408,10 @@ def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     - C1: from ≥ 0 and from + size is at most that dimension.
     - C2: the other dimensions are equal.
     - C3: `along` is a dimension of the data.
+
+    ```mlir
+    %up = xf.slice %fused from 2048 : tensor<4096xf32> to tensor<2048xf32>
+    ```
   }];
   let arguments = (ins XF_Activation:$data, I64Attr:$from, DefaultValuedAttr<I64Attr, "0">:$along);
   let results = (outs XF_Activation:$result);
@@ -342,7 +422,13 @@ def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
 def XF_ConcatOp : XF_PureOp<"concat", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "values one after the other along the first dimension";
-  let description = [{ - C1: at least one operand; all dimensions but the first are equal. }];
+  let description = [{
+    - C1: at least one operand; all dimensions but the first are equal.
+
+    ```mlir
+    %both = xf.concat %a, %b : tensor<640xf32>, tensor<128xf32>
+    ```
+  }];
   let arguments = (ins Variadic<XF_Activation>:$parts);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$parts attr-dict `:` type($parts)";
@@ -361,6 +447,10 @@ def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
     rotated by the angle `p f_i`. Entries from 2n on stay.
 
     - C1: x is (heads, D) and 2n ≤ D.
+
+    ```mlir
+    %r = xf.rotary half %q by %f : tensor<4x256xf32>, tensor<128xf32>
+    ```
   }];
   let arguments = (ins XF_RotaryStyle:$style, XF_Activation:$data, XF_Activation:$frequencies);
   let results = (outs XF_Activation:$result);
@@ -401,6 +491,10 @@ def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
     "Before" counts tokens that the run has seen, not absolute positions.
 
     - C1: x is (channels), W (channels, k).
+
+    ```mlir
+    %y = xf.conv %K, %x : tensor<640x4xf32>, tensor<640xf32>
+    ```
   }];
   let arguments = (ins XF_StoredMatrix:$weight, XF_Activation:$data, OptionalAttr<StrAttr>:$stream);
   let results = (outs XF_Activation:$result);
@@ -410,6 +504,14 @@ def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
 
 def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
   let summary = "a gated linear recurrence: `h_p = a_p ⊙ h_{p−1} + b_p`, from 0";
+  let description = [{
+    The state is one vector, however long the context. "Before" counts tokens that the run
+    has seen, not absolute positions.
+
+    ```mlir
+    %h = xf.scan %a, %b : tensor<640xf32>
+    ```
+  }];
   let arguments = (ins XF_Activation:$gate, XF_Activation:$input, OptionalAttr<StrAttr>:$stream);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$gate `,` $input (`stream` $stream^)? attr-dict `:` type($result)";
@@ -417,6 +519,14 @@ def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
 
 def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {
   let summary = "any other op that reads the context: known to the analyses, not to be run";
+  let description = [{
+    For a mixing op that xf does not have: the block around it can be checked all the
+    same, since what the analyses need to know is that its result depends on the context.
+
+    ```mlir
+    %r = xf.contextual "retention"(%q, %k, %v) : (tensor<640xf32>, tensor<640xf32>, tensor<640xf32>) -> tensor<640xf32>
+    ```
+  }];
   let arguments = (ins StrAttr:$name, Variadic<AnyType>:$operands, OptionalAttr<StrAttr>:$stream);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$name `(` $operands `)` (`stream` $stream^)? attr-dict `:` functional-type($operands, $result)";

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""A session with ctxc-lsp-server, as an editor has it.
+
+  session.py SERVER [--plugin FILE.so]
+
+With --plugin, the gates dialect of examples/03-an-op-of-your-own is used as well.
+"""
+
+import argparse
+import sys
+import unittest
+from pathlib import Path
+
+from speak import Server
+
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+BLOCK = (EXAMPLES / "01-your-own-block/block.mlir").read_text()
+LAYERS = (EXAMPLES / "01-your-own-block/two-layers.mlir").read_text()
+GATES = (EXAMPLES / "03-an-op-of-your-own/highway.mlir").read_text()
+ARGS = None
+
+
+def place(text, needle, inside=0):
+    """Line and character, from 0, of `needle` in `text`."""
+    at = text.index(needle) + inside
+    return {"line": text.count("\n", 0, at), "character": at - text.rfind("\n", 0, at) - 1}
+
+
+class Session(unittest.TestCase):
+    def setUp(self):
+        self.server, self.version = Server(self.command()), 0
+        self.told = self.server.request("initialize", processId=None, rootUri=None,
+                                        capabilities={})["capabilities"]
+        self.server.notify("initialized")
+
+    def tearDown(self):
+        self.assertEqual(self.server.end(), 0)
+
+    @staticmethod
+    def command():
+        return [ARGS.server]
+
+    def open(self, text, uri="file:///block.mlir"):
+        self.uri, self.version = uri, 1
+        document = {"uri": uri, "languageId": "mlir", "version": 1, "text": text}
+        self.server.notify("textDocument/didOpen", textDocument=document)
+        return self.server.diagnostics(uri, 1)
+
+    def change(self, text):
+        self.version += 1
+        self.server.notify("textDocument/didChange",
+                           textDocument={"uri": self.uri, "version": self.version},
+                           contentChanges=[{"text": text}])
+        return self.server.diagnostics(self.uri, self.version)
+
+    def at(self, method, text, needle, inside=0):
+        return self.server.request(f"textDocument/{method}", textDocument={"uri": self.uri},
+                                   position=place(text, needle, inside))
+
+
+class XF(Session):
+    def test_what_the_server_can_do(self):
+        self.assertTrue(self.told["hoverProvider"])
+        self.assertTrue(self.told["definitionProvider"])
+
+    def test_a_valid_block_has_no_diagnostics(self):
+        self.assertEqual(self.open(BLOCK), [])
+
+    def test_a_verifier_error_stands_at_its_op_and_goes_when_it_is_mended(self):
+        wrong = BLOCK.replace("eps 1.0e-6", "eps -1.0", 1)
+        found, = self.open(wrong)
+        self.assertIn("eps", found["message"])
+        self.assertEqual(found["severity"], 1)
+        self.assertEqual(found["range"]["start"], place(wrong, "%z = xf.normalize", 5))
+        self.assertEqual(self.change(BLOCK), [])
+
+    def test_a_half_typed_op_is_an_error_at_its_place(self):
+        typed = BLOCK.replace("xf.activation gelu_tanh", "xf.activation gelu_tan")
+        found, = self.open(typed)
+        self.assertIn("gelu_tanh", found["message"])
+        self.assertEqual(found["range"]["start"]["line"], place(typed, "gelu_tan")["line"])
+
+    def test_a_wrong_layer_names_its_block(self):
+        text = (BLOCK + LAYERS).replace("@mine(%x1)", "@yours(%x1)")
+        found, = self.open(text)
+        self.assertIn("names 'yours', which is no xf.block of this module", found["message"])
+        self.assertEqual(found["range"]["start"], place(text, "%x2 = xf.layer", 6))
+
+    def test_hover_shows_the_op(self):
+        self.open(BLOCK)
+        shown = self.at("hover", BLOCK, "xf.normalize rms %d", 4)["contents"]["value"]
+        self.assertIn("xf.normalize", shown)
+        self.assertIn("tensor<48xf32>", shown)
+
+    def test_definition_of_a_value_and_of_a_block(self):
+        text = BLOCK + LAYERS
+        self.open(text)
+        found, = self.at("definition", text, "%u : tensor<96xf32>")
+        self.assertEqual(found["range"]["start"], place(text, "%u = "))
+        found, = self.at("definition", text, "@mine(%x1)", 2)
+        self.assertEqual(found["uri"], self.uri)
+        self.assertEqual(found["range"]["start"]["line"], place(text, "@mine(%x:")["line"])
+
+
+class Plugin(Session):
+    @staticmethod
+    def command():
+        return [ARGS.server, f"--load-dialect-plugin={ARGS.plugin}"]
+
+    def setUp(self):
+        if not ARGS.plugin:
+            self.skipTest("no plugin is given")
+        super().setUp()
+
+    def test_an_op_of_the_plugin(self):
+        self.assertEqual(self.open(GATES), [])
+        self.assertIn("gates.mix", self.at("hover", GATES, "gates.mix", 3)["contents"]["value"])
+
+    def test_its_verifier(self):
+        wrong = GATES.replace("gates.mix %d, %v by %s", "gates.mix %h, %v by %s")
+        found, = self.open(wrong)
+        self.assertEqual(found["range"]["start"]["line"], place(wrong, "gates.mix")["line"])
+
+
+class CommandLine(unittest.TestCase):
+    def test_a_plugin_that_is_not_there(self):
+        server = Server([ARGS.server, "--load-dialect-plugin", "/nowhere.so"])
+        server.process.stdin.close()
+        self.assertEqual(server.process.wait(timeout=60), 2)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("server")
+    parser.add_argument("--plugin", help="the gates plugin")
+    ARGS = parser.parse_args()
+    unittest.main(argv=sys.argv[:1])
