@@ -4,9 +4,10 @@
   run_readme.py README.md --build BUILD [--models MODELS] [--judges JUDGES]
 
 A fenced block marked ```console holds commands, each after "$ ", and below each what it prints:
-standard output and errors together. A command goes on over lines that end in a backslash. In the
-expected text "..." stands for anything within a line, and a line of "..." alone for any lines.
-"$ echo $?" shows the exit code of the command before. What differs between machines is allowed for:
+standard output and errors together. A command goes on over lines that end in a backslash, and to the
+end of a here-document (<<'END'). In the expected text "..." stands for anything within a line, and a
+line of "..." alone for any lines. "$ echo $?" shows the exit code of the command before. What differs
+between machines is allowed for:
 
   3.1 s       any time
   2.5e-16     a rounding error: at most ten times as much (or 1e-6, in float32)
@@ -29,6 +30,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+HERE_DOCUMENT = re.compile(r"<<'(\w+)'")
+
+
 def commands(text):
     """(line number, command, expected lines) of each command in the ```console blocks."""
     found, inside, number = [], False, 0
@@ -42,6 +46,10 @@ def commands(text):
             while command.endswith("\\"):
                 command += "\n" + next(lines)
                 number += 1
+            if here := HERE_DOCUMENT.search(command):
+                while command.splitlines()[-1] != here[1]:
+                    command += "\n" + next(lines)
+                    number += 1
             found.append((start, command, []))
         elif inside:
             if not found:

@@ -24,6 +24,7 @@ class RunReadme(unittest.TestCase):
                      "$ printf 'one \\n\\ntwo'\none\n\ntwo\n\n$ true\n",
                      "$ echo a \\\n    b\na b\n",
                      "$ exit 3\n$ echo $?\n3\n",
+                     "$ cat > x <<'END'\n$ b\nEND\n$ wc -l < x\n1\n",
                      "$ echo x > left; ls CMakeLists.txt > /dev/null\n$ cat left\nx\n"):
             self.assertEqual(run(text), 0, text)
 

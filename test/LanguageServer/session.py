@@ -11,6 +11,7 @@ import sys
 import unittest
 from pathlib import Path
 
+sys.dont_write_bytecode = True
 from speak import Server
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
@@ -125,8 +126,8 @@ class Plugin(Session):
 class CommandLine(unittest.TestCase):
     def test_a_plugin_that_is_not_there(self):
         server = Server([ARGS.server, "--load-dialect-plugin", "/nowhere.so"])
-        server.process.stdin.close()
-        self.assertEqual(server.process.wait(timeout=60), 2)
+        with server.process:
+            self.assertEqual(server.process.wait(timeout=60), 2)
 
 
 if __name__ == "__main__":

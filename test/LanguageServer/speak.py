@@ -14,7 +14,8 @@ class Server:
                                         stderr=subprocess.DEVNULL)
         self.timeout = timeout
         self.messages, self.kept, self.number = queue.Queue(), [], 0
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
         while True:
@@ -69,4 +70,7 @@ class Server:
         self.request("shutdown")
         self.notify("exit")
         self.process.stdin.close()
-        return self.process.wait(timeout=self.timeout)
+        code = self.process.wait(timeout=self.timeout)
+        self.reader.join()
+        self.process.stdout.close()
+        return code
