@@ -59,6 +59,9 @@ enum class Zeros { Never, NullSet, OpenSet };
 ///   bound: the value lies in a bounded set whatever its inputs: |entry| ≤ bound.
 ///   length: so does its L2 norm: ‖value‖ ≤ length (√d for an RMS norm's image).
 ///   floor: no entry is below it whatever the inputs (0 for a relu).
+///   bothSigns: each entry is positive for some weights and activations (an open set of them)
+///   and negative for others. False is also "unknown".
+///   zeroSomewhere: each entry is surely zero on an open set, where OpenSet says that it may be.
 ///   why: the op's words for the fact, for diagnostics.
 struct Facts {
   Zeros elements = Zeros::OpenSet;
@@ -67,6 +70,8 @@ struct Facts {
   std::string why = "";
   std::optional<double> length = std::nullopt;
   std::optional<double> floor = std::nullopt;
+  bool bothSigns = false;
+  bool zeroSomewhere = false;
 };
 
 } // namespace ctxc::xf

@@ -3,6 +3,7 @@
 #define CTXC_DIALECTS_XF_XF_H
 
 #include "dialects/XF/Facts.h"
+#include "dialects/XF/Reach.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -35,9 +35,9 @@ LogicalResult BlockOp::verifyRegions() {
     return emitOpError("must end in xf.yield");
   // C1
   if (yield.getOperandTypes() != getResultTypes())
-    return yield.emitOpError("gives (") << yield.getOperandTypes() << ") where block '"
-                                        << getSymName() << "' has results (" << getResultTypes()
-                                        << ")";
+    return yield.emitOpError("gives (")
+           << yield.getOperandTypes() << ") where block '" << getSymName() << "' has results ("
+           << getResultTypes() << ")";
   // C2
   for (Operation &op : getBody().front())
     if (isa<LayerOp, BlockOp, ModelOp>(op))
@@ -83,10 +83,10 @@ LogicalResult LayerOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // C1
   if (getOperandTypes() != TypeRange(block.getArgumentTypes()) ||
       getResultTypes() != TypeRange(block.getResultTypes())) {
-    auto diag = emitOpError("runs block '") << getBlock() << "' as " << getOperandTypes() << " to "
-                                            << getResultTypes();
-    diag.attachNote(block.getLoc()) << "the block maps " << block.getArgumentTypes() << " to "
-                                    << block.getResultTypes();
+    auto diag = emitOpError("runs block '")
+                << getBlock() << "' as " << getOperandTypes() << " to " << getResultTypes();
+    diag.attachNote(block.getLoc())
+        << "the block maps " << block.getArgumentTypes() << " to " << block.getResultTypes();
     return diag;
   }
   // C2
@@ -94,17 +94,17 @@ LogicalResult LayerOp::verifySymbolUses(SymbolTableCollection &symbols) {
   llvm::StringSet<> params;
   block.walk([&](SettingOp s) { settings.try_emplace(s.getName(), s); });
   block.walk([&](ParamOp p) { params.insert(p.getName()); });
-  for (NamedAttribute given : getSettingsAttr() ? getSettingsAttr().getValue()
-                                                : ArrayRef<NamedAttribute>()) {
+  for (NamedAttribute given :
+       getSettingsAttr() ? getSettingsAttr().getValue() : ArrayRef<NamedAttribute>()) {
     auto it = settings.find(given.getName());
     if (it == settings.end())
-      return emitOpError("gives a setting '") << given.getName().getValue() << "' that block '"
-                                              << getBlock() << "' does not have";
+      return emitOpError("gives a setting '")
+             << given.getName().getValue() << "' that block '" << getBlock() << "' does not have";
     Type type = it->second.getResult().getType();
     if (!SettingOp::accepts(type, given.getValue()))
-      return emitOpError("gives setting '") << given.getName().getValue() << "' the value "
-                                            << given.getValue() << ", which is not of type "
-                                            << type;
+      return emitOpError("gives setting '")
+             << given.getName().getValue() << "' the value " << given.getValue()
+             << ", which is not of type " << type;
   }
   for (auto &entry : settings)
     if (!getSettingValue(entry.second))
@@ -117,7 +117,8 @@ LogicalResult LayerOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError(what) << " '" << name << "', which is no parameter of block '" << getBlock()
                              << "'";
   };
-  for (NamedAttribute given : getBindAttr() ? getBindAttr().getValue() : ArrayRef<NamedAttribute>()) {
+  for (NamedAttribute given :
+       getBindAttr() ? getBindAttr().getValue() : ArrayRef<NamedAttribute>()) {
     if (failed(known(given.getName().getValue(), "binds")))
       return failure();
     if (!isa<StringAttr>(given.getValue()))

@@ -23,9 +23,19 @@ OpOperand &LinearOp::getParameterOperand() { return getWeightMutable(); }
 OpOperand &LinearOp::getDataOperand() { return getDataMutable(); }
 Obligation LinearOp::getObligation() { return Obligation::NonzeroVector; }
 ChangeForm LinearOp::getChangeForm() { return ChangeForm::Rank1; }
+/// Whether `data` is what a norm gives, after its own scale and bias.
+static bool followsNorm(Value data) {
+  Operation *op = data.getDefiningOp();
+  while (isa_and_nonnull<ScaleOp, BiasOp>(op))
+    op = cast<AssignableOpInterface>(op).getDataOperand().get().getDefiningOp();
+  return isa_and_nonnull<NormalizeOp>(op);
+}
+
 StringRef LinearOp::getLemma(ControlRole role) {
-  return role == ControlRole::Input ? "input controllability of MLPs"
-                                    : "output controllability of outer weight matrix";
+  if (role == ControlRole::Output)
+    return "output controllability of outer weight matrix";
+  return followsNorm(getData()) ? "input controllability of pre-norm MLPs"
+                                : "input controllability of MLPs";
 }
 
 OpOperand &BiasOp::getParameterOperand() { return getBiasMutable(); }
@@ -40,6 +50,13 @@ Obligation ScaleOp::getObligation() { return Obligation::NonzeroElements; }
 ChangeForm ScaleOp::getChangeForm() { return ChangeForm::Delta; }
 StringRef ScaleOp::getLemma(ControlRole) {
   return "output controllability of outer element-wise multiply";
+}
+Operation *ScaleOp::findNormMatrix() {
+  auto norm = getData().getDefiningOp<NormalizeOp>();
+  if (!norm || norm.getKind() != NormKind::rms || !norm->hasOneUse())
+    return nullptr;
+  auto matrix = norm.getData().getDefiningOp<LinearOp>();
+  return matrix && matrix->hasOneUse() ? matrix.getOperation() : nullptr;
 }
 
 //===----------------------------------------------------------------------===//
@@ -78,8 +95,8 @@ Value BiasOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
 Solvability ScaleOp::getSolvability(unsigned, std::string &) { return Solvability::Conditional; }
 Value ScaleOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
   auto type = cast<RankedTensorType>(target.getType());
-  Value one = SettingOp::create(b, getLoc(), type, "one",
-                                DenseElementsAttr::get(type, APFloat(1.0f)));
+  Value one =
+      SettingOp::create(b, getLoc(), type, "one", DenseElementsAttr::get(type, APFloat(1.0f)));
   Value scale = ScaleOp::create(b, getLoc(), one, getScale(), getOffset());
   return DivOp::create(b, getLoc(), target, scale);
 }

@@ -54,9 +54,8 @@ Attribute RopeAttr::parse(AsmParser &parser, Type) {
     if (key == "linear")
       return parser.parseFloat(linear);
     if (key == "llama3")
-      return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
-        return parser.parseFloat(llama3.emplace_back());
-      });
+      return parser.parseCommaSeparatedList(
+          AsmParser::Delimiter::Square, [&] { return parser.parseFloat(llama3.emplace_back()); });
     return parser.emitError(loc, "unknown key '")
            << key << "' in #xf.rope; it takes base, dims, linear and llama3";
   };
@@ -106,7 +105,8 @@ LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError, Flo
 SmallVector<double> RopeAttr::getFrequencies() const {
   SmallVector<double> f(getDims() / 2);
   for (auto [i, x] : llvm::enumerate(f)) {
-    x = std::pow(getBase().getValueAsDouble(), -2.0 * i / getDims()) / getLinear().getValueAsDouble();
+    x = std::pow(getBase().getValueAsDouble(), -2.0 * i / getDims()) /
+        getLinear().getValueAsDouble();
     ArrayRef<double> llama3 = getLlama3();
     if (llama3.empty())
       continue;

@@ -11,24 +11,44 @@ static Zeros better(Zeros a, Zeros b) { return std::min(a, b); }
 /// Generic: zero on a null set of weights at most.
 static Facts generic() { return {Zeros::NullSet, Zeros::NullSet, std::nullopt, ""}; }
 
+/// What an op with a stored parameter gives of data that is not zero as the op needs it:
+/// either sign, as the parameter has.
+static bool takesBothSigns(Value parameter, Zeros dataIsZero) {
+  return parameter.getDefiningOp<ParamOp>() && dataIsZero != Zeros::OpenSet;
+}
+
+/// Where an entry is zero, alone or with all others.
+static Zeros anyZero(const Facts &f) { return worse(f.elements, f.vector); }
+
 Facts ParamOp::inferFacts(ArrayRef<Facts>) { return generic(); }
 Facts SettingOp::inferFacts(ArrayRef<Facts>) { return generic(); }
 Facts EmbedOp::inferFacts(ArrayRef<Facts>) { return generic(); }
 
 // A generic matrix sends a nonzero vector to a vector without zero entries.
 Facts LinearOp::inferFacts(ArrayRef<Facts> operands) {
-  return {Zeros::NullSet, worse(Zeros::NullSet, operands[1].vector), std::nullopt, operands[1].why};
+  Facts facts = {Zeros::NullSet, worse(Zeros::NullSet, operands[1].vector), std::nullopt,
+                 operands[1].why};
+  facts.bothSigns = takesBothSigns(getWeight(), operands[1].vector);
+  return facts;
 }
 
-Facts BiasOp::inferFacts(ArrayRef<Facts>) { return generic(); }
+Facts BiasOp::inferFacts(ArrayRef<Facts>) {
+  Facts facts = generic();
+  facts.bothSigns = takesBothSigns(getBias(), Zeros::Never);
+  return facts;
+}
 
 Facts ScaleOp::inferFacts(ArrayRef<Facts> operands) {
-  return {worse(Zeros::NullSet, operands[0].elements), worse(Zeros::NullSet, operands[0].vector),
-          std::nullopt, operands[0].why};
+  Facts facts = {worse(Zeros::NullSet, operands[0].elements),
+                 worse(Zeros::NullSet, operands[0].vector), std::nullopt, operands[0].why};
+  facts.bothSigns = takesBothSigns(getScale(), anyZero(operands[0]));
+  facts.zeroSomewhere = operands[0].zeroSomewhere;
+  return facts;
 }
 
 Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
+  facts.bothSigns = operands[0].bothSigns;
   if (getKind() == NormKind::sum) { // bounded where no entry is negative
     if (operands[0].floor && *operands[0].floor >= 0) {
       facts.bound = 1.0;
@@ -49,10 +69,12 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
 
 Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
+  facts.zeroSomewhere = operands[0].zeroSomewhere; // zero at zero, but for the last cases
   switch (getKind()) {
   case ActivationKind::relu:
   case ActivationKind::relu2:
     facts.floor = 0.0;
+    facts.zeroSomewhere |= operands[0].bothSigns;
     if (operands[0].floor.value_or(-1) >= 0)
       break; // never negative before it
     facts.elements = facts.vector = Zeros::OpenSet;
@@ -92,14 +114,14 @@ Facts SoftmaxOp::inferFacts(ArrayRef<Facts>) {
 }
 
 Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
-  return {operands[0].elements, operands[0].vector, getCap().convertToFloat(), operands[0].why};
+  Facts facts = {operands[0].elements, operands[0].vector, getCap().convertToFloat(),
+                 operands[0].why};
+  facts.zeroSomewhere = operands[0].zeroSomewhere;
+  return facts;
 }
 
-/// Where an entry is zero, alone or with all others.
-static Zeros anyZero(const Facts &f) { return worse(f.elements, f.vector); }
-
 /// A sum vanishes on a null set unless both terms vanish on an open one.
-static Facts sum(const Facts &a, const Facts &b) {
+static Facts factsOfSum(const Facts &a, const Facts &b) {
   Facts facts;
   facts.elements =
       worse(Zeros::NullSet, worse(better(a.elements, anyZero(b)), better(anyZero(a), b.elements)));
@@ -111,12 +133,12 @@ static Facts sum(const Facts &a, const Facts &b) {
 }
 
 Facts AddOp::inferFacts(ArrayRef<Facts> operands) {
-  Facts facts = sum(operands[0], operands[1]);
+  Facts facts = factsOfSum(operands[0], operands[1]);
   if (operands[0].floor && operands[1].floor)
     facts.floor = *operands[0].floor + *operands[1].floor;
   return facts;
 }
-Facts SubOp::inferFacts(ArrayRef<Facts> operands) { return sum(operands[0], operands[1]); }
+Facts SubOp::inferFacts(ArrayRef<Facts> operands) { return factsOfSum(operands[0], operands[1]); }
 
 Facts MulOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts;
@@ -126,6 +148,7 @@ Facts MulOp::inferFacts(ArrayRef<Facts> operands) {
   facts.vector = worse(anyZero(operands[0]), anyZero(operands[1]));
   if (operands[0].bound && operands[1].bound)
     facts.bound = *operands[0].bound * *operands[1].bound;
+  facts.zeroSomewhere = operands[0].zeroSomewhere || operands[1].zeroSomewhere;
   bool isSquare = getLhs() == getRhs();
   bool areFromZero = operands[0].floor.value_or(-1) >= 0 && operands[1].floor.value_or(-1) >= 0;
   if (isSquare || areFromZero)
@@ -166,6 +189,7 @@ Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands.front();
   facts.length.reset();
   facts.floor.reset();
+  facts.bothSigns = facts.zeroSomewhere = false; // not looked at
   for (const Facts &f : operands.drop_front()) {
     facts.elements = worse(anyZero(facts), anyZero(f)); // one part may vanish alone
     facts.vector = better(facts.vector, f.vector);
@@ -182,6 +206,7 @@ Facts RotaryOp::inferFacts(ArrayRef<Facts> operands) {
   facts.elements = worse(Zeros::NullSet, facts.elements); // a pair of zeros stays zero
   facts.bound.reset();
   facts.floor.reset();
+  facts.bothSigns = facts.zeroSomewhere = false; // not looked at
   return facts;
 }
 

@@ -46,7 +46,11 @@ def XF_AssignableOpInterface : OpInterface<"AssignableOpInterface"> {
       False where one change serves several vectors, which need one each.}],
       "bool", "coversOutput", (ins), /*methodBody=*/"", [{
         return ::ctxc::xf::coversWholeOutput($_op.getOperation());
-      }]>
+      }]>,
+    InterfaceMethod<[{The matrix that shares a change with this op, so that a small entry of the data
+      divides nothing: W of `(offset + m) ⊙ Norm_rms(W h)` for that scale, where nothing else reads
+      what is in between. Null by default.}],
+      "::mlir::Operation *", "findNormMatrix", (ins), /*methodBody=*/"", "return nullptr;">
   ];
 }
 
@@ -96,6 +100,22 @@ def XF_FactsOpInterface : OpInterface<"FactsOpInterface"> {
   let methods = [
     InterfaceMethod<"Facts of result 0.", "::ctxc::xf::Facts", "inferFacts",
       (ins "::llvm::ArrayRef<::ctxc::xf::Facts>":$operands)>
+  ];
+}
+
+def XF_ReachOpInterface : OpInterface<"ReachOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    How far patches can move an op's result, from how far they move its
+    operands: an upper bound, on which rejections rest (Theorem 4,
+    "impossibility", and its relatives). An op without it may be moved anywhere,
+    but for the image that its facts give it.
+  }];
+  let methods = [
+    InterfaceMethod<[{The reach of result 0, where not all operands are fixed. A parameter that may be
+      patched is an operand that is free; `facts` are the operands'.}],
+      "::ctxc::xf::Reach", "inferReach", (ins "::llvm::ArrayRef<::ctxc::xf::Reach>":$operands,
+                                              "::llvm::ArrayRef<::ctxc::xf::Facts>":$facts)>
   ];
 }
 

@@ -43,7 +43,8 @@ def XF_GatherOp : XF_PureOp<"gather", [InferTypeOpAdaptor,
 def XF_ExpertLinearOp : XF_PureOp<"expert_linear", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_AssignableOpInterface, ["coversOutput"]>,
     DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "each selected expert's matrix: `y_j = W_{sel_j} x_j`";
   let description = [{
     `x` is one vector for all slots, or has a row for each. `transposed`: the

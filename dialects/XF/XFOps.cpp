@@ -96,8 +96,8 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   for (Value part : adaptor.getParts().drop_front()) {
     ArrayRef<int64_t> other = ranked(part.getType()).getShape();
     if (other.drop_front() != ArrayRef(shape).drop_front())
-      return emitOptionalError(loc, "'xf.concat' op joins ",
-                               adaptor.getParts().front().getType(), " and ", part.getType(),
+      return emitOptionalError(loc, "'xf.concat' op joins ", adaptor.getParts().front().getType(),
+                               " and ", part.getType(),
                                "; all dimensions but the first must be equal");
     shape[0] += other[0];
   }
@@ -112,9 +112,8 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 LogicalResult ParamOp::verify() {
   // C1
   if (getName().count('*') > 1 || (getName().contains('*') && ranked(getType()).getRank() == 0))
-    return emitOpError("has the name '")
-           << getName() << "' and type " << getType()
-           << "; one '*' may count tensors, by the first dimension";
+    return emitOpError("has the name '") << getName() << "' and type " << getType()
+                                         << "; one '*' may count tensors, by the first dimension";
   return success();
 }
 
@@ -176,8 +175,8 @@ LogicalResult RotaryOp::verify() {
   auto x = ranked(getData().getType()), f = ranked(getFrequencies().getType());
   // C1
   if (x.getRank() != 2 || f.getRank() != 1 || 2 * f.getDimSize(0) > x.getDimSize(1))
-    return emitOpError("rotates ") << x << " by " << f
-                                   << "; it needs (heads, D) and at most D/2 frequencies";
+    return emitOpError("rotates ")
+           << x << " by " << f << "; it needs (heads, D) and at most D/2 frequencies";
   return success();
 }
 
@@ -186,7 +185,8 @@ LogicalResult AttentionOp::verify() {
        v = ranked(getValue().getType()), y = ranked(getType());
   // C1
   auto shapes = [&] {
-    return emitOpError("has query ") << q << ", key " << k << ", value " << v << " and result " << y;
+    return emitOpError("has query ")
+           << q << ", key " << k << ", value " << v << " and result " << y;
   };
   if (q.getRank() != 2 || k.getRank() != 2 || v.getRank() != 2 || y.getRank() != 2)
     return shapes() << "; each must be (heads, dims)";

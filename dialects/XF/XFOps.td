@@ -208,11 +208,12 @@ def XF_EmbedOp : XF_PureOp<"embed", [InferTypeOpAdaptor,
 // Parameterised ops: each has one parameter, and can be patched
 //===----------------------------------------------------------------------===//
 
-class XF_AssignableOp<string mnemonic> : XF_PureOp<mnemonic, [
+class XF_AssignableOp<string mnemonic, list<string> methods = []> : XF_PureOp<mnemonic, [
     InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<XF_AssignableOpInterface>,
+    DeclareOpInterfaceMethods<XF_AssignableOpInterface, methods>,
     DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>]>;
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]>;
 
 def XF_LinearOp : XF_AssignableOp<"linear"> {
   let summary = "`y = W x`";
@@ -245,7 +246,7 @@ def XF_BiasOp : XF_AssignableOp<"bias"> {
   let assemblyFormat = "$data `+` $bias attr-dict `:` type($data) `,` type($bias)";
 }
 
-def XF_ScaleOp : XF_AssignableOp<"scale"> {
+def XF_ScaleOp : XF_AssignableOp<"scale", ["findNormMatrix"]> {
   let summary = "`y = (offset + m) ⊙ x`";
   let description = [{
     `offset` is 1 where a checkpoint stores a scale's distance from one (Gemma).
@@ -328,14 +329,14 @@ def XF_SoftcapOp : XF_ElementwiseOp<"softcap"> {
   let hasVerifier = 1;
 }
 
-def XF_AddOp : XF_ElementwiseOp<"add", [Commutative]> {
+def XF_AddOp : XF_ElementwiseOp<"add", [Commutative, DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`a + b`";
   let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
 }
 
-def XF_SubOp : XF_ElementwiseOp<"sub"> {
+def XF_SubOp : XF_ElementwiseOp<"sub", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`a − b`";
   let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
   let results = (outs XF_Activation:$result);
@@ -344,7 +345,8 @@ def XF_SubOp : XF_ElementwiseOp<"sub"> {
 
 def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`a ⊙ b`; a `b` of one element multiplies all of `a`";
   let description = [{
     - C1: the types are equal, or b is tensor<1xf32>.
@@ -359,7 +361,8 @@ def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
 }
 
 def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`a ⊘ b` with 1 in the place of every zero of `b`, as the paper divides";
   let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];
   let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
@@ -367,7 +370,7 @@ def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
 }
 
-def XF_TimesOp : XF_ElementwiseOp<"times"> {
+def XF_TimesOp : XF_ElementwiseOp<"times", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`c x` for a constant c";
   let description = [{
     - C1: c is finite.
@@ -387,7 +390,8 @@ def XF_TimesOp : XF_ElementwiseOp<"times"> {
 //===----------------------------------------------------------------------===//
 
 def XF_ReshapeOp : XF_PureOp<"reshape", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "the same numbers in another shape, in row-major order";
   let description = [{
     - C1: both shapes have the same number of elements.
@@ -402,7 +406,8 @@ def XF_ReshapeOp : XF_PureOp<"reshape", [DeclareOpInterfaceMethods<XF_FactsOpInt
   let hasVerifier = 1;
 }
 
-def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`size` entries from `from` on, of one dimension: the first, or `along`";
   let description = [{
     - C1: from ≥ 0 and from + size is at most that dimension.
@@ -420,7 +425,8 @@ def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
 }
 
 def XF_ConcatOp : XF_PureOp<"concat", [InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "values one after the other along the first dimension";
   let description = [{
     - C1: at least one operand; all dimensions but the first are equal.
@@ -439,7 +445,8 @@ def XF_ConcatOp : XF_PureOp<"concat", [InferTypeOpAdaptor,
 //===----------------------------------------------------------------------===//
 
 def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "rotates pairs of entries of each head by position × frequency";
   let description = [{
     For a head `x` of D entries and n frequencies f, with `p` the absolute

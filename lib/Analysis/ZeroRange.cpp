@@ -6,8 +6,10 @@ using xf::Zeros;
 
 ZeroRange::ZeroRange(xf::BlockOp block) {
   Block &body = block.getBody().front();
-  for (Value arg : body.getArguments())
-    table[arg] = {Zeros::NullSet, Zeros::NullSet, std::nullopt, ""};
+  for (Value arg : body.getArguments()) {
+    xf::Facts &facts = table[arg] = {Zeros::NullSet, Zeros::NullSet, std::nullopt, ""};
+    facts.bothSigns = true; // activations, in general
+  }
   for (Operation &op : body) {
     SmallVector<xf::Facts> operands;
     for (Value operand : op.getOperands())

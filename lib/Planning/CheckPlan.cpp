@@ -1,6 +1,5 @@
 // Checks a plan apart from how it was found: conditions P1 to P6 of Planner.h.
 #include "Diagnose.h"
-#include "NormMatrix.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -65,7 +64,8 @@ LogicalResult PlanChecker::checkSites() {
 // P6
 LogicalResult PlanChecker::checkNormMatrices() {
   for (const OutputPatch &output : plan.outputs)
-    if (output.normMatrix && findNormMatrix(output.site) != output.normMatrix)
+    if (output.normMatrix &&
+        cast<xf::AssignableOpInterface>(output.site).findNormMatrix() != output.normMatrix)
       return output.normMatrix->emitError("the plan patches '")
              << Sites::name(output.normMatrix) << "' together with the scale '"
              << Sites::name(output.site) << "', but it is not the matrix before its norm alone";

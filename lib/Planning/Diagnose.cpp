@@ -89,11 +89,12 @@ void Explanation::noteOrigins(const Reach &r) {
     note(op, "and likewise past this " + op->getName().getStringRef());
 }
 
-/// The scale by `op`'s result, if that is what reads it.
-static xf::ScaleOp scaleAfter(Operation *op) {
-  for (Operation *user : op->getUsers())
-    if (auto scale = dyn_cast<xf::ScaleOp>(user))
-      return scale;
+/// The op with a parameter that reads `op`'s result as its data, if there is one.
+static xf::AssignableOpInterface parameterAfter(Operation *op) {
+  for (OpOperand &use : op->getUses())
+    if (auto site = dyn_cast<xf::AssignableOpInterface>(use.getOwner());
+        site && &site.getDataOperand() == &use)
+      return site;
   return nullptr;
 }
 
@@ -111,14 +112,14 @@ void Explanation::rejectBounded(const Reach &r) {
   if (auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
       solvable && solvable.getSolvability(0, reason) == xf::Solvability::No)
     note(op, reason + "; what the context changes has no such bound (Theorem 4)");
-  xf::ScaleOp scale = scaleAfter(op);
-  const Site *site = scale ? facts.sites.lookup(scale) : nullptr;
+  xf::AssignableOpInterface after = parameterAfter(op);
+  const Site *site = after ? facts.sites.lookup(after) : nullptr;
   if (site && !site->why.empty()) {
-    note(scale, "the scale after it is of no help: " + site->why);
+    note(after, "the " + after->getName().stripDialect() + " after it is of no help: " + site->why);
     advise(site->status == SiteStatus::Frozen
-               ? "unfreeze '" + Sites::name(scale) + "', or " + wayRound()
+               ? "unfreeze '" + Sites::name(after) + "', or " + wayRound()
                : wayRound());
-  } else if (isa<xf::NormalizeOp>(op)) {
+  } else if (facts.zeros.facts(op->getResult(0)).length) {
     advise("add a trainable scale after this norm, or " + wayRound());
   } else {
     advise("drop this " + op->getName().getStringRef().str() +

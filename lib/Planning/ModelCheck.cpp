@@ -69,6 +69,7 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     plan.objective = options.objective;
     plan.parameters = options.parameters;
     plan.measure = options.measure;
+    plan.layer = layer;
     plan.inputsAreSources = layer && number > 0 && number == options.startLayer;
     plan.bindings = bindingsOf(layer, block, uses, options);
     LayerVerdict &verdict = known[keyOf(block, plan)];

@@ -1,5 +1,4 @@
 #include "PlanSearch.h"
-#include "NormMatrix.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -23,7 +22,7 @@ SmallVector<Goals> PlanSearch::goals() const {
 Operation *PlanSearch::normMatrixOf(Operation *site) const {
   if (options.update == patch::UpdateKind::naive)
     return nullptr;
-  Operation *matrix = findNormMatrix(site);
+  Operation *matrix = cast<xf::AssignableOpInterface>(site).findNormMatrix();
   return matrix && facts.sites.isAssignable(matrix) ? matrix : nullptr;
 }
 
@@ -109,10 +108,8 @@ bool PlanSearch::isOutputOnly(const BlockPlan &plan) const {
 static PlanObligation makeObligation(const BlockFacts &facts, Operation *op, xf::ControlRole role) {
   auto site = cast<xf::AssignableOpInterface>(op);
   Value data = site.getDataOperand().get();
-  std::string lemma = site.getLemma(role).str();
-  if (role == xf::ControlRole::Input && followsNorm(data))
-    lemma = "input controllability of pre-norm MLPs";
-  return {op, site.getObligation(), facts.zeros.failure(site.getObligation(), data), lemma, data};
+  return {op, site.getObligation(), facts.zeros.failure(site.getObligation(), data),
+          site.getLemma(role).str(), data};
 }
 
 void PlanSearch::addObligations(BlockPlan &plan) const {

@@ -188,8 +188,9 @@ static std::optional<PlanCandidate> choose(const PlanSearch &search, xf::BlockOp
       return !patchesJust(candidate.plan, block, options.parameters);
     });
   if (objective == Objective::LeastNorm || objective == Objective::LeastDrift)
-    llvm::erase_if(
-        all, [&](PlanCandidate &candidate) { return failed(options.measure(block, candidate)); });
+    llvm::erase_if(all, [&](PlanCandidate &candidate) {
+      return failed(options.measure(block, options, candidate));
+    });
   auto best = std::min_element(all.begin(), all.end(), [&](auto &a, auto &b) {
     return rank(a, objective) < rank(b, objective);
   });

@@ -3,6 +3,7 @@
 #include "Session.h"
 #include "Timer.h"
 #include "ctxc/Analysis/Sites.h"
+#include "ctxc/Evidence/Trial.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Transforms/BuildPatch.h"
@@ -55,7 +56,34 @@ ModelOptions Session::getModelOptions() const {
   modelOptions.scope = options.scope;
   modelOptions.objective = options.objective;
   modelOptions.parameters = options.parameters;
+  modelOptions.measure = [this](xf::BlockOp block, const PlanOptions &planOptions,
+                                PlanCandidate &candidate) {
+    return measure(block, planOptions, candidate);
+  };
   return modelOptions;
+}
+
+/// Norm and drift of a plan's patch on random activations: with the checkpoint's weights where
+/// there are any, else random ones.
+mlir::LogicalResult Session::measure(xf::BlockOp block, const PlanOptions &planOptions,
+                                     PlanCandidate &candidate) const {
+  TrialOptions trialOptions;
+  trialOptions.inputsAreSources = planOptions.inputsAreSources;
+  trialOptions.update = planOptions.update;
+  trialOptions.layer = planOptions.layer;
+  std::unique_ptr<Weights> stored;
+  if (imported.checkpoint && planOptions.layer)
+    stored = checkpointWeights(*imported.checkpoint);
+  trialOptions.weights = stored.get();
+  llvm::Expected<Trial> trial = tryPlan(block, candidate.plan, trialOptions);
+  if (!trial) {
+    mlir::emitWarning(block.getLoc(), "a plan could not be measured: ")
+        << llvm::toString(trial.takeError());
+    return mlir::failure();
+  }
+  candidate.cost.norm = trial->patchNorm;
+  candidate.cost.drift = trial->drift;
+  return mlir::success();
 }
 
 /// Completes the names of --plan ("mlp.up_proj" is its weight); every one is a parameter of

@@ -94,6 +94,8 @@ private:
   Session() = default;
   llvm::Error import(bool needWeights);
   llvm::Error checkPlanNames();
+  mlir::LogicalResult measure(xf::BlockOp block, const PlanOptions &planOptions,
+                              PlanCandidate &candidate) const;
   llvm::Error loadWeights();
   llvm::Error planBlocks();
 

@@ -14,33 +14,9 @@
 
 namespace ctxc {
 
-/// Where patches can bring a value.
-///
-///   Fixed ⊂ Bounded, Thin, OneSided ⊂ Free      (Free is also "unknown")
-struct Reach {
-  enum Kind {
-    Fixed,    ///< nowhere: it depends on no patchable parameter
-    Bounded,  ///< at most `distance` (L2) from where it is
-    Thin,     ///< into an affine subspace of `dimensions` dimensions; see `near`, `where`
-    OneSided, ///< not to both sides of some direction; see `sign`
-    Free
-  };
-  Kind kind = Fixed;
-  /// Bounded: the number, without `factors`; none where it is not one number times those.
-  std::optional<double> distance = 0;
-  std::string distanceText; ///< Bounded: how it comes about, "2·√640"
-  std::string factors;      ///< Bounded: norms of fixed values, "·‖m‖∞"
-  int64_t dimensions = 0;   ///< Thin
-  bool near = false;        ///< Thin: up to a bounded distance from the subspace
-  std::string where;        ///< Thin: of what zeros it comes, which occur on an open set
-  /// OneSided: 1 each entry is bounded below, −1 above, 0 one of these or another side.
-  int sign = 0;
-  llvm::SmallVector<mlir::Operation *, 2> origins; ///< the ops that bind it
+using xf::Reach;
 
-  static Reach fixed() { return {}; }
-  static Reach free();
-};
-
+/// The reach of every value of a block, op by op through ReachOpInterface.
 class PatchReach {
 public:
   PatchReach(const BlockGraph &graph, const Sites &sites, const ZeroRange &zeros);
@@ -48,11 +24,7 @@ public:
 
 private:
   Reach transfer(mlir::Operation *op) const;
-  Reach ofParameter(xf::ParamOp param) const;
   Reach image(mlir::Operation *op) const;
-  Reach assigned(xf::AssignableOpInterface site, const Reach &data) const;
-  Reach product(xf::MulOp op, const Reach &lhs, const Reach &rhs) const;
-  Reach byFactor(mlir::Operation *op, Reach reach, mlir::Value factor) const;
 
   const Sites &sites;
   const ZeroRange &zeros;

@@ -95,9 +95,12 @@ struct PlanCandidate {
   std::string avoided = "";
 };
 
+struct PlanOptions;
+
 /// Measures the norm and the drift of a candidate's patch (PlanCost), on activations
 /// that it knows of. Fails where it cannot.
-using PlanMeasure = std::function<mlir::LogicalResult(xf::BlockOp, PlanCandidate &)>;
+using PlanMeasure =
+    std::function<mlir::LogicalResult(xf::BlockOp, const PlanOptions &, PlanCandidate &)>;
 
 struct PlanOptions {
   /// The block's inputs depend on the context: the first patched layer where
@@ -113,6 +116,8 @@ struct PlanOptions {
   llvm::SmallVector<std::string> parameters;
   /// Needed by LeastNorm and LeastDrift.
   PlanMeasure measure;
+  /// Whose parameters and settings `measure` takes; null: the block's own.
+  xf::LayerOp layer = {};
   Bindings bindings;
 };
 

@@ -1,0 +1,160 @@
+// How far patches move each op's result (ReachOpInterface).
+#include "dialects/XF/XF.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace ctxc::xf;
+
+static int64_t entries(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+static bool isFixed(const Reach &reach) { return reach.kind == Reach::Fixed; }
+
+/// What a parameter is called in a bound.
+static std::string nameOf(Value parameter) {
+  auto param = parameter.getDefiningOp<ParamOp>();
+  return param ? param.getName().str() : "its parameter";
+}
+
+//===----------------------------------------------------------------------===//
+// Ops with a parameter: changed by a patch, or fixed
+//===----------------------------------------------------------------------===//
+
+/// A matrix that a patch may change, at data that stays: everything, but at zero.
+static Reach ofPatchedMatrix(const Reach &data, const Facts &facts) {
+  bool isZero = facts.bound && *facts.bound == 0;
+  return isFixed(data) && isZero ? Reach::fixed() : Reach::free();
+}
+
+Reach LinearOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
+  Reach reach = operands[1];
+  if (!isFixed(operands[0]))
+    return ofPatchedMatrix(reach, facts[1]);
+  int64_t in = cast<RankedTensorType>(getData().getType()).getShape().back();
+  int64_t out = cast<RankedTensorType>(getType()).getShape().back();
+  int64_t rows = entries(getResult()) / out;
+  if (reach.kind == Reach::Bounded) {
+    reach.factors += "·‖" + nameOf(getWeight()) + "‖₂";
+    return reach;
+  }
+  if (reach.kind == Reach::Thin && reach.dimensions <= in * rows)
+    return reach.dimensions < out * rows ? reach : Reach::free();
+  if (in < out)
+    return Reach::thin(*this, in * rows);
+  // As many rays as dimensions span a cone with a side that it does not reach.
+  if (reach.kind == Reach::OneSided && in == out)
+    return Reach::oneSided(reach, 0);
+  return Reach::free();
+}
+
+Reach ExpertLinearOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
+  // Another choice of experts is another matrix.
+  if (!isFixed(operands[1]))
+    return Reach::free();
+  return isFixed(operands[0]) ? Reach::free() : ofPatchedMatrix(operands[2], facts[2]);
+}
+
+Reach ScaleOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
+  Reach reach = operands[0];
+  if (!isFixed(operands[1])) {
+    if (!isFixed(reach))
+      return Reach::free();
+    if (facts[0].bound && *facts[0].bound == 0)
+      return Reach::fixed();
+    int64_t numbers = entries(getScale());
+    if (facts[0].zeroSomewhere)
+      return Reach::thin(*this, std::min(numbers, entries(getResult()) - 1), facts[0].why);
+    return Reach::thin(*this, numbers);
+  }
+  if (reach.kind == Reach::Bounded) {
+    std::string factor = nameOf(getScale());
+    if (double offset = getOffset().convertToDouble()) {
+      std::string text;
+      llvm::raw_string_ostream(text) << llvm::format("%g", offset);
+      factor = text + " + " + factor;
+    }
+    reach.factors += "·‖" + factor + "‖∞";
+  }
+  reach.sign = 0;
+  return reach;
+}
+
+// A bias that patches may change, shared by the leading dimensions or not, or may not.
+Reach BiasOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  if (isFixed(operands[1]))
+    return operands[0];
+  return sum(*this, operands[0], Reach::thin(*this, entries(getBias())));
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+Reach AddOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  return sum(*this, operands[0], operands[1]);
+}
+
+Reach SubOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  return sum(*this, operands[0], times(operands[1], -1));
+}
+
+Reach TimesOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  return times(operands[0], getFactor().convertToDouble());
+}
+
+Reach MulOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
+  bool isOneNumber = getLhs().getType() != getRhs().getType();
+  if (isFixed(operands[1]))
+    return byFactor(*this, operands[0], facts[1], entries(getRhs()));
+  if (!isFixed(operands[0]))
+    return Reach::free();
+  return isOneNumber ? Reach::thin(*this, 1)
+                     : byFactor(*this, operands[1], facts[0], entries(getLhs()));
+}
+
+Reach DivOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  if (!isFixed(operands[1]) || operands[0].kind == Reach::Bounded)
+    return Reach::free();
+  Reach quotient = operands[0];
+  quotient.sign = 0;
+  return quotient;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+Reach ReshapeOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) { return operands[0]; }
+
+Reach RotaryOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  Reach turned = operands[0]; // orthogonal
+  turned.sign = 0;
+  return turned;
+}
+
+Reach SliceOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  const Reach &reach = operands[0];
+  bool isAll = reach.kind == Reach::Thin && reach.dimensions >= entries(getResult());
+  // Another side than that of an entry may be one of what is cut off.
+  return isAll || (reach.kind == Reach::OneSided && reach.sign == 0) ? Reach::free() : reach;
+}
+
+// Side by side: entries that do not move make a subspace of the rest.
+Reach ConcatOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  int64_t moving = 0;
+  bool allFree = true;
+  Reach result = Reach::fixed();
+  for (auto [value, part] : llvm::zip_equal(getParts(), operands)) {
+    if (isFixed(part))
+      continue;
+    moving += part.kind == Reach::Thin ? part.dimensions : entries(value);
+    allFree &= part.kind == Reach::Free || part.kind == Reach::Thin;
+    result = join(result, part);
+  }
+  // A half line beside a fixed entry is a half line still.
+  if (result.kind == Reach::Bounded || result.kind == Reach::OneSided)
+    return result;
+  return allFree ? Reach::thin(*this, moving) : Reach::free();
+}
