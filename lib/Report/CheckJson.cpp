@@ -47,6 +47,10 @@ static json::Array plansJson(const VerdictGroup &group) {
                       {"numbers", row.cost.numbers},
                       {"vectorDivisions", row.cost.vectorDivisions},
                       {"elementDivisions", row.cost.elementDivisions}};
+    if (row.cost.norm)
+      plan["norm"] = *row.cost.norm;
+    if (row.cost.drift)
+      plan["drift"] = *row.cost.drift;
     if (!row.cost.fragility.empty())
       plan["fragility"] = row.cost.fragility;
     plans.push_back(std::move(plan));

@@ -64,7 +64,12 @@ std::vector<PlanRow> ctxc::planRows(const VerdictGroup &group) {
   if (!group.verdict->isSuccess())
     return rows;
   SmallVector<Operation *> chosen = group.verdict->plan.patchedOps();
-  for (const PlanCandidate &candidate : enumeratePlans(group.block, *group.options)) {
+  const PlanOptions &options = *group.options;
+  bool isMeasured = options.measure && (options.objective == Objective::LeastNorm ||
+                                        options.objective == Objective::LeastDrift);
+  for (PlanCandidate &candidate : enumeratePlans(group.block, options)) {
+    if (isMeasured)
+      (void)options.measure(group.block, options, candidate); // a failure has warned
     PlanRow row;
     for (Operation *op : candidate.plan.patchedOps())
       row.parameters.push_back(Sites::name(op));

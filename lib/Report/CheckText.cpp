@@ -110,6 +110,8 @@ static std::string costText(const PlanRow &row) {
   if (cost.elementDivisions)
     text +=
         (cost.vectorDivisions ? " and " : "") + count(cost.elementDivisions, "entry", "entries");
+  if (cost.norm && cost.drift)
+    text += llvm::formatv("; norm {0:g3}, drift {1:g3}", *cost.norm, *cost.drift).str();
   if (row.kind == VerdictKind::OutputOnly)
     text += "; output-only";
   return text + (cost.fragility.empty() ? "" : "; fragile");
