@@ -38,5 +38,6 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/cmake/ctxcConfigVersion.cma
 install(FILES ${CMAKE_BINARY_DIR}/cmake/ctxcConfig.cmake
               ${CMAKE_BINARY_DIR}/cmake/ctxcConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/CtxcPlugin.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/NeedPluginAbi.cpp
         DESTINATION ${CTXC_INSTALL_CMAKE})
 install(EXPORT ctxcTargets NAMESPACE ctxc:: DESTINATION ${CTXC_INSTALL_CMAKE})

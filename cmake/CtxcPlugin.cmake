@@ -7,11 +7,13 @@
 #   FileOps.h.inc, FileOps.cpp.inc            its ops
 #
 # The plugin links libMLIR.so and none of ctxc's libraries: it takes ctxc's symbols from the tool
-# that loads it, so that both mean the same types and interfaces.
+# that loads it, so that both mean the same types and interfaces. Tools that were built from other
+# headers refuse to load it.
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
+set(CTXC_NEED_PLUGIN_ABI ${CMAKE_CURRENT_LIST_DIR}/NeedPluginAbi.cpp)
 
 function(ctxc_add_dialect_plugin name)
   cmake_parse_arguments(ARG "" "DIALECT;TABLEGEN" "SOURCES" ${ARGN})
@@ -28,7 +30,7 @@ function(ctxc_add_dialect_plugin name)
   mlir_tablegen(${_stem}Ops.cpp.inc -gen-op-defs -dialect=${ARG_DIALECT})
   add_public_tablegen_target(${name}IncGen)
 
-  add_library(${name} MODULE ${ARG_SOURCES})
+  add_library(${name} MODULE ${ARG_SOURCES} ${CTXC_NEED_PLUGIN_ABI})
   add_dependencies(${name} ${name}IncGen)
   separate_arguments(_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
   target_compile_options(${name} PRIVATE ${_definitions})

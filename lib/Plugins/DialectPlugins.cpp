@@ -18,9 +18,13 @@ llvm::Error ctxc::loadDialectPlugin(StringRef file, mlir::DialectRegistry &regis
   if (std::error_code error = llvm::sys::fs::make_absolute(path))
     return fail(file + ": " + error.message());
   llvm::Expected<mlir::DialectPlugin> plugin = mlir::DialectPlugin::load(path.str().str());
-  if (!plugin)
-    return fail(file +
-                ": is no dialect plugin for this program: " + llvm::toString(plugin.takeError()));
+  if (!plugin) {
+    std::string message = llvm::toString(plugin.takeError());
+    if (StringRef(message).contains("undefined symbol: ctxc_plugin_abi_"))
+      return fail(file + ": was built against another ctxc; build it again against the package of "
+                         "this one");
+    return fail(file + ": is no dialect plugin for this program: " + message);
+  }
   plugin->registerDialectRegistryCallbacks(registry);
   return llvm::Error::success();
 }
