@@ -18,8 +18,9 @@ from pathlib import Path
 
 import torch
 import transformers
-from safetensors.torch import save_file
-from transformers import FalconConfig, Gemma3TextConfig, LlamaConfig
+from safetensors.torch import load_file, save_file
+from transformers import (CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GPT2Config,
+                          GPTJConfig, LlamaConfig, Olmo2Config, Phi3Config)
 
 TOKENS = 24
 
@@ -79,6 +80,67 @@ def falcon():
         rope_parameters={"rope_type": "default", "rope_theta": 3000.0})
 
 
+def gemma2():
+    """Caps that bend most scores and logits, a window of 6 in every other layer, MQA of width 14."""
+    return Gemma2Config(
+        vocab_size=79, hidden_size=35, intermediate_size=38, num_hidden_layers=4,
+        num_attention_heads=5, num_key_value_heads=1, head_dim=14, query_pre_attn_scalar=19,
+        sliding_window=6, attn_logit_softcapping=1.5, final_logit_softcapping=6.0,
+        max_position_embeddings=256, rms_norm_eps=1e-4,
+        rope_parameters={"rope_type": "default", "rope_theta": 800.0})
+
+
+def gpt2(**changes):
+    """An odd head dimension, which only a family without rotations can have."""
+    return GPT2Config(**(dict(vocab_size=97, n_embd=39, n_layer=3, n_head=3, n_inner=70,
+                              n_positions=50) | changes))
+
+
+def gpt2_bare():
+    """Scores divided by the layer's number and not by the head's width; an untied head."""
+    return gpt2(vocab_size=73, n_embd=30, n_inner=None, n_head=5, scale_attn_weights=False,
+                scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False,
+                activation_function="gelu")
+
+
+def gptj():
+    """6 of 14 entries rotated."""
+    return GPTJConfig(vocab_size=97, n_embd=42, n_layer=2, n_head=3, rotary_dim=6, n_inner=66,
+                      n_positions=64)
+
+
+def cohere(**changes):
+    return CohereConfig(**(dict(
+        vocab_size=79, hidden_size=39, intermediate_size=50, num_hidden_layers=3,
+        num_attention_heads=6, num_key_value_heads=2, head_dim=10, logit_scale=0.4,
+        max_position_embeddings=256, layer_norm_eps=1e-4,
+        rope_parameters={"rope_type": "default", "rope_theta": 600.0}) | changes))
+
+
+def cohere_norms():
+    """A norm for each head of q and k, with weights of its own; biases in the attention."""
+    return cohere(hidden_size=33, num_hidden_layers=2, num_attention_heads=3,
+                  num_key_value_heads=3, head_dim=14, use_qk_norm=True, attention_bias=True)
+
+
+def olmo2():
+    return Olmo2Config(
+        vocab_size=79, hidden_size=45, intermediate_size=54, num_hidden_layers=2,
+        num_attention_heads=6, num_key_value_heads=2, head_dim=14, max_position_embeddings=256,
+        rms_norm_eps=1e-4, pad_token_id=None, eos_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 700.0})
+
+
+def phi3():
+    """8 of 18 entries rotated, a window of 9 in all layers."""
+    return Phi3Config(
+        vocab_size=79, hidden_size=41, intermediate_size=54, num_hidden_layers=2,
+        num_attention_heads=6, num_key_value_heads=2, head_dim=18, max_position_embeddings=256,
+        sliding_window=9, pad_token_id=None, eos_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 900.0,
+                         "partial_rotary_factor": 0.45})
+
+
 def older_gemma3(config):
     """The same meaning as gemma3() in the keys of transformers 4: one pattern, flat rope keys."""
     rope = config.pop("rope_parameters")
@@ -101,7 +163,24 @@ def older_flat(config):
                      "rope_theta": theta, "rope_scaling": scaling}
 
 
-# name: (config, seed, config.json in its older form or None, largest shard or None)
+def older_gpt2(config):
+    """The keys of the first GPT-2s."""
+    config.pop("dtype", None)
+    return config | {"n_ctx": config["n_positions"], "transformers_version": "4.20.0",
+                     "torch_dtype": "float32"}
+
+
+def store_bare(out, model):
+    """GPT-2's file as its first ones are: names without a prefix, and the masks stored too."""
+    path, size = out / "model.safetensors", model.config.n_positions
+    tensors = {name.removeprefix("transformer."): x for name, x in load_file(path).items()}
+    for layer in range(model.config.n_layer):
+        tensors[f"h.{layer}.attn.bias"] = torch.ones(1, 1, size, size, dtype=torch.bool).tril()
+        tensors[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+# name: (config, seed, config.json in its older form or None, largest shard or None). A name here is a folder there.
 GOLDENS = {
     "gemma3": (gemma3, 1, None, None),
     "gemma3-older-config": (gemma3, 1, older_gemma3, None),
@@ -111,6 +190,14 @@ GOLDENS = {
     "llama3-rope": (llama_rope3, 4, None, None),
     "llama3-rope-older-config": (llama_rope3, 4, older_flat, None),
     "llama-bias": (llama_bias, 5, None, None),
+    "gemma2": (gemma2, 7, None, None),
+    "gpt2": (gpt2, 8, None, None),
+    "gpt2-bare": (gpt2_bare, 9, older_gpt2, None),
+    "gptj": (gptj, 10, None, None),
+    "cohere": (cohere, 11, None, None),
+    "cohere-norms": (cohere_norms, 12, None, None),
+    "olmo2": (olmo2, 13, None, None),
+    "phi3": (phi3, 14, None, None),
     "falcon": (falcon, 6, None, None),
     "falcon-older-config": (falcon, 6, older_flat, None),
 }
@@ -120,12 +207,14 @@ def random_weights(model, generator):
     """Weights of a trained model's spread: no unit norms, no zero biases, and in (1 + w) norms also
     entries whose scale is exactly zero or negative, as Gemma 3 270M has them."""
     normal = lambda shape, scale: torch.randn(shape, generator=generator) * scale
-    plus_one = model.config.model_type == "gemma3_text"
+    plus_one = model.config.model_type in ("gemma2", "gemma3_text")
     for name, weight in model.named_parameters():
-        if "embed" in name or "lm_head" in name:
-            weight.data = normal(weight.shape, 1.0 / weight.shape[-1] ** 0.5 if plus_one else 0.5)
-        elif weight.dim() == 2:
-            weight.data = normal(weight.shape, 1.3 / weight.shape[-1] ** 0.5)
+        if "embed" in name or "lm_head" in name or ".wte." in name or ".wpe." in name:
+            scale = 1.0 / weight.shape[-1] ** 0.5 if plus_one else 0.5
+            weight.data = normal(weight.shape, scale)
+        elif weight.dim() == 2 and "norm" not in name:
+            inputs = weight.shape[0 if "gpt2" in model.config.model_type else 1]
+            weight.data = normal(weight.shape, 1.3 / inputs ** 0.5)
         elif name.endswith("bias"):
             weight.data = normal(weight.shape, 0.3)
         else:
@@ -150,6 +239,8 @@ def make(name, out):
     if older:
         path = out / "config.json"
         path.write_text(json.dumps(older(json.loads(path.read_text())), indent=2) + "\n")
+    if name == "gpt2-bare":
+        store_bare(out, model)
     # The logits come from what was written, so that they belong to the files.
     written = transformers.AutoModelForCausalLM.from_pretrained(
         out, attn_implementation="eager", dtype=torch.float32).eval()

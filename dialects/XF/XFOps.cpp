@@ -127,13 +127,13 @@ LogicalResult NormalizeOp::verify() {
   return success();
 }
 
-LogicalResult SoftcapOp::verify() {
-  float cap = getCap().convertToFloat();
-  // C1
+static LogicalResult verifyCap(Operation *op, float cap) {
   if (!std::isfinite(cap) || cap <= 0)
-    return emitOpError("has cap ") << cap << "; it must be finite and positive";
+    return op->emitOpError("has cap ") << cap << "; it must be finite and positive";
   return success();
 }
+
+LogicalResult SoftcapOp::verify() { return verifyCap(*this, getCap().convertToFloat()); } // C1
 
 LogicalResult TimesOp::verify() {
   // C1
@@ -198,6 +198,9 @@ LogicalResult AttentionOp::verify() {
                        "queries'";
   if (y.getDimSize(0) != q.getDimSize(0) || y.getDimSize(1) != v.getDimSize(1))
     return shapes() << "; the result must have the queries' heads and the values' width";
+  // C2
+  if (std::optional<APFloat> cap = getSoftcap())
+    return verifyCap(*this, cap->convertToFloat());
   return success();
 }
 

@@ -475,18 +475,21 @@ class XF_ContextualOp<string mnemonic, list<Trait> traits = []> : XF_PureOp<mnem
 def XF_AttentionOp : XF_ContextualOp<"attention", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "causal softmax attention of this token's queries over keys and values";
   let description = [{
-    `out_h = Σ_j softmax_j(scale · q_h · k_{j,g(h)}) v_{j,g(h)}` over the
+    `out_h = Σ_j softmax_j(s_j) v_{j,g(h)}` with the scores `s_j = scale · q_h · k_{j,g(h)}`,
+    or `s_j = c tanh(scale · q_h · k_{j,g(h)} / c)` with a `softcap` c, over the
     positions `j ≤ p` that are visible; query head h reads key head
     `g(h) = ⌊h G / H⌋`. With a window w > 0 only `p − j < w` is visible.
 
     - C1: q is (H, D), k (G, D), v (G, E), and G divides H; the result is (H, E).
+    - C2: the softcap is finite and positive.
   }];
   let arguments = (ins XF_Activation:$query, XF_Activation:$key, XF_Activation:$value,
-    Optional<Index>:$window, F32Attr:$scale, OptionalAttr<StrAttr>:$stream);
+    Optional<Index>:$window, F32Attr:$scale, OptionalAttr<F32Attr>:$softcap,
+    OptionalAttr<StrAttr>:$stream);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `scale` $scale (`window` $window^)? (`stream` $stream^)? attr-dict
-    `:` type($query) `,` type($key) `,` type($value) `->` type($result)
+    $query `,` $key `,` $value `scale` $scale (`softcap` $softcap^)? (`window` $window^)?
+    (`stream` $stream^)? attr-dict `:` type($query) `,` type($key) `,` type($value) `->` type($result)
   }];
   let hasVerifier = 1;
 }

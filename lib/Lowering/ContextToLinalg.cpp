@@ -122,7 +122,7 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
                              {map5({s, g, r, d}), map5({t, g, d}), map5({s, g, r, t})},
                              {par, par, par, par, red}, accumulate);
 
-    // Scaled, and −∞ where the token at slot t is not visible from row s.
+    // Scaled, capped, and −∞ where the token at slot t is not visible from row s.
     AffineMap identity = AffineMap::getMultiDimIdentityMap(4, context);
     SmallVector<Value> ins{scores, e.positions(), e.slots(stream)};
     SmallVector<AffineMap> maps{identity, AffineMap::get(4, 0, {s}, context),
@@ -133,6 +133,11 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
     }
     maps.push_back(identity);
     double scale = attention.getScale().convertToFloat();
+    auto score = [&](OpBuilder &n, Location l, Value product) {
+      Value s = mul(n, l, product, constant(n, l, scale));
+      return attention.getSoftcap() ? softcap(n, l, s, attention.getSoftcap()->convertToFloat())
+                                    : s;
+    };
     empty = tensor::EmptyOp::create(b, e.loc, scoreSizes, b.getF32Type());
     scores = e.generic(
         empty, ins, maps, {par, par, par, par},
@@ -147,7 +152,7 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
             Value near = arith::CmpIOp::create(n, l, arith::CmpIPredicate::slt, distance, window);
             seen = arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
           }
-          return arith::SelectOp::create(n, l, seen, mul(n, l, a[0], constant(n, l, scale)),
+          return arith::SelectOp::create(n, l, seen, score(n, l, a[0]),
                                          constant(n, l, -INFINITY));
         });
     Value weights = softmax(e, scores);

@@ -6,6 +6,11 @@
 using namespace mlir;
 using namespace ctxc;
 
+Value ctxc::softcap(OpBuilder &b, Location l, Value x, double cap) {
+  Value tanh = math::TanhOp::create(b, l, div(b, l, x, constant(b, l, cap)));
+  return mul(b, l, constant(b, l, cap), tanh);
+}
+
 Value ctxc::softmax(KernelEmitter &e, Value x) {
   Value largest = e.reduceLast(x, -INFINITY, [](OpBuilder &b, Location l, ValueRange a) -> Value {
     return arith::MaximumFOp::create(b, l, a[0], a[1]);

@@ -217,8 +217,7 @@ struct LowerSoftcap : Lowering<LowerSoftcap, xf::SoftcapOp> {
     double cap = softcap.getCap().convertToFloat();
     e.bind(softcap,
            e.elementwise(softcap, {softcap.getData()}, [&](OpBuilder &b, Location l, ValueRange a) {
-             Value t = math::TanhOp::create(b, l, div(b, l, a[0], constant(b, l, cap)));
-             return mul(b, l, constant(b, l, cap), t);
+             return ctxc::softcap(b, l, a[0], cap);
            }));
     return success();
   }

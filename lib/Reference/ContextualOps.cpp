@@ -22,6 +22,7 @@ static llvm::Error evaluateOp(xf::AttentionOp op, Evaluation &e) {
   int64_t heads = shape(op.getQuery())[0], width = shape(op.getQuery())[1];
   int64_t groups = shape(op.getKey())[0], valueWidth = shape(op.getValue())[1];
   double scale = op.getScale().convertToDouble();
+  double cap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   const Matrix &query = e.rows(op.getQuery());
   Matrix result = Matrix::Zero(e.tokenCount(), heads * valueWidth);
   for (int64_t t = 0; t < e.tokenCount(); ++t) {
@@ -36,6 +37,8 @@ static llvm::Error evaluateOp(xf::AttentionOp op, Evaluation &e) {
       for (auto [i, j] : llvm::enumerate(visible))
         scores[i] = scale * query.row(t).segment(h * width, width).dot(
                                 slice(state.row(0, j), g * width, width));
+      if (cap > 0)
+        scores = cap * (scores.array() / cap).tanh();
       scores = (scores.array() - scores.maxCoeff()).exp();
       scores /= scores.sum();
       for (auto [i, j] : llvm::enumerate(visible))

@@ -90,16 +90,18 @@ def dense_deltas(path, tensors, model):
     deltas = {}
     for key, tensor in tensors.items():
         name, _, form = key.rpartition(".")
+        if name not in parameters:  # stored without the model's prefix, as GPT-2's first files
+            name = f"{model.base_model_prefix}.{name}"
         if form not in ("u", "v", "delta") or name not in parameters:
             raise BadInput(f"{path}: {key} names no parameter of the checkpoint")
         if form == "v":
-            if name + ".u" not in tensors:
+            if key[:-1] + "u" not in tensors:
                 raise BadInput(f"{path}: {key} has no {name}.u beside it")
             continue
         if name in deltas:
             raise BadInput(f"{path}: {name} is patched twice")
         if form == "u":
-            other = tensors.get(name + ".v")
+            other = tensors.get(key[:-1] + "v")
             if other is None:
                 raise BadInput(f"{path}: {key} has no {name}.v beside it")
             if tensor.dim() < 2 or other.dim() < 2 or tensor.shape[-1] != other.shape[-1]:
@@ -126,9 +128,13 @@ def masks(config, queries, keys):
         return torch.where(seen, 0.0, blocked)[None, None]
 
     full = additive(distance >= 0)
-    if "sliding_attention" not in (getattr(config, "layer_types", None) or []):
+    types = getattr(config, "layer_types", None)
+    window = getattr(config, "sliding_window", None)
+    if window is None or (types and "sliding_attention" not in types):
         return full
-    window = additive((distance >= 0) & (distance < config.sliding_window))
+    window = additive((distance >= 0) & (distance < window))
+    if not types:  # Phi 3: all layers see the window
+        return window
     return {"full_attention": full, "sliding_attention": window}
 
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Has ctxc write patch files for checkpoints, and judges each (judge.py).
 
-  run.py CTXC CHECKPOINT... [--update NAME...] [--prompts FILE] [--backend NAME]
+  run.py CTXC CHECKPOINT... [--update NAME...] [--prompts FILE] [--backend NAME] [--plans]
 
 Without --prompts the context is made of a few fixed tokens; with it, every line of FILE is one. The
-first context is also patched with kept tokens, contiguous and with a gap. Exit code: 0 when every
-patch passes, else 1.
+first context is also patched with kept tokens, contiguous and with a gap. With --plans, not the
+default plan but every plan that `ctxc check --plans` lists for all layers is judged, but for those
+that it calls fragile: float64 is needed for these. Exit code: 0 when every patch passes, else 1.
 """
 
 import argparse
@@ -32,19 +33,33 @@ def contexts(args):
 
 def has_post_norm(checkpoint):
     config = json.loads((Path(checkpoint) / "config.json").read_text())
-    return config["model_type"].startswith("gemma3")
+    return config["model_type"] in ("gemma2", "gemma3", "gemma3_text", "olmo2")
+
+
+def plans(args, checkpoint):
+    """The parameters of each plan that every layer has, joined by commas, but fragile ones."""
+    command = [args.ctxc, "check", checkpoint, "--plans", "--format", "json"]
+    report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    lists = [[",".join(plan["parameters"]) for plan in group["plans"] if "fragility" not in plan]
+             for group in report["groups"]]
+    return [plan for plan in lists[0] if all(plan in others for others in lists)]
 
 
 def write_patches(args, checkpoint, folder):
-    """Patch files for every context and update; a failure of ctxc ends the run."""
+    """Patch files for every context, and update or plan; a failure of ctxc ends the run."""
     # Updates differ only where a block ends in a norm with a scale.
-    updates = args.update if has_post_norm(checkpoint) else [None]
+    variants = [["--update", update] for update in args.update]
+    if not has_post_norm(checkpoint):
+        variants = [[]]
+    if args.plans:
+        variants = [["--plan", plan] for plan in plans(args, checkpoint)]
     files = []
     for context in contexts(args):
-        for update in updates:
-            file = str(Path(folder) / f"{len(files)}.safetensors")
+        for variant in variants:
+            name = " ".join(variant[1:]) or "default"
+            file = str(Path(folder) / f"{len(files)} {name}.safetensors")
             command = [args.ctxc, "patch", checkpoint, *context, "-o", file,
-                       "--backend", args.backend, *(["--update", update] if update else [])]
+                       "--backend", args.backend, *variant]
             subprocess.run(command, check=True)
             files.append(file)
     return files
@@ -58,6 +73,7 @@ def main():
     parser.add_argument("--update", nargs="+", default=["least"])
     parser.add_argument("--prompts")
     parser.add_argument("--backend", default="compiled")
+    parser.add_argument("--plans", action="store_true")
     args = parser.parse_args()
     good = True
     for checkpoint in args.checkpoints:

@@ -3,8 +3,8 @@
 
   selftest.py [GOLDENS]     the tiny checkpoints, by default test/goldens
 
-The patches here are the simplest exact ones (the outer matrix absorbs everything; for Gemma 3 the
-matrix and the post-norm's scale, "balanced"), made from the judge's own reduced run. That run is
+The patches here are the simplest exact ones (the outer matrix absorbs everything; with a norm behind
+it the matrix and the norm's scale, "balanced"), made from the judge's own reduced run. That run is
 itself held against transformers' masks: tokens left out by gaps are the same as tokens hidden as
 padding.
 """
@@ -20,11 +20,13 @@ from pathlib import Path
 
 import judge
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
-FAMILIES = ("llama", "llama3-rope", "llama-bias", "falcon", "gemma3", "gemma3-mixed")
-# No kept tokens; contiguous ones; gaps, wider than the windows of 5 and 7.
+FAMILIES = ("llama", "llama3-rope", "llama-bias", "falcon", "gemma3", "gemma3-mixed", "gemma2",
+            "gpt2", "gpt2-bare", "gptj", "cohere", "cohere-norms", "olmo2", "phi3")
+# No kept tokens; contiguous ones; gaps, wider than the windows of 5 to 9.
 KEPT = ([], [0, 1, 2, 3], [1, 4, 9, 17, 21])
 
 
@@ -44,17 +46,16 @@ def recorded(module):
         handle.remove()
 
 
+OUTER = {"falcon": "mlp.dense_4h_to_h", "gpt2": "mlp.c_proj", "gptj": "mlp.fc_out"}
+
+
 def layers(model):
-    """(name, block, outer matrix, post-norm or None) of each layer."""
-    if model.config.model_type == "falcon":
-        name = "transformer.h.{}.mlp.dense_4h_to_h.weight"
-        return [(name.format(i), block, block.mlp.dense_4h_to_h, None)
-                for i, block in enumerate(model.transformer.h)]
-    post = model.config.model_type == "gemma3_text"
-    name = "model.layers.{}.mlp.down_proj.weight"
-    return [(name.format(i), block, block.mlp.down_proj,
-             block.post_feedforward_layernorm if post else None)
-            for i, block in enumerate(model.model.layers)]
+    """(name of the outer weight, block, outer matrix, post-norm or None) of each layer."""
+    outer = OUTER.get(model.config.model_type, "mlp.down_proj")
+    base = "transformer.h" if model.config.model_type in OUTER else "model.layers"
+    return [(f"{base}.{i}.{outer}.weight", block, block.get_submodule(outer),
+             getattr(block, "post_feedforward_layernorm", None))
+            for i, block in enumerate(model.get_submodule(base))]
 
 
 def full_targets(model, tokens):
@@ -78,13 +79,16 @@ def exact_patch(model, tokens, kept):
             # g is zero n is too, and the scale stays.
             g, d = branch["output"] + wanted, matrix["output"]
             power = d.square().mean()
-            rho = power / (power + norm.eps)
-            m = 1 + norm.weight.data
+            eps = getattr(norm, "eps", None) or norm.variance_epsilon
+            rho = power / (power + eps)
+            m = norm.weight.data + (1 if "gemma" in model.config.model_type else 0)
             n = torch.sqrt(rho * g.abs() / g.abs().mean()) * torch.where(g * m < 0, -1.0, 1.0)
             scale_name = name.replace("mlp.down_proj", "post_feedforward_layernorm")
             deltas[scale_name] = tensors[scale_name + ".delta"] = torch.where(g == 0, 0, g / n - m)
-            wanted = n * torch.sqrt(power + norm.eps) - d
+            wanted = n * torch.sqrt(power + eps) - d
         u, v = wanted[:, None].contiguous(), (h / h.dot(h))[:, None].contiguous()
+        if isinstance(outer, transformers.pytorch_utils.Conv1D):  # stored as (in, out)
+            u, v = v, u
         tensors[name + ".u"], tensors[name + ".v"] = u, v
         deltas[name] = u @ v.T
     return tensors

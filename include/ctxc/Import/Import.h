@@ -31,14 +31,16 @@ struct ImportedModel {
 };
 
 /// Imports `path`:
-/// - a directory: a Hugging Face checkpoint of model_type gemma3_text, gemma3,
-///   llama or falcon. The module holds one xf.model and an xf.block for each
-///   structure of layer. All problems of the config are reported together, and
-///   so are all of the tensors.
+/// - a directory: a Hugging Face checkpoint of a family in docs/families.md. The
+///   module holds one xf.model and an xf.block for each structure of layer. All
+///   problems of the config are reported together, and so are all of the tensors.
 /// - a file *.mlir: parsed and verified; MLIR prints its diagnostics to stderr.
 ///   It holds at most one xf.model and at least one of xf.model and xf.block.
 llvm::Expected<ImportedModel> importModel(llvm::StringRef path, mlir::MLIRContext &context,
                                           const ImportOptions &options = {});
+
+/// The values of config.json's model_type that importModel reads, sorted.
+std::vector<llvm::StringRef> supportedModelTypes();
 
 /// Prints with value names that read like the equations (`%z`, `%gate_proj`).
 /// The text parses back to the same module.

@@ -37,6 +37,9 @@ inline mlir::Value div(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir
   return mlir::arith::DivFOp::create(b, l, x, y);
 }
 
+/// cap · tanh(x / cap).
+mlir::Value softcap(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, double cap);
+
 /// softmax along the last dimension of any tensor.
 mlir::Value softmax(KernelEmitter &e, mlir::Value x);
 

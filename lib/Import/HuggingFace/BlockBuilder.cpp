@@ -32,8 +32,13 @@ mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape) {
   return xf::ParamOp::create(builder, at(as, module), type, symbol);
 }
 
-mlir::Value BlockBuilder::embed(StringRef as, Value table, Value token) {
-  return xf::EmbedOp::create(builder, at(as), table, token);
+mlir::Value BlockBuilder::embed(StringRef as, Value table, Value id) {
+  return xf::EmbedOp::create(builder, at(as), table, id);
+}
+
+mlir::Value BlockBuilder::position(StringRef as) {
+  auto type = RankedTensorType::get({}, builder.getI32Type());
+  return xf::PositionOp::create(builder, at(as), type);
 }
 
 mlir::Value BlockBuilder::linear(StringRef as, Value weight, Value x) {
@@ -42,8 +47,18 @@ mlir::Value BlockBuilder::linear(StringRef as, Value weight, Value x) {
 
 mlir::Value BlockBuilder::linear(StringRef as, StringRef module, int64_t out, Value x, bool bias) {
   Value weight = param((module + ".weight").str(), {out, width(x)});
-  std::string product = (bias ? as + "_product" : as).str();
-  Value y = xf::LinearOp::create(builder, at(product, module), weight, x);
+  return product(as, module, weight, x, /*transposed=*/false, out, bias);
+}
+
+mlir::Value BlockBuilder::conv1d(StringRef as, StringRef module, int64_t out, Value x, bool bias) {
+  Value weight = param((module + ".weight").str(), {width(x), out});
+  return product(as, module, weight, x, /*transposed=*/true, out, bias);
+}
+
+mlir::Value BlockBuilder::product(StringRef as, StringRef module, Value weight, Value x,
+                                  bool transposed, int64_t out, bool bias) {
+  std::string name = (bias ? as + "_product" : as).str();
+  Value y = xf::LinearOp::create(builder, at(name, module), weight, x, transposed);
   if (!bias)
     return y;
   Value b = param((module + ".bias").str(), {out});
@@ -51,7 +66,7 @@ mlir::Value BlockBuilder::linear(StringRef as, StringRef module, int64_t out, Va
 }
 
 mlir::Value BlockBuilder::normalize(StringRef as, StringRef module, xf::NormKind kind, Value x,
-                              double eps) {
+                                    double eps) {
   return xf::NormalizeOp::create(builder, at((as + "_hat").str(), module), kind, x, APFloat(eps));
 }
 
@@ -65,10 +80,21 @@ mlir::Value BlockBuilder::rmsNorm(StringRef as, StringRef module, Value x, doubl
 mlir::Value BlockBuilder::layerNorm(StringRef as, StringRef module, Value x, double eps) {
   Value unit = normalize(as, module, xf::NormKind::layer, x, eps);
   Value scale = param((module + ".weight").str(), {width(x)});
-  Value scaled = xf::ScaleOp::create(builder, at((as + "_scaled").str(), module), unit, scale,
-                                     APFloat(0.0f));
+  Value scaled =
+      xf::ScaleOp::create(builder, at((as + "_scaled").str(), module), unit, scale, APFloat(0.0f));
   Value bias = param((module + ".bias").str(), {width(x)});
   return xf::BiasOp::create(builder, at(as, module), scaled, bias);
+}
+
+mlir::Value BlockBuilder::layerNormWithoutBias(StringRef as, StringRef module,
+                                               ArrayRef<int64_t> dims, Value x, double eps) {
+  Value unit = normalize(as, module, xf::NormKind::layer, x, eps);
+  Value scale = param((module + ".weight").str(), dims);
+  return xf::ScaleOp::create(builder, at(as, module), unit, scale, APFloat(0.0f));
+}
+
+mlir::Value BlockBuilder::bias(StringRef as, Value x, Value b) {
+  return xf::BiasOp::create(builder, at(as), x, b);
 }
 
 mlir::Value BlockBuilder::add(StringRef as, Value a, Value b) {
@@ -105,22 +131,28 @@ mlir::Value BlockBuilder::slice(StringRef as, Value x, int64_t from, int64_t siz
   return xf::SliceOp::create(builder, at(as), reshaped(x, shape), x, uint64_t(from));
 }
 
-mlir::Value BlockBuilder::rotary(StringRef as, Value x, Value frequencies) {
-  return xf::RotaryOp::create(builder, at(as), x.getType(), xf::RotaryStyle::half, x, frequencies);
+mlir::Value BlockBuilder::rotary(StringRef as, Value x, Value frequencies, xf::RotaryStyle style) {
+  return xf::RotaryOp::create(builder, at(as), x.getType(), style, x, frequencies);
 }
 
 mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, double scale,
-                              Value window) {
+                                    Value window, std::optional<double> cap) {
   auto type = reshaped(q, {typeOf(q).getShape()[0], width(v)});
+  mlir::FloatAttr softcap = cap ? builder.getF32FloatAttr(float(*cap)) : mlir::FloatAttr();
   return xf::AttentionOp::create(builder, at(as), type, q, k, v, window, APFloat(float(scale)),
-                                 mlir::StringAttr());
+                                 softcap, mlir::StringAttr());
 }
 
-mlir::Value BlockBuilder::rope(StringRef as, int64_t dim, mlir::Attribute value) {
-  auto type = RankedTensorType::get({dim / 2}, builder.getF32Type());
+mlir::Value BlockBuilder::rope(StringRef as, int64_t dims, mlir::Attribute value) {
+  auto type = RankedTensorType::get({dims / 2}, builder.getF32Type());
   return xf::SettingOp::create(builder, at(as), type, as, value);
 }
 
 mlir::Value BlockBuilder::index(StringRef as) {
   return xf::SettingOp::create(builder, at(as), builder.getIndexType(), as, mlir::Attribute());
+}
+
+mlir::Value BlockBuilder::number(StringRef as) {
+  auto type = RankedTensorType::get({1}, builder.getF32Type());
+  return xf::SettingOp::create(builder, at(as), type, as, mlir::Attribute());
 }

@@ -30,16 +30,24 @@ public:
 
   /// A stored parameter, named after its module ("mlp.up_proj.weight": %up_proj).
   Value param(StringRef name, llvm::ArrayRef<int64_t> shape);
-  Value embed(StringRef as, Value table, Value token);
+  Value embed(StringRef as, Value table, Value id);
+  /// The token's absolute position, an id for `embed`.
+  Value position(StringRef as);
 
   /// W x + b with W = MODULE.weight, (out, in), and b = MODULE.bias where `bias`.
   Value linear(StringRef as, StringRef module, int64_t out, Value x, bool bias = false);
   Value linear(StringRef as, Value weight, Value x);
+  /// The same where MODULE.weight is stored as (in, out), as GPT-2's Conv1D stores it.
+  Value conv1d(StringRef as, StringRef module, int64_t out, Value x, bool bias = true);
 
   /// (offset + w) ⊙ x / √(mean x² + eps) along the last dimension, w = MODULE.weight.
   Value rmsNorm(StringRef as, StringRef module, Value x, double eps, double offset = 0);
   /// w ⊙ (x − mean x) / √(var x + eps) + b, w = MODULE.weight, b = MODULE.bias.
   Value layerNorm(StringRef as, StringRef module, Value x, double eps);
+  /// The same without b; w has x's last dimensions.
+  Value layerNormWithoutBias(StringRef as, StringRef module, llvm::ArrayRef<int64_t> dims, Value x,
+                             double eps);
+  Value bias(StringRef as, Value x, Value b);
 
   Value add(StringRef as, Value a, Value b);
   Value mul(StringRef as, Value a, Value b);
@@ -53,21 +61,26 @@ public:
   /// Rows [from, from + size).
   Value slice(StringRef as, Value x, int64_t from, int64_t size);
 
-  /// A rotation by `frequencies`, pairing i with i + dim/2.
-  Value rotary(StringRef as, Value x, Value frequencies);
-  /// Causal attention; `window` is an index or null.
-  Value attention(StringRef as, Value q, Value k, Value v, double scale, Value window = {});
+  /// A rotation of each head's first 2n entries by n `frequencies`, pairing i with i + n (half).
+  Value rotary(StringRef as, Value x, Value frequencies,
+               xf::RotaryStyle style = xf::RotaryStyle::half);
+  /// Causal attention; `window` is an index or null, `cap` a soft cap of the scores.
+  Value attention(StringRef as, Value q, Value k, Value v, double scale, Value window = {},
+                  std::optional<double> cap = std::nullopt);
 
-  /// A setting of the block: the frequencies of heads of size `dim`, an integer.
-  /// Without a value every layer gives its own.
-  Value rope(StringRef as, int64_t dim, mlir::Attribute value = {});
+  /// A setting of the block: the frequencies that rotate `dims` entries, an integer, a
+  /// number (one that `mul` takes). Without a value every layer gives its own.
+  Value rope(StringRef as, int64_t dims, mlir::Attribute value = {});
   Value index(StringRef as);
+  Value number(StringRef as);
 
   mlir::MLIRContext *context() const { return builder.getContext(); }
   mlir::Location at(StringRef as, StringRef what = "") const;
   mlir::OpBuilder &builder;
 
 private:
+  Value product(StringRef as, StringRef module, Value weight, Value x, bool transposed, int64_t out,
+                bool bias);
   Value normalize(StringRef as, StringRef module, xf::NormKind kind, Value x, double eps);
 
   StoredTensors &tensors;

@@ -117,6 +117,15 @@ double ConfigReader::number(StringRef key, double absent, double least, double m
   return absent;
 }
 
+std::optional<double> ConfigReader::optionalNumber(StringRef key, std::optional<double> absent,
+                                                   double least, double most) {
+  if (isNull(key)) {
+    read.insert(key);
+    return std::nullopt;
+  }
+  return has(key) ? number(key, least, least, most) : absent;
+}
+
 bool ConfigReader::flag(StringRef key, bool absent) {
   const json::Value *value = take(key);
   if (!value)

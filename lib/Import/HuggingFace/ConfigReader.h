@@ -43,11 +43,15 @@ public:
       : json(object), file(file.str()), at(std::move(at)), problems(problems) {}
 
   bool has(llvm::StringRef key) const;
+  bool isNull(llvm::StringRef key) const { return json.get(key) && !has(key); }
 
   /// An integer in [least, most]. Without `absent` the key must be there.
   int64_t integer(llvm::StringRef key, std::optional<int64_t> absent, int64_t least, int64_t most);
   /// A finite number in [least, most].
   double number(llvm::StringRef key, double absent, double least, double most);
+  /// The same for a number that null turns off, which differs from an absent key.
+  std::optional<double> optionalNumber(llvm::StringRef key, std::optional<double> absent,
+                                       double least, double most);
   bool flag(llvm::StringRef key, bool absent);
   std::string text(llvm::StringRef key, llvm::StringRef absent);
   /// An array of strings; empty where absent.

@@ -8,17 +8,17 @@ using namespace ctxc::hf;
 xf::ActivationKind hf::readActivation(ConfigReader &config, StringRef key, StringRef absent) {
   using Kind = xf::ActivationKind;
   std::string name = config.text(key, absent);
-  std::optional<Kind> kind = StringSwitch<std::optional<Kind>>(name)
-                                 .Cases({"gelu", "gelu_python"}, Kind::gelu)
-                                 .Cases({"gelu_pytorch_tanh", "gelu_new", "gelu_fast"},
-                                        Kind::gelu_tanh)
-                                 .Cases({"silu", "swish"}, Kind::silu)
-                                 .Case("relu", Kind::relu)
-                                 .Case("relu2", Kind::relu2)
-                                 .Case("sigmoid", Kind::sigmoid)
-                                 .Case("tanh", Kind::tanh)
-                                 .Case("quick_gelu", Kind::quick_gelu)
-                                 .Default(std::nullopt);
+  std::optional<Kind> kind =
+      StringSwitch<std::optional<Kind>>(name)
+          .Cases({"gelu", "gelu_python"}, Kind::gelu)
+          .Cases({"gelu_pytorch_tanh", "gelu_new", "gelu_fast"}, Kind::gelu_tanh)
+          .Cases({"silu", "swish"}, Kind::silu)
+          .Case("relu", Kind::relu)
+          .Case("relu2", Kind::relu2)
+          .Case("sigmoid", Kind::sigmoid)
+          .Case("tanh", Kind::tanh)
+          .Case("quick_gelu", Kind::quick_gelu)
+          .Default(std::nullopt);
   if (!kind)
     config.problem(key, "is not supported; gelu, gelu_pytorch_tanh, gelu_new, silu, relu, relu2, "
                         "sigmoid, tanh and quick_gelu are");
@@ -31,8 +31,8 @@ HeadShape hf::readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
   heads.queries = config.integer("num_attention_heads", queries, 1, maxHeads);
   heads.keys = config.integer("num_key_value_heads", keys.value_or(heads.queries), 1, maxHeads);
   if (heads.queries % heads.keys)
-    config.problem("num_attention_heads", "is not a multiple of num_key_value_heads = " +
-                                              Twine(heads.keys));
+    config.problem("num_attention_heads",
+                   "is not a multiple of num_key_value_heads = " + Twine(heads.keys));
   bool derived = !dim && !config.has("head_dim");
   if (derived && hidden % heads.queries)
     config.problem("hidden_size", "is not a multiple of num_attention_heads = " +
@@ -44,4 +44,29 @@ HeadShape hf::readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
                    "gives an odd head dimension of " + Twine(heads.dim) +
                        "; a rotary embedding needs an even one");
   return heads;
+}
+
+SlidingLayers hf::readSlidingLayers(ConfigReader &config, int64_t layers, int64_t pattern,
+                                    int64_t window) {
+  SlidingLayers result;
+  std::vector<std::string> types = config.texts("layer_types");
+  for (int64_t i = 0; i < layers && types.empty(); ++i)
+    result.sliding.push_back((i + 1) % pattern != 0);
+  bool known = true;
+  for (const std::string &type : types) {
+    known &= type == "sliding_attention" || type == "full_attention";
+    result.sliding.push_back(type == "sliding_attention");
+  }
+  if (!known)
+    config.problem("layer_types", "has an unknown entry; sliding_attention and full_attention are "
+                                  "supported");
+  if (int64_t(result.sliding.size()) != layers) {
+    config.problem("layer_types", "has " + Twine(result.sliding.size()) +
+                                      " entries; expected num_hidden_layers = " + Twine(layers));
+    result.sliding.resize(layers);
+  }
+  if (config.isNull("sliding_window") && llvm::is_contained(result.sliding, true))
+    config.problem("sliding_window", "is needed by the layers of type sliding_attention");
+  result.window = config.integer("sliding_window", window, 1, int64_t(1) << 40);
+  return result;
 }

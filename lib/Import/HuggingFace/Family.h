@@ -45,14 +45,21 @@ public:
   virtual Value afterHead(BlockBuilder &b, Value logits) const { return logits; }
 
   int64_t layers = 0, hidden = 0, vocabulary = 0;
-  bool tied = false; ///< the head is the embedding
+  bool tied = false;     ///< the head is the embedding
+  bool headBias = false; ///< the head has a bias, beside its weight's name
 };
 
-/// Which readers make which families. Null and a problem where the config is of
-/// a variant that is not supported.
-std::unique_ptr<Family> makeGemma3(ConfigReader &config);
-std::unique_ptr<Family> makeLlama(ConfigReader &config);
+/// The readers, one a family; HuggingFace.cpp says which model_type each reads. Null and a problem
+/// where the config is of a variant that is not supported.
+std::unique_ptr<Family> makeCohere(ConfigReader &config);
 std::unique_ptr<Family> makeFalcon(ConfigReader &config);
+std::unique_ptr<Family> makeGemma2(ConfigReader &config);
+std::unique_ptr<Family> makeGemma3(ConfigReader &config);
+std::unique_ptr<Family> makeGpt2(ConfigReader &config);
+std::unique_ptr<Family> makeGptJ(ConfigReader &config);
+std::unique_ptr<Family> makeLlama(ConfigReader &config);
+std::unique_ptr<Family> makeOlmo2(ConfigReader &config);
+std::unique_ptr<Family> makePhi3(ConfigReader &config);
 
 /// The nonlinearity that transformers calls by the value of `key`.
 xf::ActivationKind readActivation(ConfigReader &config, llvm::StringRef key,
@@ -65,6 +72,18 @@ struct HeadShape {
 };
 HeadShape readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
                     std::optional<int64_t> keys, std::optional<int64_t> dim);
+
+/// Which layers see a window, from layer_types, else all but every `pattern`-th one,
+/// and how many positions sliding_window lets them see, this one included.
+struct SlidingLayers {
+  std::vector<bool> sliding;
+  int64_t window = 0;
+
+  /// 0, no window, in full layers.
+  int64_t windowOf(int64_t layer) const { return sliding[layer] ? window : 0; }
+};
+SlidingLayers readSlidingLayers(ConfigReader &config, int64_t layers, int64_t pattern,
+                                int64_t window);
 
 } // namespace ctxc::hf
 

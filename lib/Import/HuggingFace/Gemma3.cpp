@@ -31,7 +31,8 @@ public:
     // Gemma 3's classes keep these, and their forward pass reads none of them.
     for (StringRef key : {"attn_logit_softcapping", "hidden_act", "_sliding_window_pattern"})
       config.ignore(key);
-    readLayerTypes(config);
+    int64_t pattern = config.integer("sliding_window_pattern", 6, 1, maxLayers);
+    windows = readSlidingLayers(config, layers, pattern, 4096);
     readRopes(config);
   }
 
@@ -65,9 +66,9 @@ public:
 
   mlir::DictionaryAttr settings(int64_t index, mlir::MLIRContext *context) const override {
     mlir::Builder builder(context);
-    const Rope &rope = sliding[index] ? localRope : globalRope;
+    const Rope &rope = windows.sliding[index] ? localRope : globalRope;
     return builder.getDictionaryAttr(
-        {builder.getNamedAttr("window", builder.getI64IntegerAttr(sliding[index] ? window : 0)),
+        {builder.getNamedAttr("window", builder.getI64IntegerAttr(windows.windowOf(index))),
          builder.getNamedAttr("rotary", rope.attr(context, heads.dim))});
   }
 
@@ -90,43 +91,31 @@ private:
     return b.heads((as + "_heads").str(), row, heads.dim);
   }
 
-  void readLayerTypes(ConfigReader &config) {
-    int64_t pattern = config.integer("sliding_window_pattern", 6, 1, maxLayers);
-    std::vector<std::string> types = config.texts("layer_types");
-    for (int64_t i = 0; i < layers && types.empty(); ++i)
-      sliding.push_back((i + 1) % pattern != 0);
-    for (const std::string &type : types) {
-      if (type != "sliding_attention" && type != "full_attention")
-        return config.problem("layer_types",
-                              "has an unknown entry; sliding_attention and full_attention are "
-                              "supported");
-      sliding.push_back(type == "sliding_attention");
-    }
-    if (int64_t(sliding.size()) != layers)
-      return config.problem("layer_types", "has " + Twine(sliding.size()) +
-                                               " entries; expected num_hidden_layers = " +
-                                               Twine(layers));
-    window = config.integer("sliding_window", 4096, 1, int64_t(1) << 40);
-  }
-
   void readRopes(ConfigReader &config) {
     checkOneRopeForm(config);
+    checkWholeHeads(config);
     double global = config.number("rope_theta", 1e6, 1e-3, 1e30);
     double local = config.number("rope_local_base_freq", 1e4, 1e-3, 1e30);
     ConfigReader *nested = config.object("rope_parameters");
     globalRope = readRopeParameters(
         config, nested ? nested->object("full_attention") : config.object("rope_scaling"), global);
-    localRope = readRopeParameters(config, nested ? nested->object("sliding_attention") : nullptr,
-                                   local);
+    localRope =
+        readRopeParameters(config, nested ? nested->object("sliding_attention") : nullptr, local);
+    for (StringRef key : {"full_attention", "sliding_attention"})
+      if (nested && nested->object(key))
+        checkWholeHeads(*nested->object(key));
+    if (!nested && config.has("rope_scaling"))
+      if (ConfigReader *scaling = config.object("rope_scaling"))
+        checkWholeHeads(*scaling);
   }
 
   HeadShape heads;
-  int64_t inner, window = 0;
+  int64_t inner;
   double eps, scale;
   std::optional<double> cap;
   xf::ActivationKind act;
   bool attentionBias;
-  std::vector<bool> sliding;
+  SlidingLayers windows;
   Rope globalRope, localRope;
 };
 

@@ -6,6 +6,7 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
@@ -42,30 +43,47 @@ Expected<json::Value> readConfigAlone(StringRef directory) {
   return value;
 }
 
-/// The family of the config's model_type; null and a problem for any other.
-std::unique_ptr<Family> makeFamily(ConfigReader &config) {
-  std::string type = config.text("model_type", "");
-  if (type == "gemma3_text")
-    return makeGemma3(config);
-  if (type == "llama")
-    return makeLlama(config);
-  if (type == "falcon")
-    return makeFalcon(config);
-  if (type == "gemma3") { // text and images: the text model alone
-    for (StringRef key : {"vision_config", "mm_tokens_per_image", "boi_token_index",
-                          "eoi_token_index", "image_token_index", "boi_token_id", "eoi_token_id",
-                          "image_token_id"})
-      config.ignore(key);
-    if (ConfigReader *text = config.object("text_config")) {
-      std::unique_ptr<Family> family = makeGemma3(*text);
-      family->tied = config.flag("tie_word_embeddings", family->tied);
-      return family;
-    }
+/// Gemma 3 for text and images: the text model alone.
+std::unique_ptr<Family> makeGemma3WithImages(ConfigReader &config) {
+  for (StringRef key :
+       {"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index",
+        "image_token_index", "boi_token_id", "eoi_token_id", "image_token_id"})
+    config.ignore(key);
+  ConfigReader *text = config.object("text_config");
+  if (!text) {
     config.problem("model_type", "needs an object 'text_config' beside it");
     return nullptr;
   }
-  config.problem("model_type", "is not supported; gemma3_text, gemma3, llama and falcon are "
-                               "(any other block can be written down as .mlir)");
+  std::unique_ptr<Family> family = makeGemma3(*text);
+  family->tied = config.flag("tie_word_embeddings", family->tied);
+  return family;
+}
+
+/// The readers by model_type.
+constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> families[] = {
+    // clang-format off: one line a family
+    {"cohere", makeCohere},
+    {"falcon", makeFalcon},
+    {"gemma2", makeGemma2},
+    {"gemma3", makeGemma3WithImages},
+    {"gemma3_text", makeGemma3},
+    {"gpt2", makeGpt2},
+    {"gptj", makeGptJ},
+    {"llama", makeLlama},
+    {"olmo2", makeOlmo2},
+    {"phi3", makePhi3},
+    // clang-format on
+};
+
+/// The family of the config's model_type; null and a problem for any other.
+std::unique_ptr<Family> makeFamily(ConfigReader &config) {
+  std::string type = config.text("model_type", "");
+  for (auto [name, make] : families)
+    if (name == type)
+      return make(config);
+  config.problem("model_type", "is not supported; supported are " +
+                                   join(supportedModelTypes(), ", ") +
+                                   " (any other block can be written down as .mlir)");
   return nullptr;
 }
 
@@ -104,7 +122,10 @@ public:
       x = layer(i, x, model);
     x = family.beforeHead(ends, x);
     Value head = headName() == embedding() ? table : matrix("head", headName());
-    Value logits = family.afterHead(ends, ends.linear("logits", head, x));
+    Value logits = ends.linear("logits", head, x);
+    if (family.headBias)
+      logits = ends.bias("logits_biased", logits, headBias());
+    logits = family.afterHead(ends, logits);
     xf::YieldOp::create(builder, file, logits);
     return module;
   }
@@ -128,6 +149,13 @@ private:
     return embedding();
   }
   std::string storedHead() { return tensors.stemOf(family.headNames(), "").str(); }
+
+  Value headBias() {
+    std::string name = StringRef(storedHead()).rsplit('.').first.str() + ".bias";
+    auto type = tensors.type(name, {family.vocabulary}, builder.getContext());
+    return xf::ParamOp::create(
+        builder, mlir::NameLoc::get(builder.getStringAttr("head_bias"), named(name)), type, name);
+  }
 
   Value matrix(StringRef as, const std::string &name) {
     auto type = tensors.type(name, {family.vocabulary, family.hidden}, builder.getContext());
@@ -187,18 +215,27 @@ void warnOfUnused(const StoredTensors &tensors, StringRef directory,
                   std::vector<std::string> &warnings) {
   std::vector<std::string> names = tensors.unused();
   llvm::erase_if(names, [](StringRef name) {
-    return name.ends_with("rotary_emb.inv_freq") || name.ends_with("lm_head.weight") ||
+    // Masks that GPT-2 and GPT-J once stored.
+    bool mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+    return mask || name.ends_with("rotary_emb.inv_freq") || name.ends_with("lm_head.weight") ||
            name.contains("vision_tower.") || name.contains("multi_modal_projector.");
   });
   if (names.empty())
     return;
   std::string others = names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more" : "";
-  warnings.push_back((directory + ": tensor " + quoted(names.front()) + others +
-                      ": not read by this architecture")
-                         .str());
+  warnings.push_back(
+      (directory + ": tensor " + quoted(names.front()) + others + ": not read by this architecture")
+          .str());
 }
 
 } // namespace
+
+std::vector<StringRef> ctxc::supportedModelTypes() {
+  std::vector<StringRef> types;
+  for (const auto &family : families)
+    types.push_back(family.first);
+  return types;
+}
 
 Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRContext &context,
                                             const ImportOptions &options) {
@@ -228,8 +265,8 @@ Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRConte
   if (!problems.empty())
     return problems.take();
 
-  StoredTensors tensors(imported.checkpoint.get(), directory, configDType(reader),
-                        options.storage, problems);
+  StoredTensors tensors(imported.checkpoint.get(), directory, configDType(reader), options.storage,
+                        problems);
   imported.module = ModelBuilder(*family, tensors, configPath, context).build();
   if (!problems.empty())
     return problems.take();

@@ -10,22 +10,29 @@ static constexpr double maxBase = 1e30, maxFactor = 1e9;
 void hf::checkOneRopeForm(ConfigReader &config) {
   if (config.has("rope_parameters") && config.has("rope_scaling"))
     config.problem("rope_scaling", "stands beside 'rope_parameters'; expected one of the two");
-  // Only the whole head is rotated in the families here.
+}
+
+void hf::checkWholeHeads(ConfigReader &config) {
   if (config.number("partial_rotary_factor", 1, 0, 1) != 1)
     config.problem("partial_rotary_factor", "is not supported; expected 1");
 }
 
-Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base) {
+Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base,
+                            bool mayScale) {
   Rope rope;
   rope.base = base;
   if (!parameters)
     return rope;
   rope.base = parameters->number("rope_theta", base, 1e-3, maxBase);
-  if (parameters->number("partial_rotary_factor", 1, 0, 1) != 1)
-    parameters->problem("partial_rotary_factor", "is not supported; expected 1");
   std::string older = parameters->text("type", "default");
   std::string type = parameters->text("rope_type", older);
-  if (type == "linear") {
+  StringRef key = parameters->has("rope_type") ? "rope_type" : "type";
+  if (type != "default" && !mayScale) {
+    parameters->problem(key, "is not supported in this family; default is");
+    for (StringRef number : {"factor", "short_factor", "long_factor", "attention_factor",
+                             "original_max_position_embeddings"})
+      parameters->ignore(number); // of that type
+  } else if (type == "linear") {
     rope.linear = parameters->number("factor", 0, 1e-3, maxFactor);
     if (!parameters->has("factor"))
       parameters->problem("rope_type", "needs a 'factor' beside it");
@@ -42,16 +49,33 @@ Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, doub
       parameters->problem("high_freq_factor", "is not above 'low_freq_factor'");
     rope.llama3 = {factor, low, high, original};
   } else if (type != "default") {
-    parameters->problem(parameters->has("rope_type") ? "rope_type" : "type",
-                        "is not supported; default, linear and llama3 are");
+    parameters->problem(key, "is not supported; default, linear and llama3 are");
   }
   return rope;
 }
 
-Rope hf::readRope(ConfigReader &config) {
+Rope hf::readRope(ConfigReader &config, RopeForm form, std::optional<int64_t> head) {
   checkOneRopeForm(config);
-  double base = config.number("rope_theta", 10000, 1e-3, maxBase);
+  double base = config.number("rope_theta", form.base, 1e-3, maxBase);
   ConfigReader *parameters =
       config.object(config.has("rope_scaling") ? "rope_scaling" : "rope_parameters");
-  return readRopeParameters(config, parameters, base);
+  Rope rope = readRopeParameters(config, parameters, base, form.mayScale);
+  if (!form.mayRotatePart) {
+    checkWholeHeads(config);
+    if (parameters)
+      checkWholeHeads(*parameters);
+    return rope;
+  }
+  rope.rotated = config.number("partial_rotary_factor", 1, 0, 1);
+  ConfigReader *at = &config;
+  if (parameters && parameters->has("partial_rotary_factor")) {
+    rope.rotated = parameters->number("partial_rotary_factor", 1, 0, 1);
+    at = parameters;
+  }
+  if (head && (rope.dims(*head) < 2 || rope.dims(*head) % 2))
+    at->problem("partial_rotary_factor", "rotates " + Twine(rope.dims(*head)) + " of " +
+                                             Twine(*head) +
+                                             " entries of a head; expected an even "
+                                             "number of at least 2");
+  return rope;
 }

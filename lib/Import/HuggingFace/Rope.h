@@ -7,28 +7,43 @@
 
 namespace ctxc::hf {
 
-/// The parameters of an #xf.rope.
+/// The parameters of an #xf.rope, and the share of a head that it rotates.
 struct Rope {
   double base = 10000;
+  double rotated = 1;
   double linear = 1;
   llvm::SmallVector<double, 4> llama3;
 
-  xf::RopeAttr attr(mlir::MLIRContext *context, int64_t dims) const {
-    return xf::RopeAttr::get(context, base, dims, linear, llama3);
+  /// How many entries of a head are rotated.
+  int64_t dims(int64_t head) const { return int64_t(head * rotated); }
+  xf::RopeAttr attr(mlir::MLIRContext *context, int64_t head) const {
+    return xf::RopeAttr::get(context, base, dims(head), linear, llama3);
   }
 };
 
+/// What a family's class does with the keys of a rope.
+struct RopeForm {
+  double base = 10000;        ///< where the config gives none
+  bool mayScale = true;       ///< takes linear and llama3
+  bool mayRotatePart = false; ///< reads partial_rotary_factor
+};
+
 /// Reads the one rope of a model: `rope_parameters`, or the older `rope_theta`
-/// and `rope_scaling` (whose type was once called `type`).
-Rope readRope(ConfigReader &config);
+/// and `rope_scaling` (whose type was once called `type`). With a head's size,
+/// also checks that what is rotated of it are pairs.
+Rope readRope(ConfigReader &config, RopeForm form = {}, std::optional<int64_t> head = {});
 
 /// Reads rope_type, rope_theta and the numbers of its type from `parameters`,
 /// which may be null. `config` holds the model's limit of positions, llama3's
 /// default for the original one. `base` is for where there is no rope_theta.
-Rope readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base);
+Rope readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base,
+                        bool mayScale = true);
 
 /// Reports that a config of both generations at once is ambiguous.
 void checkOneRopeForm(ConfigReader &config);
+
+/// Reports a partial_rotary_factor, for families that rotate whole heads.
+void checkWholeHeads(ConfigReader &config);
 
 } // namespace ctxc::hf
 

@@ -326,6 +326,14 @@ xf.block @attention_c1_result(%q: tensor<4x2xf32>, %k: tensor<2x2xf32>) -> tenso
 
 // -----
 
+xf.block @attention_c2(%q: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  // expected-error @below {{'xf.attention' op has cap -1.000000e+00; it must be finite and positive}}
+  %y = xf.attention %q, %q, %q scale 1.0 softcap -1.0 : tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
+  xf.yield %y : tensor<4x2xf32>
+}
+
+// -----
+
 xf.block @conv_c1(%x: tensor<8xf32>, %W: tensor<4x3xf32>) -> tensor<8xf32> {
   // expected-error @below {{'xf.conv' op convolves 'tensor<8xf32>' with 'tensor<4x3xf32>'; the weight must be (channels, k)}}
   %y = xf.conv %W, %x : tensor<4x3xf32>, tensor<8xf32>

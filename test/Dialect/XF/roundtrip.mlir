@@ -55,6 +55,8 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   %at = xf.attention %ro, %sl, %sl scale 5.000000e-01 window %w : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   %au = xf.attention %ro, %sl, %sl scale 5.000000e-01 stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 softcap 5.000000e+01 window %{{[a-z0-9]+}} stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %av = xf.attention %ro, %sl, %sl scale 5.000000e-01 softcap 50.0 window %w stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   // CHECK: xf.conv %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8x6xbf16>, tensor<8xf32>
   %cv = xf.conv %W, %q : tensor<8x6xbf16>, tensor<8xf32>
   // CHECK: xf.scan %{{[a-z0-9]+}}, %{{[a-z0-9]+}} stream "reduced" : tensor<8xf32>

@@ -132,13 +132,14 @@ public:
     return op("xf.rotary " + style + " " + x.name + " by " + f.name, typeOf(x) + ", " + typeOf(f),
               x.shape);
   }
-  /// `window` 0: an attention without a window.
-  TextValue attention(const TextValue &q, const TextValue &k, const TextValue &v, int64_t window) {
-    std::string limit;
+  /// `window` 0: an attention without a window; without `softcap` the scores are not capped.
+  TextValue attention(const TextValue &q, const TextValue &k, const TextValue &v, int64_t window,
+                      const std::string &softcap = "") {
+    std::string limit = softcap.empty() ? "" : " softcap " + softcap;
     if (window) {
       TextValue w = op("xf.setting \"" + fresh("window") + "\"",
                        "index = " + std::to_string(window) + " : i64", {});
-      limit = " window " + w.name;
+      limit += " window " + w.name;
     }
     Shape shape{q.shape[0], v.shape[1]};
     return op("xf.attention " + q.name + ", " + k.name + ", " + v.name + " scale 0.3" + limit,

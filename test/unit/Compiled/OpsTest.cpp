@@ -177,6 +177,8 @@ TEST_P(Ops, RotaryAndAttention) {
   b.output(b.attention(q, b.rotary("half", k, b.rope(3)), v, 3));
   b.output(b.attention(b.slice(q, 2, 3), k, heads(3, 1), 1));
   b.output(b.attention(b.slice(q, 1, 4), heads(1, 7), heads(1, 33), 1000));
+  b.output(b.attention(q, k, v, 0, "0.2")); // most scores are near the cap
+  b.output(b.attention(q, k, v, 3, "30.0"));
   agree(b);
 }
 

@@ -11,9 +11,10 @@ namespace {
 using BadConfig = ImportTest;
 
 TEST_F(BadConfig, UnknownArchitecture) {
-  EXPECT_HAS(importedWith("llama", {{"model_type", "gpt2"}}),
-             "config.json: key 'model_type' = 'gpt2' is not supported; gemma3_text, gemma3, llama "
-             "and falcon are");
+  std::string message = importedWith("llama", {{"model_type", "gpt5"}});
+  EXPECT_HAS(message, "config.json: key 'model_type' = 'gpt5' is not supported; supported are ");
+  for (StringRef name : {"cohere", "gemma3, gemma3_text", "gptj, llama", "(any other block"})
+    EXPECT_HAS(message, name.str());
   EXPECT_HAS(importedWith("llama", {{"model_type", nullptr}}), "key 'model_type' = null");
 }
 
@@ -84,6 +85,43 @@ const Case cases[] = {
     {"falcon", "parallel_attn", "false", "key 'parallel_attn' = false is not supported"},
     {"falcon", "num_ln_in_parallel_attn", "2",
      "key 'num_ln_in_parallel_attn' = 2 is not supported"},
+    {"gemma2", "attn_logit_softcapping", "0", "key 'attn_logit_softcapping' = 0 is out of range"},
+    {"gemma2", "final_logit_softcapping", "\"30\"", "key 'final_logit_softcapping' = '30' is out"},
+    {"gemma2", "sliding_window", "null", "key 'sliding_window' = null is needed by the layers"},
+    {"gemma2", "layer_types", "[\"full_attention\"]", "expected num_hidden_layers = 4"},
+    {"gemma2", "use_bidirectional_attention", "true", "only causal attention is"},
+    {"gemma2", "rope_parameters", "{\"rope_theta\": 5, \"partial_rotary_factor\": 0.5}",
+     "key 'rope_parameters.partial_rotary_factor' = 0.5 is not supported; expected 1"},
+    {"gpt2", "n_head", "4", "key 'n_embd' = 39 is not a multiple of n_head = 4"},
+    {"gpt2", "n_positions", "0", "key 'n_positions' = 0 is out of range"},
+    {"gpt2", "n_inner", "-5", "key 'n_inner' = -5 is out of range"},
+    {"gpt2", "add_cross_attention", "true", "only a decoder alone is"},
+    {"gpt2", "activation_function", "\"gelu_10\"", "key 'activation_function' = 'gelu_10' is not"},
+    {"gpt2", "rope_theta", "10000", "key 'rope_theta' = 10000 is not understood"},
+    {"gptj", "rotary_dim", "7", "expected an even number of at most n_embd / n_head = 14"},
+    {"gptj", "rotary_dim", "16", "expected an even number of at most n_embd / n_head = 14"},
+    {"gptj", "rotary_dim", "null", "key 'rotary_dim' = null is not supported"},
+    {"gptj", "rotary", "false", "positions are rotations"},
+    {"gptj", "n_head", "4", "key 'n_embd' = 42 is not a multiple of n_head = 4"},
+    {"cohere", "rope_parameters", "null", "has no key 'rope_theta', whose default for cohere is"},
+    {"cohere", "logit_scale", "0", "key 'logit_scale' = 0 is not supported"},
+    {"cohere", "logit_scale", "null", "key 'logit_scale' = null is not supported"},
+    {"cohere", "layer_norm_eps", "2", "a number from 0 to 1"},
+    {"cohere", "use_qk_norm", "\"yes\"", "expected true or false"},
+    {"cohere", "sliding_window", "4096", "key 'sliding_window' = 4096 is not understood"},
+    {"olmo2", "clip_qkv", "8", "key 'clip_qkv' = 8 is not understood"},
+    {"olmo2", "layer_types", "[\"sliding_attention\"]", "is not understood"},
+    {"olmo2", "num_key_value_heads", "4", "is not a multiple of num_key_value_heads = 4"},
+    {"phi3", "rope_parameters",
+     "{\"rope_type\": \"longrope\", \"rope_theta\": 9, \"short_factor\": [1], \"long_factor\": "
+     "[2]}",
+     "key 'rope_parameters.rope_type' = 'longrope' is not supported in this family; default is"},
+    {"phi3", "rope_parameters", "{\"partial_rotary_factor\": 0.5}",
+     "key 'rope_parameters.partial_rotary_factor' = 0.5 rotates 9 of 18 entries of a head"},
+    {"phi3", "rope_parameters", "{\"partial_rotary_factor\": 0.01}", "rotates 0 of 18 entries"},
+    {"phi3", "sliding_window", "0", "key 'sliding_window' = 0 is out of range"},
+    {"phi3", "attention_bias", "true", "this family has no biases"},
+    {"phi3", "lm_head_bias", "true", "this family has no biases"},
     {"falcon", "num_attention_heads", "6", "is not an even multiple of num_attention_heads = 6"},
 };
 INSTANTIATE_TEST_SUITE_P(Cases, BadValue, testing::ValuesIn(cases));
@@ -120,10 +158,23 @@ TEST_F(BadConfig, TensorsOfTypesThatAreNotWeights) {
 }
 
 TEST_F(BadConfig, NoValueOfAnyKeyCrashes) {
-  const char *values[] = {"null", "true", "-1", "0", "2", "0.5", "1e300", "9223372036854775807",
-                          "18446744073709551615", "\"x\"", "[]", "[1]", "{}", "{\"x\": {}}"};
+  const char *values[] = {"null",
+                          "true",
+                          "-1",
+                          "0",
+                          "2",
+                          "0.5",
+                          "1e300",
+                          "9223372036854775807",
+                          "18446744073709551615",
+                          "\"x\"",
+                          "[]",
+                          "[1]",
+                          "{}",
+                          "{\"x\": {}}"};
   int64_t refused = 0;
-  for (StringRef name : {"gemma3", "gemma3-older-config", "llama3-rope", "falcon"}) {
+  for (StringRef name : {"gemma3", "gemma3-older-config", "llama3-rope", "falcon", "gemma2", "gpt2",
+                         "gptj", "cohere-norms", "olmo2", "phi3"}) {
     json::Object config = configOf(name);
     for (const auto &[key, was] : config)
       for (const char *value : values) {

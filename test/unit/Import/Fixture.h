@@ -5,14 +5,11 @@
 #include "ctxc/Import/Import.h"
 #include "dialects/XF/XF.h"
 #include "test/unit/Checkpoint/Fixture.h"
+#include "test/unit/Goldens.h"
 #include "llvm/Support/JSON.h"
 #include <map>
 
 namespace ctxc::test {
-
-inline std::string golden(llvm::StringRef name) {
-  return (CTXC_SOURCE_DIR "/test/goldens/" + name).str();
-}
 
 struct StoredTensor {
   DType dtype;

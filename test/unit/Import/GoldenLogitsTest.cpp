@@ -11,7 +11,7 @@ using namespace ctxc::test;
 
 namespace {
 
-struct GoldenLogits : testing::TestWithParam<const char *> {};
+struct GoldenLogits : testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenLogits, EqualTransformers) {
   mlir::DialectRegistry registry;
@@ -54,10 +54,6 @@ TEST_P(GoldenLogits, EqualTransformers) {
   EXPECT_LT(worst, 5e-6 * largest);
 }
 
-INSTANTIATE_TEST_SUITE_P(Goldens, GoldenLogits,
-                         testing::Values("gemma3", "gemma3-mixed", "gemma3-older-config", "llama",
-                                         "llama-bias", "llama-sharded", "llama3-rope",
-                                         "llama3-rope-older-config", "falcon",
-                                         "falcon-older-config"));
+INSTANTIATE_TEST_SUITE_P(Goldens, GoldenLogits, testing::ValuesIn(allGoldens()), goldenTestName);
 
 } // namespace

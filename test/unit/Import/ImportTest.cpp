@@ -12,7 +12,7 @@ namespace {
 
 using Import = ImportTest;
 
-struct ImportGolden : testing::TestWithParam<const char *> {};
+struct ImportGolden : testing::TestWithParam<std::string> {};
 
 TEST_P(ImportGolden, ImportsVerifiesAndParsesBack) {
   mlir::MLIRContext context;
@@ -50,14 +50,18 @@ TEST_P(ImportGolden, EveryParameterHasItsStoredTypeAndEveryTensorIsRead) {
     auto block =
         mlir::SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
     ASSERT_TRUE(block);
-    block.walk([&](xf::ParamOp param) {
-      check(layer.getStoredName(param.getName()), param.getResult());
-    });
+    block.walk(
+        [&](xf::ParamOp param) { check(layer.getStoredName(param.getName()), param.getResult()); });
   });
   auto xfModel = *model->module->getOps<xf::ModelOp>().begin();
   for (auto param : xfModel.getBody().getOps<xf::ParamOp>())
     check(param.getName().str(), param.getResult());
-  EXPECT_EQ(uses, model->checkpoint->tensors().size());
+  size_t masks = llvm::count_if(model->checkpoint->tensors(), [](const TensorView &view) {
+    StringRef name = view.name;
+    return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  });
+  EXPECT_EQ(masks, GetParam() == "gpt2-bare" ? 6u : 0u);
+  EXPECT_EQ(uses + masks, model->checkpoint->tensors().size());
 }
 
 TEST_P(ImportGolden, EveryOpHasALocation) {
@@ -70,22 +74,56 @@ TEST_P(ImportGolden, EveryOpHasALocation) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Goldens, ImportGolden,
-                         testing::Values("gemma3", "gemma3-mixed", "gemma3-older-config", "llama",
-                                         "llama-bias", "llama-sharded", "llama3-rope",
-                                         "llama3-rope-older-config", "falcon",
-                                         "falcon-older-config"));
+INSTANTIATE_TEST_SUITE_P(Goldens, ImportGolden, testing::ValuesIn(allGoldens()), goldenTestName);
 
 TEST_F(Import, BothConfigGenerationsGiveTheSameModel) {
   for (StringRef name : {"gemma3", "llama3-rope", "falcon"})
     EXPECT_EQ(imported(golden(name)), imported(golden(name.str() + "-older-config")));
 }
 
+TEST_F(Import, RopeKeysOfTransformers4) {
+  for (StringRef name : {"gemma2", "cohere", "olmo2", "phi3"}) {
+    json::Object config = configOf(name);
+    json::Object rope = std::move(*config["rope_parameters"].getAsObject());
+    std::string newer = importedWith(name, {}), older;
+    if (json::Value *part = rope.get("partial_rotary_factor"))
+      older = importedWith(name, {{"rope_parameters", nullptr},
+                                  {"rope_theta", *rope.get("rope_theta")},
+                                  {"rope_scaling", nullptr},
+                                  {"partial_rotary_factor", *part}});
+    else
+      older = importedWith(name, {{"rope_parameters", nullptr},
+                                  {"rope_theta", *rope.get("rope_theta")},
+                                  {"rope_scaling", nullptr}});
+    EXPECT_HAS(newer, "#xf.rope<base = ");
+    EXPECT_EQ(newer, older) << name.str();
+  }
+  EXPECT_EQ(importedWith("gemma2", {}), importedWith("gemma2", {{"layer_types", nullptr}}));
+}
+
+TEST_F(Import, ANullCapIsOffAndAnAbsentOneIsTheFamilys) {
+  std::string capped = importedWith("gemma2", {});
+  EXPECT_HAS(capped, "softcap 1.500000e+00 window");
+  EXPECT_HAS(capped, "xf.softcap %logits at 6.000000e+00");
+  std::string off = importedWith(
+      "gemma2", {{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", nullptr}});
+  EXPECT_EQ(occurrences(off, "softcap"), 0);
+  json::Object config = configOf("gemma2");
+  config.erase("attn_logit_softcapping");
+  config.erase("final_logit_softcapping");
+  writeConfig(std::move(config));
+  ImportOptions options;
+  options.needWeights = false;
+  std::string absent = imported(directory(), options);
+  EXPECT_HAS(absent, "softcap 5.000000e+01 window");
+  EXPECT_HAS(absent, "xf.softcap %logits at 3.000000e+01");
+}
+
 TEST_F(Import, OlderFormsOfRopeScaling) {
-  std::string typed = importedWith("llama", {{"rope_parameters", nullptr},
-                                             {"rope_theta", 7000.0},
-                                             {"rope_scaling",
-                                              json::Object{{"type", "linear"}, {"factor", 4}}}});
+  std::string typed =
+      importedWith("llama", {{"rope_parameters", nullptr},
+                             {"rope_theta", 7000.0},
+                             {"rope_scaling", json::Object{{"type", "linear"}, {"factor", 4}}}});
   EXPECT_HAS(typed, "#xf.rope<base = 7.000000e+03, dims = 18, linear = 4.000000e+00>");
   EXPECT_HAS(importedWith("llama", {{"rope_parameters", nullptr}}),
              "#xf.rope<base = 1.000000e+04, dims = 18>");
@@ -98,9 +136,11 @@ TEST_F(Import, LayersOfOneStructureShareABlockAndDifferInSettings) {
   EXPECT_EQ(occurrences(text, "xf.block"), 1);
   EXPECT_EQ(occurrences(text, "xf.layer @gemma3("), 6);
   EXPECT_EQ(occurrences(text, "{rotary = #xf.rope<base = 9.000000e+02, dims = 10>, window = 7 : "
-                              "i64}"), 5);
+                              "i64}"),
+            5);
   EXPECT_EQ(occurrences(text, "{rotary = #xf.rope<base = 5.000000e+04, dims = 10, linear = "
-                        "3.000000e+00>, window = 0 : i64}"), 1);
+                              "3.000000e+00>, window = 0 : i64}"),
+            1);
 }
 
 TEST_F(Import, ALayerStoredInAnotherTypeHasABlockOfItsOwn) {
@@ -164,9 +204,9 @@ TEST_F(Import, TiedHeads) {
 TEST_F(Import, TheTextModelOfGemma3WithImages) {
   json::Object text = configOf("gemma3");
   writeConfig(json::Object{{"model_type", "gemma3"},
-               {"vision_config", json::Object{{"hidden_size", 8}}},
-               {"mm_tokens_per_image", 4},
-               {"text_config", std::move(text)}});
+                           {"vision_config", json::Object{{"hidden_size", 8}}},
+                           {"mm_tokens_per_image", 4},
+                           {"text_config", std::move(text)}});
   StoredTensorMap tensors;
   for (auto &[name, tensor] : tensorsOf("gemma3"))
     tensors["language_model." + name] = tensor;
@@ -182,8 +222,7 @@ TEST_F(Import, SoftcapOfTheLogits) {
   EXPECT_HAS(importedWith("gemma3", {{"final_logit_softcapping", 30}}),
              "xf.softcap %logits at 3.000000e+01");
   // Gemma 3 stores this one and does not apply it.
-  EXPECT_EQ(importedWith("gemma3", {{"attn_logit_softcapping", 50}}),
-            importedWith("gemma3", {}));
+  EXPECT_EQ(importedWith("gemma3", {{"attn_logit_softcapping", 50}}), importedWith("gemma3", {}));
 }
 
 TEST_F(Import, UnusedTensorsAreWarnedOf) {

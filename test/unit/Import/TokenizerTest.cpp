@@ -1,6 +1,6 @@
 // The shipped model's tokenizer, and directories without a readable one.
-#include "Fixture.h"
 #include "ctxc/Import/Tokenizer.h"
+#include "Fixture.h"
 #include <limits>
 
 using namespace llvm;

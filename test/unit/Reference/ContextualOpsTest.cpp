@@ -43,9 +43,11 @@ xf.block @b(%q: tensor<6x3xf32>, %k: tensor<2x3xf32>, %v: tensor<2x5xf32>) -> te
 })";
 
 TEST_F(ContextualOpsTest, AttentionOverVisiblePositions) {
-  for (int64_t window : {4, 0}) {
+  for (auto [window, cap] : {std::pair(4, 0.0), {0, 0.0}, {4, 0.25}, {0, 1.5}}) {
     std::string text = attention;
     text.replace(text.find("= 4"), 3, "= " + std::to_string(window));
+    if (cap)
+      text.replace(text.find(" window %w"), 0, " softcap " + std::to_string(cap));
     std::vector<int64_t> positions = {1, 2, 5, 6, 9};
     Matrix q = noise(5, 18), k = noise(5, 6), v = noise(5, 10);
     Matrix expected = Matrix::Zero(5, 30);
@@ -60,6 +62,8 @@ TEST_F(ContextualOpsTest, AttentionOverVisiblePositions) {
           double score = 0;
           for (int64_t i = 0; i < 3; ++i)
             score += 0.5 * q(t, 3 * h + i) * k(j, 3 * g + i);
+          if (cap)
+            score = cap * std::tanh(score / cap);
           sum += weight[j] = std::exp(score);
         }
         for (int64_t j = 0; j <= t; ++j)

@@ -1,0 +1,89 @@
+// GPT-2. Matrices are stored transposed, positions have a table of their own:
+//   x = E[token] + P[position]
+//   v = x + W_o attention(q, k, v) + b_o        (q, k, v) = W_a LN₁ x + b_a
+//   y = v + W₂ gelu(W₁ LN₂ v + b₁) + b₂
+#include "Family.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+namespace {
+
+class Gpt2 : public Family {
+public:
+  explicit Gpt2(ConfigReader &config) {
+    layers = config.integer("n_layer", 12, 1, maxLayers);
+    hidden = config.integer("n_embd", 768, 1, maxWidth);
+    vocabulary = config.integer("vocab_size", 50257, 1, maxVocabulary);
+    positions = config.integer("n_positions", 1024, 1, maxVocabulary);
+    inner = config.integer("n_inner", 4 * hidden, 1, 4 * maxWidth);
+    heads = config.integer("n_head", 12, 1, maxHeads);
+    eps = config.number("layer_norm_epsilon", 1e-5, 0, 1);
+    act = readActivation(config, "activation_function", "gelu_new");
+    tied = config.flag("tie_word_embeddings", true);
+    scaled = config.flag("scale_attn_weights", true);
+    byLayer = config.flag("scale_attn_by_inverse_layer_idx", false);
+    dim = std::max<int64_t>(hidden / heads, 1);
+    if (hidden % heads)
+      config.problem("n_embd", "is not a multiple of n_head = " + Twine(heads));
+    config.require("add_cross_attention", false, false, "only a decoder alone is");
+    // The order of roundings, the length of training, and heads for other tasks.
+    for (StringRef key : {"reorder_and_upcast_attn", "n_ctx", "summary_type", "summary_use_proj",
+                          "summary_activation", "summary_proj_to_labels", "summary_first_dropout"})
+      config.ignore(key);
+  }
+
+  StringRef name() const override { return "gpt2"; }
+  SmallVector<StringRef> stems() const override { return {"transformer.", ""}; }
+  StringRef layerStem() const override { return "h."; }
+  StringRef embeddingName() const override { return "wte.weight"; }
+
+  Value afterEmbedding(BlockBuilder &b, Value x) const override {
+    Value table = b.param("wpe.weight", {positions, hidden});
+    return b.add("x_placed", x, b.embed("x_place", table, b.position("position")));
+  }
+
+  Value block(BlockBuilder &b, Value x) const override {
+    Value n = b.layerNorm("n", "ln_1", x, eps);
+    Value qkv = b.heads("qkv", b.conv1d("qkv_row", "attn.c_attn", 3 * hidden, n), dim);
+    Value q = b.slice("q", qkv, 0, heads);
+    Value k = b.slice("k", qkv, heads, heads);
+    Value v = b.slice("v", qkv, 2 * heads, heads);
+    if (byLayer)
+      q = b.mul("q_scaled", q, b.number("attention_scale"));
+    double scale = scaled ? 1 / std::sqrt(double(dim)) : 1;
+    Value o = b.flat("o", b.attention("o_heads", q, k, v, scale));
+    Value mid = b.add("mid", x, b.conv1d("attn", "attn.c_proj", hidden, o));
+
+    Value z = b.layerNorm("z", "ln_2", mid, eps);
+    Value h = b.activation("h", act, b.conv1d("g", "mlp.c_fc", inner, z));
+    return b.add("y", mid, b.conv1d("mlp", "mlp.c_proj", hidden, h));
+  }
+
+  mlir::DictionaryAttr settings(int64_t index, mlir::MLIRContext *context) const override {
+    if (!byLayer)
+      return {};
+    mlir::Builder builder(context);
+    auto type = mlir::RankedTensorType::get({1}, builder.getF32Type());
+    auto value = mlir::DenseElementsAttr::get(type, {1.0f / float(index + 1)});
+    return builder.getDictionaryAttr({builder.getNamedAttr("attention_scale", value)});
+  }
+
+  Value beforeHead(BlockBuilder &b, Value x) const override {
+    return b.layerNorm("n", "ln_f", x, eps);
+  }
+
+private:
+  int64_t positions, heads, dim, inner;
+  double eps;
+  xf::ActivationKind act;
+  bool scaled, byLayer;
+};
+
+} // namespace
+
+std::unique_ptr<Family> hf::makeGpt2(ConfigReader &config) {
+  return std::make_unique<Gpt2>(config);
+}

@@ -1,0 +1,233 @@
+// docs/families.md is what ctxc finds in every importer's block, and that is what is
+// known of the family. To write the page anew: CTXC_WRITE_DOCS=1 unit-Families.
+#include "Expectations.h"
+#include "ctxc/Import/Import.h"
+#include "ctxc/Report/CheckReport.h"
+#include "test/unit/Goldens.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <cstdlib>
+#include <fstream>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+constexpr const char *page = CTXC_SOURCE_DIR "/docs/families.md";
+
+/// What the table says of a block.
+struct Row {
+  std::string form, before, after, heads, input, output, needs, verdict;
+  bool operator==(const Row &o) const {
+    return std::tie(form, before, after, heads, input, output, needs, verdict) ==
+           std::tie(o.form, o.before, o.after, o.heads, o.input, o.output, o.needs, o.verdict);
+  }
+};
+
+std::ostream &operator<<(std::ostream &os, const Row &row) {
+  return os << row.form << " | " << row.before << " | " << row.after << " | " << row.heads << " | "
+            << row.input << " | " << row.output << " | " << row.needs << " | " << row.verdict;
+}
+
+//===----------------------------------------------------------------------===//
+// Norms, from the block's ops
+//===----------------------------------------------------------------------===//
+
+enum class Place { Before, After, Heads };
+
+/// What reads a norm, through its scale, its bias and reshapes: linears, the residual
+/// stream, or the scores.
+Place placeOf(mlir::Value value) {
+  bool linear = false, sum = false;
+  for (mlir::Operation *user : value.getUsers()) {
+    if (isa<xf::ScaleOp, xf::BiasOp, xf::ReshapeOp>(user))
+      return placeOf(user->getResult(0));
+    linear |= isa<xf::LinearOp>(user);
+    sum |= isa<xf::AddOp>(user);
+  }
+  return sum ? Place::After : linear ? Place::Before : Place::Heads;
+}
+
+std::string nameOf(xf::NormalizeOp norm) {
+  mlir::Operation *user = *norm->getUsers().begin();
+  auto scale = dyn_cast<xf::ScaleOp>(user);
+  if (norm.getKind() == xf::NormKind::rms)
+    return !scale ? "RMS without weight" : scale.getOffset().isZero() ? "RMS w" : "RMS (1+w)";
+  if (!scale)
+    return "LN without weight";
+  bool biased = any_of(scale->getUsers(), [](mlir::Operation *op) { return isa<xf::BiasOp>(op); });
+  return biased ? "LN" : "LN without bias";
+}
+
+std::string normsAt(xf::BlockOp block, Place place) {
+  std::map<std::string, int> found;
+  block.walk([&](xf::NormalizeOp norm) {
+    if (placeOf(norm.getResult()) == place)
+      ++found[nameOf(norm)];
+  });
+  std::vector<std::string> parts;
+  for (const auto &[name, count] : found)
+    parts.push_back(std::to_string(count) + " " + name);
+  return parts.empty() ? "none" : join(parts, ", ");
+}
+
+//===----------------------------------------------------------------------===//
+// Rows, from the check report
+//===----------------------------------------------------------------------===//
+
+std::string parameters(const json::Array &patches) {
+  std::vector<std::string> names;
+  for (const json::Value &patch : patches)
+    names.push_back("`" + patch.getAsObject()->getString("parameter")->str() + "`");
+  return names.empty() ? "none" : join(names, ", ");
+}
+
+/// "its input is not zero almost everywhere (`a`, `b`)", one for each condition.
+std::string obligations(const json::Array &list) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> byCondition; // in their order
+  for (const json::Value &value : list) {
+    const json::Object &o = *value.getAsObject();
+    std::string text = (*o.getString("condition") + ", " + *o.getString("holds")).str();
+    auto it = find_if(byCondition, [&](const auto &entry) { return entry.first == text; });
+    if (it == byCondition.end())
+      it = byCondition.insert(it, {text, {}});
+    it->second.push_back("`" + o.getString("parameter")->str() + "`");
+  }
+  std::vector<std::string> parts;
+  for (const auto &[condition, names] : byCondition)
+    if (!StringRef(condition).starts_with("nothing"))
+      parts.push_back(join(names, ", ") + ": " + condition);
+  return parts.empty() ? "none" : join(parts, "; ");
+}
+
+class Families : public testing::Test {
+protected:
+  /// The row of a golden, whose layers must all have one.
+  Row rowOf(const std::string &name) {
+    mlir::MLIRContext context;
+    ImportOptions options;
+    options.needWeights = false;
+    Expected<ImportedModel> model = importModel(golden(name), context, options);
+    if (!model) {
+      ADD_FAILURE() << toString(model.takeError());
+      return {};
+    }
+    std::vector<VerdictGroup> groups = groupVerdicts(checkModel(*model->module));
+    EXPECT_EQ(groups.size(), 1u) << name << ": layers of several structures need a row each";
+    json::Value report = checkReportJson(groups);
+    const json::Object &group = *(*report.getAsObject()->getArray("groups"))[0].getAsObject();
+    Row row;
+    row.before = normsAt(groups[0].block, Place::Before);
+    row.after = normsAt(groups[0].block, Place::After);
+    row.heads = normsAt(groups[0].block, Place::Heads);
+    row.input = parameters(*group.getArray("input"));
+    // What the output patch reads does not depend on the context: the MLP is beside the attention.
+    row.form = row.input == "none" ? "parallel" : "sequential";
+    row.output = parameters(*group.getArray("output"));
+    row.needs = obligations(*group.getArray("obligations"));
+    row.verdict = *group.getString("verdict");
+    return row;
+  }
+};
+
+std::string normsText(const Row &row) {
+  std::string text;
+  for (auto [place, norms] :
+       {std::pair("before", row.before), {"after", row.after}, {"q, k", row.heads}})
+    if (norms != "none")
+      text += (text.empty() ? "" : "; ") + std::string(place) + ": " + norms;
+  return text;
+}
+
+TEST_F(Families, EveryGoldenAndEveryImporterHasARow) {
+  StringSet<> types;
+  std::vector<std::string> listed;
+  for (const Expectation &e : expectations()) {
+    types.insert(e.modelType);
+    for (const char *name : e.goldens) {
+      listed.push_back(name);
+      auto text = MemoryBuffer::getFile(golden(name) + "/config.json");
+      ASSERT_TRUE(bool(text)) << name;
+      json::Value config = cantFail(json::parse((*text)->getBuffer()));
+      EXPECT_EQ(config.getAsObject()->getString("model_type"), StringRef(e.modelType)) << name;
+    }
+  }
+  for (const Alias &alias : aliases)
+    types.insert(alias.modelType);
+  sort(listed);
+  EXPECT_EQ(listed, allGoldens());
+  for (StringRef type : supportedModelTypes())
+    EXPECT_TRUE(types.contains(type)) << type.str() << ": no row in Expectations.h";
+  EXPECT_EQ(types.size(), supportedModelTypes().size());
+}
+
+TEST_F(Families, AreWhatIsKnownOfThem) {
+  for (const Expectation &e : expectations()) {
+    SCOPED_TRACE(e.name);
+    Row row = rowOf(e.goldens.front());
+    for (const char *name : ArrayRef(e.goldens).drop_front())
+      EXPECT_EQ(rowOf(name), row) << name;
+    EXPECT_EQ(row.form, e.form);
+    EXPECT_EQ(row.before, e.before);
+    EXPECT_EQ(row.after, e.after);
+    EXPECT_EQ(row.verdict, e.verdict);
+    std::string expected = "`" + std::string(e.output) + "`";
+    EXPECT_TRUE(StringRef(row.output).contains(expected)) << row.output;
+    // An argument for what does not differ would be wrong too.
+    EXPECT_EQ(row.output != expected, e.argument != nullptr) << row.output;
+  }
+}
+
+TEST_F(Families, ThePageIsTheTable) {
+  std::string text = R"(# Families
+
+Every importer there is, and what `ctxc check` finds in its block. Written by `unit-Families` from
+the checkpoints under `test/goldens`, which transformers' own classes made; the same test holds each
+row against what is known of the family. F is patched so that the MLP's inside stays as it was
+with the context (the input cut), G absorbs what is left (Theorem 3); parameters are named as in the
+checkpoint, without the layer's prefix. "Almost everywhere": the condition fails on a null set of
+weights and activations only, and is checked at run time.
+
+| family | `model_type` | form | norms | F | G | needs | verdict |
+|---|---|---|---|---|---|---|---|
+)";
+  MapVector<StringRef, std::vector<std::string>> arguments;
+  for (const Expectation &e : expectations()) {
+    Row row = rowOf(e.goldens.front());
+    std::string type = "`" + std::string(e.modelType) + "`", mark;
+    for (const Alias &alias : aliases)
+      if (StringRef(alias.of) == e.modelType)
+        type += ", `" + std::string(alias.modelType) + "`";
+    if (e.argument)
+      arguments[e.argument].push_back("`" + std::string(e.modelType) + "`");
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (e.argument && arguments.begin()[i].first == e.argument)
+        mark = " [" + std::to_string(i + 1) + "]";
+    text += "| " +
+            join(ArrayRef<std::string>{e.name, type, row.form, normsText(row), row.input,
+                                       row.output + mark, row.needs, row.verdict},
+                 " | ") +
+            " |\n";
+  }
+  text +=
+      "\nNorms stand before the matrices of a branch, after a branch, or on queries and keys. A\n"
+      "parallel block has nothing to patch for its input: what G reads is the same without the\n"
+      "context.\n";
+  for (auto [i, argument] : enumerate(arguments))
+    text += "\n[" + std::to_string(i + 1) + "] " + join(argument.second, ", ") + ": " +
+            argument.first.str() + "\n";
+
+  if (std::getenv("CTXC_WRITE_DOCS"))
+    std::ofstream(page) << text;
+  auto written = MemoryBuffer::getFile(page);
+  ASSERT_TRUE(bool(written)) << page;
+  EXPECT_EQ((*written)->getBuffer().str(), text)
+      << page << " is stale; run CTXC_WRITE_DOCS=1 unit-Families to write it anew";
+}
+
+} // namespace
