@@ -120,6 +120,17 @@ TEST(Compiled, RefusesIdsWithoutARow) {
   EXPECT_EQ(run->size(), 0);
 }
 
+TEST(Compiled, RefusesPositionsWithoutARow) {
+  Model model("gpt2"); // 50 learned positions
+  for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+    ASSERT_NE(executor, nullptr);
+    auto run = executor->start(4);
+    EXPECT_TRUE(bool(executor->forward(*run, int64_t(3), int64_t(49), {})));
+    std::string message = llvm::toString(executor->forward(*run, int64_t(3), 50, {}).takeError());
+    EXPECT_NE(message.find("the table has 50 rows"), std::string::npos) << message;
+  }
+}
+
 /// Compiling is slow; an older config gives the same module.
 std::vector<std::string> differentGoldens() {
   std::vector<std::string> names = allGoldens();
