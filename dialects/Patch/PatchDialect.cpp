@@ -7,12 +7,18 @@ using namespace ctxc::patch;
 
 #include "dialects/Patch/PatchDialect.cpp.inc"
 #include "dialects/Patch/PatchEnums.cpp.inc"
+#include "dialects/Patch/PatchInterfaces.cpp.inc"
+
+namespace ctxc::patch {
+void attachPatchModels(MLIRContext &context);
+} // namespace ctxc::patch
 
 void PatchDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Patch/PatchOps.cpp.inc"
       >();
+  attachPatchModels(*getContext());
 }
 
 #define GET_OP_CLASSES
@@ -31,8 +37,8 @@ LogicalResult LinearsOp::verify() {
     if (ranked(x).getShape().empty() || ranked(x).getShape().back() != in ||
         ranked(y).getShape().empty() || ranked(y).getShape().back() != out ||
         ranked(x).getShape().drop_back() != ranked(y).getShape().drop_back())
-      return emitOpError("maps ") << x.getType() << " to " << y.getType() << " by a matrix of " << in
-                                  << " inputs and " << out << " outputs";
+      return emitOpError("maps ") << x.getType() << " to " << y.getType() << " by a matrix of "
+                                  << in << " inputs and " << out << " outputs";
   }
   return success();
 }
@@ -50,17 +56,60 @@ LogicalResult SolveScaleOp::verify() {
   // C1
   if (ranked(getScale()).getShape() != ranked(getTarget()).getShape() ||
       ranked(getResult()).getShape() != ranked(getScale()).getShape())
-    return emitOpError("solves a scale of type ") << getScale().getType() << " for a target of type "
-                                                  << getTarget().getType()
-                                                  << "; the shapes must be equal";
+    return emitOpError("solves a scale of type ")
+           << getScale().getType() << " for a target of type " << getTarget().getType()
+           << "; the shapes must be equal";
   return success();
 }
 
-static LogicalResult verifyParts(Operation *op, size_t parts) {
-  if (parts != 1 && parts != 2)
-    return op->emitOpError("has ") << parts << " parts; a patch is u and v, or one delta";
+LogicalResult ApplyExpertRank1Op::verify() {
+  ArrayRef<int64_t> base = ranked(getBase()).getShape(), v = ranked(getV()).getShape(),
+                    data = ranked(getData()).getShape();
+  int64_t k = ranked(getSelected()).getDimSize(0);
+  // C1
+  if (base.size() != 2 || v.size() != 2 || base[0] != k || v[0] != k ||
+      (data != v && data != v.drop_front()))
+    return emitOpError("adds to ") << getBase().getType() << " a change at " << getData().getType()
+                                   << " by " << getV().getType() << " for " << k
+                                   << " experts; it needs (k, out), (in) or (k, in), (k, in)";
   return success();
 }
 
-LogicalResult StoreOp::verify() { return verifyParts(*this, getParts().size()); }
-LogicalResult LoadOp::verify() { return verifyParts(*this, getParts().size()); }
+LogicalResult SquaredNormsOp::verify() {
+  // C1
+  ArrayRef<int64_t> shape = ranked(getData()).getShape();
+  if (shape.empty() || shape.drop_back() != ranked(getResult()).getShape())
+    return emitOpError("gives the norms of ")
+           << getData().getType() << " as " << getResult().getType()
+           << "; that must be its shape without the last dimension";
+  return success();
+}
+
+LogicalResult ObligationOp::verify() {
+  if (!getChange())
+    return success();
+  auto vectors = [](Value v) {
+    RankedTensorType type = ranked(v);
+    return type.getRank() ? type.getNumElements() / type.getShape().back() : 0;
+  };
+  // C1
+  int64_t have = vectors(getData());
+  if (getCondition() != Condition::nonzero_vector || (have != 1 && have != vectors(getChange())))
+    return emitOpError("is for a change of type ")
+           << getChange().getType() << " at " << getData().getType()
+           << "; it needs nonzero_vector, and one vector for each of the data's";
+  return success();
+}
+
+static LogicalResult verifyParts(Operation *op, TypeRange parts) {
+  auto isFloat = [](Type type) { return isa<FloatType>(cast<ShapedType>(type).getElementType()); };
+  bool few = parts.size() == 1 || parts.size() == 2;
+  if ((few && llvm::all_of(parts, isFloat)) ||
+      (parts.size() == 3 && llvm::all_of(parts.drop_back(), isFloat) && !isFloat(parts.back())))
+    return success();
+  return op->emitOpError("has parts (")
+         << parts << "); a patch is one delta, or u and v, or u, v and indices";
+}
+
+LogicalResult StoreOp::verify() { return verifyParts(*this, getParts().getTypes()); }
+LogicalResult LoadOp::verify() { return verifyParts(*this, getParts().getTypes()); }

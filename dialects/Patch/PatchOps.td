@@ -19,7 +19,10 @@ def Patch_Dialect : Dialect {
 
     Values are those of `xf`: what one token carries.
   }];
+  let dependentDialects = ["::ctxc::xf::XFDialect"];
 }
+
+def Patch_Part : AnyTypeOf<[XF_Activation, XF_Indices]>;
 
 class Patch_Op<string mnemonic, list<Trait> traits = []> : Op<Patch_Dialect, mnemonic, traits>;
 
@@ -59,6 +62,34 @@ def Patch_ApplyRank1Op : Patch_Op<"apply_rank1", [Pure, AllTypesMatch<["base", "
   let arguments = (ins XF_Activation:$base, XF_Activation:$u, XF_Activation:$v, XF_Activation:$data);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$base `+` $u `,` $v `at` $data attr-dict `:` type($base) `,` type($data)";
+}
+
+def Patch_ApplyExpertRank1Op : Patch_Op<"apply_expert_rank1", [Pure,
+    AllTypesMatch<["base", "u", "result"]>, AllTypesMatch<["patched", "selected"]>]> {
+  let summary = "`y_j + Σ_i u_i (v_iᵀ z_j)` over the i with patched_i = selected_j";
+  let description = [{
+    An expert_linear's output under a patch of the experts `patched`, each at most once,
+    where `selected` run.
+
+    - C1: base is (k, out), v (k, in), and the data (in) or (k, in), for k selected experts.
+  }];
+  let arguments = (ins XF_Activation:$base, XF_Activation:$u, XF_Activation:$v, XF_Indices:$patched,
+    XF_Activation:$data, XF_Indices:$selected);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $base `+` $u `,` $v `for` $patched `at` $data `[` $selected `]` attr-dict
+    `:` type($base) `,` type($v) `,` type($data) `,` type($selected)
+  }];
+  let hasVerifier = 1;
+}
+
+def Patch_SquaredNormsOp : Patch_Op<"squared_norms", [Pure]> {
+  let summary = "`‖x_j‖²` of each vector along the last dimension";
+  let description = [{ - C1: the result has the data's shape without the last dimension. }];
+  let arguments = (ins XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data attr-dict `:` type($data) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 def Patch_ApplyDeltaOp : Patch_Op<"apply_delta", [Pure]> {
@@ -111,28 +142,49 @@ def Patch_SolveScaleOp : Patch_Op<"solve_scale", [AllTypesMatch<["target", "data
 def Patch_ObligationOp : Patch_Op<"obligation"> {
   let summary = "counts where a condition of the plan fails";
   let description = [{
-    Adds to the harmful count of obligation `index`: 1 if the vector is zero, or the
-    number of zero entries. `lemma` names what the condition belongs to.
+    Adds to the harmful count of obligation `index` the number of zero vectors along the
+    last dimension, or of zero entries. With the `change` that each vector is to serve, a zero
+    vector with a zero change is harmless. `lemma` names what the condition belongs to.
+
+    - C1: a change is of a nonzero_vector, and has a vector for each of the data's, or the data is
+      one vector.
   }];
-  let arguments = (ins Patch_Condition:$condition, XF_Activation:$data, I64Attr:$index, StrAttr:$lemma);
-  let assemblyFormat = "$condition $data `counts` $index $lemma attr-dict `:` type($data)";
+  let arguments = (ins Patch_Condition:$condition, XF_Activation:$data,
+    Optional<XF_Activation>:$change, I64Attr:$index, StrAttr:$lemma);
+  let assemblyFormat = [{
+    $condition $data (`for` $change^)? `counts` $index $lemma attr-dict
+    `:` type($data) (`,` type($change)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Patch_SameSelectionOp : Patch_Op<"same_selection", [SameTypeOperands]> {
+  let summary = "counts where the two runs selected differently";
+  let description = [{
+    Adds to the harmful count of obligation `index` the number of slots in which the full and
+    the reduced run differ, behind a router that is patched to give the same scores:
+    a near-tie may fall on the other side.
+  }];
+  let arguments = (ins XF_Indices:$full, XF_Indices:$reduced, I64Attr:$index, StrAttr:$lemma);
+  let assemblyFormat = "$full `,` $reduced `counts` $index $lemma attr-dict `:` type($full)";
 }
 
 def Patch_StoreOp : Patch_Op<"store"> {
-  let summary = "hands out the patch of a parameter: `u, v`, or `Δ`";
+  let summary = "hands out the patch of a parameter: `u, v`, or `Δ`, or `u, v, selected`";
   let description = [{
-    `parameter` is the block's name for it. Orientation is the op's, not the file's:
+    `parameter` is the block's name for it, and the parts those of the op that reads it
+    (PatchableOpInterface). Orientation is the op's, not the file's:
     where the linear op is `transposed`, the writer of a patch file swaps u and v.
   }];
-  let arguments = (ins StrAttr:$parameter, Variadic<XF_Activation>:$parts);
+  let arguments = (ins StrAttr:$parameter, Variadic<Patch_Part>:$parts);
   let assemblyFormat = "$parameter $parts attr-dict `:` type($parts)";
   let hasVerifier = 1;
 }
 
 def Patch_LoadOp : Patch_Op<"load", [Pure]> {
-  let summary = "takes in the patch of a parameter: `u, v`, or `Δ`";
+  let summary = "takes in the patch of a parameter: `u, v`, or `Δ`, or `u, v, selected`";
   let arguments = (ins StrAttr:$parameter);
-  let results = (outs Variadic<XF_Activation>:$parts);
+  let results = (outs Variadic<Patch_Part>:$parts);
   let assemblyFormat = "$parameter attr-dict `:` type($parts)";
   let hasVerifier = 1;
 }

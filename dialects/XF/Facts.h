@@ -13,7 +13,8 @@ enum class Obligation {
   None,            ///< a bias: nothing
   NonzeroVector,   ///< a matrix: u ≠ 0, each vector's along the last dimension
   NonzeroElements, ///< a scale: u_i ≠ 0 wherever the target differs
-  NonzeroSum       ///< a mixture: S = Σ u_i ≠ 0
+  NonzeroSum,      ///< a mixture: S = Σ u_i ≠ 0
+  SameSelection    ///< a router: both runs select the same entries
 };
 
 /// What an assignment is for: F gets back the full run's values inside a block

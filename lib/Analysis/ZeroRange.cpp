@@ -33,6 +33,8 @@ Zeros ZeroRange::failure(xf::Obligation obligation, Value value) const {
   }
   case xf::Obligation::NonzeroElements:
     return std::max(facts(value).elements, facts(value).vector);
+  case xf::Obligation::SameSelection:
+    return Zeros::NullSet; // scores that are equal but for roundings, unless two are tied
   case xf::Obligation::NonzeroSum: {
     // Entries of one sign do not cancel.
     const xf::Facts &f = facts(value);

@@ -163,8 +163,19 @@ llvm::Error Trier::measureDrift(xf::BlockOp applied) {
   return llvm::Error::success();
 }
 
-/// ‖Δ‖² of a patch in its block's form.
+/// ‖Δ‖² of a patch in its block's form: a rank-1 change for each slot, one, or a delta.
 static double squaredNorm(const BlockPatch &patch) {
+  if (patch.parts.size() == 3) {
+    int64_t slots = patch.parts[2].cols();
+    auto ofSlot = [&](int part, int64_t j) {
+      int64_t n = patch.parts[part].cols() / slots;
+      return patch.parts[part].middleCols(j * n, n).squaredNorm();
+    };
+    double sum = 0;
+    for (int64_t j = 0; j < slots; ++j)
+      sum += ofSlot(0, j) * ofSlot(1, j);
+    return sum;
+  }
   double product = 1;
   for (const Matrix &part : patch.parts)
     product *= part.squaredNorm();

@@ -176,6 +176,8 @@ llvm::Expected<std::unique_ptr<KernelLibrary>> KernelLibrary::compile(ModuleOp l
   define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
   define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);
   define("ctxc_rows_count_zeros", &ctxc_rows_count_zeros);
+  define("ctxc_rows_count_unserved", &ctxc_rows_count_unserved);
+  define("ctxc_rows_count_different", &ctxc_rows_count_different);
   define("ctxc_rows_predict_scale_replay", &ctxc_rows_predict_scale_replay);
   define("ctxc_rows_predict_rank1_replay", &ctxc_rows_predict_rank1_replay);
   if (auto failed = library.define(llvm::orc::absoluteSymbols(std::move(support))))

@@ -113,16 +113,20 @@ void KernelEmitter::addArguments() {
   block.walk([&](Operation *op) {
     if (auto store = dyn_cast<patch::StoreOp>(op))
       for (auto [i, part] : llvm::enumerate(store.getParts()))
-        addArgument(KernelArgKind::Store, rowsOf(ranked(part).getShape(), f32),
+        addArgument(KernelArgKind::Store,
+                    rowsOf(ranked(part).getShape(), ranked(part).getElementType()),
                     store.getParameter(), i);
     if (auto load = dyn_cast<patch::LoadOp>(op))
       for (auto [i, part] : llvm::enumerate(load.getParts()))
-        addArgument(KernelArgKind::Load, MemRefType::get(ranked(part).getShape(), f32),
+        addArgument(KernelArgKind::Load,
+                    MemRefType::get(ranked(part).getShape(), ranked(part).getElementType()),
                     load.getParameter(), i);
     if (auto solve = dyn_cast<patch::SolveScaleOp>(op))
       obligations = std::max<int64_t>(obligations, solve.getIndex() + 1);
     if (auto obligation = dyn_cast<patch::ObligationOp>(op))
       obligations = std::max<int64_t>(obligations, obligation.getIndex() + 1);
+    if (auto same = dyn_cast<patch::SameSelectionOp>(op))
+      obligations = std::max<int64_t>(obligations, same.getIndex() + 1);
   });
   if (obligations)
     addArgument(KernelArgKind::Counts, MemRefType::get({obligations, 2}, i64));

@@ -29,9 +29,7 @@ public:
   SupportCall &size(Value index) {
     return add(arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), index));
   }
-  SupportCall &tensor(Value tensor) {
-    return add(addressOf(e.builder, e.loc, e.read(tensor)));
-  }
+  SupportCall &tensor(Value tensor) { return add(addressOf(e.builder, e.loc, e.read(tensor))); }
   /// The address `bytes` into a memref of identity layout.
   SupportCall &memory(Value memref, int64_t bytes) {
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(e.builder, e.loc, memref);
@@ -152,6 +150,56 @@ struct LowerApplyRank1 : Lowering<LowerApplyRank1, patch::ApplyRank1Op> {
   }
 };
 
+/// Slot j reads every part i and takes the one whose expert it has.
+struct LowerApplyExpertRank1 : Lowering<LowerApplyExpertRank1, patch::ApplyExpertRank1Op> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto apply = cast<patch::ApplyExpertRank1Op>(op);
+    MLIRContext *context = op->getContext();
+    int64_t k = ranked(apply).getDimSize(0);
+    bool one = ranked(apply.getData()).getRank() == 1;
+    AffineExpr s, j, i, d;
+    bindDims(context, s, j, i, d);
+    auto map = [&](unsigned dims, ArrayRef<AffineExpr> exprs) {
+      return AffineMap::get(dims, 0, exprs, context);
+    };
+    constexpr auto parallel = IteratorType::parallel, reduction = IteratorType::reduction;
+    // v_iᵀ z_j for each pair, 0 where they are not of one expert
+    Value dots = e.generic(
+        e.filled(e.emptyRows({k, k}), 0), {e.data(apply.getV()), e.data(apply.getData())},
+        {map(4, {s, i, d}), one ? map(4, {s, d}) : map(4, {s, j, d}), map(4, {s, j, i})},
+        {parallel, parallel, parallel, reduction}, [](OpBuilder &b, Location l, ValueRange a) {
+          return add(b, l, a[2], mul(b, l, a[0], a[1]));
+        });
+    Value factors = e.generic(
+        e.emptyRows({k, k}), {dots, e.lookup(apply.getPatched()), e.lookup(apply.getSelected())},
+        {map(3, {s, j, i}), map(3, {s, i}), map(3, {s, j}), map(3, {s, j, i})},
+        {parallel, parallel, parallel}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+          Value same = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, a[1], a[2]);
+          return arith::SelectOp::create(b, l, same, a[0], constant(b, l, 0));
+        });
+    Value moved = e.generic(
+        e.filled(e.emptyRows(ranked(apply).getShape()), 0), {factors, e.data(apply.getU())},
+        {map(4, {s, j, i}), map(4, {s, i, d}), map(4, {s, j, d})},
+        {parallel, parallel, reduction, parallel}, [](OpBuilder &b, Location l, ValueRange a) {
+          return add(b, l, a[2], mul(b, l, a[0], a[1]));
+        });
+    e.bind(apply, e.elementwise(ranked(apply).getShape(), {e.data(apply.getBase()), moved},
+                                {true, true}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                  return arith::AddFOp::create(b, l, a[0], a[1]);
+                                }));
+    return success();
+  }
+};
+
+struct LowerSquaredNorms : Lowering<LowerSquaredNorms, patch::SquaredNormsOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto norms = cast<patch::SquaredNormsOp>(op);
+    Value x = e.data(norms.getData());
+    e.bind(norms, e.dotLast(x, x));
+    return success();
+  }
+};
+
 struct LowerApplyDelta : Lowering<LowerApplyDelta, patch::ApplyDeltaOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto apply = cast<patch::ApplyDeltaOp>(op);
@@ -212,12 +260,42 @@ struct LowerSolveScale : Lowering<LowerSolveScale, patch::SolveScaleOp> {
 struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto obligation = cast<patch::ObligationOp>(op);
-    SupportCall(e, "ctxc_rows_count_zeros")
-        .i32(obligation.getCondition() == patch::Condition::nonzero_elements)
-        .size(e.rows())
-        .i64(ranked(obligation.getData()).getNumElements())
+    Value counts = e.argument(KernelArgKind::Counts, "", 0);
+    int64_t all = ranked(obligation.getData()).getNumElements();
+    bool elements = obligation.getCondition() == patch::Condition::nonzero_elements;
+    int64_t width = elements ? all : ranked(obligation.getData()).getShape().back();
+    Value vectors = arith::MulIOp::create(e.builder, e.loc, e.rows(), e.index(all / width));
+    if (!obligation.getChange()) {
+      SupportCall(e, "ctxc_rows_count_zeros")
+          .i32(elements)
+          .size(vectors)
+          .i64(width)
+          .tensor(e.data(obligation.getData()))
+          .memory(counts, 16 * obligation.getIndex())
+          .emit();
+      return success();
+    }
+    SupportCall(e, "ctxc_rows_count_unserved")
+        .size(vectors)
+        .i64(width)
+        .i64(ranked(obligation.getChange()).getNumElements() / (all / width))
         .tensor(e.data(obligation.getData()))
-        .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * obligation.getIndex())
+        .tensor(e.data(obligation.getChange()))
+        .memory(counts, 16 * obligation.getIndex())
+        .emit();
+    return success();
+  }
+};
+
+struct LowerSameSelection : Lowering<LowerSameSelection, patch::SameSelectionOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto same = cast<patch::SameSelectionOp>(op);
+    SupportCall(e, "ctxc_rows_count_different")
+        .size(e.rows())
+        .i64(ranked(same.getFull()).getNumElements())
+        .tensor(e.lookup(same.getFull()))
+        .tensor(e.lookup(same.getReduced()))
+        .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * same.getIndex())
         .emit();
     return success();
   }
@@ -227,7 +305,8 @@ struct LowerStore : Lowering<LowerStore, patch::StoreOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto store = cast<patch::StoreOp>(op);
     for (auto [i, part] : llvm::enumerate(store.getParts()))
-      e.store(e.data(part), e.argument(KernelArgKind::Store, store.getParameter(), i));
+      e.store(ranked(part).getElementType().isF32() ? e.data(part) : e.lookup(part),
+              e.argument(KernelArgKind::Store, store.getParameter(), i));
     return success();
   }
 };
@@ -239,8 +318,12 @@ struct LowerLoad : Lowering<LowerLoad, patch::LoadOp> {
       Value memref = e.argument(KernelArgKind::Load, load.getParameter(), i);
       Value tensor = readResult(e, memref);
       // One patch for all rows of the call.
-      e.bind(part, e.elementwise(ranked(part).getShape(), {tensor}, {false},
-                                 [](OpBuilder &, Location, ValueRange a) { return a[0]; }));
+      int64_t rank = ranked(part).getRank() + 1;
+      AffineMap rows = AffineMap::getMultiDimIdentityMap(rank, op->getContext());
+      e.bind(part, e.generic(e.emptyRows(ranked(part).getShape(), 1, ranked(part).getElementType()),
+                             {tensor}, {rows.getMinorSubMap(rank - 1), rows},
+                             SmallVector<IteratorType>(rank, IteratorType::parallel),
+                             [](OpBuilder &, Location, ValueRange a) { return a[0]; }));
     }
     return success();
   }
@@ -249,6 +332,15 @@ struct LowerLoad : Lowering<LowerLoad, patch::LoadOp> {
 } // namespace
 
 namespace ctxc {
+
+/// Of several slots the inner products vᵀ z are alike, so that of the first will do.
+static Value firstSlot(KernelEmitter &e, Value vectors) {
+  if (ranked(vectors).getRank() == 2)
+    return vectors;
+  Value first = slice(e, vectors, 1, 0, 1, 1);
+  return bufferization::AllocTensorOp::create(e.builder, e.loc, ranked(first), ValueRange(),
+                                              /*copy=*/first);
+}
 
 /// What the output's error in another program comes from is the patch that was formed last,
 /// the output site's.
@@ -265,11 +357,11 @@ void emitReplayPrediction(KernelEmitter &e) {
     SupportCall(e, "ctxc_rows_predict_rank1_replay")
         .size(e.rows())
         .i64(count(rank1.getU()))
-        .i64(count(rank1.getV()))
+        .i64(ranked(rank1.getV()).getShape().back())
         .tensor(e.data(rank1.getCurrent()))
         .tensor(e.data(rank1.getU()))
-        .tensor(e.data(rank1.getV()))
-        .tensor(e.data(rank1.getData()))
+        .tensor(firstSlot(e, e.data(rank1.getV())))
+        .tensor(firstSlot(e, e.data(rank1.getData())))
         .memory(replay, 0)
         .emit();
   } else if (auto solve = dyn_cast_or_null<patch::SolveScaleOp>(maker)) {
@@ -309,10 +401,13 @@ void registerPatchLoweringModels(MLIRContext *context) {
   patch::LinearsOp::attachInterface<LowerLinears>(*context);
   patch::Rank1Op::attachInterface<LowerRank1>(*context);
   patch::ApplyRank1Op::attachInterface<LowerApplyRank1>(*context);
+  patch::ApplyExpertRank1Op::attachInterface<LowerApplyExpertRank1>(*context);
+  patch::SquaredNormsOp::attachInterface<LowerSquaredNorms>(*context);
   patch::ApplyDeltaOp::attachInterface<LowerApplyDelta>(*context);
   patch::InvertRmsNormOp::attachInterface<LowerInvertRmsNorm>(*context);
   patch::SolveScaleOp::attachInterface<LowerSolveScale>(*context);
   patch::ObligationOp::attachInterface<LowerObligation>(*context);
+  patch::SameSelectionOp::attachInterface<LowerSameSelection>(*context);
   patch::StoreOp::attachInterface<LowerStore>(*context);
   patch::LoadOp::attachInterface<LowerLoad>(*context);
 }

@@ -45,6 +45,26 @@ void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const floa
   }
 }
 
+static bool isZero(const float *x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    if (x[i] != 0)
+      return false;
+  return true;
+}
+
+void ctxc_rows_count_unserved(int64_t vectors, int64_t n, int64_t m, const float *data,
+                              const float *change, int64_t *counts) {
+  for (int64_t i = 0; i < vectors; ++i)
+    if (isZero(data + i * n, n))
+      ++counts[isZero(change + i * m, m) ? 0 : 1];
+}
+
+void ctxc_rows_count_different(int64_t rows, int64_t n, const int32_t *a, const int32_t *b,
+                               int64_t *counts) {
+  for (int64_t i = 0; i < rows * n; ++i)
+    counts[1] += a[i] != b[i];
+}
+
 void ctxc_rows_predict_scale_replay(int64_t rows, int64_t d, float eps, const float *m,
                                     const float *delta, const float *target, const float *data,
                                     double *error) {

@@ -66,6 +66,7 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     PlanOptions plan;
     plan.update = options.update;
     plan.scope = options.scope;
+    plan.split = options.split;
     plan.objective = options.objective;
     plan.parameters = options.parameters;
     plan.measure = options.measure;

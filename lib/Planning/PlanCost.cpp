@@ -8,10 +8,19 @@ static int64_t elements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
 
+static int64_t width(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape().back();
+}
+
+/// How many vectors a matrix gives, each of which a change of its own serves.
+static int64_t vectorsOf(xf::AssignableOpInterface op) {
+  return elements(op->getResult(0)) / width(op->getResult(0));
+}
+
 static int64_t numbersOf(xf::AssignableOpInterface op) {
   switch (op.getChangeForm()) {
   case xf::ChangeForm::Rank1:
-    return elements(op->getResult(0)) + elements(op.getDataOperand().get());
+    return elements(op->getResult(0)) + vectorsOf(op) * width(op.getDataOperand().get());
   case xf::ChangeForm::Delta:
     return elements(op.getParameterOperand().get());
   }
@@ -25,7 +34,7 @@ PlanCost ctxc::costOf(const BlockPlan &plan) {
     ++cost.patches;
     cost.numbers += numbersOf(site);
     if (site.getObligation() == xf::Obligation::NonzeroVector)
-      ++cost.vectorDivisions;
+      cost.vectorDivisions += vectorsOf(site);
     if (site.getObligation() != xf::Obligation::NonzeroElements)
       continue;
     cost.elementDivisions += elements(site.getDataOperand().get());

@@ -40,6 +40,7 @@ std::vector<BlockPlan> PlanSearch::outputPlans(const Goals &goals) const {
   // Every choice of a chain for each goal: few goals, and few chains to each.
   constexpr size_t most = 256;
   std::vector<BlockPlan> plans(1);
+  plans.front().split = options.split;
   for (Value goal : goals) {
     SmallVector<OutputPatch> choices;
     for (const OutputChain &chain :
@@ -118,14 +119,33 @@ void PlanSearch::addObligations(BlockPlan &plan) const {
         facts, op, plan.outputOf(op) ? xf::ControlRole::Output : xf::ControlRole::Input));
   for (const OutputPatch &output : plan.outputs)
     for (ChainLink link : output.links) {
+      auto solvable = cast<xf::SolvableOpInterface>(link.op);
       std::string reason;
-      if (cast<xf::SolvableOpInterface>(link.op).getSolvability(link.operand, reason) !=
-          xf::Solvability::Conditional)
+      if (solvable.getSolvability(link.operand, reason) != xf::Solvability::Conditional)
         continue;
-      for (auto [i, factor] : llvm::enumerate(link.op->getOperands()))
-        if (i != link.operand)
-          plan.obligations.push_back({link.op, xf::Obligation::NonzeroElements,
-                                      facts.zeros.failure(xf::Obligation::NonzeroElements, factor),
-                                      "a known factor of the output chain", factor});
+      for (const xf::LinkCondition &c : solvable.getConditions(link.operand, plan.split)) {
+        Value factor = link.op->getOperand(c.operand);
+        plan.obligations.push_back(
+            {link.op, c.kind, facts.zeros.failure(c.kind, factor), c.lemma, factor});
+      }
+    }
+  addSelections(plan);
+}
+
+/// Selections with context that F cuts off from it.
+void PlanSearch::addSelections(BlockPlan &plan) const {
+  BlockGraph::Set patched = facts.graph.none();
+  for (Operation *op : plan.inputSites)
+    patched.set(facts.graph.vertex(op));
+  BlockGraph::Set unsettled = facts.graph.reach(facts.context.sources(), patched);
+  unsettled |= facts.graph.reach(outputPatches(facts.graph, plan));
+  for (Operation &op : facts.graph.getBlock().getBody().front().without_terminator())
+    for (Value result : op.getResults()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      if (type && type.getElementType().isInteger() && facts.context.depends(result) &&
+          !unsettled.test(facts.graph.vertex(result)))
+        plan.obligations.push_back({&op, xf::Obligation::SameSelection,
+                                    facts.zeros.failure(xf::Obligation::SameSelection, result),
+                                    "input controllability of MLPs", result});
     }
 }

@@ -35,6 +35,7 @@ public:
   void addObligations(BlockPlan &plan) const;
 
 private:
+  void addSelections(BlockPlan &plan) const;
   mlir::Operation *normMatrixOf(mlir::Operation *site) const;
   BlockGraph::Set afterOutputs(const BlockPlan &plan) const;
 

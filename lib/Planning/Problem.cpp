@@ -23,8 +23,12 @@ InputProblem ctxc::inputProblem(const BlockFacts &facts, const BlockPlan &plan, 
     problem.settled.set(graph.vertex(output.goal));
     // What W_o of the contextual part reads is the context's own.
     auto first = cast<xf::AssignableOpInterface>(output.first());
-    if (!outputOnly && !facts.sites.inContextualPart(first))
-      problem.sinks.set(graph.vertex(first.getDataOperand().get()));
+    if (outputOnly || facts.sites.inContextualPart(first))
+      continue;
+    // Beside its data also what selects the experts.
+    for (OpOperand &operand : first->getOpOperands())
+      if (&operand != &first.getParameterOperand())
+        problem.sinks.set(graph.vertex(operand.get()));
   }
   return problem;
 }

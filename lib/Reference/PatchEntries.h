@@ -1,21 +1,22 @@
-// Between the patch of a block's parameter, in its op's orientation, and the
-// patch of the stored parameter, in the file's.
+// Between the patch of a block's parameter, with rows for tokens, and the patches of stored
+// tensors (ctxc/Runtime/PatchParts.h).
 #ifndef CTXC_LIB_REFERENCE_PATCHENTRIES_H
 #define CTXC_LIB_REFERENCE_PATCHENTRIES_H
 
 #include "ctxc/Reference/Evaluation.h"
 #include "ctxc/Runtime/MaterializedWeights.h"
+#include "ctxc/Runtime/PatchParts.h"
 
 namespace ctxc::reference {
 
 /// The stored form of `patch`, of a parameter of `block` in `layer`; one token.
 /// Fails where the parts do not have the parameter's sizes.
-llvm::Expected<ParameterPatch> toStored(const BlockPatch &patch, xf::BlockOp block,
-                                        xf::LayerOp layer);
+llvm::Expected<std::vector<ParameterPatch>> toStored(const BlockPatch &patch, xf::BlockOp block,
+                                                     xf::LayerOp layer);
 
-/// The other way, for the block's parameter `name`.
-llvm::Expected<BlockPatch> fromStored(const ParameterPatch &patch, xf::BlockOp block,
-                                      llvm::StringRef name);
+/// What `load` takes of `patch`; without parts where that does not change the parameter.
+llvm::Expected<BlockPatch> fromStored(const Patch &patch, xf::BlockOp block, xf::LayerOp layer,
+                                      patch::LoadOp load);
 
 } // namespace ctxc::reference
 

@@ -43,6 +43,31 @@ static llvm::Error evaluateOp(patch::ApplyRank1Op op, Evaluation &e) {
   return llvm::Error::success();
 }
 
+static llvm::Error evaluateOp(patch::ApplyExpertRank1Op op, Evaluation &e) {
+  Matrix result = e.rows(op.getBase());
+  const Matrix &u = e.rows(op.getU()), &v = e.rows(op.getV()), &z = e.rows(op.getData());
+  const Matrix &patched = e.rows(op.getPatched()), &selected = e.rows(op.getSelected());
+  int64_t k = selected.cols(), out = u.cols() / k, in = v.cols() / k;
+  bool one = z.cols() == in; // one vector for all slots
+  for (int64_t t = 0; t < result.rows(); ++t)
+    for (int64_t j = 0; j < k; ++j)
+      for (int64_t i = 0; i < k; ++i)
+        if (patched(t, i) == selected(t, j))
+          result.row(t).segment(j * out, out) +=
+              u.row(t).segment(i * out, out) *
+              v.row(t).segment(i * in, in).dot(z.row(t).segment(one ? 0 : j * in, in));
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(patch::SquaredNormsOp op, Evaluation &e) {
+  Eigen::Map<const Matrix> data = vectors(e.rows(op.getData()), op.getData());
+  Matrix result = data.rowwise().squaredNorm();
+  result.resize(e.tokenCount(), result.size() / e.tokenCount());
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 static llvm::Error evaluateOp(patch::ApplyDeltaOp op, Evaluation &e) {
   Matrix parameter = e.widened(op.getParameter());
   const Matrix &delta = e.rows(op.getDelta());
@@ -114,9 +139,9 @@ static llvm::Error evaluateOp(patch::SolveScaleOp op, Evaluation &e) {
   const Matrix &target = e.rows(op.getTarget()), &data = e.rows(op.getData());
   Matrix result(target.rows(), target.cols());
   for (int64_t t = 0; t < target.rows(); ++t) {
-    ScaleCounts counts = solveScale(updateOf(op.getUpdate()), row(target, t),
-                                    row(m, m.rows() == 1 ? 0 : t), row(data, t),
-                                    all(result).slice(t * result.cols(), result.cols()));
+    ScaleCounts counts =
+        solveScale(updateOf(op.getUpdate()), row(target, t), row(m, m.rows() == 1 ? 0 : t),
+                   row(data, t), all(result).slice(t * result.cols(), result.cols()));
     obligation(e, op.getIndex()).harmless += counts.harmless;
     obligation(e, op.getIndex()).harmful += counts.harmful;
   }
@@ -129,11 +154,24 @@ static llvm::Error evaluateOp(patch::SolveScaleOp op, Evaluation &e) {
 //===----------------------------------------------------------------------===//
 
 static llvm::Error evaluateOp(patch::ObligationOp op, Evaluation &e) {
-  const Matrix &data = e.rows(op.getData());
-  int64_t zeros = op.getCondition() == patch::Condition::nonzero_vector
-                      ? (data.array() == 0).rowwise().all().count()
-                      : (data.array() == 0).count();
-  obligation(e, op.getIndex()).harmful += zeros;
+  Eigen::Map<const Matrix> data = vectors(e.rows(op.getData()), op.getData());
+  LayerObligations &counts = obligation(e, op.getIndex());
+  if (op.getCondition() == patch::Condition::nonzero_elements) {
+    counts.harmful += (data.array() == 0).count();
+    return llvm::Error::success();
+  }
+  // A row of changes for each vector: one, or all that the one vector serves.
+  Matrix changes = op.getChange() ? e.rows(op.getChange()) : Matrix::Ones(data.rows(), 1);
+  changes.resize(data.rows(), changes.size() / data.rows());
+  for (int64_t i = 0; i < data.rows(); ++i)
+    if ((data.row(i).array() == 0).all())
+      ++((changes.row(i).array() == 0).all() ? counts.harmless : counts.harmful);
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(patch::SameSelectionOp op, Evaluation &e) {
+  obligation(e, op.getIndex()).harmful +=
+      (e.rows(op.getFull()).array() != e.rows(op.getReduced()).array()).count();
   return llvm::Error::success();
 }
 
@@ -148,8 +186,8 @@ static llvm::Error evaluateOp(patch::StoreOp op, Evaluation &e) {
 
 static llvm::Error evaluateOp(patch::LoadOp op, Evaluation &e) {
   std::vector<BlockPatch> &loads = e.getEnvironment().loads;
-  auto patch = llvm::find_if(
-      loads, [&](const BlockPatch &p) { return p.parameter == op.getParameter(); });
+  auto patch =
+      llvm::find_if(loads, [&](const BlockPatch &p) { return p.parameter == op.getParameter(); });
   if (patch != loads.end() && patch->parts.size() != op.getNumResults())
     return errorAt(op, "is given " + Twine(patch->parts.size()) + " parts for the patch of '" +
                            op.getParameter() + "', expected " + Twine(op.getNumResults()));
@@ -169,9 +207,9 @@ static llvm::Error evaluateOp(patch::LoadOp op, Evaluation &e) {
 }
 
 void attachPatchOps(MLIRContext &context) {
-  attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyDeltaOp,
-         patch::InvertRmsNormOp, patch::SolveScaleOp, patch::ObligationOp, patch::StoreOp,
-         patch::LoadOp>(context);
+  attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,
+         patch::SquaredNormsOp, patch::ApplyDeltaOp, patch::InvertRmsNormOp, patch::SolveScaleOp,
+         patch::ObligationOp, patch::SameSelectionOp, patch::StoreOp, patch::LoadOp>(context);
 }
 
 } // namespace ctxc::reference

@@ -134,15 +134,11 @@ llvm::Expected<std::vector<BlockPatch>> ReferenceExecutor::loadsOf(const Program
   ProgramStep step = constStep;
   std::vector<BlockPatch> loads;
   for (patch::LoadOp load : step.applied.getBody().getOps<patch::LoadOp>()) {
-    std::string stored = step.layer.getStoredName(load.getParameter());
-    for (const ParameterPatch &entry : patch.parameters) {
-      if (entry.parameter != stored)
-        continue;
-      llvm::Expected<BlockPatch> part = fromStored(entry, step.block, load.getParameter());
-      if (!part)
-        return part.takeError();
-      loads.push_back(std::move(*part));
-    }
+    llvm::Expected<BlockPatch> taken = fromStored(patch, step.block, step.layer, load);
+    if (!taken)
+      return taken.takeError();
+    if (!taken->parts.empty())
+      loads.push_back(std::move(*taken));
   }
   return loads;
 }
@@ -239,10 +235,10 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
   result.replayError[*step.index] = predictReplayError(step.dual, evaluation);
   Patch patch;
   for (const BlockPatch &store : environment.stores) {
-    auto entry = toStored(store, step.block, step.layer);
-    if (!entry)
-      return entry.takeError();
-    patch.parameters.push_back(std::move(*entry));
+    auto entries = toStored(store, step.block, step.layer);
+    if (!entries)
+      return entries.takeError();
+    llvm::append_range(patch.parameters, std::move(*entries));
   }
   llvm::append_range(result.patch.parameters, patch.parameters);
   if (!materialize)

@@ -10,8 +10,10 @@ static ArrayRef<double> only(const Matrix &rows) {
   return {rows.data(), static_cast<size_t>(rows.size())};
 }
 
+/// Of several slots the inner products vᵀ z are alike, so that of the first will do.
 static double ofRank1(patch::Rank1Op op, const Evaluation &e) {
-  double inner = e.rows(op.getV()).row(0).dot(e.rows(op.getData()).row(0));
+  int64_t n = cast<RankedTensorType>(op.getV().getType()).getShape().back();
+  double inner = e.rows(op.getV()).row(0).head(n).dot(e.rows(op.getData()).row(0).head(n));
   return predictedRank1ReplayError(only(e.rows(op.getCurrent())), only(e.rows(op.getU())), inner);
 }
 

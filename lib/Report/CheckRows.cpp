@@ -23,6 +23,8 @@ static std::string condition(const PlanObligation &o) {
     return "no entry of its input is zero";
   case xf::Obligation::NonzeroSum:
     return "its weights do not sum to zero";
+  case xf::Obligation::SameSelection:
+    return "both runs select the same";
   }
   llvm_unreachable("an obligation of no known kind");
 }

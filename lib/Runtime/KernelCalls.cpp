@@ -1,7 +1,8 @@
 #include "lib/Runtime/KernelCalls.h"
-#include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
+#include <cstring>
 
 using namespace mlir;
 using namespace ctxc;
@@ -49,6 +50,10 @@ llvm::Error KernelCalls::compile() {
 // One call
 //===----------------------------------------------------------------------===//
 
+static std::string loadKey(size_t step, const KernelArg &arg) {
+  return std::to_string(step) + "#" + arg.name + "#" + std::to_string(arg.index);
+}
+
 void *KernelCalls::setting(size_t step, const KernelArg &arg) {
   std::vector<char> &bytes = settings[step][arg.name];
   if (!bytes.empty())
@@ -73,24 +78,45 @@ void *KernelCalls::setting(size_t step, const KernelArg &arg) {
   return bytes.data();
 }
 
-llvm::Expected<void *> KernelCalls::load(size_t step, const KernelArg &arg, const Patch &patch) {
-  std::string stored = ProgramStep(program.steps[step]).layer.getStoredName(arg.name);
-  Rows &numbers = loaded[stored + "#" + std::to_string(arg.index)];
-  int64_t size = elementsOf(arg.type);
-  numbers.assign(size, 0.0f); // a parameter that is not in the patch is unpatched
-  for (const ParameterPatch &entry : patch.parameters) {
-    if (entry.parameter != stored)
+static bool isIndices(const KernelArg &arg) {
+  return cast<MemRefType>(arg.type).getElementType().isInteger(32);
+}
+
+llvm::Error KernelCalls::load(size_t step, const Kernel &kernel, const Patch &patch) {
+  ProgramStep at = program.steps[step];
+  std::vector<const KernelArg *> group; // of one parameter
+  for (size_t i = 0; i < kernel.args.size(); ++i) {
+    const KernelArg &arg = kernel.args[i];
+    if (arg.kind != KernelArgKind::Load)
       continue;
-    bool first = (arg.index == 0) != isTransposed(program.steps[step].block, arg.name);
-    const std::vector<double> &part = entry.kind == ParameterPatch::Kind::Delta ? entry.delta
-                                      : first                                   ? entry.u
-                                                                                : entry.v;
-    if (int64_t(part.size()) != size)
-      return makeError(entry.parameter + ": the patch has " + llvm::Twine(part.size()) +
-                       " numbers where the model's parameter needs " + llvm::Twine(size));
-    std::copy(part.begin(), part.end(), numbers.begin());
+    group.push_back(&arg);
+    if (i + 1 < kernel.args.size() && kernel.args[i + 1].kind == KernelArgKind::Load &&
+        kernel.args[i + 1].name == arg.name)
+      continue;
+    auto parameter = findPatched(at.block, at.layer, arg.name);
+    if (!parameter)
+      return parameter.takeError();
+    SmallVector<int64_t> sizes;
+    for (const KernelArg *part : group)
+      sizes.push_back(elementsOf(part->type));
+    auto parts = fromStored(*parameter, patch, sizes);
+    if (!parts)
+      return parts.takeError();
+    for (auto [j, part] : llvm::enumerate(group)) {
+      Rows &numbers = loaded[loadKey(step, *part)];
+      numbers.assign(sizes[j], 0.0f); // a parameter that is not in the patch is unpatched
+      for (int64_t e = 0; !parts->empty() && e < sizes[j]; ++e) {
+        if (!isIndices(*part)) {
+          numbers[e] = float((*parts)[j][e]);
+          continue;
+        }
+        int32_t index = int32_t((*parts)[j][e]);
+        memcpy(&numbers[e], &index, sizeof index);
+      }
+    }
+    group.clear();
   }
-  return numbers.data();
+  return llvm::Error::success();
 }
 
 llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
@@ -102,6 +128,9 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   std::vector<int64_t> counts;
   stores.reserve(kernel.args.size());
   call.outputs.resize(block.getNumResults());
+  if (call.loads)
+    if (llvm::Error error = load(step, kernel, *call.loads))
+      return error;
   int64_t nextState[2] = {0, 0};
   int64_t visible[2] = {0, 0};
   for (int stream : {0, 1})
@@ -160,13 +189,9 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       stores.emplace_back(call.rows * elementsOf(arg.type));
       arguments.push_back(stores.back().data());
       break;
-    case KernelArgKind::Load: {
-      auto data = load(step, arg, *call.loads);
-      if (!data)
-        return data.takeError();
-      arguments.push_back(*data);
+    case KernelArgKind::Load:
+      arguments.push_back(loaded[loadKey(step, arg)].data());
       break;
-    }
     case KernelArgKind::Counts:
       counts.assign(elementsOf(arg.type), 0);
       arguments.push_back(counts.data());
@@ -186,8 +211,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
     call.obligations.harmless += counts[i];
     call.obligations.harmful += counts[i + 1];
   }
-  readStores(step, kernel, stores, call);
-  return llvm::Error::success();
+  return readStores(step, kernel, stores, call);
 }
 
 /// At least `bytes` of memory, aligned to 64.
@@ -198,33 +222,33 @@ void *KernelCalls::workspaceOf(int64_t bytes) {
   return reinterpret_cast<void *>((address + 63) / 64 * 64);
 }
 
-void KernelCalls::readStores(size_t step, const Kernel &kernel, ArrayRef<Rows> parts,
-                             StepCall &call) {
+llvm::Error KernelCalls::readStores(size_t step, const Kernel &kernel, ArrayRef<Rows> rows,
+                                    StepCall &call) {
   ProgramStep at = program.steps[step];
+  PatchParts parts; // of one parameter
   size_t next = 0;
-  for (const KernelArg &arg : kernel.args) {
+  for (size_t i = 0; i < kernel.args.size(); ++i) {
+    const KernelArg &arg = kernel.args[i];
     if (arg.kind != KernelArgKind::Store)
       continue;
-    const Rows &part = parts[next++];
-    std::vector<double> numbers(part.begin(), part.end());
-    if (arg.index == 1) { // v, of the entry that u began
-      ParameterPatch &entry = call.stores.parameters.back();
-      entry.kind = ParameterPatch::Kind::Rank1;
-      entry.u = std::move(entry.delta);
-      entry.delta.clear();
-      entry.v = std::move(numbers);
-      if (isTransposed(at.block, arg.name))
-        std::swap(entry.u, entry.v);
-      continue;
+    const Rows &part = rows[next++];
+    parts.emplace_back(part.begin(), part.end());
+    for (size_t e = 0; isIndices(arg) && e < part.size(); ++e) {
+      int32_t index;
+      memcpy(&index, &part[e], sizeof index);
+      parts.back()[e] = index;
     }
-    ParameterPatch entry;
-    entry.parameter = at.layer.getStoredName(arg.name);
-    entry.kind = ParameterPatch::Kind::Delta;
-    for (const KernelArg &param : kernel.args)
-      if (param.kind == KernelArgKind::Param && param.name == arg.name)
-        entry.shape.assign(cast<MemRefType>(param.type).getShape().begin(),
-                           cast<MemRefType>(param.type).getShape().end());
-    entry.delta = std::move(numbers);
-    call.stores.parameters.push_back(std::move(entry));
+    if (i + 1 < kernel.args.size() && kernel.args[i + 1].kind == KernelArgKind::Store &&
+        kernel.args[i + 1].name == arg.name)
+      continue;
+    auto parameter = findPatched(at.block, at.layer, arg.name);
+    if (!parameter)
+      return parameter.takeError();
+    auto entries = toStored(*parameter, parts);
+    if (!entries)
+      return entries.takeError();
+    llvm::append_range(call.stores.parameters, std::move(*entries));
+    parts.clear();
   }
+  return llvm::Error::success();
 }

@@ -58,8 +58,10 @@ private:
   };
 
   void *setting(size_t step, const KernelArg &arg);
-  llvm::Expected<void *> load(size_t step, const KernelArg &arg, const Patch &patch);
-  void readStores(size_t step, const Kernel &kernel, llvm::ArrayRef<Rows> parts, StepCall &call);
+  /// The parts of `patch` that the kernel takes, into `loaded`.
+  llvm::Error load(size_t step, const Kernel &kernel, const Patch &patch);
+  llvm::Error readStores(size_t step, const Kernel &kernel, llvm::ArrayRef<Rows> rows,
+                         StepCall &call);
   void *workspaceOf(int64_t bytes);
 
   const Program &program;
@@ -68,7 +70,8 @@ private:
   llvm::StringMap<Kernel> kernels;
   std::vector<char> workspace;
   std::vector<llvm::StringMap<std::vector<char>>> settings; ///< of each step, by name
-  llvm::StringMap<Rows> loaded;                             ///< parts of the patch at hand
+  /// Parts of the patch at hand; of indices the bits of int32.
+  llvm::StringMap<Rows> loaded;
 };
 
 } // namespace ctxc

@@ -1,4 +1,5 @@
 #include "ctxc/Runtime/MaterializedWeights.h"
+#include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Support/Error.h"
 
 using namespace mlir;
@@ -36,7 +37,10 @@ llvm::Error ctxc::checkSizes(const ParameterPatch &patch, ArrayRef<int64_t> shap
 MaterializedWeights::MaterializedWeights(Weights &original, const Patch &patch)
     : original(original) {
   for (const ParameterPatch &entry : patch.parameters)
-    patches[entry.parameter] = &entry;
+    if (auto slice = splitSliceName(entry.parameter))
+      patches[slice->first].push_back({slice->second, &entry});
+    else
+      patches[entry.parameter].push_back({std::nullopt, &entry});
 }
 
 /// Adds a patch to a parameter's numbers.
@@ -49,20 +53,34 @@ static void add(const ParameterPatch &patch, std::vector<double> &numbers) {
 
 llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTensorType type) {
   llvm::Expected<const void *> data = original.get(name, type);
-  const ParameterPatch *patch = patches.lookup(name);
-  if (!data || !patch)
+  auto found = patches.find(name);
+  if (!data || found == patches.end())
     return data;
   auto &[madeType, bytes] = made[name];
   if (madeType == type)
     return bytes.data();
-  if (llvm::Error error = checkSizes(*patch, type.getShape()))
-    return std::move(error);
   DType dtype = storageOf(type.getElementType());
-  std::vector<double> numbers(type.getNumElements());
-  readDoubles(dtype, static_cast<const uint8_t *>(*data), numbers);
-  add(*patch, numbers);
-  bytes.resize(numbers.size() * (bitsOf(dtype) / 8));
-  writeDoubles(dtype, numbers, bytes.data());
+  int64_t size = bitsOf(dtype) / 8;
+  const auto *from = static_cast<const uint8_t *>(*data);
+  bytes.assign(from, from + type.getNumElements() * size);
+  for (auto [slice, patch] : found->second) {
+    ArrayRef<int64_t> shape = type.getShape();
+    int64_t first = 0, count = type.getNumElements();
+    if (slice) {
+      if (shape.size() < 2 || *slice >= shape.front())
+        return makeError(patch->parameter + ": the patch changes a slice that the model's "
+                                            "parameter does not have");
+      count /= shape.front();
+      first = *slice * count;
+      shape = shape.drop_front();
+    }
+    if (llvm::Error error = checkSizes(*patch, shape))
+      return std::move(error);
+    std::vector<double> numbers(count);
+    readDoubles(dtype, from + first * size, numbers);
+    add(*patch, numbers);
+    writeDoubles(dtype, numbers, bytes.data() + first * size);
+  }
   madeType = type;
   return bytes.data();
 }

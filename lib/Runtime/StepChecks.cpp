@@ -1,4 +1,5 @@
 #include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -40,14 +41,24 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<int64_t> tokens,
   return llvm::Error::success();
 }
 
+/// Adds the names by which a patch may change the block's parameter `name`.
+static void addNames(xf::BlockOp block, xf::LayerOp layer, StringRef name,
+                     llvm::StringSet<> &names) {
+  PatchedParameter parameter = llvm::cantFail(findPatched(block, layer, name));
+  if (!isBankName(parameter.stored))
+    names.insert(parameter.stored);
+  for (int64_t i = 0; parameter.isSliced() && i < parameter.shape.front(); ++i)
+    names.insert(sliceName(parameter.stored, i));
+}
+
 llvm::Error ctxc::checkPatch(const Program &program, const Patch &patch, bool materialize) {
   llvm::StringSet<> all, loadable, seen;
   for (ProgramStep step : program.steps) {
     for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>())
-      all.insert(step.layer.getStoredName(param.getName()));
+      addNames(step.block, step.layer, param.getName(), all);
     if (step.applied)
       for (patch::LoadOp load : step.applied.getBody().getOps<patch::LoadOp>())
-        loadable.insert(step.layer.getStoredName(load.getParameter()));
+        addNames(step.block, step.layer, load.getParameter(), loadable);
   }
   for (const ParameterPatch &entry : patch.parameters) {
     if (!seen.insert(entry.parameter).second)
@@ -73,11 +84,4 @@ llvm::Error ctxc::checkStartLayer(const Program &program, int64_t layer) {
 bool ctxc::readsContext(xf::BlockOp block) {
   return llvm::any_of(block.getBody().getOps(),
                       [](Operation &op) { return isa<xf::ContextualOpInterface>(op); });
-}
-
-bool ctxc::isTransposed(xf::BlockOp block, StringRef name) {
-  return llvm::any_of(block.getBody().getOps<xf::LinearOp>(), [&](xf::LinearOp linear) {
-    auto param = linear.getWeight().getDefiningOp<xf::ParamOp>();
-    return param && param.getName() == name && linear.getTransposed();
-  });
 }

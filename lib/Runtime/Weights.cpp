@@ -189,25 +189,26 @@ std::string ctxc::sliceName(StringRef parameter, int64_t index) {
   return (parameter + "[" + Twine(index) + "]").str();
 }
 
-Expected<std::vector<const void *>> ctxc::getSlices(Weights &weights, StringRef name,
-                                                    mlir::RankedTensorType type) {
-  auto sliceType =
-      mlir::RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
-  std::vector<const void *> slices;
-  if (isBankName(name)) {
-    for (int64_t i = 0; i < type.getDimSize(0); ++i) {
-      Expected<const void *> slice = weights.get(sliceName(name, i), sliceType);
-      if (!slice)
-        return slice.takeError();
-      slices.push_back(*slice);
-    }
-    return slices;
-  }
+Expected<const void *> ctxc::getSlice(Weights &weights, StringRef name,
+                                      mlir::RankedTensorType type, int64_t index) {
+  auto slice = mlir::RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
+  if (isBankName(name))
+    return weights.get(sliceName(name, index), slice);
   Expected<const void *> whole = weights.get(name, type);
   if (!whole)
     return whole.takeError();
-  int64_t bytes = sliceType.getNumElements() * (type.getElementTypeBitWidth() / 8);
-  for (int64_t i = 0; i < type.getDimSize(0); ++i)
-    slices.push_back(static_cast<const char *>(*whole) + i * bytes);
+  int64_t bytes = slice.getNumElements() * (type.getElementTypeBitWidth() / 8);
+  return static_cast<const char *>(*whole) + index * bytes;
+}
+
+Expected<std::vector<const void *>> ctxc::getSlices(Weights &weights, StringRef name,
+                                                    mlir::RankedTensorType type) {
+  std::vector<const void *> slices;
+  for (int64_t i = 0; i < type.getDimSize(0); ++i) {
+    Expected<const void *> slice = getSlice(weights, name, type, i);
+    if (!slice)
+      return slice.takeError();
+    slices.push_back(*slice);
+  }
   return slices;
 }

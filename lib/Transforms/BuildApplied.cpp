@@ -1,7 +1,7 @@
 // The applied block: a block's ordinary forward under a given patch, factored.
-#include "Names.h"
 #include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "dialects/Patch/PatchNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -13,36 +13,20 @@ SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan) {
   return llvm::map_to_vector(plan.patchedOps(), parameterOf);
 }
 
-static Type partType(xf::ParamOp param) {
-  return RankedTensorType::get(param.getType().getShape(), Float32Type::get(param.getContext()));
-}
-
-/// The types of a site's patch: u and v, or Δ.
-static SmallVector<Type> partTypes(Operation *site) {
-  if (auto linear = dyn_cast<xf::LinearOp>(site))
-    return {linear.getType(), linear.getData().getType()};
-  return {partType(parameterOf(site))};
-}
-
 /// Clones `site` and takes in its patch.
 static void applySite(OpBuilder &b, Operation *site, IRMapping &values) {
-  Location loc = site->getLoc();
-  bool isLinear = isa<xf::LinearOp>(site);
-  auto load = patch::LoadOp::create(b, renamed(loc, isLinear ? "_uv" : "_delta"), partTypes(site),
-                                    parameterOf(site).getName());
-  if (auto linear = dyn_cast<xf::LinearOp>(site)) {
-    Value base = b.clone(*site, values)->getResult(0);
-    base.setLoc(renamed(loc, "_0"));
-    Value patched = patch::ApplyRank1Op::create(b, loc, base.getType(), base, load.getResult(0),
-                                                load.getResult(1), values.lookup(linear.getData()));
-    values.map(linear.getResult(), patched);
-    return;
+  auto patchable = cast<patch::PatchableOpInterface>(site);
+  bool isDelta = patchable.getPatchForm().kind == patch::PatchForm::Delta;
+  auto load = patch::LoadOp::create(b, renamed(site->getLoc(), isDelta ? "_delta" : "_uv"),
+                                    patchable.getPartTypes(), parameterOf(site).getName());
+  Value result;
+  if (patchable.appliesToResult()) {
+    result = b.clone(*site, values)->getResult(0);
+    result.setLoc(renamed(site->getLoc(), "_0"));
   }
-  Value parameter = cast<xf::AssignableOpInterface>(site).getParameterOperand().get();
-  Value original = values.lookup(parameter);
-  values.map(parameter, applyDelta(b, original, load.getResult(0)));
-  b.clone(*site, values);
-  values.map(parameter, original);
+  auto operands =
+      llvm::map_to_vector(site->getOperands(), [&](Value v) { return values.lookup(v); });
+  values.map(site->getResult(0), patchable.buildPatched(b, operands, result, load.getResults()));
 }
 
 xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, StringRef name) {

@@ -5,9 +5,9 @@
 // op is patched to its full-run output there and then. What depends on an
 // output site G is held back until the full run is complete; then G's target is
 // solved for through its chain, G is patched, and the rest follows.
-#include "Names.h"
 #include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "dialects/Patch/PatchNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -16,17 +16,20 @@ using namespace mlir;
 namespace ctxc {
 namespace {
 
-patch::Rank1Op createRank1(OpBuilder &b, Location loc, Value target, Value current, Value data) {
-  return patch::Rank1Op::create(b, loc, target.getType(), data.getType(), target, current, data);
+/// What must hold for a link to be solved: each condition is that of one division.
+SmallVector<xf::LinkCondition> conditionsOf(ChainLink link, xf::Split split) {
+  auto solvable = cast<xf::SolvableOpInterface>(link.op);
+  std::string reason;
+  if (solvable.getSolvability(link.operand, reason) != xf::Solvability::Conditional)
+    return {};
+  return solvable.getConditions(link.operand, split);
 }
 
-/// How many links of the chain divide by what they know.
-unsigned countDivisions(const OutputPatch &output) {
-  return llvm::count_if(output.links, [](ChainLink link) {
-    std::string reason;
-    return cast<xf::SolvableOpInterface>(link.op).getSolvability(link.operand, reason) ==
-           xf::Solvability::Conditional;
-  });
+unsigned countDivisions(const OutputPatch &output, xf::Split split) {
+  unsigned count = 0;
+  for (ChainLink link : output.links)
+    count += conditionsOf(link, split).size();
+  return count;
 }
 
 class DualBuilder {
@@ -53,12 +56,12 @@ private:
   Value need(Value value);
   void patchOutput(unsigned output);
   Value solveTarget(unsigned output);
-  void oblige(xf::DivOp div, unsigned index);
-  void assign(Operation *site, Value target);
-  void assignLinear(xf::LinearOp op, Value target);
-  void assignBias(xf::BiasOp op, Value target);
-  void assignScale(xf::ScaleOp op, Value target, patch::UpdateKind by);
+  Value solveLink(const OutputPatch &output, unsigned link, Value target);
+  Value unpatched(const OutputPatch &output, unsigned link);
+  Value leverageOf(const OutputPatch &output, Value slots);
+  void assign(Operation *site, Value target, patch::UpdateKind by = patch::UpdateKind::naive);
   void assignThroughNorm(const OutputPatch &output, Value target);
+  void compareSelections();
   void finish();
 
   unsigned indexOf(Operation *site) const { return llvm::find(sites, site) - sites.begin(); }
@@ -71,7 +74,7 @@ private:
   OpSet firsts;                   ///< what is patched first for an output
   OpSet held;                     ///< reduced ops that wait for the patch of one of `firsts`
   SmallVector<Operation *> sites; ///< in the order of plannedParameters
-  SmallVector<SmallVector<Value, 2>> parts; ///< the patch of each site
+  SmallVector<SmallVector<Value, 3>> parts; ///< the patch of each site
   IRMapping full, reduced;
   xf::BlockOp dual;
 };
@@ -145,7 +148,8 @@ void DualBuilder::clonePair(Operation &op) {
   }
   // The unpatched output stands next to the full run's, so that both can be one
   // sweep over the weight. A scale is solved for without it.
-  if (firsts.contains(&op) && isa<xf::ScaleOp>(op))
+  auto patchable = dyn_cast<patch::PatchableOpInterface>(op);
+  if (firsts.contains(&op) && !patchable.formsFromResult())
     return;
   Operation *clone = cloneReduced(op);
   // The naive update leaves the matrix before the norm as it is; its patch, which
@@ -153,7 +157,8 @@ void DualBuilder::clonePair(Operation &op) {
   const OutputPatch *output = plan.outputOf(&op);
   if (output && output->normMatrix == &op && !firsts.contains(&op)) {
     auto linear = cast<xf::LinearOp>(clone);
-    auto none = createRank1(b, op.getLoc(), linear, linear, linear.getData());
+    auto none = patch::Rank1Op::create(b, op.getLoc(), linear.getType(), linear.getData().getType(),
+                                       linear, linear, linear.getData());
     parts[indexOf(&op)] = {none.getU(), none.getV()};
   }
 }
@@ -191,88 +196,102 @@ void DualBuilder::patchOutput(unsigned number) {
 /// chain⁻¹ of the goal's full-run value, the other operands being the reduced run's.
 Value DualBuilder::solveTarget(unsigned number) {
   const OutputPatch &output = plan.outputs[number];
-  // The obligations of the divisions come after the sites', output by output.
+  // The obligations of the divisions come after the sites', output by output. They are
+  // counted from the site outwards, and solved for from the goal inwards.
   unsigned division = sites.size();
-  for (const OutputPatch &earlier : ArrayRef(plan.outputs).take_front(number))
-    division += countDivisions(earlier);
+  for (const OutputPatch &earlier : ArrayRef(plan.outputs).take_front(number + 1))
+    division += countDivisions(earlier, plan.split);
   Value target = full.lookup(output.goal);
-  // Solved from the goal inwards, counted from the site outwards.
-  division += countDivisions(output);
-  for (const ChainLink &link : llvm::reverse(output.links)) {
-    SmallVector<Value> operands;
-    for (OpOperand &operand : link.op->getOpOperands())
-      operands.push_back(operand.getOperandNumber() == link.operand ? Value()
-                                                                    : need(operand.get()));
-    // The full run's clone stands in the dual block, and so do its parameters.
-    Operation *clone = full.lookup(link.op->getResult(0)).getDefiningOp();
+  for (unsigned i = output.links.size(); i-- > 0;) {
+    const ChainLink &link = output.links[i];
+    SmallVector<xf::LinkCondition> conditions = conditionsOf(link, plan.split);
+    division -= conditions.size();
     Operation *before = &b.getBlock()->back();
-    target = cast<xf::SolvableOpInterface>(clone).buildSolve(b, link.operand, target, operands);
+    target = solveLink(output, i, target);
+    unsigned next = 0;
     for (Operation *op = before->getNextNode(); op; op = op->getNextNode()) {
       op->setLoc(renamed(link.op->getOperand(link.operand).getLoc(), "_T"));
-      if (auto div = dyn_cast<xf::DivOp>(op))
-        oblige(div, --division);
+      auto div = dyn_cast<xf::DivOp>(op);
+      if (!div || next == conditions.size())
+        continue;
+      // A known factor of the chain has an obligation of its own.
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(div);
+      patch::ObligationOp::create(b, div.getLoc(), patch::Condition::nonzero_elements, div.getRhs(),
+                                  Value(), division + next, conditions[next].lemma);
+      ++next;
     }
   }
   return target;
 }
 
-/// A known factor of the chain has an obligation of its own.
-void DualBuilder::oblige(xf::DivOp div, unsigned index) {
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(div);
-  patch::ObligationOp::create(b, div.getLoc(), patch::Condition::nonzero_elements, div.getRhs(),
-                              index, "a known factor of the output chain");
+/// What link number `i` is to be given so that it gives `target`.
+Value DualBuilder::solveLink(const OutputPatch &output, unsigned i, Value target) {
+  const ChainLink &link = output.links[i];
+  // The full run's clone stands in the dual block, and so do its parameters.
+  auto clone = cast<xf::SolvableOpInterface>(full.lookup(link.op->getResult(0)).getDefiningOp());
+  bool isChoice = clone.isUnderdetermined(link.operand);
+  SmallVector<Value> operands;
+  for (OpOperand &operand : link.op->getOpOperands()) {
+    bool isWanted = operand.getOperandNumber() == link.operand;
+    operands.push_back(!isWanted ? need(operand.get()) : isChoice ? unpatched(output, i) : Value());
+  }
+  if (!isChoice)
+    return clone.buildSolve(b, link.operand, target, operands);
+  Value leverage;
+  if (plan.split == xf::Split::LeastNorm)
+    leverage = leverageOf(output, operands[link.operand]);
+  return clone.buildSplit(b, link.operand, target, operands, leverage);
 }
 
-void DualBuilder::assign(Operation *site, Value target) {
-  if (auto linear = dyn_cast<xf::LinearOp>(site))
-    assignLinear(linear, target);
-  else if (auto bias = dyn_cast<xf::BiasOp>(site))
-    assignBias(bias, target);
-  else
-    assignScale(cast<xf::ScaleOp>(site), target, patch::UpdateKind::naive);
+/// What link number `i` reads of the chain while the site is not patched.
+Value DualBuilder::unpatched(const OutputPatch &output, unsigned i) {
+  Value value = output.site->getResult(0);
+  IRMapping run(reduced);
+  run.map(value, need(value));
+  for (const ChainLink &link : ArrayRef(output.links).take_front(i)) {
+    for (OpOperand &operand : link.op->getOpOperands())
+      if (operand.getOperandNumber() != link.operand)
+        run.map(operand.get(), need(operand.get()));
+    Operation *clone = b.clone(*link.op, run);
+    clone->setLoc(renamed(link.op->getLoc(), "_0"));
+    value = link.op->getResult(0);
+  }
+  return run.lookup(value);
 }
 
-void DualBuilder::assignLinear(xf::LinearOp op, Value target) {
-  Value current = reduced.lookupOrNull(op.getResult());
-  if (!current)
-    current = cloneReduced(*op)->getResult(0);
-  Value data = reduced.lookup(op.getData());
-  Location loc = op.getLoc();
-  unsigned index = indexOf(op);
-  patch::ObligationOp::create(b, loc, patch::Condition::nonzero_vector, data, index, lemmaOf(op));
-  auto rank1 = createRank1(b, renamed(loc, "_uv"), target, current, data);
-  parts[index] = {rank1.getU(), rank1.getV()};
-  current.setLoc(renamed(loc, "_0"));
-  Value patched = patch::ApplyRank1Op::create(b, loc, current.getType(), current, rank1.getU(),
-                                              rank1.getV(), data);
-  reduced.map(op.getResult(), patched);
+/// How far a change of norm 1 moves each of the slots (squared): tensor<n>.
+Value DualBuilder::leverageOf(const OutputPatch &output, Value slots) {
+  auto shape = cast<RankedTensorType>(slots.getType()).getShape();
+  auto type = RankedTensorType::get(shape.take_front(), b.getF32Type());
+  auto operands = llvm::map_to_vector(output.site->getOperands(), [&](Value v) { return need(v); });
+  Value leverage = cast<patch::PatchableOpInterface>(output.site).buildLeverage(b, operands);
+  if (leverage && leverage.getType() == type)
+    return leverage;
+  return xf::SettingOp::create(b, output.site->getLoc(), type, "one",
+                               DenseElementsAttr::get(type, APFloat(1.0f)));
 }
 
-void DualBuilder::assignBias(xf::BiasOp op, Value target) {
-  Value current = reduced.lookupOrNull(op.getResult());
-  if (!current)
-    current = cloneReduced(*op)->getResult(0);
-  Location loc = op.getLoc();
-  Value delta = xf::SubOp::create(b, renamed(loc, "_delta"), target, current);
-  parts[indexOf(op)] = {delta};
-  current.setLoc(renamed(loc, "_0"));
-  Value patched = applyDelta(b, full.lookup(op.getBias()), delta);
-  reduced.map(op.getResult(),
-              xf::BiasOp::create(b, loc, reduced.lookup(op.getData()), patched).getResult());
-}
-
-void DualBuilder::assignScale(xf::ScaleOp op, Value target, patch::UpdateKind by) {
-  Location loc = op.getLoc();
-  Value scale = full.lookup(op.getScale()), data = reduced.lookup(op.getData());
-  auto type = cast<RankedTensorType>(target.getType());
-  unsigned index = indexOf(op);
-  Value delta = patch::SolveScaleOp::create(b, renamed(loc, "_delta"), type, by, target, scale,
-                                            data, op.getOffset(), index);
-  parts[index] = {delta};
-  Value patched = applyDelta(b, scale, delta);
-  reduced.map(op.getResult(),
-              xf::ScaleOp::create(b, loc, data, patched, op.getOffset()).getResult());
+/// Brings the reduced run's `site` to `target`.
+void DualBuilder::assign(Operation *site, Value target, patch::UpdateKind by) {
+  auto patchable = cast<patch::PatchableOpInterface>(site);
+  patch::PatchRequest request;
+  request.target = target;
+  request.update = by;
+  request.index = indexOf(site);
+  request.lemma = lemmaOf(site);
+  for (Value operand : site->getOperands())
+    request.operands.push_back(reduced.lookup(operand));
+  if (patchable.formsFromResult() || patchable.appliesToResult()) {
+    request.result = reduced.lookupOrNull(site->getResult(0));
+    if (!request.result)
+      request.result = cloneReduced(*site)->getResult(0);
+    request.result.setLoc(renamed(site->getLoc(), "_0"));
+  }
+  SmallVector<Value> formed = patchable.buildParts(b, request);
+  parts[indexOf(site)].assign(formed.begin(), formed.end());
+  reduced.map(site->getResult(0),
+              patchable.buildPatched(b, request.operands, request.result, formed));
 }
 
 /// Post-norm: choose what the matrix is to output before the norm, patch the
@@ -284,12 +303,25 @@ void DualBuilder::assignThroughNorm(const OutputPatch &output, Value target) {
   Value before = patch::InvertRmsNormOp::create(
       b, renamed(matrix.getLoc(), "_T"), target.getType(), update, target,
       full.lookup(scale.getScale()), need(matrix.getResult()), norm.getEps(), scale.getOffset());
-  assignLinear(matrix, before);
+  assign(matrix, before);
   cloneReduced(*norm);
-  assignScale(scale, target, update);
+  assign(scale, target, update);
+}
+
+/// Where the plan makes the two runs select alike, whether they do. These obligations
+/// come after all others.
+void DualBuilder::compareSelections() {
+  unsigned index = sites.size();
+  for (const OutputPatch &output : plan.outputs)
+    index += countDivisions(output, plan.split);
+  for (const PlanObligation &obligation : plan.obligations)
+    if (obligation.kind == xf::Obligation::SameSelection)
+      patch::SameSelectionOp::create(b, obligation.site->getLoc(), full.lookup(obligation.value),
+                                     reduced.lookup(obligation.value), index++, obligation.lemma);
 }
 
 void DualBuilder::finish() {
+  compareSelections();
   for (auto [site, values] : llvm::zip_equal(sites, parts))
     patch::StoreOp::create(b, site->getLoc(), parameterOf(site).getName(), values);
   auto yield = cast<xf::YieldOp>(source.getBody().front().getTerminator());

@@ -21,8 +21,7 @@ bool isSource(Operation *op) {
 
 class Outliner {
 public:
-  explicit Outliner(xf::ModelOp model)
-      : model(model), body(model.getBody().front()), b(model) {}
+  explicit Outliner(xf::ModelOp model) : model(model), body(model.getBody().front()), b(model) {}
   LogicalResult run();
 
 private:
@@ -102,9 +101,8 @@ LogicalResult Outliner::outline(StringRef suffix, const llvm::SetVector<Operatio
   for (Operation &op : body)
     if (ops.contains(&op) || sources.contains(&op))
       b.clone(op, values);
-  xf::YieldOp::create(b, model.getLoc(), llvm::map_to_vector(results, [&](Value v) {
-                        return values.lookup(v);
-                      }));
+  xf::YieldOp::create(b, model.getLoc(),
+                      llvm::map_to_vector(results, [&](Value v) { return values.lookup(v); }));
 
   b.setInsertionPoint(before);
   auto layer = xf::LayerOp::create(b, before->getLoc(), TypeRange(ValueRange(results)), name, outer,
@@ -140,8 +138,7 @@ LogicalResult Outliner::run() {
           toLayers.insert(v);
       }
   }
-  if (!toLayers.empty() &&
-      failed(outline("_embed", embedding, toLayers.getArrayRef(), firstLayer)))
+  if (!toLayers.empty() && failed(outline("_embed", embedding, toLayers.getArrayRef(), firstLayer)))
     return failure();
   Value logits = yield.getOperand(0);
   if (!isa_and_nonnull<xf::LayerOp>(logits.getDefiningOp()) &&

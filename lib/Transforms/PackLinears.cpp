@@ -16,10 +16,9 @@ using Key = std::tuple<const void *, Type, Type, unsigned>;
 
 Key keyOf(xf::LinearOp op) {
   auto param = op.getWeight().getDefiningOp<xf::ParamOp>();
-  const void *weight = param ? param.getNameAttr().getAsOpaquePointer()
-                             : op.getWeight().getAsOpaquePointer();
-  return {weight, op.getWeight().getType(), op.getData().getType(),
-          op.getTransposed()};
+  const void *weight =
+      param ? param.getNameAttr().getAsOpaquePointer() : op.getWeight().getAsOpaquePointer();
+  return {weight, op.getWeight().getType(), op.getData().getType(), op.getTransposed()};
 }
 
 /// What has to move when the results of `earlier` come later: all that reads them, and

@@ -16,8 +16,6 @@ Operation *firstPatched(const OutputPatch &output, patch::UpdateKind update) {
   return update == patch::UpdateKind::naive ? output.site : output.first();
 }
 
-static ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
-
 static unsigned usesOfParameter(xf::BlockOp block, StringRef name) {
   unsigned uses = 0;
   block.walk([&](xf::ParamOp p) {
@@ -32,9 +30,9 @@ static LogicalResult checkSite(xf::BlockOp block, Operation *site) {
   if (site->getBlock() != &block.getBody().front())
     return site->emitOpError("is planned to be patched in block '")
            << block.getSymName() << "', where it does not stand";
-  if (!isa<xf::LinearOp, xf::BiasOp, xf::ScaleOp>(site))
-    return site->emitOpError("cannot be patched; a patch changes the parameter of an xf.linear, "
-                             "xf.bias or xf.scale");
+  if (!isa<patch::PatchableOpInterface>(site))
+    return site->emitOpError("cannot be patched: it does not say how its parameter's patch is "
+                             "formed (PatchableOpInterface)");
   xf::ParamOp param = parameterOf(site);
   if (!param)
     return site->emitOpError("cannot be patched: its parameter is computed, not an xf.param");
@@ -45,15 +43,10 @@ static LogicalResult checkSite(xf::BlockOp block, Operation *site) {
     return site->emitOpError("cannot be patched: its parameter '")
            << param.getName() << "' is also used elsewhere in the block";
   auto assignable = cast<xf::AssignableOpInterface>(site);
-  Value data = assignable.getDataOperand().get();
-  if (isa<xf::LinearOp>(site)) {
-    if (shapeOf(data).size() != 1)
-      return site->emitOpError("cannot be patched: its data is of type ")
-             << data.getType() << ", and one rank-1 change serves one vector";
-  } else if (shapeOf(data) != shapeOf(param.getResult())) {
+  if (!assignable.coversOutput())
     return site->emitOpError("cannot be patched: its parameter of type ")
-           << param.getType() << " is shared by the leading dimensions of " << data.getType();
-  }
+           << param.getType() << " serves several vectors of its data, "
+           << assignable.getDataOperand().get().getType() << ", at once";
   return success();
 }
 

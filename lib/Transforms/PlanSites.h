@@ -18,9 +18,9 @@ mlir::Operation *firstPatched(const OutputPatch &output, patch::UpdateKind updat
 /// the op that is in the way. Planning makes no such plans: this is for those
 /// made by hand.
 ///
-/// - P1: there are output sites, and all sites are xf.linear, xf.bias or
-///   xf.scale ops of the block on a parameter of their own that is not frozen.
-/// - P2: a linear's data is a vector, and a bias or scale has its data's shape.
+/// - P1: there are output sites, and all sites are patchable ops of the block
+///   (PatchableOpInterface) on a parameter of their own that is not frozen.
+/// - P2: a change of each site's parameter reaches every output of the op.
 /// - P3: each chain leads from its site's result to its goal, each link solvable, and the
 ///   outputs can be solved one after the other.
 /// - P4: a norm matrix is the linear op, read by nothing else, before the rms

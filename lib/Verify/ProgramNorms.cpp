@@ -1,5 +1,6 @@
 #include "ctxc/Verify/ProgramNorms.h"
 #include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Support/Error.h"
 
 using namespace ctxc;
@@ -19,7 +20,11 @@ public:
       int64_t index = step.index.value_or(-1);
       block.walk([&](xf::ParamOp param) {
         auto type = llvm::cast<mlir::RankedTensorType>(param.getType());
-        parameters.try_emplace(layer.getStoredName(param.getName()), Parameter{index, type});
+        auto patched = llvm::cantFail(findPatched(block, layer, param.getName()));
+        parameters.try_emplace(patched.stored, Parameter{index, type, "", 0});
+        for (int64_t i = 0; patched.isSliced() && i < type.getDimSize(0); ++i)
+          parameters.try_emplace(sliceName(patched.stored, i),
+                                 Parameter{index, type, patched.stored, i});
       });
     }
   }
@@ -35,9 +40,14 @@ protected:
     if (found == parameters.end())
       return makeError("parameter " + parameter + ": no layer of the model reads it");
     mlir::RankedTensorType type = found->second.type;
-    llvm::Expected<const void *> data = weights.get(parameter, type);
+    llvm::StringRef whole = found->second.whole;
+    llvm::Expected<const void *> data = whole.empty()
+                                            ? weights.get(parameter, type)
+                                            : getSlice(weights, whole, type, found->second.slice);
     if (!data)
       return data.takeError();
+    if (!whole.empty())
+      type = type.clone(type.getShape().drop_front());
     const auto *bytes = static_cast<const uint8_t *>(*data);
     DType dtype = dtypeOf(type.getElementType());
     double sum = 0;
@@ -56,6 +66,8 @@ private:
   struct Parameter {
     int64_t layer = -1;
     mlir::RankedTensorType type;
+    std::string whole; ///< the parameter that this is a slice of; else empty
+    int64_t slice = 0;
   };
   Weights &weights;
   llvm::StringMap<Parameter> parameters;

@@ -42,6 +42,16 @@ void ctxc_rows_solve_scale(int32_t update, int64_t rows, int64_t d, const float 
 void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const float *data,
                            int64_t *counts);
 
+/* An obligation on vectors that serve a change: adds to counts[1], of `vectors` vectors of n
+ * entries, the zero ones whose change, of m entries, is not zero; to counts[0] the others. */
+void ctxc_rows_count_unserved(int64_t vectors, int64_t n, int64_t m, const float *data,
+                              const float *change, int64_t *counts);
+
+/* An obligation on selections: adds to counts[1] the number of entries, of rows times n, in
+ * which a and b differ. */
+void ctxc_rows_count_different(int64_t rows, int64_t n, const int32_t *a, const int32_t *b,
+                               int64_t *counts);
+
 /* The predicted replay error of a block's output (ReplayError.h), of the last of
  * `rows` vectors, for a patched scale m + delta after a norm of target (from
  * data), and for y = product + u (v z). A plain change has k = 0. */

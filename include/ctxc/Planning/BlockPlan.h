@@ -51,8 +51,12 @@ struct BlockPlan {
   /// nothing reads the context, so that there is nothing to absorb.
   llvm::SmallVector<OutputPatch, 1> outputs;
 
+  /// How a change is split over the experts of a mixture that a chain goes through.
+  xf::Split split = xf::Split::Even;
+
   /// One for every patched op, in block order (Obligation::None for a bias), then
-  /// one for every known factor that the chains divide by.
+  /// one for every known factor that the chains divide by, then one for every
+  /// selection that F makes the same in both runs.
   llvm::SmallVector<PlanObligation> obligations;
 
   bool isEmpty() const { return outputs.empty(); }

@@ -19,6 +19,7 @@ struct ModelOptions {
   unsigned startLayer = 0;
   patch::UpdateKind update = patch::UpdateKind::least;
   SiteScope scope = SiteScope::MLP;
+  xf::Split split = xf::Split::Even;
   Objective objective = Objective::Default;
   /// Where not empty: what the plans are to patch, by the blocks' names.
   llvm::SmallVector<std::string> parameters;

@@ -109,6 +109,8 @@ struct PlanOptions {
   /// The update of a post-norm scale; naive patches the scale alone.
   patch::UpdateKind update = patch::UpdateKind::least;
   SiteScope scope = SiteScope::MLP;
+  /// How a mixture's experts share the change of its output.
+  xf::Split split = xf::Split::Even;
   Objective objective = Objective::Default;
   /// Where not empty: the block's parameters that the plan is to patch, no more and no
   /// less (names that the block lacks are left out). `objective` then chooses among

@@ -37,10 +37,10 @@ struct StoredTensor {
 };
 
 /// The patch of one parameter as a block hands it out or takes it in: `u` and
-/// `v`, or a delta, in the op's orientation; one row a token.
+/// `v`, or a delta, or `u`, `v` and indices, in the op's orientation; one row a token.
 struct BlockPatch {
   std::string parameter; ///< the block's name
-  llvm::SmallVector<Matrix, 2> parts;
+  llvm::SmallVector<Matrix, 3> parts;
 };
 
 /// What a block reads and writes beside its SSA values, for one step.

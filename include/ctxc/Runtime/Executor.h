@@ -58,8 +58,8 @@ struct LayerObligations {
 /// What one step of Algorithm 1 gives.
 struct PatchStep {
   Patch patch;
-  std::vector<double> fullLogits;    ///< of the run with context
-  std::vector<double> reducedLogits; ///< of the fused reduced stream
+  std::vector<double> fullLogits;            ///< of the run with context
+  std::vector<double> reducedLogits;         ///< of the fused reduced stream
   std::vector<LayerObligations> obligations; ///< one a layer
   /// Predicted replay error of each layer's output, in units of that output
   /// (docs/updates.md); one a layer, 0 where the layer is not patched.
@@ -83,8 +83,8 @@ public:
   /// Algorithm 1 for one token: continues `full` by it (its state is appended
   /// there) and runs it beside that in the reduced run, whose state stays as it
   /// is; the patches of all layers make the reduced stream follow the full one.
-  virtual llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token,
-                                          int64_t position, const PatchOptions &options) = 0;
+  virtual llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
+                                          const PatchOptions &options) = 0;
 
   virtual int64_t vocabulary() const = 0;
   virtual int64_t layers() const = 0;

@@ -7,6 +7,7 @@
 #include "ctxc/Runtime/Weights.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
+#include <optional>
 #include <vector>
 
 namespace ctxc {
@@ -21,7 +22,8 @@ public:
 
 private:
   Weights &original;
-  llvm::StringMap<const ParameterPatch *> patches;
+  /// The changes of each tensor: of all of it, or of a slice.
+  llvm::StringMap<std::vector<std::pair<std::optional<int64_t>, const ParameterPatch *>>> patches;
   llvm::StringMap<std::pair<mlir::Type, std::vector<uint8_t>>> made;
 };
 

@@ -23,9 +23,10 @@ struct ParameterPatch {
     Delta, ///< change = delta; of the stored shape
   };
 
-  std::string parameter; ///< full name in the checkpoint
+  std::string parameter; ///< full name in the checkpoint; of one slice along the first
+                         ///< dimension of a tensor, "name[3]"
   Kind kind = Kind::Rank1;
-  std::vector<int64_t> shape; ///< the stored shape
+  std::vector<int64_t> shape; ///< the stored shape, or the slice's
   std::vector<double> u, v;   ///< Rank1
   std::vector<double> delta;  ///< Delta
 };

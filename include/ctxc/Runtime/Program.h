@@ -18,10 +18,10 @@ namespace ctxc {
 
 /// One step of the model's chain.
 struct ProgramStep {
-  xf::LayerOp layer;        ///< prefix, settings, bindings; SSA operands and results
-  xf::BlockOp block;        ///< the ordinary forward
-  xf::BlockOp dual;         ///< null where the layer is not patched
-  xf::BlockOp applied;      ///< null where the layer is not patched
+  xf::LayerOp layer;            ///< prefix, settings, bindings; SSA operands and results
+  xf::BlockOp block;            ///< the ordinary forward
+  xf::BlockOp dual;             ///< null where the layer is not patched
+  xf::BlockOp applied;          ///< null where the layer is not patched
   std::optional<int64_t> index; ///< among the layers between the model's ends, from 0
 };
 
@@ -35,8 +35,8 @@ struct Program {
 
 /// The plan of a layer: none, or one without an output site, where it is not to be
 /// patched. `index` counts the layers between the model's ends.
-using PlanCallback = llvm::function_ref<std::optional<BlockPlan>(
-    xf::LayerOp layer, xf::BlockOp block, int64_t index)>;
+using PlanCallback = llvm::function_ref<std::optional<BlockPlan>(xf::LayerOp layer,
+                                                                 xf::BlockOp block, int64_t index)>;
 
 /// Makes the module's one xf.model ready to run: its ends become blocks
 /// (outlineModelEnds), and each plan of a block gets, once, its dual block (with

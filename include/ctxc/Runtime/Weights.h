@@ -19,8 +19,7 @@ public:
   /// or bf16; static shape). Mapped memory where the file stores that type, else
   /// a converted copy that this object owns. Errors: missing, another shape, a
   /// type that cannot be converted, a number that is not finite.
-  virtual llvm::Expected<const void *> get(llvm::StringRef name,
-                                           mlir::RankedTensorType type) = 0;
+  virtual llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) = 0;
 
   /// Identifies these weights: the checkpoint's hash, or the seed.
   virtual std::string hash() = 0;
@@ -38,6 +37,10 @@ std::string sliceName(llvm::StringRef parameter, int64_t index);
 /// it is stored. Errors as Weights::get.
 llvm::Expected<std::vector<const void *>> getSlices(Weights &weights, llvm::StringRef name,
                                                     mlir::RankedTensorType type);
+
+/// The one at `index`. Errors as Weights::get.
+llvm::Expected<const void *> getSlice(Weights &weights, llvm::StringRef name,
+                                      mlir::RankedTensorType type, int64_t index);
 
 class Checkpoint;
 

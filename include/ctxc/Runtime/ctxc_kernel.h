@@ -26,13 +26,12 @@ extern "C" {
 /* Runs body(data, begin, end) over ranges that together cover [0, count) once,
  * in any order, on any threads, and returns when all are done. */
 typedef void (*ctxc_parallel_for)(void *context, int64_t count,
-                                  void (*body)(void *data, int64_t begin, int64_t end),
-                                  void *data);
+                                  void (*body)(void *data, int64_t begin, int64_t end), void *data);
 
 typedef struct ctxc_call {
-  int64_t rows;          /* S: tokens of this call */
-  int64_t visible[2];    /* tokens whose state is there, these S included: of the run (or the full
-                            run), and of the reduced run */
+  int64_t rows;           /* S: tokens of this call */
+  int64_t visible[2];     /* tokens whose state is there, these S included: of the run (or the full
+                             run), and of the reduced run */
   void *const *arguments; /* one pointer an argument, in the manifest's order */
   void *workspace;
   ctxc_parallel_for parallel_for;

@@ -16,7 +16,8 @@ namespace ctxc {
 /// input site's is its full-run output; the output site's is solved through
 /// the chain from T_C and the reduced run's other values (Algorithm 1,
 /// self-correcting). The obligation of the i-th of plannedParameters counts under
-/// index i, those of the divisions along the chain after them. All of the
+/// index i, those of the divisions along the chain after them, then those of selections
+/// that the plan makes the same. All of the
 /// parameters are stored; the naive update stores a zero for a norm matrix. Null,
 /// with a diagnostic, where the plan cannot be built (see lib/Transforms/PlanSites.h).
 xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update,

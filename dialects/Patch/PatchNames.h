@@ -1,9 +1,9 @@
-//===- Names.h - names of the values that are made for a patch ------------===//
-#ifndef CTXC_LIB_TRANSFORMS_NAMES_H
-#define CTXC_LIB_TRANSFORMS_NAMES_H
+//===- PatchNames.h - names of the values that are made for a patch -------===//
+#ifndef CTXC_DIALECTS_PATCH_PATCHNAMES_H
+#define CTXC_DIALECTS_PATCH_PATCHNAMES_H
 
-#include "dialects/Patch/Patch.h"
-#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Location.h"
 
 namespace ctxc {
 
@@ -21,12 +21,6 @@ inline mlir::Location renamed(mlir::Location loc, llvm::StringRef suffix) {
   return mlir::NameLoc::get(text, name.getChildLoc());
 }
 
-/// p + Δp
-inline mlir::Value applyDelta(mlir::OpBuilder &b, mlir::Value parameter, mlir::Value delta) {
-  return patch::ApplyDeltaOp::create(b, renamed(parameter.getLoc(), "_patched"), delta.getType(),
-                                     parameter, delta);
-}
-
 } // namespace ctxc
 
-#endif // CTXC_LIB_TRANSFORMS_NAMES_H
+#endif // CTXC_DIALECTS_PATCH_PATCHNAMES_H
