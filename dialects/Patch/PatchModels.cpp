@@ -114,10 +114,7 @@ struct ExpertLinearPatch : Patchable<ExpertLinearPatch, xf::ExpertLinearOp> {
     Value v = rank1.getV();
     if (cast<RankedTensorType>(v.getType()).getRank() == 1) { // one vector for all slots
       int64_t k = cast<RankedTensorType>(request.target.getType()).getDimSize(0);
-      auto type = RankedTensorType::get({k}, b.getF32Type());
-      Value one =
-          xf::SettingOp::create(b, loc, type, "one", DenseElementsAttr::get(type, APFloat(1.0f)));
-      v = xf::OuterOp::create(b, loc, one, v);
+      v = xf::OuterOp::create(b, loc, xf::createOnes(b, loc, {k}), v);
     }
     return {rank1.getU(), v, request.operands[selectedIndex]};
   }

@@ -20,6 +20,9 @@
 namespace ctxc::xf {
 class SettingOp;
 
+/// A value of ones, a setting of a name that its shape determines.
+mlir::Value createOnes(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<int64_t> shape);
+
 /// Default methods of the interfaces. Whether each vector of the data has a change of its own:
 /// a matrix has one vector of data, a vector parameter the data's size.
 bool coversWholeOutput(mlir::Operation *assignable);

@@ -63,6 +63,14 @@ Operation *ScaleOp::findNormMatrix() {
 // SolvableOpInterface
 //===----------------------------------------------------------------------===//
 
+Value ctxc::xf::createOnes(OpBuilder &b, Location loc, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, b.getF32Type());
+  std::string name = "one";
+  for (int64_t dim : shape)
+    name += (name == "one" ? "_" : "x") + std::to_string(dim);
+  return SettingOp::create(b, loc, type, name, DenseElementsAttr::get(type, APFloat(1.0f)));
+}
+
 SmallVector<LinkCondition> ctxc::xf::nonzeroFactors(Operation *op, unsigned index) {
   SmallVector<LinkCondition> conditions;
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
@@ -94,9 +102,7 @@ Value BiasOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
 
 Solvability ScaleOp::getSolvability(unsigned, std::string &) { return Solvability::Conditional; }
 Value ScaleOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
-  auto type = cast<RankedTensorType>(target.getType());
-  Value one =
-      SettingOp::create(b, getLoc(), type, "one", DenseElementsAttr::get(type, APFloat(1.0f)));
+  Value one = createOnes(b, getLoc(), cast<RankedTensorType>(target.getType()).getShape());
   Value scale = ScaleOp::create(b, getLoc(), one, getScale(), getOffset());
   return DivOp::create(b, getLoc(), target, scale);
 }

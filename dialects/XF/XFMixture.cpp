@@ -171,11 +171,6 @@ SmallVector<LinkCondition> CombineOp::getConditions(unsigned, Split split) {
 
 bool CombineOp::isUnderdetermined(unsigned) { return true; }
 
-static Value ones(OpBuilder &b, Location loc, ArrayRef<int64_t> shape) {
-  auto type = activation(b.getContext(), shape);
-  return SettingOp::create(b, loc, type, "one", DenseElementsAttr::get(type, APFloat(1.0f)));
-}
-
 /// The change of y that changes Σ w_j y_j by `delta`.
 static Value distribute(OpBuilder &b, Location loc, Value weights, Value delta, Value leverage) {
   int64_t k = ranked(weights.getType()).getDimSize(0);
@@ -184,8 +179,8 @@ static Value distribute(OpBuilder &b, Location loc, Value weights, Value delta, 
     numerator = MulOp::create(b, loc, weights, leverage);
     share = ReshapeOp::create(b, loc, activation(b.getContext(), {k, 1}), numerator);
   } else {
-    numerator = ones(b, loc, {k});
-    share = ones(b, loc, {k, 1});
+    numerator = createOnes(b, loc, {k});
+    share = createOnes(b, loc, {k, 1});
   }
   Value sum = CombineOp::create(b, loc, weights, share);
   Value shares = DivOp::create(b, loc, numerator, sum);

@@ -19,13 +19,33 @@ namespace {
 
 constexpr uint64_t chunkElements = 1 << 18;
 
-/// The change of one element, row-major.
-double changeAt(const ParameterPatch &patch, uint64_t index) {
-  if (patch.kind == ParameterPatch::Kind::Delta)
-    return patch.delta[index];
-  uint64_t columns = patch.shape[1];
-  return patch.u[index / columns] * patch.v[index % columns];
-}
+/// The changes of one tensor: of all of it, or of slices along its first dimension.
+class Changes {
+public:
+  void add(const ParameterPatch *patch, int64_t first) { parts.push_back({first, patch}); }
+  bool empty() const { return parts.empty(); }
+
+  /// The change of one element, row-major.
+  double at(uint64_t index) const {
+    double change = 0;
+    for (auto [first, patch] : parts) {
+      if (index < first)
+        continue;
+      uint64_t own = index - first;
+      if (patch->kind == ParameterPatch::Kind::Delta) {
+        change += own < patch->delta.size() ? patch->delta[own] : 0;
+        continue;
+      }
+      uint64_t columns = patch->shape[1];
+      if (own / columns < patch->u.size())
+        change += patch->u[own / columns] * patch->v[own % columns];
+    }
+    return change;
+  }
+
+private:
+  std::vector<std::pair<uint64_t, const ParameterPatch *>> parts; ///< where each begins
+};
 
 std::string numberText(double value) {
   char text[32];
@@ -36,12 +56,11 @@ std::string numberText(double value) {
 /// Streams one tensor of the checkpoint, patched and rounded.
 class TensorCopy {
 public:
-  TensorCopy(const Checkpoint &checkpoint, const TensorView &view, const ParameterPatch *patch,
-             DType to)
-      : checkpoint(checkpoint), view(view), patch(patch), to(to) {}
+  TensorCopy(const Checkpoint &checkpoint, const TensorView &view, const Changes &changes, DType to)
+      : checkpoint(checkpoint), view(view), changes(changes), to(to) {}
 
   Error write(raw_ostream &os) {
-    if (!patch && to == view.dtype)
+    if (changes.empty() && to == view.dtype)
       return copyBytes(os);
     uint64_t count = view.elements(), width = bitsOf(view.dtype) / 8;
     for (uint64_t from = 0; from < count; from += chunkElements) {
@@ -74,8 +93,8 @@ private:
     exact.resize(n);
     back.resize(n);
     readDoubles(view.dtype, bytes.data(), exact);
-    for (uint64_t i = 0; patch && i < n; ++i) {
-      double change = changeAt(*patch, from + i);
+    for (uint64_t i = 0; !changes.empty() && i < n; ++i) {
+      double change = changes.at(from + i);
       exact[i] += change;
       changeSquared += change * change;
     }
@@ -85,10 +104,10 @@ private:
     for (uint64_t i = 0; i < n; ++i) {
       if (!std::isfinite(back[i]))
         return makeError(view.file + ": tensor " + quoted(view.name) + ": element " +
-                         Twine(from + i) + (patch ? ", patched, is " : " is ") +
+                         Twine(from + i) + (changes.empty() ? " is " : ", patched, is ") +
                          numberText(exact[i]) + ", which is not a finite number of type " +
                          nameOf(to));
-      if (patch)
+      if (!changes.empty())
         lostSquared += (back[i] - exact[i]) * (back[i] - exact[i]);
     }
     return Error::success();
@@ -96,7 +115,7 @@ private:
 
   const Checkpoint &checkpoint;
   const TensorView &view;
-  const ParameterPatch *patch;
+  const Changes &changes;
   DType to;
   std::vector<uint8_t> bytes, rounded;
   std::vector<double> exact, back;
@@ -110,23 +129,28 @@ std::string joined(StringRef directory, StringRef name) {
 
 Expected<ApplyReport> writeWeights(const Checkpoint &checkpoint, const Patch &patch,
                                    StringRef directory, std::optional<DType> storage) {
-  std::map<std::string, const ParameterPatch *> patches;
-  for (const ParameterPatch &p : patch.parameters)
-    patches[p.parameter] = &p;
+  std::map<std::string, Changes> patches;
+  for (const ParameterPatch &p : patch.parameters) {
+    auto [stored, slice] = findStored(checkpoint, p.parameter);
+    int64_t each = slice ? stored->elements() / stored->shape.front() : 0;
+    patches[stored->name].add(&p, slice.value_or(0) * each);
+  }
+  static const Changes none;
   ApplyReport report;
   double changeSquared = 0, lostSquared = 0;
   std::vector<TensorSource> tensors;
   for (const TensorView &view : checkpoint.tensors()) {
     auto found = patches.find(view.name);
-    const ParameterPatch *p = found == patches.end() ? nullptr : found->second;
+    const Changes &changes = found == patches.end() ? none : found->second;
     DType to = storage && isFloating(view.dtype) ? *storage : view.dtype;
-    report.patched += p != nullptr;
+    report.patched += !changes.empty();
     TensorSource source;
     source.name = view.name;
     source.dtype = to;
     source.shape = view.shape;
-    source.write = [&checkpoint, &view, p, to, &changeSquared, &lostSquared](raw_ostream &os) {
-      TensorCopy copy(checkpoint, view, p, to);
+    source.write = [&checkpoint, &view, &changes, to, &changeSquared,
+                    &lostSquared](raw_ostream &os) {
+      TensorCopy copy(checkpoint, view, changes, to);
       Error e = copy.write(os);
       changeSquared += copy.changeSquared;
       lostSquared += copy.lostSquared;
@@ -202,8 +226,7 @@ Expected<ApplyReport> ctxc::applyPatch(const Checkpoint &checkpoint, const Patch
   SmallString<256> temporary;
   if (std::error_code ec = sys::fs::createUniqueDirectory(target + ".tmp", temporary))
     return makeError(outDir + ": cannot write: " + ec.message());
-  sys::fs::setPermissions(
-      temporary, static_cast<sys::fs::perms>(0777 & ~sys::fs::getUmask()));
+  sys::fs::setPermissions(temporary, static_cast<sys::fs::perms>(0777 & ~sys::fs::getUmask()));
   Expected<ApplyReport> report = build(checkpoint, patch, temporary, storage);
   Error failure = report ? publish(temporary, target) : report.takeError();
   if (failure) {

@@ -2,6 +2,7 @@
 #include "PatchMetadata.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Runtime/SliceName.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -66,7 +67,8 @@ int64_t indexOfNonFinite(ArrayRef<double> values) {
   return -1;
 }
 
-TensorSource sourceOf(std::string name, ArrayRef<int64_t> shape, const std::vector<double> &values) {
+TensorSource sourceOf(std::string name, ArrayRef<int64_t> shape,
+                      const std::vector<double> &values) {
   TensorSource source;
   source.name = std::move(name);
   source.shape.assign(shape.begin(), shape.end());
@@ -114,8 +116,8 @@ std::optional<ParameterPatch> assemble(StringRef name, const Parts &parts, Probl
   }
   if (!parts.u || !parts.v) {
     const char *has = parts.u ? ".u" : ".v", *lacks = parts.u ? ".v" : ".u";
-    problems.add("parameter " + quoted(name) + ": has " + quoted((name + has).str()) +
-                 " but not " + quoted((name + lacks).str()));
+    problems.add("parameter " + quoted(name) + ": has " + quoted((name + has).str()) + " but not " +
+                 quoted((name + lacks).str()));
     return std::nullopt;
   }
   bool uGood = isColumn(*parts.u, ".u", name, problems);
@@ -188,8 +190,8 @@ Expected<std::pair<Patch, PatchMetadata>> ctxc::readPatchFile(StringRef path) {
     return file.takeError();
   Problems problems(path.str() + ": ");
   Error notFinite = Error::success();
-  PatchMetadata metadata = parsePatchMetadata(
-      (*file)->metadata(), [&](const Twine &message) { problems.add(message); });
+  PatchMetadata metadata =
+      parsePatchMetadata((*file)->metadata(), [&](const Twine &message) { problems.add(message); });
   std::map<std::string, Parts> parameters;
   for (const TensorView &view : (*file)->tensors()) {
     auto [name, suffix] = StringRef(view.name).rsplit('.');
@@ -223,18 +225,35 @@ Expected<std::pair<Patch, PatchMetadata>> ctxc::readPatchFile(StringRef path) {
   return std::make_pair(std::move(patch), std::move(metadata));
 }
 
+std::pair<const TensorView *, std::optional<int64_t>> ctxc::findStored(const Checkpoint &checkpoint,
+                                                                       StringRef parameter) {
+  if (const TensorView *stored = checkpoint.find(parameter))
+    return {stored, std::nullopt};
+  if (auto slice = splitSliceName(parameter))
+    return {checkpoint.find(slice->first), slice->second};
+  return {nullptr, std::nullopt};
+}
+
 Error ctxc::checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch) {
   Problems problems(checkpoint.directory().str() + ": ");
   for (const ParameterPatch &p : patch.parameters) {
     std::string name = "parameter " + quoted(p.parameter);
-    const TensorView *stored = checkpoint.find(p.parameter);
+    auto [stored, slice] = findStored(checkpoint, p.parameter);
     if (!stored) {
       problems.add(name + " of the patch is not in the checkpoint");
       continue;
     }
-    if (ArrayRef<int64_t>(p.shape) != ArrayRef<int64_t>(stored->shape))
-      problems.add(name + ": the patch has shape " + shapeText(p.shape) +
-                   ", expected the stored " + shapeText(stored->shape));
+    ArrayRef<int64_t> shape = stored->shape;
+    if (slice && (shape.size() < 2 || *slice >= shape.front())) {
+      problems.add(name + ": the stored tensor, of shape " + shapeText(shape) +
+                   ", has no such slice");
+      continue;
+    }
+    if (slice)
+      shape = shape.drop_front();
+    if (ArrayRef<int64_t>(p.shape) != shape)
+      problems.add(name + ": the patch has shape " + shapeText(p.shape) + ", expected the stored " +
+                   shapeText(shape));
     if (!isFloating(stored->dtype))
       problems.add(name + ": is stored as " + nameOf(stored->dtype) +
                    ", expected F32, F16, BF16 or F64");
@@ -249,8 +268,8 @@ Error ctxc::checkAgainst(const Checkpoint &checkpoint, const Patch &patch,
     return hash.takeError();
   Error errors = Error::success();
   if (*hash != metadata.modelHash)
-    errors = makeError(checkpoint.directory() + ": found weights with hash " + *hash +
-                       ", expected " + metadata.modelHash +
-                       "; the patch was made for another checkpoint");
+    errors =
+        makeError(checkpoint.directory() + ": found weights with hash " + *hash + ", expected " +
+                  metadata.modelHash + "; the patch was made for another checkpoint");
   return joinErrors(std::move(errors), checkShapesAgainst(checkpoint, patch));
 }

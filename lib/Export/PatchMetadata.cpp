@@ -65,7 +65,8 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
       return true;
     return false;
   };
-  get("model_hash",
+  get(
+      "model_hash",
       [&](StringRef text) {
         metadata.modelHash = text.str();
         return text.size() == 64 &&
@@ -82,20 +83,21 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
   bool hasKept = get(
       "kept", [&](StringRef text) { return parseList(text, metadata.kept); },
       "positions separated by commas, or nothing");
-  get("update",
+  get(
+      "update",
       [&](StringRef text) {
         metadata.update = text.str();
         return is_contained({"least", "balanced", "naive", "stable", "scaled"}, text);
       },
       "least, balanced, naive, stable or scaled");
-  get("dtype",
+  get(
+      "dtype",
       [&](StringRef text) {
         metadata.dtype = text.str();
         return text == "f32" || text == "bf16";
       },
       "f32 or bf16");
-  if (hasTokens && hasPosition &&
-      metadata.position >= static_cast<int64_t>(metadata.tokens.size()))
+  if (hasTokens && hasPosition && metadata.position >= static_cast<int64_t>(metadata.tokens.size()))
     report("found position " + Twine(metadata.position) + ", expected one of the " +
            Twine(metadata.tokens.size()) + " tokens");
   if (hasKept && hasPosition)

@@ -6,43 +6,6 @@ using namespace mlir;
 using namespace ctxc;
 using patch::PatchForm;
 
-//===----------------------------------------------------------------------===//
-// Names of slices
-//===----------------------------------------------------------------------===//
-
-/// A number as sliceName writes it.
-static std::optional<int64_t> canonicalIndex(StringRef digits) {
-  int64_t index;
-  if (digits.empty() || digits.getAsInteger(10, index) || std::to_string(index) != digits)
-    return std::nullopt;
-  return index;
-}
-
-std::optional<std::pair<StringRef, int64_t>> ctxc::splitSliceName(StringRef name) {
-  if (!name.consume_back("]"))
-    return std::nullopt;
-  auto [tensor, digits] = name.rsplit('[');
-  std::optional<int64_t> index = canonicalIndex(digits);
-  if (!index || *index < 0)
-    return std::nullopt;
-  return std::pair(tensor, *index);
-}
-
-std::optional<int64_t> ctxc::sliceIndex(StringRef parameter, StringRef name) {
-  if (!isBankName(parameter)) {
-    auto split = splitSliceName(name);
-    return split && split->first == parameter ? std::optional(split->second) : std::nullopt;
-  }
-  auto [before, after] = parameter.split('*');
-  if (!name.consume_front(before) || !name.consume_back(after))
-    return std::nullopt;
-  return canonicalIndex(name);
-}
-
-//===----------------------------------------------------------------------===//
-// Parameters
-//===----------------------------------------------------------------------===//
-
 llvm::Expected<PatchedParameter> ctxc::findPatched(xf::BlockOp block, xf::LayerOp layer,
                                                    StringRef name) {
   for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {

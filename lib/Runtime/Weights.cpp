@@ -182,13 +182,6 @@ std::unique_ptr<Weights> ctxc::randomWeights(uint64_t seed) {
   return std::make_unique<RandomWeights>(seed);
 }
 
-std::string ctxc::sliceName(StringRef parameter, int64_t index) {
-  auto [before, after] = parameter.split('*');
-  if (isBankName(parameter))
-    return (before + Twine(index) + after).str();
-  return (parameter + "[" + Twine(index) + "]").str();
-}
-
 Expected<const void *> ctxc::getSlice(Weights &weights, StringRef name,
                                       mlir::RankedTensorType type, int64_t index) {
   auto slice = mlir::RankedTensorType::get(type.getShape().drop_front(), type.getElementType());

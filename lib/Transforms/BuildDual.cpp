@@ -268,8 +268,7 @@ Value DualBuilder::leverageOf(const OutputPatch &output, Value slots) {
   Value leverage = cast<patch::PatchableOpInterface>(output.site).buildLeverage(b, operands);
   if (leverage && leverage.getType() == type)
     return leverage;
-  return xf::SettingOp::create(b, output.site->getLoc(), type, "one",
-                               DenseElementsAttr::get(type, APFloat(1.0f)));
+  return xf::createOnes(b, output.site->getLoc(), type.getShape());
 }
 
 /// Brings the reduced run's `site` to `target`.

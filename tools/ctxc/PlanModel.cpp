@@ -43,6 +43,18 @@ static bool updateApplies(mlir::ModuleOp module, const ModelOptions &options) {
   });
 }
 
+/// Whether a plan of the model splits a change over the experts of a mixture.
+static bool splitApplies(mlir::ModuleOp module, const ModelOptions &options) {
+  auto isChoice = [](const ChainLink &link) {
+    return llvm::cast<xf::SolvableOpInterface>(link.op).isUnderdetermined(link.operand);
+  };
+  return llvm::any_of(checkModel(module, options), [&](const LayerVerdict &layer) {
+    return llvm::any_of(layer.verdict->plan.outputs, [&](const OutputPatch &output) {
+      return llvm::any_of(output.links, isChoice);
+    });
+  });
+}
+
 static int64_t countLayers(mlir::ModuleOp module) {
   int64_t layers = 0;
   module.walk([&](xf::LayerOp) { ++layers; });
@@ -54,6 +66,7 @@ ModelOptions Session::getModelOptions() const {
   modelOptions.startLayer = options.startLayer;
   modelOptions.update = *patch::symbolizeUpdateKind(options.update);
   modelOptions.scope = options.scope;
+  modelOptions.split = options.split.value_or(xf::Split::Even);
   modelOptions.objective = options.objective;
   modelOptions.parameters = options.parameters;
   modelOptions.measure = [this](xf::BlockOp block, const PlanOptions &planOptions,
@@ -128,6 +141,10 @@ Error Session::checkPlanOptions() {
   if (options.updateGiven && !hasNormUpdate)
     return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
                      "(Gemma's post-norms), and no block of " +
+                     path + " does; leave it out");
+  if (options.split && !splitApplies(module(), getModelOptions()))
+    return makeError("--split: applies to plans that patch the experts of a mixture for its "
+                     "output, and no plan of " +
                      path + " does; leave it out");
   return Error::success();
 }

@@ -21,6 +21,11 @@ std::vector<OptionSpec> driver::planOptions() {
       {"--plan", "NAMES",
        "patch just these parameters, by the blocks' names, separated by commas;\n"
        "`ctxc check --plans` lists what there is"},
+      {"--split",
+       "NAME",
+       "how a mixture's experts share the change of its output: even (default, the\n"
+       "paper's), or least-norm, the smallest patch",
+       {"even", "least-norm"}},
   };
 }
 
@@ -56,6 +61,8 @@ llvm::Expected<RunOptions> RunOptions::parse(const Arguments &arguments) {
   options.updateGiven = arguments.has("--update");
   options.update = arguments.get("--update", "least");
   options.scope = arguments.get("--sites", "mlp") == "all" ? SiteScope::All : SiteScope::MLP;
+  if (auto split = arguments.get("--split"))
+    options.split = *split == "even" ? xf::Split::Even : xf::Split::LeastNorm;
   options.objective = *parseObjective(arguments.get("--objective", "default"));
   llvm::SmallVector<llvm::StringRef> names;
   arguments.get("--plan", "").split(names, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);

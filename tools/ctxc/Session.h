@@ -48,6 +48,7 @@ struct RunOptions {
   std::string update = "least", dtype, backend, weights;
   bool updateGiven = false;
   SiteScope scope = SiteScope::MLP;
+  std::optional<xf::Split> split; ///< where given
   Objective objective = Objective::Default;
   llvm::SmallVector<std::string> parameters; ///< of --plan
   int64_t startLayer = 0, threads = 0;

@@ -4,6 +4,8 @@
 //   rank1   NAME.u (m, 1) and NAME.v (n, 1), so that stored + u vᵀ is the
 //           patched tensor in its stored orientation and parametrisation;
 //   delta   NAME.delta of the stored shape, so that stored + delta is.
+// NAME may be "T[i]": slice i along the first dimension of the tensor stored under T (one
+// expert of a bank that is stored as a whole), of the slice's shape.
 // All F32. `__metadata__` (strings): format_version "1", model_hash, tokens,
 // position, kept, update, dtype.
 //
@@ -14,6 +16,7 @@
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "ctxc/Runtime/Patch.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +27,8 @@ namespace ctxc {
 struct PatchMetadata {
   std::string modelHash;       ///< Checkpoint::hash(): 64 hexadecimal digits
   std::vector<int64_t> tokens; ///< the full run's tokens: context, then the patched token
-  int64_t position = 0;        ///< the patched token's position in `tokens`, kept in the reduced run
-  std::vector<int64_t> kept;   ///< ascending positions below `position` that the reduced run keeps
+  int64_t position = 0;      ///< the patched token's position in `tokens`, kept in the reduced run
+  std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps
   std::string update = "least"; ///< least, balanced, naive, stable or scaled
   std::string dtype = "f32";    ///< storage type of the run's weights: f32 or bf16
 };
@@ -49,6 +52,11 @@ llvm::Expected<std::pair<Patch, PatchMetadata>> readPatchFile(llvm::StringRef pa
 /// parameter's presence, floating type and shape. All problems together.
 llvm::Error checkAgainst(const Checkpoint &checkpoint, const Patch &patch,
                          const PatchMetadata &metadata);
+
+/// The tensor that a patch's parameter is, or a slice of, and which slice; a null tensor where the
+/// checkpoint has none.
+std::pair<const TensorView *, std::optional<int64_t>> findStored(const Checkpoint &checkpoint,
+                                                                 llvm::StringRef parameter);
 
 /// The second half of the above: presence, type and shapes alone.
 llvm::Error checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch);

@@ -44,13 +44,6 @@ llvm::Expected<std::vector<ParameterPatch>> toStored(const PatchedParameter &par
 llvm::Expected<PatchParts> fromStored(const PatchedParameter &parameter, const Patch &patch,
                                       llvm::ArrayRef<int64_t> sizes);
 
-/// The index of the slice of `parameter` that `name` is, as sliceName gives it; none where it
-/// is not one of its slices.
-std::optional<int64_t> sliceIndex(llvm::StringRef parameter, llvm::StringRef name);
-
-/// Splits the name of a slice of one tensor, "experts.down_proj[3]": the tensor's and 3.
-std::optional<std::pair<llvm::StringRef, int64_t>> splitSliceName(llvm::StringRef name);
-
 } // namespace ctxc
 
 #endif // CTXC_RUNTIME_PATCHPARTS_H

@@ -2,6 +2,7 @@
 #ifndef CTXC_RUNTIME_WEIGHTS_H
 #define CTXC_RUNTIME_WEIGHTS_H
 
+#include "ctxc/Runtime/SliceName.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
@@ -24,14 +25,6 @@ public:
   /// Identifies these weights: the checkpoint's hash, or the seed.
   virtual std::string hash() = 0;
 };
-
-/// Whether a parameter's name stands for several stored tensors (xf.param): it has a `*`.
-inline bool isBankName(llvm::StringRef name) { return name.contains('*'); }
-
-/// The name of entry `index` of a parameter's first dimension, as messages and patches have it:
-/// that of a stored tensor where the parameter is several ("experts.*.w2" gives "experts.3.w2"),
-/// else with the index behind it ("experts.down_proj" gives "experts.down_proj[3]").
-std::string sliceName(llvm::StringRef parameter, int64_t index);
 
 /// The entries of the first dimension of parameter `name` of the (whole) type `type`, each where
 /// it is stored. Errors as Weights::get.
