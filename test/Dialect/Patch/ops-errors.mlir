@@ -35,7 +35,7 @@ xf.block @solve_scale_c1(%t: tensor<2x8xf32>, %m: tensor<8xf32>) -> tensor<8xf32
 // -----
 
 xf.block @store_parts(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @below {{'patch.store' op has 3 parts; a patch is u and v, or one delta}}
+  // expected-error @below {{'patch.store' op has parts ('tensor<8xf32>', 'tensor<8xf32>', 'tensor<8xf32>'); a patch is one delta, or u and v, or u, v and indices}}
   patch.store "w" %x, %x, %x : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
   xf.yield %x : tensor<8xf32>
 }
@@ -43,7 +43,32 @@ xf.block @store_parts(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 xf.block @load_parts(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @below {{'patch.load' op has 3 parts; a patch is u and v, or one delta}}
+  // expected-error @below {{'patch.load' op has parts ('tensor<8xf32>', 'tensor<8xf32>', 'tensor<8xf32>'); a patch is one delta, or u and v, or u, v and indices}}
   %a, %b, %c = patch.load "w" : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
   xf.yield %a : tensor<8xf32>
+}
+
+// -----
+
+xf.block @apply_expert_rank1_c1(%x: tensor<6xf32>, %h: tensor<2x5xf32>, %v: tensor<2x4xf32>, %y: tensor<2x6xf32>) -> tensor<2x6xf32> {
+  %s = xf.top_k %x k 2 : tensor<6xf32>
+  // expected-error @below {{'patch.apply_expert_rank1' op adds to 'tensor<2x6xf32>' a change at 'tensor<2x5xf32>' by 'tensor<2x4xf32>' for 2 experts; it needs (k, out), (in) or (k, in), (k, in)}}
+  %z = patch.apply_expert_rank1 %y + %y, %v for %s at %h[%s] : tensor<2x6xf32>, tensor<2x4xf32>, tensor<2x5xf32>, tensor<2xi32>
+  xf.yield %z : tensor<2x6xf32>
+}
+
+// -----
+
+xf.block @squared_norms_c1(%x: tensor<2x6xf32>) -> tensor<6xf32> {
+  // expected-error @below {{'patch.squared_norms' op gives the norms of 'tensor<2x6xf32>' as 'tensor<6xf32>'; that must be its shape without the last dimension}}
+  %n = patch.squared_norms %x : tensor<2x6xf32> -> tensor<6xf32>
+  xf.yield %n : tensor<6xf32>
+}
+
+// -----
+
+xf.block @obligation_c1(%x: tensor<2x6xf32>, %u: tensor<3x6xf32>) -> tensor<2x6xf32> {
+  // expected-error @below {{'patch.obligation' op is for a change of type 'tensor<3x6xf32>' at 'tensor<2x6xf32>'; it needs nonzero_vector, and one vector for each of the data's}}
+  patch.obligation nonzero_vector %x for %u counts 0 "mixture" : tensor<2x6xf32>, tensor<3x6xf32>
+  xf.yield %x : tensor<2x6xf32>
 }

@@ -26,3 +26,21 @@ xf.block @every_op(%x: tensor<8xf32>, %z: tensor<8xf32>) -> tensor<4xf32> {
   %l, %k = patch.load "down" : tensor<4xf32>, tensor<8xf32>
   xf.yield %p : tensor<4xf32>
 }
+
+// CHECK-LABEL: xf.block @experts
+xf.block @experts(%x: tensor<6xf32>, %h: tensor<2x4xf32>) -> tensor<2x6xf32> {
+  %s = xf.top_k %x k 2 : tensor<6xf32>
+  // CHECK: patch.load "experts.*.down" : tensor<2x6xf32>, tensor<2x4xf32>, tensor<2xi32>
+  %u, %v, %p = patch.load "experts.*.down" : tensor<2x6xf32>, tensor<2x4xf32>, tensor<2xi32>
+  // CHECK: patch.apply_expert_rank1 %{{[a-z0-9#_]+}} + %{{[a-z0-9#_]+}}, %{{[a-z0-9#_]+}} for %{{[a-z0-9#_]+}} at %{{[a-z0-9#_]+}}[%{{[a-z0-9#_]+}}] : tensor<2x6xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2xi32>
+  %y = patch.apply_expert_rank1 %u + %u, %v for %p at %h[%s] : tensor<2x6xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2xi32>
+  // CHECK: patch.squared_norms %{{[a-z0-9#_]+}} : tensor<2x4xf32> -> tensor<2xf32>
+  %n = patch.squared_norms %h : tensor<2x4xf32> -> tensor<2xf32>
+  // CHECK: patch.obligation nonzero_vector %{{[a-z0-9#_]+}} for %{{[a-z0-9#_]+}} counts 0 "mixture" : tensor<2x4xf32>, tensor<2x6xf32>
+  patch.obligation nonzero_vector %h for %u counts 0 "mixture" : tensor<2x4xf32>, tensor<2x6xf32>
+  // CHECK: patch.same_selection %{{[a-z0-9#_]+}}, %{{[a-z0-9#_]+}} counts 1 "router" : tensor<2xi32>
+  patch.same_selection %s, %p counts 1 "router" : tensor<2xi32>
+  // CHECK: patch.store "experts.*.down" %{{[a-z0-9#_]+}}, %{{[a-z0-9#_]+}}, %{{[a-z0-9#_]+}} : tensor<2x6xf32>, tensor<2x4xf32>, tensor<2xi32>
+  patch.store "experts.*.down" %u, %v, %s : tensor<2x6xf32>, tensor<2x4xf32>, tensor<2xi32>
+  xf.yield %y : tensor<2x6xf32>
+}

@@ -224,6 +224,29 @@ TEST_P(Ops, PatchOps) {
   agree(b);
 }
 
+TEST_P(Ops, PatchesOfExperts) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  b.output(x);
+  int64_t in = odd(), out = odd();
+  TextValue h = b.reshape(b.linear(x, 3 * in), {3, in}), z = b.linear(x, in);
+  TextValue y = b.reshape(b.linear(x, 3 * out), {3, out});
+  TextValue u = b.reshape(b.linear(x, 3 * out), {3, out}), v = b.unary("activation tanh", h);
+  // Selections that share some experts.
+  TextValue selected = b.topK(b.linear(x, 5), 3), patched = b.topK(b.linear(x, 5), 3);
+  for (const TextValue &data : {h, z})
+    b.output(b.op("patch.apply_expert_rank1 " + y.name + " + " + u.name + ", " + v.name + " for " +
+                      patched.name + " at " + data.name + "[" + selected.name + "]",
+                  typeOf(y) + ", " + typeOf(v) + ", " + typeOf(data) + ", tensor<3xi32>",
+                  {3, out}));
+  b.output(b.op("patch.squared_norms " + h.name, typeOf(h) + " -> tensor<3xf32>", {3}));
+  b.effect("patch.obligation nonzero_vector " + h.name + " for " + u.name +
+           " counts 0 \"Lemma\" : " + typeOf(h) + ", " + typeOf(u));
+  b.effect("patch.same_selection " + selected.name + ", " + patched.name +
+           " counts 1 \"Lemma\" : tensor<3xi32>");
+  agree(b);
+}
+
 TEST_P(Ops, InvertRmsNorm) {
   for (int64_t n : {7, 33}) {
     BlockText b("ops", n);

@@ -32,8 +32,7 @@ TEST_F(ApplyPatch, AddsThePatchInTheStoredTypes) {
   EXPECT_EQ(contentOf("out/config.json"), contentOf("m/config.json"));
   EXPECT_EQ(contentOf("out/tokenizer.model"), "pieces");
   auto out = opened("out");
-  EXPECT_EQ(doublesOf(*out->find("layers.0.w")),
-            (std::vector<double>{1.5, 2.25, 7, 3, 4.5, -2}));
+  EXPECT_EQ(doublesOf(*out->find("layers.0.w")), (std::vector<double>{1.5, 2.25, 7, 3, 4.5, -2}));
   EXPECT_EQ(out->find("layers.0.norm")->dtype, DType::BF16);
   // The second entry's change is below half a unit in the last place.
   EXPECT_EQ(doublesOf(*out->find("layers.0.norm")), (std::vector<double>{1 + 0x1p-7, 1}));
@@ -51,8 +50,7 @@ TEST_F(ApplyPatch, StoresAllInTheTypeThatIsAskedFor) {
   auto out = opened("out");
   for (const TensorView &view : out->tensors())
     EXPECT_EQ(view.dtype, DType::F32);
-  EXPECT_EQ(doublesOf(*out->find("layers.0.norm")),
-            (std::vector<double>{1 + 0x1p-7, 1 + 0x1p-9}));
+  EXPECT_EQ(doublesOf(*out->find("layers.0.norm")), (std::vector<double>{1 + 0x1p-7, 1 + 0x1p-9}));
 
   ASSERT_EQ(apply(patch(), "bf16", DType::BF16), "");
   out = opened("bf16");
@@ -63,6 +61,36 @@ TEST_F(ApplyPatch, StoresAllInTheTypeThatIsAskedFor) {
   EXPECT_EQ(out->config().getObject("text_config")->getString("dtype"), "bfloat16");
   EXPECT_EQ(out->config().getNumber("eps"), 1e-6);
   EXPECT_EQ(out->config().getInteger("big"), 9007199254740993);
+}
+
+TEST_F(ApplyPatch, AddsToSlicesOfATensor) {
+  ASSERT_EQ(
+      messageOf(writeSafetensors(
+          path("m/model.safetensors"),
+          {tensorOf("bank", DType::F32, {3, 2, 2}, {1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3})}, {})),
+      "");
+  Patch p;
+  for (const char *name : {"bank[0]", "bank[2]"}) {
+    ParameterPatch entry;
+    entry.parameter = name;
+    entry.shape = {2, 2};
+    entry.u = {1, 10};
+    entry.v = {0.5, 0.25};
+    p.parameters.push_back(entry);
+  }
+  ASSERT_EQ(apply(p, "out"), "");
+  EXPECT_EQ(doublesOf(*opened("out")->find("bank")),
+            (std::vector<double>{1.5, 1.25, 6, 3.5, 2, 2, 2, 2, 3.5, 3.25, 8, 5.5}));
+  p.parameters[1].parameter = "bank[3]";
+  EXPECT_NE(apply(p, "beyond").find("the stored tensor, of shape (3, 2, 2), has no such slice"),
+            std::string::npos)
+      << apply(p, "beyond");
+  p.parameters[1].parameter = "bank[1]";
+  p.parameters[1].shape = {1, 2};
+  p.parameters[1].u = {1};
+  EXPECT_NE(apply(p, "shape").find("the patch has shape (1, 2), expected the stored (2, 2)"),
+            std::string::npos)
+      << apply(p, "shape");
 }
 
 TEST_F(ApplyPatch, CrossesChunks) {

@@ -136,3 +136,14 @@ TEST(KernelABI, InputThatIsNotFiniteComesBackAsItIs) {
     EXPECT_EQ(target[1], 3);
   }
 }
+
+TEST(KernelABI, ZeroVectorsCountByTheChangeThatTheyServe) {
+  const float data[] = {0, 0, 1, 0, 0, 0}, change[] = {0, 0, 0, 5, 0, 0, 0, 0, 1};
+  int64_t counts[2] = {10, 20};
+  ctxc_rows_count_unserved(3, 2, 3, data, change, counts);
+  EXPECT_EQ(counts[0], 11); // the first vector, whose change is zero
+  EXPECT_EQ(counts[1], 21); // the third
+  const int32_t a[] = {1, 2, 3, 4}, b[] = {1, 3, 2, 4};
+  ctxc_rows_count_different(2, 2, a, b, counts);
+  EXPECT_EQ(counts[1], 23);
+}

@@ -13,8 +13,7 @@ protected:
                                                      llvm::ArrayRef<Matrix> inputs,
                                                      std::vector<BlockPatch> loads = {}) {
     positions.assign(inputs.front().rows(), 0);
-    environment.emplace(
-        Environment{weights, nullptr, positions, positions, {}, std::move(loads)});
+    environment.emplace(Environment{weights, nullptr, positions, positions, {}, std::move(loads)});
     Evaluation evaluation(*environment);
     return evaluateBlock(block(parse(text)), inputs, evaluation);
   }
@@ -31,7 +30,8 @@ xf.block @b(%x: tensor<5xf32>, %y: tensor<5xf32>) -> (tensor<7xf32>, tensor<7xf3
   %p, %q = patch.linears %W * (%x, %y) {0} : tensor<{1}>, (tensor<5xf32>, tensor<5xf32>) -> (tensor<7xf32>, tensor<7xf32>)
   %r = xf.linear %W * %y {0} : tensor<{1}>, tensor<5xf32>
   xf.yield %p, %q, %r : tensor<7xf32>, tensor<7xf32>, tensor<7xf32>
-})", transposed, type);
+})",
+                                     transposed, type);
     Matrix x = noise(3, 5), y = noise(3, 5);
     auto outputs = evaluate(text, {x, y});
     ASSERT_TRUE(bool(outputs));
@@ -103,7 +103,8 @@ xf.block @b(%g: tensor<5xf32>, %d: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf3
   %p = patch.apply_delta %m + %e : tensor<5xbf16>, tensor<5xf32> -> tensor<5xf32>
   %y = xf.scale %n by %p offset 1.0 : tensor<5xf32>, tensor<5xf32>
   xf.yield %y, %h, %n : tensor<5xf32>, tensor<5xf32>, tensor<5xf32>
-})", name);
+})",
+                                     name);
     SCOPED_TRACE(name);
     Matrix g = noise(3, 5), d = noise(3, 5);
     auto outputs = evaluate(text, {g, d});
@@ -155,6 +156,61 @@ xf.block @b(%g: tensor<3xf32>, %n: tensor<3xf32>) -> tensor<3xf32> {
   EXPECT_EQ(counts[0].harmful, 1);
   EXPECT_EQ(counts[1].harmful, 1);
   EXPECT_EQ(counts[3].harmful, 5);
+}
+
+TEST_F(PatchOpsTest, ChangesOfExpertsApplyWhereTheyAreSelected) {
+  for (bool one : {false, true}) { // a vector for each slot, or one for both
+    std::string data = one ? "tensor<3xf32>" : "tensor<2x3xf32>";
+    std::string text = llvm::formatv(R"(
+xf.block @b(%s: tensor<4xf32>, %p: tensor<4xf32>, %u: tensor<2x5xf32>, %v: tensor<2x3xf32>, %z: {0}) -> tensor<2x5xf32> {{
+  %selected = xf.top_k %s k 2 : tensor<4xf32>
+  %patched = xf.top_k %p k 2 : tensor<4xf32>
+  %y = patch.apply_expert_rank1 %u + %u, %v for %patched at %z[%selected] : tensor<2x5xf32>, tensor<2x3xf32>, {0}, tensor<2xi32>
+  xf.yield %y : tensor<2x5xf32>
+})",
+                                     data);
+    Matrix s(2, 4), p(2, 4), u = noise(2, 10), v = noise(2, 6), z = noise(2, one ? 3 : 6);
+    s << 1, 0, 2, 0, 0, 1, 0, 2; // 0 and 2; 1 and 3
+    p << 0, 0, 1, 2, 1, 2, 0, 0; // 2 and 3; 0 and 1
+    auto outputs = evaluate(text, {s, p, u, v, z});
+    ASSERT_TRUE(bool(outputs)) << llvm::toString(outputs.takeError());
+    Matrix expected = u;
+    // Token 0: expert 2 is slot 1 and part 0. Token 1: expert 1 is slot 0 and part 1.
+    expected.row(0).tail(5) +=
+        u.row(0).head(5) * v.row(0).head(3).dot(z.row(0).segment(one ? 0 : 3, 3));
+    expected.row(1).head(5) += u.row(1).tail(5) * v.row(1).tail(3).dot(z.row(1).head(3));
+    expectNear(outputs->front(), expected);
+  }
+}
+
+TEST_F(PatchOpsTest, VectorsThatServeNoChangeMayBeZero) {
+  const char *text = R"(
+xf.block @b(%h: tensor<3x2xf32>, %u: tensor<3x4xf32>, %x: tensor<2xf32>) -> tensor<3xf32> {
+  patch.obligation nonzero_vector %h for %u counts 0 "mixture" : tensor<3x2xf32>, tensor<3x4xf32>
+  patch.obligation nonzero_vector %x for %u counts 1 "one for all" : tensor<2xf32>, tensor<3x4xf32>
+  patch.obligation nonzero_vector %h counts 2 "each" : tensor<3x2xf32>
+  %a = xf.setting "a" : tensor<3xf32> = dense<[3.0, 1.0, 2.0]> : tensor<3xf32>
+  %b = xf.setting "b" : tensor<3xf32> = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+  %s = xf.top_k %a k 2 : tensor<3xf32>
+  %t = xf.top_k %b k 2 : tensor<3xf32>
+  patch.same_selection %s, %t counts 3 "router" : tensor<2xi32>
+  %n = patch.squared_norms %h : tensor<3x2xf32> -> tensor<3xf32>
+  xf.yield %n : tensor<3xf32>
+})";
+  Matrix h(1, 6), u = Matrix::Zero(1, 12), x = Matrix::Zero(1, 2), norms(1, 3);
+  h << 0, 0, 3, 4, 0, 0;
+  u(0, 1) = 1; // the first zero vector has a change, the second none
+  norms << 0, 25, 0;
+  auto outputs = evaluate(text, {h, u, x});
+  ASSERT_TRUE(bool(outputs)) << llvm::toString(outputs.takeError());
+  expectNear(outputs->front(), norms);
+  const std::vector<LayerObligations> &counts = environment->obligations;
+  ASSERT_EQ(counts.size(), 4u);
+  EXPECT_EQ(counts[0].harmful, 1);
+  EXPECT_EQ(counts[0].harmless, 1);
+  EXPECT_EQ(counts[1].harmful, 1);
+  EXPECT_EQ(counts[2].harmful, 2);
+  EXPECT_EQ(counts[3].harmful, 1); // {0, 2} and {1, 2}
 }
 
 constexpr const char *storeAndLoad = R"(
