@@ -89,8 +89,10 @@ Reach xf::join(const Reach &a, const Reach &b) {
   } else if (b.kind == Reach::Free || (a.kind != Reach::Bounded && a.kind != b.kind) ||
              (a.kind == Reach::OneSided && (a.sign != b.sign || a.sign == 0)))
     return Reach::free();
-  result.origins = a.origins;
-  result.origins.append(b.origins.begin(), b.origins.end());
+  // What binds first: past a bounded value it is the other.
+  const Reach &first = a.kind == Reach::Bounded ? b : a, &second = &first == &a ? b : a;
+  result.origins = first.origins;
+  result.origins.append(second.origins.begin(), second.origins.end());
   return result;
 }
 

@@ -120,9 +120,15 @@ llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
   if (!outputs)
     return outputs.takeError();
   Vector missing = target - *outputs;
-  double damping = 1e-6;
+  double damping = 1e-6, before = missing.norm();
   for (int i = 0; i < options.steps && missing.allFinite(); ++i) {
     result.error = std::min(result.error, missing.norm());
+    // Every tenth step asks whether it is worth while to go on.
+    if (i % 10 == 9) {
+      if (missing.norm() > 0.999 * before)
+        break;
+      before = missing.norm();
+    }
     if (numbers.size() == 0 || missing.norm() <= 1e-11 * (1 + target.norm()) || isSpent(options))
       break;
     int64_t width = std::min<int64_t>(numbers.size(), 2 * target.size() + 8);
@@ -162,7 +168,9 @@ llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
 
 llvm::Error Searcher::search(const SearchOptions &options) {
   result.error = std::numeric_limits<double>::infinity();
-  for (int restart = 0; restart < options.restarts && !isSpent(options); ++restart)
+  for (int restart = 0;
+       restart < options.restarts && !isSpent(options) && result.error > 1e-11 * (1 + target.norm());
+       ++restart)
     if (llvm::Error error = descend(start(restart), options))
       return error;
   return llvm::Error::success();

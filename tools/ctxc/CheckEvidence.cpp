@@ -69,6 +69,18 @@ llvm::Error CheckEvidence::tryPlans(const Arguments &arguments, Session &session
   return llvm::Error::success();
 }
 
+/// Whether a patch can be found where neither a plan nor a counterexample is known.
+static std::optional<PatchSearch> searchBlindly(VerdictGroup &group) {
+  SampleOptions options;
+  options.inputsAreSources = group.options->inputsAreSources;
+  auto found = searchPatch(group.block, *group.options, randomSample(group.block, options),
+                           *randomWeights(options.seed), layerOf(group));
+  if (found)
+    return *found;
+  llvm::consumeError(found.takeError()); // too large to search
+  return std::nullopt;
+}
+
 llvm::Error CheckEvidence::findWitnesses(const Arguments &arguments,
                                          llvm::ArrayRef<VerdictGroup> groups) {
   std::optional<StringRef> path = arguments.get("--witness");
@@ -85,8 +97,10 @@ llvm::Error CheckEvidence::findWitnesses(const Arguments &arguments,
       result->failure = llvm::toString(witness.takeError());
       continue;
     }
-    if (!*witness)
+    if (!*witness) {
+      result->search = searchBlindly(group);
       continue;
+    }
     (*witness)->why = group.verdict->causes.front().message;
     auto replay = replayWitness(**witness, *group.block.getContext());
     if (!replay)
@@ -211,6 +225,11 @@ void CheckEvidence::printWitnesses(llvm::raw_ostream &os,
       printWitness(os, *result->witness, result->replay);
     else if (!result->failure.empty())
       os << "no numbers: " << result->failure << "\n";
+    else if (result->search)
+      os << "none found\n    a search over " << result->search->numbers
+         << llvm::format(" numbers of the parameters, random weights and activations, came as near "
+                         "as %.2g\n",
+                         result->search->error);
     else
       os << "none found\n";
   }

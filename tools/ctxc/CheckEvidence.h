@@ -47,6 +47,7 @@ private:
   struct GroupWitness {
     std::optional<Witness> witness; ///< none: none was found
     Replay replay;
+    std::optional<PatchSearch> search; ///< where no witness was found
     std::string failure;
   };
   std::vector<std::optional<GroupTrial>> trials;      ///< one a group

@@ -1,0 +1,23 @@
+// A frozen layer scale after the outer matrix is a known factor of the chain.
+//
+// RUN: %exits 0 ctxc check --try %s | FileCheck %s
+
+// CHECK: block 'frozen_scale_behind_the_matrix': controllable
+// CHECK-NEXT: input {{ *}}fc1{{ }}
+// CHECK-NEXT: output {{ *}}fc2{{ }}
+// CHECK: layer_scale {{.*}}no entry of it is zero {{ *}}almost everywhere
+// CHECK: block 'frozen_scale_behind_the_matrix': exact
+xf.block @frozen_scale_behind_the_matrix(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %k = xf.param "conv" : tensor<4x3xf32>
+  %a = xf.conv %k, %x : tensor<4x3xf32>, tensor<4xf32>
+  %v = xf.add %x, %a : tensor<4xf32>
+  %Wh = xf.param "fc1" : tensor<6x4xf32>
+  %h = xf.linear %Wh * %v : tensor<6x4xf32>, tensor<4xf32>
+  %s = xf.activation gelu %h : tensor<6xf32>
+  %Wd = xf.param "fc2" : tensor<4x6xf32>
+  %d = xf.linear %Wd * %s : tensor<4x6xf32>, tensor<6xf32>
+  %mr = xf.param "layer_scale" frozen : tensor<4xf32>
+  %r = xf.scale %d by %mr : tensor<4xf32>, tensor<4xf32>
+  %y = xf.add %v, %r : tensor<4xf32>
+  xf.yield %y : tensor<4xf32>
+}
