@@ -3,7 +3,7 @@
 using namespace ctxc;
 
 ContextDependence::ContextDependence(const BlockGraph &graph, bool inputsAreSources)
-    : graph(graph), starts(graph.contextualOps()) {
+    : graph(graph), withInputs(inputsAreSources), starts(graph.contextualOps()) {
   if (inputsAreSources)
     starts |= graph.inputs();
   dependent = graph.reach(starts);

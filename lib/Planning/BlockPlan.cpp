@@ -32,11 +32,19 @@ static SmallVector<Value> needsOf(const OutputPatch &output) {
 }
 
 std::optional<SmallVector<unsigned>> BlockPlan::solvingOrder() const {
-  SmallVector<OpSet> waiting;
-  for (const OutputPatch &output : outputs)
+  SmallVector<OpSet> waiting, reached;
+  for (const OutputPatch &output : outputs) {
     waiting.push_back(waitingFor(output.first()));
+    reached.push_back(dependentsOf(output.first()));
+    reached.back().insert(output.first());
+  }
   SmallVector<unsigned> order;
   auto isReady = [&](unsigned i) {
+    // What is patched later must leave the goal as it is.
+    for (unsigned j = 0; j < outputs.size(); ++j)
+      if (j != i && !llvm::is_contained(order, j) &&
+          reached[j].contains(outputs[i].goal.getDefiningOp()))
+        return false;
     return llvm::all_of(needsOf(outputs[i]), [&](Value need) {
       return llvm::none_of(llvm::seq<unsigned>(0, outputs.size()), [&](unsigned j) {
         return !llvm::is_contained(order, j) && need.getDefiningOp() &&

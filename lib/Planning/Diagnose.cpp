@@ -1,5 +1,6 @@
 // Why a block has no plan: shown to be impossible, or not shown either way.
 #include "Diagnose.h"
+#include "ctxc/Analysis/ContextChange.h"
 #include "ctxc/Analysis/PatchReach.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -17,12 +18,14 @@ class Explanation {
 public:
   Explanation(const BlockFacts &facts, Verdict &verdict)
       : facts(facts), verdict(verdict), reach(facts.graph, facts.sites, facts.zeros),
+        change(facts.graph, facts.zeros, facts.context.inputsAreSources()),
         subject("block '" + facts.graph.getBlock().getSymName().str() + "'") {}
 
   void explain();
 
 private:
   Operation *findUnabsorbed(Value output) const;
+  bool standsAlone(Operation *unabsorbed, const Reach &r) const;
   bool reject(Value output, unsigned number);
   void rejectFixed(Operation *unabsorbed, unsigned output);
   void rejectBounded(const Reach &r);
@@ -42,11 +45,12 @@ private:
   const BlockFacts &facts;
   Verdict &verdict;
   PatchReach reach;
+  ContextChange change;
   std::string subject; ///< "block 'name'"
 };
 
-/// The value, on the solvable way to `output`, that brings the context and that no
-/// patch moves: what it brings must be taken in by the rest. Null if there is none.
+/// The value, on the solvable way to `output`, that the context surely changes and that no
+/// patch moves: its change must be taken in by the rest. Null if there is none.
 Operation *Explanation::findUnabsorbed(Value output) const {
   SmallVector<Value> work{output};
   BlockGraph::Set seen = facts.graph.none();
@@ -57,20 +61,42 @@ Operation *Explanation::findUnabsorbed(Value output) const {
     if (seen.test(v) || !facts.context.depends(value))
       continue;
     seen.set(v);
-    if (reach.reach(value).kind == Reach::Fixed)
-      return op ? op : facts.graph.yield();
+    if (reach.reach(value).kind == Reach::Fixed) {
+      if (change.extent(value) != Extent::Unknown)
+        return op ? op : facts.graph.yield();
+      continue;
+    }
     auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       std::string reason;
       xf::Solvability how = solvable ? solvable.getSolvability(i, reason) : xf::Solvability::No;
       bool othersStay = true;
       for (auto [j, other] : llvm::enumerate(op->getOperands()))
-        othersStay &= j == i || reach.reach(other).kind == Reach::Fixed;
+        othersStay &= j == i || (reach.reach(other).kind == Reach::Fixed &&
+                                 facts.zeros.facts(other).elements != xf::Zeros::OpenSet);
       if (how == xf::Solvability::Exact || (how == xf::Solvability::Conditional && othersStay))
         work.push_back(operand);
     }
   }
   return nullptr;
+}
+
+/// Whether the change of `unabsorbed` has nothing to do with the subspace that patches are
+/// bound to: they share no parameter, which could keep the change inside.
+bool Explanation::standsAlone(Operation *unabsorbed, const Reach &r) const {
+  llvm::StringSet<> binding;
+  for (Operation *op : r.origins)
+    for (Value operand : op->getOperands())
+      if (auto param = operand.getDefiningOp<xf::ParamOp>())
+        binding.insert(param.getName());
+  BlockGraph::Set from = facts.graph.none();
+  from.set(facts.graph.vertex(unabsorbed));
+  BlockGraph::Set upstream = facts.graph.reach(from, facts.graph.none(), /*backwards=*/true);
+  for (unsigned v : upstream.set_bits())
+    if (auto param = dyn_cast_or_null<xf::ParamOp>(facts.graph.op(v)))
+      if (binding.contains(param.getName()))
+        return false;
+  return true;
 }
 
 /// "patch 'o_proj.weight' of the contextual part instead"
@@ -185,6 +211,8 @@ bool Explanation::reject(Value output, unsigned number) {
   const Reach &r = reach.reach(output);
   int64_t dimensions = cast<RankedTensorType>(output.getType()).getNumElements();
   if (!unabsorbed || r.kind == Reach::Free || (r.kind == Reach::Thin && r.dimensions >= dimensions))
+    return false;
+  if (r.kind == Reach::Thin && !standsAlone(unabsorbed, r))
     return false;
   verdict.kind = VerdictKind::Rejected;
   switch (r.kind) {

@@ -23,9 +23,11 @@ public:
   /// Where the dependence starts: contextual ops, and inputs where asked for.
   const BlockGraph::Set &sources() const { return starts; }
   const BlockGraph::Set &vertices() const { return dependent; }
+  bool inputsAreSources() const { return withInputs; }
 
 private:
   const BlockGraph &graph;
+  bool withInputs;
   BlockGraph::Set starts, dependent;
 };
 

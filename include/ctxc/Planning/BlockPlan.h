@@ -68,7 +68,7 @@ struct BlockPlan {
   const OutputPatch *outputOf(mlir::Operation *op) const;
 
   /// An order of `outputs` in which each is solved for after all that its chain or its
-  /// data reads; none where two wait for each other.
+  /// data reads, and after every patch that reaches its goal; none where two wait for each other.
   std::optional<llvm::SmallVector<unsigned>> solvingOrder() const;
 };
 

@@ -24,16 +24,21 @@ inline std::string typeOf(const Shape &shape, const std::string &element = "f32"
 }
 inline std::string typeOf(const TextValue &v) { return typeOf(v.shape); }
 
-/// The text of one block of one input.
+/// The text of one block. How parameters are written can be overridden.
 class BlockText {
 public:
-  BlockText(std::string name, int64_t width) : name(std::move(name)), width(width) {}
+  BlockText(std::string name, int64_t width) : name(std::move(name)), inputs{{"%x", {width}}} {}
+  virtual ~BlockText() = default;
 
-  TextValue input() const { return {"%x", {width}}; }
+  TextValue input() const { return inputs.front(); }
+  /// Another input.
+  TextValue input(const Shape &shape) {
+    return inputs.emplace_back(TextValue{"%x" + std::to_string(inputs.size()), shape});
+  }
   void output(const TextValue &v) { outputs.push_back(v); }
   const std::vector<TextValue> &getOutputs() const { return outputs; }
   const std::string &getName() const { return name; }
-  int64_t getWidth() const { return width; }
+  int64_t getWidth() const { return inputs.front().shape.front(); }
 
   TextValue op(const std::string &text, const std::string &types, Shape shape) {
     TextValue result{"%v" + std::to_string(next++), std::move(shape)};
@@ -44,8 +49,10 @@ public:
   void effect(const std::string &text) { body += "  " + text + "\n"; }
   std::string fresh(const char *kind) { return kind + std::to_string(next++); }
 
-  TextValue param(const Shape &shape, const std::string &element = "f32") {
-    return op("xf.param \"" + fresh("p") + "\"", typeOf(shape, element), shape);
+  /// `suffix` of the name: ".*" where each entry of the first dimension is a stored tensor.
+  virtual TextValue param(const Shape &shape, const std::string &element = "f32",
+                          const std::string &suffix = "") {
+    return op("xf.param \"" + fresh("p") + suffix + "\"", typeOf(shape, element), shape);
   }
   TextValue linear(const TextValue &x, int64_t out, const std::string &element = "f32",
                    bool transposed = false) {
@@ -96,8 +103,7 @@ public:
                          const std::string &element, bool transposed, bool tensorEach) {
     int64_t in = x.shape.back();
     Shape stored = transposed ? Shape{experts, in, out} : Shape{experts, out, in};
-    TextValue w = op("xf.param \"" + fresh("p") + (tensorEach ? ".*" : "") + "\"",
-                     typeOf(stored, element), stored);
+    TextValue w = param(stored, element, tensorEach ? ".*" : "");
     return op("xf.expert_linear " + w.name + "[" + sel.name + "] * " + x.name +
                   (transposed ? " transposed" : ""),
               typeOf(stored, element) + ", " + typeOf(sel.shape, "i32") + ", " + typeOf(x),
@@ -147,11 +153,13 @@ public:
   }
 
   std::string text() const {
-    std::vector<std::string> names;
+    std::vector<std::string> names, arguments;
     for (const TextValue &v : outputs)
       names.push_back(v.name);
-    return "xf.block @" + name + "(%x: " + typeOf(input()) + ") -> (" + types() + ") {\n" + body +
-           "  xf.yield " + llvm::join(names, ", ") + " : " + types() + "\n}\n";
+    for (const TextValue &v : inputs)
+      arguments.push_back(v.name + ": " + typeOf(v));
+    return "xf.block @" + name + "(" + llvm::join(arguments, ", ") + ") -> (" + types() + ") {\n" +
+           body + "  xf.yield " + llvm::join(names, ", ") + " : " + types() + "\n}\n";
   }
   std::string types() const {
     std::vector<std::string> list;
@@ -169,9 +177,8 @@ private:
   }
 
   std::string name, body;
-  int64_t width;
   int next = 0;
-  std::vector<TextValue> outputs;
+  std::vector<TextValue> inputs, outputs;
 };
 
 constexpr int64_t kVocabulary = 19;

@@ -1,0 +1,158 @@
+#include "ctxc/Analysis/ContextChange.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace ctxc;
+using xf::Solvability;
+using xf::Zeros;
+
+static int64_t entries(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape() ? type.getNumElements() : 1;
+}
+
+static bool mayBeZero(const xf::Facts &facts) {
+  return facts.elements == Zeros::OpenSet || facts.vector == Zeros::OpenSet;
+}
+
+static bool isAdditive(Operation *op, unsigned index) {
+  auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
+  std::string reason;
+  return solvable && solvable.getSolvability(index, reason) == Solvability::Exact;
+}
+
+static xf::ParamOp parameterOf(Operation *op) {
+  auto site = dyn_cast_or_null<xf::AssignableOpInterface>(op);
+  return site ? site.getParameterOperand().get().getDefiningOp<xf::ParamOp>() : xf::ParamOp();
+}
+
+static bool isMatrix(Operation *op) {
+  return parameterOf(op) &&
+         cast<xf::AssignableOpInterface>(op).getChangeForm() == xf::ChangeForm::Rank1;
+}
+
+/// What can be silenced while the values `kept` stay what they are: a factor whose parameter
+/// they do not read makes its result constant where the parameter is near zero.
+BlockGraph::Set ContextChange::silenced(ArrayRef<Value> kept) const {
+  BlockGraph::Set from = graph.none(), result = graph.none();
+  for (Value value : kept)
+    from.set(graph.vertex(value));
+  BlockGraph::Set upstream = graph.reach(from, graph.none(), /*backwards=*/true);
+  llvm::StringSet<> read;
+  for (unsigned v : upstream.set_bits())
+    if (auto param = dyn_cast_or_null<xf::ParamOp>(graph.op(v)))
+      read.insert(param.getName());
+  for (unsigned v = 0; v < graph.size(); ++v)
+    if (xf::ParamOp param = parameterOf(graph.op(v));
+        param && !read.contains(param.getName()) &&
+        cast<xf::AssignableOpInterface>(graph.op(v)).getObligation() != xf::Obligation::None)
+      result.set(v);
+  return result;
+}
+
+/// Through an op of which one operand alone changes.
+Extent ContextChange::throughOne(OpOperand &operand, Extent extent) const {
+  Operation *op = operand.getOwner();
+  Value result = op->getResult(0);
+  if (!isAdditive(op, operand.getOperandNumber()))
+    for (OpOperand &other : op->getOpOperands())
+      if (&other != &operand && !other.get().getDefiningOp<xf::ParamOp>() &&
+          mayBeZero(zeros.facts(other.get())))
+        return Extent::Unknown; // a factor that may be zero just where it matters
+  if (isMatrix(op))
+    return extent == Extent::Unknown ? extent : Extent::Every;
+  bool loses = mayBeZero(zeros.facts(result)) && !mayBeZero(zeros.facts(operand.get()));
+  if (loses)
+    return Extent::Unknown;
+  if (entries(result) < entries(operand.get()))
+    return extent == Extent::Every ? extent : Extent::Unknown;
+  return entries(result) > entries(operand.get()) ? std::min(extent, Extent::Some) : extent;
+}
+
+Extent ContextChange::transfer(Operation *op, const Extents &extents,
+                               const BlockGraph::Set &sources,
+                               const BlockGraph::Set &dependent) const {
+  const xf::Facts &facts = zeros.facts(op->getResult(0));
+  if (op->getNumResults() != 1 || (facts.bound && *facts.bound == 0))
+    return Extent::Unknown;
+  SmallVector<OpOperand *> changing;
+  for (OpOperand &operand : op->getOpOperands())
+    if (dependent.test(graph.vertex(operand.get())))
+      changing.push_back(&operand);
+  auto extentOf = [&](Value value) { return extents[graph.vertex(value)]; };
+  if (changing.size() == 1)
+    return throughOne(*changing.front(), extentOf(changing.front()->get()));
+  // Other matrices may be selected, generic ones again.
+  if (isMatrix(op))
+    return extentOf(cast<xf::AssignableOpInterface>(op).getDataOperand().get()) == Extent::Unknown
+               ? Extent::Unknown
+               : Extent::Every;
+  auto stay = [&](ArrayRef<Value> kept, llvm::function_ref<bool(Value)> isHarmless) {
+    BlockGraph::Set reached = graph.reach(sources, silenced(kept));
+    return llvm::all_of(changing, [&](OpOperand *other) {
+      return llvm::is_contained(kept, other->get()) ||
+             (!reached.test(graph.vertex(other->get())) && isHarmless(other->get()));
+    });
+  };
+  if (auto contextual = dyn_cast<xf::ContextualOpInterface>(op)) {
+    SmallVector<Value> state = contextual.getStateOperands();
+    Extent least = Extent::Every;
+    for (Value value : state)
+      least = std::min(least, extentOf(value));
+    return stay(state, [](Value) { return true; }) ? least : Extent::Unknown;
+  }
+  Extent best = Extent::Unknown;
+  for (OpOperand *operand : changing) {
+    bool isSum = isAdditive(op, operand->getOperandNumber());
+    Extent extent = throughOne(*operand, extentOf(operand->get()));
+    if (extent <= best || llvm::count_if(changing, [&](OpOperand *other) {
+                            return other->get() == operand->get();
+                          }) > 1)
+      continue;
+    // What is silenced is a constant, and may be zero.
+    if (stay(operand->get(), [&](Value other) {
+          const xf::Facts &f = zeros.facts(other);
+          return isSum || (f.elements == Zeros::Never && f.vector == Zeros::Never);
+        }))
+      best = extent;
+  }
+  return best;
+}
+
+/// The values that the context brings are those of other tokens: where they vary with the
+/// token, what is made of them varies with the context.
+Extent ContextChange::ofSource(xf::ContextualOpInterface op, const Extents &varying) const {
+  Extent extent = Extent::Every;
+  for (Value value : op.getStateOperands())
+    extent = std::min(extent, varying[graph.vertex(value)]);
+  return zeros.facts(op->getResult(0)).bound == 0.0 ? Extent::Unknown : extent;
+}
+
+ContextChange::Extents ContextChange::follow(Extents extents,
+                                             const BlockGraph::Set &sources) const {
+  BlockGraph::Set dependent = graph.reach(sources);
+  for (unsigned v = 0; v < graph.size(); ++v)
+    if (Operation *op = graph.op(v);
+        op && op->getNumResults() > 0 && dependent.test(v) && extents[v] == Extent::Unknown)
+      extents[v] = transfer(op, extents, sources, dependent);
+  return extents;
+}
+
+ContextChange::ContextChange(const BlockGraph &graph, const ZeroRange &zeros, bool inputsAreSources)
+    : graph(graph), zeros(zeros) {
+  BlockGraph::Set inputs = graph.inputs(), starts = graph.contextualOps();
+  auto changeAll = [&](Extents &extents) {
+    for (unsigned v : inputs.set_bits())
+      extents[v] = Extent::Every;
+  };
+  Extents varying(graph.size(), Extent::Unknown), sources = varying;
+  changeAll(varying);
+  varying = follow(std::move(varying), inputs);
+  for (unsigned v : starts.set_bits())
+    sources[v] = ofSource(cast<xf::ContextualOpInterface>(graph.op(v)), varying);
+  if (inputsAreSources) {
+    changeAll(sources);
+    starts |= inputs;
+  }
+  changed = follow(std::move(sources), starts);
+}

@@ -1,0 +1,246 @@
+// No false verdict on random blocks. Controllable and output-only: every plan there is, the
+// default among them, is exact in float64 wherever its obligations are met. Rejected: there
+// is a witness, it replays, and a search comes no nearer than it claims. Undecided claims nothing.
+//
+// CTXC_PROPERTY_SEEDS=FIRST:COUNT runs other seeds than those of the suite.
+#include "RandomDag.h"
+#include "ctxc/Evidence/Trial.h"
+#include "ctxc/Evidence/Witness.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "gtest/gtest.h"
+#include <map>
+
+using namespace ctxc;
+using namespace ctxc::test;
+using namespace mlir;
+
+namespace {
+
+/// SplitMix64: what a case is asked with.
+class Draw {
+public:
+  explicit Draw(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15u + 7) {}
+  uint64_t below(uint64_t n) {
+    uint64_t x = state += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (x ^ (x >> 31)) % n;
+  }
+
+private:
+  uint64_t state;
+};
+
+PlanOptions drawOptions(uint64_t seed, xf::BlockOp block) {
+  Draw draw(seed);
+  PlanOptions options;
+  options.scope = draw.below(3) ? SiteScope::MLP : SiteScope::All;
+  options.inputsAreSources = draw.below(4) == 0;
+  if (draw.below(3) == 0)
+    options.update = patch::UpdateKind::naive;
+  block.walk([&](xf::ParamOp param) {
+    if (draw.below(20) == 0)
+      options.bindings.frozen.insert(param.getName());
+    if (draw.below(30) == 0)
+      options.bindings.shared.insert(param.getName());
+  });
+  return options;
+}
+
+std::string words(const PlanOptions &options) {
+  std::string text = options.scope == SiteScope::All ? "all sites" : "MLP sites";
+  if (options.inputsAreSources)
+    text += ", inputs are sources";
+  if (options.update == patch::UpdateKind::naive)
+    text += ", naive";
+  for (auto &entry : options.bindings.frozen)
+    text += ", frozen " + entry.getKey().str();
+  for (auto &entry : options.bindings.shared)
+    text += ", shared " + entry.getKey().str();
+  return text;
+}
+
+std::string words(const BlockPlan &plan) {
+  std::string text = "F:";
+  for (Operation *op : plan.inputSites)
+    text += " " + Sites::name(op);
+  for (const OutputPatch &output : plan.outputs) {
+    text += "; G: " + Sites::name(output.site);
+    if (output.normMatrix)
+      text += " with " + Sites::name(output.normMatrix);
+  }
+  return text;
+}
+
+/// The context kept by the reduced run, now and then.
+Sample drawSample(uint64_t seed, xf::BlockOp block, const PlanOptions &options) {
+  SampleOptions shape;
+  shape.seed = seed;
+  shape.context = 3;
+  shape.others = 0;
+  shape.kept = seed % 4 == 0;
+  shape.inputsAreSources = options.inputsAreSources;
+  return randomSample(block, shape);
+}
+
+class Judge {
+public:
+  Judge() {
+    DialectRegistry registry;
+    registry.insert<xf::XFDialect, patch::PatchDialect>();
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.disableMultithreading();
+  }
+
+  void judge(uint64_t seed);
+  void print(llvm::raw_ostream &os) const;
+
+private:
+  void judgePlans(uint64_t seed, xf::BlockOp block, const PlanOptions &options,
+                  const Verdict &verdict);
+  void judgePlan(uint64_t seed, xf::BlockOp block, const PlanOptions &options,
+                 const BlockPlan &plan);
+  void judgeRejection(uint64_t seed, xf::BlockOp block, const PlanOptions &options);
+  void count(const std::string &what) { ++counts[what]; }
+
+  MLIRContext context;
+  std::map<std::string, int> counts;
+};
+
+void Judge::judge(uint64_t seed) {
+  std::string text = randomDag(seed);
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  ASSERT_TRUE(module) << "seed " << seed << "\n" << text;
+  xf::BlockOp block = *module->getOps<xf::BlockOp>().begin();
+  PlanOptions options = drawOptions(seed, block);
+  Verdict verdict = planBlock(block, options);
+  std::string cause = verdict.causes.empty() ? "" : verdict.causes.front().message + "\n";
+  SCOPED_TRACE("seed " + std::to_string(seed) + ", " + stringify(verdict.kind).str() + ", " +
+               words(options) + "\n" + cause + text);
+  count("cases");
+  count(stringify(verdict.kind).str());
+  if (verdict.isSuccess())
+    return judgePlans(seed, block, options, verdict);
+  EXPECT_TRUE(enumeratePlans(block, options).empty());
+  EXPECT_FALSE(verdict.causes.empty());
+  if (verdict.kind == VerdictKind::Rejected)
+    judgeRejection(seed, block, options);
+  if (verdict.kind == VerdictKind::Undecided && std::getenv("DBG")) {
+    WitnessOptions how;
+    how.seed = seed;
+    auto w = findWitness(block, options, {}, how);
+    if (w && *w) {
+      count("undecided with a witness");
+      llvm::errs() << "UW " << seed << " " << cause;
+    } else if (!w)
+      llvm::consumeError(w.takeError());
+    else llvm::errs() << "UN " << seed << " " << cause;
+  }
+}
+
+void Judge::judgePlans(uint64_t seed, xf::BlockOp block, const PlanOptions &options,
+                       const Verdict &verdict) {
+  {
+    SCOPED_TRACE("default; " + words(verdict.plan));
+    EXPECT_TRUE(succeeded(
+        checkPlan(block, verdict.plan, options, verdict.kind == VerdictKind::OutputOnly)));
+    judgePlan(seed, block, options, verdict.plan);
+  }
+  std::vector<PlanCandidate> all = enumeratePlans(block, options);
+  EXPECT_EQ(all.empty(), verdict.plan.isEmpty());
+  // Of many plans, some: they are alike.
+  for (size_t i = 0, step = 1 + all.size() / 6; i < all.size(); i += step) {
+    SCOPED_TRACE("plan " + std::to_string(i) + (all[i].outputOnly ? ", output only; " : "; ") +
+                 words(all[i].plan));
+    EXPECT_TRUE(succeeded(checkPlan(block, all[i].plan, options, all[i].outputOnly)));
+    judgePlan(seed + 1, block, options, all[i].plan);
+  }
+}
+
+void Judge::judgePlan(uint64_t seed, xf::BlockOp block, const PlanOptions &options,
+                      const BlockPlan &plan) {
+  TrialOptions how;
+  how.seed = seed;
+  how.update = options.update;
+  how.inputsAreSources = options.inputsAreSources;
+  Sample sample = drawSample(seed, block, options);
+  how.sample = &sample;
+  llvm::Expected<Trial> trial = tryPlan(block, plan, how);
+  count("plans");
+  if (!trial) {
+    std::string why = llvm::toString(trial.takeError());
+    if (StringRef(why).contains("cannot be built"))
+      return count("plans that cannot be built");
+    EXPECT_NE(why.find("not finite"), std::string::npos) << why;
+    return count("plans beyond the range of numbers");
+  }
+  if (trial->harmful > 0)
+    return count("plans with an obligation that failed");
+  count("plans whose obligations are met");
+  EXPECT_TRUE(trial->isExact()) << trialText(*trial) << "\nconditioning " << trial->conditioning();
+  if (!trial->isExact())
+    count("false verdicts");
+}
+
+void Judge::judgeRejection(uint64_t seed, xf::BlockOp block, const PlanOptions &options) {
+  WitnessOptions how;
+  how.seed = seed;
+  llvm::Expected<std::optional<Witness>> witness = findWitness(block, options, {}, how);
+  if (!witness) {
+    ADD_FAILURE() << llvm::toString(witness.takeError());
+    return;
+  }
+  EXPECT_TRUE(witness->has_value()) << "no witness";
+  if (!*witness)
+    return count("false verdicts");
+  SearchOptions search;
+  search.seed = seed;
+  search.restarts = seed % 4 == 0 ? 2 : 0;
+  search.steps = 20;
+  search.budget = 100'000;
+  llvm::Expected<Replay> replay = replayWitness(**witness, context, search);
+  if (!replay) {
+    ADD_FAILURE() << llvm::toString(replay.takeError());
+    return;
+  }
+  count("witnesses");
+  if (replay->search && search.restarts)
+    count("witnesses searched against");
+  EXPECT_TRUE(replay->confirms(**witness))
+      << "claims " << (*witness)->leastError << ", replays as " << replay->leastError
+      << ", outputs differ by " << replay->difference << ", the search found "
+      << (replay->search ? replay->search->error : -1);
+  if (!replay->confirms(**witness))
+    count("false verdicts");
+}
+
+void Judge::print(llvm::raw_ostream &os) const {
+  for (auto &[what, number] : counts)
+    os << "  " << number << " " << what << "\n";
+}
+
+struct Verdicts : testing::TestWithParam<int> {};
+
+TEST_P(Verdicts, AreNeverFalse) {
+  constexpr uint64_t each = 500;
+  uint64_t first = GetParam() * each, count = each;
+  if (const char *text = std::getenv("CTXC_PROPERTY_SEEDS")) {
+    auto [from, size] = StringRef(text).split(':');
+    ASSERT_FALSE(from.getAsInteger(10, first) || size.getAsInteger(10, count)) << text;
+    if (GetParam() > 0)
+      GTEST_SKIP();
+  }
+  Judge judge;
+  for (uint64_t seed = first; seed < first + count; ++seed)
+    judge.judge(seed);
+  llvm::outs() << "seeds " << first << " to " << first + count - 1 << ":\n";
+  judge.print(llvm::outs());
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Verdicts, testing::Range(0, 8));
+
+} // namespace
