@@ -42,14 +42,18 @@ OpOperand &BiasOp::getParameterOperand() { return getBiasMutable(); }
 OpOperand &BiasOp::getDataOperand() { return getDataMutable(); }
 Obligation BiasOp::getObligation() { return Obligation::None; }
 ChangeForm BiasOp::getChangeForm() { return ChangeForm::Delta; }
-StringRef BiasOp::getLemma(ControlRole) { return "output controllability of outer bias"; }
+StringRef BiasOp::getLemma(ControlRole role) {
+  return role == ControlRole::Input ? "input controllability of biases"
+                                    : "output controllability of outer bias";
+}
 
 OpOperand &ScaleOp::getParameterOperand() { return getScaleMutable(); }
 OpOperand &ScaleOp::getDataOperand() { return getDataMutable(); }
 Obligation ScaleOp::getObligation() { return Obligation::NonzeroElements; }
 ChangeForm ScaleOp::getChangeForm() { return ChangeForm::Delta; }
-StringRef ScaleOp::getLemma(ControlRole) {
-  return "output controllability of outer element-wise multiply";
+StringRef ScaleOp::getLemma(ControlRole role) {
+  return role == ControlRole::Input ? "input controllability of scales"
+                                    : "output controllability of outer element-wise multiply";
 }
 Operation *ScaleOp::findNormMatrix() {
   auto norm = getData().getDefiningOp<NormalizeOp>();

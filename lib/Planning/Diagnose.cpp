@@ -39,6 +39,7 @@ private:
   }
   void advise(const Twine &text) { verdict.causes.back().advice = text.str(); }
   void noteOrigins(const Reach &r);
+  void notePathPastGoals();
   void undecided();
   std::string wayRound() const;
 
@@ -251,6 +252,27 @@ static bool leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain,
                        [&](Value v) { return reached.test(graph.vertex(v)); });
 }
 
+/// With a patch for one output alone: the path on which the context passes it.
+void Explanation::notePathPastGoals() {
+  for (Value output : facts.graph.yield()->getOperands())
+    for (const OutputChain &chain :
+         findOutputChains(facts.graph, facts.sites, facts.zeros, output).chains) {
+      if (!facts.context.depends(output) || !leavesOthersAlone(facts.graph, chain, output))
+        continue;
+      BlockPlan plan;
+      plan.outputs.push_back({chain, output});
+      InputCut cut =
+          findMinimumCut(facts.graph, facts.sites, inputProblem(facts, plan, /*outputOnly=*/true),
+                         facts.graph.reach(outputPatches(facts.graph, plan)));
+      if (cut.exists)
+        continue;
+      note(chain.site, "with a patch of '" + Sites::name(chain.site) +
+                           "' alone, another output is not reached:");
+      llvm::append_range(verdict.causes.back().notes, witnessNotes(facts, cut.witness));
+      return;
+    }
+}
+
 /// The walks back from the outputs, and where each broke.
 void Explanation::undecided() {
   verdict.kind = VerdictKind::Undecided;
@@ -299,6 +321,7 @@ void Explanation::undecided() {
             : " depend on the context, and no set of patches was found that brings each of them to "
               "its target";
     cause(rules::SeveralOutputs, facts.graph.yield(), what + Twine(outputs) + " outputs" + rank);
+    notePathPastGoals();
     advise("give each output a matrix or bias of its own, yield one, or let all of the "
            "context pass one sum before they part");
     return;

@@ -29,6 +29,9 @@ BlockGraph::Set outputPatches(const BlockGraph &graph, const BlockPlan &plan);
 /// the context to what G reads (of a G outside the contextual part).
 InputProblem inputProblem(const BlockFacts &facts, const BlockPlan &plan, bool outputOnly);
 
+/// The path of a cut that does not exist (InputCut::witness), a note for each op.
+std::vector<Remark> witnessNotes(const BlockFacts &facts, llvm::ArrayRef<unsigned> path);
+
 /// Rejected or Undecided, and why.
 void explainFailure(const BlockFacts &facts, Verdict &verdict);
 

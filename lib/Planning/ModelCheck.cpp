@@ -120,23 +120,41 @@ std::string ctxc::formatRanges(ArrayRef<unsigned> ascending) {
   return text;
 }
 
-LogicalResult ctxc::emitVerdict(const VerdictGroup &group) {
-  const Verdict &verdict = *group.verdict;
-  if (verdict.isSuccess())
-    return success();
-  xf::BlockOp block = group.block;
-  auto where = [&](Operation *op) { return op ? op->getLoc() : block.getLoc(); };
-  for (const Finding &cause : verdict.causes) {
-    InFlightDiagnostic diag = emitError(where(cause.op)) << cause.message;
-    for (const Remark &note : cause.notes)
-      diag.attachNote(where(note.op)) << note.message;
-    if (!group.ops.empty())
-      diag.attachNote(group.ops.front()->getLoc())
-          << (group.layers.size() == 1 ? "in layer " : "in layers ") << formatRanges(group.layers)
-          << ", which run" << (group.layers.size() == 1 ? "s" : "") << " block '"
-          << block.getSymName() << "'";
-    if (!cause.advice.empty())
-      diag.attachNote(where(cause.op)) << cause.advice;
+/// The place of `op`: its own, or that of what it is in; with no place at all, the name of its
+/// block.
+static Location placeOf(Operation *op, xf::BlockOp block) {
+  for (; op; op = op->getParentOp()) {
+    bool known = false;
+    op->getLoc()->walk([&](Location loc) {
+      known = isa<FileLineColLoc, NameLoc>(loc);
+      return known ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (known)
+      return op->getLoc();
   }
-  return failure();
+  return NameLoc::get(
+      StringAttr::get(block.getContext(), "block '" + block.getSymName().str() + "'"));
+}
+
+void ctxc::emitFinding(const VerdictGroup &group, const Finding &finding,
+                       DiagnosticSeverity severity) {
+  xf::BlockOp block = group.block;
+  auto where = [&](Operation *op) { return placeOf(op ? op : block.getOperation(), block); };
+  InFlightDiagnostic diag = block.getContext()->getDiagEngine().emit(where(finding.op), severity);
+  diag << finding.message << " [" << finding.rule << "]";
+  for (const Remark &note : finding.notes)
+    diag.attachNote(where(note.op)) << note.message;
+  if (!group.ops.empty())
+    diag.attachNote(where(group.ops.front()))
+        << (group.layers.size() == 1 ? "in layer " : "in layers ") << formatRanges(group.layers)
+        << ", which run" << (group.layers.size() == 1 ? "s" : "") << " block '"
+        << block.getSymName() << "'";
+  if (!finding.advice.empty())
+    diag.attachNote(where(finding.op)) << "way out: " << finding.advice;
+}
+
+LogicalResult ctxc::emitVerdict(const VerdictGroup &group) {
+  for (const Finding &cause : group.verdict->causes)
+    emitFinding(group, cause, DiagnosticSeverity::Error);
+  return success(group.verdict->isSuccess());
 }

@@ -77,6 +77,11 @@ BlockGraph::Set PlanSearch::afterOutputs(const BlockPlan &plan) const {
   return facts.graph.reach(outputPatches(facts.graph, plan));
 }
 
+InputCut PlanSearch::findInputCut(const BlockPlan &plan) const {
+  return findMinimumCut(facts.graph, facts.sites, inputProblem(facts, plan, /*outputOnly=*/false),
+                        afterOutputs(plan));
+}
+
 bool PlanSearch::addInputs(BlockPlan &plan, bool anyCut) const {
   InputProblem problem = inputProblem(facts, plan, /*outputOnly=*/false);
   BlockGraph::Set excluded = afterOutputs(plan);

@@ -27,6 +27,9 @@ public:
 
   /// Finds F for the plan's G, by the paper's rule, or (`anyCut`) the minimum cut.
   bool addInputs(BlockPlan &plan, bool anyCut) const;
+  /// The minimum cut that F could be for the plan's G, or the path that no assignable op
+  /// interrupts.
+  InputCut findInputCut(const BlockPlan &plan) const;
   /// The plan with each minimal F, at most `limit`.
   std::vector<BlockPlan> withAllInputs(const BlockPlan &plan, unsigned limit) const;
   /// Whether the plan is exact without F, though the MLP's internals may differ.

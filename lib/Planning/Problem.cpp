@@ -4,6 +4,21 @@
 using namespace mlir;
 using namespace ctxc;
 
+std::vector<Remark> ctxc::witnessNotes(const BlockFacts &facts, ArrayRef<unsigned> path) {
+  std::vector<Remark> notes;
+  for (auto [i, vertex] : llvm::enumerate(path)) {
+    Operation *op = facts.graph.op(vertex);
+    std::string text = i == 0                 ? "the context comes in here"
+                       : i + 1 == path.size() ? "and reaches this without having met a patch"
+                                              : "and passes this";
+    if (const Site *site = op ? facts.sites.lookup(op) : nullptr)
+      text += site->why.empty() ? " ('" + Sites::name(op) + "' is patched for the output)"
+                                : " (" + site->why + ")";
+    notes.push_back({op, text});
+  }
+  return notes;
+}
+
 BlockGraph::Set ctxc::outputPatches(const BlockGraph &graph, const BlockPlan &plan) {
   BlockGraph::Set set = graph.none();
   for (const OutputPatch &output : plan.outputs)

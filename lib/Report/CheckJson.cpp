@@ -1,38 +1,81 @@
 // The check report for programs.
 #include "CheckRows.h"
 #include "ctxc/Report/CheckReport.h"
+#include "ctxc/Report/Place.h"
+#include "ctxc/Report/Rules.h"
 
 using namespace mlir;
 using namespace ctxc;
 namespace json = llvm::json;
 
+static void addRule(json::Object &object, const Rule *rule) {
+  if (rule)
+    object["rule"] = rule->id;
+}
+
 static json::Array patches(ArrayRef<PatchRow> rows) {
   json::Array array;
-  for (const PatchRow &row : rows)
-    array.push_back(
-        json::Object{{"parameter", row.parameter}, {"change", row.change}, {"lemma", row.lemma}});
+  for (const PatchRow &row : rows) {
+    json::Object object{{"parameter", row.parameter}, {"change", row.change}, {"lemma", row.lemma}};
+    addRule(object, findRuleOfLemma(row.lemma));
+    array.push_back(std::move(object));
+  }
   return array;
 }
 
 static json::Object remarkJson(Operation *op, StringRef message) {
   json::Object object{{"message", message}};
-  if (std::string where = fileLocation(op); !where.empty())
+  Place place = op ? placeOf(op) : Place();
+  if (std::string where = text(place); !where.empty())
     object["location"] = where;
+  if (!place.module.empty())
+    object["module"] = place.module;
   if (op)
     object["op"] = op->getName().getStringRef();
   return object;
 }
 
+static json::Object findingJson(const Finding &finding) {
+  json::Object object = remarkJson(finding.op, finding.message);
+  json::Array notes;
+  for (const Remark &note : finding.notes)
+    notes.push_back(remarkJson(note.op, note.message));
+  object["rule"] = finding.rule;
+  object["notes"] = std::move(notes);
+  object["advice"] = finding.advice;
+  return object;
+}
+
 static json::Array findings(ArrayRef<Finding> list) {
   json::Array array;
-  for (const Finding &f : list) {
-    json::Object object = remarkJson(f.op, f.message);
-    json::Array notes;
-    for (const Remark &note : f.notes)
-      notes.push_back(remarkJson(note.op, note.message));
-    object["rule"] = f.rule;
-    object["notes"] = std::move(notes);
-    object["advice"] = f.advice;
+  for (const Finding &finding : list)
+    array.push_back(findingJson(finding));
+  return array;
+}
+
+static StringRef stringify(Severity severity) {
+  switch (severity) {
+  case Severity::Ignored:
+    return "ignored";
+  case Severity::Remark:
+    return "remark";
+  case Severity::Warning:
+    return "warning";
+  case Severity::Error:
+    return "error";
+  }
+  llvm_unreachable("a severity of no known kind");
+}
+
+/// The findings on group `index` that are no causes of its verdict.
+static json::Array warningsJson(ArrayRef<GroupFinding> findings, size_t index) {
+  json::Array array;
+  for (const GroupFinding &found : findings) {
+    const Rule *rule = findRule(found.finding.rule);
+    if (found.group != index || !rule || rule->kind != RuleKind::Warning)
+      continue;
+    json::Object object = findingJson(found.finding);
+    object["severity"] = stringify(found.severity);
     array.push_back(std::move(object));
   }
   return array;
@@ -63,9 +106,12 @@ static json::Object groupJson(const VerdictGroup &group, const CheckReportOption
   xf::BlockOp block = group.block;
   CheckRows rows = checkRows(verdict);
   json::Array obligations;
-  for (const ObligationRow &row : rows.obligations)
-    obligations.push_back(json::Object{
-        {"parameter", row.parameter}, {"condition", row.condition}, {"holds", row.holds}});
+  for (const ObligationRow &row : rows.obligations) {
+    json::Object obligation{
+        {"parameter", row.parameter}, {"condition", row.condition}, {"holds", row.holds}};
+    addRule(obligation, findRuleOfLemma(row.lemma));
+    obligations.push_back(std::move(obligation));
+  }
   json::Object object{{"block", block.getSymName()},
                       {"verdict", stringify(verdict.kind)},
                       {"input", patches(rows.input)},
@@ -73,6 +119,7 @@ static json::Object groupJson(const VerdictGroup &group, const CheckReportOption
                       {"obligations", std::move(obligations)},
                       {"causes", findings(verdict.causes)},
                       {"remark", verdict.remark}};
+  addRule(object, findTheorem(verdict));
   object["bound"] = verdict.bound ? json::Value(*verdict.bound) : json::Value(nullptr);
   if (!group.ops.empty())
     object["layers"] = json::Array(group.layers);
@@ -81,7 +128,7 @@ static json::Object groupJson(const VerdictGroup &group, const CheckReportOption
   return object;
 }
 
-json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups,
+json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups, ArrayRef<GroupFinding> found,
                                   const CheckReportOptions &options) {
   json::Array array;
   json::Object summary;
@@ -93,7 +140,10 @@ json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups,
         count += group.layers.size();
     summary[stringify(kind)] = count;
   }
-  for (const VerdictGroup &group : groups)
-    array.push_back(groupJson(group, options));
+  for (auto [i, group] : llvm::enumerate(groups)) {
+    json::Object object = groupJson(group, options);
+    object["warnings"] = warningsJson(found, i);
+    array.push_back(std::move(object));
+  }
   return json::Object{{"groups", std::move(array)}, {"summary", std::move(summary)}};
 }

@@ -54,9 +54,10 @@ CheckRows ctxc::checkRows(const Verdict &verdict) {
   for (const PlanObligation &o : plan.obligations) {
     std::string name = Sites::name(o.site);
     if (auto param = o.value.getDefiningOp<xf::ParamOp>())
-      rows.obligations.push_back({param.getName().str(), "no entry of it is zero", holds(o)});
+      rows.obligations.push_back(
+          {param.getName().str(), "no entry of it is zero", holds(o), o.lemma});
     else
-      rows.obligations.push_back({name, condition(o), holds(o)});
+      rows.obligations.push_back({name, condition(o), holds(o), o.lemma});
   }
   return rows;
 }
@@ -81,19 +82,4 @@ std::vector<PlanRow> ctxc::planRows(const VerdictGroup &group) {
     rows.push_back(std::move(row));
   }
   return rows;
-}
-
-std::string ctxc::fileLocation(Operation *op) {
-  std::string text;
-  if (op)
-    op->getLoc()->walk([&](Location loc) {
-      auto file = dyn_cast<FileLineColLoc>(loc);
-      if (!file)
-        return WalkResult::advance();
-      text = (file.getFilename().strref() + ":" + Twine(file.getLine()) + ":" +
-              Twine(file.getColumn()))
-                 .str();
-      return WalkResult::interrupt();
-    });
-  return text;
 }

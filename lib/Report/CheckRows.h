@@ -13,7 +13,7 @@ struct PatchRow {
 
 /// What must hold of a parameter's data, and how surely it does.
 struct ObligationRow {
-  std::string parameter, condition, holds;
+  std::string parameter, condition, holds, lemma;
 };
 
 struct CheckRows {
@@ -32,9 +32,6 @@ struct PlanRow {
 };
 
 std::vector<PlanRow> planRows(const VerdictGroup &group);
-
-/// "file.mlir:3:8"; empty where the op's location names no file.
-std::string fileLocation(mlir::Operation *op);
 
 } // namespace ctxc
 

@@ -3,6 +3,8 @@
 #include "Commands.h"
 #include "Session.h"
 #include "ctxc/Report/CheckReport.h"
+#include "ctxc/Report/Graph.h"
+#include "ctxc/Report/Sarif.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;
@@ -14,6 +16,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
+  auto severities = Severities::parse(arguments.all("-W"));
+  if (!severities)
+    return severities.takeError();
   auto session = Session::plan(arguments.positional(0), std::move(*options), /*needWeights=*/false,
                                /*planned=*/false);
   if (!session)
@@ -24,24 +29,39 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto evidence = CheckEvidence::gather(arguments, **session, groups);
   if (!evidence)
     return evidence.takeError();
+  std::vector<GroupFinding> findings = collectFindings(groups, *severities);
+  if (auto path = arguments.get("--graph"))
+    if (llvm::Error error = writeGraph(*path, groups))
+      return std::move(error);
+  bool hasErrors =
+      llvm::any_of(findings, [](const GroupFinding &f) { return f.severity == Severity::Error; });
+  ExitCode code = isPatchable(groups) && !hasErrors && evidence->isGood() ? ExitGood : ExitAgainst;
+
   CheckReportOptions shown;
   shown.plans = arguments.has("--plans");
-  if (arguments.get("--format", "text") == "json") {
-    llvm::json::Value report = checkReportJson(groups, shown);
+  llvm::StringRef format = arguments.get("--format", "text");
+  if (format == "json") {
+    llvm::json::Value report = checkReportJson(groups, findings, shown);
     evidence->addTo(report);
     llvm::outs() << llvm::formatv("{0:2}\n", report);
+  } else if (format == "sarif") {
+    llvm::outs() << llvm::formatv("{0:2}\n", sarifLog(groups, findings, code));
   } else {
-    for (const VerdictGroup &group : groups)
-      (void)emitVerdict(group); // the verdict is isPatchable's, below
+    emitFindings(groups, findings);
     printCheckReport(llvm::outs(), groups, shown);
     evidence->print(llvm::outs(), groups);
   }
-  return isPatchable(groups) && evidence->isGood() ? ExitGood : ExitAgainst;
+  return code;
 }
 
 static std::vector<OptionSpec> options() {
   std::vector<OptionSpec> options = {
-      {"--format", "NAME", "text (default) or json", {"text", "json"}},
+      {"--format",
+       "NAME",
+       "text (default), json, or sarif: SARIF 2.1.0, for editors and CI",
+       {"text", "json", "sarif"}},
+      {"--graph", "FILE",
+       "draw the blocks with their verdicts, to a .dot file, or by graphviz to an .svg"},
       {"--update",
        "NAME",
        "least (default), balanced, naive, stable, scaled",
@@ -49,6 +69,12 @@ static std::vector<OptionSpec> options() {
       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"},
       {"--plans", "", "list every plan of every block, with its cost"},
   };
+  OptionSpec warnings{"-W", "RULE",
+                      "-WRULE warns by a rule, -Wno-RULE does not; -Werror makes all warnings\n"
+                      "errors, -Werror=RULE those of one rule, -Wno-error=RULE all but those.\n"
+                      "Rules: conditional-obligation, fragile-plan, output-only (off)"};
+  warnings.joined = warnings.repeatable = true;
+  options.push_back(warnings);
   llvm::append_range(options, planOptions());
   return options;
 }
@@ -61,14 +87,20 @@ Command driver::checkCommand() {
       options(),
       "Each block is controllable (Theorem 3), output-only (an exact patch exists, and the MLP's\n"
       "internals differ), rejected (an impossibility is shown: where, why, by which bound, and a\n"
-      "way out) or undecided. Identical layers are shown once. Weights are not needed. Exit code "
-      "0\n"
-      "when every block is controllable or output-only (and with --try exact), 1 when one is not.",
+      "way out) or undecided. Identical layers are shown once. Weights are not needed. The word "
+      "in\n"
+      "brackets at the end of a diagnostic is its rule: `ctxc explain RULE`. Exit code 0 when "
+      "every\n"
+      "block is controllable or output-only (and with --try exact, and no warning an error), 1 "
+      "when\n"
+      "one is not.",
       "  ctxc check examples/models/gemma3-kjv-1m\n"
       "  ctxc check block.mlir --try\n"
       "  ctxc check rejected.mlir --witness=witness.json\n"
       "  ctxc check --replay witness.json\n"
-      "  ctxc check gemma-3-270m --format json\n",
+      "  ctxc check gemma-3-270m --format json\n"
+      "  ctxc check block.mlir -Werror --format sarif > check.sarif\n"
+      "  ctxc check block.mlir --graph block.svg\n",
       run};
   llvm::append_range(command.options, evidenceOptions());
   return command;

@@ -246,7 +246,7 @@ llvm::Expected<int> driver::replayWitnesses(StringRef path) {
     return witnesses.takeError();
   mlir::MLIRContext context(allDialects());
   context.loadAllAvailableDialects();
-  printDiagnostics(context);
+  printDiagnostics(context, path);
   bool good = true;
   for (const Witness &witness : *witnesses) {
     auto replay = replayWitness(witness, context);

@@ -20,9 +20,13 @@ std::string driver::suggestion(StringRef word, llvm::ArrayRef<StringRef> candida
   return best.empty() ? "" : ("; did you mean '" + best + "'?").str();
 }
 
-static const OptionSpec *findOption(const Command &command, StringRef name) {
-  auto found =
-      llvm::find_if(command.options, [&](const OptionSpec &option) { return option.name == name; });
+/// The option that `word` names; a joined one by how it starts.
+static const OptionSpec *findOption(const Command &command, StringRef word) {
+  StringRef name = word.take_front(word.find('='));
+  auto found = llvm::find_if(command.options, [&](const OptionSpec &option) {
+    return option.joined ? word.starts_with(option.name) && !word.starts_with("--")
+                         : option.name == name;
+  });
   return found == command.options.end() ? nullptr : &*found;
 }
 
@@ -55,15 +59,19 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
       result.positionals.push_back(word);
       continue;
     }
+    const OptionSpec *option = findOption(command, word);
     size_t equals = word.find('=');
-    StringRef name = word.take_front(equals);
-    const OptionSpec *option = findOption(command, name);
+    StringRef name = option && option->joined ? option->name : word.take_front(equals);
     if (!option) {
       fail(unknownOption(command, name));
       continue;
     }
     StringRef value;
-    if (option->value.empty()) {
+    if (option->joined) {
+      value = word.drop_front(name.size());
+      if (value.empty())
+        fail(name + ": expected " + option->value + " directly after it");
+    } else if (option->value.empty()) {
       if (equals != StringRef::npos)
         fail(name + ": takes no value, found '" + word.drop_front(equals + 1) + "'");
     } else if (equals != StringRef::npos) {
@@ -79,8 +87,10 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
     if (!option->choices.empty() && !llvm::is_contained(option->choices, value))
       fail(name + ": found '" + value + "', expected " + llvm::join(option->choices, ", ") +
            suggestion(value, option->choices));
-    if (!result.values.try_emplace(name, value).second)
+    std::vector<StringRef> &known = result.values[name];
+    if (!known.empty() && !option->repeatable)
       fail(name + ": given twice");
+    known.push_back(value);
   }
 
   auto instead = llvm::find_if(command.options, [&](const OptionSpec &option) {
@@ -91,8 +101,9 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
          " stands in place of " + llvm::join(command.positionals, " "));
   for (size_t i = result.positionals.size();
        instead == command.options.end() && i < command.positionals.size(); ++i)
-    fail("expected " + command.positionals[i] + "; 'ctxc " + command.name +
-         " --help' shows how to call it");
+    if (!command.positionals[i].starts_with("["))
+      fail("expected " + command.positionals[i] + "; 'ctxc " + command.name +
+           " --help' shows how to call it");
   for (size_t i = command.positionals.size(); i < result.positionals.size(); ++i)
     fail("unexpected argument '" + result.positionals[i] + "'");
   for (const OptionSpec &option : command.options)
@@ -107,6 +118,13 @@ std::optional<StringRef> Arguments::get(StringRef option) const {
   auto found = values.find(option);
   if (found == values.end())
     return std::nullopt;
+  return found->second.back();
+}
+
+llvm::ArrayRef<StringRef> Arguments::all(StringRef option) const {
+  auto found = values.find(option);
+  if (found == values.end())
+    return {};
   return found->second;
 }
 
@@ -150,7 +168,9 @@ void driver::printHelp(const Command &command, llvm::raw_ostream &os) {
   };
   for (const OptionSpec &option : command.options) {
     std::string left = option.name.str();
-    if (option.valueOptional)
+    if (option.joined)
+      left += option.value;
+    else if (option.valueOptional)
       left += ("[=" + option.value + "]").str();
     else if (!option.value.empty())
       left += (" " + option.value).str();

@@ -27,6 +27,10 @@ struct OptionSpec {
   bool required = false;
   /// Its value may be left out, and then comes with `=` alone: `--try`, `--try=7`.
   bool valueOptional = false;
+  /// May be given several times: Arguments::all().
+  bool repeatable = false;
+  /// Its value follows its name directly, as in `-Werror`.
+  bool joined = false;
   /// Given in place of the positional arguments.
   bool insteadOfPositionals = false;
 };
@@ -37,7 +41,7 @@ class Arguments;
 struct Command {
   llvm::StringRef name;
   llvm::StringRef summary;                  ///< one line, for `ctxc --help`
-  std::vector<llvm::StringRef> positionals; ///< all required
+  std::vector<llvm::StringRef> positionals; ///< required, but for "[NAME]"
   std::vector<OptionSpec> options;
   llvm::StringRef description; ///< for `ctxc NAME --help`
   llvm::StringRef examples;    ///< indented lines
@@ -55,16 +59,19 @@ public:
                                          llvm::ArrayRef<llvm::StringRef> words);
 
   llvm::StringRef positional(unsigned index) const { return positionals[index]; }
+  size_t count() const { return positionals.size(); }
   bool has(llvm::StringRef option) const { return values.count(option); }
   std::optional<llvm::StringRef> get(llvm::StringRef option) const;
   llvm::StringRef get(llvm::StringRef option, llvm::StringRef otherwise) const;
+  /// Every value of a repeatable option, in order.
+  llvm::ArrayRef<llvm::StringRef> all(llvm::StringRef option) const;
   /// The option's integer in [low, high]; `otherwise` where it is not given.
   llvm::Expected<int64_t> integer(llvm::StringRef option, int64_t low, int64_t high,
                                   int64_t otherwise) const;
 
 private:
   std::vector<llvm::StringRef> positionals;
-  llvm::StringMap<llvm::StringRef> values;
+  llvm::StringMap<std::vector<llvm::StringRef>> values; ///< one or more each
 };
 
 /// `ctxc NAME --help`.

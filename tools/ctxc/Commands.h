@@ -19,6 +19,7 @@ Command patchCommand();
 Command applyCommand();
 Command compileCommand();
 Command importCommand();
+Command explainCommand();
 
 } // namespace ctxc::driver
 

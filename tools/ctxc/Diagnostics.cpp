@@ -1,28 +1,10 @@
-// How MLIR's diagnostics reach the user: `file:line:col: error: message`, the
-// names that values were given (locations of the importer) left out.
+// How MLIR's diagnostics reach the user: `file:line:col: error: message`, or, in a checkpoint,
+// `config.json: module: error: message`. What has no place is of the model as a whole.
 #include "Session.h"
-#include "mlir/IR/Location.h"
+#include "ctxc/Report/Place.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
-
-/// The first place in a file within `location`, and nothing where there is none.
-static std::string placeOf(mlir::Location location) {
-  std::string place;
-  location->walk([&](mlir::Location inner) {
-    auto file = llvm::dyn_cast<mlir::FileLineColLoc>(inner);
-    if (!file)
-      return mlir::WalkResult::advance();
-    llvm::raw_string_ostream(place) << file.getFilename().getValue() << ":" << file.getLine() << ":"
-                                    << file.getColumn() << ": ";
-    return mlir::WalkResult::interrupt();
-  });
-  if (!place.empty())
-    return place;
-  if (auto name = location->findInstanceOf<mlir::NameLoc>())
-    return name.getName().str() + ": ";
-  return "";
-}
 
 static llvm::StringRef severityName(mlir::DiagnosticSeverity severity) {
   switch (severity) {
@@ -38,16 +20,17 @@ static llvm::StringRef severityName(mlir::DiagnosticSeverity severity) {
   llvm_unreachable("a severity of no known kind");
 }
 
-static void print(mlir::Diagnostic &diagnostic) {
-  llvm::errs() << placeOf(diagnostic.getLocation()) << severityName(diagnostic.getSeverity())
-               << diagnostic.str() << "\n";
+static void print(mlir::Diagnostic &diagnostic, llvm::StringRef otherwise) {
+  std::string place = text(placeOf(diagnostic.getLocation()));
+  llvm::errs() << (place.empty() ? otherwise : llvm::StringRef(place)) << ": "
+               << severityName(diagnostic.getSeverity()) << diagnostic.str() << "\n";
   for (mlir::Diagnostic &note : diagnostic.getNotes())
-    print(note);
+    print(note, otherwise);
 }
 
-void driver::printDiagnostics(mlir::MLIRContext &context) {
-  context.getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
-    print(diagnostic);
+void driver::printDiagnostics(mlir::MLIRContext &context, llvm::StringRef model) {
+  context.getDiagEngine().registerHandler([model = model.str()](mlir::Diagnostic &diagnostic) {
+    print(diagnostic, model);
     return mlir::success();
   });
 }

@@ -12,7 +12,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     if (llvm::Error error = checkWritable("-o", path))
       return std::move(error);
   mlir::MLIRContext context(allDialects());
-  printDiagnostics(context);
+  printDiagnostics(context, arguments.positional(0));
   ImportOptions options;
   options.needWeights = false;
   if (auto dtype = arguments.get("--dtype"))

@@ -93,7 +93,7 @@ Error Session::import(bool needWeights) {
   Timer timer(setup.import);
   context = std::make_unique<mlir::MLIRContext>(allDialects());
   context->loadAllAvailableDialects();
-  printDiagnostics(*context);
+  printDiagnostics(*context, path);
   bool isDirectory = llvm::sys::fs::is_directory(path);
   bool isText = StringRef(path).ends_with(".mlir") && !isDirectory;
   if (isText && !options.dtype.empty())

@@ -32,8 +32,9 @@ mlir::DialectRegistry allDialects();
 /// Loads the files of every --load-dialect-plugin among `words`, and removes the option.
 llvm::Error loadDialectPlugins(std::vector<llvm::StringRef> &words);
 
-/// Has the context's diagnostics printed to stderr in the driver's form.
-void printDiagnostics(mlir::MLIRContext &context);
+/// Has the context's diagnostics printed to stderr in the driver's form; those without a place
+/// as the `model`'s.
+void printDiagnostics(mlir::MLIRContext &context, llvm::StringRef model);
 
 /// --sites, --objective, --plan.
 std::vector<OptionSpec> planOptions();

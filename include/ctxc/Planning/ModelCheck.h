@@ -57,9 +57,19 @@ std::vector<VerdictGroup> groupVerdicts(llvm::ArrayRef<LayerVerdict> verdicts);
 /// "0-4, 6, 8-10"
 std::string formatRanges(llvm::ArrayRef<unsigned> ascending);
 
-/// Emits the group's verdict as diagnostics: an error at the op that is the cause of a
-/// rejected or undecided one, with notes on its bound, the layers concerned and a way
-/// out; nothing for the others. Fails where it emitted an error.
+/// What is to be watched for in the group's plan, each at its op: conditions that fail on an
+/// open set of activations (rule conditional-obligation), patches that other programs may not
+/// reproduce (fragile-plan), and internals that differ, with the path that no patch interrupts
+/// (output-only). Empty for a verdict against.
+std::vector<Finding> findWarnings(const VerdictGroup &group);
+
+/// Emits a finding on the group as a diagnostic, with its notes, the layers concerned and the
+/// way out. At the block where the finding has no op; never at an unknown place.
+void emitFinding(const VerdictGroup &group, const Finding &finding,
+                 mlir::DiagnosticSeverity severity);
+
+/// Emits the causes of a rejected or undecided verdict as errors, and nothing for the others.
+/// Fails where it emitted an error.
 mlir::LogicalResult emitVerdict(const VerdictGroup &group);
 
 } // namespace ctxc

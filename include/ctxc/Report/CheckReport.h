@@ -2,7 +2,7 @@
 #ifndef CTXC_REPORT_CHECKREPORT_H
 #define CTXC_REPORT_CHECKREPORT_H
 
-#include "ctxc/Planning/ModelCheck.h"
+#include "ctxc/Report/Findings.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -20,11 +20,12 @@ void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups
                       const CheckReportOptions &options = {});
 
 /// The same as an object: "groups" [{"layers", "block", "verdict", "input", "output",
-/// "obligations", "causes" [{"rule", "message", "location", "op", "notes", "advice"}],
-/// "remark", "bound"}], "summary" {verdict: layers}; and in each group, where asked for,
-/// "plans" [{"parameters", "verdict", "chosen", "numbers", "vectorDivisions",
-/// "elementDivisions", "fragility"}].
+/// "obligations", "causes" [{"rule", "message", "location", "module", "op", "notes", "advice"}],
+/// "warnings" [the same and "severity"], "rule" (the theorem), "remark", "bound"}], "summary"
+/// {verdict: layers}; and in each group, where asked for, "plans" [{"parameters", "verdict",
+/// "chosen", "numbers", "vectorDivisions", "elementDivisions", "fragility"}].
 llvm::json::Value checkReportJson(llvm::ArrayRef<VerdictGroup> groups,
+                                  llvm::ArrayRef<GroupFinding> findings,
                                   const CheckReportOptions &options = {});
 
 /// Whether every verdict is controllable or output-only.

@@ -17,8 +17,10 @@ int64_t hf::width(mlir::Value value) { return typeOf(value).getShape().back(); }
 
 mlir::Location BlockBuilder::at(StringRef as, StringRef what) const {
   mlir::Location where = file;
-  if (!what.empty())
-    where = mlir::NameLoc::get(builder.getStringAttr(prefix + what), where);
+  // Without a module of its own: the layer's.
+  std::string module = what.empty() ? StringRef(prefix).rtrim('.').str() : (prefix + what).str();
+  if (!module.empty())
+    where = mlir::NameLoc::get(builder.getStringAttr(module), where);
   return mlir::NameLoc::get(builder.getStringAttr(as), where);
 }
 

@@ -1,0 +1,32 @@
+//===- Place.h - where something is, in words of the user's ----------------===//
+//
+// In a file written by hand: file, line and column. In an imported checkpoint: the
+// configuration file and the module, "model.layers.0.mlp.down_proj".
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_REPORT_PLACE_H
+#define CTXC_REPORT_PLACE_H
+
+#include "mlir/IR/Operation.h"
+
+namespace ctxc {
+
+struct Place {
+  std::string file;    ///< empty where none is known
+  unsigned line = 0;   ///< from 1; 0 where it is a module of a checkpoint
+  unsigned column = 0; ///< from 1
+  std::string module;  ///< of a checkpoint; empty in a file written by hand
+  bool isKnown() const { return !file.empty() || !module.empty(); }
+};
+
+Place placeOf(mlir::Location location);
+/// That of the op, else of the nearest op around it that has one; where none has, the module
+/// is the name of the op's block.
+Place placeOf(mlir::Operation *op);
+
+/// "block.mlir:3:8", "gemma3/config.json: model.layers.0.mlp.down_proj"; empty where unknown.
+std::string text(const Place &place);
+
+} // namespace ctxc
+
+#endif // CTXC_REPORT_PLACE_H

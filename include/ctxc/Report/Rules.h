@@ -1,0 +1,64 @@
+//===- Rules.h - what each rule of a check means ---------------------------===//
+//
+// One table of every theorem, lemma and reason that a verdict can name, with its
+// statement in the paper's notation and two small blocks: one that passes and one that
+// fails. `ctxc explain`, the pages of docs/rules and the rules of a SARIF log are printed
+// from it; a test checks every block for its verdict.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_REPORT_RULES_H
+#define CTXC_REPORT_RULES_H
+
+#include "ctxc/Planning/ModelCheck.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace ctxc {
+
+enum class RuleKind {
+  Theorem,   ///< of the paper
+  Lemma,     ///< of the paper
+  Extension, ///< exact, and not in the paper
+  Rejection, ///< a reason why no patch can exist
+  Undecided, ///< a reason why neither is shown
+  Warning    ///< of a plan that exists
+};
+llvm::StringRef stringify(RuleKind kind);
+
+/// A block, or a model, in the dialect.
+struct RuleExample {
+  llvm::StringRef text;
+  VerdictKind verdict;
+  llvm::StringRef names = "";   ///< the rule that the verdict names; empty: the example's own
+  llvm::StringRef options = ""; ///< of `ctxc check`, "--sites all"
+};
+
+struct Rule {
+  llvm::StringRef id; ///< stable; RuleIds.h for those that findings name
+  llvm::StringRef title;
+  RuleKind kind;
+  llvm::StringRef lemma;     ///< by which ops name it (AssignableOpInterface::getLemma), or empty
+  llvm::StringRef statement; ///< in the paper's notation, may have several lines
+  llvm::StringRef help;      ///< when it matters and what to do, paragraphs apart by a blank line
+  RuleExample passes, fails;
+};
+
+/// In the order of the documentation.
+llvm::ArrayRef<Rule> allRules();
+/// Null where there is none.
+const Rule *findRule(llvm::StringRef id);
+const Rule *findRuleOfLemma(llvm::StringRef lemma);
+/// The theorem that a plan rests on as a whole: unified, parallel-block (F = ∅) or
+/// one-patch-block (the output alone); null for a verdict against or nothing to absorb.
+const Rule *findTheorem(const Verdict &verdict);
+
+/// `ctxc explain`: one line a rule, in groups.
+void printRules(llvm::raw_ostream &os);
+/// `ctxc explain RULE`.
+void printRule(llvm::raw_ostream &os, const Rule &rule);
+
+/// The pages of docs/rules: README.md, and one a rule ("bounded-output.md").
+std::vector<std::pair<std::string, std::string>> rulePages();
+
+} // namespace ctxc
+
+#endif // CTXC_REPORT_RULES_H

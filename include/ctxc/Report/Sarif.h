@@ -1,0 +1,27 @@
+//===- Sarif.h - a check as a SARIF 2.1.0 log ------------------------------===//
+//
+// For editors and CI: one run, every rule with its help, a result for each finding. In a file
+// written by hand a result is at file, line and column; in a checkpoint at its configuration
+// file and, as a logical location, the module's name.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_REPORT_SARIF_H
+#define CTXC_REPORT_SARIF_H
+
+#include "ctxc/Report/Findings.h"
+#include "llvm/Support/JSON.h"
+
+namespace ctxc {
+
+/// The log of a check that ends with `exitCode`. Levels: error, warning, and note for a remark;
+/// a result's properties have the verdict, the layers and the way out.
+llvm::json::Value sarifLog(llvm::ArrayRef<VerdictGroup> groups,
+                           llvm::ArrayRef<GroupFinding> findings, int exitCode);
+
+/// The URI reference of a file: relative for a relative path, else file:///…, with every other
+/// character escaped.
+std::string fileUri(llvm::StringRef path);
+
+} // namespace ctxc
+
+#endif // CTXC_REPORT_SARIF_H

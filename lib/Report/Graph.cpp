@@ -1,0 +1,191 @@
+// A verdict in graphviz's language.
+#include "ctxc/Report/Graph.h"
+#include "GraphStyle.h"
+#include "OpText.h"
+#include "ctxc/Analysis/ContextDependence.h"
+#include "ctxc/Analysis/Sites.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::graph;
+
+namespace {
+/// One group of layers as a cluster.
+class BlockDrawing {
+public:
+  BlockDrawing(llvm::raw_ostream &os, ValueNames &names, const VerdictGroup &group, unsigned number)
+      : os(os), names(names), group(group), number(number), graph(group.block), zeros(group.block),
+        context(graph, group.options->inputsAreSources),
+        sites(graph, zeros, group.options->bindings, group.options->scope) {
+    readVerdict();
+  }
+
+  void print();
+
+private:
+  void readVerdict();
+  Part partOf(Operation *op) const;
+  std::string id(unsigned vertex) const {
+    return "b" + std::to_string(number) + "_" + std::to_string(vertex);
+  }
+  void printTitle();
+  void printInput(unsigned vertex, StringRef label);
+  void printOp(Operation *op);
+  void printEdges(Operation *op);
+  std::string parameterLine(Value parameter) const;
+
+  llvm::raw_ostream &os;
+  ValueNames &names;
+  const VerdictGroup &group;
+  unsigned number;
+  BlockGraph graph;
+  ZeroRange zeros;
+  ContextDependence context;
+  Sites sites;
+  using Ops = llvm::SmallPtrSet<Operation *, 8>;
+  Ops causes, noted, inputs, outputs, matrices, links, goals;
+};
+} // namespace
+
+/// Parameters and settings: shown in the ops that read them.
+static bool isSource(Operation *op) { return op && op->getNumOperands() == 0; }
+
+void BlockDrawing::readVerdict() {
+  const Verdict &verdict = *group.verdict;
+  for (const Finding &cause : verdict.causes) {
+    causes.insert(cause.op);
+    for (const Remark &note : cause.notes)
+      noted.insert(note.op);
+  }
+  inputs.insert(verdict.plan.inputSites.begin(), verdict.plan.inputSites.end());
+  for (const OutputPatch &output : verdict.plan.outputs) {
+    outputs.insert(output.site);
+    if (output.normMatrix)
+      matrices.insert(output.normMatrix);
+    for (ChainLink link : output.links)
+      links.insert(link.op);
+    goals.insert(output.goal.getDefiningOp());
+  }
+}
+
+Part BlockDrawing::partOf(Operation *op) const {
+  return causes.contains(op)     ? Part::Cause
+         : inputs.contains(op)   ? Part::Input
+         : outputs.contains(op)  ? Part::Output
+         : matrices.contains(op) ? Part::NormMatrix
+         : links.contains(op)    ? Part::Link
+         : noted.contains(op)    ? Part::Noted
+                                 : Part::Plain;
+}
+
+/// "mlp.down_proj.weight 640×2048", with why it may not be patched.
+std::string BlockDrawing::parameterLine(Value parameter) const {
+  Operation *source = parameter.getDefiningOp();
+  auto param = dyn_cast<xf::ParamOp>(source);
+  std::string line = "<br/><font point-size=\"10\" color=\"#444444\">";
+  if (param) {
+    line += escape(param.getName()) + " " + shapeText(parameter);
+    if (sites.isFrozen(param))
+      line += "</font><font point-size=\"10\" color=\"#b00020\"> frozen";
+    else if (group.options->bindings.shared.contains(param.getName()))
+      line += "</font><font point-size=\"10\" color=\"#b00020\"> shared with another layer";
+  } else if (auto setting = dyn_cast<xf::SettingOp>(source)) {
+    line += "setting " + escape(setting.getName());
+  } else {
+    line += escape(opText(source));
+  }
+  return line + "</font>";
+}
+
+void BlockDrawing::printInput(unsigned vertex, StringRef label) {
+  os << "    " << id(vertex) << " [shape=oval, style=filled, fillcolor=\"#eeeeee\", color=\""
+     << (context.vertices().test(vertex) ? contextColour : plainEdge) << "\", label=\"" << label
+     << "\"];\n";
+}
+
+void BlockDrawing::printOp(Operation *op) {
+  const Style &style = styleOf(partOf(op));
+  std::string name = names.name(op), label;
+  if (!name.empty())
+    label = "<b>" + escape(name) + "</b><br/>";
+  label += escape(opText(op));
+  for (Value operand : op->getOperands())
+    if (isSource(operand.getDefiningOp()))
+      label += parameterLine(operand);
+  bool strong = style.part != Part::Plain;
+  os << "    " << id(graph.vertex(op)) << " [fillcolor=\"" << style.fill << "\", color=\""
+     << (strong                ? style.border
+         : context.depends(op) ? contextColour
+                               : style.border)
+     << "\", penwidth=" << (strong ? "2.4" : "1.2") << (goals.contains(op) ? ", peripheries=2" : "")
+     << ", label=<" << label << ">];\n";
+}
+
+void BlockDrawing::printEdges(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    if (isSource(value.getDefiningOp()))
+      continue;
+    bool inChain = false;
+    for (const OutputPatch &output : group.verdict->plan.outputs)
+      inChain |= llvm::any_of(output.links, [&](ChainLink link) {
+        return link.op == op && link.operand == operand.getOperandNumber();
+      });
+    os << "    " << id(graph.vertex(value)) << " -> " << id(graph.vertex(op)) << " [color=\""
+       << (inChain                  ? chainEdge
+           : context.depends(value) ? contextColour
+                                    : plainEdge)
+       << "\", penwidth="
+       << (inChain                  ? "3"
+           : context.depends(value) ? "1.8"
+                                    : "1")
+       << "];\n";
+  }
+}
+
+void BlockDrawing::printTitle() {
+  xf::BlockOp block = group.block;
+  os << "    label=<<b>block '" << escape(block.getSymName()) << "'</b>";
+  if (!group.ops.empty())
+    os << ", " << (group.layers.size() == 1 ? "layer " : "layers ") << formatRanges(group.layers);
+  os << ": <b>" << stringify(group.verdict->kind) << "</b>";
+  for (const Finding &cause : group.verdict->causes)
+    os << "<br/><font color=\"#b00020\">" << escape(cause.rule) << "</font>";
+  os << ">;\n";
+}
+
+void BlockDrawing::print() {
+  os << "  subgraph cluster_" << number << " {\n";
+  printTitle();
+  Block &body = group.block->getRegion(0).front();
+  for (auto [i, argument] : llvm::enumerate(body.getArguments()))
+    printInput(graph.vertex(argument), body.getNumArguments() == 1 ? "x" : "x" + std::to_string(i));
+  os << "    subgraph cluster_" << number << "_context {\n    label=<A(C, <i>x</i>)>; style=filled;"
+     << " color=\"#c9bfa5\"; fillcolor=\"" << contextualFill << "\";\n";
+  for (Operation &op : body)
+    if (!isSource(&op) && sites.inContextualPart(&op))
+      printOp(&op);
+  os << "    }\n";
+  for (Operation &op : body) {
+    if (isSource(&op))
+      continue;
+    if (!sites.inContextualPart(&op))
+      printOp(&op);
+    printEdges(&op);
+  }
+  os << "  }\n";
+}
+
+void ctxc::printGraph(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) {
+  os << "digraph verdicts {\n"
+        "  graph [fontname=\"Helvetica\", fontsize=14, rankdir=TB, nodesep=0.25, ranksep=0.35];\n"
+        "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=12, "
+        "margin=\"0.12,0.06\"];\n"
+        "  edge [arrowsize=0.7];\n";
+  ValueNames names;
+  for (auto [i, group] : llvm::enumerate(groups))
+    BlockDrawing(os, names, group, i).print();
+  printLegend(os);
+  os << "}\n";
+}

@@ -1,0 +1,62 @@
+// A drawing in a file: graphviz's language, or a picture that graphviz makes of it.
+#include "ctxc/Report/Graph.h"
+#include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+using namespace ctxc;
+using llvm::Error;
+using llvm::StringRef;
+
+/// The picture of `text`, by the program `dot`.
+static llvm::Expected<std::string> draw(StringRef dot, StringRef text) {
+  llvm::SmallString<128> in, out, err;
+  for (auto [path, ending] : {std::pair(&in, "dot"), {&out, "svg"}, {&err, "txt"}})
+    if (std::error_code error = llvm::sys::fs::createTemporaryFile("ctxc", ending, *path))
+      return makeError("a temporary file: " + error.message());
+  llvm::FileRemover removeIn(in), removeOut(out), removeErr(err);
+  std::error_code error;
+  {
+    llvm::raw_fd_ostream os(in, error);
+    os << text;
+  }
+  std::string why;
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(""), err.str()};
+  int code = error ? -1
+                   : llvm::sys::ExecuteAndWait(dot, {dot, "-Tsvg", in, "-o", out}, std::nullopt,
+                                               redirects, /*SecondsToWait=*/120, 0, &why);
+  auto picture = llvm::MemoryBuffer::getFile(out);
+  if (code == 0 && picture)
+    return (*picture)->getBuffer().str();
+  if (auto said = llvm::MemoryBuffer::getFile(err); said && why.empty())
+    why = (*said)->getBuffer().split('\n').first.str();
+  return makeError(dot + " failed" + (why.empty() ? "" : ": " + why));
+}
+
+Error ctxc::writeGraph(StringRef path, llvm::ArrayRef<VerdictGroup> groups) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printGraph(os, groups);
+  StringRef ending = llvm::sys::path::extension(path);
+  if (ending == ".svg") {
+    auto dot = llvm::sys::findProgramByName("dot");
+    if (!dot)
+      return makeError("--graph: " + path +
+                       " needs graphviz's 'dot', which is not in PATH; install graphviz, or write "
+                       "a .dot file");
+    auto picture = draw(*dot, text);
+    if (!picture)
+      return makeError("--graph: " + llvm::toString(picture.takeError()));
+    text = std::move(*picture);
+  } else if (ending != ".dot") {
+    return makeError("--graph: found '" + path + "', expected a name that ends in .dot or .svg");
+  }
+  return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &file) {
+    file << text;
+    return Error::success();
+  });
+}

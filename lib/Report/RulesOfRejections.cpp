@@ -1,0 +1,136 @@
+// Reasons why no patch can exist.
+#include "RuleTable.h"
+
+using namespace ctxc;
+
+static constexpr llvm::StringLiteral uncapped = R"(
+xf.block @uncapped(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<16x8xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation gelu %u : tensor<16xf32>
+  %W_down = xf.param "down" : tensor<8x16xf32>
+  %d = xf.linear %W_down * %h : tensor<8x16xf32>, tensor<16xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral softcap = R"(
+xf.block @softcap(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<16x8xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation gelu %u : tensor<16xf32>
+  %W_down = xf.param "down" : tensor<8x16xf32>
+  %d = xf.linear %W_down * %h : tensor<8x16xf32>, tensor<16xf32>
+  %c = xf.softcap %d at 30.0 : tensor<8xf32>
+  %y = xf.add %v, %c : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral narrow = R"(
+xf.block @narrow(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<2x8xf32>
+  %u = xf.linear %W_up * %v : tensor<2x8xf32>, tensor<8xf32>
+  %W_out = xf.param "out" frozen : tensor<8x2xf32>
+  %d = xf.linear %W_out * %u : tensor<8x2xf32>, tensor<2xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral matrixAfterRelu = R"(
+xf.block @matrix_after_relu(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<16x8xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation relu %u : tensor<16xf32>
+  %W_down = xf.param "down" : tensor<8x16xf32>
+  %d = xf.linear %W_down * %h : tensor<8x16xf32>, tensor<16xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral reluAfterMatrix = R"(
+xf.block @relu_after_matrix(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<16x8xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation gelu %u : tensor<16xf32>
+  %W_down = xf.param "down" : tensor<8x16xf32>
+  %d = xf.linear %W_down * %h : tensor<8x16xf32>, tensor<16xf32>
+  %r = xf.activation relu %d : tensor<8xf32>
+  %y = xf.add %v, %r : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral frozenMlp = R"(
+xf.block @frozen_mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" frozen : tensor<16x8xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation gelu %u : tensor<16xf32>
+  %W_down = xf.param "down" frozen : tensor<8x16xf32>
+  %d = xf.linear %W_down * %h : tensor<8x16xf32>, tensor<16xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
+static const Rule table[] = {
+    {rules::BoundedOutput,
+     "The Output Is Bounded",
+     RuleKind::Rejection,
+     "",
+     R"(T(C, x) = v_C + g(…) where, whatever the parameters before it, g's image lies in a bounded set of diameter D:
+  ‖ΔA_x(Y)‖₂ > D is possible, and then no patch exists.
+  RMS norm with fixed scale m: D = 2 √d ‖m‖_∞ (Theorem 4). Soft cap at c: 2 c √d. tanh: 2 √d. Sigmoid, softmax alike.)",
+     R"(The diagnostic stands at the op that bounds the output and gives the number. Ways out: a trainable scale after a norm; a cap moved before the outer matrix, or dropped; an outer bias; the attention output (`attention-output`).)",
+     {uncapped, VerdictKind::Controllable, "output-matrix"},
+     {softcap, VerdictKind::Rejected}},
+
+    {rules::ThinOutput,
+     "Too Few Directions",
+     RuleKind::Rejection,
+     "",
+     R"(Patches move the output in an affine subspace of k < d dimensions only (or keep entries at zero, on an open set of activations):
+  ΔA_x(Y) lies outside of it for almost all contexts.)",
+     R"(A frozen narrow matrix, one parameter that serves several vectors, a scale after a relu. Sites are taken together: several narrow ones that jointly supply all dimensions are not rejected.
+
+Ways out: make the named matrix trainable, or give the block a bias or matrix of full width after it.)",
+     {uncapped, VerdictKind::Controllable, "output-matrix"},
+     {narrow, VerdictKind::Rejected}},
+
+    {rules::OneSidedOutput,
+     "One Side Only",
+     RuleKind::Rejection,
+     "",
+     R"(Patches move the output to one side of some direction only: u ≥ 0 for u = relu(…).
+  ΔA_x(Y) has either sign, so a context exists that no patch follows.)",
+     R"(An output that ends in relu, relu², softplus or exp. A matrix, scale or bias after the activation takes either sign.)",
+     {matrixAfterRelu, VerdictKind::Controllable, "output-matrix"},
+     {reluAfterMatrix, VerdictKind::Rejected}},
+
+    {rules::NothingReachesOutput,
+     "Nothing Reaches the Output",
+     RuleKind::Rejection,
+     "",
+     R"(No parameter that a patch may change lies on a path to the output:
+  T'(C∖Y, x) = T(C∖Y, x) for every patch.)",
+     R"(Every parameter is frozen, shared (tied within the block, or with another layer), or belongs to the contextual part. The notes list each with its reason; unfreeze one, or let plans use the attention output (--sites all).)",
+     {uncapped, VerdictKind::Controllable, "output-matrix"},
+     {frozenMlp, VerdictKind::Rejected}},
+};
+
+llvm::ArrayRef<Rule> ctxc::rejectionRules() { return table; }

@@ -1,0 +1,163 @@
+// SARIF 2.1.0 (OASIS), as far as a check needs it.
+#include "ctxc/Report/Sarif.h"
+#include "ctxc/Report/Place.h"
+#include "ctxc/Report/Rules.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace ctxc;
+namespace json = llvm::json;
+
+std::string ctxc::fileUri(StringRef path) {
+  std::string uri = llvm::sys::path::is_absolute(path) ? "file://" : "";
+  for (char c : path) {
+    if (llvm::isAlnum(c) || StringRef("-._~/").contains(c))
+      uri += c;
+    else
+      uri += "%" + llvm::toHex(StringRef(&c, 1));
+  }
+  return uri;
+}
+
+static json::Object message(const Twine &text) { return json::Object{{"text", text.str()}}; }
+
+static StringRef level(Severity severity) {
+  switch (severity) {
+  case Severity::Ignored:
+    return "none";
+  case Severity::Remark:
+    return "note";
+  case Severity::Warning:
+    return "warning";
+  case Severity::Error:
+    return "error";
+  }
+  llvm_unreachable("a severity of no known kind");
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+static Severity usualSeverity(const Rule &rule) {
+  switch (rule.kind) {
+  case RuleKind::Rejection:
+  case RuleKind::Undecided:
+    return Severity::Error;
+  case RuleKind::Warning:
+    return cantFail(Severities::parse({})).of(rule.id);
+  case RuleKind::Theorem:
+  case RuleKind::Lemma:
+  case RuleKind::Extension:
+    return Severity::Ignored; // what verdicts rest on, and no finding
+  }
+  llvm_unreachable("a rule of no known kind");
+}
+
+static json::Object ruleJson(const Rule &rule) {
+  std::string text = (rule.statement + "\n\n" + rule.help).str();
+  std::string markdown = ("```text\n" + rule.statement + "\n```\n\n" + rule.help).str();
+  return json::Object{{"id", rule.id},
+                      {"shortDescription", message(rule.title)},
+                      {"fullDescription", message(rule.statement)},
+                      {"help", json::Object{{"text", text}, {"markdown", markdown}}},
+                      {"defaultConfiguration", json::Object{{"level", level(usualSeverity(rule))}}},
+                      {"properties", json::Object{{"kind", stringify(rule.kind)}}}};
+}
+
+static int64_t indexOf(StringRef id) {
+  const Rule *rule = findRule(id);
+  return rule ? rule - allRules().begin() : -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+static json::Object physicalLocation(const Place &place) {
+  json::Object physical{{"artifactLocation", json::Object{{"uri", fileUri(place.file)}}}};
+  if (place.line)
+    physical["region"] =
+        json::Object{{"startLine", place.line}, {"startColumn", std::max(1u, place.column)}};
+  return physical;
+}
+
+/// The module of a checkpoint, or else the block that `op` is of.
+static json::Object logicalLocation(const Place &place, xf::BlockOp block) {
+  if (place.module.empty())
+    return json::Object{{"name", block.getSymName()},
+                        {"fullyQualifiedName", block.getSymName()},
+                        {"kind", "function"}};
+  StringRef name = StringRef(place.module).rsplit('.').second;
+  return json::Object{{"name", name.empty() ? StringRef(place.module) : name},
+                      {"fullyQualifiedName", place.module},
+                      {"kind", "module"}};
+}
+
+static json::Object location(Operation *op, xf::BlockOp block) {
+  Place place = placeOf(op ? op : block.getOperation());
+  json::Object object{{"logicalLocations", json::Array{logicalLocation(place, block)}}};
+  if (!place.file.empty())
+    object["physicalLocation"] = physicalLocation(place);
+  return object;
+}
+
+static json::Array relatedLocations(const VerdictGroup &group, const Finding &finding) {
+  json::Array related;
+  auto add = [&](Operation *op, const Twine &text) {
+    json::Object object = location(op, group.block);
+    object["id"] = int64_t(related.size());
+    object["message"] = message(text);
+    related.push_back(std::move(object));
+  };
+  for (const Remark &note : finding.notes)
+    add(note.op, note.message);
+  for (auto [layer, number] : llvm::zip(group.ops, group.layers))
+    add(layer, "layer " + Twine(number));
+  return related;
+}
+
+static json::Object resultJson(const VerdictGroup &group, const GroupFinding &found) {
+  xf::BlockOp block = group.block;
+  const Finding &finding = found.finding;
+  json::Object properties{{"verdict", stringify(group.verdict->kind)},
+                          {"block", block.getSymName()}};
+  if (!group.ops.empty())
+    properties["layers"] = formatRanges(group.layers);
+  if (!finding.advice.empty())
+    properties["wayOut"] = finding.advice;
+  if (found.severity == Severity::Error && group.verdict->bound)
+    properties["bound"] = *group.verdict->bound;
+  json::Object result{
+      {"ruleId", finding.rule},
+      {"ruleIndex", indexOf(finding.rule)},
+      {"level", level(found.severity)},
+      {"message",
+       message(finding.message + (finding.advice.empty() ? "" : "; way out: " + finding.advice))},
+      {"locations", json::Array{location(finding.op, block)}},
+      {"properties", std::move(properties)}};
+  if (json::Array related = relatedLocations(group, finding); !related.empty())
+    result["relatedLocations"] = std::move(related);
+  return result;
+}
+
+json::Value ctxc::sarifLog(ArrayRef<VerdictGroup> groups, ArrayRef<GroupFinding> findings,
+                           int exitCode) {
+  json::Array rules, results;
+  for (const Rule &rule : allRules())
+    rules.push_back(ruleJson(rule));
+  for (const GroupFinding &found : findings)
+    results.push_back(resultJson(groups[found.group], found));
+  json::Object driver{{"name", "ctxc"}, {"version", CTXC_VERSION}, {"rules", std::move(rules)}};
+  json::Object run{{"tool", json::Object{{"driver", std::move(driver)}}},
+                   {"invocations", json::Array{json::Object{{"executionSuccessful", true},
+                                                            {"exitCode", exitCode}}}},
+                   {"columnKind", "unicodeCodePoints"},
+                   {"results", std::move(results)}};
+  return json::Object{
+      {"$schema",
+       "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"},
+      {"version", "2.1.0"},
+      {"runs", json::Array{std::move(run)}}};
+}
