@@ -67,6 +67,10 @@ Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bi
              SiteScope scope)
     : graph(graph), bindings(bindings), scope(scope) {
   findContextualPart();
+  // A name is one parameter, wherever it says that it is frozen.
+  for (xf::ParamOp param : graph.getBlock().getBody().getOps<xf::ParamOp>())
+    if (param.getFrozen() || bindings.frozen.contains(param.getName()))
+      frozen.insert(param.getName());
   for (Operation &op : graph.getBlock().getBody().front())
     if (isa<xf::AssignableOpInterface>(op)) {
       indices[&op] = sites.size();
@@ -85,7 +89,7 @@ bool Sites::isAssignable(Operation *op) const {
 }
 
 bool Sites::isFrozen(xf::ParamOp param) const {
-  return param.getFrozen() || bindings.frozen.contains(param.getName());
+  return frozen.contains(param.getName());
 }
 
 std::string Sites::name(Operation *op) {

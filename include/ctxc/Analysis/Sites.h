@@ -83,6 +83,7 @@ private:
   const Bindings &bindings;
   SiteScope scope;
   BlockGraph::Set contextual, before, after;
+  llvm::StringSet<> frozen; ///< by the block or by the bindings
   llvm::SmallVector<Site> sites;
   llvm::DenseMap<mlir::Operation *, unsigned> indices;
 };

@@ -65,7 +65,9 @@ private:
     return b.unary(std::string("activation ") + activations[below(10)], x);
   }
   TextValue norm(const TextValue &x) {
-    constexpr const char *kinds[] = {"rms", "rms", "rms", "layer", "layer", "l2"};
+    constexpr const char *kinds[] = {"rms", "rms", "rms", "l2", "layer", "layer"};
+    if (x.shape.back() == 1)
+      return b.unary("activation silu", x);
     return b.unary(std::string("normalize ") + kinds[below(6)], x,
                    oneIn(8) && x.shape.back() > 2 ? " eps 0.0" : " eps 1.0e-3");
   }
@@ -177,10 +179,9 @@ private:
     case 4:
       return b.unary("softcap", x, " at 3.0");
     case 5:
-      return b.unary("softmax", x);
+      return b.unary(n > 1 ? "softmax" : "activation softplus", x);
     case 6:
-      return b.unary("times", x,
-                     std::array{" by 0.5", " by -2.0", " by 0.0"}[below(8) ? below(2) : 2]);
+      return b.unary("times", x, std::array{" by 0.5", " by -2.0"}[below(2)]);
     case 7:
       return linear(x, n);
     case 8:
