@@ -90,7 +90,8 @@ Reach xf::join(const Reach &a, const Reach &b) {
              (a.kind == Reach::OneSided && (a.sign != b.sign || a.sign == 0)))
     return Reach::free();
   // What binds first: past a bounded value it is the other.
-  const Reach &first = a.kind == Reach::Bounded ? b : a, &second = &first == &a ? b : a;
+  bool swap = a.kind == Reach::Bounded && b.kind != Reach::Bounded;
+  const Reach &first = swap ? b : a, &second = swap ? a : b;
   result.origins = first.origins;
   result.origins.append(second.origins.begin(), second.origins.end());
   return result;

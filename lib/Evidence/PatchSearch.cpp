@@ -168,8 +168,8 @@ llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
 
 llvm::Error Searcher::search(const SearchOptions &options) {
   result.error = std::numeric_limits<double>::infinity();
-  for (int restart = 0;
-       restart < options.restarts && !isSpent(options) && result.error > 1e-11 * (1 + target.norm());
+  for (int restart = 0; restart < options.restarts && !isSpent(options) &&
+                        result.error > 1e-11 * (1 + target.norm());
        ++restart)
     if (llvm::Error error = descend(start(restart), options))
       return error;

@@ -239,6 +239,21 @@ llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
   return found;
 }
 
+std::optional<double> ctxc::refuteByWitness(xf::BlockOp block, const PlanOptions &options) {
+  int64_t numbers = 0;
+  block.walk([&](xf::ParamOp param) {
+    numbers += cast<RankedTensorType>(param.getType()).getNumElements();
+  });
+  if (numbers > 200000)
+    return std::nullopt;
+  auto witness = findWitness(block, options, {});
+  if (!witness) {
+    llvm::consumeError(witness.takeError());
+    return std::nullopt;
+  }
+  return *witness ? std::optional((*witness)->leastError) : std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // Replay
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #include "ctxc/Analysis/ContextChange.h"
 #include "ctxc/Analysis/PatchReach.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -21,7 +22,7 @@ public:
         change(facts.graph, facts.zeros, facts.context.inputsAreSources()),
         subject("block '" + facts.graph.getBlock().getSymName().str() + "'") {}
 
-  void explain();
+  void explain(const PlanOptions &options);
 
 private:
   Operation *findUnabsorbed(Value output) const;
@@ -41,6 +42,7 @@ private:
   void noteOrigins(const Reach &r);
   void notePathPastGoals();
   void undecided();
+  void refuted(double leastError);
   std::string wayRound() const;
 
   const BlockFacts &facts;
@@ -341,6 +343,25 @@ void Explanation::undecided() {
          wayRound());
 }
 
+/// A counterexample decides what no rule does: what was missing is its explanation.
+void Explanation::refuted(double leastError) {
+  verdict.kind = VerdictKind::Rejected;
+  std::vector<Finding> missing = std::move(verdict.causes);
+  verdict.causes.clear();
+  cause(rules::Counterexample, missing.front().op,
+        subject +
+            " cannot take the context into its parameters: weights and a context were found "
+            "for which no patch brings the output nearer than " +
+            llvm::formatv("{0}", llvm::format("%.3g", leastError)).str() +
+            " to what it should be (ctxc check --witness)");
+  for (const Finding &finding : missing) {
+    note(finding.op, StringRef(finding.message).split("undecided: ").second);
+    for (const Remark &remark : finding.notes)
+      note(remark.op, remark.message);
+  }
+  advise(missing.front().advice);
+}
+
 /// One cause that several outputs have is told once, with the notes of each.
 static void mergeCauses(std::vector<Finding> &causes) {
   std::vector<Finding> merged;
@@ -361,19 +382,23 @@ static void mergeCauses(std::vector<Finding> &causes) {
   causes = std::move(merged);
 }
 
-void Explanation::explain() {
+void Explanation::explain(const PlanOptions &options) {
   bool rejected = false;
   llvm::SmallPtrSet<Value, 4> seen;
   for (auto [i, output] : llvm::enumerate(facts.graph.yield()->getOperands()))
     if (seen.insert(output).second)
       rejected |= reject(output, i);
-  if (!rejected)
+  if (!rejected) {
     undecided();
+    if (options.refute)
+      if (std::optional<double> error = options.refute(facts.graph.getBlock(), options))
+        refuted(*error);
+  }
   mergeCauses(verdict.causes);
 }
 
 } // namespace
 
-void ctxc::explainFailure(const BlockFacts &facts, Verdict &verdict) {
-  Explanation(facts, verdict).explain();
+void ctxc::explainFailure(const BlockFacts &facts, const PlanOptions &options, Verdict &verdict) {
+  Explanation(facts, verdict).explain(options);
 }

@@ -33,7 +33,7 @@ InputProblem inputProblem(const BlockFacts &facts, const BlockPlan &plan, bool o
 std::vector<Remark> witnessNotes(const BlockFacts &facts, llvm::ArrayRef<unsigned> path);
 
 /// Rejected or Undecided, and why.
-void explainFailure(const BlockFacts &facts, Verdict &verdict);
+void explainFailure(const BlockFacts &facts, const PlanOptions &options, Verdict &verdict);
 
 } // namespace ctxc
 

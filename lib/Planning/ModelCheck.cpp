@@ -71,6 +71,7 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     plan.parameters = options.parameters;
     plan.measure = options.measure;
     plan.layer = layer;
+    plan.refute = options.refute;
     plan.inputsAreSources = layer && number > 0 && number == options.startLayer;
     plan.bindings = bindingsOf(layer, block, uses, options);
     LayerVerdict &verdict = known[keyOf(block, plan)];

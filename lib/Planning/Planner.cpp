@@ -253,6 +253,6 @@ Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
   if (!options.parameters.empty() && choosePaper(search, options))
     explainChoice(search, block, options, verdict);
   else
-    explainFailure(facts, verdict);
+    explainFailure(facts, options, verdict);
   return verdict;
 }

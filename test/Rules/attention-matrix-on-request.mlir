@@ -4,6 +4,7 @@
 // RUN: %exits 0 ctxc check --try --sites=all %s | FileCheck %s
 
 // CHECK: block 'attention_matrix_on_request': controllable
+// CHECK-NEXT: input {{ *}}nothing to patch
 // CHECK-NEXT: output {{ *}}o{{ }}
 // CHECK: block 'attention_matrix_on_request': exact
 xf.block @attention_matrix_on_request(%x: tensor<4xf32>) -> tensor<4xf32> {

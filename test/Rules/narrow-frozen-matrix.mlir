@@ -8,8 +8,8 @@ xf.block @narrow_frozen_matrix(%x: tensor<4xf32>) -> tensor<4xf32> {
   %v = xf.add %x, %a : tensor<4xf32>
   %Wh = xf.param "w1" : tensor<2x4xf32>
   %h = xf.linear %Wh * %v : tensor<2x4xf32>, tensor<4xf32>
-  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}past this xf.linear patches move the output in at most 2 of 4 dimensions
   %Wd = xf.param "w2" frozen : tensor<4x2xf32>
+  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}past this xf.linear patches move the output in at most 2 of 4 dimensions
   %d = xf.linear %Wd * %h : tensor<4x2xf32>, tensor<2xf32>
   %y = xf.add %v, %d : tensor<4xf32>
   xf.yield %y : tensor<4xf32>

@@ -3,6 +3,7 @@
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 
 // CHECK: block 'parallel_branches_summed_first': controllable
+// CHECK-NEXT: input {{ *}}nothing to patch
 // CHECK-NEXT: output {{ *}}fc2{{ }}
 // CHECK: block 'parallel_branches_summed_first': exact
 xf.block @parallel_branches_summed_first(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -4,6 +4,7 @@
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 
 // CHECK: block 'parallel_one_norm': controllable
+// CHECK-NEXT: input {{ *}}nothing to patch
 // CHECK-NEXT: output {{ *}}fc2{{ }}
 // CHECK: block 'parallel_one_norm': exact
 xf.block @parallel_one_norm(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -3,6 +3,7 @@
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 
 // CHECK: block 'parallel_two_norms': controllable
+// CHECK-NEXT: input {{ *}}nothing to patch
 // CHECK-NEXT: output {{ *}}fc2{{ }}
 // CHECK: block 'parallel_two_norms': exact
 xf.block @parallel_two_norms(%x: tensor<4xf32>) -> tensor<4xf32> {

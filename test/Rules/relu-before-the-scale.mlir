@@ -10,8 +10,8 @@ xf.block @relu_before_the_scale(%x: tensor<4xf32>) -> tensor<4xf32> {
   %Wh = xf.param "w" : tensor<4x4xf32>
   %h = xf.linear %Wh * %v : tensor<4x4xf32>, tensor<4xf32>
   %s = xf.activation relu %h : tensor<4xf32>
-  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}is undecided: 'm' multiplies entries that are zero on an open set of activations
   %md = xf.param "m" : tensor<4xf32>
+  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}is undecided: 'm' multiplies entries that are zero on an open set of activations
   %d = xf.scale %s by %md : tensor<4xf32>, tensor<4xf32>
   %y = xf.add %v, %d : tensor<4xf32>
   xf.yield %y : tensor<4xf32>

@@ -1,6 +1,6 @@
 // A scale with an entry of its own for every entry of every head.
 //
-// RUN: %exits 0 ctxc check --try %s | FileCheck %s
+// RUN: %exits 0 ctxc check --try --objective=paper %s | FileCheck %s
 
 // CHECK: block 'scale_for_every_head': controllable
 // CHECK-NEXT: input {{ *}}w{{ }}

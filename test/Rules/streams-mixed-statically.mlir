@@ -1,5 +1,5 @@
 // Two streams that the context enters in one proportion and the MLP writes to in another: four directions
-// for a difference of eight. A counterexample exists.
+// for a difference of eight. No rule says so; a counterexample does.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 
@@ -13,12 +13,14 @@ xf.block @streams_mixed_statically(%x: tensor<4xf32>, %x2: tensor<4xf32>) -> (te
   %h = xf.linear %Wh * %w : tensor<6x4xf32>, tensor<4xf32>
   %s = xf.activation gelu %h : tensor<6xf32>
   %Wd = xf.param "fc2" : tensor<4x6xf32>
+  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}weights and a context were found for which no patch brings the output nearer than
   %d = xf.linear %Wd * %s : tensor<4x6xf32>, tensor<6xf32>
   %y = xf.add %w, %d : tensor<4xf32>
   %e = xf.times %d by 2.0 : tensor<4xf32>
   %l = xf.add %j, %e : tensor<4xf32>
   xf.yield %y, %l : tensor<4xf32>, tensor<4xf32>
 }
-// CHECK: block 'streams_mixed_statically': undecided
-// CHECK: block 'streams_mixed_statically': none found
-// CHECK: came as near as {{.*e-[0-9]+$}}
+// CHECK: note: a patch of 'fc2' would also change another output
+// CHECK: block 'streams_mixed_statically': rejected
+// CHECK: block 'streams_mixed_statically': no patch comes nearer than [[E:[0-9.e+]+]]{{$}}
+// CHECK: came as near as [[E]]{{$}}

@@ -8,8 +8,8 @@ xf.block @wide_frozen_matrix(%x: tensor<4xf32>) -> tensor<4xf32> {
   %v = xf.add %x, %a : tensor<4xf32>
   %Wh = xf.param "w1" : tensor<6x4xf32>
   %h = xf.linear %Wh * %v : tensor<6x4xf32>, tensor<4xf32>
-  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}is undecided: 'w2' is frozen
   %Wd = xf.param "w2" frozen : tensor<4x6xf32>
+  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}is undecided: 'w2' is frozen
   %d = xf.linear %Wd * %h : tensor<4x6xf32>, tensor<6xf32>
   %y = xf.add %v, %d : tensor<4xf32>
   xf.yield %y : tensor<4xf32>

@@ -4,6 +4,7 @@
 #include "Timer.h"
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Evidence/Trial.h"
+#include "ctxc/Evidence/Witness.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Transforms/BuildPatch.h"
@@ -73,6 +74,7 @@ ModelOptions Session::getModelOptions() const {
                                 PlanCandidate &candidate) {
     return measure(block, planOptions, candidate);
   };
+  modelOptions.refute = refuteByWitness;
   return modelOptions;
 }
 

@@ -67,6 +67,10 @@ llvm::Expected<std::optional<Witness>> findWitness(xf::BlockOp block, const Plan
                                                    xf::LayerOp layer,
                                                    const WitnessOptions &search = {});
 
+/// A Refutation (Planner.h) by findWitness: the witness's least error. Blocks with more
+/// than 200,000 numbers, and ones that the reference cannot run, are left undecided.
+std::optional<double> refuteByWitness(xf::BlockOp block, const PlanOptions &options);
+
 /// A witness evaluated again.
 struct Replay {
   double difference = 0;             ///< the largest between the outputs recorded and found

@@ -24,6 +24,7 @@ struct ModelOptions {
   /// Where not empty: what the plans are to patch, by the blocks' names.
   llvm::SmallVector<std::string> parameters;
   PlanMeasure measure;
+  Refutation refute;
   /// Parameters frozen in every layer, by the blocks' names.
   llvm::SmallVector<std::string> frozen;
 };

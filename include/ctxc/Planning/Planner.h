@@ -30,7 +30,8 @@ namespace ctxc {
 enum class VerdictKind {
   Controllable, ///< Theorem 3: f input-controllable, g output-controllable
   OutputOnly,   ///< only g is: exact, but the MLP's internals differ
-  Rejected,     ///< no patch can exist: the reach of every parameter is too small
+  Rejected,     ///< no patch can exist: the reach of every parameter is too small, or a
+                ///< counterexample is known
   Undecided     ///< neither is shown
 };
 llvm::StringRef stringify(VerdictKind kind);
@@ -102,6 +103,11 @@ struct PlanOptions;
 using PlanMeasure =
     std::function<mlir::LogicalResult(xf::BlockOp, const PlanOptions &, PlanCandidate &)>;
 
+/// Looks for a counterexample to a block that no rule decides: weights and a context for
+/// which no patch is exact. Returns the least error that any patch has there; none where
+/// nothing was found.
+using Refutation = std::function<std::optional<double>(xf::BlockOp, const PlanOptions &)>;
+
 struct PlanOptions {
   /// The block's inputs depend on the context: the first patched layer where
   /// layers below it run unpatched.
@@ -120,6 +126,8 @@ struct PlanOptions {
   PlanMeasure measure;
   /// Whose parameters and settings `measure` takes; null: the block's own.
   xf::LayerOp layer = {};
+  /// Where set: asked before a block is called undecided.
+  Refutation refute;
   Bindings bindings;
 };
 

@@ -18,6 +18,7 @@ inline constexpr Id BoundedOutput = "bounded-output";
 inline constexpr Id ThinOutput = "thin-output";
 inline constexpr Id OneSidedOutput = "one-sided-output";
 inline constexpr Id NothingReachesOutput = "nothing-reaches-output";
+inline constexpr Id Counterexample = "counterexample";
 
 // Why it is undecided.
 inline constexpr Id NoSolvableChain = "no-solvable-chain";

@@ -1,14 +1,18 @@
-// All sites allowed, and no help: attention's own branch is normalised as well.
+// With every site allowed attention's outer matrix is brought to what it gave in the full run, though
+// norms without a scale follow both branches: the rest follows.
 //
-// RUN: %exits 1 ctxc check --witness --sites=all %s 2>&1 | FileCheck %s
+// RUN: %exits 0 ctxc check --try --sites=all %s | FileCheck %s
 
-xf.block @normalised_mixer_matrix_on_request(%x: tensor<4xf32>) -> tensor<4xf32> {
+// CHECK: block 'attention_matrix_before_a_norm_on_request': controllable
+// CHECK-NEXT: input {{ *}}nothing to patch
+// CHECK-NEXT: output {{ *}}o{{ }}
+// CHECK: block 'attention_matrix_before_a_norm_on_request': exact
+xf.block @attention_matrix_before_a_norm_on_request(%x: tensor<4xf32>) -> tensor<4xf32> {
   %q = xf.reshape %x : tensor<4xf32> to tensor<1x4xf32>
   %c = xf.attention %q, %q, %q scale 0.5 : tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<1x4xf32>
   %b = xf.reshape %c : tensor<1x4xf32> to tensor<4xf32>
   %Wa = xf.param "o" : tensor<4x4xf32>
   %a = xf.linear %Wa * %b : tensor<4x4xf32>, tensor<4xf32>
-  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}past this xf.normalize no patch moves the output by more than
   %i = xf.normalize rms %a eps 1.0e-06 : tensor<4xf32>
   %v = xf.add %x, %i : tensor<4xf32>
   %Wh = xf.param "fc1" : tensor<6x4xf32>
@@ -20,6 +24,3 @@ xf.block @normalised_mixer_matrix_on_request(%x: tensor<4xf32>) -> tensor<4xf32>
   %y = xf.add %v, %n : tensor<4xf32>
   xf.yield %y : tensor<4xf32>
 }
-// CHECK: block 'normalised_mixer_matrix_on_request': rejected
-// CHECK: block 'normalised_mixer_matrix_on_request': no patch comes nearer than [[E:[0-9.e+]+]]{{$}}
-// CHECK: came as near as [[E]]{{$}}
