@@ -88,6 +88,19 @@ xf.block @frozen_mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
+static constexpr llvm::StringLiteral oneMatrixForTwoStreams = R"(
+xf.block @one_matrix_for_two_streams(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %h = xf.activation gelu %v : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  %d = xf.linear %W * %h : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  %z = xf.sub %v, %d : tensor<8xf32>
+  xf.yield %y, %z : tensor<8xf32>, tensor<8xf32>
+}
+)";
+
 static const Rule table[] = {
     {rules::BoundedOutput,
      "The Output Is Bounded",
@@ -131,6 +144,16 @@ Ways out: make the named matrix trainable, or give the block a bias or matrix of
      R"(Every parameter is frozen, shared (tied within the block, or with another layer), or belongs to the contextual part. The notes list each with its reason; unfreeze one, or let plans use the attention output (--sites all).)",
      {uncapped, VerdictKind::Controllable, "output-matrix"},
      {frozenMlp, VerdictKind::Rejected}},
+
+    {rules::Counterexample,
+     "A Counterexample",
+     RuleKind::Rejection,
+     "",
+     R"(There are weights θ, a context C and a token x, found by a search and evaluated in float64, for which
+  ‖T(C, x; θ) − T(C∖Y, x; θ′)‖ ≥ ε > 0 for every change θ′ of what may be patched.)",
+     R"(No rule decides the block, so `ctxc check` looks for a counterexample before it says undecided. The one it found is certified by a direction in which no patch moves the outputs far enough; --witness writes it, and --replay evaluates it again.)",
+     {uncapped, VerdictKind::Controllable, "output-matrix"},
+     {oneMatrixForTwoStreams, VerdictKind::Undecided}},
 };
 
 llvm::ArrayRef<Rule> ctxc::rejectionRules() { return table; }
