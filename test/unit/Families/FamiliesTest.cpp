@@ -119,7 +119,7 @@ protected:
     }
     std::vector<VerdictGroup> groups = groupVerdicts(checkModel(*model->module));
     EXPECT_EQ(groups.size(), 1u) << name << ": layers of several structures need a row each";
-    json::Value report = checkReportJson(groups);
+    json::Value report = checkReportJson(groups, /*findings=*/{});
     const json::Object &group = *(*report.getAsObject()->getArray("groups"))[0].getAsObject();
     Row row;
     row.before = normsAt(groups[0].block, Place::Before);
