@@ -17,7 +17,7 @@ namespace ctxc {
 
 struct SearchOptions {
   uint64_t seed = 1;
-  int restarts = 12; ///< the first from the weights as they are, others from random ones
+  int restarts = 24; ///< the first from the weights as they are, others from random ones
   int steps = 60;   ///< of damped Gauss-Newton in a random subspace, at most
   /// No step is begun after this many numbers of parameters have been changed: evaluations
   /// times numbers. What is left of the restarts is then left out.
