@@ -13,7 +13,7 @@ packages=(
   clang-22 lld-22 cmake ninja-build ccache pkg-config
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libomp-22-dev zlib1g-dev libzstd-dev
   libeigen3-dev libboost-dev libboost-graph-dev libgtest-dev libsentencepiece-dev
-  python3
+  python3 graphviz
 )
 
 install_packages() {

@@ -17,7 +17,7 @@ xf.block @all_frozen(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 // CHECK: note: 'o' belongs to the contextual part
 // CHECK: note: 'w' is frozen
-// CHECK: note: patch 'o' of the contextual part instead
+// CHECK: note: way out: patch 'o' of the contextual part instead
 // CHECK: block 'all_frozen': rejected
 // CHECK: block 'all_frozen': no patch comes nearer than {{[0-9.e+]+$}}
 // CHECK: there is no number that a patch may change

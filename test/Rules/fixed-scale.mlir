@@ -19,7 +19,7 @@ xf.block @fixed_scale(%x: tensor<4xf32>) -> tensor<4xf32> {
   xf.yield %y : tensor<4xf32>
 }
 // CHECK: note: the scale after it is of no help: 'post_norm' is frozen
-// CHECK: note: unfreeze 'post_norm'
+// CHECK: note: way out: unfreeze 'post_norm'
 // CHECK: block 'fixed_scale': rejected
 // CHECK: block 'fixed_scale': no patch comes nearer than [[E:[0-9.e+]+]]{{$}}
 // CHECK: came as near as [[E]]{{$}}

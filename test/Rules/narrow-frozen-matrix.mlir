@@ -14,7 +14,7 @@ xf.block @narrow_frozen_matrix(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = xf.add %v, %d : tensor<4xf32>
   xf.yield %y : tensor<4xf32>
 }
-// CHECK: note: make 'w2' trainable
+// CHECK: note: way out: make 'w2' trainable
 // CHECK: block 'narrow_frozen_matrix': rejected
 // CHECK: block 'narrow_frozen_matrix': no patch comes nearer than [[E:[0-9.e+]+]]{{$}}
 // CHECK: came as near as [[E]]{{$}}

@@ -18,7 +18,7 @@ xf.block @norm_without_scale(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 // CHECK: note: a normalisation{{.*}}Theorem 4
 // CHECK: note: the context reaches output 0 from here
-// CHECK: note: add a trainable scale after this norm
+// CHECK: note: way out: add a trainable scale after this norm
 // CHECK: block 'norm_without_scale': rejected
 // CHECK: block 'norm_without_scale': no patch comes nearer than [[E:[0-9.e+]+]]{{$}}
 // CHECK: came as near as [[E]]{{$}}

@@ -16,7 +16,7 @@ xf.block @one_scale_for_two_heads(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = xf.add %v, %d : tensor<4xf32>
   xf.yield %y : tensor<4xf32>
 }
-// CHECK: note: give each vector a parameter of its own in place of 'm'
+// CHECK: note: way out: give each vector a parameter of its own in place of 'm'
 // CHECK: block 'one_scale_for_two_heads': rejected
 // CHECK: block 'one_scale_for_two_heads': no patch comes nearer than [[E:[0-9.e+]+]]{{$}}
 // CHECK: came as near as [[E]]{{$}}

@@ -16,7 +16,7 @@ xf.block @softcap_last(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = xf.add %v, %c : tensor<4xf32>
   xf.yield %y : tensor<4xf32>
 }
-// CHECK: note: drop this xf.softcap
+// CHECK: note: way out: drop this xf.softcap
 // CHECK: block 'softcap_last': rejected
 // CHECK: block 'softcap_last': no patch comes nearer than [[E:[0-9.e+]+]]{{$}}
 // CHECK: came as near as [[E]]{{$}}

@@ -8,7 +8,7 @@ xf.block @two_bounds_of_two_kinds(%x: tensor<4xf32>) -> tensor<4xf32> {
   %v = xf.add %x, %a : tensor<4xf32>
   %Wd = xf.param "w1" : tensor<4x4xf32>
   %d = xf.linear %Wd * %v : tensor<4x4xf32>, tensor<4xf32>
-  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}past this xf.normalize no patch moves the output by more than 2·√4·‖m‖∞ + 2·3·√4{{$}}
+  // CHECK: :[[@LINE+1]]:{{[0-9]+}}: error: {{.*}}past this xf.normalize no patch moves the output by more than 2·√4·‖m‖∞ + 2·3·√4 {{.}}bounded-output]
   %n = xf.normalize rms %d eps 1.0e-06 : tensor<4xf32>
   %mr = xf.param "m" frozen : tensor<4xf32>
   %r = xf.scale %n by %mr : tensor<4xf32>, tensor<4xf32>

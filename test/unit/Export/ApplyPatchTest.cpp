@@ -82,13 +82,13 @@ TEST_F(ApplyPatch, AddsToSlicesOfATensor) {
   EXPECT_EQ(doublesOf(*opened("out")->find("bank")),
             (std::vector<double>{1.5, 1.25, 6, 3.5, 2, 2, 2, 2, 3.5, 3.25, 8, 5.5}));
   p.parameters[1].parameter = "bank[3]";
-  EXPECT_NE(apply(p, "beyond").find("the stored tensor, of shape (3, 2, 2), has no such slice"),
+  EXPECT_NE(apply(p, "beyond").find("the stored tensor, of shape [3, 2, 2], has no such slice"),
             std::string::npos)
       << apply(p, "beyond");
   p.parameters[1].parameter = "bank[1]";
   p.parameters[1].shape = {1, 2};
   p.parameters[1].u = {1};
-  EXPECT_NE(apply(p, "shape").find("the patch has shape (1, 2), expected the stored (2, 2)"),
+  EXPECT_NE(apply(p, "shape").find("the patch has shape [1, 2], expected the stored [2, 2]"),
             std::string::npos)
       << apply(p, "shape");
 }
