@@ -6,6 +6,7 @@
 #include "CheckRows.h"
 #include "ctxc/Report/CheckReport.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Unicode.h"
 
@@ -111,7 +112,8 @@ static std::string costText(const PlanRow &row) {
     text +=
         (cost.vectorDivisions ? " and " : "") + count(cost.elementDivisions, "entry", "entries");
   if (cost.norm && cost.drift)
-    text += llvm::formatv("; norm {0:g3}, drift {1:g3}", *cost.norm, *cost.drift).str();
+    llvm::raw_string_ostream(text)
+        << llvm::format("; norm %.3g, drift %.3g", *cost.norm, *cost.drift);
   if (row.kind == VerdictKind::OutputOnly)
     text += "; output-only";
   return text + (cost.fragility.empty() ? "" : "; fragile");

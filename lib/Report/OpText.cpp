@@ -3,7 +3,8 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -58,7 +59,7 @@ std::string ctxc::opText(Operation *op) {
     double number;
     bool followed = i + 1 < words.size() && !words[i + 1].getAsDouble(number);
     if (followed && isWord && word != "eps")
-      shown += llvm::formatv(" {0} {1}", word, llvm::formatv("{0:g}", number)).str();
+      llvm::raw_string_ostream(shown) << " " << word << llvm::format(" %g", number);
     else if (leading && !followed)
       shown += " " + word.take_front(word.find('(')).trim('"').str();
     if (followed)

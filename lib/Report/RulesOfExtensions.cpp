@@ -112,7 +112,7 @@ xf.block @relu_gate(%x: tensor<8xf32>) -> tensor<8xf32> {
   %h = xf.activation gelu %u : tensor<16xf32>
   %W_down = xf.param "down" : tensor<8x16xf32>
   %d = xf.linear %W_down * %h : tensor<8x16xf32>, tensor<16xf32>
-  %W_gate = xf.param "out_gate" : tensor<8x8xf32>
+  %W_gate = xf.param "out_gate" frozen : tensor<8x8xf32>
   %k = xf.linear %W_gate * %x : tensor<8x8xf32>, tensor<8xf32>
   %s = xf.activation relu %k : tensor<8xf32>
   %e = xf.mul %d, %s : tensor<8xf32>, tensor<8xf32>
@@ -167,7 +167,7 @@ static const Rule table[] = {
   δ = T(C, x) − v − g(h; θ_g),   for a matrix ΔW_down = δ hᵀ / ‖h‖².)",
      R"(The verdict *output-only*: G absorbs the whole difference, computed from the reduced run's own activations. One rank-1 patch does a whole Llama block. The output is exact; what happens inside the MLP is not what happened with the context, which matters where internals are read (probes, early exits).)",
      {oneMatrix, VerdictKind::OutputOnly},
-     {oneMatrixFrozen, VerdictKind::Rejected, "bounded-output"}},
+     {oneMatrixFrozen, VerdictKind::Rejected, "nothing-reaches-output"}},
 
     {"known-factor",
      "A Known Factor in the Output Chain",

@@ -98,7 +98,8 @@ static const Rule table[] = {
      "No Chain That Can Be Solved",
      RuleKind::Undecided,
      "",
-     R"(No assignable op G has a chain to the output, T(C, x) = chain(G(…)), each link of which can be solved for its input; and no bound on what patches reach is shown either.)",
+     R"(No assignable op G has a chain to the output, T(C, x) = chain(G(…)), each link of which can
+  be solved for its input; and no bound on what patches reach is shown either.)",
      R"(The walk back from the output met only ops that are no links (a fixed matrix, an op without SolvableOpInterface) or sites that may not be patched (shared, zero on an open set); the diagnostic lists each.
 
 Several parameters together may still do it, for example a matrix before a frozen wide one: undecided is neither verdict. `ctxc check --witness` looks for a counterexample in numbers.
@@ -111,11 +112,12 @@ Ways out: a trainable bias, scale or matrix between the named op and the output;
      "Several Outputs Carry the Context",
      RuleKind::Undecided,
      "",
-     R"(T(C, x) = (T_1, …, T_n), several of which depend on C. A patch for each T_i that leaves the others' targets alone, or an F that cuts the others off, was not found.)",
+     R"(T(C, x) = (T_1, …, T_n), several of which depend on C. A patch for each T_i that leaves the
+  others' targets alone, or an F that cuts the others off, was not found.)",
      R"(Blocks with several residual streams, or a side output. What may be patched is counted against what has to be absorbed: with fewer entries than depend on the context the streams cannot all be right at once; the notes show a path on which the context passes the patch.
 
 Ways out: a matrix or bias of its own for each output, or one sum that all of the context passes before the streams part.)",
-     {twoStreams, VerdictKind::Controllable, "output-bias"},
+     {twoStreams, VerdictKind::Controllable, "output-matrix"},
      {productStream, VerdictKind::Undecided}},
 
     {rules::NoSuchPlan,
@@ -131,7 +133,8 @@ Ways out: a matrix or bias of its own for each output, or one sum that all of th
      "A Condition That Fails on an Open Set",
      RuleKind::Warning,
      "",
-     R"(ΔW = δ hᵀ / ‖h‖² needs h ≠ 0 (Δm = δ ⊘ h: no h_i = 0), and {activations: h = 0} has inner points, as h = relu(u) = 0 for all u ≤ 0.)",
+     R"(ΔW = δ hᵀ / ‖h‖² needs h ≠ 0 (Δm = δ ⊘ h: no h_i = 0), and {activations: h = 0} has inner
+  points, as h = relu(u) = 0 for all u ≤ 0.)",
      R"(The plan is exact wherever its condition holds, and it can fail for whole regions of activations and not only on a null set. Kernels check it: a zero divisor is replaced by 1, counted, and reported as harmful or harmless by `ctxc verify`.
 
 A relu MLP's hidden vector vanishes only where all of its inputs are negative at once, which is rare in wide layers. Where another plan of the block has no such condition the warning names it.)",
@@ -142,7 +145,8 @@ A relu MLP's hidden vector vanishes only where all of its inputs are negative at
      "Exact Here, Fragile in Another Program",
      RuleKind::Warning,
      "",
-     R"(Δm = δ ⊘ h divides by each entry of h. An entry of size ε turns a rounding error of 2⁻²⁴ |h| in another program's h into one of 2⁻²⁴ |δ_i| |h| / ε.)",
+     R"(Δm = δ ⊘ h divides by each entry of h. An entry of size ε turns a rounding error of 2⁻²⁴
+  |h| in another program's h into one of 2⁻²⁴ |δ_i| |h| / ε.)",
      R"(A scale that is solved for by itself, without a matrix before its norm to share the change. `ctxc` runs it exactly, since it computes h as it did for the patch; a program that sums in another order does not. The default avoids such plans where another is there.
 
 Ways out: --objective no-division; an outer bias; a matrix of its own before the norm.)",
@@ -153,7 +157,8 @@ Ways out: --objective no-division; an outer bias; a matrix of its own before the
      "Exact at the Output Alone",
      RuleKind::Warning,
      "",
-     R"(f is not input-controllable: some path from C to what G reads meets no op that can absorb a change. g is, and G absorbs the whole difference: see one-patch-block.)",
+     R"(f is not input-controllable: some path from C to what G reads meets no op that can absorb a
+  change. g is, and G absorbs the whole difference: see one-patch-block.)",
      R"(A remark and not a warning by default, as the patch is exact. The notes follow the path that no patch interrupts. -Woutput-only makes it a warning, -Werror=output-only an error: for models whose internals are read by probes, adapters or early exits.)",
      {plain, VerdictKind::Controllable, "unified"},
      {oneMatrix, VerdictKind::OutputOnly}},

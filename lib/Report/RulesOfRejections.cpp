@@ -106,9 +106,11 @@ static const Rule table[] = {
      "The Output Is Bounded",
      RuleKind::Rejection,
      "",
-     R"(T(C, x) = v_C + g(…) where, whatever the parameters before it, g's image lies in a bounded set of diameter D:
+     R"(T(C, x) = v_C + g(…) where, whatever the parameters before it, g's image lies in a bounded
+  set of diameter D:
   ‖ΔA_x(Y)‖₂ > D is possible, and then no patch exists.
-  RMS norm with fixed scale m: D = 2 √d ‖m‖_∞ (Theorem 4). Soft cap at c: 2 c √d. tanh: 2 √d. Sigmoid, softmax alike.)",
+  RMS norm with fixed scale m: D = 2 √d ‖m‖_∞ (Theorem 4). Soft cap at c: 2 c √d. tanh: 2
+    √d. Sigmoid, softmax alike.)",
      R"(The diagnostic stands at the op that bounds the output and gives the number. Ways out: a trainable scale after a norm; a cap moved before the outer matrix, or dropped; an outer bias; the attention output (`attention-output`).)",
      {uncapped, VerdictKind::Controllable, "output-matrix"},
      {softcap, VerdictKind::Rejected}},
@@ -117,7 +119,8 @@ static const Rule table[] = {
      "Too Few Directions",
      RuleKind::Rejection,
      "",
-     R"(Patches move the output in an affine subspace of k < d dimensions only (or keep entries at zero, on an open set of activations):
+     R"(Patches move the output in an affine subspace of k < d dimensions only (or keep entries at
+  zero, on an open set of activations):
   ΔA_x(Y) lies outside of it for almost all contexts.)",
      R"(A frozen narrow matrix, one parameter that serves several vectors, a scale after a relu. Sites are taken together: several narrow ones that jointly supply all dimensions are not rejected.
 
@@ -149,11 +152,12 @@ Ways out: make the named matrix trainable, or give the block a bias or matrix of
      "A Counterexample",
      RuleKind::Rejection,
      "",
-     R"(There are weights θ, a context C and a token x, found by a search and evaluated in float64, for which
+     R"(There are weights θ, a context C and a token x, found by a search and evaluated in float64,
+  for which
   ‖T(C, x; θ) − T(C∖Y, x; θ′)‖ ≥ ε > 0 for every change θ′ of what may be patched.)",
      R"(No rule decides the block, so `ctxc check` looks for a counterexample before it says undecided. The one it found is certified by a direction in which no patch moves the outputs far enough; --witness writes it, and --replay evaluates it again.)",
      {uncapped, VerdictKind::Controllable, "output-matrix"},
-     {oneMatrixForTwoStreams, VerdictKind::Undecided}},
+     {oneMatrixForTwoStreams, VerdictKind::Undecided, "no-solvable-chain"}},
 };
 
 llvm::ArrayRef<Rule> ctxc::rejectionRules() { return table; }

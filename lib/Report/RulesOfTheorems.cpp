@@ -103,7 +103,8 @@ static const Rule table[] = {
      "Single Block Equivalence",
      RuleKind::Theorem,
      "",
-     R"(v_C = A(C, x), v = A(C∖Y, x), z_C = N(v_C), z = N(v), T(C, x) = v_C + m ⊙ f(W_gate z_C, W_up z_C).
+     R"(v_C = A(C, x), v = A(C∖Y, x), z_C = N(v_C), z = N(v), T(C, x) = v_C + m ⊙ f(W_gate z_C,
+  W_up z_C).
 T'(C∖Y, x) = T(C, x) with
   ΔW_gate = W_gate (z_C − z) zᵀ / ‖z‖²
   ΔW_up   = W_up (z_C − z) zᵀ / ‖z‖²
@@ -121,7 +122,8 @@ It rests on the scale m: without it, the block falls under `impossibility`.)",
      "Multi-Layer Equivalence",
      RuleKind::Theorem,
      "",
-     R"(For layers T_1 … T_L, each of which has a patch θ'_k with T_k(C∖Y, x_k; θ'_k) = T_k(C, x_k; θ_k):
+     R"(For layers T_1 … T_L, each of which has a patch θ'_k with T_k(C∖Y, x_k; θ'_k) = T_k(C, x_k;
+  θ_k):
 by induction over k the patched model's x'_k = x_k in every layer, so that
   T_Θ'(C∖Y, x_1) = T_Θ(C, x_1).)",
      R"(Theorem 2. One layer that cannot be patched breaks the induction: the layers above it then get another input than they had with the context. `ctxc check` therefore says "can" of a model only where every layer from --start-layer on can take the context.
@@ -136,8 +138,10 @@ Layers below --start-layer run unpatched; the first patched layer then has to ab
      "",
      R"(T(C, x) = A(C, x) + g(f(A(C, x); θ_f); θ_g), activations not zero.
 A patch of θ_f and θ_g that is exact exists if
-  f is input-controllable:  for all z, Δz ≠ 0 there is Δθ_f with f(z + Δz; θ_f) = f(z; θ_f + Δθ_f), and
-  g is output-controllable: for all v ≠ 0, Δy there is Δθ_g with g(v; θ_g) + Δy = g(v; θ_g + Δθ_g).)",
+  f is input-controllable:  for all z, Δz ≠ 0 there is Δθ_f with f(z + Δz; θ_f) = f(z; θ_f
+    + Δθ_f), and
+  g is output-controllable: for all v ≠ 0, Δy there is Δθ_g with g(v; θ_g) + Δy = g(v; θ_g
+    + Δθ_g).)",
      R"(Theorem 3. `ctxc` decides the two properties by dataflow and not by the shape of a block. *f*: a set F of ops that can absorb a change meets every path from the context to what G reads (a minimum vertex cut). *g*: an op G, or one for each goal, feeds the output by a chain that can be solved for its output: sums, known nonzero factors, reshapes.
 
 Both hold: controllable. Only g: output-only (`one-patch-block`). Neither is enough for a rejection, which needs an impossibility of its own.)",
@@ -150,7 +154,8 @@ Both hold: controllable. Only g: output-only (`one-patch-block`). Neither is eno
      "",
      R"(T(C, x) = A(C, x) + g(f(A(C, x))) with g(z) = m ⊙ z / RMS(z) and m fixed:
   ‖g(z') − g(z)‖₂ ≤ 2 √d ‖m‖_∞   for every change of the parameters before g,
-while ‖ΔA_x(Y)‖₂ = ‖A(C, x) − A(C∖Y, x)‖₂ has no bound. So an exact patch cannot be guaranteed.)",
+while ‖ΔA_x(Y)‖₂ = ‖A(C, x) − A(C∖Y, x)‖₂ has no bound. So an exact patch cannot be
+  guaranteed.)",
      R"(Theorem 4. The bound is of the image of g, so nothing upstream can help. It is printed with each rejection (`bounded-output`, which also has its relatives: caps, tanh, softmax), and `ctxc check --witness` shows weights and a context beyond it.
 
 With a trainable m the scale absorbs the difference (`output-scale`).)",
