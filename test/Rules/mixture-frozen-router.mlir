@@ -1,0 +1,27 @@
+// No patch may change the router: each run selects its own experts, and those of the reduced run
+// absorb the difference.
+//
+// RUN: %exits 0 ctxc check --try %s 2>&1 | FileCheck %s
+
+// CHECK: block 'mixture_frozen_router': output-only
+// CHECK-NEXT: output {{ *}}experts.*.down
+// CHECK-NOT: both runs select the same
+// CHECK: block 'mixture_frozen_router': exact
+xf.block @mixture_frozen_router(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %k = xf.param "conv" : tensor<4x3xf32>
+  %a = xf.conv %k, %x : tensor<4x3xf32>, tensor<4xf32>
+  %v = xf.add %x, %a : tensor<4xf32>
+  %R = xf.param "router" frozen : tensor<5x4xf32>
+  %r = xf.linear %R * %v : tensor<5x4xf32>, tensor<4xf32>
+  %s = xf.softmax %r : tensor<5xf32>
+  %sel = xf.top_k %s k 2 : tensor<5xf32>
+  %w = xf.gather %s[%sel] : tensor<5xf32>, tensor<2xi32>
+  %U = xf.param "experts.*.up" : tensor<5x6x4xf32>
+  %u = xf.expert_linear %U[%sel] * %v : tensor<5x6x4xf32>, tensor<2xi32>, tensor<4xf32>
+  %h = xf.activation silu %u : tensor<2x6xf32>
+  %D = xf.param "experts.*.down" : tensor<5x4x6xf32>
+  %e = xf.expert_linear %D[%sel] * %h : tensor<5x4x6xf32>, tensor<2xi32>, tensor<2x6xf32>
+  %m = xf.combine %w, %e : tensor<2xf32>, tensor<2x4xf32>
+  %y = xf.add %v, %m : tensor<4xf32>
+  xf.yield %y : tensor<4xf32>
+}
