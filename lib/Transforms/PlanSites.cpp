@@ -70,11 +70,7 @@ static LogicalResult checkChain(const OutputPatch &output) {
 
 /// P4
 static LogicalResult checkNormMatrix(const OutputPatch &output) {
-  auto scale = dyn_cast<xf::ScaleOp>(output.site);
-  auto norm = scale ? scale.getData().getDefiningOp<xf::NormalizeOp>() : xf::NormalizeOp();
-  if (!norm || norm.getKind() != xf::NormKind::rms || !norm->hasOneUse() ||
-      norm.getData().getDefiningOp() != output.normMatrix || !output.normMatrix->hasOneUse() ||
-      !isa<xf::LinearOp>(output.normMatrix))
+  if (cast<xf::AssignableOpInterface>(output.site).findNormMatrix() != output.normMatrix)
     return output.normMatrix->emitOpError(
         "is planned as the matrix before a post-norm; it must be an xf.linear read by nothing but "
         "the rms normalisation that the planned scale alone reads");
