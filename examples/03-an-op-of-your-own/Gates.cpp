@@ -1,5 +1,5 @@
 // What the analyses ask of the ops: where a result can be zero, which values it can take, and how
-// an output chain goes through it.
+// an output chain goes through it; and of the one with a parameter, how a patch of that is formed.
 #include "Gates.h"
 
 using namespace mlir;
@@ -77,4 +77,50 @@ Solvability SoftsignOp::getSolvability(unsigned, std::string &reason) {
 
 Value SoftsignOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
   llvm_unreachable("softsign is not solvable");
+}
+
+//===----------------------------------------------------------------------===//
+// gates.shift
+//===----------------------------------------------------------------------===//
+
+LogicalResult ShiftOp::verify() {
+  if (getRate().isZero() || !getRate().isFinite())
+    return emitOpError("found rate ") << getRate().convertToDouble() << ", expected a number but 0";
+  if (getData().getType().getShape() != getBias().getType().getShape())
+    return emitOpError("found a bias of type ")
+           << getBias().getType() << ", expected the data's shape, " << getData().getType();
+  return success();
+}
+
+// A bias makes a zero a coincidence, and lifts any bound.
+Facts ShiftOp::inferFacts(ArrayRef<Facts>) { return {Zeros::NullSet, Zeros::NullSet}; }
+
+// x = y − rate · b
+Solvability ShiftOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+Value ShiftOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
+  APFloat opposite = getRate();
+  opposite.changeSign();
+  return ShiftOp::create(b, getLoc(), target, getBias(), opposite);
+}
+
+// Whatever the data is, a change of b brings the result to any target.
+OpOperand &ShiftOp::getParameterOperand() { return getBiasMutable(); }
+OpOperand &ShiftOp::getDataOperand() { return getDataMutable(); }
+xf::Obligation ShiftOp::getObligation() { return xf::Obligation::None; }
+xf::ChangeForm ShiftOp::getChangeForm() { return xf::ChangeForm::Delta; }
+StringRef ShiftOp::getLemma(xf::ControlRole role) {
+  return role == xf::ControlRole::Input ? "input controllability of biases"
+                                        : "output controllability of outer bias";
+}
+
+// The patch is one vector, Δb = (t − y) / rate for the target t and the result y without it.
+SmallVector<Type> ShiftOp::getPartTypes() { return {getType()}; }
+patch::PatchForm ShiftOp::getPatchForm() { return {patch::PatchForm::Delta}; }
+SmallVector<Value> ShiftOp::buildParts(OpBuilder &b, const patch::PatchRequest &request) {
+  Value difference = xf::SubOp::create(b, getLoc(), request.target, request.result);
+  return {xf::TimesOp::create(b, getLoc(), difference, APFloat(1.0f) / getRate())};
+}
+Value ShiftOp::buildPatched(OpBuilder &b, ValueRange operands, Value, ValueRange parts) {
+  Value bias = patch::ApplyDeltaOp::create(b, getLoc(), getType(), operands[1], parts[0]);
+  return ShiftOp::create(b, getLoc(), operands[0], bias, getRate());
 }

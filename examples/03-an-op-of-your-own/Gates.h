@@ -4,6 +4,7 @@
 
 #include "ctxc/Lowering/KernelEmitter.h"
 #include "ctxc/Reference/Evaluation.h"
+#include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
 
 #include "GatesDialect.h.inc"

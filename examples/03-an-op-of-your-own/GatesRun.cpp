@@ -51,6 +51,30 @@ LogicalResult SoftsignOp::lowerToLinalg(KernelEmitter &e) {
 }
 
 //===----------------------------------------------------------------------===//
+// gates.shift
+//===----------------------------------------------------------------------===//
+
+// A parameter is one row for all tokens as it is stored, and a row for each under a patch.
+llvm::Error ShiftOp::evaluate(Evaluation &e) {
+  Matrix y = e.rows(getData()), b = getRate().convertToDouble() * e.widened(getBias());
+  if (e.isShared(getBias()))
+    y.rowwise() += b.row(0);
+  else
+    y += b;
+  e.set(getResult(), std::move(y));
+  return llvm::Error::success();
+}
+
+LogicalResult ShiftOp::lowerToLinalg(KernelEmitter &e) {
+  double rate = getRate().convertToDouble();
+  e.bind(getResult(), e.elementwise(getResult(), {getData(), getBias()},
+                                    [rate](OpBuilder &b, Location l, ValueRange v) {
+                                      return add(b, l, v[0], mul(b, l, constant(b, l, rate), v[1]));
+                                    }));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // math.sin: an op of someone else, with interfaces attached from outside
 //===----------------------------------------------------------------------===//
 
