@@ -20,9 +20,12 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from transformers import (CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GPT2Config,
-                          GPTJConfig, LlamaConfig, Olmo2Config, Phi3Config)
+                          GPTJConfig, LlamaConfig, MixtralConfig, Olmo2Config, Phi3Config,
+                          Qwen2MoeConfig)
 
 TOKENS = 24
+# The grouped kernels of experts take rows of 16-byte multiples only.
+EAGER = dict(attn_implementation="eager", experts_implementation="eager", dtype=torch.float32)
 
 
 def gemma3(**changes):
@@ -141,6 +144,34 @@ def phi3():
                          "partial_rotary_factor": 0.45})
 
 
+def mixtral():
+    """2 of 5 experts, a window of 9 in all layers."""
+    return MixtralConfig(
+        vocab_size=79, hidden_size=33, intermediate_size=22, num_hidden_layers=2,
+        num_attention_heads=6, num_key_value_heads=2, head_dim=10, max_position_embeddings=256,
+        num_local_experts=5, num_experts_per_tok=2, sliding_window=9, rms_norm_eps=1e-4,
+        bos_token_id=None, eos_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 700.0})
+
+
+def qwen2_moe(**changes):
+    """3 of 7 experts whose weights do not sum to one, and a layer without experts."""
+    return Qwen2MoeConfig(**(dict(
+        vocab_size=79, hidden_size=30, intermediate_size=34, num_hidden_layers=3,
+        num_attention_heads=3, num_key_value_heads=1, max_position_embeddings=256,
+        num_experts=7, num_experts_per_tok=3, moe_intermediate_size=18,
+        shared_expert_intermediate_size=26, mlp_only_layers=[1], rms_norm_eps=1e-4,
+        rope_parameters={"rope_type": "default", "rope_theta": 700.0}) | changes))
+
+
+def qwen2_moe_normed():
+    """Weights that sum to one, experts in every other layer, windows of 6 in layer 0, no biases."""
+    return qwen2_moe(num_hidden_layers=4, num_experts=5, num_experts_per_tok=2,
+                     norm_topk_prob=True, mlp_only_layers=[], decoder_sparse_step=2,
+                     use_sliding_window=True, sliding_window=6, max_window_layers=2,
+                     qkv_bias=False, tie_word_embeddings=True)
+
+
 def older_gemma3(config):
     """The same meaning as gemma3() in the keys of transformers 4: one pattern, flat rope keys."""
     rope = config.pop("rope_parameters")
@@ -154,13 +185,19 @@ def older_gemma3(config):
 
 
 def older_flat(config):
-    """Llama and Falcon in the keys of transformers 4."""
+    """One rope for all layers in the keys of transformers 4."""
     rope = config.pop("rope_parameters")
     theta = rope.pop("rope_theta")
     dtype = config.pop("dtype", "float32")
     scaling = None if rope["rope_type"] == "default" else rope
     return config | {"torch_dtype": dtype, "transformers_version": "4.50.0",
                      "rope_theta": theta, "rope_scaling": scaling}
+
+
+def older_qwen2_moe(config):
+    """Without the list of layer types, which then follows from the other keys."""
+    config.pop("layer_types")
+    return older_flat(config)
 
 
 def older_gpt2(config):
@@ -198,6 +235,10 @@ GOLDENS = {
     "cohere-norms": (cohere_norms, 12, None, None),
     "olmo2": (olmo2, 13, None, None),
     "phi3": (phi3, 14, None, None),
+    "mixtral": (mixtral, 15, None, None),
+    "mixtral-sharded": (mixtral, 15, older_flat, "30KB"),
+    "qwen2-moe": (qwen2_moe, 16, None, None),
+    "qwen2-moe-normed": (qwen2_moe_normed, 17, older_qwen2_moe, None),
     "falcon": (falcon, 6, None, None),
     "falcon-older-config": (falcon, 6, older_flat, None),
 }
@@ -212,8 +253,8 @@ def random_weights(model, generator):
         if "embed" in name or "lm_head" in name or ".wte." in name or ".wpe." in name:
             scale = 1.0 / weight.shape[-1] ** 0.5 if plus_one else 0.5
             weight.data = normal(weight.shape, scale)
-        elif weight.dim() == 2 and "norm" not in name:
-            inputs = weight.shape[0 if "gpt2" in model.config.model_type else 1]
+        elif weight.dim() >= 2 and "norm" not in name:
+            inputs = weight.shape[0 if "gpt2" in model.config.model_type else -1]
             weight.data = normal(weight.shape, 1.3 / inputs ** 0.5)
         elif name.endswith("bias"):
             weight.data = normal(weight.shape, 0.3)
@@ -229,7 +270,7 @@ def random_weights(model, generator):
 def make(name, out):
     config, seed, older, shard = GOLDENS[name]
     model = transformers.AutoModelForCausalLM.from_config(
-        config(), attn_implementation="eager", dtype=torch.float32).eval()
+        config(), **EAGER).eval()
     generator = torch.Generator().manual_seed(seed)
     random_weights(model, generator)
     tokens = torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator)
@@ -243,7 +284,7 @@ def make(name, out):
         store_bare(out, model)
     # The logits come from what was written, so that they belong to the files.
     written = transformers.AutoModelForCausalLM.from_pretrained(
-        out, attn_implementation="eager", dtype=torch.float32).eval()
+        out, **EAGER).eval()
     with torch.no_grad():
         logits = written(tokens[None], use_cache=False).logits[0].contiguous()
     if not torch.isfinite(logits).all():

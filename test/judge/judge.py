@@ -15,19 +15,25 @@ when every patch passes (patched within --tolerance of full, control far from it
 
 A patch file is safetensors. For a stored parameter NAME of shape (..., m, n) it has NAME.u
 (..., m, r) and NAME.v (..., n, r), so that stored + u v^T is the patched one, or NAME.delta of the
-stored shape.
+stored shape. Where the checkpoint stores a parameter of the model in several tensors, as it does the
+experts of a mixture, the patched run is of a model that is loaded anew, from files to which the
+tensors are added.
 """
 
 import argparse
+import contextlib
 import json
 import math
+import shutil
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import transformers
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 
 
 class BadInput(Exception):
@@ -52,7 +58,36 @@ def load_checkpoint(directory):
         raise BadInput(f"{directory}: has no config.json; expected a Hugging Face directory")
     transformers.utils.logging.disable_progress_bar()
     return transformers.AutoModelForCausalLM.from_pretrained(
-        directory, attn_implementation="eager", dtype=torch.float32).eval()
+        directory, attn_implementation="eager", experts_implementation="eager",
+        dtype=torch.float32).eval()
+
+
+def weight_files(directory):
+    return sorted(Path(directory).glob("model*.safetensors"))
+
+
+def stored_shapes(directory):
+    """The shape of every tensor in the checkpoint's files, by its name there."""
+    shapes = {}
+    for path in weight_files(directory):
+        with safe_open(path, framework="pt") as file:
+            shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
+    return shapes
+
+
+def load_patched(directory, deltas):
+    """The model of the checkpoint's files with `deltas`, by names in the files, added to them."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in Path(directory).glob("*.json"):
+            shutil.copy(path, folder)
+        left = dict(deltas)
+        for path in weight_files(directory):
+            tensors = {name: tensor + left.pop(name).to(tensor.dtype) if name in left else tensor
+                       for name, tensor in load_file(path).items()}
+            save_file(tensors, Path(folder) / path.name, metadata={"format": "pt"})
+        if left:
+            raise BadInput(f"{directory}: has no tensors {sorted(left)}")
+        return load_checkpoint(folder)
 
 
 def integers(text, what):
@@ -86,13 +121,18 @@ def read_patch(path, model):
 
 
 def dense_deltas(path, tensors, model):
-    parameters = dict(model.named_parameters(remove_duplicate=False))
+    shapes = {name: tuple(parameter.shape)
+              for name, parameter in model.named_parameters(remove_duplicate=False)}
+    stored = stored_shapes(model.name_or_path)
     deltas = {}
     for key, tensor in tensors.items():
         name, _, form = key.rpartition(".")
-        if name not in parameters:  # stored without the model's prefix, as GPT-2's first files
-            name = f"{model.base_model_prefix}.{name}"
-        if form not in ("u", "v", "delta") or name not in parameters:
+        if name not in shapes and name in stored:
+            shapes[name] = stored[name]
+            # Stored without the model's prefix, as GPT-2's first files.
+            if f"{model.base_model_prefix}.{name}" in shapes:
+                name = f"{model.base_model_prefix}.{name}"
+        if form not in ("u", "v", "delta") or name not in shapes:
             raise BadInput(f"{path}: {key} names no parameter of the checkpoint")
         if form == "v":
             if key[:-1] + "u" not in tensors:
@@ -108,9 +148,9 @@ def dense_deltas(path, tensors, model):
                 raise BadInput(f"{path}: {name}: shapes of u {list(tensor.shape)} and v "
                                f"{list(other.shape)} do not give a product")
             tensor = tensor @ other.transpose(-1, -2)
-        if tensor.shape != parameters[name].shape:
+        if tensor.shape != shapes[name]:
             raise BadInput(f"{path}: {name}: the patch has shape {list(tensor.shape)}, expected "
-                           f"{list(parameters[name].shape)}")
+                           f"{list(shapes[name])}")
         deltas[name] = tensor
     return deltas
 
@@ -130,10 +170,10 @@ def masks(config, queries, keys):
     full = additive(distance >= 0)
     types = getattr(config, "layer_types", None)
     window = getattr(config, "sliding_window", None)
-    if window is None or (types and "sliding_attention" not in types):
+    if not window or (types and "sliding_attention" not in types):
         return full
     window = additive((distance >= 0) & (distance < window))
-    if not types:  # Phi 3: all layers see the window
+    if not types:  # Phi 3, Mixtral: all layers see the window
         return window
     return {"full_attention": full, "sliding_attention": window}
 
@@ -146,27 +186,72 @@ def run_tokens(model, tokens, positions, cache, cached):
         logits_to_keep=1).logits[0, -1]
 
 
+@contextlib.contextmanager
+def patched(model, deltas):
+    """The model with `deltas` in its weights, inside the context."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    if not all(name in parameters for name in deltas):
+        yield load_patched(model.name_or_path, deltas)
+        return
+    originals = {name: parameters[name].data for name in deltas}
+    try:
+        for name, delta in deltas.items():
+            parameters[name].data = originals[name] + delta
+        yield model
+    finally:
+        for name, original in originals.items():
+            parameters[name].data = original
+
+
+@contextlib.contextmanager
+def routes(model, selected):
+    """Sets `selected`: for each router of the model, by its name, the experts that it selects for
+    the last token of the last run inside the context, ascending."""
+    def hook(name):
+        def record(module, inputs, output):
+            selected[name] = sorted(output[2][-1].tolist())
+        return record
+
+    handles = [module.register_forward_hook(hook(name)) for name, module in model.named_modules()
+               if type(module).__name__.endswith("TopKRouter")]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def routed_apart(one, other):
+    """In how many mixtures two runs select different experts."""
+    return sum(one[name] != other[name] for name in one)
+
+
 @torch.no_grad()
 def full_run(model, tokens):
     return model(torch.tensor([tokens]), use_cache=False, logits_to_keep=1).logits[0, -1]
 
 
+def reduced_run(model, tokens, kept, deltas, selected=None):
+    """The last token on top of the kept ones; `deltas` are in the weights for the last token only.
+    `selected` gets its routes."""
+    cache = kept_cache(model, tokens, kept)
+    with patched(model, deltas) as last:
+        return last_token(last, tokens, kept, cache, {} if selected is None else selected)
+
+
 @torch.no_grad()
-def reduced_run(model, tokens, kept, deltas):
-    """The last token on top of the kept ones; `deltas` are in the weights for the last token only."""
+def kept_cache(model, tokens, kept):
     # A plain cache: the windowed one drops slots by their number, and the masks do it by position.
     cache = transformers.DynamicCache()
     if kept:
         run_tokens(model, [tokens[p] for p in kept], kept, cache, [])
-    parameters = dict(model.named_parameters(remove_duplicate=False))
-    originals = {name: parameters[name].data for name in deltas}
-    try:
-        for name, delta in deltas.items():
-            parameters[name].data = originals[name] + delta
+    return cache
+
+
+@torch.no_grad()
+def last_token(model, tokens, kept, cache, selected):
+    with routes(model, selected):
         return run_tokens(model, tokens[-1:], [len(tokens) - 1], cache, kept)
-    finally:
-        for name, original in originals.items():
-            parameters[name].data = original
 
 
 class Judge:
@@ -179,13 +264,23 @@ class Judge:
     def references(self, tokens, kept):
         key = (tuple(tokens), tuple(kept))
         if key not in self.seen:
-            self.seen[key] = full_run(self.model, tokens), reduced_run(self.model, tokens, kept, {})
+            full_routes, control_routes = {}, {}
+            with routes(self.model, full_routes):
+                full = full_run(self.model, tokens)
+            control = reduced_run(self.model, tokens, kept, {}, control_routes)
+            self.seen[key] = full, control, full_routes, control_routes
         return self.seen[key]
 
     def measure(self, patch):
-        full, control = self.references(patch.tokens, patch.kept)
-        patched = reduced_run(self.model, patch.tokens, patch.kept, patch.deltas)
-        return {
+        full, control, full_routes, control_routes = self.references(patch.tokens, patch.kept)
+        patched_routes = {}
+        patched = reduced_run(self.model, patch.tokens, patch.kept, patch.deltas, patched_routes)
+        mixtures = {} if not full_routes else {
+            "mixtures": len(full_routes),
+            "routed_apart_patched": routed_apart(full_routes, patched_routes),
+            "routed_apart_control": routed_apart(full_routes, control_routes),
+        }
+        return mixtures | {
             "linf_patched": (patched - full).abs().max().item(),
             "linf_control": (control - full).abs().max().item(),
             "argmax_full": full.argmax().item(),
@@ -197,8 +292,9 @@ class Judge:
 def passes(measured, args):
     """Written so that NaN fails."""
     patched, control = measured["linf_patched"], measured["linf_control"]
+    apart = measured.get("routed_apart_control", 0) > 0 or not args.routed_apart
     return (patched <= args.tolerance and control > args.control_above
-            and control > args.control_factor * patched)
+            and control > args.control_factor * patched and apart)
 
 
 def parse(argv):
@@ -213,6 +309,8 @@ def parse(argv):
                         help="the control must differ by more than this (default 1)")
     parser.add_argument("--control-factor", type=float, default=100.0, metavar="X",
                         help="and by more than this many times the patched run's (default 100)")
+    parser.add_argument("--routed-apart", action="store_true",
+                        help="full run and control must select different experts somewhere")
     args = parser.parse_args(argv)
     if (args.patch is None) == (args.batch is None):
         parser.error("expected either PATCH or --batch LIST.json")

@@ -5,8 +5,10 @@
 
 Without --prompts the context is made of a few fixed tokens; with it, every line of FILE is one. The
 first context is also patched with kept tokens, contiguous and with a gap. With --plans, not the
-default plan but every plan that `ctxc check --plans` lists for all layers is judged, but for those
-that it calls fragile: float64 is needed for these. Exit code: 0 when every patch passes, else 1.
+default plan but every plan that `ctxc check --plans` lists is judged, but for those that it calls
+fragile: float64 is needed for these. Where a plan splits a change over experts, by both splits; the
+full run and the control of a mixture must select different experts. Exit code: 0 when every patch
+passes, else 1.
 """
 
 import argparse
@@ -36,27 +38,50 @@ def has_post_norm(checkpoint):
     return config["model_type"] in ("gemma2", "gemma3", "gemma3_text", "olmo2")
 
 
-def plans(args, checkpoint):
-    """The parameters of each plan that every layer has, joined by commas, but fragile ones."""
+def report_of(args, checkpoint):
     command = [args.ctxc, "check", checkpoint, "--plans", "--format", "json"]
-    report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    lists = [[",".join(plan["parameters"]) for plan in group["plans"] if "fragility" not in plan]
-             for group in report["groups"]]
-    return [plan for plan in lists[0] if all(plan in others for others in lists)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["groups"]
+
+
+def plans(groups):
+    """What --plan names so that each plan of each group occurs, but fragile ones: a plan of every
+    group together, joined by commas."""
+    lists = [[plan["parameters"] for plan in group["plans"] if "fragility" not in plan]
+             for group in groups]
+    together = []
+    for i in range(max(map(len, lists))):
+        names = [name for plans in lists for name in plans[i % len(plans)]]
+        together.append(",".join(dict.fromkeys(names)))
+    return together
+
+
+def splits(parameters):
+    """The options of a plan: both ways to split a change over experts where it has some."""
+    if not any("*" in name for name in parameters):
+        return [[]]
+    return [["--split", "even"], ["--split", "least-norm"]]
+
+
+def has_experts(checkpoint):
+    config = json.loads((Path(checkpoint) / "config.json").read_text())
+    return "num_experts_per_tok" in config
 
 
 def write_patches(args, checkpoint, folder):
     """Patch files for every context, and update or plan; a failure of ctxc ends the run."""
     # Updates differ only where a block ends in a norm with a scale.
-    variants = [["--update", update] for update in args.update]
-    if not has_post_norm(checkpoint):
-        variants = [[]]
+    groups = report_of(args, checkpoint)
     if args.plans:
-        variants = [["--plan", plan] for plan in plans(args, checkpoint)]
+        variants = [["--plan", plan] + split for plan in plans(groups)
+                    for split in splits(plan.split(","))]
+    elif has_post_norm(checkpoint):
+        variants = [["--update", update] for update in args.update]
+    else:
+        variants = splits([patch["parameter"] for group in groups for patch in group["output"]])
     files = []
     for context in contexts(args):
         for variant in variants:
-            name = " ".join(variant[1:]) or "default"
+            name = " ".join(variant[1:]).replace("*", "N") or "default"
             file = str(Path(folder) / f"{len(files)} {name}.safetensors")
             command = [args.ctxc, "patch", checkpoint, *context, "-o", file,
                        "--backend", args.backend, *variant]
@@ -81,7 +106,8 @@ def main():
             listing = Path(folder) / "list.json"
             listing.write_text(json.dumps(write_patches(args, checkpoint, folder)))
             print(checkpoint, flush=True)
-            good = judge.main([checkpoint, "--batch", str(listing)]) == 0 and good
+            options = ["--routed-apart"] if has_experts(checkpoint) else []
+            good = judge.main([checkpoint, "--batch", str(listing), *options]) == 0 and good
     return 0 if good else 1
 
 

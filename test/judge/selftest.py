@@ -4,9 +4,9 @@
   selftest.py [GOLDENS]     the tiny checkpoints, by default test/goldens
 
 The patches here are the simplest exact ones (the outer matrix absorbs everything; with a norm behind
-it the matrix and the norm's scale, "balanced"), made from the judge's own reduced run. That run is
-itself held against transformers' masks: tokens left out by gaps are the same as tokens hidden as
-padding.
+it the matrix and the norm's scale, "balanced"; in a mixture the outer matrix of each selected expert),
+made from the judge's own reduced run. That run is itself held against transformers' masks: tokens
+left out by gaps are the same as tokens hidden as padding.
 """
 
 import argparse
@@ -25,7 +25,8 @@ from safetensors.torch import load_file, save_file
 
 GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
 FAMILIES = ("llama", "llama3-rope", "llama-bias", "falcon", "gemma3", "gemma3-mixed", "gemma2",
-            "gpt2", "gpt2-bare", "gptj", "cohere", "cohere-norms", "olmo2", "phi3")
+            "gpt2", "gpt2-bare", "gptj", "cohere", "cohere-norms", "olmo2", "phi3", "mixtral",
+            "mixtral-sharded")
 # No kept tokens; contiguous ones; gaps, wider than the windows of 5 to 9.
 KEPT = ([], [0, 1, 2, 3], [1, 4, 9, 17, 21])
 
@@ -49,10 +50,14 @@ def recorded(module):
 OUTER = {"falcon": "mlp.dense_4h_to_h", "gpt2": "mlp.c_proj", "gptj": "mlp.fc_out"}
 
 
+def blocks_path(model):
+    return "transformer.h" if model.config.model_type in OUTER else "model.layers"
+
+
 def layers(model):
     """(name of the outer weight, block, outer matrix, post-norm or None) of each layer."""
     outer = OUTER.get(model.config.model_type, "mlp.down_proj")
-    base = "transformer.h" if model.config.model_type in OUTER else "model.layers"
+    base = blocks_path(model)
     return [(f"{base}.{i}.{outer}.weight", block, block.get_submodule(outer),
              getattr(block, "post_feedforward_layernorm", None))
             for i, block in enumerate(model.get_submodule(base))]
@@ -61,13 +66,38 @@ def layers(model):
 def full_targets(model, tokens):
     """T_C of each layer: the block outputs at the last position of the full run."""
     with contextlib.ExitStack() as stack:
-        records = [stack.enter_context(recorded(block)) for _, block, _, _ in layers(model)]
+        records = [stack.enter_context(recorded(block))
+                   for block in model.get_submodule(blocks_path(model))]
         judge.full_run(model, tokens)
         return [record["output"] for record in records]
 
 
+def expert_patch(model, tokens, kept):
+    """The same for Mixtral: the outer matrix of every expert that the reduced run selects takes in
+    what the layer lacks, since the experts' weights sum to one."""
+    tensors, deltas = {}, {}
+    for i, target in enumerate(full_targets(model, tokens)):
+        selected = {}
+        cache = judge.kept_cache(model, tokens, kept)
+        with judge.patched(model, deltas) as now:
+            block = now.model.layers[i]
+            with recorded(block) as whole, recorded(block.mlp) as mixture:
+                judge.last_token(now, tokens, kept, cache, selected)
+        bank = model.model.layers[i].mlp.experts
+        for e in selected[f"model.layers.{i}.mlp.gate"]:
+            gate, up = (bank.gate_up_proj[e].detach() @ mixture["input"]).chunk(2)
+            h = bank.act_fn(gate) * up
+            u, v = (target - whole["output"])[:, None], (h / h.dot(h))[:, None]
+            name = f"model.layers.{i}.block_sparse_moe.experts.{e}.w2.weight"
+            tensors[name + ".u"], tensors[name + ".v"] = u.contiguous(), v.contiguous()
+            deltas[name] = u @ v.T
+    return tensors
+
+
 def exact_patch(model, tokens, kept):
     """Tensors of a patch, layer by layer, each from the actual output of those patched before it."""
+    if model.config.model_type == "mixtral":
+        return expert_patch(model, tokens, kept)
     tensors, deltas = {}, {}
     for (name, block, outer, norm), target in zip(layers(model), full_targets(model, tokens)):
         with recorded(block) as whole, recorded(outer) as matrix:
@@ -155,7 +185,7 @@ class JudgeTest(unittest.TestCase):
                 self.assertEqual(code, 0, (family, kept, lines))
 
     def test_wrong_patches_fail(self):
-        for family in ("llama", "falcon", "gemma3"):
+        for family in ("llama", "falcon", "gemma3", "mixtral"):
             directory, model, tokens = self.load(family)
             right = exact_patch(model, tokens, [])
             first = next(iter(right))
@@ -168,6 +198,37 @@ class JudgeTest(unittest.TestCase):
                 write_patch(self.file, wrong, tokens, [])
                 code, lines, _ = run_judge(directory, self.file)
                 self.assertEqual((code, lines[0]["pass"]), (1, False), (family, what, lines))
+
+    def test_a_stored_expert_is_its_slice_of_the_model(self):
+        for family in ("mixtral", "mixtral-sharded"):
+            _, model, _ = self.load(family)
+            name = "model.layers.1.block_sparse_moe.experts.3."
+            deltas = {name + "w1.weight": torch.full((22, 33), 0.5),
+                      name + "w3.weight": torch.full((22, 33), -0.25),
+                      name + "w2.weight": torch.full((33, 22), 2.0)}
+            fused = {"gate_up_proj": torch.cat([deltas[name + "w1.weight"],
+                                                deltas[name + "w3.weight"]]),
+                     "down_proj": deltas[name + "w2.weight"]}
+            with judge.patched(model, deltas) as other, torch.no_grad():
+                for key, before in model.named_parameters():
+                    change = other.get_parameter(key) - before
+                    module, _, last = key.rpartition(".")
+                    if module == "model.layers.1.mlp.experts":
+                        torch.testing.assert_close(change[3], fused[last], atol=1e-6, rtol=0)
+                        change[3] = 0
+                    self.assertFalse(change.any(), key)
+
+    def test_runs_that_select_different_experts(self):
+        directory, model, tokens = self.load("mixtral")
+        write_patch(self.file, exact_patch(model, tokens, []), tokens, [])
+        code, lines, _ = run_judge(directory, self.file, "--routed-apart")
+        # The outer matrices alone are patched: right, though it selects other experts.
+        self.assertEqual((code, lines[0]["mixtures"]), (0, 2), lines)
+        self.assertGreater(lines[0]["routed_apart_patched"], 0)
+        self.assertGreater(lines[0]["routed_apart_control"], 0)
+        directory, model, tokens = self.load("llama")
+        write_patch(self.file, exact_patch(model, tokens, []), tokens, [])
+        self.assertEqual(run_judge(directory, self.file, "--routed-apart")[0], 1)
 
     def test_patch_of_another_context_fails(self):
         directory, model, tokens = self.load("llama")

@@ -1,5 +1,7 @@
 #include "BlockBuilder.h"
 
+#include "ctxc/Runtime/SliceName.h"
+
 using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::hf;
@@ -29,8 +31,10 @@ mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape) {
   std::string as = module.substr(module.rfind('.') + 1).str();
   if (kind == "bias")
     as += "_bias";
-  RankedTensorType type = tensors.type(prefix + name.str(), shape, context());
-  std::string symbol = relative ? name.str() : prefix + name.str();
+  std::string stored = prefix + name.str();
+  RankedTensorType type = isBankName(stored) ? tensors.bankType(stored, shape, context())
+                                             : tensors.type(stored, shape, context());
+  std::string symbol = relative ? name.str() : stored;
   return xf::ParamOp::create(builder, at(as, module), type, symbol);
 }
 
@@ -145,16 +149,59 @@ mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, dou
                                  softcap, mlir::StringAttr());
 }
 
+mlir::Value BlockBuilder::router(StringRef as, StringRef module, int64_t count, Value z) {
+  Value logits = linear((as + "_logits").str(), module, count, z);
+  return xf::SoftmaxOp::create(builder, at(as, module), logits);
+}
+
+mlir::Value BlockBuilder::topK(StringRef as, Value scores, int64_t count) {
+  return xf::TopKOp::create(builder, at(as), scores, uint64_t(count));
+}
+
+mlir::Value BlockBuilder::gather(StringRef as, Value x, Value selected) {
+  return xf::GatherOp::create(builder, at(as), x, selected);
+}
+
+mlir::Value BlockBuilder::sumToOne(StringRef as, Value w) {
+  return xf::NormalizeOp::create(builder, at(as), xf::NormKind::sum, w, APFloat(0.0));
+}
+
+mlir::Value BlockBuilder::expertLinear(StringRef as, StringRef module, int64_t count, int64_t out,
+                                       Value selected, Value x) {
+  Value bank = param((module + ".weight").str(), {count, out, width(x)});
+  return xf::ExpertLinearOp::create(builder, at(as, module), bank, selected, x);
+}
+
+mlir::Value BlockBuilder::combine(StringRef as, Value w, Value y) {
+  return xf::CombineOp::create(builder, at(as), w, y);
+}
+
+static mlir::Type frequencies(int64_t dims, mlir::OpBuilder &builder) {
+  return RankedTensorType::get({dims / 2}, builder.getF32Type());
+}
+
 mlir::Value BlockBuilder::rope(StringRef as, int64_t dims, mlir::Attribute value) {
-  auto type = RankedTensorType::get({dims / 2}, builder.getF32Type());
-  return xf::SettingOp::create(builder, at(as), type, as, value);
+  return xf::SettingOp::create(builder, at(as), frequencies(dims, builder), as, value);
 }
 
-mlir::Value BlockBuilder::index(StringRef as) {
-  return xf::SettingOp::create(builder, at(as), builder.getIndexType(), as, mlir::Attribute());
-}
-
-mlir::Value BlockBuilder::number(StringRef as) {
-  auto type = RankedTensorType::get({1}, builder.getF32Type());
+mlir::Value BlockBuilder::setting(StringRef as, mlir::Type type, mlir::Attribute value) {
+  layerSettings.set(as, value);
   return xf::SettingOp::create(builder, at(as), type, as, mlir::Attribute());
+}
+
+mlir::Value BlockBuilder::layerRope(StringRef as, int64_t dims, mlir::Attribute value) {
+  return setting(as, frequencies(dims, builder), value);
+}
+
+mlir::Value BlockBuilder::layerIndex(StringRef as, int64_t value) {
+  return setting(as, builder.getIndexType(), builder.getI64IntegerAttr(value));
+}
+
+mlir::Value BlockBuilder::layerNumber(StringRef as, double value) {
+  auto type = RankedTensorType::get({1}, builder.getF32Type());
+  return setting(as, type, mlir::DenseElementsAttr::get(type, {float(value)}));
+}
+
+mlir::DictionaryAttr BlockBuilder::settings() const {
+  return layerSettings.empty() ? mlir::DictionaryAttr() : layerSettings.getDictionary(context());
 }

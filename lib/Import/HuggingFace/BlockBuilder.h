@@ -28,7 +28,8 @@ public:
       : builder(builder), tensors(tensors), prefix(std::move(prefix)), relative(relative),
         file(file) {}
 
-  /// A stored parameter, named after its module ("mlp.up_proj.weight": %up_proj).
+  /// A stored parameter, named after its module ("mlp.up_proj.weight": %up_proj). With a `*` in its
+  /// name it is one stored tensor for each entry of its first dimension.
   Value param(StringRef name, llvm::ArrayRef<int64_t> shape);
   Value embed(StringRef as, Value table, Value id);
   /// The token's absolute position, an id for `embed`.
@@ -68,11 +69,29 @@ public:
   Value attention(StringRef as, Value q, Value k, Value v, double scale, Value window = {},
                   std::optional<double> cap = std::nullopt);
 
-  /// A setting of the block: the frequencies that rotate `dims` entries, an integer, a
-  /// number (one that `mul` takes). Without a value every layer gives its own.
-  Value rope(StringRef as, int64_t dims, mlir::Attribute value = {});
-  Value index(StringRef as);
-  Value number(StringRef as);
+  /// The entries of MODULE.weight z as probabilities: one for each of `count` experts.
+  Value router(StringRef as, StringRef module, int64_t count, Value z);
+  /// The indices of the `count` largest scores, ascending; the entries that they select.
+  Value topK(StringRef as, Value scores, int64_t count);
+  Value gather(StringRef as, Value x, Value selected);
+  /// w / Σ w.
+  Value sumToOne(StringRef as, Value w);
+  /// W_e x, a row for each selected expert e, of `count`: W_e = MODULE.weight, (out, in), with e
+  /// for the `*` in MODULE. x has a row for each of them too, or is one for all.
+  Value expertLinear(StringRef as, StringRef module, int64_t count, int64_t out, Value selected,
+                     Value x);
+  /// Σ_j w_j y_j over y's rows.
+  Value combine(StringRef as, Value w, Value y);
+
+  /// The frequencies that rotate `dims` entries: a constant of the block.
+  Value rope(StringRef as, int64_t dims, mlir::Attribute value);
+  /// Settings: what each layer gives to the block that it shares, and this layer gives as `value`.
+  /// Frequencies, an integer, a number (one that `mul` takes).
+  Value layerRope(StringRef as, int64_t dims, mlir::Attribute value);
+  Value layerIndex(StringRef as, int64_t value);
+  Value layerNumber(StringRef as, double value);
+  /// This layer's settings by name; null where there are none.
+  mlir::DictionaryAttr settings() const;
 
   mlir::MLIRContext *context() const { return builder.getContext(); }
   mlir::Location at(StringRef as, StringRef what = "") const;
@@ -82,11 +101,13 @@ private:
   Value product(StringRef as, StringRef module, Value weight, Value x, bool transposed, int64_t out,
                 bool bias);
   Value normalize(StringRef as, StringRef module, xf::NormKind kind, Value x, double eps);
+  Value setting(StringRef as, mlir::Type type, mlir::Attribute value);
 
   StoredTensors &tensors;
   std::string prefix;
   bool relative;
   mlir::Location file;
+  mlir::NamedAttrList layerSettings;
 };
 
 /// The length of a vector, or of a matrix's rows.

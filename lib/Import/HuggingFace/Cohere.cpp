@@ -41,7 +41,7 @@ public:
   StringRef name() const override { return "cohere"; }
   SmallVector<StringRef> stems() const override { return {"model.", ""}; }
 
-  Value block(BlockBuilder &b, Value x) const override {
+  Value block(BlockBuilder &b, Value x, int64_t) const override {
     Value r = b.rope("rotary", heads.dim, rope.attr(b.context(), heads.dim));
     Value u = b.layerNormWithoutBias("u", "input_layernorm", {hidden}, x, eps);
     Value q = headNorm(b, "q", heads.queries, project(b, "q", heads.queries, u));

@@ -162,6 +162,24 @@ std::vector<std::string> ConfigReader::texts(StringRef key) {
   return found;
 }
 
+std::vector<int64_t> ConfigReader::integers(StringRef key, int64_t least, int64_t most) {
+  const json::Value *value = take(key);
+  if (!value)
+    return {};
+  std::vector<int64_t> found;
+  if (const json::Array *array = value->getAsArray())
+    for (const json::Value &element : *array)
+      if (std::optional<int64_t> number = element.getAsInteger())
+        if (*number >= least && *number <= most)
+          found.push_back(*number);
+  if (!value->getAsArray() || found.size() != value->getAsArray()->size()) {
+    problem(key, "is not understood; expected an array of integers from " + Twine(least) + " to " +
+                     Twine(most));
+    return {};
+  }
+  return found;
+}
+
 ConfigReader *ConfigReader::object(StringRef key) {
   for (auto &[name, reader] : nested)
     if (name == key)

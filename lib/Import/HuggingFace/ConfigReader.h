@@ -56,6 +56,8 @@ public:
   std::string text(llvm::StringRef key, llvm::StringRef absent);
   /// An array of strings; empty where absent.
   std::vector<std::string> texts(llvm::StringRef key);
+  /// An array of integers in [least, most]; empty where absent.
+  std::vector<int64_t> integers(llvm::StringRef key, int64_t least, int64_t most);
   /// The reader of a nested object, owned by this one; null where absent.
   ConfigReader *object(llvm::StringRef key);
 

@@ -45,7 +45,7 @@ public:
   StringRef layerStem() const override { return "h."; }
   StringRef embeddingName() const override { return "word_embeddings.weight"; }
 
-  Value block(BlockBuilder &b, Value x) const override {
+  Value block(BlockBuilder &b, Value x, int64_t) const override {
     Value r = b.rope("rotary", dim, rope.attr(b.context(), dim));
     Value u = b.layerNorm("u", "input_layernorm", x, eps);
     Value fused = b.linear("qkv_row", "self_attention.query_key_value", (heads + 2) * dim, u, bias);

@@ -48,10 +48,16 @@ HeadShape hf::readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
 
 SlidingLayers hf::readSlidingLayers(ConfigReader &config, int64_t layers, int64_t pattern,
                                     int64_t window) {
+  return readSlidingLayers(
+      config, layers, [&](int64_t i) { return (i + 1) % pattern != 0; }, window);
+}
+
+SlidingLayers hf::readSlidingLayers(ConfigReader &config, int64_t layers,
+                                    function_ref<bool(int64_t)> slides, int64_t window) {
   SlidingLayers result;
   std::vector<std::string> types = config.texts("layer_types");
   for (int64_t i = 0; i < layers && types.empty(); ++i)
-    result.sliding.push_back((i + 1) % pattern != 0);
+    result.sliding.push_back(slides(i));
   bool known = true;
   for (const std::string &type : types) {
     known &= type == "sliding_attention" || type == "full_attention";
@@ -65,7 +71,7 @@ SlidingLayers hf::readSlidingLayers(ConfigReader &config, int64_t layers, int64_
                                       " entries; expected num_hidden_layers = " + Twine(layers));
     result.sliding.resize(layers);
   }
-  if (config.isNull("sliding_window") && llvm::is_contained(result.sliding, true))
+  if (config.isNull("sliding_window") && result.any())
     config.problem("sliding_window", "is needed by the layers of type sliding_attention");
   result.window = config.integer("sliding_window", window, 1, int64_t(1) << 40);
   return result;

@@ -16,6 +16,8 @@ namespace ctxc::hf {
 /// product of two of them inside int64.
 constexpr int64_t maxLayers = 10000, maxVocabulary = 1 << 24, maxWidth = 1 << 24,
                   maxHeads = 1 << 16;
+/// A bank has three dimensions.
+constexpr int64_t maxExperts = 1 << 12;
 
 class Family {
 public:
@@ -31,12 +33,10 @@ public:
   /// Where the output head may be stored; used where it is not tied.
   virtual llvm::SmallVector<llvm::StringRef> headNames() const { return {"lm_head.weight"}; }
 
-  /// T(C, x) of one layer.
-  virtual Value block(BlockBuilder &b, Value x) const = 0;
-  /// The settings of layer `index`; none by default.
-  virtual mlir::DictionaryAttr settings(int64_t index, mlir::MLIRContext *context) const {
-    return {};
-  }
+  /// T(C, x) of layer `layer`, in [0, layers). Layers whose blocks come out alike, and differ at
+  /// most in what they give to the block's settings, share one: state what differs as a setting
+  /// where the equation stays, and as other ops where it does not.
+  virtual Value block(BlockBuilder &b, Value x, int64_t layer) const = 0;
   /// From the table's row to the first layer's input.
   virtual Value afterEmbedding(BlockBuilder &b, Value x) const { return x; }
   /// From the last layer's output to the head's input.
@@ -58,8 +58,10 @@ std::unique_ptr<Family> makeGemma3(ConfigReader &config);
 std::unique_ptr<Family> makeGpt2(ConfigReader &config);
 std::unique_ptr<Family> makeGptJ(ConfigReader &config);
 std::unique_ptr<Family> makeLlama(ConfigReader &config);
+std::unique_ptr<Family> makeMixtral(ConfigReader &config);
 std::unique_ptr<Family> makeOlmo2(ConfigReader &config);
 std::unique_ptr<Family> makePhi3(ConfigReader &config);
+std::unique_ptr<Family> makeQwen2Moe(ConfigReader &config);
 
 /// The nonlinearity that transformers calls by the value of `key`.
 xf::ActivationKind readActivation(ConfigReader &config, llvm::StringRef key,
@@ -73,15 +75,20 @@ struct HeadShape {
 HeadShape readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
                     std::optional<int64_t> keys, std::optional<int64_t> dim);
 
-/// Which layers see a window, from layer_types, else all but every `pattern`-th one,
-/// and how many positions sliding_window lets them see, this one included.
+/// Which layers see a window, and how many positions it lets them see, this one included.
 struct SlidingLayers {
   std::vector<bool> sliding;
   int64_t window = 0;
 
+  bool any() const { return llvm::is_contained(sliding, true); }
+
   /// 0, no window, in full layers.
   int64_t windowOf(int64_t layer) const { return sliding[layer] ? window : 0; }
 };
+/// Reads layer_types, where absent the layers that `slides` names, and sliding_window.
+SlidingLayers readSlidingLayers(ConfigReader &config, int64_t layers,
+                                llvm::function_ref<bool(int64_t)> slides, int64_t window);
+/// The same where all but every `pattern`-th layer slides.
 SlidingLayers readSlidingLayers(ConfigReader &config, int64_t layers, int64_t pattern,
                                 int64_t window);
 

@@ -38,8 +38,8 @@ public:
   StringRef name() const override { return "gemma2"; }
   SmallVector<StringRef> stems() const override { return {"model.", ""}; }
 
-  Value block(BlockBuilder &b, Value x) const override {
-    Value window = b.index("window");
+  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
+    Value window = b.layerIndex("window", windows.windowOf(layer));
     Value r = b.rope("rotary", heads.dim, rope.attr(b.context(), heads.dim));
     Value n = norm(b, "n", "input_layernorm", x);
     Value q = b.rotary("q_rot", project(b, "q", heads.queries, n), r);
@@ -55,12 +55,6 @@ public:
     Value h = b.mul("h", b.activation("g_act", act, g), u);
     Value m = b.linear("mlp", "mlp.down_proj", hidden, h);
     return b.add("y", mid, norm(b, "mlp_n", "post_feedforward_layernorm", m));
-  }
-
-  mlir::DictionaryAttr settings(int64_t index, mlir::MLIRContext *context) const override {
-    mlir::Builder builder(context);
-    return builder.getDictionaryAttr(
-        {builder.getNamedAttr("window", builder.getI64IntegerAttr(windows.windowOf(index)))});
   }
 
   // √hidden is rounded to float32, as it is where the weights are float32.

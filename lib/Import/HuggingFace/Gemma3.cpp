@@ -44,9 +44,10 @@ public:
     return {"lm_head.weight", "language_model.lm_head.weight"};
   }
 
-  Value block(BlockBuilder &b, Value x) const override {
-    Value window = b.index("window");
-    Value r = b.rope("rotary", heads.dim);
+  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
+    Value window = b.layerIndex("window", windows.windowOf(layer));
+    const Rope &rope = windows.sliding[layer] ? localRope : globalRope;
+    Value r = b.layerRope("rotary", heads.dim, rope.attr(b.context(), heads.dim));
     Value n = norm(b, "n", "input_layernorm", x);
     Value q = norm(b, "q", "self_attn.q_norm", project(b, "q", heads.queries, n));
     Value k = norm(b, "k", "self_attn.k_norm", project(b, "k", heads.keys, n));
@@ -62,14 +63,6 @@ public:
     Value h = b.mul("h", b.activation("g_act", act, g), u);
     Value m = b.linear("mlp", "mlp.down_proj", hidden, h);
     return b.add("y", mid, norm(b, "mlp_n", "post_feedforward_layernorm", m));
-  }
-
-  mlir::DictionaryAttr settings(int64_t index, mlir::MLIRContext *context) const override {
-    mlir::Builder builder(context);
-    const Rope &rope = windows.sliding[index] ? localRope : globalRope;
-    return builder.getDictionaryAttr(
-        {builder.getNamedAttr("window", builder.getI64IntegerAttr(windows.windowOf(index))),
-         builder.getNamedAttr("rotary", rope.attr(context, heads.dim))});
   }
 
   // √hidden is rounded to float32, as it is where the weights are float32.

@@ -45,14 +45,14 @@ public:
     return b.add("x_placed", x, b.embed("x_place", table, b.position("position")));
   }
 
-  Value block(BlockBuilder &b, Value x) const override {
+  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
     Value n = b.layerNorm("n", "ln_1", x, eps);
     Value qkv = b.heads("qkv", b.conv1d("qkv_row", "attn.c_attn", 3 * hidden, n), dim);
     Value q = b.slice("q", qkv, 0, heads);
     Value k = b.slice("k", qkv, heads, heads);
     Value v = b.slice("v", qkv, 2 * heads, heads);
     if (byLayer)
-      q = b.mul("q_scaled", q, b.number("attention_scale"));
+      q = b.mul("q_scaled", q, b.layerNumber("attention_scale", 1.0f / float(layer + 1)));
     double scale = scaled ? 1 / std::sqrt(double(dim)) : 1;
     Value o = b.flat("o", b.attention("o_heads", q, k, v, scale));
     Value mid = b.add("mid", x, b.conv1d("attn", "attn.c_proj", hidden, o));
@@ -60,15 +60,6 @@ public:
     Value z = b.layerNorm("z", "ln_2", mid, eps);
     Value h = b.activation("h", act, b.conv1d("g", "mlp.c_fc", inner, z));
     return b.add("y", mid, b.conv1d("mlp", "mlp.c_proj", hidden, h));
-  }
-
-  mlir::DictionaryAttr settings(int64_t index, mlir::MLIRContext *context) const override {
-    if (!byLayer)
-      return {};
-    mlir::Builder builder(context);
-    auto type = mlir::RankedTensorType::get({1}, builder.getF32Type());
-    auto value = mlir::DenseElementsAttr::get(type, {1.0f / float(index + 1)});
-    return builder.getDictionaryAttr({builder.getNamedAttr("attention_scale", value)});
   }
 
   Value beforeHead(BlockBuilder &b, Value x) const override {

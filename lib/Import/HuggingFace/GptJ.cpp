@@ -43,7 +43,7 @@ public:
   StringRef layerStem() const override { return "h."; }
   StringRef embeddingName() const override { return "wte.weight"; }
 
-  Value block(BlockBuilder &b, Value x) const override {
+  Value block(BlockBuilder &b, Value x, int64_t) const override {
     Value r = b.rope("rotary", rotated, xf::RopeAttr::get(b.context(), 10000, rotated));
     Value u = b.layerNorm("u", "ln_1", x, eps);
     Value q = b.rotary("q_rot", project(b, "q", u), r, xf::RotaryStyle::interleaved);

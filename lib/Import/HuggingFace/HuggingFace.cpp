@@ -70,8 +70,10 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     {"gpt2", makeGpt2},
     {"gptj", makeGptJ},
     {"llama", makeLlama},
+    {"mixtral", makeMixtral},
     {"olmo2", makeOlmo2},
     {"phi3", makePhi3},
+    {"qwen2_moe", makeQwen2Moe},
     // clang-format on
 };
 
@@ -165,18 +167,18 @@ private:
 
   Value layer(int64_t i, Value x, xf::ModelOp model) {
     std::string prefix = stem + (family.layerStem() + Twine(i) + ".").str();
-    xf::BlockOp block = sharedBlock(prefix, x.getType(), model);
+    auto [block, settings] = sharedBlock(i, prefix, x.getType(), model);
     mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr("x" + Twine(i + 1)),
                                             named(StringRef(prefix).drop_back()));
-    return xf::LayerOp::create(builder, loc, x.getType(), block.getSymName(), x, prefix,
-                               family.settings(i, builder.getContext()), mlir::DictionaryAttr(),
-                               mlir::ArrayAttr())
+    return xf::LayerOp::create(builder, loc, x.getType(), block.getSymName(), x, prefix, settings,
+                               mlir::DictionaryAttr(), mlir::ArrayAttr())
         .getResult(0);
   }
 
-  /// The block of the layer at `prefix`: one that an earlier layer has too, if
-  /// it has one of the same text.
-  xf::BlockOp sharedBlock(const std::string &prefix, mlir::Type type, xf::ModelOp model) {
+  /// The block of layer `i`, at `prefix`, and what the layer gives to its settings: one that an
+  /// earlier layer has too, if it has one of the same text.
+  std::pair<xf::BlockOp, mlir::DictionaryAttr> sharedBlock(int64_t i, const std::string &prefix,
+                                                           mlir::Type type, xf::ModelOp model) {
     mlir::OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(model);
     auto block = xf::BlockOp::create(builder, named(StringRef(prefix).drop_back()), family.name(),
@@ -186,7 +188,7 @@ private:
     Value x = entry.addArgument(type, named("x"));
     builder.setInsertionPointToEnd(&entry);
     BlockBuilder b(builder, tensors, prefix, /*relative=*/true, file);
-    Value y = family.block(b, x);
+    Value y = family.block(b, x, i);
     xf::YieldOp::create(builder, file, y);
 
     std::string text;
@@ -197,7 +199,7 @@ private:
       block.erase();
     else if (blocks.size() > 1)
       block.setSymName((family.name() + "_" + Twine(blocks.size())).str());
-    return known->second;
+    return {known->second, b.settings()};
   }
 
   const Family &family;

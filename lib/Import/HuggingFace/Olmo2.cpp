@@ -30,7 +30,7 @@ public:
   StringRef name() const override { return "olmo2"; }
   SmallVector<StringRef> stems() const override { return {"model.", ""}; }
 
-  Value block(BlockBuilder &b, Value x) const override {
+  Value block(BlockBuilder &b, Value x, int64_t) const override {
     Value r = b.rope("rotary", heads.dim, rope.attr(b.context(), heads.dim));
     Value q =
         b.heads("q", b.rmsNorm("q_n", "self_attn.q_norm", project(b, "q", heads.queries, x), eps),

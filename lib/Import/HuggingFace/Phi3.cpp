@@ -40,8 +40,8 @@ public:
   StringRef name() const override { return "phi3"; }
   SmallVector<StringRef> stems() const override { return {"model.", ""}; }
 
-  Value block(BlockBuilder &b, Value x) const override {
-    Value near = window ? b.index("window") : Value();
+  Value block(BlockBuilder &b, Value x, int64_t) const override {
+    Value near = window ? b.layerIndex("window", *window) : Value();
     Value r = b.rope("rotary", rope.dims(heads.dim), rope.attr(b.context(), heads.dim));
     Value n = b.rmsNorm("n", "input_layernorm", x, eps);
     int64_t all = heads.queries + 2 * heads.keys;
@@ -59,14 +59,6 @@ public:
     Value g = b.slice("g", gu, 0, inner), u = b.slice("u", gu, inner, inner);
     Value h = b.mul("h", b.activation("g_act", act, g), u);
     return b.add("y", mid, b.linear("mlp", "mlp.down_proj", hidden, h));
-  }
-
-  mlir::DictionaryAttr settings(int64_t, mlir::MLIRContext *context) const override {
-    mlir::Builder builder(context);
-    if (!window)
-      return {};
-    return builder.getDictionaryAttr(
-        {builder.getNamedAttr("window", builder.getI64IntegerAttr(*window))});
   }
 
   Value beforeHead(BlockBuilder &b, Value x) const override {

@@ -1,5 +1,6 @@
 #include "StoredTensors.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Runtime/SliceName.h"
 #include <cstring>
 
 using namespace llvm;
@@ -24,12 +25,12 @@ mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> sha
       problems.add(place + ": has no tensor " + quoted(name) + "; expected " + shapeText(shape));
     else if (first && ArrayRef(view->shape) != shape)
       problems.add(view->file + ": tensor " + quoted(name) + " has shape " +
-                   shapeText(view->shape) + "; expected " + shapeText(shape) +
-                   " from config.json");
+                   shapeText(view->shape) + "; expected " + shapeText(shape) + " from config.json");
     if (first && view && !isFloating(view->dtype))
       problems.add(view->file + ": tensor " + quoted(name) + " is stored as " +
-                   nameOf(view->dtype) + "; expected F32, BF16 or F16 (quantised weights are "
-                                         "not read: dequantise them first)");
+                   nameOf(view->dtype) +
+                   "; expected F32, BF16 or F16 (quantised weights are "
+                   "not read: dequantise them first)");
     else if (first && view && view->dtype == DType::F64 && !storage)
       problems.add(view->file + ": tensor " + quoted(name) +
                    " is stored as F64; ask for --dtype f32 to round it");
@@ -37,6 +38,20 @@ mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> sha
       dtype = view->dtype;
   }
   return mlir::RankedTensorType::get(shape, elementType(storage.value_or(dtype), context));
+}
+
+mlir::RankedTensorType StoredTensors::bankType(StringRef name, ArrayRef<int64_t> shape,
+                                               mlir::MLIRContext *context) {
+  ArrayRef<int64_t> each = shape.drop_front();
+  mlir::RankedTensorType first = type(sliceName(name, 0), each, context);
+  for (int64_t i = 1; i < shape.front() && checkpoint; ++i) {
+    std::string slice = sliceName(name, i);
+    mlir::RankedTensorType found = type(slice, each, context);
+    if (found != first)
+      problems.add(place + ": tensor " + quoted(slice) + " is not stored as the same type as " +
+                   quoted(sliceName(name, 0)) + "; ask for one with --dtype");
+  }
+  return mlir::RankedTensorType::get(shape, first.getElementType());
 }
 
 StringRef StoredTensors::stemOf(ArrayRef<StringRef> stems, StringRef name) const {

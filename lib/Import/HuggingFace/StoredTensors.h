@@ -25,6 +25,11 @@ public:
   mlir::RankedTensorType type(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                               mlir::MLIRContext *context);
 
+  /// The type of the bank `name`, whose `*` is an index: each of the first dimension's entries is
+  /// stored as a tensor of its own, and all as the same type.
+  mlir::RankedTensorType bankType(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                                  mlir::MLIRContext *context);
+
   bool has(llvm::StringRef name) const { return checkpoint && checkpoint->find(name); }
 
   /// The first of `stems` under which `name` is stored; the first where none has it.

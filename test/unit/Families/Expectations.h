@@ -3,18 +3,26 @@
 #ifndef CTXC_TEST_UNIT_FAMILIES_EXPECTATIONS_H
 #define CTXC_TEST_UNIT_FAMILIES_EXPECTATIONS_H
 
+#include <string>
 #include <vector>
 
 namespace ctxc::test {
 
+/// The layers of one structure of a checkpoint: structures are counted from the first layer on.
+struct Layers {
+  Layers(const char *golden, size_t structure = 0) : golden(golden), structure(structure) {}
+  std::string golden;
+  size_t structure;
+};
+
 /// One row. A family whose configs give blocks of different forms has several.
 struct Expectation {
   const char *name, *modelType;
-  std::vector<const char *> goldens; ///< checkpoints of this row, the first is shown
-  const char *form;                  ///< sequential or parallel
-  const char *before, *after;        ///< norms in front of linears, and behind a branch
-  const char *output;                ///< the parameter that is enough to control the output
-  const char *verdict;               ///< by the paper's theorems
+  std::vector<Layers> layers; ///< of this row, the first are shown
+  const char *form;           ///< sequential or parallel
+  const char *before, *after; ///< norms in front of linears, and behind a branch
+  const char *output;         ///< the parameter that is enough to control the output
+  const char *verdict;        ///< by the paper's theorems
   /// Why our output control patches something else, or more; null where it is `output`.
   const char *argument;
 };
@@ -109,6 +117,15 @@ inline const std::vector<Expectation> &expectations() {
        "mlp.down_proj.bias",
        "controllable",
        nullptr},
+      {"Mixtral",
+       "mixtral",
+       {"mixtral", "mixtral-sharded"},
+       "sequential",
+       "2 RMS w",
+       "none",
+       "block_sparse_moe.experts.*.w2.weight",
+       "controllable",
+       nullptr},
       {"OLMo 2",
        "olmo2",
        {"olmo2"},
@@ -121,6 +138,24 @@ inline const std::vector<Expectation> &expectations() {
       {"Phi 3, Phi 4",
        "phi3",
        {"phi3"},
+       "sequential",
+       "2 RMS w",
+       "none",
+       "mlp.down_proj.weight",
+       "controllable",
+       nullptr},
+      {"Qwen 2 MoE, mixtures",
+       "qwen2_moe",
+       {"qwen2-moe", {"qwen2-moe-normed", 1}},
+       "sequential",
+       "2 RMS w",
+       "none",
+       "mlp.shared_expert.down_proj.weight",
+       "controllable",
+       nullptr},
+      {"Qwen 2 MoE, other layers",
+       "qwen2_moe",
+       {{"qwen2-moe", 1}, {"qwen2-moe-normed", 0}},
        "sequential",
        "2 RMS w",
        "none",

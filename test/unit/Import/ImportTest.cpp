@@ -1,5 +1,6 @@
 // Directories and files that import, and what they become.
 #include "Fixture.h"
+#include "ctxc/Runtime/SliceName.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -38,13 +39,19 @@ TEST_P(ImportGolden, EveryParameterHasItsStoredTypeAndEveryTensorIsRead) {
   Expected<ImportedModel> model = importModel(golden(GetParam()), context);
   ASSERT_TRUE(bool(model)) << toString(model.takeError());
   size_t uses = 0;
-  auto check = [&](const std::string &name, mlir::Value value) {
+  auto checkStored = [&](const std::string &name, ArrayRef<int64_t> shape) {
     const TensorView *view = model->checkpoint->find(name);
     ASSERT_TRUE(view) << name;
-    auto type = cast<mlir::RankedTensorType>(value.getType());
-    EXPECT_EQ(type.getShape(), ArrayRef(view->shape)) << name;
-    EXPECT_TRUE(type.getElementType().isF32()) << name;
+    EXPECT_EQ(shape, ArrayRef(view->shape)) << name;
     ++uses;
+  };
+  auto check = [&](const std::string &name, mlir::Value value) {
+    auto type = cast<mlir::RankedTensorType>(value.getType());
+    EXPECT_TRUE(type.getElementType().isF32()) << name;
+    if (!isBankName(name))
+      return checkStored(name, type.getShape());
+    for (int64_t i = 0; i < type.getDimSize(0); ++i)
+      checkStored(sliceName(name, i), type.getShape().drop_front());
   };
   model->module->walk([&](xf::LayerOp layer) {
     auto block =
@@ -79,10 +86,11 @@ INSTANTIATE_TEST_SUITE_P(Goldens, ImportGolden, testing::ValuesIn(allGoldens()),
 TEST_F(Import, BothConfigGenerationsGiveTheSameModel) {
   for (StringRef name : {"gemma3", "llama3-rope", "falcon"})
     EXPECT_EQ(imported(golden(name)), imported(golden(name.str() + "-older-config")));
+  EXPECT_EQ(imported(golden("mixtral")), imported(golden("mixtral-sharded")));
 }
 
 TEST_F(Import, RopeKeysOfTransformers4) {
-  for (StringRef name : {"gemma2", "cohere", "olmo2", "phi3"}) {
+  for (StringRef name : {"gemma2", "cohere", "olmo2", "phi3", "mixtral", "qwen2-moe"}) {
     json::Object config = configOf(name);
     json::Object rope = std::move(*config["rope_parameters"].getAsObject());
     std::string newer = importedWith(name, {}), older;
@@ -141,6 +149,70 @@ TEST_F(Import, LayersOfOneStructureShareABlockAndDifferInSettings) {
   EXPECT_EQ(occurrences(text, "{rotary = #xf.rope<base = 5.000000e+04, dims = 10, linear = "
                               "3.000000e+00>, window = 0 : i64}"),
             1);
+}
+
+using Layers = std::vector<std::vector<int64_t>>;
+
+/// The indices of the layers of each block, in the order of the blocks.
+Layers layersByBlock(StringRef text) {
+  Layers result;
+  StringMap<size_t> blocks;
+  int64_t layer = 0;
+  for (size_t at = 0; (at = text.find("xf.layer @", at)) != StringRef::npos; ++layer) {
+    StringRef name = text.substr(at += 10).take_until([](char c) { return c == '('; });
+    auto [it, isNew] = blocks.try_emplace(name, result.size());
+    if (isNew)
+      result.emplace_back();
+    result[it->second].push_back(layer);
+  }
+  return result;
+}
+
+TEST_F(Import, DenseLayersAndMixturesHaveABlockEach) {
+  EXPECT_EQ(layersByBlock(imported(golden("qwen2-moe"))), (Layers{{0, 2}, {1}}));
+  EXPECT_EQ(layersByBlock(imported(golden("qwen2-moe-normed"))), (Layers{{0, 2}, {1, 3}}));
+  auto with = [&](Changes changes) { return layersByBlock(importedWith("qwen2-moe", changes)); };
+  EXPECT_EQ(with({{"num_hidden_layers", 7}, {"layer_types", nullptr}, {"decoder_sparse_step", 3}}),
+            (Layers{{0, 1, 3, 4, 6}, {2, 5}}));
+  EXPECT_EQ(with({{"mlp_only_layers", nullptr}}), (Layers{{0, 1, 2}}));
+  EXPECT_EQ(with({{"num_experts", 0}}), (Layers{{0, 1, 2}}));
+}
+
+TEST_F(Import, QwensMixturesWeighAndSeeAsTheConfigSays) {
+  std::string plain = imported(golden("qwen2-moe")), normed = imported(golden("qwen2-moe-normed"));
+  EXPECT_EQ(occurrences(plain, "xf.normalize sum"), 0);
+  EXPECT_EQ(occurrences(normed, "xf.normalize sum"), 1);
+  EXPECT_EQ(occurrences(plain, "xf.bias"), 6); // q, k and v of two blocks
+  EXPECT_EQ(occurrences(normed, "xf.bias"), 0);
+  EXPECT_EQ(occurrences(plain, "window"), 0);
+  // Of layers 0 to 3, those of an even index below max_window_layers = 2.
+  EXPECT_EQ(occurrences(normed, "{window = 6 : i64}"), 1);
+  EXPECT_EQ(occurrences(normed, "{window = 0 : i64}"), 3);
+}
+
+TEST_F(Import, AnExpertStoredInAnotherTypeIsRefused) {
+  StoredTensorMap tensors = tensorsOf("mixtral");
+  StoredTensor &w = tensors.at("model.layers.1.block_sparse_moe.experts.3.w2.weight");
+  w.dtype = DType::BF16;
+  w.bytes.resize(w.bytes.size() / 2);
+  writeConfig(configOf("mixtral"));
+  writeTensors(tensors);
+  std::string message = imported(directory());
+  EXPECT_HAS(message, "'model.layers.1.block_sparse_moe.experts.3.w2.weight' is not stored as the "
+                      "same type as 'model.layers.1.block_sparse_moe.experts.0.w2.weight'");
+  EXPECT_EQ(occurrences(message, "not stored as"), 1);
+  ImportOptions options;
+  options.storage = DType::BF16;
+  EXPECT_HAS(imported(directory(), options), "tensor<5x33x22xbf16>");
+}
+
+TEST_F(Import, AMissingExpertIsNamed) {
+  StoredTensorMap tensors = tensorsOf("mixtral");
+  tensors.erase("model.layers.0.block_sparse_moe.experts.4.w1.weight");
+  writeConfig(configOf("mixtral"));
+  writeTensors(tensors);
+  EXPECT_HAS(imported(directory()), "has no tensor 'model.layers.0.block_sparse_moe.experts.4.w1."
+                                    "weight'; expected [22, 33]");
 }
 
 TEST_F(Import, ALayerStoredInAnotherTypeHasABlockOfItsOwn) {

@@ -1,0 +1,104 @@
+// Qwen 2's mixtures (Qwen1.5-MoE-A2.7B, Qwen2-57B-A14B):
+//   v = x + W_o attention(R q, R k, v)                         n = w₁ ⊙ rms x,  q = W_q n + b_q, …
+//   y = v + Σ_e p_e E_e z + σ(w_s · z) S z                     z = w₂ ⊙ rms v
+// with gated MLPs E_e and S, over the experts e with the largest entries of p = softmax(R z), which
+// are made to sum to one where norm_topk_prob. Other layers have one gated MLP M: y = v + M z.
+// Some layers may see a window.
+#include "Parts.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+namespace {
+
+class Qwen2Moe : public Family {
+public:
+  explicit Qwen2Moe(ConfigReader &config) {
+    layers = config.integer("num_hidden_layers", 24, 1, maxLayers);
+    hidden = config.integer("hidden_size", 2048, 1, maxWidth);
+    vocabulary = config.integer("vocab_size", 151936, 1, maxVocabulary);
+    eps = config.number("rms_norm_eps", 1e-6, 0, 1);
+    tied = config.flag("tie_word_embeddings", false);
+    attention.heads = readHeads(config, hidden, 16, 16, std::nullopt);
+    attention.rope = readRope(config);
+    attention.qkvBias = config.flag("qkv_bias", true);
+    readWindows(config);
+    readMixtures(config);
+  }
+
+  StringRef name() const override { return "qwen2_moe"; }
+  SmallVector<StringRef> stems() const override { return {"model.", ""}; }
+
+  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
+    Value window = windows.any() ? b.layerIndex("window", windows.windowOf(layer)) : Value();
+    Value n = b.rmsNorm("n", "input_layernorm", x, eps);
+    Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
+    Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
+    return b.add("y", mid, isMixture(layer) ? mixture(b, z) : dense(b, "mlp", "mlp", z));
+  }
+
+  Value beforeHead(BlockBuilder &b, Value x) const override {
+    return b.rmsNorm("n", "norm", x, eps);
+  }
+
+private:
+  Value mixture(BlockBuilder &b, Value z) const {
+    Value routed = experts(b, "routed", "mlp", z);
+    Value share = b.activation("share", xf::ActivationKind::sigmoid,
+                               b.linear("share_logit", "mlp.shared_expert_gate", 1, z));
+    Value common = b.mul("common", shared(b, "shared", "mlp.shared_expert", z, "shared_"), share);
+    return b.add("mlp", routed, common);
+  }
+
+  bool isMixture(int64_t layer) const {
+    return hasExperts && !is_contained(denseLayers, layer) && (layer + 1) % sparseStep == 0;
+  }
+
+  void readMixtures(ConfigReader &config) {
+    dense.act = readActivation(config, "hidden_act", "silu");
+    shared.act = experts.act = dense.act;
+    dense.inner = config.integer("intermediate_size", 5632, 1, maxWidth);
+    shared.inner = config.integer("shared_expert_intermediate_size", 5632, 1, maxWidth);
+    experts.inner = config.integer("moe_intermediate_size", 1408, 1, maxWidth);
+    experts.sumToOne = config.flag("norm_topk_prob", false);
+    hasExperts = config.integer("num_experts", 60, 0, maxExperts) > 0;
+    if (hasExperts)
+      readExperts(config, "num_experts", 60, 4, experts);
+    config.ignore("num_experts_per_tok");
+    sparseStep = config.integer("decoder_sparse_step", 1, 1, maxLayers);
+    denseLayers = config.integers("mlp_only_layers", 0, maxLayers);
+    for (StringRef key : {"output_router_logits", "router_aux_loss_coef"})
+      config.ignore(key); // of training
+  }
+
+  // Without use_sliding_window, transformers' class drops the window, whatever sliding_window says.
+  void readWindows(ConfigReader &config) {
+    bool slides = config.flag("use_sliding_window", false);
+    int64_t most = config.integer("max_window_layers", 28, 0, maxLayers);
+    if (slides) {
+      windows = readSlidingLayers(
+          config, layers, [&](int64_t i) { return i % 2 == 0 && i < most; }, 4096);
+      return;
+    }
+    config.ignore("sliding_window");
+    if (any_of(config.texts("layer_types"), [](StringRef s) { return s != "full_attention"; }))
+      config.problem("layer_types", "has other entries than full_attention, and "
+                                    "use_sliding_window is false");
+  }
+
+  double eps;
+  RotaryAttention attention;
+  SlidingLayers windows;
+  bool hasExperts;
+  GatedExperts experts;
+  GatedMlp shared, dense;
+  int64_t sparseStep;
+  std::vector<int64_t> denseLayers;
+};
+
+} // namespace
+
+std::unique_ptr<Family> hf::makeQwen2Moe(ConfigReader &config) {
+  return std::make_unique<Qwen2Moe>(config);
+}
