@@ -4,10 +4,10 @@
   build/judges/bin/python bench/measure.py build/bin/ctxc build/models/gemma-3-270m \\
       build/models/gemma-3-270m-bf16
 
-Four tables: the full run's logits against transformers; what each update costs and how exact it is,
+Five tables: the full run's logits against transformers; what each update costs and how exact it is,
 in ctxc and in transformers; each prompt with the default update, with and without kept tokens, in
-transformers; generated tokens in float32 and bfloat16. What ctxc reported of each run is kept in
---work, and runs that are found there are not repeated.
+transformers; generated tokens in float32 and bfloat16; what a check of large models costs (check.py).
+What ctxc reported of each run is kept in --work, and runs that are found there are not repeated.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "test" / "judge"))
+import check  # noqa: E402
 import judge  # noqa: E402
 import logits  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
@@ -227,6 +228,18 @@ ctxc verify build/models/gemma-3-270m-bf16 --prompt "$PROMPT" --generate {tokens
 ```
 
 {generated}
+
+## The check
+
+Models that are not there: a config alone, without weights. What a check costs grows with the distinct
+structures of layers, each of which is analysed once. Best of five runs of the whole command, of
+which loading the program is 0.03 s.
+
+```sh
+bench/check.py build/bin/ctxc
+```
+
+{checked}
 """
 
 
@@ -252,7 +265,7 @@ def main():
     compared, generated = tables.logits_table(), tables.tokens_table()
     least, most = control_range(tables)
     text = TEXT.format(least=least, most=most, tokens=TOKENS, logits=compared, updates=updates,
-                       judge=judged, generated=generated)
+                       judge=judged, generated=generated, checked=check.check_table(args.ctxc))
     Path(args.output).parent.mkdir(parents=True, exist_ok=True)
     Path(args.output).write_text(text)
     print(f"{args.output}: written")

@@ -1,10 +1,12 @@
 // A verdict in graphviz's language.
 #include "ctxc/Report/Graph.h"
 #include "GraphStyle.h"
+#include "Mixtures.h"
 #include "OpText.h"
 #include "ctxc/Analysis/ContextDependence.h"
 #include "ctxc/Analysis/Sites.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -17,7 +19,8 @@ public:
   BlockDrawing(llvm::raw_ostream &os, ValueNames &names, const VerdictGroup &group, unsigned number)
       : os(os), names(names), group(group), number(number), graph(group.block), zeros(group.block),
         context(graph, group.options->inputsAreSources),
-        sites(graph, zeros, group.options->bindings, group.options->scope) {
+        sites(graph, zeros, group.options->bindings, group.options->scope),
+        mixtures(findMixtures(group.block)) {
     readVerdict();
   }
 
@@ -32,6 +35,8 @@ private:
   void printTitle();
   void printInput(unsigned vertex, StringRef label);
   void printOp(Operation *op);
+  void printCluster(StringRef name, const llvm::Twine &label, StringRef fill, StringRef border,
+                    llvm::function_ref<bool(Operation *)> contains);
   void printEdges(Operation *op);
   std::string parameterLine(Value parameter) const;
 
@@ -43,8 +48,10 @@ private:
   ZeroRange zeros;
   ContextDependence context;
   Sites sites;
+  llvm::SmallVector<Mixture> mixtures;
   using Ops = llvm::SmallPtrSet<Operation *, 8>;
   Ops causes, noted, inputs, outputs, matrices, links, goals;
+  Ops clustered; ///< drawn in a frame
 };
 } // namespace
 
@@ -140,7 +147,7 @@ void BlockDrawing::printEdges(Operation *op) {
        << (inChain                  ? "3"
            : context.depends(value) ? "1.8"
                                     : "1")
-       << "];\n";
+       << (getElementTypeOrSelf(value.getType()).isInteger() ? ", style=dashed" : "") << "];\n";
   }
 }
 
@@ -155,22 +162,46 @@ void BlockDrawing::printTitle() {
   os << ">;\n";
 }
 
+/// Draws the ops that `contains` and no cluster before has, in a frame; nothing where there are
+/// none.
+void BlockDrawing::printCluster(StringRef name, const llvm::Twine &label, StringRef fill,
+                                StringRef border, llvm::function_ref<bool(Operation *)> contains) {
+  llvm::SmallVector<Operation *> inside;
+  for (Operation &op : group.block->getRegion(0).front())
+    if (!isSource(&op) && !clustered.contains(&op) && contains(&op))
+      inside.push_back(&op);
+  if (inside.empty())
+    return;
+  os << "    subgraph cluster_" << number << "_" << name << " {\n    label=<" << label
+     << ">; labeljust=l; style=filled; color=\"" << border << "\"; fillcolor=\"" << fill << "\";\n";
+  for (Operation *op : inside) {
+    printOp(op);
+    clustered.insert(op);
+  }
+  os << "    }\n";
+}
+
 void BlockDrawing::print() {
   os << "  subgraph cluster_" << number << " {\n";
   printTitle();
   Block &body = group.block->getRegion(0).front();
   for (auto [i, argument] : llvm::enumerate(body.getArguments()))
     printInput(graph.vertex(argument), body.getNumArguments() == 1 ? "x" : "x" + std::to_string(i));
-  os << "    subgraph cluster_" << number << "_context {\n    label=<A(C, <i>x</i>)>; style=filled;"
-     << " color=\"#c9bfa5\"; fillcolor=\"" << contextualFill << "\";\n";
-  for (Operation &op : body)
-    if (!isSource(&op) && sites.inContextualPart(&op))
-      printOp(&op);
-  os << "    }\n";
+  printCluster("context", "A(C, <i>x</i>)", contextualFill, "#c9bfa5",
+               [&](Operation *op) { return sites.inContextualPart(op); });
+  for (size_t i = 0; i < mixtures.size(); ++i) {
+    const Mixture &mixture = mixtures[i];
+    std::string which = llvm::formatv("{0} of {1}", mixture.selected, mixture.count);
+    std::string index = std::to_string(i);
+    printCluster("router" + index, "router: selects " + which, mixtureFill, mixtureBorder,
+                 [&](Operation *op) { return mixture.router.contains(op); });
+    printCluster("experts" + index, "experts: the " + which + " selected", mixtureFill,
+                 mixtureBorder, [&](Operation *op) { return mixture.experts.contains(op); });
+  }
   for (Operation &op : body) {
     if (isSource(&op))
       continue;
-    if (!sites.inContextualPart(&op))
+    if (!clustered.contains(&op))
       printOp(&op);
     printEdges(&op);
   }

@@ -17,7 +17,8 @@ static void row(llvm::raw_ostream &os, const llvm::Twine &cell, llvm::StringRef 
 }
 
 void graph::printLegend(llvm::raw_ostream &os) {
-  os << "  legend [shape=plain, label=<<table border=\"1\" color=\"#bbbbbb\" cellborder=\"0\" "
+  os << "  legend [shape=plain, fillcolor=\"#ffffff\", label=<<table border=\"1\" "
+        "color=\"#bbbbbb\" cellborder=\"0\" "
         "cellspacing=\"3\" cellpadding=\"3\"><tr><td colspan=\"2\"><b>Legend</b></td></tr>";
   for (const Style &style : styles)
     if (style.part != Part::Plain)
@@ -31,7 +32,11 @@ void graph::printLegend(llvm::raw_ostream &os) {
       "depends on the context");
   row(os, "<td><font color=\"" + plainEdge + "\">———</font></td>",
       "the same with and without the context");
+  row(os, "<td><font color=\"" + contextColour + "\">- - -</font></td>",
+      "dashed: which experts are selected");
   row(os, "<td border=\"1\" color=\"#c9bfa5\" bgcolor=\"" + contextualFill + "\"></td>",
       "the contextual part A(C, x)");
+  row(os, "<td border=\"1\" color=\"" + mixtureBorder + "\" bgcolor=\"" + mixtureFill + "\"></td>",
+      "a mixture: its router, its experts");
   os << "</table>>];\n";
 }

@@ -36,6 +36,8 @@ inline constexpr llvm::StringLiteral contextColour = "#d9760a"; ///< edges that 
 inline constexpr llvm::StringLiteral plainEdge = "#9a9a9a";
 inline constexpr llvm::StringLiteral chainEdge = "#1b7a34";
 inline constexpr llvm::StringLiteral contextualFill = "#f3efe6"; ///< the box of A(C, x)
+inline constexpr llvm::StringLiteral mixtureFill = "#eeeef6";    ///< of a router, and of experts
+inline constexpr llvm::StringLiteral mixtureBorder = "#b5b5cc";
 
 /// Text in an HTML-like label.
 std::string escape(llvm::StringRef text);

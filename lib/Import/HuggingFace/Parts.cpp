@@ -34,7 +34,7 @@ mlir::Value GatedExperts::operator()(BlockBuilder &b, StringRef as, StringRef mo
                                      mlir::Value z) const {
   mlir::Value s = b.router("s", (module + "." + router).str(), count, z);
   mlir::Value top = b.topK("top", s, active);
-  mlir::Value w = b.gather("w", s, top);
+  mlir::Value w = b.gather(sumToOne ? "s_top" : "w", s, top);
   if (sumToOne)
     w = b.sumToOne("w", w);
 
