@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what ctxc needs and the machine lacks; does nothing, quickly, where nothing is missing.
 #
-#   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece
+#   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece,
+#                               PCRE2, utf8proc
 #   tools/setup.sh --judges     and to test: the judges' Python environment and Gemma 3 270M
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: clang's sanitizer runtime
 #
@@ -13,6 +14,7 @@ packages=(
   clang-22 lld-22 cmake ninja-build ccache pkg-config
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libomp-22-dev zlib1g-dev libzstd-dev
   libeigen3-dev libboost-dev libboost-graph-dev libgtest-dev libsentencepiece-dev
+  libpcre2-dev libutf8proc-dev
   python3 graphviz
 )
 
@@ -87,7 +89,7 @@ for argument in "$@"; do
   --judges) with_judges=1 ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
   *) fail "unknown argument '$argument'; expected --judges or --sanitizers" ;;

@@ -4,7 +4,7 @@
 # arithmetic on it. MLIR's own libraries are not instrumented, so what leans on them is left out.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-suites=(Support Checkpoint Numerics Export)
+suites=(Support Checkpoint Tokenizer Numerics Export)
 
 timed setup "$root/tools/setup.sh" --sanitizers
 export CTXC_BUILD=${CTXC_BUILD_SANITIZED:-$root/build-sanitized}

@@ -146,7 +146,9 @@ const TensorView *Checkpoint::find(StringRef name) const {
 }
 
 std::optional<std::string> Checkpoint::tokenizerPath() const {
-  std::string tokenizer = inside(path, "tokenizer.model");
+  std::string tokenizer = inside(path, "tokenizer.json");
+  if (!sys::fs::is_regular_file(tokenizer))
+    tokenizer = inside(path, "tokenizer.model");
   if (!sys::fs::is_regular_file(tokenizer))
     return std::nullopt;
   return tokenizer;

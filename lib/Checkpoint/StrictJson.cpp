@@ -236,6 +236,19 @@ Error StrictJson::skip() {
   return number().takeError();
 }
 
+Expected<StringRef> StrictJson::raw() {
+  skipSpace();
+  size_t from = pos;
+  if (Error e = skip())
+    return std::move(e);
+  return text.slice(from, pos);
+}
+
+char StrictJson::next() {
+  skipSpace();
+  return pos < text.size() ? text[pos] : '\0';
+}
+
 Error StrictJson::end() {
   skipSpace();
   if (pos != text.size())

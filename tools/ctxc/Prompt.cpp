@@ -39,5 +39,5 @@ Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, 
   Expected<Tokenizer *> tokenizer = session.tokenizer();
   if (!tokenizer)
     return tokenizer.takeError();
-  return (*tokenizer)->encode(*text, (*tokenizer)->bosId().has_value());
+  return (*tokenizer)->encode(*text, (*tokenizer)->addsSpecial());
 }

@@ -9,7 +9,7 @@
 
 #include "CommandLine.h"
 #include "ctxc/Import/Import.h"
-#include "ctxc/Import/Tokenizer.h"
+#include "ctxc/Tokenizer/Tokenizer.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Report/VerifyReport.h"
 #include "ctxc/Runtime/Program.h"

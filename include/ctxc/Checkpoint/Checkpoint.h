@@ -37,7 +37,7 @@ public:
   llvm::ArrayRef<TensorView> tensors() const { return views; }
   const TensorView *find(llvm::StringRef name) const;
 
-  /// DIRECTORY/tokenizer.model where there is such a file.
+  /// DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, where there is such a file.
   std::optional<std::string> tokenizerPath() const;
 
   /// The weight files, by name.

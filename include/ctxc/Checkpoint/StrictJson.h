@@ -46,6 +46,12 @@ public:
   /// Any value, checked and dropped.
   llvm::Error skip();
 
+  /// Any value, checked, as it is written.
+  llvm::Expected<llvm::StringRef> raw();
+
+  /// The character that the next value begins with; '\0' at the end of the text.
+  char next();
+
   /// Only white space may remain.
   llvm::Error end();
 

@@ -33,6 +33,14 @@ template <typename T> std::string messageOf(llvm::Expected<T> value) {
 }
 inline std::string messageOf(llvm::Error error) { return llvm::toString(std::move(error)); }
 
+/// Succeeds where `text` contains `part`.
+inline testing::AssertionResult containsPart(const char *, const char *, const std::string &text,
+                                             const std::string &part) {
+  if (llvm::StringRef(text).contains(part))
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "found:\n" << text << "\nexpected in it:\n" << part;
+}
+
 struct TempDirectory : testing::Test {
   void SetUp() override {
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("ctxc-unit", dir));
@@ -61,5 +69,7 @@ struct TempDirectory : testing::Test {
 };
 
 } // namespace ctxc::test
+
+#define EXPECT_HAS(text, part) EXPECT_PRED_FORMAT2(ctxc::test::containsPart, text, part)
 
 #endif // CTXC_TEST_UNIT_CHECKPOINT_FIXTURE_H

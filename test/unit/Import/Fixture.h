@@ -90,16 +90,6 @@ inline int64_t occurrences(llvm::StringRef text, llvm::StringRef part) {
   return int64_t(text.count(part));
 }
 
-/// Succeeds where `text` contains `part`.
-inline testing::AssertionResult containsPart(const char *, const char *, const std::string &text,
-                                             const std::string &part) {
-  if (llvm::StringRef(text).contains(part))
-    return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "found:\n" << text << "\nexpected in it:\n" << part;
-}
-
 } // namespace ctxc::test
-
-#define EXPECT_HAS(text, part) EXPECT_PRED_FORMAT2(ctxc::test::containsPart, text, part)
 
 #endif // CTXC_TEST_UNIT_IMPORT_FIXTURE_H

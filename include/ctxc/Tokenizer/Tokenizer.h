@@ -1,0 +1,68 @@
+//===- Tokenizer.h - text to token ids and back ---------------------------===//
+//
+// The tokenizer of a checkpoint directory: tokenizer.json where there is one
+// (what transformers reads), else the sentencepiece model tokenizer.model.
+//
+// Text is UTF-8; bytes that are not are read as U+FFFD, one for each maximal
+// invalid part, as Python's bytes.decode("utf-8", "replace") does.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_TOKENIZER_TOKENIZER_H
+#define CTXC_TOKENIZER_TOKENIZER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ctxc {
+
+class Tokenizer {
+public:
+  /// Reads DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model. Errors:
+  /// there is neither, or the one that is read is malformed or has a part that
+  /// is not supported; the message says where in the file.
+  static llvm::Expected<std::unique_ptr<Tokenizer>> open(llvm::StringRef directory);
+  virtual ~Tokenizer() = default;
+
+  /// The ids of `text`. With `addSpecial`, also the tokens that the tokenizer
+  /// puts around a text: what tokenizer.json's post-processor says, such as a
+  /// begin-of-sequence token; for tokenizer.model, the begin-of-sequence id of
+  /// config.json, else its own (an error where there is neither).
+  ///
+  /// Added tokens of a tokenizer.json such as "<|im_end|>" are recognised inside
+  /// `text`; control pieces of a tokenizer.model are not. Truncation and padding
+  /// that a tokenizer.json may ask for are not done, as in transformers. Error: a
+  /// splitting expression ran past its limit on steps.
+  virtual llvm::Expected<std::vector<int64_t>> encode(llvm::StringRef text,
+                                                      bool addSpecial) const = 0;
+
+  /// The text of `ids`, always UTF-8: bytes that make no character are U+FFFD.
+  /// Special tokens give none. An id out of range is an error.
+  virtual llvm::Expected<std::string> decode(llvm::ArrayRef<int64_t> ids) const = 0;
+
+  /// One token as the vocabulary spells it ("▁the", "<0x0A>", "Ġthe"), for
+  /// tables; an id that the vocabulary lacks is shown as "<id N>".
+  virtual std::string piece(int64_t id) const = 0;
+
+  /// Ids are below this. A tokenizer.json may leave some of them without a token.
+  virtual int64_t size() const = 0;
+
+  /// Whether encode with `addSpecial` puts anything around a text.
+  virtual bool addsSpecial() const = 0;
+
+protected:
+  Tokenizer() = default;
+};
+
+/// The two kinds, by the path of their file. `bos` is config.json's bos_token_id.
+llvm::Expected<std::unique_ptr<Tokenizer>> openSentencePiece(llvm::StringRef path,
+                                                             std::optional<int64_t> bos);
+llvm::Expected<std::unique_ptr<Tokenizer>> openTokenizerJson(llvm::StringRef path);
+
+} // namespace ctxc
+
+#endif // CTXC_TOKENIZER_TOKENIZER_H

@@ -1,0 +1,66 @@
+// The added tokens of a tokenizer.json: texts that are one token wherever they stand,
+// found before anything is split. Those that are not "normalized" are found in the
+// text as it is given, the others after its normalization.
+#ifndef CTXC_LIB_TOKENIZER_ADDEDTOKENS_H
+#define CTXC_LIB_TOKENIZER_ADDEDTOKENS_H
+
+#include "Model.h"
+#include "Normalizer.h"
+#include "PreTokenizer.h"
+#include "Regex.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
+#include <array>
+
+namespace ctxc::text {
+
+/// A part of a text: an added token's id, or text that is still to be split.
+struct Part {
+  Range range;
+  std::optional<int32_t> id;
+};
+
+class AddedTokens {
+public:
+  /// Adds the tokens to `vocabulary`. `normalizer` may be null. Errors: a malformed
+  /// list, or an id that the vocabulary gives to another token.
+  static llvm::Expected<AddedTokens> read(const Field &field, const Normalizer *normalizer,
+                                          Vocabulary &vocabulary);
+
+  /// `text`, from left to right.
+  std::vector<Part> splitRaw(llvm::StringRef text) const { return split(text, raw); }
+  std::vector<Part> splitNormalized(llvm::StringRef text) const { return split(text, normalized); }
+
+  /// What decoding shows for an added token found in normalized text: its normalized
+  /// content, as the tokenizers package does. Null for other ids.
+  const std::string *shown(int64_t id) const {
+    auto entry = normalizedContents.find(id);
+    return entry == normalizedContents.end() ? nullptr : &entry->second;
+  }
+
+  /// Whether decoding leaves this token out.
+  bool isSpecial(llvm::StringRef token) const { return special.contains(token); }
+
+private:
+  struct Token {
+    int32_t id = 0;
+    bool singleWord = false, stripLeft = false, stripRight = false;
+  };
+  /// The longest token wins, of those that begin first.
+  struct Finder {
+    llvm::StringMap<Token> tokens;
+    std::array<std::vector<size_t>, 256> lengths; // by first byte; longest first
+    void add(llvm::StringRef content, const Token &token);
+    const Token *find(llvm::StringRef text, size_t &length) const;
+  };
+  Finder raw, normalized;
+  llvm::StringSet<> special;
+  llvm::DenseMap<int64_t, std::string> normalizedContents;
+
+  llvm::Error add(const Field &field, const Normalizer *normalizer, Vocabulary &vocabulary);
+  static std::vector<Part> split(llvm::StringRef text, const Finder &finder);
+};
+
+} // namespace ctxc::text
+
+#endif // CTXC_LIB_TOKENIZER_ADDEDTOKENS_H

@@ -1,0 +1,263 @@
+#include "Decoder.h"
+#include "Normalizer.h"
+#include "Pattern.h"
+#include "PreTokenizer.h"
+#include "Unicode.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include <functional>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::text;
+
+namespace {
+
+using Tokens = std::vector<std::string>;
+using DecoderOr = Expected<std::unique_ptr<Decoder>>;
+
+class Step final : public Decoder {
+public:
+  using Function = std::function<Expected<Tokens>(Tokens)>;
+  explicit Step(Function function) : function(std::move(function)) {}
+  Expected<Tokens> apply(Tokens tokens) const override { return function(std::move(tokens)); }
+
+private:
+  Function function;
+};
+
+struct Sequence final : Decoder {
+  std::vector<std::unique_ptr<Decoder>> steps;
+  Expected<Tokens> apply(Tokens tokens) const override {
+    for (const std::unique_ptr<Decoder> &step : steps) {
+      Expected<Tokens> next = step->apply(std::move(tokens));
+      if (!next)
+        return next;
+      tokens = std::move(*next);
+    }
+    return tokens;
+  }
+};
+
+} // namespace
+
+static DecoderOr step(Step::Function function) {
+  return std::make_unique<Step>(std::move(function));
+}
+
+/// The bytes that the characters of a byte-level token stand for; a token with another
+/// character (an added one) is taken as it is.
+static std::string bytesOf(const std::string &token) {
+  std::string bytes;
+  bool all = true;
+  forEachCodePoint(token, [&](char32_t c, size_t, size_t) {
+    int b = byteOfCharacter(c);
+    all &= b >= 0;
+    bytes += char(b);
+  });
+  return all ? bytes : token;
+}
+
+static Tokens decodeByteLevel(const Tokens &tokens) {
+  std::string bytes;
+  for (const std::string &token : tokens)
+    bytes += bytesOf(token);
+  return {validUtf8(bytes)};
+}
+
+/// The byte of "<0xHH>", or -1.
+static int byteOfToken(StringRef token) {
+  unsigned value;
+  bool shaped = token.size() == 6 && token.starts_with("<0x") && token.ends_with(">") &&
+                isHexDigit(token[3]) && isHexDigit(token[4]);
+  return shaped && !token.slice(3, 5).getAsInteger(16, value) ? int(value) : -1;
+}
+
+/// Runs of byte tokens as their text; U+FFFD for each byte of a run that is not UTF-8.
+static Tokens decodeByteFallback(const Tokens &tokens) {
+  Tokens out;
+  std::string run;
+  auto flush = [&] {
+    if (run.empty())
+      return;
+    std::string text = validUtf8(run);
+    if (text != run) {
+      text.clear();
+      for (size_t i = 0; i < run.size(); ++i)
+        text += "\xef\xbf\xbd";
+    }
+    out.push_back(std::move(text));
+    run.clear();
+  };
+  for (const std::string &token : tokens) {
+    int byte = byteOfToken(token);
+    if (byte >= 0) {
+      run += char(byte);
+      continue;
+    }
+    flush();
+    out.push_back(token);
+  }
+  flush();
+  return out;
+}
+
+/// Up to `count` characters `c` off the front of `text`, or off its back.
+static StringRef stripFront(StringRef text, StringRef c, int64_t count) {
+  while (count-- > 0 && text.consume_front(c))
+    ;
+  return text;
+}
+static StringRef stripBack(StringRef text, StringRef c, int64_t count) {
+  while (count-- > 0 && text.consume_back(c))
+    ;
+  return text;
+}
+
+static DecoderOr readStrip(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "content", "start", "stop"}))
+    return std::move(error);
+  Expected<char32_t> content = field["content"].character();
+  if (!content)
+    return content.takeError();
+  Expected<int64_t> start = field["start"].count();
+  if (!start)
+    return start.takeError();
+  Expected<int64_t> stop = field["stop"].count();
+  if (!stop)
+    return stop.takeError();
+  std::string c;
+  append(c, *content);
+  return step([=, start = *start, stop = *stop](Tokens tokens) {
+    for (std::string &token : tokens)
+      token = stripBack(stripFront(token, c, start), c, stop).str();
+    return tokens;
+  });
+}
+
+static DecoderOr readReplace(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "pattern", "content"}))
+    return std::move(error);
+  Expected<Regex> pattern = readPattern(field["pattern"]);
+  if (!pattern)
+    return pattern.takeError();
+  Expected<std::string> content = field["content"].string();
+  if (!content)
+    return content.takeError();
+  return step(
+      [p = *pattern, c = *content, where = field.place()](Tokens tokens) -> Expected<Tokens> {
+        for (std::string &token : tokens) {
+          Expected<std::string> replaced = replaceAll(token, p, c, where);
+          if (!replaced)
+            return replaced.takeError();
+          token = std::move(*replaced);
+        }
+        return tokens;
+      });
+}
+
+static DecoderOr readMetaspace(const Field &field) {
+  if (Error error = field.onlyKeys(
+          {"type", "replacement", "prepend_scheme", "add_prefix_space", "split", "str_rep"}))
+    return std::move(error);
+  Expected<char32_t> replacement = field["replacement"].character();
+  if (!replacement)
+    return replacement.takeError();
+  Expected<Prepend> prepend = readPrependScheme(field);
+  if (!prepend)
+    return prepend.takeError();
+  return step([mark = *replacement, strip = *prepend != Prepend::Never](Tokens tokens) {
+    bool first = true;
+    for (std::string &token : tokens) {
+      std::string text;
+      forEachCodePoint(token, [&](char32_t c, size_t, size_t) {
+        if (c != mark)
+          append(text, c);
+        else if (!first || !strip)
+          text += ' ';
+      });
+      token = std::move(text);
+      first = false;
+    }
+    return tokens;
+  });
+}
+
+/// English as BERT's detokenizer writes it.
+static std::string cleanUp(std::string text) {
+  static const std::pair<StringRef, StringRef> replacements[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+  };
+  for (auto [from, to] : replacements)
+    text = cantFail(replaceAll(text, Regex::literal(from), to, ""));
+  return text;
+}
+
+static DecoderOr readWordPiece(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "prefix", "cleanup"}))
+    return std::move(error);
+  Expected<std::string> prefix = field["prefix"].string("##");
+  if (!prefix)
+    return prefix.takeError();
+  Expected<bool> cleanup = field["cleanup"].boolean(true);
+  if (!cleanup)
+    return cleanup.takeError();
+  return step([prefix = *prefix, cleanup = *cleanup](Tokens tokens) {
+    bool first = true;
+    for (std::string &token : tokens) {
+      StringRef rest = token;
+      if (!first)
+        token = rest.consume_front(prefix) ? rest.str() : " " + token;
+      if (cleanup)
+        token = cleanUp(token);
+      first = false;
+    }
+    return tokens;
+  });
+}
+
+static DecoderOr readSequence(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "decoders"}))
+    return std::move(error);
+  Expected<std::vector<Field>> fields = field["decoders"].array();
+  if (!fields)
+    return fields.takeError();
+  auto sequence = std::make_unique<Sequence>();
+  for (const Field &each : *fields) {
+    DecoderOr read = readDecoder(each);
+    if (!read)
+      return read.takeError();
+    if (*read)
+      sequence->steps.push_back(std::move(*read));
+  }
+  return sequence;
+}
+
+DecoderOr text::readDecoder(const Field &field) {
+  if (field.isNull())
+    return nullptr;
+  Expected<std::string> type = field.type();
+  if (!type)
+    return type.takeError();
+  if (*type == "Sequence")
+    return readSequence(field);
+  if (*type == "ByteLevel")
+    return step([](Tokens tokens) { return decodeByteLevel(tokens); });
+  if (*type == "ByteFallback")
+    return step([](Tokens tokens) { return decodeByteFallback(tokens); });
+  if (*type == "Fuse")
+    return step([](Tokens tokens) { return Tokens{join(tokens, "")}; });
+  if (*type == "Metaspace")
+    return readMetaspace(field);
+  if (*type == "Replace")
+    return readReplace(field);
+  if (*type == "Strip")
+    return readStrip(field);
+  if (*type == "WordPiece")
+    return readWordPiece(field);
+  return field.fail("the decoder " + quoted(*type) +
+                    " is not supported; give token ids with --tokens");
+}

@@ -1,0 +1,22 @@
+// The decoders of a tokenizer.json: how tokens become a text again.
+#ifndef CTXC_LIB_TOKENIZER_DECODER_H
+#define CTXC_LIB_TOKENIZER_DECODER_H
+
+#include "Field.h"
+#include <memory>
+
+namespace ctxc::text {
+
+class Decoder {
+public:
+  virtual ~Decoder() = default;
+  /// What stands for `tokens`; the text is all of it together.
+  virtual llvm::Expected<std::vector<std::string>> apply(std::vector<std::string> tokens) const = 0;
+};
+
+/// Null for a null `field`.
+llvm::Expected<std::unique_ptr<Decoder>> readDecoder(const Field &field);
+
+} // namespace ctxc::text
+
+#endif // CTXC_LIB_TOKENIZER_DECODER_H

@@ -1,0 +1,51 @@
+// One value of a tokenizer.json with its place, so that every message says where.
+#ifndef CTXC_LIB_TOKENIZER_FIELD_H
+#define CTXC_LIB_TOKENIZER_FIELD_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ctxc::text {
+
+class Field {
+public:
+  Field(const llvm::json::Value *value, std::string where)
+      : value(value), where(std::move(where)) {}
+
+  const std::string &place() const { return where; } // "FILE: normalizer.normalizers[2]"
+  bool isNull() const { return !value || value->kind() == llvm::json::Value::Null; }
+  bool isString() const { return value && value->getAsString(); }
+
+  /// "PLACE: WHAT".
+  llvm::Error fail(const llvm::Twine &what) const;
+
+  /// A member; null where it is absent. This must be an object (see onlyKeys).
+  Field operator[](llvm::StringRef key) const;
+
+  /// This is an object without other keys than these. Unread keys may change ids.
+  llvm::Error onlyKeys(llvm::ArrayRef<llvm::StringRef> keys) const;
+
+  /// The member "type" of an object; every component has one.
+  llvm::Expected<std::string> type() const;
+
+  /// This value as …; an error where it is something else. With `absent`, null is that.
+  llvm::Expected<std::string> string(std::optional<std::string> absent = std::nullopt) const;
+  llvm::Expected<bool> boolean(std::optional<bool> absent = std::nullopt) const;
+  llvm::Expected<int64_t> count(std::optional<int64_t> absent = std::nullopt) const;
+  llvm::Expected<char32_t> character(std::optional<char32_t> absent = std::nullopt) const;
+  llvm::Expected<std::vector<Field>> array() const;
+  llvm::Expected<std::vector<std::pair<std::string, Field>>> object() const;
+
+private:
+  const llvm::json::Value *value;
+  std::string where;
+
+  llvm::Error expected(llvm::StringRef what) const;
+};
+
+} // namespace ctxc::text
+
+#endif // CTXC_LIB_TOKENIZER_FIELD_H

@@ -1,0 +1,119 @@
+#include "Model.h"
+#include "ctxc/Support/Error.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::text;
+
+Error Vocabulary::add(StringRef token, int64_t id) {
+  if (id < 0 || id >= maxIds)
+    return makeError("the id " + Twine(id) + " of " + quoted(token) + " is not below " +
+                     Twine(maxIds));
+  if (id >= size())
+    tokens.resize(id + 1);
+  if (tokens[id] && *tokens[id] != token)
+    return makeError("the id " + Twine(id) + " is given to " + quoted(*tokens[id]) + " and to " +
+                     quoted(token));
+  auto [entry, added] = ids.try_emplace(token, int32_t(id));
+  if (!added && entry->second != id)
+    return makeError(quoted(token) + " has the ids " + Twine(entry->second) + " and " + Twine(id));
+  tokens[id] = token.str();
+  return Error::success();
+}
+
+std::optional<int32_t> Vocabulary::find(StringRef token) const {
+  auto entry = ids.find(token);
+  return entry == ids.end() ? std::nullopt : std::optional<int32_t>(entry->second);
+}
+
+const std::string *Vocabulary::token(int64_t id) const {
+  return id >= 0 && id < size() && tokens[id] ? &*tokens[id] : nullptr;
+}
+
+static Error readVocabulary(StrictJson &reader, ModelText &model) {
+  if (reader.next() != '{')
+    return makeError(model.place + ".vocab: expected an object of ids; a Unigram model is not "
+                                   "supported: use tokenizer.model, or --tokens");
+  return reader.object([&](const std::string &token) -> Error {
+    Expected<int64_t> id = reader.nonNegativeInteger();
+    if (!id)
+      return id.takeError();
+    if (Error error = model.vocabulary.add(token, *id))
+      return makeError(model.place + ".vocab: " + toString(std::move(error)));
+    return Error::success();
+  });
+}
+
+/// "a b" or ["a", "b"].
+static Expected<std::pair<std::string, std::string>> readMerge(StrictJson &reader,
+                                                               const Twine &place) {
+  std::vector<std::string> parts;
+  if (reader.next() == '[') {
+    Error error = reader.array([&]() -> Error {
+      Expected<std::string> part = reader.string();
+      if (!part)
+        return part.takeError();
+      parts.push_back(std::move(*part));
+      return Error::success();
+    });
+    if (error)
+      return std::move(error);
+  } else {
+    Expected<std::string> both = reader.string();
+    if (!both)
+      return both.takeError();
+    SmallVector<StringRef> split;
+    StringRef(*both).split(split, ' ');
+    parts.assign(split.begin(), split.end());
+  }
+  if (parts.size() != 2)
+    return makeError(place + ": " + Twine(parts.size()) + " parts, expected 2");
+  return std::make_pair(std::move(parts[0]), std::move(parts[1]));
+}
+
+static Error readMerges(StrictJson &reader, ModelText &model) {
+  return reader.array([&]() -> Error {
+    auto merge = readMerge(reader, model.place + ".merges[" + Twine(model.merges.size()) + "]");
+    if (!merge)
+      return merge.takeError();
+    model.merges.push_back(std::move(*merge));
+    return Error::success();
+  });
+}
+
+Expected<ModelText> ModelText::read(StrictJson &reader, StringRef file) {
+  ModelText model;
+  model.place = (file + ": model").str();
+  Error error = reader.object([&](const std::string &key) -> Error {
+    if (key == "vocab")
+      return readVocabulary(reader, model);
+    if (key == "merges")
+      return readMerges(reader, model);
+    Expected<StringRef> raw = reader.raw();
+    if (!raw)
+      return raw.takeError();
+    Expected<json::Value> value = parseStrictJson(*raw, model.place + "." + key);
+    if (!value)
+      return value.takeError();
+    model.settings[key] = std::move(*value);
+    return Error::success();
+  });
+  if (error)
+    return std::move(error);
+  return model;
+}
+
+Expected<std::unique_ptr<Model>> text::makeModel(ModelText text) {
+  json::Value settings = json::Object(text.settings);
+  Field field(&settings, text.place);
+  // Old files do not name the type: only BPE has merges.
+  Expected<std::string> type = field["type"].string(text.merges.empty() ? "WordPiece" : "BPE");
+  if (!type)
+    return type.takeError();
+  if (*type == "BPE")
+    return makeBpe(std::move(text));
+  if (*type == "WordPiece")
+    return makeWordPiece(std::move(text));
+  return field["type"].fail("the model " + quoted(*type) +
+                            " is not supported; expected BPE or WordPiece");
+}

@@ -1,0 +1,54 @@
+// The models of a tokenizer.json: how one piece of text becomes tokens.
+#ifndef CTXC_LIB_TOKENIZER_MODEL_H
+#define CTXC_LIB_TOKENIZER_MODEL_H
+
+#include "Field.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "llvm/ADT/StringMap.h"
+#include <memory>
+
+namespace ctxc::text {
+
+/// Tokens and their ids, each the other's inverse.
+class Vocabulary {
+public:
+  /// Ids are below this: a table of all of them must fit into memory.
+  static constexpr int64_t maxIds = 1 << 24;
+
+  /// Error: the id is out of range, or the id or the token is taken by another.
+  llvm::Error add(llvm::StringRef token, int64_t id);
+  std::optional<int32_t> find(llvm::StringRef token) const;
+  /// Null where there is none.
+  const std::string *token(int64_t id) const;
+  int64_t size() const { return tokens.size(); } // one more than the largest id
+
+private:
+  llvm::StringMap<int32_t> ids;
+  std::vector<std::optional<std::string>> tokens;
+};
+
+/// The member "model" as it is written; vocabularies and merges are too many for a json::Value.
+struct ModelText {
+  std::string place; // "FILE: model"
+  Vocabulary vocabulary;
+  std::vector<std::pair<std::string, std::string>> merges;
+  llvm::json::Object settings; // the other members
+
+  static llvm::Expected<ModelText> read(StrictJson &reader, llvm::StringRef file);
+};
+
+class Model {
+public:
+  virtual ~Model() = default;
+  /// Appends the ids of `piece`, which is not empty.
+  virtual void tokenize(llvm::StringRef piece, std::vector<int64_t> &ids) const = 0;
+  Vocabulary vocabulary;
+};
+
+llvm::Expected<std::unique_ptr<Model>> makeModel(ModelText text);
+llvm::Expected<std::unique_ptr<Model>> makeBpe(ModelText text);
+llvm::Expected<std::unique_ptr<Model>> makeWordPiece(ModelText text);
+
+} // namespace ctxc::text
+
+#endif // CTXC_LIB_TOKENIZER_MODEL_H

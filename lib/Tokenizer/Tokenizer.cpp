@@ -1,0 +1,51 @@
+// Which file of a checkpoint directory is its tokenizer.
+#include "ctxc/Tokenizer/Tokenizer.h"
+#include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+using namespace ctxc;
+
+static std::string inside(StringRef directory, StringRef name) {
+  SmallString<256> path(directory);
+  sys::path::append(path, name);
+  return path.str().str();
+}
+
+/// bos_token_id of config.json, or of its text_config; none on any doubt.
+static std::optional<int64_t> configuredBos(StringRef directory) {
+  std::string path = inside(directory, "config.json");
+  if (!sys::fs::exists(path))
+    return std::nullopt;
+  Expected<std::string> text = readSmallFile(path, 16 << 20);
+  if (!text) {
+    consumeError(text.takeError());
+    return std::nullopt;
+  }
+  Expected<json::Value> config = parseStrictJson(*text, path);
+  if (!config) {
+    consumeError(config.takeError());
+    return std::nullopt;
+  }
+  const json::Object *object = config->getAsObject();
+  if (!object)
+    return std::nullopt;
+  if (std::optional<int64_t> id = object->getInteger("bos_token_id"))
+    return id;
+  const json::Object *nested = object->getObject("text_config");
+  return nested ? nested->getInteger("bos_token_id") : std::nullopt;
+}
+
+Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
+  std::string json = inside(directory, "tokenizer.json");
+  if (sys::fs::exists(json))
+    return openTokenizerJson(json);
+  std::string model = inside(directory, "tokenizer.model");
+  if (sys::fs::exists(model))
+    return openSentencePiece(model, configuredBos(directory));
+  return makeError(directory + ": has no tokenizer.json and no tokenizer.model: give token ids "
+                               "with --tokens");
+}

@@ -1,0 +1,179 @@
+// tokenizer.json: added tokens, normalizer, pre-tokenizer, model, post-processor, decoder,
+// in the order in which a text passes through them.
+#include "AddedTokens.h"
+#include "Decoder.h"
+#include "Model.h"
+#include "Normalizer.h"
+#include "PostProcessor.h"
+#include "PreTokenizer.h"
+#include "Unicode.h"
+#include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Tokenizer/Tokenizer.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::text;
+
+namespace {
+
+class TokenizerJson final : public Tokenizer {
+public:
+  std::unique_ptr<Normalizer> normalizer;     // may be null
+  std::unique_ptr<PreTokenizer> preTokenizer; // may be null
+  std::unique_ptr<Decoder> decoder;           // may be null
+  std::unique_ptr<Model> model;               // its vocabulary has the added tokens too
+  AddedTokens added;
+  PostProcessor around;
+
+  Expected<std::vector<int64_t>> encode(StringRef text, bool addSpecial) const override;
+  Expected<std::string> decode(ArrayRef<int64_t> ids) const override;
+  std::string piece(int64_t id) const override {
+    const std::string *token = model->vocabulary.token(id);
+    return token ? *token : "<id " + std::to_string(id) + ">";
+  }
+  int64_t size() const override { return model->vocabulary.size(); }
+  bool addsSpecial() const override { return !around.before.empty() || !around.after.empty(); }
+
+private:
+  Error encodePart(std::string text, bool first, std::vector<int64_t> &ids) const;
+  Error encodePiece(Piece piece, std::vector<int64_t> &ids) const;
+};
+
+} // namespace
+
+Error TokenizerJson::encodePiece(Piece piece, std::vector<int64_t> &ids) const {
+  std::vector<Piece> pieces;
+  if (!preTokenizer)
+    pieces.push_back(std::move(piece));
+  else if (Error error = preTokenizer->split(std::move(piece), pieces))
+    return error;
+  for (const Piece &each : pieces)
+    model->tokenize(each.text, ids);
+  return Error::success();
+}
+
+/// Text between added tokens; `first` where the whole text begins with it.
+Error TokenizerJson::encodePart(std::string text, bool first, std::vector<int64_t> &ids) const {
+  if (normalizer) {
+    Expected<std::string> normalized = normalizer->apply(std::move(text));
+    if (!normalized)
+      return normalized.takeError();
+    text = std::move(*normalized);
+  }
+  for (const Part &part : added.splitNormalized(text)) {
+    auto [begin, end] = part.range;
+    if (part.id)
+      ids.push_back(*part.id);
+    else if (Error error = encodePiece({text.substr(begin, end - begin), first && begin == 0}, ids))
+      return error;
+  }
+  return Error::success();
+}
+
+Expected<std::vector<int64_t>> TokenizerJson::encode(StringRef bytes, bool addSpecial) const {
+  std::string text = validUtf8(bytes);
+  std::vector<int64_t> ids;
+  if (addSpecial)
+    ids = around.before;
+  for (const Part &part : added.splitRaw(text)) {
+    auto [begin, end] = part.range;
+    if (part.id)
+      ids.push_back(*part.id);
+    else if (Error error = encodePart(text.substr(begin, end - begin), begin == 0, ids))
+      return std::move(error);
+  }
+  if (addSpecial)
+    ids.insert(ids.end(), around.after.begin(), around.after.end());
+  return ids;
+}
+
+Expected<std::string> TokenizerJson::decode(ArrayRef<int64_t> ids) const {
+  std::vector<std::string> tokens;
+  for (int64_t id : ids) {
+    const std::string *token = model->vocabulary.token(id);
+    if (!token)
+      return makeError("token id " + Twine(id) + " is out of range; the tokenizer has " +
+                       Twine(size()) + " ids" + (id >= 0 && id < size() ? ", not this one" : ""));
+    const std::string *shown = added.shown(id);
+    if (!added.isSpecial(*token))
+      tokens.push_back(shown ? *shown : *token);
+  }
+  StringRef between = decoder ? "" : " "; // as the tokenizers package joins without a decoder
+  if (decoder) {
+    Expected<std::vector<std::string>> decoded = decoder->apply(std::move(tokens));
+    if (!decoded)
+      return decoded.takeError();
+    tokens = std::move(*decoded);
+  }
+  return join(tokens, between);
+}
+
+static Error readMembers(StringRef text, StringRef path, ModelText &model, json::Object &members) {
+  StrictJson reader(text, path);
+  Error error = reader.object([&](const std::string &key) -> Error {
+    if (key == "model") {
+      Expected<ModelText> read = ModelText::read(reader, path);
+      if (!read)
+        return read.takeError();
+      model = std::move(*read);
+      return Error::success();
+    }
+    Expected<StringRef> raw = reader.raw();
+    if (!raw)
+      return raw.takeError();
+    Expected<json::Value> value = parseStrictJson(*raw, (path + ": " + key).str());
+    if (!value)
+      return value.takeError();
+    members[key] = std::move(*value);
+    return Error::success();
+  });
+  return error ? std::move(error) : reader.end();
+}
+
+static Error build(const Field &root, ModelText text, TokenizerJson &tokenizer) {
+  // Truncation and padding are for batches; transformers sets them anew for each call.
+  if (Error error = root.onlyKeys({"version", "truncation", "padding", "added_tokens", "normalizer",
+                                   "pre_tokenizer", "post_processor", "decoder"}))
+    return error;
+  Expected<std::string> version = root["version"].string("1.0");
+  if (!version)
+    return version.takeError();
+  if (*version != "1.0")
+    return root["version"].fail("found " + quoted(*version) + ", expected '1.0'");
+  if (Error error = makeModel(std::move(text)).moveInto(tokenizer.model))
+    return error;
+  if (Error error = readNormalizer(root["normalizer"]).moveInto(tokenizer.normalizer))
+    return error;
+  if (Error error = readPreTokenizer(root["pre_tokenizer"]).moveInto(tokenizer.preTokenizer))
+    return error;
+  if (Error error = readDecoder(root["decoder"]).moveInto(tokenizer.decoder))
+    return error;
+  Vocabulary &vocabulary = tokenizer.model->vocabulary;
+  if (Error error = AddedTokens::read(root["added_tokens"], tokenizer.normalizer.get(), vocabulary)
+                        .moveInto(tokenizer.added))
+    return error;
+  return PostProcessor::read(root["post_processor"], vocabulary).moveInto(tokenizer.around);
+}
+
+Expected<std::unique_ptr<Tokenizer>> ctxc::openTokenizerJson(StringRef path) {
+  Expected<std::string> text = readSmallFile(path, 256 << 20);
+  if (!text)
+    return text.takeError();
+  size_t bad;
+  if (!json::isUTF8(*text, &bad))
+    return makeError(path + ": at byte " + Twine(bad) + ": not valid UTF-8");
+  ModelText model;
+  json::Object members;
+  if (Error error = readMembers(*text, path, model, members))
+    return std::move(error);
+  if (model.place.empty())
+    return makeError(path + ": has no model");
+  json::Value value = std::move(members);
+  auto tokenizer = std::make_unique<TokenizerJson>();
+  if (Error error = build(Field(&value, path.str() + ":"), std::move(model), *tokenizer))
+    return std::move(error);
+  return tokenizer;
+}

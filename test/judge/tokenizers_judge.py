@@ -1,0 +1,284 @@
+"""Judges tokenizer.json: ctxc's ids and texts against the tokenizers package, on ten thousand texts.
+
+  tokenizers_judge.py JUDGE-TOKENIZE [--root DIR] [--count N] [--seed N] [--kinds NAME…]
+
+The tokenizers are trained here, one of each kind that models use; nothing is fetched. Broken UTF-8
+is judged as bytes.decode("utf-8", "replace") reads it. Everything must be equal.
+"""
+import argparse
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
+                        pre_tokenizers, processors, trainers)
+
+import texts
+
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+"
+         r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}"
+         r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+DEEPSEEK = (r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
+            r"""| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""")
+BYTES = [f"<0x{b:02X}>" for b in range(256)]
+ADDED = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<mask>", "<tool>", "Wort", "<s>", "</s>",
+         "<both>", "  <|im_end|>  ", "<mask> ", " <tool>", "Wortlaut", "ein Wort!", "<|im_start|"]
+
+
+def byte_level(pre_tokenizer, **options):
+    tokenizer = Tokenizer(models.BPE(**options))
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=1500, show_progress=False,
+                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    return tokenizer, trainer
+
+
+def split(*expressions):
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(e), "isolated") for e in expressions] +
+        [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def fallback(**options):
+    """Characters that the vocabulary lacks become bytes."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True, **options))
+    trainer = trainers.BpeTrainer(vocab_size=1500, show_progress=False, limit_alphabet=200,
+                                  special_tokens=["<unk>", "<s>", "</s>"] + BYTES)
+    return tokenizer, trainer
+
+
+def template(tokenizer, before, after=()):
+    single = " ".join([*before, "$A", *after])
+    pairs = [(token, tokenizer.token_to_id(token)) for token in {*before, *after}]
+    return processors.TemplateProcessing(single=single, special_tokens=pairs)
+
+
+def gpt2():
+    return byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False))
+
+
+def gpt2_prefixed():
+    tokenizer, trainer = byte_level(pre_tokenizers.ByteLevel(add_prefix_space=True))
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+    return tokenizer, trainer
+
+
+def llama3():
+    return byte_level(split(LLAMA3), ignore_merges=True)
+
+
+def qwen2():
+    tokenizer, trainer = byte_level(split(QWEN2))
+    tokenizer.normalizer = normalizers.NFC()
+    return tokenizer, trainer
+
+
+def o200k():
+    return byte_level(split(O200K))
+
+
+def deepseek():
+    return byte_level(split(r"\p{N}{1,3}", r"[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK))
+
+
+def starcoder():
+    return byte_level(pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True),
+         pre_tokenizers.ByteLevel(add_prefix_space=False)]))
+
+
+def falcon():
+    return byte_level(pre_tokenizers.Sequence(
+        [pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+         pre_tokenizers.Digits(individual_digits=False),
+         pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]))
+
+
+def llama2():
+    tokenizer, trainer = fallback()
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+         decoders.Strip(" ", 1, 0)])
+    return tokenizer, trainer
+
+
+def gemma():
+    tokenizer, trainer = fallback()
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    return tokenizer, trainer
+
+
+def mistral():
+    tokenizer, trainer = fallback()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="first", split=False)
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.ByteFallback(), decoders.Metaspace("▁", prepend_scheme="first")])
+    return tokenizer, trainer
+
+
+def metaspace():
+    tokenizer, trainer = fallback()
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace("▁", prepend_scheme="always")
+    return tokenizer, trainer
+
+
+def unknowns():
+    """Without byte fallback, with a suffix and a prefix, and the other normal forms."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>",
+                                     continuing_subword_prefix="@@"))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.NFD(),
+         normalizers.Replace(Regex(r"[\s\d]{2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("merged_with_next"),
+         pre_tokenizers.Split("o", "removed"), pre_tokenizers.Split(Regex("[aeiu]+"), "contiguous"),
+         pre_tokenizers.Split(Regex(r"\w*b\w*"), "merged_with_previous", invert=True)])
+    trainer = trainers.BpeTrainer(vocab_size=1500, show_progress=False, special_tokens=["<unk>"],
+                                  limit_alphabet=150, end_of_word_suffix="</w>",
+                                  continuing_subword_prefix="@@")
+    return tokenizer, trainer
+
+
+def bert(lowercase=True):
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=40))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##", cleanup=lowercase)
+    trainer = trainers.WordPieceTrainer(vocab_size=1500, show_progress=False, limit_alphabet=300,
+                                        special_tokens=["[UNK]", "[CLS]", "[SEP]", "<s>", "</s>"])
+    return tokenizer, trainer
+
+
+def bert_cased():
+    return bert(lowercase=False)
+
+
+KINDS = [gpt2, gpt2_prefixed, llama3, qwen2, o200k, deepseek, starcoder, falcon, llama2, gemma,
+         mistral, metaspace, unknowns, bert, bert_cased]
+
+
+def make(kind, corpus, path):
+    """Trains, adds tokens of every sort, and writes tokenizer.json; the tokenizer as read from it."""
+    tokenizer, trainer = kind()
+    tokenizer.train_from_iterator(corpus, trainer)
+    content = json.loads(tokenizer.to_str())
+    # Byte tokens are tokens like others; they were special for the trainer only.
+    content["added_tokens"] = [t for t in content["added_tokens"] if t["content"] not in BYTES]
+    if kind in (gpt2, llama2) and "merges" in content["model"]:
+        content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
+    tokenizer = Tokenizer.from_str(json.dumps(content))
+    tokenizer.add_special_tokens([AddedToken(t) for t in ("<s>", "</s>", "<|im_start|>", "<|endoftext|>")])
+    tokenizer.add_special_tokens([AddedToken("<|im_end|>", lstrip=True, rstrip=True)])
+    tokenizer.add_tokens([
+        AddedToken("<mask>", lstrip=True, normalized=False), AddedToken("<tool>", rstrip=True),
+        AddedToken("Wort", single_word=True), AddedToken("<both>", normalized=True, special=False),
+        AddedToken("\u00c4\u0308rger", normalized=True), AddedToken("king of", normalized=True)])
+    if kind is bert:
+        tokenizer.post_processor = processors.BertProcessing(
+            ("[SEP]", tokenizer.token_to_id("[SEP]")), ("[CLS]", tokenizer.token_to_id("[CLS]")))
+    elif kind is starcoder:
+        tokenizer.post_processor = processors.RobertaProcessing(
+            ("</s>", tokenizer.token_to_id("</s>")), ("<s>", tokenizer.token_to_id("<s>")))
+    elif kind is llama3:
+        tokenizer.post_processor = processors.Sequence(
+            [processors.ByteLevel(), template(tokenizer, ["<s>"])])
+    elif kind in (llama2, gemma, bert_cased):
+        tokenizer.post_processor = template(tokenizer, ["<s>"], ["</s>"] if kind is bert_cased else [])
+    path.mkdir()
+    (path / "tokenizer.json").write_text(json.dumps(
+        json.loads(tokenizer.to_str()), ensure_ascii=kind in (gpt2, gemma)))
+    return Tokenizer.from_file(str(path / "tokenizer.json"))
+
+
+class Answers:
+    """What judge-tokenize wrote."""
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def ids(self):
+        count, = struct.unpack_from("<I", self.data, self.at)
+        ids = list(struct.unpack_from(f"<{count}I", self.data, self.at + 4))
+        self.at += 4 + 4 * count
+        return ids
+
+    def text(self):
+        size, = struct.unpack_from("<I", self.data, self.at)
+        text = self.data[self.at + 4:self.at + 4 + size].decode()
+        self.at += 4 + size
+        return text
+
+
+def judge(tokenizer, lines, answers):
+    """The number of texts that differ; the first few are printed."""
+    differ = tokens = 0
+    for line in lines:
+        text = line.decode("utf-8", "replace")
+        plain = tokenizer.encode(text, add_special_tokens=False).ids
+        expected = [tokenizer.encode(text).ids, plain,
+                    *(tokenizer.decode(part) for part in (plain, plain[1:], plain[:-1]))]
+        found = [answers.ids(), answers.ids(), answers.text(), answers.text(), answers.text()]
+        tokens += len(plain)
+        if expected == found:
+            continue
+        differ += 1
+        if differ <= 3:
+            what = next(i for i in range(5) if expected[i] != found[i])
+            print(f"  {text!r}\n    expected {expected[what]!r}\n    found    {found[what]!r}")
+            if what < 2:
+                print("    expected", [tokenizer.id_to_token(i) for i in expected[what]],
+                      "\n    found   ", [tokenizer.id_to_token(i) for i in found[what]])
+    if answers.at != len(answers.data):
+        print("  more answers than texts")
+        differ += 1
+    return differ, tokens
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", metavar="JUDGE-TOKENIZE")
+    parser.add_argument("--root", default=Path(__file__).resolve().parents[2])
+    parser.add_argument("--count", type=int, default=10000)
+    parser.add_argument("--seed", type=int, default=20251117)
+    parser.add_argument("--kinds", nargs="+")
+    args = parser.parse_args()
+    lines = texts.texts(args.root, args.count, args.seed, ADDED)
+    corpus = [line.decode("utf-8", "replace") for line in lines[::2]]
+    print(f"{len(lines)} texts of seed {args.seed}, {sum(map(len, lines))} bytes")
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        packed = Path(folder) / "lines"
+        packed.write_bytes(b"".join(struct.pack("<I", len(line)) + line for line in lines))
+        for kind in KINDS:
+            if args.kinds and kind.__name__ not in args.kinds:
+                continue
+            path, out = Path(folder) / kind.__name__, Path(folder) / "answers"
+            tokenizer = make(kind, corpus, path)
+            start = time.perf_counter()
+            subprocess.run([args.program, path, packed, out], check=True)
+            seconds = time.perf_counter() - start
+            differ, tokens = judge(tokenizer, lines, Answers(out.read_bytes()))
+            print(f"{kind.__name__:14} {tokens:8} tokens, {differ} texts differ, {seconds:.2f} s",
+                  flush=True)
+            bad += differ
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
