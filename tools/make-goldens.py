@@ -19,9 +19,12 @@ from pathlib import Path
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GPT2Config,
-                          GPTJConfig, LlamaConfig, MixtralConfig, Olmo2Config, Phi3Config,
-                          Qwen2MoeConfig)
+from transformers import (CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig,
+                          Glm4Config, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig,
+                          GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, NemotronConfig,
+                          Olmo2Config, OlmoConfig, Phi3Config, PhiConfig, Qwen2Config,
+                          Qwen2MoeConfig, Qwen3Config, SmolLM3Config, StableLmConfig,
+                          Starcoder2Config)
 
 TOKENS = 24
 # The grouped kernels of experts take rows of 16-byte multiples only.
@@ -172,6 +175,132 @@ def qwen2_moe_normed():
                      qkv_bias=False, tie_word_embeddings=True)
 
 
+def small(**changes):
+    """What Llama's cousins share: 3 query heads a key head, none of the widths a power of two."""
+    return dict(
+        vocab_size=73, hidden_size=30, intermediate_size=38, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=1, max_position_embeddings=64,
+        pad_token_id=None, bos_token_id=None, eos_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 700.0}) | changes
+
+
+def mistral():
+    """A window of 7 in all layers; heads wider than their part of the stream."""
+    return MistralConfig(**small(sliding_window=7, head_dim=10, hidden_size=33, num_attention_heads=6,
+                                  num_key_value_heads=2, rms_norm_eps=1e-4))
+
+
+def qwen2():
+    """A window of 6 in the upper two of three layers."""
+    return Qwen2Config(**small(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=1))
+
+
+def qwen3():
+    """Norms of heads, biases on all four matrices of the attention, no window."""
+    return Qwen3Config(**small(head_dim=14, attention_bias=True, tie_word_embeddings=True))
+
+
+def gemma():
+    """One key head; the legacy name of the activation."""
+    return GemmaConfig(**small(hidden_size=35, num_attention_heads=5, num_key_value_heads=1,
+                               head_dim=14, rms_norm_eps=1e-4))
+
+
+def older_gemma(config):
+    """The keys of the first Gemma, whose gelu is the approximation."""
+    return older_flat(config) | {"hidden_act": "gelu", "rope_scaling": None}
+
+
+def olmo():
+    return OlmoConfig(**small(num_key_value_heads=3))
+
+
+def phi(**changes):
+    """4 of 10 entries rotated."""
+    return PhiConfig(**(small(rope_parameters={
+        "rope_type": "default", "rope_theta": 600.0, "partial_rotary_factor": 0.43}) | changes))
+
+
+def phi_norms():
+    """A norm for the heads of q and k."""
+    return phi(qk_layernorm=True, num_key_value_heads=3, num_hidden_layers=1,
+               rope_parameters={"rope_type": "default", "rope_theta": 600.0,
+                                "partial_rotary_factor": 0.6})
+
+
+def starcoder2():
+    """A window of 8 in all layers, biases everywhere."""
+    return Starcoder2Config(**small(sliding_window=8))
+
+
+def stablelm(**changes):
+    """4 of 10 entries rotated, biases on q, k and v."""
+    return StableLmConfig(**(small(use_qkv_bias=True, rope_parameters={
+        "rope_type": "default", "rope_theta": 600.0, "partial_rotary_factor": 0.4}) | changes))
+
+
+def stablelm_parallel():
+    """Both branches on one norm; a norm for each head of q and k with weights of its own."""
+    return stablelm(use_parallel_residual=True, qk_layernorm=True, num_key_value_heads=3,
+                    use_qkv_bias=False, num_hidden_layers=1)
+
+
+def granite():
+    """Four factors, none of them 1."""
+    return GraniteConfig(**small(attention_bias=True, mlp_bias=True,
+                                 attention_multiplier=0.4, residual_multiplier=0.7,
+                                 embedding_multiplier=3.5, logits_scaling=2.6))
+
+
+def glm4():
+    """6 of 14 entries rotated, neighbours together."""
+    return Glm4Config(**small(head_dim=14, hidden_size=33, rope_parameters={
+                                  "rope_type": "default", "rope_theta": 600.0,
+                                  "partial_rotary_factor": 0.45}))
+
+
+def nemotron():
+    """10 of 14 entries rotated, with a linear scaling."""
+    return NemotronConfig(**small(head_dim=14, rope_parameters={
+                                      "rope_type": "linear", "rope_theta": 600.0, "factor": 3.0,
+                                      "partial_rotary_factor": 0.72}))
+
+
+def smollm3():
+    """Two layers of four do not rotate, and see a window of 5."""
+    return SmolLM3Config(**small(num_hidden_layers=4, intermediate_size=22, use_sliding_window=True, sliding_window=5,
+                                 no_rope_layers=[1, 0, 1, 0], tie_word_embeddings=True))
+
+
+def gpt_neox(**changes):
+    """4 of 10 entries rotated."""
+    return GPTNeoXConfig(**(dict(
+        vocab_size=73, hidden_size=30, intermediate_size=38, num_hidden_layers=2,
+        num_attention_heads=3, max_position_embeddings=64, rope_parameters={
+            "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.4}) | changes))
+
+
+def gpt_neox_sequential():
+    """Attention before the MLP, and no biases in it."""
+    return gpt_neox(use_parallel_residual=False, attention_bias=False)
+
+
+def older_gpt_neox(config):
+    """The keys of Pythia."""
+    rope = config.pop("rope_parameters")
+    config.pop("dtype", None)
+    return config | {"rotary_emb_base": 500.0, "rotary_pct": rope["partial_rotary_factor"],
+                     "torch_dtype": "float32", "transformers_version": "4.20.0"}
+
+
+def gpt_neo():
+    """Every other layer sees a window of 7; heads of odd width."""
+    return GPTNeoConfig(vocab_size=73, hidden_size=27, num_layers=3, num_heads=3, window_size=7,
+                        attention_types=[[["global", "local"], 1], [["local"], 1]],
+                        intermediate_size=38, max_position_embeddings=40,
+                        bos_token_id=None, eos_token_id=None)
+
+
 def older_gemma3(config):
     """The same meaning as gemma3() in the keys of transformers 4: one pattern, flat rope keys."""
     rope = config.pop("rope_parameters")
@@ -239,6 +368,23 @@ GOLDENS = {
     "mixtral-sharded": (mixtral, 15, older_flat, "30KB"),
     "qwen2-moe": (qwen2_moe, 16, None, None),
     "qwen2-moe-normed": (qwen2_moe_normed, 17, older_qwen2_moe, None),
+    "mistral": (mistral, 21, None, None),
+    "qwen2": (qwen2, 22, None, None),
+    "qwen3": (qwen3, 23, None, None),
+    "gemma": (gemma, 24, older_gemma, None),
+    "olmo": (olmo, 25, None, None),
+    "phi": (phi, 26, None, None),
+    "phi-norms": (phi_norms, 27, None, None),
+    "starcoder2": (starcoder2, 28, None, None),
+    "stablelm": (stablelm, 29, None, None),
+    "stablelm-parallel": (stablelm_parallel, 30, None, None),
+    "granite": (granite, 31, None, None),
+    "glm4": (glm4, 32, None, None),
+    "nemotron": (nemotron, 33, None, None),
+    "smollm3": (smollm3, 34, None, None),
+    "gpt-neox": (gpt_neox, 35, None, None),
+    "gpt-neox-sequential": (gpt_neox_sequential, 36, older_gpt_neox, None),
+    "gpt-neo": (gpt_neo, 37, None, None),
     "falcon": (falcon, 6, None, None),
     "falcon-older-config": (falcon, 6, older_flat, None),
 }
@@ -248,7 +394,7 @@ def random_weights(model, generator):
     """Weights of a trained model's spread: no unit norms, no zero biases, and in (1 + w) norms also
     entries whose scale is exactly zero or negative, as Gemma 3 270M has them."""
     normal = lambda shape, scale: torch.randn(shape, generator=generator) * scale
-    plus_one = model.config.model_type in ("gemma2", "gemma3_text")
+    plus_one = model.config.model_type in ("gemma", "gemma2", "gemma3_text", "nemotron")
     for name, weight in model.named_parameters():
         if "embed" in name or "lm_head" in name or ".wte." in name or ".wpe." in name:
             scale = 1.0 / weight.shape[-1] ** 0.5 if plus_one else 0.5

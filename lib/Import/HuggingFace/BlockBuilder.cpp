@@ -17,6 +17,8 @@ static RankedTensorType reshaped(mlir::Value value, ArrayRef<int64_t> shape) {
 
 int64_t hf::width(mlir::Value value) { return typeOf(value).getShape().back(); }
 
+int64_t hf::rows(mlir::Value matrix) { return typeOf(matrix).getShape().front(); }
+
 mlir::Location BlockBuilder::at(StringRef as, StringRef what) const {
   mlir::Location where = file;
   // Without a module of its own: the layer's.
@@ -71,32 +73,18 @@ mlir::Value BlockBuilder::product(StringRef as, StringRef module, Value weight, 
   return xf::BiasOp::create(builder, at(as, module), y, b);
 }
 
-mlir::Value BlockBuilder::normalize(StringRef as, StringRef module, xf::NormKind kind, Value x,
-                                    double eps) {
-  return xf::NormalizeOp::create(builder, at((as + "_hat").str(), module), kind, x, APFloat(eps));
-}
-
-mlir::Value BlockBuilder::rmsNorm(StringRef as, StringRef module, Value x, double eps,
-                                  double offset) {
-  Value unit = normalize(as, module, xf::NormKind::rms, x, eps);
-  Value scale = param((module + ".weight").str(), {width(x)});
-  return xf::ScaleOp::create(builder, at(as, module), unit, scale, APFloat(float(offset)));
-}
-
-mlir::Value BlockBuilder::layerNorm(StringRef as, StringRef module, Value x, double eps) {
-  Value unit = normalize(as, module, xf::NormKind::layer, x, eps);
-  Value scale = param((module + ".weight").str(), {width(x)});
-  Value scaled =
-      xf::ScaleOp::create(builder, at((as + "_scaled").str(), module), unit, scale, APFloat(0.0f));
-  Value bias = param((module + ".bias").str(), {width(x)});
-  return xf::BiasOp::create(builder, at(as, module), scaled, bias);
-}
-
-mlir::Value BlockBuilder::layerNormWithoutBias(StringRef as, StringRef module,
-                                               ArrayRef<int64_t> dims, Value x, double eps) {
-  Value unit = normalize(as, module, xf::NormKind::layer, x, eps);
-  Value scale = param((module + ".weight").str(), dims);
-  return xf::ScaleOp::create(builder, at(as, module), unit, scale, APFloat(0.0f));
+mlir::Value BlockBuilder::norm(StringRef as, StringRef module, const Norm &norm, Value x,
+                               ArrayRef<int64_t> dims) {
+  std::string hat = (norm.scale || norm.bias ? as + "_hat" : as).str();
+  std::string scaled = (norm.bias ? as + "_scaled" : as).str();
+  SmallVector<int64_t> shape(dims.empty() ? ArrayRef<int64_t>(width(x)) : dims);
+  Value y = xf::NormalizeOp::create(builder, at(hat, module), norm.kind, x, APFloat(norm.eps));
+  if (norm.scale)
+    y = xf::ScaleOp::create(builder, at(scaled, module), y,
+                            param((module + ".weight").str(), shape), APFloat(float(norm.offset)));
+  if (norm.bias)
+    y = xf::BiasOp::create(builder, at(as, module), y, param((module + ".bias").str(), shape));
+  return y;
 }
 
 mlir::Value BlockBuilder::bias(StringRef as, Value x, Value b) {
@@ -131,10 +119,15 @@ mlir::Value BlockBuilder::flat(StringRef as, Value x) {
   return xf::ReshapeOp::create(builder, at(as), reshaped(x, {typeOf(x).getNumElements()}), x);
 }
 
-mlir::Value BlockBuilder::slice(StringRef as, Value x, int64_t from, int64_t size) {
+mlir::Value BlockBuilder::slice(StringRef as, Value x, int64_t from, int64_t size, int64_t along) {
   SmallVector<int64_t> shape(typeOf(x).getShape());
-  shape[0] = size;
-  return xf::SliceOp::create(builder, at(as), reshaped(x, shape), x, uint64_t(from));
+  shape[along] = size;
+  return xf::SliceOp::create(builder, at(as), reshaped(x, shape), x, uint64_t(from),
+                             uint64_t(along));
+}
+
+mlir::Value BlockBuilder::concat(StringRef as, ArrayRef<Value> parts) {
+  return xf::ConcatOp::create(builder, at(as), parts);
 }
 
 mlir::Value BlockBuilder::rotary(StringRef as, Value x, Value frequencies, xf::RotaryStyle style) {

@@ -16,6 +16,19 @@
 
 namespace ctxc::hf {
 
+/// (offset + w) ⊙ x / √(mean x² + eps) for rms, and (offset + w) ⊙ (x − mean x) / √(var x + eps)
+/// for layer, along the last dimension; w where `scale`, + b where `bias`.
+struct Norm {
+  xf::NormKind kind = xf::NormKind::rms;
+  double eps = 0, offset = 0;
+  bool scale = true, bias = false;
+
+  static Norm rms(double eps, double offset = 0) { return {xf::NormKind::rms, eps, offset}; }
+  static Norm layer(double eps, bool bias = true) {
+    return {xf::NormKind::layer, eps, /*offset=*/0, /*scale=*/true, bias};
+  }
+};
+
 class BlockBuilder {
 public:
   using Value = mlir::Value;
@@ -41,13 +54,15 @@ public:
   /// The same where MODULE.weight is stored as (in, out), as GPT-2's Conv1D stores it.
   Value conv1d(StringRef as, StringRef module, int64_t out, Value x, bool bias = true);
 
-  /// (offset + w) ⊙ x / √(mean x² + eps) along the last dimension, w = MODULE.weight.
-  Value rmsNorm(StringRef as, StringRef module, Value x, double eps, double offset = 0);
-  /// w ⊙ (x − mean x) / √(var x + eps) + b, w = MODULE.weight, b = MODULE.bias.
-  Value layerNorm(StringRef as, StringRef module, Value x, double eps);
-  /// The same without b; w has x's last dimensions.
-  Value layerNormWithoutBias(StringRef as, StringRef module, llvm::ArrayRef<int64_t> dims, Value x,
-                             double eps);
+  /// w = MODULE.weight, b = MODULE.bias, with x's last dimensions or, where they are given, `dims`.
+  Value norm(StringRef as, StringRef module, const Norm &norm, Value x,
+             llvm::ArrayRef<int64_t> dims = {});
+  Value rmsNorm(StringRef as, StringRef module, Value x, double eps, double offset = 0) {
+    return norm(as, module, Norm::rms(eps, offset), x);
+  }
+  Value layerNorm(StringRef as, StringRef module, Value x, double eps) {
+    return norm(as, module, Norm::layer(eps), x);
+  }
   Value bias(StringRef as, Value x, Value b);
 
   Value add(StringRef as, Value a, Value b);
@@ -59,8 +74,11 @@ public:
   /// (n) as (n / dim, dim): one row a head; and back.
   Value heads(StringRef as, Value x, int64_t dim);
   Value flat(StringRef as, Value x);
-  /// Rows [from, from + size).
-  Value slice(StringRef as, Value x, int64_t from, int64_t size);
+  /// Rows [from, from + size); of the dimension `along`, where it is not the first.
+  Value slice(StringRef as, Value x, int64_t from, int64_t size, int64_t along = 0);
+
+  /// One after the other along the first dimension.
+  Value concat(StringRef as, llvm::ArrayRef<Value> parts);
 
   /// A rotation of each head's first 2n entries by n `frequencies`, pairing i with i + n (half).
   Value rotary(StringRef as, Value x, Value frequencies,
@@ -100,7 +118,6 @@ public:
 private:
   Value product(StringRef as, StringRef module, Value weight, Value x, bool transposed, int64_t out,
                 bool bias);
-  Value normalize(StringRef as, StringRef module, xf::NormKind kind, Value x, double eps);
   Value setting(StringRef as, mlir::Type type, mlir::Attribute value);
 
   StoredTensors &tensors;
@@ -112,6 +129,8 @@ private:
 
 /// The length of a vector, or of a matrix's rows.
 int64_t width(mlir::Value value);
+/// How many rows a matrix has.
+int64_t rows(mlir::Value matrix);
 
 } // namespace ctxc::hf
 

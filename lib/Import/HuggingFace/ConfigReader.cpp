@@ -25,7 +25,8 @@ const StringSet<> &harmlessKeys() {
       "task_specific_params", "custom_pipelines", "transformers.js_config",
       // training
       "attention_dropout", "hidden_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop",
-      "initializer_range", "gradient_checkpointing", "finetuning_task",
+      "resid_dropout", "residual_dropout", "embed_dropout", "embedding_dropout",
+      "classifier_dropout", "initializer_range", "gradient_checkpointing", "finetuning_task",
       // a limit that no formula here reads but llama3's rope, which asks for it
       "max_position_embeddings",
       // how it is run

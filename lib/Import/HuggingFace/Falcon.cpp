@@ -26,8 +26,8 @@ public:
     rope = readRope(config);
     dim = hidden / heads;
     if (hidden % heads || dim % 2)
-      config.problem("hidden_size", "is not an even multiple of num_attention_heads = " +
-                                        Twine(heads));
+      config.problem("hidden_size",
+                     "is not an even multiple of num_attention_heads = " + Twine(heads));
     StringRef form = "only the form of Falcon-7B is (new_decoder_architecture false, multi_query "
                      "true, parallel_attn true, alibi false)";
     config.require("new_decoder_architecture", false, false, form);

@@ -29,7 +29,10 @@ HeadShape hf::readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
                         std::optional<int64_t> keys, std::optional<int64_t> dim) {
   HeadShape heads;
   heads.queries = config.integer("num_attention_heads", queries, 1, maxHeads);
-  heads.keys = config.integer("num_key_value_heads", keys.value_or(heads.queries), 1, maxHeads);
+  // Null, other than absent, is one for each query head in every family.
+  int64_t absent =
+      config.isNull("num_key_value_heads") ? heads.queries : keys.value_or(heads.queries);
+  heads.keys = config.integer("num_key_value_heads", absent, 1, maxHeads);
   if (heads.queries % heads.keys)
     config.problem("num_attention_heads",
                    "is not a multiple of num_key_value_heads = " + Twine(heads.keys));
@@ -44,6 +47,14 @@ HeadShape hf::readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
                    "gives an odd head dimension of " + Twine(heads.dim) +
                        "; a rotary embedding needs an even one");
   return heads;
+}
+
+HeadShape hf::splitHeads(ConfigReader &config, StringRef key, int64_t absent, StringRef widthKey,
+                         int64_t hidden) {
+  int64_t heads = config.integer(key, absent, 1, maxHeads);
+  if (hidden % heads)
+    config.problem(widthKey, "is not a multiple of " + key + " = " + Twine(heads));
+  return {heads, heads, std::max<int64_t>(hidden / heads, 1)};
 }
 
 SlidingLayers hf::readSlidingLayers(ConfigReader &config, int64_t layers, int64_t pattern,
@@ -74,5 +85,25 @@ SlidingLayers hf::readSlidingLayers(ConfigReader &config, int64_t layers,
   if (config.isNull("sliding_window") && result.any())
     config.problem("sliding_window", "is needed by the layers of type sliding_attention");
   result.window = config.integer("sliding_window", window, 1, int64_t(1) << 40);
+  return result;
+}
+
+SlidingLayers hf::readSwitchedWindows(ConfigReader &config, int64_t layers,
+                                      function_ref<bool(int64_t)> slides) {
+  if (config.flag("use_sliding_window", false))
+    return readSlidingLayers(config, layers, slides, 4096);
+  config.ignore("sliding_window");
+  if (any_of(config.texts("layer_types"), [](StringRef s) { return s != "full_attention"; }))
+    config.problem("layer_types", "has other entries than full_attention, and use_sliding_window "
+                                  "is false");
+  return {};
+}
+
+SlidingLayers hf::readOneWindow(ConfigReader &config, int64_t layers,
+                                std::optional<int64_t> absent) {
+  SlidingLayers result;
+  bool all = config.has("sliding_window") || (absent && !config.isNull("sliding_window"));
+  result.sliding.assign(layers, all);
+  result.window = config.integer("sliding_window", absent.value_or(1), 1, int64_t(1) << 40);
   return result;
 }

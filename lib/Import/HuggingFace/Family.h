@@ -53,15 +53,29 @@ public:
 /// where the config is of a variant that is not supported.
 std::unique_ptr<Family> makeCohere(ConfigReader &config);
 std::unique_ptr<Family> makeFalcon(ConfigReader &config);
+std::unique_ptr<Family> makeGemma(ConfigReader &config);
 std::unique_ptr<Family> makeGemma2(ConfigReader &config);
 std::unique_ptr<Family> makeGemma3(ConfigReader &config);
+std::unique_ptr<Family> makeGlm4(ConfigReader &config);
 std::unique_ptr<Family> makeGpt2(ConfigReader &config);
 std::unique_ptr<Family> makeGptJ(ConfigReader &config);
+std::unique_ptr<Family> makeGptNeo(ConfigReader &config);
+std::unique_ptr<Family> makeGptNeoX(ConfigReader &config);
+std::unique_ptr<Family> makeGranite(ConfigReader &config);
 std::unique_ptr<Family> makeLlama(ConfigReader &config);
+std::unique_ptr<Family> makeMistral(ConfigReader &config);
 std::unique_ptr<Family> makeMixtral(ConfigReader &config);
+std::unique_ptr<Family> makeNemotron(ConfigReader &config);
+std::unique_ptr<Family> makeOlmo(ConfigReader &config);
 std::unique_ptr<Family> makeOlmo2(ConfigReader &config);
+std::unique_ptr<Family> makePhi(ConfigReader &config);
 std::unique_ptr<Family> makePhi3(ConfigReader &config);
+std::unique_ptr<Family> makeQwen2(ConfigReader &config);
 std::unique_ptr<Family> makeQwen2Moe(ConfigReader &config);
+std::unique_ptr<Family> makeQwen3(ConfigReader &config);
+std::unique_ptr<Family> makeSmolLM3(ConfigReader &config);
+std::unique_ptr<Family> makeStableLm(ConfigReader &config);
+std::unique_ptr<Family> makeStarcoder2(ConfigReader &config);
 
 /// The nonlinearity that transformers calls by the value of `key`.
 xf::ActivationKind readActivation(ConfigReader &config, llvm::StringRef key,
@@ -75,12 +89,22 @@ struct HeadShape {
 HeadShape readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
                     std::optional<int64_t> keys, std::optional<int64_t> dim);
 
+/// Reads the number of heads under `key`; each is an equal part of `hidden`, which `widthKey`
+/// names.
+HeadShape splitHeads(ConfigReader &config, llvm::StringRef key, int64_t absent,
+                     llvm::StringRef widthKey, int64_t hidden);
+
 /// Which layers see a window, and how many positions it lets them see, this one included.
 struct SlidingLayers {
   std::vector<bool> sliding;
   int64_t window = 0;
 
   bool any() const { return llvm::is_contained(sliding, true); }
+
+  /// The setting of layer `layer`; null where no layer has a window.
+  mlir::Value of(BlockBuilder &b, int64_t layer) const {
+    return any() ? b.layerIndex("window", windowOf(layer)) : mlir::Value();
+  }
 
   /// 0, no window, in full layers.
   int64_t windowOf(int64_t layer) const { return sliding[layer] ? window : 0; }
@@ -91,6 +115,12 @@ SlidingLayers readSlidingLayers(ConfigReader &config, int64_t layers,
 /// The same where all but every `pattern`-th layer slides.
 SlidingLayers readSlidingLayers(ConfigReader &config, int64_t layers, int64_t pattern,
                                 int64_t window);
+
+/// The same where no layer has a window unless use_sliding_window, whatever sliding_window says.
+SlidingLayers readSwitchedWindows(ConfigReader &config, int64_t layers,
+                                  llvm::function_ref<bool(int64_t)> slides);
+/// Reads sliding_window as that of all layers; null is none.
+SlidingLayers readOneWindow(ConfigReader &config, int64_t layers, std::optional<int64_t> absent);
 
 } // namespace ctxc::hf
 

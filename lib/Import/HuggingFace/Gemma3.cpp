@@ -2,8 +2,7 @@
 //   v = x + N(w₂, W_o attention(R N(w_q, W_q n), R N(w_k, W_k n), W_v n))   n = N(w₁, x)
 //   y = v + N(w₄, W_d (gelu(W_g z) ⊙ W_u z))                                z = N(w₃, v)
 // Sliding layers see a window and rotate by other frequencies R than full ones.
-#include "Family.h"
-#include "Rope.h"
+#include "Parts.h"
 #include <cmath>
 
 using namespace llvm;
@@ -18,13 +17,15 @@ public:
     layers = config.integer("num_hidden_layers", 26, 1, maxLayers);
     hidden = config.integer("hidden_size", 2304, 1, maxWidth);
     vocabulary = config.integer("vocab_size", 262208, 1, maxVocabulary);
-    inner = config.integer("intermediate_size", 9216, 1, maxWidth);
-    heads = readHeads(config, hidden, 8, 4, 256);
-    eps = config.number("rms_norm_eps", 1e-6, 0, 1);
-    act = readActivation(config, "hidden_activation", "gelu_pytorch_tanh");
-    attentionBias = config.flag("attention_bias", false);
     tied = config.flag("tie_word_embeddings", true);
-    scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 256, 1e-6, 1e12));
+    norm = Norm::rms(config.number("rms_norm_eps", 1e-6, 0, 1), /*offset=*/1);
+    attention.heads = readHeads(config, hidden, 8, 4, 256);
+    attention.headNorm = HeadNorm{norm};
+    attention.ropeByLayer = true;
+    attention.qkvBias = attention.outBias = config.flag("attention_bias", false);
+    attention.scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 256, 1e-6, 1e12));
+    mlp.inner = config.integer("intermediate_size", 9216, 1, maxWidth);
+    mlp.act = readActivation(config, "hidden_activation", "gelu_pytorch_tanh");
     if (config.has("final_logit_softcapping"))
       cap = config.number("final_logit_softcapping", 1, 1e-6, 1e9);
     config.require("use_bidirectional_attention", false, false, "only causal attention is");
@@ -46,44 +47,26 @@ public:
 
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {
     Value window = b.layerIndex("window", windows.windowOf(layer));
-    const Rope &rope = windows.sliding[layer] ? localRope : globalRope;
-    Value r = b.layerRope("rotary", heads.dim, rope.attr(b.context(), heads.dim));
-    Value n = norm(b, "n", "input_layernorm", x);
-    Value q = norm(b, "q", "self_attn.q_norm", project(b, "q", heads.queries, n));
-    Value k = norm(b, "k", "self_attn.k_norm", project(b, "k", heads.keys, n));
-    Value v = project(b, "v", heads.keys, n);
-    Value qr = b.rotary("q_rot", q, r), kr = b.rotary("k_rot", k, r);
-    Value o = b.flat("o", b.attention("o_heads", qr, kr, v, scale, window));
-    Value a = b.linear("attn", "self_attn.o_proj", hidden, o, attentionBias);
-    Value mid = b.add("mid", x, norm(b, "attn_n", "post_attention_layernorm", a));
-
-    Value z = norm(b, "z", "pre_feedforward_layernorm", mid);
-    Value g = b.linear("g", "mlp.gate_proj", inner, z);
-    Value u = b.linear("u", "mlp.up_proj", inner, z);
-    Value h = b.mul("h", b.activation("g_act", act, g), u);
-    Value m = b.linear("mlp", "mlp.down_proj", hidden, h);
-    return b.add("y", mid, norm(b, "mlp_n", "post_feedforward_layernorm", m));
+    Attention own = attention;
+    own.rope = windows.sliding[layer] ? localRope : globalRope;
+    Value n = b.norm("n", "input_layernorm", norm, x);
+    Value a = own(b, "attn", "self_attn", n, window);
+    Value mid = b.add("mid", x, b.norm("attn_n", "post_attention_layernorm", norm, a));
+    Value z = b.norm("z", "pre_feedforward_layernorm", norm, mid);
+    Value m = mlp(b, "mlp", "mlp", z);
+    return b.add("y", mid, b.norm("mlp_n", "post_feedforward_layernorm", norm, m));
   }
 
   // √hidden is rounded to float32, as it is where the weights are float32.
   Value afterEmbedding(BlockBuilder &b, Value x) const override {
     return b.times("x_scaled", x, std::sqrt(double(hidden)));
   }
-  Value beforeHead(BlockBuilder &b, Value x) const override { return norm(b, "n", "norm", x); }
+  Value beforeHead(BlockBuilder &b, Value x) const override { return b.norm("n", "norm", norm, x); }
   Value afterHead(BlockBuilder &b, Value logits) const override {
     return cap ? b.softcap("capped", logits, *cap) : logits;
   }
 
 private:
-  Value norm(BlockBuilder &b, StringRef as, StringRef module, Value x) const {
-    return b.rmsNorm(as, module, x, eps, /*offset=*/1);
-  }
-  Value project(BlockBuilder &b, StringRef as, int64_t count, Value n) const {
-    Value row = b.linear((as + "_row").str(), ("self_attn." + as + "_proj").str(),
-                         count * heads.dim, n, attentionBias);
-    return b.heads((as + "_heads").str(), row, heads.dim);
-  }
-
   void readRopes(ConfigReader &config) {
     checkOneRopeForm(config);
     checkWholeHeads(config);
@@ -102,12 +85,10 @@ private:
         checkWholeHeads(*scaling);
   }
 
-  HeadShape heads;
-  int64_t inner;
-  double eps, scale;
+  Norm norm;
+  Attention attention;
+  GatedMlp mlp;
   std::optional<double> cap;
-  xf::ActivationKind act;
-  bool attentionBias;
   SlidingLayers windows;
   Rope globalRope, localRope;
 };

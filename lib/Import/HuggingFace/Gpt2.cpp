@@ -2,8 +2,7 @@
 //   x = E[token] + P[position]
 //   v = x + W_o attention(q, k, v) + b_o        (q, k, v) = W_a LN₁ x + b_a
 //   y = v + W₂ gelu(W₁ LN₂ v + b₁) + b₂
-#include "Family.h"
-#include <cmath>
+#include "Parts.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -19,15 +18,13 @@ public:
     vocabulary = config.integer("vocab_size", 50257, 1, maxVocabulary);
     positions = config.integer("n_positions", 1024, 1, maxVocabulary);
     inner = config.integer("n_inner", 4 * hidden, 1, 4 * maxWidth);
-    heads = config.integer("n_head", 12, 1, maxHeads);
-    eps = config.number("layer_norm_epsilon", 1e-5, 0, 1);
     act = readActivation(config, "activation_function", "gelu_new");
+    norm = Norm::layer(config.number("layer_norm_epsilon", 1e-5, 0, 1));
     tied = config.flag("tie_word_embeddings", true);
-    scaled = config.flag("scale_attn_weights", true);
+    attention.heads = splitHeads(config, "n_head", 12, "n_embd", hidden);
+    if (!config.flag("scale_attn_weights", true))
+      attention.scale = 1;
     byLayer = config.flag("scale_attn_by_inverse_layer_idx", false);
-    dim = std::max<int64_t>(hidden / heads, 1);
-    if (hidden % heads)
-      config.problem("n_embd", "is not a multiple of n_head = " + Twine(heads));
     config.require("add_cross_attention", false, false, "only a decoder alone is");
     // The order of roundings, the length of training, and heads for other tasks.
     for (StringRef key : {"reorder_and_upcast_attn", "n_ctx", "summary_type", "summary_use_proj",
@@ -46,31 +43,30 @@ public:
   }
 
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {
-    Value n = b.layerNorm("n", "ln_1", x, eps);
+    auto [heads, keys, dim] = attention.heads;
+    Value n = b.norm("n", "ln_1", norm, x);
     Value qkv = b.heads("qkv", b.conv1d("qkv_row", "attn.c_attn", 3 * hidden, n), dim);
     Value q = b.slice("q", qkv, 0, heads);
-    Value k = b.slice("k", qkv, heads, heads);
-    Value v = b.slice("v", qkv, 2 * heads, heads);
+    Value k = b.slice("k", qkv, heads, keys);
+    Value v = b.slice("v", qkv, heads + keys, keys);
     if (byLayer)
       q = b.mul("q_scaled", q, b.layerNumber("attention_scale", 1.0f / float(layer + 1)));
-    double scale = scaled ? 1 / std::sqrt(double(dim)) : 1;
-    Value o = b.flat("o", b.attention("o_heads", q, k, v, scale));
+    Value o = attention.mix(b, q, k, v);
     Value mid = b.add("mid", x, b.conv1d("attn", "attn.c_proj", hidden, o));
 
-    Value z = b.layerNorm("z", "ln_2", mid, eps);
+    Value z = b.norm("z", "ln_2", norm, mid);
     Value h = b.activation("h", act, b.conv1d("g", "mlp.c_fc", inner, z));
     return b.add("y", mid, b.conv1d("mlp", "mlp.c_proj", hidden, h));
   }
 
-  Value beforeHead(BlockBuilder &b, Value x) const override {
-    return b.layerNorm("n", "ln_f", x, eps);
-  }
+  Value beforeHead(BlockBuilder &b, Value x) const override { return b.norm("n", "ln_f", norm, x); }
 
 private:
-  int64_t positions, heads, dim, inner;
-  double eps;
+  int64_t positions, inner;
   xf::ActivationKind act;
-  bool scaled, byLayer;
+  Norm norm;
+  Attention attention;
+  bool byLayer;
 };
 
 } // namespace

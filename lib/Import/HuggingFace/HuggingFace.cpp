@@ -64,16 +64,30 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     // clang-format off: one line a family
     {"cohere", makeCohere},
     {"falcon", makeFalcon},
+    {"gemma", makeGemma},
     {"gemma2", makeGemma2},
     {"gemma3", makeGemma3WithImages},
     {"gemma3_text", makeGemma3},
+    {"glm4", makeGlm4},
     {"gpt2", makeGpt2},
+    {"gpt_neo", makeGptNeo},
+    {"gpt_neox", makeGptNeoX},
     {"gptj", makeGptJ},
+    {"granite", makeGranite},
     {"llama", makeLlama},
+    {"mistral", makeMistral},
     {"mixtral", makeMixtral},
+    {"nemotron", makeNemotron},
+    {"olmo", makeOlmo},
     {"olmo2", makeOlmo2},
+    {"phi", makePhi},
     {"phi3", makePhi3},
+    {"qwen2", makeQwen2},
     {"qwen2_moe", makeQwen2Moe},
+    {"qwen3", makeQwen3},
+    {"smollm3", makeSmolLM3},
+    {"stablelm", makeStableLm},
+    {"starcoder2", makeStarcoder2},
     // clang-format on
 };
 
@@ -217,8 +231,9 @@ void warnOfUnused(const StoredTensors &tensors, StringRef directory,
                   std::vector<std::string> &warnings) {
   std::vector<std::string> names = tensors.unused();
   llvm::erase_if(names, [](StringRef name) {
-    // Masks that GPT-2 and GPT-J once stored.
-    bool mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+    // Masks that GPT-2, GPT-J, GPT-Neo and GPT-NeoX once stored.
+    bool mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+                name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias");
     return mask || name.ends_with("rotary_emb.inv_freq") || name.ends_with("lm_head.weight") ||
            name.contains("vision_tower.") || name.contains("multi_modal_projector.");
   });

@@ -52,7 +52,7 @@ public:
 
 private:
   double eps;
-  RotaryAttention attention;
+  Attention attention;
   std::optional<int64_t> window;
   GatedExperts experts;
 };

@@ -5,29 +5,81 @@ using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::hf;
 
-mlir::Value RotaryAttention::operator()(BlockBuilder &b, StringRef as, StringRef module,
-                                        mlir::Value n, mlir::Value window) const {
-  mlir::Value r = b.rope("rotary", heads.dim, rope.attr(b.context(), heads.dim));
-  auto project = [&](StringRef name, int64_t count) {
-    mlir::Value row = b.linear((name + "_row").str(), (module + "." + name + "_proj").str(),
-                               count * heads.dim, n, qkvBias);
-    return b.heads(name, row, heads.dim);
-  };
-  mlir::Value q = project("q", heads.queries);
-  mlir::Value k = project("k", heads.keys);
-  mlir::Value v = project("v", heads.keys);
-  mlir::Value qr = b.rotary("q_rot", q, r), kr = b.rotary("k_rot", k, r);
-  double scale = 1 / std::sqrt(double(heads.dim));
-  mlir::Value o = b.flat("o", b.attention("o_heads", qr, kr, v, scale, window));
-  return b.linear(as, (module + ".o_proj").str(), width(n), o, outBias);
+mlir::Value Attention::project(BlockBuilder &b, StringRef as, StringRef module, int64_t count,
+                               mlir::Value n) const {
+  return b.heads(as,
+                 b.linear((as + "_row").str(), (module + "." + as + "_proj").str(),
+                          count * heads.dim, n, qkvBias),
+                 heads.dim);
+}
+
+mlir::Value Attention::normed(BlockBuilder &b, StringRef as, StringRef module,
+                              mlir::Value x) const {
+  if (!headNorm)
+    return x;
+  const Norm &norm = headNorm->norm;
+  int64_t count = rows(x);
+  std::string name = (as + "_n").str(), stored = (module + "." + as + headNorm->suffix).str();
+  switch (headNorm->over) {
+  case HeadNorm::head:
+    return b.norm(name, stored, norm, x);
+  case HeadNorm::ownRow:
+    return b.norm(name, stored, norm, x, {count, heads.dim});
+  case HeadNorm::row:
+    return b.heads(name, b.norm(name + "_row", stored, norm, b.flat(name + "_flat", x)), heads.dim);
+  case HeadNorm::ownModule:
+    break;
+  }
+  SmallVector<mlir::Value> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    std::string head = (as + Twine(i)).str();
+    parts.push_back(
+        b.norm(head + "_n", (stored + "." + Twine(i)).str(), norm, b.slice(head, x, i, 1)));
+  }
+  return b.concat(name, parts);
+}
+
+mlir::Value Attention::mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::Value v,
+                           mlir::Value window) const {
+  if (rope) {
+    int64_t dims = rope->dims(heads.dim);
+    auto attr = rope->attr(b.context(), heads.dim);
+    mlir::Value r = ropeByLayer ? b.layerRope("rotary", dims, attr) : b.rope("rotary", dims, attr);
+    q = b.rotary("q_rot", q, r, style);
+    k = b.rotary("k_rot", k, r, style);
+  }
+  double factor = scale.value_or(1 / std::sqrt(double(heads.dim)));
+  return b.flat("o", b.attention("o_heads", q, k, v, factor, window, cap));
+}
+
+mlir::Value Attention::operator()(BlockBuilder &b, StringRef as, StringRef module, mlir::Value n,
+                                  mlir::Value window) const {
+  mlir::Value q = normed(b, "q", module, project(b, "q", module, heads.queries, n));
+  mlir::Value k = normed(b, "k", module, project(b, "k", module, heads.keys, n));
+  mlir::Value v = project(b, "v", module, heads.keys, n);
+  return b.linear(as, (module + "." + out).str(), width(n), mix(b, q, k, v, window), outBias);
 }
 
 mlir::Value GatedMlp::operator()(BlockBuilder &b, StringRef as, StringRef module, mlir::Value z,
                                  StringRef prefix) const {
-  mlir::Value g = b.linear((prefix + "g").str(), (module + ".gate_proj").str(), inner, z, bias);
-  mlir::Value u = b.linear((prefix + "u").str(), (module + ".up_proj").str(), inner, z, bias);
-  mlir::Value h = b.mul((prefix + "h").str(), b.activation((prefix + "g_act").str(), act, g), u);
+  std::string g = (prefix + "g").str(), u = (prefix + "u").str();
+  mlir::Value gate, up;
+  if (fused) {
+    mlir::Value both = b.linear(g + u, (module + ".gate_up_proj").str(), 2 * inner, z, bias);
+    gate = b.slice(g, both, 0, inner);
+    up = b.slice(u, both, inner, inner);
+  } else {
+    gate = b.linear(g, (module + ".gate_proj").str(), inner, z, bias);
+    up = b.linear(u, (module + ".up_proj").str(), inner, z, bias);
+  }
+  mlir::Value h = b.mul((prefix + "h").str(), b.activation(g + "_act", act, gate), up);
   return b.linear(as, (module + ".down_proj").str(), width(z), h, bias);
+}
+
+mlir::Value PlainMlp::operator()(BlockBuilder &b, StringRef as, StringRef module,
+                                 mlir::Value z) const {
+  mlir::Value u = b.linear("u", (module + "." + up).str(), inner, z, bias);
+  return b.linear(as, (module + "." + down).str(), width(z), b.activation("h", act, u), bias);
 }
 
 mlir::Value GatedExperts::operator()(BlockBuilder &b, StringRef as, StringRef module,

@@ -13,27 +13,68 @@
 
 namespace ctxc::hf {
 
-/// W_o attention(R W_q n, R W_k n, W_v n) with whole heads rotated and scores over √dim, from
-/// MODULE.{q,k,v,o}_proj.
-struct RotaryAttention {
-  HeadShape heads;
-  Rope rope;
+/// A norm of queries and keys, from MODULE.qSUFFIX and MODULE.kSUFFIX.
+struct HeadNorm {
+  Norm norm;
+  llvm::StringLiteral suffix = "_norm";
+  enum Over {
+    head,      ///< each head, with one w for all
+    ownRow,    ///< each head, with its own row of w
+    ownModule, ///< each head I, with the w of MODULE.qSUFFIX.I
+    row        ///< all heads at once
+  } over = head;
+};
+
+/// W_o attention(R N W_q n, R N W_k n, W_v n), from MODULE.{q,k,v}_proj and MODULE.OUT, with the
+/// rotation R and the norm N where there are some.
+struct Attention {
+  HeadShape heads = {1, 1, 2};
+  std::optional<Rope> rope;
+  bool ropeByLayer = false; ///< each layer gives its own, as a setting
+  xf::RotaryStyle style = xf::RotaryStyle::half;
+  std::optional<HeadNorm> headNorm;
+  std::optional<double> scale; ///< of the scores; 1/√dim where absent
+  std::optional<double> cap;   ///< a soft cap of the scores
   bool qkvBias = false, outBias = false;
+  llvm::StringLiteral out = "o_proj";
 
   /// `window` is a setting or null.
   mlir::Value operator()(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module, mlir::Value n,
                          mlir::Value window = {}) const;
+
+  /// attention(R q, R k, v) of all heads in one row: what W_o reads. q, k and v are heads.
+  mlir::Value mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::Value v,
+                  mlir::Value window = {}) const;
+
+private:
+  mlir::Value project(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module, int64_t count,
+                      mlir::Value n) const;
+  mlir::Value normed(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module,
+                     mlir::Value x) const;
 };
 
-/// W_d (act(W_g z) ⊙ W_u z) with `inner` rows in W_g and W_u, from MODULE.{gate,up,down}_proj.
-/// `prefix` leads the names of the values inside.
+/// W_d (act(W_g z) ⊙ W_u z) with `inner` rows in W_g and W_u. `prefix` leads the names of the
+/// values inside.
 struct GatedMlp {
-  int64_t inner = 0;
+  int64_t inner = 1;
   xf::ActivationKind act = xf::ActivationKind::silu;
   bool bias = false;
+  /// W_g and W_u are MODULE.gate_up_proj, one below the other, not MODULE.{gate,up}_proj.
+  bool fused = false;
 
   mlir::Value operator()(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module, mlir::Value z,
                          llvm::StringRef prefix = "") const;
+};
+
+/// W_d act(W_u z), from the modules `up` and `down` below MODULE.
+struct PlainMlp {
+  int64_t inner = 1;
+  xf::ActivationKind act = xf::ActivationKind::gelu;
+  bool bias = true;
+  llvm::StringLiteral up = "up_proj", down = "down_proj";
+
+  mlir::Value operator()(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module,
+                         mlir::Value z) const;
 };
 
 /// Σ_{e ∈ top} w_e E_e z with E_e = D_e (act(G_e z) ⊙ U_e z) of width `inner`, the scores

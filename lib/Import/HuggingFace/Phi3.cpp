@@ -2,9 +2,7 @@
 //   v = x + W_o attention(R q, R k, v)      (q, k, v) = W_qkv n      n = w₁ ⊙ rms x
 //   y = v + W_d (silu(g) ⊙ u)               (g, u) = W_gu z          z = w₂ ⊙ rms v
 // R may rotate a part of each head only; all layers may see a window.
-#include "Family.h"
-#include "Rope.h"
-#include <cmath>
+#include "Decoder.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -12,23 +10,12 @@ using namespace ctxc::hf;
 
 namespace {
 
-class Phi3 : public Family {
+class Phi3 : public Decoder {
 public:
-  explicit Phi3(ConfigReader &config) {
-    layers = config.integer("num_hidden_layers", 32, 1, maxLayers);
-    hidden = config.integer("hidden_size", 3072, 1, maxWidth);
-    vocabulary = config.integer("vocab_size", 32064, 1, maxVocabulary);
-    inner = config.integer("intermediate_size", 8192, 1, maxWidth);
-    heads = readHeads(config, hidden, 32, std::nullopt, std::nullopt);
-    eps = config.number("rms_norm_eps", 1e-5, 0, 1);
-    act = readActivation(config, "hidden_act", "silu");
-    tied = config.flag("tie_word_embeddings", false);
-    RopeForm form;
-    form.mayScale = false; // its only scaling, longrope, depends on how long the run is
-    form.mayRotatePart = true;
-    rope = readRope(config, form, heads.dim);
-    if (config.has("sliding_window"))
-      window = config.integer("sliding_window", 1, 1, int64_t(1) << 40);
+  explicit Phi3(ConfigReader &config) : Decoder("phi3", config, defaults()) {
+    norm = Norm::rms(config.number("rms_norm_eps", 1e-5, 0, 1));
+    std::get<GatedMlp>(mlp).fused = true;
+    windows = readOneWindow(config, layers, std::nullopt);
     for (StringRef key : {"attention_bias", "mlp_bias", "lm_head_bias"})
       config.require(key, false, false, "this family has no biases");
     // longrope's, and what no forward pass reads.
@@ -37,41 +24,28 @@ public:
       config.ignore(key);
   }
 
-  StringRef name() const override { return "phi3"; }
-  SmallVector<StringRef> stems() const override { return {"model.", ""}; }
-
-  Value block(BlockBuilder &b, Value x, int64_t) const override {
-    Value near = window ? b.layerIndex("window", *window) : Value();
-    Value r = b.rope("rotary", rope.dims(heads.dim), rope.attr(b.context(), heads.dim));
-    Value n = b.rmsNorm("n", "input_layernorm", x, eps);
-    int64_t all = heads.queries + 2 * heads.keys;
-    Value qkv =
-        b.heads("qkv", b.linear("qkv_row", "self_attn.qkv_proj", all * heads.dim, n), heads.dim);
-    Value q = b.rotary("q_rot", b.slice("q", qkv, 0, heads.queries), r);
-    Value k = b.rotary("k_rot", b.slice("k", qkv, heads.queries, heads.keys), r);
-    Value v = b.slice("v", qkv, heads.queries + heads.keys, heads.keys);
-    double scale = 1 / std::sqrt(double(heads.dim));
-    Value o = b.flat("o", b.attention("o_heads", q, k, v, scale, near));
+  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
+    Value window = windows.of(b, layer);
+    Value n = b.norm("n", "input_layernorm", norm, x);
+    auto [queries, keys, dim] = attention.heads;
+    int64_t all = queries + 2 * keys;
+    Value qkv = b.heads("qkv", b.linear("qkv_row", "self_attn.qkv_proj", all * dim, n), dim);
+    Value q = b.slice("q", qkv, 0, queries);
+    Value k = b.slice("k", qkv, queries, keys);
+    Value v = b.slice("v", qkv, queries + keys, keys);
+    Value o = attention.mix(b, q, k, v, window);
     Value mid = b.add("mid", x, b.linear("attn", "self_attn.o_proj", hidden, o));
-
-    Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
-    Value gu = b.linear("gu", "mlp.gate_up_proj", 2 * inner, z);
-    Value g = b.slice("g", gu, 0, inner), u = b.slice("u", gu, inner, inner);
-    Value h = b.mul("h", b.activation("g_act", act, g), u);
-    return b.add("y", mid, b.linear("mlp", "mlp.down_proj", hidden, h));
-  }
-
-  Value beforeHead(BlockBuilder &b, Value x) const override {
-    return b.rmsNorm("n", "norm", x, eps);
+    Value z = b.norm("z", "post_attention_layernorm", norm, mid);
+    return b.add("y", mid, feed(b, z));
   }
 
 private:
-  HeadShape heads;
-  int64_t inner;
-  std::optional<int64_t> window;
-  double eps;
-  xf::ActivationKind act;
-  Rope rope;
+  static Defaults defaults() {
+    Defaults absent{32, 3072, 8192, 32064, 32, std::nullopt, std::nullopt};
+    absent.rope = RopeForm::part(1);
+    absent.rope.mayScale = false; // its only scaling, longrope, depends on how long the run is
+    return absent;
+  }
 };
 
 } // namespace

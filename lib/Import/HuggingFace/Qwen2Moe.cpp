@@ -88,7 +88,7 @@ private:
   }
 
   double eps;
-  RotaryAttention attention;
+  Attention attention;
   SlidingLayers windows;
   bool hasExperts;
   GatedExperts experts;

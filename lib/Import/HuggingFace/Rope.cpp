@@ -56,7 +56,7 @@ Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, doub
 
 Rope hf::readRope(ConfigReader &config, RopeForm form, std::optional<int64_t> head) {
   checkOneRopeForm(config);
-  double base = config.number("rope_theta", form.base, 1e-3, maxBase);
+  double base = config.number(form.baseKey, form.base, 1e-3, maxBase);
   ConfigReader *parameters =
       config.object(config.has("rope_scaling") ? "rope_scaling" : "rope_parameters");
   Rope rope = readRopeParameters(config, parameters, base, form.mayScale);
@@ -66,16 +66,17 @@ Rope hf::readRope(ConfigReader &config, RopeForm form, std::optional<int64_t> he
       checkWholeHeads(*parameters);
     return rope;
   }
-  rope.rotated = config.number("partial_rotary_factor", 1, 0, 1);
+  rope.rotated = config.number(form.partKey, form.rotated, 0, 1);
   ConfigReader *at = &config;
+  StringRef key = form.partKey;
   if (parameters && parameters->has("partial_rotary_factor")) {
     rope.rotated = parameters->number("partial_rotary_factor", 1, 0, 1);
     at = parameters;
+    key = "partial_rotary_factor";
   }
   if (head && (rope.dims(*head) < 2 || rope.dims(*head) % 2))
-    at->problem("partial_rotary_factor", "rotates " + Twine(rope.dims(*head)) + " of " +
-                                             Twine(*head) +
-                                             " entries of a head; expected an even "
-                                             "number of at least 2");
+    at->problem(key, "rotates " + Twine(rope.dims(*head)) + " of " + Twine(*head) +
+                         " entries of a head; expected an even "
+                         "number of at least 2");
   return rope;
 }

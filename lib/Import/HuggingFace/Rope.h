@@ -11,11 +11,12 @@ namespace ctxc::hf {
 struct Rope {
   double base = 10000;
   double rotated = 1;
+  int64_t entries = 0; ///< of a head that it rotates, where not 0, whatever `rotated` is
   double linear = 1;
   llvm::SmallVector<double, 4> llama3;
 
   /// How many entries of a head are rotated.
-  int64_t dims(int64_t head) const { return int64_t(head * rotated); }
+  int64_t dims(int64_t head) const { return entries ? entries : int64_t(head * rotated); }
   xf::RopeAttr attr(mlir::MLIRContext *context, int64_t head) const {
     return xf::RopeAttr::get(context, base, dims(head), linear, llama3);
   }
@@ -26,6 +27,16 @@ struct RopeForm {
   double base = 10000;        ///< where the config gives none
   bool mayScale = true;       ///< takes linear and llama3
   bool mayRotatePart = false; ///< reads partial_rotary_factor
+  double rotated = 1;         ///< where the config gives no partial_rotary_factor
+  /// What the older configs call these two.
+  llvm::StringLiteral baseKey = "rope_theta", partKey = "partial_rotary_factor";
+
+  static RopeForm part(double rotated) {
+    RopeForm form;
+    form.mayRotatePart = true;
+    form.rotated = rotated;
+    return form;
+  }
 };
 
 /// Reads the one rope of a model: `rope_parameters`, or the older `rope_theta`

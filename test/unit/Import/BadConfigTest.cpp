@@ -13,7 +13,7 @@ using BadConfig = ImportTest;
 TEST_F(BadConfig, UnknownArchitecture) {
   std::string message = importedWith("llama", {{"model_type", "gpt5"}});
   EXPECT_HAS(message, "config.json: key 'model_type' = 'gpt5' is not supported; supported are ");
-  for (StringRef name : {"cohere", "gemma3, gemma3_text", "gptj, llama", "(any other block"})
+  for (StringRef name : {"cohere", "gemma3, gemma3_text", "granite, llama", "(any other block"})
     EXPECT_HAS(message, name.str());
   EXPECT_HAS(importedWith("llama", {{"model_type", nullptr}}), "key 'model_type' = null");
 }
