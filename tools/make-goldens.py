@@ -186,13 +186,14 @@ def small(**changes):
 
 def mistral():
     """A window of 7 in all layers; heads wider than their part of the stream."""
-    return MistralConfig(**small(sliding_window=7, head_dim=10, hidden_size=33, num_attention_heads=6,
-                                  num_key_value_heads=2, rms_norm_eps=1e-4))
+    return MistralConfig(**small(sliding_window=7, head_dim=10, hidden_size=33,
+                                 num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=1e-4))
 
 
 def qwen2():
     """A window of 6 in the upper two of three layers."""
-    return Qwen2Config(**small(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=1))
+    return Qwen2Config(**small(num_hidden_layers=3, use_sliding_window=True, sliding_window=6,
+                               max_window_layers=1))
 
 
 def qwen3():
@@ -249,26 +250,26 @@ def granite():
     """Four factors, none of them 1."""
     return GraniteConfig(**small(attention_bias=True, mlp_bias=True,
                                  attention_multiplier=0.4, residual_multiplier=0.7,
-                                 embedding_multiplier=3.5, logits_scaling=2.6))
+                                 embedding_multiplier=3.5, logits_scaling=0.6))
 
 
 def glm4():
     """6 of 14 entries rotated, neighbours together."""
     return Glm4Config(**small(head_dim=14, hidden_size=33, rope_parameters={
-                                  "rope_type": "default", "rope_theta": 600.0,
-                                  "partial_rotary_factor": 0.45}))
+        "rope_type": "default", "rope_theta": 600.0, "partial_rotary_factor": 0.45}))
 
 
 def nemotron():
     """10 of 14 entries rotated, with a linear scaling."""
     return NemotronConfig(**small(head_dim=14, rope_parameters={
-                                      "rope_type": "linear", "rope_theta": 600.0, "factor": 3.0,
-                                      "partial_rotary_factor": 0.72}))
+        "rope_type": "linear", "rope_theta": 600.0, "factor": 3.0,
+        "partial_rotary_factor": 0.72}))
 
 
 def smollm3():
     """Two layers of four do not rotate, and see a window of 5."""
-    return SmolLM3Config(**small(num_hidden_layers=4, intermediate_size=22, use_sliding_window=True, sliding_window=5,
+    return SmolLM3Config(**small(num_hidden_layers=4, intermediate_size=22,
+                                 use_sliding_window=True, sliding_window=5,
                                  no_rope_layers=[1, 0, 1, 0], tie_word_embeddings=True))
 
 
@@ -394,10 +395,11 @@ def random_weights(model, generator):
     """Weights of a trained model's spread: no unit norms, no zero biases, and in (1 + w) norms also
     entries whose scale is exactly zero or negative, as Gemma 3 270M has them."""
     normal = lambda shape, scale: torch.randn(shape, generator=generator) * scale
-    plus_one = model.config.model_type in ("gemma", "gemma2", "gemma3_text", "nemotron")
+    gemma = model.config.model_type in ("gemma", "gemma2", "gemma3_text")
+    plus_one = gemma or model.config.model_type == "nemotron"
     for name, weight in model.named_parameters():
         if "embed" in name or "lm_head" in name or ".wte." in name or ".wpe." in name:
-            scale = 1.0 / weight.shape[-1] ** 0.5 if plus_one else 0.5
+            scale = 1.0 / weight.shape[-1] ** 0.5 if gemma else 0.5
             weight.data = normal(weight.shape, scale)
         elif weight.dim() >= 2 and "norm" not in name:
             inputs = weight.shape[0 if "gpt2" in model.config.model_type else -1]

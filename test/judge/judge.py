@@ -173,13 +173,24 @@ def masks(config, queries, keys):
     if not window or (types and "sliding_attention" not in types):
         return full
     window = additive((distance >= 0) & (distance < window))
-    if not types:  # Phi 3, Mixtral: all layers see the window
+    if not types:  # as in Mistral: all layers see the window
         return window
     return {"full_attention": full, "sliding_attention": window}
 
 
+def place_local_masks(model, positions, cached):
+    """GPT-Neo's local layers have a mask of slots, of which a run takes its last rows: here, of
+    positions."""
+    keys = torch.tensor(cached + positions)
+    distance = keys[:, None] - keys[None, :]
+    for layer in model.modules():
+        if getattr(layer, "attention_type", None) == "local" and hasattr(layer, "bias"):
+            layer.bias = ((distance >= 0) & (distance < layer.config.window_size))[None, None]
+
+
 def run_tokens(model, tokens, positions, cache, cached):
     """Runs `tokens` at absolute `positions` on top of a cache of the tokens at positions `cached`."""
+    place_local_masks(model, positions, cached)
     return model(
         torch.tensor([tokens]), position_ids=torch.tensor([positions]), past_key_values=cache,
         use_cache=True, attention_mask=masks(model.config, positions, cached + positions),
@@ -228,6 +239,7 @@ def routed_apart(one, other):
 
 @torch.no_grad()
 def full_run(model, tokens):
+    place_local_masks(model, list(range(len(tokens))), [])
     return model(torch.tensor([tokens]), use_cache=False, logits_to_keep=1).logits[0, -1]
 
 

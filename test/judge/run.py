@@ -35,7 +35,7 @@ def contexts(args):
 
 def has_post_norm(checkpoint):
     config = json.loads((Path(checkpoint) / "config.json").read_text())
-    return config["model_type"] in ("gemma2", "gemma3", "gemma3_text", "olmo2")
+    return config["model_type"] in ("gemma2", "gemma3", "gemma3_text", "glm4", "olmo2")
 
 
 def report_of(args, checkpoint):

@@ -4,9 +4,7 @@ using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::hf;
 
-
-Decoder::Decoder(StringRef name, ConfigReader &config, const Defaults &absent)
-    : blockName(name) {
+Decoder::Decoder(StringRef name, ConfigReader &config, const Defaults &absent) : blockName(name) {
   layers = config.integer("num_hidden_layers", absent.layers, 1, maxLayers);
   hidden = config.integer("hidden_size", absent.hidden, 1, maxWidth);
   vocabulary = config.integer("vocab_size", absent.vocabulary, 1, maxVocabulary);

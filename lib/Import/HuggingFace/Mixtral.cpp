@@ -23,8 +23,7 @@ public:
     RopeForm form;
     form.base = 1e6;
     attention.rope = readRope(config, form);
-    if (config.has("sliding_window"))
-      window = config.integer("sliding_window", 1, 1, int64_t(1) << 40);
+    windows = readOneWindow(config, layers, std::nullopt);
     experts.inner = config.integer("intermediate_size", 14336, 1, maxWidth);
     experts.act = readActivation(config, "hidden_act", "silu");
     experts.sumToOne = true;
@@ -38,10 +37,10 @@ public:
   StringRef name() const override { return "mixtral"; }
   SmallVector<StringRef> stems() const override { return {"model.", ""}; }
 
-  Value block(BlockBuilder &b, Value x, int64_t) const override {
-    Value near = window ? b.layerIndex("window", *window) : Value();
+  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
+    Value window = windows.of(b, layer);
     Value n = b.rmsNorm("n", "input_layernorm", x, eps);
-    Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, near));
+    Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
     Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
     return b.add("y", mid, experts(b, "mlp", "block_sparse_moe", z));
   }
@@ -53,7 +52,7 @@ public:
 private:
   double eps;
   Attention attention;
-  std::optional<int64_t> window;
+  SlidingLayers windows;
   GatedExperts experts;
 };
 

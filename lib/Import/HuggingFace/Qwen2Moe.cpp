@@ -23,7 +23,9 @@ public:
     attention.heads = readHeads(config, hidden, 16, 16, std::nullopt);
     attention.rope = readRope(config);
     attention.qkvBias = config.flag("qkv_bias", true);
-    readWindows(config);
+    int64_t most = config.integer("max_window_layers", 28, 0, maxLayers);
+    windows =
+        readSwitchedWindows(config, layers, [&](int64_t i) { return i % 2 == 0 && i < most; });
     readMixtures(config);
   }
 
@@ -31,7 +33,7 @@ public:
   SmallVector<StringRef> stems() const override { return {"model.", ""}; }
 
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {
-    Value window = windows.any() ? b.layerIndex("window", windows.windowOf(layer)) : Value();
+    Value window = windows.of(b, layer);
     Value n = b.rmsNorm("n", "input_layernorm", x, eps);
     Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
     Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
@@ -70,21 +72,6 @@ private:
     denseLayers = config.integers("mlp_only_layers", 0, maxLayers);
     for (StringRef key : {"output_router_logits", "router_aux_loss_coef"})
       config.ignore(key); // of training
-  }
-
-  // Without use_sliding_window, transformers' class drops the window, whatever sliding_window says.
-  void readWindows(ConfigReader &config) {
-    bool slides = config.flag("use_sliding_window", false);
-    int64_t most = config.integer("max_window_layers", 28, 0, maxLayers);
-    if (slides) {
-      windows = readSlidingLayers(
-          config, layers, [&](int64_t i) { return i % 2 == 0 && i < most; }, 4096);
-      return;
-    }
-    config.ignore("sliding_window");
-    if (any_of(config.texts("layer_types"), [](StringRef s) { return s != "full_attention"; }))
-      config.problem("layer_types", "has other entries than full_attention, and "
-                                    "use_sliding_window is false");
   }
 
   double eps;

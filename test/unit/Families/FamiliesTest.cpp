@@ -62,6 +62,8 @@ std::string nameOf(xf::NormalizeOp norm) {
   if (!scale)
     return "LN without weight";
   bool biased = any_of(scale->getUsers(), [](mlir::Operation *op) { return isa<xf::BiasOp>(op); });
+  if (!scale.getOffset().isZero())
+    return "LN (1+w)";
   return biased ? "LN" : "LN without bias";
 }
 
