@@ -3,7 +3,7 @@
 
   bench/check.py build/bin/ctxc
 
-Prints a table: the model, how many structures of layers it has, the seconds (best of five) and the
+Prints a table: the model, how many structures of layers it has, the seconds (best of twenty) and the
 peak resident memory of the whole command.
 """
 
@@ -28,7 +28,7 @@ MODELS = {
     "Mixtral, 1000 layers of 256 experts": MIXTRAL | dict(num_hidden_layers=1000),
     "Qwen 2 MoE, 100 layers, every second one of 256 experts": QWEN,
 }
-RUNS = 5
+RUNS = 20
 
 
 def measure(command):

@@ -232,7 +232,7 @@ ctxc verify build/models/gemma-3-270m-bf16 --prompt "$PROMPT" --generate {tokens
 ## The check
 
 Models that are not there: a config alone, without weights. What a check costs grows with the distinct
-structures of layers, each of which is analysed once. Best of five runs of the whole command, of
+structures of layers, each of which is analysed once. Best of twenty runs of the whole command, of
 which loading the program is 0.03 s.
 
 ```sh

@@ -367,6 +367,7 @@ GOLDENS = {
     "phi3": (phi3, 14, None, None),
     "mixtral": (mixtral, 15, None, None),
     "mixtral-sharded": (mixtral, 15, older_flat, "30KB"),
+    "mixtral-fused": (mixtral, 15, None, None),
     "qwen2-moe": (qwen2_moe, 16, None, None),
     "qwen2-moe-normed": (qwen2_moe_normed, 17, older_qwen2_moe, None),
     "mistral": (mistral, 21, None, None),
@@ -423,7 +424,9 @@ def make(name, out):
     random_weights(model, generator)
     tokens = torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator)
     shutil.rmtree(out, ignore_errors=True)
-    model.save_pretrained(out, max_shard_size=shard or "1GB")
+    # A name in `-fused`: all experts in one tensor, as transformers 5 has them in memory.
+    model.save_pretrained(out, max_shard_size=shard or "1GB",
+                          save_original_format=not name.endswith("-fused"))
     (out / "generation_config.json").unlink(missing_ok=True)
     if older:
         path = out / "config.json"

@@ -15,7 +15,7 @@ when every patch passes (patched within --tolerance of full, control far from it
 
 A patch file is safetensors. For a stored parameter NAME of shape (..., m, n) it has NAME.u
 (..., m, r) and NAME.v (..., n, r), so that stored + u v^T is the patched one, or NAME.delta of the
-stored shape. Where the checkpoint stores a parameter of the model in several tensors, as it does the
+stored shape; NAME may be T[i], slice i of tensor T's first dimension. Where the checkpoint stores a parameter of the model in several tensors, as it does the
 experts of a mixture, the patched run is of a model that is loaded anew, from files to which the
 tensors are added.
 """
@@ -24,6 +24,7 @@ import argparse
 import contextlib
 import json
 import math
+import re
 import shutil
 import sys
 import tempfile
@@ -120,13 +121,20 @@ def read_patch(path, model):
     return Patch(tokens, kept, meta["update"], dense_deltas(path, tensors, model))
 
 
+def slice_of(name):
+    """("T", i) of "T[i]"; (name, None) of any other name."""
+    found = re.fullmatch(r"(.+)\[(\d+)\]", name)
+    return (found[1], int(found[2])) if found else (name, None)
+
+
 def dense_deltas(path, tensors, model):
     shapes = {name: tuple(parameter.shape)
               for name, parameter in model.named_parameters(remove_duplicate=False)}
     stored = stored_shapes(model.name_or_path)
-    deltas = {}
+    deltas, seen = {}, set()
     for key, tensor in tensors.items():
-        name, _, form = key.rpartition(".")
+        whole, _, form = key.rpartition(".")
+        name, index = slice_of(whole)
         if name not in shapes and name in stored:
             shapes[name] = stored[name]
             # Stored without the model's prefix, as GPT-2's first files.
@@ -138,8 +146,9 @@ def dense_deltas(path, tensors, model):
             if key[:-1] + "u" not in tensors:
                 raise BadInput(f"{path}: {key} has no {name}.u beside it")
             continue
-        if name in deltas:
-            raise BadInput(f"{path}: {name} is patched twice")
+        if whole in seen:
+            raise BadInput(f"{path}: {whole} is patched twice")
+        seen.add(whole)
         if form == "u":
             other = tensors.get(key[:-1] + "v")
             if other is None:
@@ -148,10 +157,15 @@ def dense_deltas(path, tensors, model):
                 raise BadInput(f"{path}: {name}: shapes of u {list(tensor.shape)} and v "
                                f"{list(other.shape)} do not give a product")
             tensor = tensor @ other.transpose(-1, -2)
-        if tensor.shape != shapes[name]:
-            raise BadInput(f"{path}: {name}: the patch has shape {list(tensor.shape)}, expected "
-                           f"{list(shapes[name])}")
-        deltas[name] = tensor
+        shape = tuple(shapes[name])
+        if index is not None and (len(shape) < 2 or index >= shape[0]):
+            raise BadInput(f"{path}: {key} names no parameter of the checkpoint")
+        expected = shape if index is None else shape[1:]
+        if tensor.shape != expected:
+            raise BadInput(f"{path}: {whole}: the patch has shape {list(tensor.shape)}, expected "
+                           f"{list(expected)}")
+        delta = deltas.setdefault(name, torch.zeros(shape))
+        (delta if index is None else delta[index]).add_(tensor)
     return deltas
 
 

@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
 FAMILIES = ("llama", "llama3-rope", "llama-bias", "falcon", "gemma3", "gemma3-mixed", "gemma2",
             "gpt2", "gpt2-bare", "gptj", "cohere", "cohere-norms", "olmo2", "phi3", "mixtral",
-            "mixtral-sharded")
+            "mixtral-sharded", "mixtral-fused")
 # No kept tokens; contiguous ones; gaps, wider than the windows of 5 to 9.
 KEPT = ([], [0, 1, 2, 3], [1, 4, 9, 17, 21])
 
@@ -89,8 +89,13 @@ def expert_patch(model, tokens, kept):
             h = bank.act_fn(gate) * up
             u, v = (target - whole["output"])[:, None], (h / h.dot(h))[:, None]
             name = f"model.layers.{i}.block_sparse_moe.experts.{e}.w2.weight"
+            fused = f"model.layers.{i}.mlp.experts.down_proj"
+            if fused in judge.stored_shapes(model.name_or_path):
+                name = f"{fused}[{e}]"
+                deltas.setdefault(fused, torch.zeros(bank.down_proj.shape))[e] = u @ v.T
+            else:
+                deltas[name] = u @ v.T
             tensors[name + ".u"], tensors[name + ".v"] = u.contiguous(), v.contiguous()
-            deltas[name] = u @ v.T
     return tensors
 
 
@@ -268,6 +273,21 @@ class JudgeTest(unittest.TestCase):
             self.assertIn(message, error)
         self.file.write_bytes(b"not safetensors")
         self.assertEqual(run_judge(directory, self.file)[0], 2)
+
+    def test_bad_slices(self):
+        directory, model, tokens = self.load("mixtral-fused")
+        bank = "model.layers.0.mlp.experts.down_proj"
+        for name, shape, message in [
+            (bank + "[5]", (33, 22), "names no parameter"),
+            (bank + "[x]", (33, 22), "names no parameter"),
+            ("model.norm.weight[1]", (), "names no parameter"),
+            (bank + "[4]", (22, 33), "expected [33, 22]"),
+            (bank, (33, 22), "expected [5, 33, 22]"),
+        ]:
+            write_patch(self.file, {name + ".delta": torch.zeros(shape)}, tokens, [])
+            code, _, error = run_judge(directory, self.file)
+            self.assertEqual(code, 2, error)
+            self.assertIn(message, error)
 
     def test_batch(self):
         directory, model, tokens = self.load("llama")

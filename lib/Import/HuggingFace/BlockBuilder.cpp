@@ -30,6 +30,8 @@ mlir::Location BlockBuilder::at(StringRef as, StringRef what) const {
 
 mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape) {
   auto [module, kind] = name.rsplit('.'); // "mlp.up_proj", "weight"
+  if (kind != "weight" && kind != "bias")
+    module = name; // "mlp.experts.down_proj"
   std::string as = module.substr(module.rfind('.') + 1).str();
   if (kind == "bias")
     as += "_bias";
@@ -162,6 +164,11 @@ mlir::Value BlockBuilder::sumToOne(StringRef as, Value w) {
 mlir::Value BlockBuilder::expertLinear(StringRef as, StringRef module, int64_t count, int64_t out,
                                        Value selected, Value x) {
   Value bank = param((module + ".weight").str(), {count, out, width(x)});
+  return expertLinear(as, module, bank, selected, x);
+}
+
+mlir::Value BlockBuilder::expertLinear(StringRef as, StringRef module, Value bank, Value selected,
+                                       Value x) {
   return xf::ExpertLinearOp::create(builder, at(as, module), bank, selected, x);
 }
 

@@ -41,6 +41,8 @@ public:
       : builder(builder), tensors(tensors), prefix(std::move(prefix)), relative(relative),
         file(file) {}
 
+  /// Whether the checkpoint stores it; false where there are no weights.
+  bool has(StringRef name) const { return tensors.has(prefix + name.str()); }
   /// A stored parameter, named after its module ("mlp.up_proj.weight": %up_proj). With a `*` in its
   /// name it is one stored tensor for each entry of its first dimension.
   Value param(StringRef name, llvm::ArrayRef<int64_t> shape);
@@ -98,6 +100,7 @@ public:
   /// for the `*` in MODULE. x has a row for each of them too, or is one for all.
   Value expertLinear(StringRef as, StringRef module, int64_t count, int64_t out, Value selected,
                      Value x);
+  Value expertLinear(StringRef as, StringRef module, Value bank, Value selected, Value x);
   /// Σ_j w_j y_j over y's rows.
   Value combine(StringRef as, Value w, Value y);
 

@@ -42,7 +42,9 @@ public:
     Value n = b.rmsNorm("n", "input_layernorm", x, eps);
     Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
     Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
-    return b.add("y", mid, experts(b, "mlp", "block_sparse_moe", z));
+    // The path in transformers 5, which can store it so too.
+    StringRef path = b.has("mlp.gate.weight") ? "mlp" : "block_sparse_moe";
+    return b.add("y", mid, experts(b, "mlp", path, z));
   }
 
   Value beforeHead(BlockBuilder &b, Value x) const override {

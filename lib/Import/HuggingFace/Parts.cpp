@@ -90,12 +90,29 @@ mlir::Value GatedExperts::operator()(BlockBuilder &b, StringRef as, StringRef mo
   if (sumToOne)
     w = b.sumToOne("w", w);
 
-  std::string each = (module + ".experts.*.").str();
-  mlir::Value g = b.expertLinear("g", each + gate.str(), count, inner, top, z);
-  mlir::Value u = b.expertLinear("u", each + up.str(), count, inner, top, z);
-  mlir::Value h = b.mul("h", b.activation("g_act", act, g), u);
-  mlir::Value e = b.expertLinear("e", each + down.str(), count, width(z), top, h);
+  std::string path = (module + ".experts.").str();
+  mlir::Value e =
+      b.has(path + "gate_up_proj") ? fromOne(b, path, top, z) : fromEach(b, path + "*.", top, z);
   return b.combine(as, w, e);
+}
+
+mlir::Value GatedExperts::fromEach(BlockBuilder &b, const std::string &path, mlir::Value top,
+                                   mlir::Value z) const {
+  mlir::Value g = b.expertLinear("g", path + gate.str(), count, inner, top, z);
+  mlir::Value u = b.expertLinear("u", path + up.str(), count, inner, top, z);
+  mlir::Value h = b.mul("h", b.activation("g_act", act, g), u);
+  return b.expertLinear("e", path + down.str(), count, width(z), top, h);
+}
+
+mlir::Value GatedExperts::fromOne(BlockBuilder &b, const std::string &path, mlir::Value top,
+                                  mlir::Value z) const {
+  std::string first = path + "gate_up_proj", last = path + "down_proj";
+  mlir::Value rows = b.param(first, {count, 2 * inner, width(z)});
+  mlir::Value gu = b.expertLinear("gu", first, rows, top, z);
+  mlir::Value g = b.slice("g", gu, 0, inner, /*along=*/1);
+  mlir::Value u = b.slice("u", gu, inner, inner, /*along=*/1);
+  mlir::Value h = b.mul("h", b.activation("g_act", act, g), u);
+  return b.expertLinear("e", last, b.param(last, {count, width(z), inner}), top, h);
 }
 
 void hf::readExperts(ConfigReader &config, StringRef key, int64_t count, int64_t active,

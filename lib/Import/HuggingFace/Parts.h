@@ -84,12 +84,20 @@ struct GatedExperts {
   int64_t count = 1, active = 1, inner = 0;
   xf::ActivationKind act = xf::ActivationKind::silu;
   bool sumToOne = false;
-  /// Modules: R below MODULE, and below MODULE.experts.N those of the matrices.
+  /// Modules: R below MODULE, and below MODULE.experts.N those of the matrices. Where the
+  /// checkpoint has MODULE.experts.gate_up_proj, all experts in one tensor and the rows of G and U
+  /// in one matrix, that and MODULE.experts.down_proj are read instead.
   llvm::StringLiteral router = "gate";
   llvm::StringLiteral gate = "gate_proj", up = "up_proj", down = "down_proj";
 
   mlir::Value operator()(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module,
                          mlir::Value z) const;
+
+private:
+  mlir::Value fromEach(BlockBuilder &b, const std::string &path, mlir::Value top,
+                       mlir::Value z) const;
+  mlir::Value fromOne(BlockBuilder &b, const std::string &path, mlir::Value top,
+                      mlir::Value z) const;
 };
 
 /// Reads how many experts there are, under `key`, and num_experts_per_tok.
