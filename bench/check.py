@@ -3,8 +3,9 @@
 
   bench/check.py build/bin/ctxc
 
-Prints a table: the model, how many structures of layers it has, the seconds (best of twenty) and the
-peak resident memory of the whole command.
+Prints a table: the model, how many structures of layers it has, the seconds of the processor (best of
+twenty runs; it is one thread, so a free machine takes no longer) and the peak resident memory of the
+whole command.
 """
 
 import argparse
@@ -13,7 +14,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 MIXTRAL = dict(model_type="mixtral", vocab_size=32000, hidden_size=4096, intermediate_size=14336,
@@ -32,14 +32,13 @@ RUNS = 20
 
 
 def measure(command):
-    """Seconds and peak MB of one run, and what it printed."""
-    start = time.monotonic()
+    """Processor seconds and peak MB of one run, and what it printed."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     printed = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise RuntimeError(f"{' '.join(command)}: status {status}")
-    return time.monotonic() - start, usage.ru_maxrss / 1024, printed
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, printed
 
 
 def check_table(ctxc):

@@ -232,8 +232,8 @@ ctxc verify build/models/gemma-3-270m-bf16 --prompt "$PROMPT" --generate {tokens
 ## The check
 
 Models that are not there: a config alone, without weights. What a check costs grows with the distinct
-structures of layers, each of which is analysed once. Best of twenty runs of the whole command, of
-which loading the program is 0.03 s.
+structures of layers, each of which is analysed once. Seconds of the processor, best of twenty runs of the
+whole command, of which loading the program is 0.03 s.
 
 ```sh
 bench/check.py build/bin/ctxc
