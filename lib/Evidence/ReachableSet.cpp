@@ -73,6 +73,7 @@ public:
         environment{from.weights, from.layer, token, position, {{"", &state}}}, base(environment) {}
 
   llvm::Expected<ConvexSum> trace();
+  ArrayRef<Value> getEnds() const { return ends; }
 
 private:
   void add(Value value, const Map &map);
@@ -95,6 +96,7 @@ private:
   llvm::DenseMap<Value, Map> maps;
   llvm::StringMap<Value> parameters;
   ConvexSum sum;
+  SmallVector<Value> ends; ///< of each term
 };
 
 } // namespace
@@ -120,6 +122,7 @@ void Tracer::add(Value value, const Map &map) {
 void Tracer::end(Value value, const Map &map, ConvexSet set) {
   sum.constant -= map * Vector(base.rows(value).row(0).transpose());
   sum.terms.push_back({map, std::move(set)});
+  ends.push_back(value);
 }
 
 /// The results of `op`, a row each, where `variables` are those of `rows` (side by side)
@@ -304,6 +307,11 @@ llvm::Expected<ConvexSum> Tracer::trace() {
 
 llvm::Expected<ConvexSum> ctxc::reachableOutputs(xf::BlockOp block, const Moved &moved,
                                                  const ZeroRange &facts, const Sample &sample,
-                                                 const RunSource &from) {
-  return Tracer(block, moved, facts, sample, from).trace();
+                                                 const RunSource &from,
+                                                 llvm::SmallVectorImpl<Value> *ends) {
+  Tracer tracer(block, moved, facts, sample, from);
+  auto sum = tracer.trace();
+  if (ends)
+    ends->assign(tracer.getEnds().begin(), tracer.getEnds().end());
+  return sum;
 }

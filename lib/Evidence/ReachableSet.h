@@ -39,10 +39,12 @@ private:
 /// All outputs of a block, one after the other.
 Vector joined(const Activations &outputs);
 
-/// The reachable set of the sample's reduced run. Errors: those of the reference.
+/// The reachable set of the sample's reduced run; `ends`, where not null, gets the values
+/// at which the walk back ended, one for each of its terms. Errors: those of the reference.
 llvm::Expected<ConvexSum> reachableOutputs(xf::BlockOp block, const Moved &moved,
                                            const ZeroRange &facts, const Sample &sample,
-                                           const RunSource &from);
+                                           const RunSource &from,
+                                           llvm::SmallVectorImpl<mlir::Value> *ends = nullptr);
 
 } // namespace ctxc
 

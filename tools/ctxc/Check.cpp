@@ -2,13 +2,28 @@
 #include "CheckEvidence.h"
 #include "Commands.h"
 #include "Session.h"
+#include "ctxc/Evidence/MakeProof.h"
 #include "ctxc/Report/CheckReport.h"
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Report/Sarif.h"
+#include "ctxc/Support/AtomicFile.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
+
+static llvm::Error writeProof(llvm::StringRef path, Session &session,
+                              llvm::ArrayRef<VerdictGroup> groups) {
+  if (llvm::Error error = checkWritable("--proof", path))
+    return error;
+  auto proof = makeProof(session.module(), groups, session.getModelOptions());
+  if (!proof)
+    return proof.takeError();
+  return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
+    proof::writeProof(*proof, os);
+    return llvm::Error::success();
+  });
+}
 
 static llvm::Expected<int> run(const Arguments &arguments) {
   if (auto file = arguments.get("--replay"))
@@ -29,6 +44,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto evidence = CheckEvidence::gather(arguments, **session, groups);
   if (!evidence)
     return evidence.takeError();
+  if (auto path = arguments.get("--proof"))
+    if (llvm::Error error = writeProof(*path, **session, groups))
+      return std::move(error);
   std::vector<GroupFinding> findings = collectFindings(groups, *severities);
   if (auto path = arguments.get("--graph"))
     if (llvm::Error error = writeGraph(*path, groups))
@@ -62,6 +80,8 @@ static std::vector<OptionSpec> options() {
        {"text", "json", "sarif"}},
       {"--graph", "FILE",
        "draw the blocks with their verdicts, to a .dot file, or by graphviz to an .svg"},
+      {"--proof", "FILE",
+       "write what each verdict rests on, as a proof that `ctxc check-proof` judges (JSON)"},
       {"--update",
        "NAME",
        "least (default), balanced, naive, stable, scaled",
@@ -100,7 +120,8 @@ Command driver::checkCommand() {
       "  ctxc check --replay witness.json\n"
       "  ctxc check gemma-3-270m --format json\n"
       "  ctxc check block.mlir -Werror --format sarif > check.sarif\n"
-      "  ctxc check block.mlir --graph block.svg\n",
+      "  ctxc check block.mlir --graph block.svg\n"
+      "  ctxc check block.mlir --proof proof.json; ctxc check-proof block.mlir proof.json\n",
       run};
   llvm::append_range(command.options, evidenceOptions());
   return command;

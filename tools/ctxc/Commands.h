@@ -14,6 +14,7 @@ enum ExitCode {
 };
 
 Command checkCommand();
+Command checkProofCommand();
 Command verifyCommand();
 Command patchCommand();
 Command applyCommand();

@@ -16,7 +16,7 @@ static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &o
         "its\nweights that gives the same output, and verifies that it does\n\n"
         "usage: ctxc COMMAND ...\n\ncommands:\n";
   for (const Command &command : commands)
-    os << "  " << llvm::left_justify(command.name, 10) << command.summary << "\n";
+    os << "  " << llvm::left_justify(command.name, 12) << command.summary << "\n";
   os << "\nMODEL is a Hugging Face directory (config.json, model.safetensors or its sharded "
         "index,\n"
         "tokenizer.json or tokenizer.model) or an .mlir file in the xf dialect.\n\n"
@@ -73,9 +73,9 @@ static int runCommand(const Command &command, llvm::ArrayRef<StringRef> words) {
 
 int main(int argc, char **argv) {
   ctxc::installMappedFileGuard();
-  const std::vector<Command> commands = {checkCommand(), verifyCommand(),  patchCommand(),
-                                         applyCommand(), compileCommand(), importCommand(),
-                                         explainCommand()};
+  const std::vector<Command> commands = {
+      checkCommand(), checkProofCommand(), verifyCommand(), patchCommand(),
+      applyCommand(), compileCommand(),    importCommand(), explainCommand()};
   std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))
     return report(std::move(error));

@@ -1,0 +1,19 @@
+//===- MakeProof.h - verdicts and plans written down as a proof -----------===//
+#ifndef CTXC_EVIDENCE_MAKEPROOF_H
+#define CTXC_EVIDENCE_MAKEPROOF_H
+
+#include "ctxc/Planning/ModelCheck.h"
+#include "ctxc/Proof/Proof.h"
+
+namespace ctxc {
+
+/// The proof of `groups`, which `checkModel` found for `module` under `options`. For a
+/// rejected block it looks for barriers, and for weights and a context that put an output
+/// out of reach. Errors: a rejected block for which none were found, or that the reference
+/// cannot run.
+llvm::Expected<proof::Proof> makeProof(mlir::ModuleOp module, llvm::ArrayRef<VerdictGroup> groups,
+                                       const ModelOptions &options);
+
+} // namespace ctxc
+
+#endif // CTXC_EVIDENCE_MAKEPROOF_H

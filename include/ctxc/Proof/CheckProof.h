@@ -1,0 +1,65 @@
+//===- CheckProof.h - judges a proof, apart from what made it -------------===//
+//
+// A small checker. It takes from ops what they say of themselves (the interfaces of xf
+// and patch), and shares no code with analysis and planning: its forward and backward
+// walks are its own. What it holds against a proof:
+//
+//   structure  every structure of the model is claimed once, with its text and bindings;
+//              the cut meets every path; chains can be solved; parameters may be patched;
+//              every lemma instance has its condition; barriers hold all that patches move
+//   numbers    on random weights in float64: the patch that the claims describe, put into
+//              the parameters, makes the run without the context equal the one with it, and
+//              nothing else does; a target out of reach is out of reach
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_PROOF_CHECKPROOF_H
+#define CTXC_PROOF_CHECKPROOF_H
+
+#include "ctxc/Proof/Structure.h"
+
+namespace ctxc::proof {
+
+struct CheckOptions {
+  int64_t seed = 1; ///< of the random weights and activations of a success
+  /// Blocks with more numbers than this are not run.
+  int64_t numbers = 20000000;
+  int64_t outputs = 4096; ///< nor rejected ones with more entries than this
+};
+
+/// A claim put to the test in numbers.
+struct Replay {
+  bool done = false;
+  std::string skipped;  ///< why it was not
+  double error = 0;     ///< success: max |T' − T_C|, the patch in the parameters
+  double control = 0;   ///< and max |T − T_C| without it
+  double tolerance = 0; ///< of the error
+  double distance = 0;  ///< rejected: the least one proven over the causes
+};
+
+struct Judgement {
+  /// Everything that is wrong, each "block 'b', layers 0-3: …: found …, expected …".
+  std::vector<std::string> problems;
+  std::vector<Replay> replays; ///< one for each claim
+};
+
+Judgement checkProof(mlir::ModuleOp module, const Proof &proof, const CheckOptions &options = {});
+
+/// How far the full run's outputs are from all that patches reach.
+struct BeyondReach {
+  double distance = 0; ///< proven, L2; 0 where there may be none
+  double change = 0;   ///< ‖T_C − T‖, what the context changes
+};
+
+/// Rejected: measured for the outputs, weights and context of `cause`, by what `claim` says
+/// of barriers. Errors: a tail that is not affine in them, numbers that cannot be had.
+llvm::Expected<BeyondReach> distanceBeyondReach(const Structure &structure, const Claim &claim,
+                                           llvm::StringRef sites, const Cause &cause);
+
+/// The rule that barriers make of an output which patches do not bring to its target:
+/// nothing-reaches-output, bounded-output, one-sided-output, thin-output or counterexample.
+std::string ruleOfBarriers(const Structure &structure, const Claim &claim, llvm::StringRef sites,
+                           llvm::ArrayRef<int64_t> outputs);
+
+} // namespace ctxc::proof
+
+#endif // CTXC_PROOF_CHECKPROOF_H

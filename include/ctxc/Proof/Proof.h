@@ -1,0 +1,105 @@
+//===- Proof.h - the proof object: what a check claims, as data -----------===//
+//
+// The claims of `ctxc check MODEL --proof FILE`, one for each distinct structure of
+// block: its verdict, and what the verdict rests on. Plain data and its file format
+// (JSON, docs/proofs.md); `checkProof` (CheckProof.h) judges it. Values are named as the
+// block's printed text names them ("%gate").
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_PROOF_PROOF_H
+#define CTXC_PROOF_PROOF_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ctxc::proof {
+
+using Names = std::vector<std::string>;
+
+/// An instance of a lemma: of an op that is patched, of a link that is divided by, or of a
+/// selection that both runs share; with the condition that it needs.
+struct Instance {
+  std::string op;        ///< the op, by its result
+  std::string parameter; ///< the block's name for what is patched; empty where nothing is
+  std::string change;    ///< "rank1" or "delta"; empty where nothing is patched
+  std::string lemma;     ///< a rule's id, or the op's own words where no rule is of them
+  std::string needs;     ///< "nothing", "nonzero-vector", "nonzero-elements", "nonzero-sum",
+                         ///< "same-selection"
+  std::string of;        ///< the value of which it is needed; empty for "nothing"
+  std::string fails;     ///< where it can fail: "never", "null-set", "open-set"; else empty
+};
+
+/// G and its chain: solved link by link, the site's output gives the goal its full-run value.
+struct Output {
+  Names chain;                    ///< from the site to the goal; the site alone may be the goal
+  std::vector<Instance> patches;  ///< of the site, after the matrix that shares its change
+  std::vector<Instance> divisors; ///< of links with a condition, from the site on
+};
+
+/// A value that every path from a patch to an output passes or ends in, and what it can be
+/// whatever is patched.
+struct Barrier {
+  std::string value;
+  std::string image = "anything";   ///< "anything", "ball", "box"
+  std::optional<double> radius = {}; ///< ball: its L2 radius
+  std::optional<double> low = {}, high = {}; ///< box: of each entry; a side may be open
+};
+
+/// Weights and a context for which an output is out of reach.
+struct Target {
+  int64_t seed = 1;
+  std::string scaled;  ///< a parameter, "context", or empty
+  double factor = 1;   ///< by which that is multiplied
+  double distance = 0; ///< L2, of the full run's output from all that patches reach
+};
+
+/// A reason for a rejection.
+struct Cause {
+  std::string rule;
+  std::vector<int64_t> outputs; ///< that are out of reach, together
+  Target target;
+};
+
+/// What is claimed of one structure: a block with its bindings.
+struct Claim {
+  std::string block, layers, digest;
+  Names text;           ///< the block's own, line by line
+  Names frozen, shared; ///< by the layers that run it
+  bool inputsDepend = false;
+  std::string verdict, theorem;
+
+  // Of controllable and output-only.
+  std::vector<Instance> cut;
+  std::vector<Output> outputs; ///< in an order in which they can be solved
+  std::vector<Instance> selections;
+  Names open; ///< output-only: a path on which the context passes the cut
+
+  // Of rejected.
+  Names patchable;
+  std::vector<Barrier> behind;
+  std::vector<Cause> causes;
+
+  // Of undecided.
+  std::string missing; ///< a rule
+  Names stops;         ///< where the walk back from the outputs ends
+};
+
+struct Proof {
+  int64_t startLayer = 0;
+  std::string sites = "mlp", split = "even";
+  std::vector<Claim> claims;
+};
+
+/// One line an instance, so that it can be read.
+void writeProof(const Proof &proof, llvm::raw_ostream &os);
+
+/// The other way. `name` leads every message. Errors, all of them together: malformed JSON,
+/// another format or version, fields that are missing, unknown or of another kind.
+llvm::Expected<Proof> parseProof(llvm::StringRef text, llvm::StringRef name);
+
+} // namespace ctxc::proof
+
+#endif // CTXC_PROOF_PROOF_H

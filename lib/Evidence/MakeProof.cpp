@@ -1,0 +1,351 @@
+#include "ctxc/Evidence/MakeProof.h"
+#include "ReachableSet.h"
+#include "ctxc/Analysis/ContextDependence.h"
+#include "ctxc/Analysis/OutputControl.h"
+#include "ctxc/Proof/CheckProof.h"
+#include "ctxc/Support/Error.h"
+
+using namespace mlir;
+using namespace ctxc;
+using proof::BlockText;
+using proof::Claim;
+using proof::Instance;
+
+namespace {
+/// Writes the claim of one group.
+class ClaimMaker {
+public:
+  ClaimMaker(const VerdictGroup &group, const proof::Structure &structure, StringRef sitesName)
+      : group(group), plan(group.verdict->plan), structure(structure), sitesName(sitesName),
+        text(structure.block), graph(structure.block), zeros(structure.block),
+        context(graph, group.options->inputsAreSources),
+        sites(graph, zeros, group.options->bindings, group.options->scope) {}
+
+  llvm::Expected<Claim> make();
+
+private:
+  void describe();
+  void describeSuccess();
+  llvm::Error describeRejection();
+  void describeUndecided();
+
+  Instance instanceOf(const PlanObligation &obligation) const;
+  Instance patchOf(Operation *op) const;
+  void findOpenPath();
+  void findBarriers(ArrayRef<Value> ends);
+  std::optional<proof::Target> findTarget(const proof::Cause &cause, std::string &failure) const;
+  std::vector<std::pair<std::string, double>> scalings() const;
+  std::string name(Value value) const { return text.name(value).str(); }
+
+  const VerdictGroup &group;
+  const BlockPlan &plan;
+  const proof::Structure &structure;
+  StringRef sitesName;
+  BlockText text;
+  BlockGraph graph;
+  ZeroRange zeros;
+  ContextDependence context;
+  Sites sites;
+  Claim claim;
+};
+} // namespace
+
+void ClaimMaker::describe() {
+  xf::BlockOp block = structure.block;
+  claim.block = block.getSymName().str();
+  claim.layers = proof::layersText(structure);
+  claim.digest = proof::digestOf(structure, text);
+  claim.text.assign(text.lines().begin(), text.lines().end());
+  claim.frozen.assign(structure.frozen.begin(), structure.frozen.end());
+  claim.shared.assign(structure.shared.begin(), structure.shared.end());
+  claim.inputsDepend = group.options->inputsAreSources;
+  claim.verdict = stringify(group.verdict->kind).str();
+}
+
+//===----------------------------------------------------------------------===//
+// Controllable, output-only
+//===----------------------------------------------------------------------===//
+
+static StringRef textOf(xf::Obligation kind) {
+  switch (kind) {
+  case xf::Obligation::None:
+    return "nothing";
+  case xf::Obligation::NonzeroVector:
+    return "nonzero-vector";
+  case xf::Obligation::NonzeroElements:
+    return "nonzero-elements";
+  case xf::Obligation::NonzeroSum:
+    return "nonzero-sum";
+  case xf::Obligation::SameSelection:
+    return "same-selection";
+  }
+  llvm_unreachable("an obligation of no known kind");
+}
+
+static StringRef textOf(xf::Zeros likelihood) {
+  return likelihood == xf::Zeros::Never     ? "never"
+         : likelihood == xf::Zeros::NullSet ? "null-set"
+                                            : "open-set";
+}
+
+Instance ClaimMaker::instanceOf(const PlanObligation &obligation) const {
+  Instance instance;
+  instance.op = name(obligation.site->getResult(0));
+  instance.lemma = proof::ruleOfLemma(obligation.lemma);
+  instance.needs = textOf(obligation.kind).str();
+  if (obligation.kind != xf::Obligation::None) {
+    instance.of = name(obligation.value);
+    instance.fails = textOf(obligation.likelihood).str();
+  }
+  return instance;
+}
+
+Instance ClaimMaker::patchOf(Operation *op) const {
+  SmallVector<Operation *> ops = plan.patchedOps();
+  Instance instance = instanceOf(plan.obligations[llvm::find(ops, op) - ops.begin()]);
+  instance.parameter = Sites::name(op);
+  bool isRank1 = cast<xf::AssignableOpInterface>(op).getChangeForm() == xf::ChangeForm::Rank1;
+  instance.change = isRank1 ? "rank1" : "delta";
+  return instance;
+}
+
+/// A path on which the context reaches what is patched for the output.
+void ClaimMaker::findOpenPath() {
+  BlockGraph::Set sources = context.sources(), settled = graph.none();
+  for (Operation *op : plan.inputSites)
+    settled.set(graph.vertex(op));
+  for (const OutputPatch &output : plan.outputs) {
+    for (Operation *op : {output.site, output.normMatrix})
+      if (op)
+        sources.set(graph.vertex(op));
+    settled.set(graph.vertex(output.goal));
+  }
+  for (const OutputPatch &output : plan.outputs) {
+    auto site = cast<xf::AssignableOpInterface>(output.first());
+    for (OpOperand &operand : site->getOpOperands()) {
+      if (&operand == &site.getParameterOperand() || sites.inContextualPart(site))
+        continue;
+      SmallVector<unsigned> path = graph.path(sources, graph.vertex(operand.get()), settled);
+      for (unsigned vertex : path) {
+        Operation *op = graph.op(vertex);
+        xf::BlockOp block = structure.block;
+        claim.open.push_back(
+            name(op ? Value(op->getResult(0)) : Value(block.getBody().getArgument(vertex))));
+      }
+      if (!path.empty())
+        return;
+    }
+  }
+}
+
+void ClaimMaker::describeSuccess() {
+  claim.theorem = plan.isEmpty()                                          ? "nothing-to-absorb"
+                  : group.verdict->kind == VerdictKind::OutputOnly ? "one-patch-block"
+                  : plan.inputSites.empty()                               ? "parallel-block"
+                                                                          : "unified";
+  for (Operation *op : plan.inputSites)
+    claim.cut.push_back(patchOf(op));
+  size_t next = plan.patchedOps().size();
+  std::vector<proof::Output> outputs;
+  for (const OutputPatch &output : plan.outputs) {
+    proof::Output &written = outputs.emplace_back();
+    written.chain.push_back(name(output.site->getResult(0)));
+    if (output.normMatrix)
+      written.patches.push_back(patchOf(output.normMatrix));
+    written.patches.push_back(patchOf(output.site));
+    for (const ChainLink &link : output.links) {
+      written.chain.push_back(name(link.op->getResult(0)));
+      for (; next < plan.obligations.size() && plan.obligations[next].site == link.op; ++next)
+        written.divisors.push_back(instanceOf(plan.obligations[next]));
+    }
+  }
+  if (!plan.isEmpty())
+    {
+    SmallVector<unsigned> order = *plan.solvingOrder();
+    for (unsigned i : order)
+      claim.outputs.push_back(std::move(outputs[i]));
+  }
+  for (; next < plan.obligations.size(); ++next)
+    claim.selections.push_back(instanceOf(plan.obligations[next]));
+  if (group.verdict->kind == VerdictKind::OutputOnly)
+    findOpenPath();
+}
+
+//===----------------------------------------------------------------------===//
+// Rejected
+//===----------------------------------------------------------------------===//
+
+void ClaimMaker::findBarriers(ArrayRef<Value> ends) {
+  for (Value value : llvm::reverse(ends)) {
+    const xf::Facts &facts = zeros.facts(value);
+    proof::Barrier barrier{name(value), "anything", {}, {}, {}};
+    if (facts.length) {
+      barrier.image = "ball";
+      barrier.radius = facts.length;
+    } else if (facts.bound || facts.floor) {
+      barrier.image = "box";
+      if (facts.bound) {
+        barrier.low = -*facts.bound;
+        barrier.high = facts.bound;
+      }
+      if (facts.floor)
+        barrier.low = std::max(barrier.low.value_or(*facts.floor), *facts.floor);
+    }
+    claim.behind.push_back(std::move(barrier));
+  }
+}
+
+/// What is made larger, the likeliest first: nothing, the contextual part's parameters (the
+/// last is nearest to the stream), the context, the others.
+std::vector<std::pair<std::string, double>> ClaimMaker::scalings() const {
+  std::vector<std::string> own, others;
+  xf::BlockOp block = structure.block;
+  for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {
+    bool isOwn = llvm::any_of(param->getUsers(),
+                              [&](Operation *user) { return sites.inContextualPart(user); });
+    auto &names = isOwn ? own : others;
+    if (!llvm::is_contained(names, param.getName()))
+      names.push_back(param.getName().str());
+  }
+  std::vector<std::pair<std::string, double>> result{{"", 1}};
+  for (double factor : {16.0, 256.0}) {
+    for (const std::string &name : llvm::reverse(own))
+      result.push_back({name, factor});
+    result.push_back({"context", factor});
+  }
+  for (double factor : {16.0, 1.0 / 16})
+    for (const std::string &name : others)
+      result.push_back({name, factor});
+  return result;
+}
+
+std::optional<proof::Target> ClaimMaker::findTarget(const proof::Cause &cause,
+                                                    std::string &failure) const {
+  constexpr double clear = 0.3, enough = 1e-3; // of what the context changes
+  std::optional<proof::Target> best;
+  double bestShare = enough;
+  for (const auto &[scaled, factor] : scalings())
+    for (int64_t seed = 1; seed <= 3; ++seed) {
+      proof::Cause tried = cause;
+      tried.target = {seed, scaled, factor, 0};
+      auto found = proof::distanceBeyondReach(structure, claim, sitesName, tried);
+      if (!found) {
+        failure = llvm::toString(found.takeError());
+        continue;
+      }
+      double share = found->distance / found->change;
+      if (!(share > bestShare))
+        continue;
+      bestShare = share;
+      best = tried.target;
+      best->distance = found->distance;
+      if (share >= clear)
+        return best;
+    }
+  return best;
+}
+
+llvm::Error ClaimMaker::describeRejection() {
+  xf::BlockOp block = structure.block;
+  needReference(block);
+  Moved moved(graph, sites);
+  for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>())
+    if (llvm::any_of(param->getUsers(),
+                     [&](Operation *user) { return moved.moves(user, param.getResult()); }) &&
+        !llvm::is_contained(claim.patchable, param.getName()))
+      claim.patchable.push_back(param.getName().str());
+  SampleOptions sampling;
+  sampling.inputsAreSources = group.options->inputsAreSources;
+  auto weights = randomWeights(sampling.seed);
+  SmallVector<Value> ends;
+  auto reached = reachableOutputs(block, moved, zeros, randomSample(block, sampling),
+                                  {*weights, structure.layer}, &ends);
+  if (!reached)
+    return reached.takeError();
+  findBarriers(ends);
+
+  proof::Cause all;
+  std::string failure;
+  for (auto [i, output] : llvm::enumerate(graph.yield()->getOperands())) {
+    all.outputs.push_back(i);
+    if (!context.depends(output))
+      continue;
+    proof::Cause cause;
+    cause.outputs = {int64_t(i)};
+    cause.rule = proof::ruleOfBarriers(structure, claim, sitesName, cause.outputs);
+    if (auto target = findTarget(cause, failure)) {
+      cause.target = *target;
+      claim.causes.push_back(std::move(cause));
+    }
+  }
+  if (claim.causes.empty()) {
+    all.rule = proof::ruleOfBarriers(structure, claim, sitesName, all.outputs);
+    if (auto target = findTarget(all, failure)) {
+      all.target = *target;
+      claim.causes.push_back(std::move(all));
+    }
+  }
+  if (!claim.causes.empty())
+    return llvm::Error::success();
+  return makeError(proof::titleOf(structure) +
+                   ": is rejected, and no weights and context were found that show it" +
+                   (failure.empty() ? "" : ": " + failure));
+}
+
+//===----------------------------------------------------------------------===//
+// Undecided
+//===----------------------------------------------------------------------===//
+
+void ClaimMaker::describeUndecided() {
+  claim.missing = group.verdict->causes.front().rule.str();
+  BlockGraph::Set stops = graph.none();
+  for (Value output : graph.yield()->getOperands())
+    if (context.depends(output))
+      for (const ChainBreak &stop : findOutputChains(graph, sites, zeros, output).breaks)
+        if (!stop.isSite)
+          stops.set(graph.vertex(stop.op));
+  for (unsigned vertex : stops.set_bits())
+    claim.stops.push_back(name(graph.op(vertex)->getResult(0)));
+}
+
+llvm::Expected<Claim> ClaimMaker::make() {
+  describe();
+  switch (group.verdict->kind) {
+  case VerdictKind::Controllable:
+  case VerdictKind::OutputOnly:
+    describeSuccess();
+    break;
+  case VerdictKind::Rejected:
+    if (llvm::Error error = describeRejection())
+      return std::move(error);
+    break;
+  case VerdictKind::Undecided:
+    describeUndecided();
+    break;
+  }
+  return std::move(claim);
+}
+
+llvm::Expected<proof::Proof> ctxc::makeProof(ModuleOp module, ArrayRef<VerdictGroup> groups,
+                                             const ModelOptions &options) {
+  proof::Proof proof;
+  proof.startLayer = options.startLayer;
+  proof.sites = options.scope == SiteScope::All ? "all" : "mlp";
+  proof.split = options.split == xf::Split::LeastNorm ? "least-norm" : "even";
+  std::vector<proof::Structure> structures = proof::structuresOf(module, options.startLayer);
+  llvm::Error errors = llvm::Error::success();
+  for (const VerdictGroup &group : groups) {
+    auto structure = llvm::find_if(structures, [&](const proof::Structure &s) {
+      return s.block == group.block && ArrayRef(s.layers) == ArrayRef(group.layers);
+    });
+    assert(structure != structures.end() && "a verdict for each structure");
+    auto claim = ClaimMaker(group, *structure, proof.sites).make();
+    if (claim)
+      proof.claims.push_back(std::move(*claim));
+    else
+      errors = llvm::joinErrors(std::move(errors), claim.takeError());
+  }
+  if (errors)
+    return std::move(errors);
+  return proof;
+}

@@ -1,0 +1,232 @@
+#include "Flow.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::proof;
+using xf::Solvability;
+using xf::Zeros;
+
+int64_t proof::sizeOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? type.getNumElements() : 1;
+}
+
+xf::ParamOp proof::parameterOf(Operation *op) {
+  auto site = dyn_cast<xf::AssignableOpInterface>(op);
+  return site ? site.getParameterOperand().get().getDefiningOp<xf::ParamOp>() : xf::ParamOp();
+}
+
+Flow::Flow(const Structure &structure, StringRef sites)
+    : structure(structure), allSites(sites == "all") {
+  for (Operation &op : body())
+    if (isa<xf::ContextualOpInterface>(op))
+      starts.insert(op.result_begin(), op.result_end());
+  findContextualPart();
+  if (structure.inputsDepend)
+    starts.insert(body().args_begin(), body().args_end());
+  dependent = forward(starts);
+  findFacts();
+}
+
+Values Flow::forward(const Values &seeds, const Values &walls) const {
+  Values reached;
+  for (Value seed : seeds)
+    if (!walls.contains(seed))
+      reached.insert(seed);
+  for (Operation &op : body())
+    if (llvm::any_of(op.getOperands(), [&](Value v) { return reached.contains(v); }))
+      for (Value result : op.getResults())
+        if (!walls.contains(result))
+          reached.insert(result);
+  return reached;
+}
+
+//===----------------------------------------------------------------------===//
+// The contextual part: A(C, x)
+//===----------------------------------------------------------------------===//
+
+/// Whether `op` passes the residual stream of its operand `index` on: solvable for it, and
+/// multiplied with nothing of `mixing`.
+static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
+  auto link = dyn_cast<xf::SolvableOpInterface>(op);
+  std::string reason;
+  Solvability how = link ? link.getSolvability(index, reason) : Solvability::No;
+  if (how != Solvability::Conditional)
+    return how == Solvability::Exact;
+  for (OpOperand &other : op->getOpOperands())
+    if (other.getOperandNumber() != index && mixing.contains(other.get()))
+      return false;
+  return true;
+}
+
+void Flow::findContextualPart() {
+  // Before a contextual op, at any remove.
+  for (Operation &op : llvm::reverse(body()))
+    if (isa<xf::ContextualOpInterface>(op) ||
+        llvm::any_of(op.getUsers(), [&](Operation *user) { return upstream.contains(user); }))
+      upstream.insert(&op);
+
+  // The stream: inputs, branches beside the contextual ops, and what passes either on.
+  Values inputs(body().args_begin(), body().args_end());
+  Values ofContext = forward(starts), ofInputs = forward(inputs), stream = inputs, entered;
+  for (Operation &op : body()) {
+    bool onStream = false;
+    for (OpOperand &operand : op.getOpOperands())
+      onStream |= stream.contains(operand.get()) &&
+                  passesStream(&op, operand.getOperandNumber(), ofContext);
+    for (Value result : op.getResults()) {
+      bool isBranch =
+          ofInputs.contains(result) && !ofContext.contains(result) && !upstream.contains(&op);
+      if (onStream || isBranch)
+        stream.insert(result);
+      if (onStream && ofContext.contains(result))
+        entered.insert(result); // here the context joins the stream
+    }
+  }
+
+  Values after = forward(entered), nearby = forward(entered, starts);
+  for (Operation &op : body()) {
+    auto anyIn = [&](const Values &set) {
+      return llvm::any_of(op.getResults(), [&](Value v) { return set.contains(v); });
+    };
+    if (upstream.contains(&op) || (anyIn(ofContext) && !anyIn(nearby)))
+      contextual.insert(&op);
+    if (anyIn(after))
+      following.insert(&op);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Facts
+//===----------------------------------------------------------------------===//
+
+void Flow::findFacts() {
+  for (Value argument : body().getArguments()) {
+    xf::Facts generic;
+    generic.elements = generic.vector = Zeros::NullSet;
+    generic.bothSigns = true;
+    known[argument] = generic;
+  }
+  for (Operation &op : body()) {
+    SmallVector<xf::Facts> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(facts(operand));
+    for (Value result : op.getResults())
+      known[result] = {};
+    if (auto speaker = dyn_cast<xf::FactsOpInterface>(op); speaker && op.getNumResults())
+      known[op.getResult(0)] = speaker.inferFacts(operands);
+  }
+}
+
+Zeros Flow::failure(xf::Obligation needs, Value value) const {
+  const xf::Facts &f = facts(value);
+  Zeros anywhere = std::max(f.elements, f.vector);
+  switch (needs) {
+  case xf::Obligation::None:
+    return Zeros::Never;
+  case xf::Obligation::NonzeroVector: {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+    return !shape.empty() && shape.back() == sizeOf(value) ? f.vector : anywhere;
+  }
+  case xf::Obligation::NonzeroElements:
+    return anywhere;
+  case xf::Obligation::NonzeroSum:
+    return f.floor && *f.floor >= 0 ? f.vector : std::max(Zeros::NullSet, f.vector);
+  case xf::Obligation::SameSelection:
+    return Zeros::NullSet;
+  }
+  llvm_unreachable("an obligation of no known kind");
+}
+
+/// Whether what a division needs of a value with facts `f` cannot be relied on.
+static bool isHopeless(xf::Obligation needs, const xf::Facts &f) {
+  return needs != xf::Obligation::None &&
+         ((f.bound && *f.bound == 0) ||
+          (needs == xf::Obligation::NonzeroElements && f.elements == Zeros::OpenSet));
+}
+
+//===----------------------------------------------------------------------===//
+// What may be patched, what can be solved
+//===----------------------------------------------------------------------===//
+
+bool Flow::isFrozen(xf::ParamOp param) const {
+  if (structure.frozen.count(param.getName().str()))
+    return true;
+  return llvm::any_of(body().getOps<xf::ParamOp>(), [&](xf::ParamOp other) {
+    return other.getName() == param.getName() && other.getFrozen();
+  });
+}
+
+std::string Flow::refusal(Operation *op) const {
+  auto site = dyn_cast<xf::AssignableOpInterface>(op);
+  if (!site)
+    return "is no op with a parameter that can be assigned";
+  xf::ParamOp param = parameterOf(op);
+  if (!param)
+    return "has a parameter that is computed";
+  std::string name = "'" + param.getName().str() + "'";
+  if (isFrozen(param))
+    return "has the frozen parameter " + name;
+  if (isOutOfScope(op))
+    return "belongs to the contextual part";
+  for (xf::ParamOp other : body().getOps<xf::ParamOp>())
+    if (other.getName() == param.getName())
+      for (Operation *user : other->getUsers())
+        if (user != op)
+          return "shares its parameter " + name + " with another op of the block";
+  if (structure.shared.count(param.getName().str()))
+    return "shares its parameter " + name + " with another layer";
+  if (!site.coversOutput())
+    return "has in " + name + " one parameter for several vectors";
+  if (isHopeless(site.getObligation(), facts(site.getDataOperand().get())))
+    return "divides by what is zero on an open set";
+  return "";
+}
+
+std::string Flow::linkBreak(Operation *op, unsigned index) const {
+  auto link = dyn_cast<xf::SolvableOpInterface>(op);
+  if (!link)
+    return "it does not say how it is solved";
+  std::string reason;
+  Solvability how = link.getSolvability(index, reason);
+  if (how == Solvability::No)
+    return reason;
+  if (how == Solvability::Conditional)
+    for (const xf::LinkCondition &c : link.getConditions(index, xf::Split::Even))
+      if (isHopeless(c.kind, facts(op->getOperand(c.operand))))
+        return "its other factor is zero on an open set";
+  return "";
+}
+
+bool Flow::mayChange(Operation *op, Value operand) const {
+  auto param = operand.getDefiningOp<xf::ParamOp>();
+  return param && !isFrozen(param) && !(isOutOfScope(op) && !following.contains(op));
+}
+
+Names Flow::changeable() const {
+  Names names;
+  for (xf::ParamOp param : body().getOps<xf::ParamOp>())
+    if (llvm::any_of(param->getUsers(),
+                     [&](Operation *user) { return mayChange(user, param.getResult()); }) &&
+        !llvm::is_contained(names, param.getName()))
+      names.push_back(param.getName().str());
+  return names;
+}
+
+Values Flow::moved(const Values &walls) const {
+  std::set<std::string> walled; // one parameter, wherever it stands
+  for (Value wall : walls)
+    if (auto param = wall.getDefiningOp<xf::ParamOp>())
+      walled.insert(param.getName().str());
+  Values reached;
+  for (Operation &op : body())
+    if (llvm::any_of(op.getOperands(), [&](Value v) {
+          auto param = v.getDefiningOp<xf::ParamOp>();
+          return param ? mayChange(&op, v) && !walled.count(param.getName().str())
+                       : reached.contains(v);
+        }))
+      for (Value result : op.getResults())
+        if (!walls.contains(result))
+          reached.insert(result);
+  return reached;
+}

@@ -1,0 +1,70 @@
+// What flows where in one block: the checker's own walks, in one pass each over ops that
+// stand in order.
+#ifndef CTXC_LIB_PROOF_FLOW_H
+#define CTXC_LIB_PROOF_FLOW_H
+
+#include "ctxc/Proof/Structure.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace ctxc::proof {
+
+using Values = llvm::DenseSet<mlir::Value>;
+
+class Flow {
+public:
+  /// `sites` is "mlp" (no op of the contextual part is patched) or "all".
+  Flow(const Structure &structure, llvm::StringRef sites);
+
+  xf::BlockOp block() const { return structure.block; }
+  mlir::Block &body() const { return block().getBody().front(); }
+  mlir::ValueRange outputs() const { return body().getTerminator()->getOperands(); }
+
+  /// All that `seeds` flow into, themselves with it, but not through `walls`.
+  Values forward(const Values &seeds, const Values &walls = {}) const;
+
+  /// Where the context comes in: contextual ops, and inputs that depend on it.
+  const Values &sources() const { return starts; }
+  bool depends(mlir::Value value) const { return dependent.contains(value); }
+  bool inContextualPart(mlir::Operation *op) const { return contextual.contains(op); }
+
+  const xf::Facts &facts(mlir::Value value) const { return known.find(value)->second; }
+  /// Where `needs` of `value` can fail.
+  xf::Zeros failure(xf::Obligation needs, mlir::Value value) const;
+
+  /// Why no plan may patch `op`; empty where one may.
+  std::string refusal(mlir::Operation *op) const;
+  /// Why `op` cannot be solved for operand `index`; empty where it can.
+  std::string linkBreak(mlir::Operation *op, unsigned index) const;
+
+  /// Whether some patch might change the parameter `operand` of `op`: a superset of what
+  /// plans patch, on which rejections rest.
+  bool mayChange(mlir::Operation *op, mlir::Value operand) const;
+  /// The names of all parameters of which that holds, in the block's order.
+  Names changeable() const;
+  /// Everything that such changes move, but not through `walls`.
+  Values moved(const Values &walls) const;
+
+  bool isFrozen(xf::ParamOp param) const;
+  bool isOutOfScope(mlir::Operation *op) const {
+    return (allSites ? upstream : contextual).contains(op);
+  }
+
+private:
+  void findContextualPart();
+  void findFacts();
+
+  const Structure &structure;
+  bool allSites;
+  Values starts, dependent;
+  llvm::DenseSet<mlir::Operation *> upstream, contextual, following;
+  llvm::DenseMap<mlir::Value, xf::Facts> known;
+};
+
+int64_t sizeOf(mlir::Value value);
+/// The op's parameter, where it has one that is stored.
+xf::ParamOp parameterOf(mlir::Operation *op);
+
+} // namespace ctxc::proof
+
+#endif // CTXC_LIB_PROOF_FLOW_H

@@ -1,0 +1,236 @@
+// Controllable and output-only in numbers. The patch is formed as the claims say, op after
+// op: F is given its full-run output, G what its chain solves for; each change is written
+// into the parameter itself. Then the block runs without the context, and must give what it
+// gives with it.
+#include "Claims.h"
+#include "Numbers.h"
+#include "dialects/Patch/Patch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/OwningOpRef.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::proof;
+using namespace ctxc::reference;
+
+namespace {
+
+/// A few ops on their own, between values of a run: what ops build to be solved, or to form
+/// their patch.
+class Scratch {
+public:
+  explicit Scratch(xf::BlockOp like) : builder(like.getContext()) {
+    block = xf::BlockOp::create(builder, like.getLoc(), builder.getStringAttr("scratch"),
+                                TypeAttr::get(builder.getFunctionType({}, {})),
+                                /*sym_visibility=*/nullptr, /*arg_attrs=*/nullptr,
+                                /*res_attrs=*/nullptr);
+    builder.setInsertionPointToStart(&block->getBody().emplaceBlock());
+  }
+
+  Value add(Type type, const Matrix &rows) {
+    inputs.push_back(rows);
+    return block->getBody().front().addArgument(type, block->getLoc());
+  }
+  /// Parameters and settings are themselves; any other value is what it is in `run`.
+  Value add(Value value, const BlockRun &run) {
+    Operation *op = value.getDefiningOp();
+    if (op && isa<xf::ParamOp, xf::SettingOp>(op))
+      return builder.clone(*op)->getResult(0);
+    return add(value.getType(), run.values.rows(value));
+  }
+  llvm::Expected<SmallVector<Matrix>> run(ArrayRef<Value> results, BlockRun &like) {
+    Evaluation evaluation(like.environment);
+    Block &body = block->getBody().front();
+    for (auto [argument, rows] : llvm::zip_equal(body.getArguments(), inputs))
+      evaluation.set(argument, rows);
+    for (Operation &op : body) {
+      auto meaning = dyn_cast<ReferenceOpInterface>(op);
+      if (!meaning)
+        return errorAt(&op, "has no meaning in the reference");
+      if (llvm::Error error = meaning.evaluate(evaluation))
+        return std::move(error);
+    }
+    return llvm::map_to_vector(results, [&](Value v) { return Matrix(evaluation.rows(v)); });
+  }
+
+  OpBuilder builder;
+
+private:
+  OwningOpRef<xf::BlockOp> block;
+  SmallVector<Matrix> inputs;
+};
+
+class SuccessReplay {
+public:
+  SuccessReplay(Subject &subject, const ResolvedPlan &plan, int64_t seed)
+      : subject(subject), plan(plan), numbers(subject.structure, subject.flow, seed) {}
+
+  llvm::Expected<Replay> run();
+
+private:
+  llvm::Error patch(Operation *op, const Matrix &target);
+  llvm::Expected<Matrix> solve(const ResolvedOutput &output);
+  llvm::Error write(Operation *op, ArrayRef<Matrix> parts);
+
+  Subject &subject;
+  const ResolvedPlan &plan;
+  Numbers numbers;
+  std::unique_ptr<BlockRun> full, reduced;
+  double relative = 1; ///< the largest ‖Δp‖ / ‖p‖
+};
+
+} // namespace
+
+/// W + u vᵀ, or p + Δp, in the parameter's own order.
+llvm::Error SuccessReplay::write(Operation *op, ArrayRef<Matrix> parts) {
+  auto found = numbers.parameter(parameterOf(op));
+  if (!found)
+    return found.takeError();
+  std::vector<double> &to = **found;
+  patch::PatchForm form = cast<patch::PatchableOpInterface>(op).getPatchForm();
+  double before = 0, after = 0;
+  for (double x : to)
+    before += x * x;
+  auto add = [&](double &x, double change) {
+    x += change;
+    after += change * change;
+  };
+  if (form.kind == patch::PatchForm::Delta) {
+    for (size_t i = 0; i < to.size(); ++i)
+      add(to[i], parts[0](0, i));
+  } else {
+    bool isBank = form.kind == patch::PatchForm::Rank1EachSlice;
+    int64_t slots = isBank ? parts[2].cols() : 1;
+    int64_t out = parts[0].cols() / slots, in = parts[1].cols() / slots;
+    for (int64_t slot = 0; slot < slots; ++slot) {
+      int64_t slice = isBank ? int64_t(parts[2](0, slot)) : 0;
+      for (int64_t i = 0; slice >= 0 && i < out; ++i)
+        for (int64_t j = 0; j < in; ++j)
+          add(to[slice * out * in + (form.transposed ? j * out + i : i * in + j)],
+              parts[0](0, slot * out + i) * parts[1](0, slot * in + j));
+    }
+  }
+  if (before > 0)
+    relative = std::max(relative, std::sqrt(after / before));
+  return llvm::Error::success();
+}
+
+/// Brings the reduced run's `op` to `target`, and the run up to date.
+llvm::Error SuccessReplay::patch(Operation *op, const Matrix &target) {
+  auto patchable = dyn_cast<patch::PatchableOpInterface>(op);
+  if (!patchable)
+    return errorAt(op, "does not say how its patch is formed (PatchableOpInterface)");
+  Scratch scratch(subject.structure.block);
+  Value result = op->getResult(0);
+  patch::PatchRequest request;
+  request.target = scratch.add(result.getType(), target);
+  request.result = scratch.add(result.getType(), reduced->values.rows(result));
+  for (Value operand : op->getOperands())
+    request.operands.push_back(scratch.add(operand, *reduced));
+  SmallVector<Value> parts = patchable.buildParts(scratch.builder, request);
+  auto formed = scratch.run(parts, *reduced);
+  if (!formed)
+    return formed.takeError();
+  if (llvm::Error error = write(op, *formed))
+    return error;
+  auto again = numbers.reduced();
+  if (!again)
+    return again.takeError();
+  reduced = std::move(*again);
+  return llvm::Error::success();
+}
+
+/// What the site is to give so that the goal is what it was: from the goal back, the other
+/// operands being the reduced run's.
+llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
+  Matrix target = full->values.rows(output.goal);
+  for (const ResolvedOutput::Link &link : llvm::reverse(output.links)) {
+    Scratch scratch(subject.structure.block);
+    Value wanted = scratch.add(link.op->getResult(0).getType(), target);
+    IRMapping operands;
+    for (Value operand : link.op->getOperands())
+      if (!operands.contains(operand))
+        operands.map(operand, scratch.add(operand, *reduced));
+    auto clone = cast<xf::SolvableOpInterface>(scratch.builder.clone(*link.op, operands));
+    SmallVector<Value> values(clone->getOperands());
+    Value leverage; // for the least norm any positive ones will do
+    if (plan.split == xf::Split::LeastNorm && clone.isUnderdetermined(link.operand)) {
+      auto type = cast<RankedTensorType>(link.op->getOperand(link.operand).getType());
+      leverage = xf::createOnes(scratch.builder, link.op->getLoc(), type.getShape().take_front());
+    }
+    Value solved =
+        clone.isUnderdetermined(link.operand)
+            ? clone.buildSplit(scratch.builder, link.operand, wanted, values, leverage)
+            : clone.buildSolve(scratch.builder, link.operand, wanted, values);
+    auto found = scratch.run(solved, *reduced);
+    if (!found)
+      return found.takeError();
+    target = std::move(found->front());
+  }
+  return target;
+}
+
+llvm::Expected<Replay> SuccessReplay::run() {
+  for (std::unique_ptr<BlockRun> *to : {&full, &reduced}) {
+    auto done = to == &full ? numbers.full() : numbers.reduced();
+    if (!done)
+      return done.takeError();
+    *to = std::move(*done);
+  }
+  SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, subject.flow.outputs().size()));
+  Vector wanted = numbers.outputs(*full, all);
+  Replay replay;
+  replay.done = true;
+  replay.control = (wanted - numbers.outputs(*reduced, all)).cwiseAbs().maxCoeff();
+  double largest = std::max(numbers.largest(*full), numbers.largest(*reduced));
+  for (Operation *op : plan.cut)
+    if (llvm::Error error = patch(op, full->values.rows(op->getResult(0))))
+      return std::move(error);
+  for (const ResolvedOutput &output : plan.outputs) {
+    auto target = solve(output);
+    if (!target)
+      return target.takeError();
+    if (llvm::Error error = patch(output.site, *target))
+      return std::move(error);
+    largest = std::max(largest, target->cwiseAbs().maxCoeff());
+  }
+  replay.error = (wanted - numbers.outputs(*reduced, all)).cwiseAbs().maxCoeff();
+  replay.tolerance = 1e-9 * std::max({1.0, largest, numbers.largest(*reduced), relative});
+  return replay;
+}
+
+Replay proof::replaySuccess(Subject &subject, const ResolvedPlan &plan,
+                            const CheckOptions &options) {
+  Replay replay;
+  xf::BlockOp block = subject.structure.block;
+  if (int64_t count = countNumbers(block); count > options.numbers) {
+    replay.skipped = std::to_string(count) + " numbers are more than " +
+                     std::to_string(options.numbers);
+    return replay;
+  }
+  needReference(block);
+  bool patchesNothing = plan.outputs.empty();
+  // A condition that fails on an open set may fail just here: then elsewhere.
+  for (int64_t seed = options.seed; seed < options.seed + 8; ++seed) {
+    auto tried = SuccessReplay(subject, plan, seed).run();
+    if (!tried) {
+      replay.skipped = llvm::toString(tried.takeError());
+      return replay;
+    }
+    replay = *tried;
+    if (replay.error <= replay.tolerance)
+      break;
+  }
+  if (!(replay.error <= replay.tolerance)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "found an output that differs by " << replay.error
+                                   << " from the full run's under the patch, expected at most "
+                                   << replay.tolerance;
+    subject.wrong("replay: " + text);
+  }
+  if (!patchesNothing && replay.control <= 1e-6)
+    subject.wrong("replay: the run without the patch gives the full run's output too, so that "
+                  "nothing is shown");
+  return replay;
+}

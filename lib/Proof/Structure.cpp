@@ -1,0 +1,154 @@
+#include "ctxc/Proof/Structure.h"
+#include "mlir/IR/AsmState.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::proof;
+
+//===----------------------------------------------------------------------===//
+// Structures
+//===----------------------------------------------------------------------===//
+
+static std::set<std::string> parametersOf(xf::BlockOp block) {
+  std::set<std::string> names;
+  block.walk([&](xf::ParamOp param) { names.insert(param.getName().str()); });
+  return names;
+}
+
+/// How many layers store a tensor under each name; one that the model itself reads counts
+/// as if many did.
+static llvm::StringMap<unsigned> storedUses(xf::ModelOp model, ModuleOp module) {
+  llvm::StringMap<unsigned> uses;
+  for (Operation &op : model.getBody().front()) {
+    if (auto param = dyn_cast<xf::ParamOp>(op))
+      uses[param.getName()] += 2;
+    if (auto layer = dyn_cast<xf::LayerOp>(op)) {
+      std::set<std::string> stored;
+      for (const std::string &name : parametersOf(module.lookupSymbol<xf::BlockOp>(layer.getBlock())))
+        stored.insert(layer.getStoredName(name));
+      for (const std::string &name : stored)
+        ++uses[name];
+    }
+  }
+  return uses;
+}
+
+std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) {
+  std::vector<Structure> structures;
+  auto add = [&](Structure found, unsigned layer) {
+    for (Structure &known : structures)
+      if (known.block == found.block && known.inputsDepend == found.inputsDepend &&
+          known.frozen == found.frozen && known.shared == found.shared) {
+        known.layers.push_back(layer);
+        return;
+      }
+    found.layers = {layer};
+    structures.push_back(std::move(found));
+  };
+  if (module.getOps<xf::ModelOp>().empty()) {
+    for (auto [i, block] : llvm::enumerate(module.getOps<xf::BlockOp>()))
+      add({block}, i);
+    return structures;
+  }
+  xf::ModelOp model = *module.getOps<xf::ModelOp>().begin();
+  llvm::StringMap<unsigned> uses = storedUses(model, module);
+  for (auto [i, layer] : llvm::enumerate(model.getBody().getOps<xf::LayerOp>())) {
+    if (int64_t(i) < startLayer)
+      continue;
+    Structure found{module.lookupSymbol<xf::BlockOp>(layer.getBlock())};
+    found.layer = layer;
+    found.inputsDepend = i > 0 && int64_t(i) == startLayer;
+    if (ArrayAttr frozen = layer.getFrozenAttr())
+      for (Attribute name : frozen)
+        found.frozen.insert(cast<StringAttr>(name).str());
+    for (const std::string &name : parametersOf(found.block))
+      if (uses.lookup(layer.getStoredName(name)) > 1)
+        found.shared.insert(name);
+    add(std::move(found), i);
+  }
+  return structures;
+}
+
+std::string proof::layersText(const Structure &structure) {
+  std::string text;
+  const std::vector<unsigned> &layers = structure.layers;
+  for (size_t i = 0; i < layers.size();) {
+    size_t last = i;
+    while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1)
+      ++last;
+    text += (i ? ", " : "") + std::to_string(layers[i]);
+    if (last > i)
+      text += "-" + std::to_string(layers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string proof::titleOf(const Structure &structure) {
+  xf::BlockOp block = structure.block;
+  return "block '" + block.getSymName().str() + "', layers " + layersText(structure);
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+BlockText::BlockText(xf::BlockOp block) {
+  OpPrintingFlags flags;
+  flags.printNameLocAsPrefix();
+  AsmState state(block, flags);
+  std::string printed;
+  llvm::raw_string_ostream os(printed);
+  block->print(os, state);
+  SmallVector<StringRef> lines;
+  StringRef(printed).split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (StringRef line : lines)
+    text.push_back(line.rtrim().str());
+  auto add = [&](Value value) {
+    std::string name;
+    llvm::raw_string_ostream stream(name);
+    value.printAsOperand(stream, state);
+    names[value] = name;
+    values[name] = value;
+  };
+  for (Value argument : block.getBody().getArguments())
+    add(argument);
+  for (Operation &op : block.getBody().front())
+    for (Value result : op.getResults())
+      add(result);
+}
+
+std::string proof::digestOf(const Structure &structure, const BlockText &text) {
+  llvm::SHA256 sum;
+  auto add = [&](StringRef part) {
+    sum.update(part);
+    sum.update(StringRef("\n"));
+  };
+  for (const std::string &line : text.lines())
+    add(line);
+  for (const std::string &name : structure.frozen)
+    add("frozen " + name);
+  for (const std::string &name : structure.shared)
+    add("shared " + name);
+  add(structure.inputsDepend ? "inputs depend" : "inputs equal");
+  return "sha256:" + llvm::toHex(sum.final(), /*LowerCase=*/true);
+}
+
+std::string proof::ruleOfLemma(StringRef lemma) {
+  static constexpr std::pair<StringRef, StringRef> rules[] = {
+      {"input controllability of MLPs", "input-mlp"},
+      {"input controllability of pre-norm MLPs", "input-pre-norm"},
+      {"input controllability of biases", "norm-bias-input"},
+      {"input controllability of scales", "norm-scale-input"},
+      {"output controllability of outer bias", "output-bias"},
+      {"output controllability of outer weight matrix", "output-matrix"},
+      {"output controllability of outer element-wise multiply", "output-scale"},
+      {"output controllability of mixture of experts", "mixture"},
+      {"a known factor of the output chain", "known-factor"}};
+  for (auto [known, rule] : rules)
+    if (known == lemma)
+      return rule.str();
+  return lemma.str();
+}

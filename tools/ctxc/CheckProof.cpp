@@ -1,0 +1,90 @@
+// ctxc check-proof
+#include "Commands.h"
+#include "Session.h"
+#include "ctxc/Proof/CheckProof.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::StringRef;
+
+/// A proof of a thousand structures takes a few megabytes.
+static constexpr uint64_t largestFile = 64 << 20;
+
+static llvm::Expected<proof::Proof> readProof(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return makeError(path + ": " + buffer.getError().message());
+  if ((*buffer)->getBufferSize() > largestFile)
+    return makeError(path + ": has " + llvm::Twine((*buffer)->getBufferSize()) +
+                     " bytes, expected at most " + llvm::Twine(largestFile));
+  return proof::parseProof((*buffer)->getBuffer(), path);
+}
+
+/// "block 'b', layers 0-3: controllable, by unified: replayed: …"
+static void printClaim(const proof::Claim &claim, const proof::Replay &replay) {
+  llvm::raw_ostream &os = llvm::outs();
+  os << "block '" << claim.block << "', layers " << claim.layers << ": " << claim.verdict;
+  if (!claim.theorem.empty())
+    os << ", by " << claim.theorem;
+  os << "\n  ";
+  if (!replay.done)
+    os << "not replayed: " << replay.skipped << "\n";
+  else if (claim.verdict == "rejected")
+    os << llvm::format("replayed: out of reach by %.3g\n", replay.distance);
+  else
+    os << llvm::format("replayed: error %.2g, without the patch %.3g\n", replay.error,
+                       replay.control);
+}
+
+static llvm::Expected<int> run(const Arguments &arguments) {
+  auto found = readProof(arguments.positional(1));
+  if (!found)
+    return found.takeError();
+  proof::CheckOptions options;
+  auto seed = arguments.integer("--seed", 0, 1 << 30, options.seed);
+  if (!seed)
+    return seed.takeError();
+  options.seed = *seed;
+  auto session = Session::plan(arguments.positional(0), RunOptions(), /*needWeights=*/false,
+                               /*planned=*/false);
+  if (!session)
+    return session.takeError();
+  proof::Judgement judgement = proof::checkProof((*session)->module(), *found, options);
+  for (size_t i = 0; i < found->claims.size(); ++i)
+    printClaim(found->claims[i], judgement.replays[i]);
+  llvm::outs().flush();
+  constexpr size_t most = 100;
+  size_t count = judgement.problems.size();
+  for (const std::string &problem : llvm::ArrayRef(judgement.problems).take_front(most))
+    llvm::errs() << arguments.positional(1) << ": error: " << problem << "\n";
+  if (count > most)
+    llvm::errs() << arguments.positional(1) << ": error: and " << count - most << " more\n";
+  llvm::errs().flush();
+  if (count)
+    llvm::outs() << "\nthe proof does not hold: " << count << (count == 1 ? " claim" : " claims")
+                 << " wrong\n";
+  else
+    llvm::outs() << "\nthe proof holds\n";
+  return count ? ExitAgainst : ExitGood;
+}
+
+Command driver::checkProofCommand() {
+  return {"check-proof",
+          "judge a proof that `ctxc check --proof FILE` wrote, apart from what made it",
+          {"MODEL", "FILE"},
+          {{"--seed", "N", "of the random weights and activations that claims are replayed on (1)"}},
+          "A small checker, which shares no code with the analysis and the planner. It holds every\n"
+          "claim of FILE against MODEL's blocks: their text and bindings, the cut, the chains, the\n"
+          "parameters, the conditions of each lemma instance, the barriers of a rejection; and then\n"
+          "replays it in float64 on random weights. MODEL's own weights are not needed. See\n"
+          "docs/proofs.md. Exit code 0 when the proof holds, 1 when a claim is wrong, 2 when FILE or\n"
+          "MODEL cannot be read.",
+          "  ctxc check examples/models/gemma3-kjv-1m --proof gemma3.proof.json\n"
+          "  ctxc check-proof examples/models/gemma3-kjv-1m gemma3.proof.json\n",
+          run};
+}
