@@ -155,6 +155,8 @@ void ClaimMaker::describeSuccess() {
     written.patches.push_back(patchOf(output.site));
     for (const ChainLink &link : output.links) {
       written.chain.push_back(name(link.op->getResult(0)));
+      if (cast<xf::SolvableOpInterface>(link.op).isUnderdetermined(link.operand))
+        written.split = plan.split == xf::Split::LeastNorm ? "least-norm" : "even";
       for (; next < plan.obligations.size() && plan.obligations[next].site == link.op; ++next)
         written.divisors.push_back(instanceOf(plan.obligations[next]));
     }
@@ -331,7 +333,6 @@ llvm::Expected<proof::Proof> ctxc::makeProof(ModuleOp module, ArrayRef<VerdictGr
   proof::Proof proof;
   proof.startLayer = options.startLayer;
   proof.sites = options.scope == SiteScope::All ? "all" : "mlp";
-  proof.split = options.split == xf::Split::LeastNorm ? "least-norm" : "even";
   std::vector<proof::Structure> structures = proof::structuresOf(module, options.startLayer);
   llvm::Error errors = llvm::Error::success();
   for (const VerdictGroup &group : groups) {

@@ -29,6 +29,15 @@ bool Subject::expect(const llvm::Twine &what, const Names &found, const Names &e
   return false;
 }
 
+void Subject::expectOrder(const llvm::Twine &what, ArrayRef<Value> values) {
+  for (size_t i = 1; i < values.size(); ++i) {
+    Operation *before = values[i - 1].getDefiningOp(), *after = values[i].getDefiningOp();
+    if (!(after && (!before || (before != after && before->isBeforeInBlock(after)))))
+      wrong(what + ": found " + text.name(values[i]) + " after " + text.name(values[i - 1]) +
+            ", expected each once and in the block's order");
+  }
+}
+
 Value Subject::value(const llvm::Twine &what, StringRef name) {
   Value value = text.lookup(name);
   if (!value)
@@ -111,6 +120,9 @@ static Replay checkClaim(Subject &s, const CheckOptions &options) {
 Judgement proof::checkProof(ModuleOp module, const Proof &proof, const CheckOptions &options) {
   Judgement judgement;
   std::vector<Structure> structures = structuresOf(module, proof.startLayer);
+  if (proof.startLayer > 0 && module.getOps<xf::ModelOp>().empty())
+    judgement.problems.push_back("startLayer: found " + std::to_string(proof.startLayer) +
+                                 ", expected 0: there is no model, only blocks");
   std::vector<unsigned> claimed(structures.size());
   judgement.replays.resize(proof.claims.size());
   for (size_t i = 0; i < proof.claims.size(); ++i) {

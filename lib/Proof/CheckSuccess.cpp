@@ -77,6 +77,8 @@ bool SuccessChecker::resolveChain(const Output &output, ResolvedOutput &resolved
     return false;
   resolved.site = values.front().getDefiningOp();
   resolved.goal = values.back();
+  if (output.split == "least-norm")
+    resolved.split = xf::Split::LeastNorm;
   if (!resolved.site) {
     s.wrong("chain: " + output.chain.front() + " is an input of the block, not a patched op");
     return false;
@@ -104,7 +106,6 @@ bool SuccessChecker::resolveChain(const Output &output, ResolvedOutput &resolved
 }
 
 bool SuccessChecker::resolve() {
-  plan.split = s.proof.split == "least-norm" ? xf::Split::LeastNorm : xf::Split::Even;
   bool good = true;
   for (const Instance &patch : s.claim.cut) {
     Operation *op = s.op("cut", patch.op);
@@ -197,6 +198,7 @@ void SuccessChecker::checkOutput(const Output &output, const ResolvedOutput &res
   if (!site)
     return; // told by checkSites
   std::vector<Instance> patches, divisors;
+  bool isChoice = false;
   if (resolved.matrix) {
     if (site.findNormMatrix() != resolved.matrix)
       s.wrong("patches: " + name(resolved.matrix) + " does not share the change of " +
@@ -218,11 +220,17 @@ void SuccessChecker::checkOutput(const Output &output, const ResolvedOutput &res
                 s.text.name(other.get()) + ", which has to be known");
     auto solvable = dyn_cast<xf::SolvableOpInterface>(link.op);
     std::string reason;
+    isChoice |= solvable && solvable.isUnderdetermined(link.operand);
     if (solvable && solvable.getSolvability(link.operand, reason) == xf::Solvability::Conditional)
-      for (const xf::LinkCondition &c : solvable.getConditions(link.operand, plan.split))
+      for (const xf::LinkCondition &c : solvable.getConditions(link.operand, resolved.split))
         divisors.push_back(needing(link.op, c.lemma, c.kind, link.op->getOperand(c.operand)));
   }
   checkInstances("divisors", output.divisors, divisors);
+  if (isChoice != !output.split.empty())
+    s.wrong(isChoice ? Twine("split: found none, expected even or least-norm: the chain passes a "
+                             "mixture")
+                     : "split: found '" + Twine(output.split) +
+                           "', expected none: the chain leaves no choice");
 }
 
 /// Each output can be solved for when its turn comes, and stays as it is.
@@ -369,6 +377,9 @@ std::optional<ResolvedPlan> SuccessChecker::check() {
   if (!dependsAtAll && (!plan.cut.empty() || !plan.outputs.empty()))
     s.wrong("outputs: the context reaches no output, so that there is nothing to patch");
   checkSites();
+  s.expectOrder("cut", llvm::map_to_vector(plan.cut, [](Operation *op) {
+                  return Value(op->getResult(0));
+                }));
   std::vector<Instance> cut;
   for (auto [op, claimed] : llvm::zip_equal(plan.cut, s.claim.cut))
     cut.push_back(isa<xf::AssignableOpInterface>(op) ? patchOf(op, xf::ControlRole::Input)

@@ -20,6 +20,8 @@ public:
   /// "…: WHAT: found FOUND, expected EXPECTED"; whether they are equal.
   bool expect(const llvm::Twine &what, llvm::StringRef found, llvm::StringRef expected);
   bool expect(const llvm::Twine &what, const Names &found, const Names &expected);
+  /// The values come one after the other in the block.
+  void expectOrder(const llvm::Twine &what, llvm::ArrayRef<mlir::Value> values);
   /// Null, with a problem, where the block has no value of this name.
   mlir::Value value(const llvm::Twine &what, llvm::StringRef name);
   mlir::Operation *op(const llvm::Twine &what, llvm::StringRef name);
@@ -43,13 +45,13 @@ struct ResolvedOutput {
   };
   llvm::SmallVector<Link> links;
   mlir::Value goal;
+  xf::Split split = xf::Split::Even; ///< of a link that leaves a choice
 
   mlir::Operation *first() const { return matrix ? matrix : site; }
 };
 struct ResolvedPlan {
   llvm::SmallVector<mlir::Operation *> cut;
   llvm::SmallVector<ResolvedOutput> outputs;
-  xf::Split split = xf::Split::Even;
 };
 
 /// Controllable and output-only, by structure. None where a value or link does not exist,

@@ -141,6 +141,8 @@ void Writer::write(const Output &output) {
   names("chain", output.chain);
   lines("patches", output.patches, [&](const Instance &i) { instance(i); });
   lines("divisors", output.divisors, [&](const Instance &i) { instance(i); });
+  if (!output.split.empty())
+    text("split", output.split);
   close('}');
 }
 
@@ -182,7 +184,6 @@ void Writer::write(const Proof &proof) {
   field("startLayer");
   os << proof.startLayer;
   text("sites", proof.sites);
-  text("split", proof.split);
   lines("blocks", proof.claims, [&](const Claim &claim) { write(claim); });
   close('}');
   os << "\n";
@@ -218,6 +219,7 @@ public:
       wrong("there is no field '" + key + "'");
     return value;
   }
+  bool has(StringRef key) const { return object && object->get(key); }
   std::string text(StringRef key, bool required = true) {
     const json::Value *value = get(key, required);
     if (value && !value->getAsString())
@@ -308,6 +310,8 @@ static Output readOutput(Reader &r) {
   output.chain = r.names("chain");
   output.patches = r.list<Instance>("patches", readInstance);
   output.divisors = r.list<Instance>("divisors", readInstance);
+  if (r.has("split"))
+    output.split = r.choice("split", {"even", "least-norm"});
   return output;
 }
 
@@ -384,7 +388,6 @@ llvm::Expected<Proof> proof::parseProof(StringRef text, StringRef name) {
     r.integer("version");
     proof.startLayer = r.integer("startLayer");
     proof.sites = r.choice("sites", {"mlp", "all"});
-    proof.split = r.choice("split", {"even", "least-norm"});
     proof.claims = r.list<Claim>("blocks", readClaim);
   }
   llvm::Error errors = llvm::Error::success();

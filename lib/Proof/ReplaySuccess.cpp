@@ -155,7 +155,7 @@ llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
     auto clone = cast<xf::SolvableOpInterface>(scratch.builder.clone(*link.op, operands));
     SmallVector<Value> values(clone->getOperands());
     Value leverage; // for the least norm any positive ones will do
-    if (plan.split == xf::Split::LeastNorm && clone.isUnderdetermined(link.operand)) {
+    if (output.split == xf::Split::LeastNorm && clone.isUnderdetermined(link.operand)) {
       auto type = cast<RankedTensorType>(link.op->getOperand(link.operand).getType());
       leverage = xf::createOnes(scratch.builder, link.op->getLoc(), type.getShape().take_front());
     }

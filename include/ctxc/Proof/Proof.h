@@ -37,6 +37,7 @@ struct Output {
   Names chain;                    ///< from the site to the goal; the site alone may be the goal
   std::vector<Instance> patches;  ///< of the site, after the matrix that shares its change
   std::vector<Instance> divisors; ///< of links with a condition, from the site on
+  std::string split; ///< through a mixture: "even" or "least-norm"; else empty
 };
 
 /// A value that every path from a patch to an output passes or ends in, and what it can be
@@ -89,7 +90,7 @@ struct Claim {
 
 struct Proof {
   int64_t startLayer = 0;
-  std::string sites = "mlp", split = "even";
+  std::string sites = "mlp"; ///< "mlp", or "all": also what joins the stream (W_o)
   std::vector<Claim> claims;
 };
 
