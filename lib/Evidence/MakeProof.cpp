@@ -139,10 +139,10 @@ void ClaimMaker::findOpenPath() {
 }
 
 void ClaimMaker::describeSuccess() {
-  claim.theorem = plan.isEmpty()                                          ? "nothing-to-absorb"
+  claim.theorem = plan.isEmpty()                                   ? "nothing-to-absorb"
                   : group.verdict->kind == VerdictKind::OutputOnly ? "one-patch-block"
-                  : plan.inputSites.empty()                               ? "parallel-block"
-                                                                          : "unified";
+                  : plan.inputSites.empty()                        ? "parallel-block"
+                                                                   : "unified";
   for (Operation *op : plan.inputSites)
     claim.cut.push_back(patchOf(op));
   size_t next = plan.patchedOps().size();
@@ -160,12 +160,17 @@ void ClaimMaker::describeSuccess() {
       for (; next < plan.obligations.size() && plan.obligations[next].site == link.op; ++next)
         written.divisors.push_back(instanceOf(plan.obligations[next]));
     }
+    written.goal = written.chain.back();
   }
-  if (!plan.isEmpty())
-    {
+  for (const Instance &patch : claim.cut)
+    claim.parameters.push_back(patch.parameter);
+  if (!plan.isEmpty()) {
     SmallVector<unsigned> order = *plan.solvingOrder();
-    for (unsigned i : order)
+    for (unsigned i : order) {
+      for (const Instance &patch : outputs[i].patches)
+        claim.parameters.push_back(patch.parameter);
       claim.outputs.push_back(std::move(outputs[i]));
+    }
   }
   for (; next < plan.obligations.size(); ++next)
     claim.selections.push_back(instanceOf(plan.obligations[next]));

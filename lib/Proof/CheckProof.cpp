@@ -84,6 +84,7 @@ static void checkParts(Subject &s) {
       s.wrong(part + ": is no part of the verdict " + c.verdict);
   };
   refuse("theorem", !success && !c.theorem.empty());
+  refuse("parameters", !success && !c.parameters.empty());
   refuse("cut", !success && !c.cut.empty());
   refuse("outputs", !success && !c.outputs.empty());
   refuse("selections", !success && !c.selections.empty());
@@ -109,7 +110,8 @@ static Replay checkClaim(Subject &s, const CheckOptions &options) {
   if (s.claim.verdict == "rejected")
     return checkRejection(s) ? replayRejection(s, options) : nothing;
   std::optional<ResolvedPlan> plan = checkSuccess(s);
-  bool canRun = plan && llvm::all_of(plan->cut, [](Operation *op) { return bool(parameterOf(op)); });
+  bool canRun =
+      plan && llvm::all_of(plan->cut, [](Operation *op) { return bool(parameterOf(op)); });
   for (const ResolvedOutput &output : plan ? plan->outputs : SmallVector<ResolvedOutput>())
     canRun &= parameterOf(output.site) && llvm::all_of(output.links, [&](auto &link) {
                 return s.flow.linkBreak(link.op, link.operand).empty();

@@ -69,7 +69,10 @@ std::string proof::ruleOfBarriers(const Structure &structure, const Claim &claim
   }
   if (outputs.size() > 1 || (anything && oneSided))
     return "counterexample";
-  return !any ? "nothing-reaches-output" : oneSided ? "one-sided-output" : anything ? "thin-output" : "bounded-output";
+  return !any       ? "nothing-reaches-output"
+         : oneSided ? "one-sided-output"
+         : anything ? "thin-output"
+                    : "bounded-output";
 }
 
 bool proof::checkRejection(Subject &s) {

@@ -73,6 +73,10 @@ bool SuccessChecker::resolveChain(const Output &output, ResolvedOutput &resolved
   for (const std::string &name : output.chain)
     if (Value value = s.value("chain", name))
       values.push_back(value);
+  if (output.chain.empty())
+    s.wrong("chain: is empty; expected the patched op's result and what leads to the goal");
+  else
+    s.expect("goal", output.goal, output.chain.back());
   if (values.size() != output.chain.size() || values.empty())
     return false;
   resolved.site = values.front().getDefiningOp();
@@ -354,8 +358,8 @@ void SuccessChecker::checkSelections() {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       if (type && type.getElementType().isInteger() && flow.depends(result) &&
           !differing.contains(result))
-        expected.push_back(needing(&op, "input controllability of MLPs",
-                                   xf::Obligation::SameSelection, result));
+        expected.push_back(
+            needing(&op, "input controllability of MLPs", xf::Obligation::SameSelection, result));
     }
   checkInstances("selections", s.claim.selections, expected);
 }
@@ -369,17 +373,23 @@ std::optional<ResolvedPlan> SuccessChecker::check() {
     s.wrong("outputs: found none, expected a chain to each output that the context reaches");
     return std::nullopt;
   }
-  std::string theorem = !dependsAtAll                         ? "nothing-to-absorb"
+  std::string theorem = !dependsAtAll                      ? "nothing-to-absorb"
                         : s.claim.verdict == "output-only" ? "one-patch-block"
-                        : plan.cut.empty()                   ? "parallel-block"
-                                                             : "unified";
+                        : plan.cut.empty()                 ? "parallel-block"
+                                                           : "unified";
   s.expect("theorem", s.claim.theorem, theorem);
   if (!dependsAtAll && (!plan.cut.empty() || !plan.outputs.empty()))
     s.wrong("outputs: the context reaches no output, so that there is nothing to patch");
+  Names parameters;
+  for (const Instance &patch : s.claim.cut)
+    parameters.push_back(patch.parameter);
+  for (const Output &output : s.claim.outputs)
+    for (const Instance &patch : output.patches)
+      parameters.push_back(patch.parameter);
+  s.expect("parameters", s.claim.parameters, parameters);
   checkSites();
-  s.expectOrder("cut", llvm::map_to_vector(plan.cut, [](Operation *op) {
-                  return Value(op->getResult(0));
-                }));
+  s.expectOrder(
+      "cut", llvm::map_to_vector(plan.cut, [](Operation *op) { return Value(op->getResult(0)); }));
   std::vector<Instance> cut;
   for (auto [op, claimed] : llvm::zip_equal(plan.cut, s.claim.cut))
     cut.push_back(isa<xf::AssignableOpInterface>(op) ? patchOf(op, xf::ControlRole::Input)

@@ -32,7 +32,8 @@ struct Activations {
 class BlockRun {
 public:
   BlockRun(Weights &weights, xf::LayerOp layer, int64_t first, int64_t count,
-      reference::BlockState &state, const llvm::StringMap<reference::StoredTensor> &parameters);
+           reference::BlockState &state,
+           const llvm::StringMap<reference::StoredTensor> &parameters);
   BlockRun(const BlockRun &) = delete;
 
   std::vector<int64_t> tokens, positions;

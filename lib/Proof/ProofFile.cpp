@@ -138,6 +138,7 @@ void Writer::cause(const Cause &c) {
 
 void Writer::write(const Output &output) {
   open('{');
+  text("goal", output.goal);
   names("chain", output.chain);
   lines("patches", output.patches, [&](const Instance &i) { instance(i); });
   lines("divisors", output.divisors, [&](const Instance &i) { instance(i); });
@@ -160,6 +161,7 @@ void Writer::write(const Claim &c) {
   auto asInstance = [&](const Instance &i) { instance(i); };
   if (c.verdict == "controllable" || c.verdict == "output-only") {
     text("theorem", c.theorem);
+    names("parameters", c.parameters);
     lines("cut", c.cut, asInstance);
     lines("outputs", c.outputs, [&](const Output &output) { write(output); });
     lines("selections", c.selections, asInstance);
@@ -230,8 +232,7 @@ public:
   std::string choice(StringRef key, std::initializer_list<StringRef> choices) {
     std::string found = text(key);
     if (object && object->get(key) && !llvm::is_contained(choices, StringRef(found)))
-      wrong("'" + key + "': found " + quoted(found) + ", expected " +
-            llvm::join(choices, " or "));
+      wrong("'" + key + "': found " + quoted(found) + ", expected " + llvm::join(choices, " or "));
     return found;
   }
   int64_t integer(StringRef key) {
@@ -275,8 +276,7 @@ public:
     });
     return result;
   }
-  template <typename T>
-  std::vector<T> list(StringRef key, T (*read)(Reader &reader)) {
+  template <typename T> std::vector<T> list(StringRef key, T (*read)(Reader &reader)) {
     std::vector<T> result;
     array(key, [&](const json::Value &value, std::string at) {
       Reader reader(value, std::move(at), problems);
@@ -307,6 +307,7 @@ static Instance readInstance(Reader &r) {
 
 static Output readOutput(Reader &r) {
   Output output;
+  output.goal = r.text("goal");
   output.chain = r.names("chain");
   output.patches = r.list<Instance>("patches", readInstance);
   output.divisors = r.list<Instance>("divisors", readInstance);
@@ -354,6 +355,7 @@ static Claim readClaim(Reader &r) {
   c.verdict = r.choice("verdict", {"controllable", "output-only", "rejected", "undecided"});
   if (c.verdict == "controllable" || c.verdict == "output-only") {
     c.theorem = r.text("theorem");
+    c.parameters = r.names("parameters");
     c.cut = r.list<Instance>("cut", readInstance);
     c.outputs = r.list<Output>("outputs", readOutput);
     c.selections = r.list<Instance>("selections", readInstance);

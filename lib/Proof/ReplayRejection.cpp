@@ -192,7 +192,8 @@ private:
 llvm::Expected<Matrix> Tail::outputsAt(const Matrix &points) {
   int64_t rows = points.rows(), at = 0;
   BlockState none;
-  BlockRun tail(weights, structure.layer, Numbers::contextSize, rows, none, base.environment.parameters);
+  BlockRun tail(weights, structure.layer, Numbers::contextSize, rows, none,
+                base.environment.parameters);
   std::fill(tail.positions.begin(), tail.positions.end(), Numbers::contextSize);
   llvm::DenseMap<Value, Matrix> held;
   for (Value barrier : barriers) {
@@ -235,8 +236,8 @@ llvm::Expected<Matrix> Tail::outputsAt(const Matrix &points) {
   for (int64_t i : outputs) {
     Value output = flow.outputs()[i];
     auto found = held.find(output);
-    Matrix own = found == held.end() ? Matrix(base.values.rows(output).replicate(rows, 1))
-                                     : found->second;
+    Matrix own =
+        found == held.end() ? Matrix(base.values.rows(output).replicate(rows, 1)) : found->second;
     Matrix wider(rows, all.cols() + own.cols());
     wider << all, own;
     all = std::move(wider);
@@ -306,8 +307,7 @@ llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structur
   auto reduced = numbers.reduced();
   if (!reduced)
     return reduced.takeError();
-  auto reach =
-      Tail(structure, flow, claim, **reduced, numbers.weights(), cause.outputs).measure();
+  auto reach = Tail(structure, flow, claim, **reduced, numbers.weights(), cause.outputs).measure();
   if (!reach)
     return reach.takeError();
   Vector target = numbers.outputs(**full, cause.outputs);
@@ -346,7 +346,8 @@ Replay proof::replayRejection(Subject &s, const CheckOptions &options) {
       s.wrong(text + ": what the context makes of the output may be within reach");
     else if (std::abs(found->distance - cause.target.distance) > 1e-4 * found->distance)
       s.wrong(text);
-    replay.distance = replay.distance > 0 ? std::min(replay.distance, found->distance) : found->distance;
+    replay.distance =
+        replay.distance > 0 ? std::min(replay.distance, found->distance) : found->distance;
   }
   return replay;
 }

@@ -159,10 +159,9 @@ llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
       auto type = cast<RankedTensorType>(link.op->getOperand(link.operand).getType());
       leverage = xf::createOnes(scratch.builder, link.op->getLoc(), type.getShape().take_front());
     }
-    Value solved =
-        clone.isUnderdetermined(link.operand)
-            ? clone.buildSplit(scratch.builder, link.operand, wanted, values, leverage)
-            : clone.buildSolve(scratch.builder, link.operand, wanted, values);
+    Value solved = clone.isUnderdetermined(link.operand)
+                       ? clone.buildSplit(scratch.builder, link.operand, wanted, values, leverage)
+                       : clone.buildSolve(scratch.builder, link.operand, wanted, values);
     auto found = scratch.run(solved, *reduced);
     if (!found)
       return found.takeError();
@@ -205,8 +204,8 @@ Replay proof::replaySuccess(Subject &subject, const ResolvedPlan &plan,
   Replay replay;
   xf::BlockOp block = subject.structure.block;
   if (int64_t count = countNumbers(block); count > options.numbers) {
-    replay.skipped = std::to_string(count) + " numbers are more than " +
-                     std::to_string(options.numbers);
+    replay.skipped =
+        std::to_string(count) + " numbers are more than " + std::to_string(options.numbers);
     return replay;
   }
   needReference(block);
@@ -224,9 +223,9 @@ Replay proof::replaySuccess(Subject &subject, const ResolvedPlan &plan,
   }
   if (!(replay.error <= replay.tolerance)) {
     std::string text;
-    llvm::raw_string_ostream(text) << "found an output that differs by " << replay.error
-                                   << " from the full run's under the patch, expected at most "
-                                   << replay.tolerance;
+    llvm::raw_string_ostream(text)
+        << "found an output that differs by " << replay.error
+        << " from the full run's under the patch, expected at most " << replay.tolerance;
     subject.wrong("replay: " + text);
   }
   if (!patchesNothing && replay.control <= 1e-6)

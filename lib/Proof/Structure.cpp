@@ -26,7 +26,8 @@ static llvm::StringMap<unsigned> storedUses(xf::ModelOp model, ModuleOp module) 
       uses[param.getName()] += 2;
     if (auto layer = dyn_cast<xf::LayerOp>(op)) {
       std::set<std::string> stored;
-      for (const std::string &name : parametersOf(module.lookupSymbol<xf::BlockOp>(layer.getBlock())))
+      for (const std::string &name :
+           parametersOf(module.lookupSymbol<xf::BlockOp>(layer.getBlock())))
         stored.insert(layer.getStoredName(name));
       for (const std::string &name : stored)
         ++uses[name];

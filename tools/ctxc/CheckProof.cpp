@@ -1,7 +1,7 @@
 // ctxc check-proof
+#include "ctxc/Proof/CheckProof.h"
 #include "Commands.h"
 #include "Session.h"
-#include "ctxc/Proof/CheckProof.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -74,17 +74,18 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 }
 
 Command driver::checkProofCommand() {
-  return {"check-proof",
-          "judge a proof that `ctxc check --proof FILE` wrote, apart from what made it",
-          {"MODEL", "FILE"},
-          {{"--seed", "N", "of the random weights and activations that claims are replayed on (1)"}},
-          "A small checker, which shares no code with the analysis and the planner. It holds every\n"
-          "claim of FILE against MODEL's blocks: their text and bindings, the cut, the chains, the\n"
-          "parameters, the conditions of each lemma instance, the barriers of a rejection; and then\n"
-          "replays it in float64 on random weights. MODEL's own weights are not needed. See\n"
-          "docs/proofs.md. Exit code 0 when the proof holds, 1 when a claim is wrong, 2 when FILE or\n"
-          "MODEL cannot be read.",
-          "  ctxc check examples/models/gemma3-kjv-1m --proof gemma3.proof.json\n"
-          "  ctxc check-proof examples/models/gemma3-kjv-1m gemma3.proof.json\n",
-          run};
+  return {
+      "check-proof",
+      "judge a proof that `ctxc check --proof FILE` wrote, apart from what made it",
+      {"MODEL", "FILE"},
+      {{"--seed", "N", "of the random weights and activations that claims are replayed on (1)"}},
+      "A small checker, which shares no code with the analysis and the planner. It holds every\n"
+      "claim of FILE against MODEL's blocks: their text and bindings, the cut, the chains, the\n"
+      "parameters, the conditions of each lemma instance, the barriers of a rejection; and then\n"
+      "replays it in float64 on random weights. MODEL's own weights are not needed. See\n"
+      "docs/proofs.md. Exit code 0 when the proof holds, 1 when a claim is wrong, 2 when FILE or\n"
+      "MODEL cannot be read.",
+      "  ctxc check examples/models/gemma3-kjv-1m --proof gemma3.proof.json\n"
+      "  ctxc check-proof examples/models/gemma3-kjv-1m gemma3.proof.json\n",
+      run};
 }

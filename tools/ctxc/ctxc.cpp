@@ -73,9 +73,9 @@ static int runCommand(const Command &command, llvm::ArrayRef<StringRef> words) {
 
 int main(int argc, char **argv) {
   ctxc::installMappedFileGuard();
-  const std::vector<Command> commands = {
-      checkCommand(), checkProofCommand(), verifyCommand(), patchCommand(),
-      applyCommand(), compileCommand(),    importCommand(), explainCommand()};
+  const std::vector<Command> commands = {checkCommand(),  checkProofCommand(), verifyCommand(),
+                                         patchCommand(),  applyCommand(),      compileCommand(),
+                                         importCommand(), explainCommand()};
   std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))
     return report(std::move(error));

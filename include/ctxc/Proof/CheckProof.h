@@ -53,7 +53,7 @@ struct BeyondReach {
 /// Rejected: measured for the outputs, weights and context of `cause`, by what `claim` says
 /// of barriers. Errors: a tail that is not affine in them, numbers that cannot be had.
 llvm::Expected<BeyondReach> distanceBeyondReach(const Structure &structure, const Claim &claim,
-                                           llvm::StringRef sites, const Cause &cause);
+                                                llvm::StringRef sites, const Cause &cause);
 
 /// The rule that barriers make of an output which patches do not bring to its target:
 /// nothing-reaches-output, bounded-output, one-sided-output, thin-output or counterexample.

@@ -34,18 +34,19 @@ struct Instance {
 
 /// G and its chain: solved link by link, the site's output gives the goal its full-run value.
 struct Output {
+  std::string goal;               ///< the value that gets back what it had in the full run
   Names chain;                    ///< from the site to the goal; the site alone may be the goal
   std::vector<Instance> patches;  ///< of the site, after the matrix that shares its change
   std::vector<Instance> divisors; ///< of links with a condition, from the site on
-  std::string split; ///< through a mixture: "even" or "least-norm"; else empty
+  std::string split;              ///< through a mixture: "even" or "least-norm"; else empty
 };
 
 /// A value that every path from a patch to an output passes or ends in, and what it can be
 /// whatever is patched.
 struct Barrier {
   std::string value;
-  std::string image = "anything";   ///< "anything", "ball", "box"
-  std::optional<double> radius = {}; ///< ball: its L2 radius
+  std::string image = "anything";            ///< "anything", "ball", "box"
+  std::optional<double> radius = {};         ///< ball: its L2 radius
   std::optional<double> low = {}, high = {}; ///< box: of each entry; a side may be open
 };
 
@@ -73,6 +74,7 @@ struct Claim {
   std::string verdict, theorem;
 
   // Of controllable and output-only.
+  Names parameters; ///< that are patched: the cut's, then those of the outputs
   std::vector<Instance> cut;
   std::vector<Output> outputs; ///< in an order in which they can be solved
   std::vector<Instance> selections;

@@ -19,10 +19,10 @@ namespace ctxc::proof {
 /// A block under one set of bindings, and the layers that run it so.
 struct Structure {
   xf::BlockOp block;
-  bool inputsDepend = false;            ///< on the context: the layers below are not patched
+  bool inputsDepend = false; ///< on the context: the layers below are not patched
   std::set<std::string> frozen = {}, shared = {}; ///< the block's names, as layers bind them
-  std::vector<unsigned> layers = {};    ///< or, without a model, the block's number
-  xf::LayerOp layer = {};               ///< the first of them; null without a model
+  std::vector<unsigned> layers = {};              ///< or, without a model, the block's number
+  xf::LayerOp layer = {};                         ///< the first of them; null without a model
 };
 
 /// The structures of `module` from `startLayer` on, in the order of their first layers.
