@@ -226,6 +226,13 @@ std::vector<std::pair<std::string, double>> ClaimMaker::scalings() const {
   return result;
 }
 
+/// More would be roundings.
+static double toSixDigits(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", x);
+  return std::strtod(text, nullptr);
+}
+
 std::optional<proof::Target> ClaimMaker::findTarget(const proof::Cause &cause,
                                                     std::string &failure) const {
   constexpr double clear = 0.3, enough = 1e-3; // of what the context changes
@@ -245,7 +252,7 @@ std::optional<proof::Target> ClaimMaker::findTarget(const proof::Cause &cause,
         continue;
       bestShare = share;
       best = tried.target;
-      best->distance = found->distance;
+      best->distance = toSixDigits(found->distance);
       if (share >= clear)
         return best;
     }

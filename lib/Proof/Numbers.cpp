@@ -1,5 +1,5 @@
 #include "Numbers.h"
-#include "ctxc/Reference/Reference.h"
+#include "ctxc/Reference/Registration.h"
 #include "ctxc/Runtime/MaterializedWeights.h"
 #include "ctxc/Support/Error.h"
 #include <cmath>

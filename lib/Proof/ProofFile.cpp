@@ -4,7 +4,6 @@
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Format.h"
 
 using namespace ctxc;
 using namespace ctxc::proof;
@@ -17,6 +16,17 @@ static constexpr int64_t version = 1;
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
+
+/// In as few digits as say which number it is.
+static std::string shortest(double x) {
+  char text[32];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, x);
+    if (std::strtod(text, nullptr) == x)
+      break;
+  }
+  return text;
+}
 
 namespace {
 class Writer {
@@ -83,6 +93,10 @@ private:
     os << (isFirst ? "" : ", ") << json::Value(key) << ": " << value;
   }
 
+  void number(StringRef key, double value) {
+    os << ", " << json::Value(key) << ": " << shortest(value);
+  }
+
   llvm::raw_ostream &os;
   unsigned indent = 0;
   bool first = true;
@@ -118,7 +132,7 @@ void Writer::barrier(const Barrier &b) {
                              {"low", b.low},
                              {"high", b.high}})
     if (number)
-      pair(key, *number);
+      this->number(key, *number);
   os << "}";
 }
 
@@ -130,9 +144,9 @@ void Writer::cause(const Cause &c) {
   pair("seed", c.target.seed);
   if (!c.target.scaled.empty()) {
     pair("scaled", c.target.scaled);
-    pair("factor", c.target.factor);
+    number("factor", c.target.factor);
   }
-  pair("distance", c.target.distance);
+  number("distance", c.target.distance);
   os << "}";
 }
 

@@ -8,15 +8,12 @@
 #ifndef CTXC_REFERENCE_REFERENCE_H
 #define CTXC_REFERENCE_REFERENCE_H
 
+#include "ctxc/Reference/Registration.h"
 #include "ctxc/Runtime/Executor.h"
 #include "ctxc/Runtime/Program.h"
 #include "ctxc/Runtime/Weights.h"
-#include "mlir/IR/DialectRegistry.h"
 
 namespace ctxc {
-
-/// Gives the ops of xf and patch their meaning (ReferenceOpInterface).
-void registerReferenceModels(mlir::DialectRegistry &registry);
 
 /// An executor of `program`, which runs Algorithm 1 through the program's dual
 /// blocks. The program's module and the weights must outlive it.
