@@ -13,9 +13,11 @@ passes, else 1.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import judge
@@ -78,15 +80,18 @@ def write_patches(args, checkpoint, folder):
         variants = [["--update", update] for update in args.update]
     else:
         variants = splits([patch["parameter"] for group in groups for patch in group["output"]])
-    files = []
+    files, commands = [], []
     for context in contexts(args):
         for variant in variants:
             name = " ".join(variant[1:]).replace("*", "N") or "default"
             file = str(Path(folder) / f"{len(files)} {name}.safetensors")
-            command = [args.ctxc, "patch", checkpoint, *context, "-o", file,
-                       "--backend", args.backend, *variant]
-            subprocess.run(command, check=True)
+            commands.append([args.ctxc, "patch", checkpoint, *context, "-o", file,
+                             "--backend", args.backend, *variant])
             files.append(file)
+    # Most of the time goes to compiling, on one thread.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(lambda command: subprocess.run(command, check=True), commands):
+            pass
     return files
 
 
