@@ -1,16 +1,12 @@
 #include "ctxc/Export/ApplyPatch.h"
+#include "NewDirectory.h"
 #include "SmallFiles.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Support/Error.h"
-#include "llvm/Support/Errno.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <fcntl.h>
 
 using namespace llvm;
 using namespace ctxc;
@@ -121,12 +117,6 @@ private:
   std::vector<double> exact, back;
 };
 
-std::string joined(StringRef directory, StringRef name) {
-  SmallString<256> path(directory);
-  sys::path::append(path, name);
-  return path.str().str();
-}
-
 Expected<ApplyReport> writeWeights(const Checkpoint &checkpoint, const Patch &patch,
                                    StringRef directory, std::optional<DType> storage) {
   std::map<std::string, Changes> patches;
@@ -159,37 +149,12 @@ Expected<ApplyReport> writeWeights(const Checkpoint &checkpoint, const Patch &pa
     tensors.push_back(std::move(source));
   }
   // transformers refuses a file that does not say which framework wrote it.
-  if (Error e = writeSafetensors(joined(directory, "model.safetensors"), std::move(tensors),
+  if (Error e = writeSafetensors(pathIn(directory, "model.safetensors"), std::move(tensors),
                                  {{"format", "pt"}}))
     return std::move(e);
   if (changeSquared > 0)
     report.relativeRounding = std::sqrt(lostSquared / changeSquared);
   return report;
-}
-
-bool isThere(StringRef path) {
-  sys::fs::file_status status;
-  return !sys::fs::status(path, status, /*follow=*/false);
-}
-
-Error alreadyThere(StringRef path) {
-  return makeError(path + ": already exists; name a directory that does not");
-}
-
-/// rename(2) that replaces nothing, not even an empty directory.
-Error publish(StringRef from, StringRef to) {
-  std::string source = from.str(), target = to.str();
-  if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
-    return Error::success();
-  if (errno == EEXIST)
-    return alreadyThere(to);
-  if (errno == EINVAL || errno == ENOSYS) { // a file system without the flag
-    if (isThere(to))
-      return alreadyThere(to);
-    if (::rename(source.c_str(), target.c_str()) == 0)
-      return Error::success();
-  }
-  return makeError(to + ": cannot write: " + sys::StrError(errno));
 }
 
 Expected<ApplyReport> build(const Checkpoint &checkpoint, const Patch &patch, StringRef directory,
@@ -214,24 +179,12 @@ Expected<ApplyReport> ctxc::applyPatch(const Checkpoint &checkpoint, const Patch
     return makeError("cannot store weights as " + nameOf(*storage) + ", expected F32, F16 or BF16");
   if (Error e = joinErrors(checkPatch(patch), checkShapesAgainst(checkpoint, patch)))
     return std::move(e);
-  SmallString<256> target(outDir);
-  sys::path::remove_dots(target, /*remove_dot_dot=*/false);
-  if (target.empty() || target == "/")
-    return makeError("'" + outDir + "': cannot be written as a checkpoint directory");
-  if (isThere(target))
-    return alreadyThere(target);
-  if (std::error_code ec = sys::fs::make_absolute(target))
-    return makeError(outDir + ": cannot write: " + ec.message());
-
-  SmallString<256> temporary;
-  if (std::error_code ec = sys::fs::createUniqueDirectory(target + ".tmp", temporary))
-    return makeError(outDir + ": cannot write: " + ec.message());
-  sys::fs::setPermissions(temporary, static_cast<sys::fs::perms>(0777 & ~sys::fs::getUmask()));
-  Expected<ApplyReport> report = build(checkpoint, patch, temporary, storage);
-  Error failure = report ? publish(temporary, target) : report.takeError();
-  if (failure) {
-    sys::fs::remove_directories(temporary);
+  ApplyReport report;
+  Error failure =
+      writeNewDirectory(outDir, "a checkpoint directory", [&](StringRef directory) -> Error {
+        return build(checkpoint, patch, directory, storage).moveInto(report);
+      });
+  if (failure)
     return std::move(failure);
-  }
   return report;
 }

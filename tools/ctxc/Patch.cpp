@@ -1,7 +1,7 @@
 // ctxc patch
 #include "Commands.h"
+#include "PatchOutput.h"
 #include "Prompt.h"
-#include "ctxc/Export/PatchFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/Support/Format.h"
 
@@ -43,7 +43,7 @@ static Error summarizePatch(Session &session, const PatchStep &step, llvm::Strin
 
 static Expected<int> run(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
-  if (Error error = llvm::joinErrors(checkPromptOptions(arguments), checkWritable("-o", path)))
+  if (Error error = llvm::joinErrors(checkPromptOptions(arguments), checkPatchOutput(arguments)))
     return std::move(error);
   Expected<RunOptions> options = RunOptions::parse(arguments);
   if (!options)
@@ -63,7 +63,7 @@ static Expected<int> run(const Arguments &arguments) {
   Expected<PatchStep> step = makePatch((*session)->executor(), settings.request, times);
   if (!step)
     return step.takeError();
-  if (Error error = writePatchFile(path, step->patch, metadataOf(settings)))
+  if (Error error = writePatchOutput(arguments, **session, step->patch, metadataOf(settings)))
     return std::move(error);
   if (Error error = summarizePatch(**session, *step, path))
     return std::move(error);
@@ -79,13 +79,17 @@ Command driver::patchCommand() {
       "The file is safetensors: for a parameter NAME either NAME.u and NAME.v, so that\n"
       "stored + u v^T is the patched parameter, or NAME.delta. With it, any program runs the last\n"
       "token alone, at its absolute position (after the kept tokens, run unpatched), and gets the\n"
-      "logits of the whole context.",
+      "logits of the whole context. Where only matrices are patched, an adapter for other "
+      "programs\n"
+      "can be written in its place.",
       "  ctxc patch gemma-3-270m --tokens 2,818,5279,529 -o patch.safetensors\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --keep 0-3 -o patch.safetensors\n"
+      "  ctxc patch llama --tokens 2,818,5279,529 --format=peft -o adapter\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model\n",
       run};
-  command.options.push_back({"-o", "FILE", "the patch file to write", {}, true});
+  for (OptionSpec &option : patchOutputOptions())
+    command.options.push_back(option);
   for (OptionSpec &option : runOptions())
     command.options.push_back(option);
   return command;

@@ -1,0 +1,48 @@
+//===- Adapter.h - a patch as a LoRA adapter for other programs -----------===//
+//
+// A rank1 patch ΔW = u vᵀ is a LoRA of rank 1: W z + s B (A z) with A (1, in), B (out, 1)
+// and the scale s = alpha / r = 1 / 1, so that the product is exact in float32. The
+// adapter holds for one token at one position: it is run alone (after the kept tokens, which
+// are run without the adapter), at its absolute position.
+//
+// A LoRA holds matrices alone. The change of a vector (a bias, a norm's scale) and of slices of
+// a tensor or of single experts is refused.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EXPORT_ADAPTER_H
+#define CTXC_EXPORT_ADAPTER_H
+
+#include "ctxc/Export/PatchFile.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace ctxc {
+
+/// What a patch file need not know of the parameters that it patches.
+struct AdapterModel {
+  std::string directory;     ///< of the checkpoint, as the adapter names its base model
+  std::string modelType;     ///< config.json's model_type
+  llvm::StringSet<> inFirst; ///< stored matrices of shape (in, out), GPT-2's Conv1D
+};
+
+/// Whether a LoRA can hold the patch; the error names the first parameter that it cannot hold
+/// and why.
+llvm::Error checkLora(const Patch &patch);
+
+/// Writes the directory `outDir`, which must not exist: adapter_config.json and
+/// adapter_model.safetensors (float32, the patch's metadata among its own) as PEFT loads them onto
+/// transformers' model. Parameters are named as transformers names its modules. Built beside
+/// `outDir` and renamed: on any failure nothing remains. Fails where checkLora or checkPatch
+/// does.
+llvm::Error writePeftAdapter(llvm::StringRef outDir, const Patch &patch,
+                             const PatchMetadata &metadata, const AdapterModel &model);
+
+/// Writes the file `path` atomically: a GGUF adapter as llama.cpp loads it with --lora, of
+/// tensors NAME.lora_a and NAME.lora_b by GGUF's names (blk.0.ffn_down.weight). Fails also for a
+/// model type or a parameter that has no such name, or whose rows llama.cpp stores in another
+/// order.
+llvm::Error writeGgufLora(llvm::StringRef path, const Patch &patch, const PatchMetadata &metadata,
+                          const AdapterModel &model);
+
+} // namespace ctxc
+
+#endif // CTXC_EXPORT_ADAPTER_H

@@ -1,0 +1,157 @@
+// A LoRA adapter as a GGUF file, version 3: magic, counts, keys, tensor infos, tensors.
+#include "Lora.h"
+#include "PatchMetadata.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/EndianStream.h"
+#include "llvm/Support/Alignment.h"
+
+using namespace llvm;
+using namespace ctxc;
+
+namespace {
+
+constexpr uint64_t alignment = 32;
+
+struct GgufTensor {
+  std::string name;
+  uint64_t inner, outer; ///< sizes; `inner` is the fastest, as GGUF lists first
+  ArrayRef<double> values;
+};
+
+class GgufWriter {
+public:
+  explicit GgufWriter(raw_ostream &os) : os(os, endianness::little) {}
+
+  void header(uint64_t tensors, uint64_t keys) {
+    os.OS << "GGUF";
+    os.write<uint32_t>(3);
+    os.write<uint64_t>(tensors);
+    os.write<uint64_t>(keys);
+  }
+  void key(StringRef name, StringRef value) {
+    string(name);
+    os.write<uint32_t>(8); // a string
+    string(value);
+  }
+  void key(StringRef name, float value) {
+    string(name);
+    os.write<uint32_t>(6); // a float32
+    os.write<float>(value);
+  }
+  void info(const GgufTensor &tensor, uint64_t offset) {
+    string(tensor.name);
+    os.write<uint32_t>(2);
+    os.write<uint64_t>(tensor.inner);
+    os.write<uint64_t>(tensor.outer);
+    os.write<uint32_t>(0); // F32
+    os.write<uint64_t>(offset);
+  }
+  /// Zeros up to the next multiple of the alignment.
+  void pad() { os.OS.write_zeros(offsetToAlignment(os.OS.tell(), Align(alignment))); }
+
+private:
+  void string(StringRef text) {
+    os.write<uint64_t>(text.size());
+    os.OS << text;
+  }
+  support::endian::Writer os;
+};
+
+} // namespace
+
+/// general.architecture of a transformers model; empty where GGUF has none or ctxc knows of none.
+static StringRef architectureOf(StringRef modelType) {
+  return StringSwitch<StringRef>(modelType)
+      .Cases({"llama", "mistral", "mixtral"}, "llama")
+      .Cases({"gemma3", "gemma3_text"}, "gemma3")
+      .Case("cohere", "command-r")
+      .Case("phi", "phi2")
+      .Case("gpt_neox", "gptneox")
+      .Case("qwen2_moe", "qwen2moe")
+      .Cases({"gpt2", "gptj", "falcon", "phi3", "gemma", "gemma2", "olmo", "olmo2", "qwen2",
+              "qwen3", "starcoder2", "stablelm", "granite", "nemotron", "smollm3", "glm4", "bloom",
+              "opt"},
+             modelType)
+      .Default("");
+}
+
+/// GGUF's name of a matrix of a layer. Queries, keys and values are not among them: llama.cpp's
+/// converters reorder or fuse their rows for some architectures.
+static StringRef matrixOf(StringRef module) {
+  return StringSwitch<StringRef>(module)
+      .Cases({"mlp.gate_proj", "feed_forward.gate_proj"}, "ffn_gate")
+      .Cases({"mlp.up_proj", "mlp.c_fc", "mlp.fc_in", "mlp.fc1", "mlp.dense_h_to_4h", "fc1",
+              "mlp.gate_up_proj"},
+             "ffn_up") // Phi 3 and GLM 4 keep gate and up in one
+      .Cases({"mlp.down_proj", "mlp.c_proj", "mlp.fc_out", "mlp.fc2", "mlp.dense_4h_to_h", "fc2"},
+             "ffn_down")
+      .Cases({"self_attn.o_proj", "attn.c_proj", "attn.out_proj", "self_attention.dense",
+              "attention.dense", "self_attn.dense", "self_attn.out_proj"},
+             "attn_output")
+      .Default("");
+}
+
+/// "model.layers.3.mlp.down_proj": blk.3.ffn_down.weight.
+static Expected<std::string> tensorName(StringRef module) {
+  for (StringRef stem : {"layers.", "h."}) {
+    StringRef rest = module;
+    size_t at = rest.starts_with(stem) ? 0 : rest.find(("." + stem).str());
+    if (at == StringRef::npos)
+      continue;
+    rest = rest.drop_front(at + stem.size() + (at ? 1 : 0));
+    auto [number, name] = rest.split('.');
+    unsigned layer;
+    StringRef matrix = matrixOf(name);
+    if (number.getAsInteger(10, layer) || matrix.empty())
+      continue;
+    return ("blk." + Twine(layer) + "." + matrix + ".weight").str();
+  }
+  return makeError("parameter " + quoted((module + ".weight").str()) +
+                   ": has no counterpart in a GGUF file whose rows are in the same order; expected "
+                   "a matrix of an MLP, or attention's output");
+}
+
+Error ctxc::writeGgufLora(StringRef path, const Patch &patch, const PatchMetadata &metadata,
+                          const AdapterModel &model) {
+  Expected<std::vector<LoraFactors>> factors = loraFactors(patch, model);
+  if (!factors)
+    return factors.takeError();
+  StringRef architecture = architectureOf(model.modelType);
+  if (architecture.empty())
+    return makeError(model.directory + ": no GGUF architecture is known for the model type " +
+                     quoted(model.modelType));
+  std::vector<GgufTensor> tensors;
+  for (const LoraFactors &each : *factors) {
+    Expected<std::string> name = tensorName(each.module);
+    if (!name)
+      return name.takeError();
+    tensors.push_back({*name + ".lora_a", each.a.size(), 1, each.a});
+    tensors.push_back({*name + ".lora_b", 1, each.b.size(), each.b});
+  }
+  std::map<std::string, std::string> strings = metadataStrings(metadata);
+  return writeFileAtomically(path, [&](raw_pwrite_stream &os) -> Error {
+    GgufWriter writer(os);
+    writer.header(tensors.size(), 4 + strings.size());
+    writer.key("general.architecture", architecture);
+    writer.key("general.type", "adapter");
+    writer.key("adapter.type", "lora");
+    writer.key("adapter.lora.alpha", 1.0f);
+    for (const auto &[key, value] : strings)
+      writer.key("ctxc." + key, StringRef(value));
+    uint64_t offset = 0;
+    for (const GgufTensor &tensor : tensors) {
+      writer.info(tensor, offset);
+      offset = alignTo(offset + tensor.values.size() * sizeof(float), alignment);
+    }
+    for (const GgufTensor &tensor : tensors) {
+      writer.pad();
+      if (Error e = writeFloat32(os, tensor.values))
+        return e;
+    }
+    writer.pad();
+    return Error::success();
+  });
+}

@@ -1,0 +1,46 @@
+#include "Lora.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Runtime/SliceName.h"
+#include "ctxc/Support/Error.h"
+
+using namespace llvm;
+using namespace ctxc;
+
+Error ctxc::checkLora(const Patch &patch) {
+  if (patch.parameters.empty())
+    return makeError("the patch changes nothing");
+  for (const ParameterPatch &p : patch.parameters) {
+    std::string name = "parameter " + quoted(p.parameter);
+    if (p.kind == ParameterPatch::Kind::Delta)
+      return makeError(name + ": the patch changes a vector, and a LoRA holds matrices alone");
+    if (splitSliceName(p.parameter) || StringRef(p.parameter).contains(".experts."))
+      return makeError(name + ": the patch changes the matrix of one expert, and a LoRA holds "
+                              "matrices that are used for every token");
+    if (!StringRef(p.parameter).ends_with(".weight"))
+      return makeError(name + ": is not the weight of a module");
+  }
+  return Error::success();
+}
+
+Expected<std::vector<LoraFactors>> ctxc::loraFactors(const Patch &patch,
+                                                     const AdapterModel &model) {
+  if (Error e = joinErrors(checkPatch(patch), checkLora(patch)))
+    return std::move(e);
+  std::vector<LoraFactors> factors;
+  for (const ParameterPatch &p : patch.parameters) {
+    StringRef module = p.parameter;
+    module.consume_back(".weight");
+    if (model.inFirst.contains(p.parameter))
+      factors.push_back({module, p.u, p.v});
+    else
+      factors.push_back({module, p.v, p.u});
+  }
+  return factors;
+}
+
+Error ctxc::writeFloat32(raw_ostream &os, ArrayRef<double> values) {
+  std::vector<char> bytes(values.size() * sizeof(float));
+  writeDoubles(DType::F32, values, reinterpret_cast<uint8_t *>(bytes.data()));
+  os.write(bytes.data(), bytes.size());
+  return Error::success();
+}

@@ -1,0 +1,23 @@
+//===- Lora.h - the factors of a LoRA, from a patch -----------------------===//
+#ifndef CTXC_LIB_EXPORT_LORA_H
+#define CTXC_LIB_EXPORT_LORA_H
+
+#include "ctxc/Export/Adapter.h"
+
+namespace ctxc {
+
+/// One matrix's change B A. The vectors are the patch's own.
+struct LoraFactors {
+  llvm::StringRef module;      ///< the parameter without ".weight"
+  llvm::ArrayRef<double> a, b; ///< as many numbers as the matrix has inputs, and outputs
+};
+
+/// In the patch's order. Fails where checkLora does.
+llvm::Expected<std::vector<LoraFactors>> loraFactors(const Patch &patch, const AdapterModel &model);
+
+/// `values` as float32, little endian.
+llvm::Error writeFloat32(llvm::raw_ostream &os, llvm::ArrayRef<double> values);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_EXPORT_LORA_H

@@ -1,0 +1,21 @@
+//===- NewDirectory.h - write a directory wholly or not at all ------------===//
+#ifndef CTXC_LIB_EXPORT_NEWDIRECTORY_H
+#define CTXC_LIB_EXPORT_NEWDIRECTORY_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace ctxc {
+
+/// Makes `path`, which must not exist, through `fill`: a directory beside it, filled, then
+/// renamed, which replaces nothing. On any failure nothing remains. `what` it is, for messages.
+llvm::Error writeNewDirectory(llvm::StringRef path, llvm::StringRef what,
+                              llvm::function_ref<llvm::Error(llvm::StringRef directory)> fill);
+
+/// DIRECTORY/NAME.
+std::string pathIn(llvm::StringRef directory, llvm::StringRef name);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_EXPORT_NEWDIRECTORY_H

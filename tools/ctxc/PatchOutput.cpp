@@ -1,0 +1,119 @@
+#include "PatchOutput.h"
+#include "ctxc/Export/Adapter.h"
+#include "ctxc/Runtime/PatchParts.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::StringRef;
+
+std::vector<OptionSpec> driver::patchOutputOptions() {
+  return {{"-o", "PATH", "what to write: a file, or for --format=peft a new directory", {}, true},
+          {"--format",
+           "FORMAT",
+           "patch (default), ctxc's own file; peft, a LoRA adapter for transformers;\n"
+           "or gguf-lora, one for llama.cpp (docs/adapters.md)",
+           {"patch", "peft", "gguf-lora"}}};
+}
+
+Error driver::checkPatchOutput(const Arguments &arguments) {
+  StringRef path = arguments.get("-o", "");
+  if (arguments.get("--format", "patch") != "peft")
+    return checkWritable("-o", path);
+  if (llvm::sys::fs::exists(path))
+    return makeError("-o: " + path + " already exists; name a directory that does not");
+  return checkWritable("-o", path);
+}
+
+/// The names of a plan's patched parameters, or none where one is not the rank1 patch of a whole
+/// matrix.
+static std::vector<std::string> matricesOf(const BlockPlan &plan) {
+  std::vector<std::string> names;
+  for (mlir::Operation *op : plan.patchedOps()) {
+    auto patchable = llvm::dyn_cast<patch::PatchableOpInterface>(op);
+    auto assignable = llvm::cast<xf::AssignableOpInterface>(op);
+    auto param = assignable.getParameterOperand().get().getDefiningOp<xf::ParamOp>();
+    if (!patchable || !param || isBankName(param.getName()) ||
+        patchable.getPatchForm().kind != patch::PatchForm::Rank1)
+      return {};
+    names.push_back(param.getName().str());
+  }
+  return names;
+}
+
+/// The names to give to --plan so that every block is patched in matrices alone; empty where there
+/// are none.
+static std::string planOfMatrices(Session &session) {
+  ModelOptions options = session.getModelOptions();
+  options.parameters.clear();
+  std::vector<std::vector<std::string>> common;
+  bool first = true;
+  for (const VerdictGroup &group : groupVerdicts(checkModel(session.module(), options))) {
+    std::vector<std::vector<std::string>> plans;
+    std::vector<PlanCandidate> candidates = enumeratePlans(group.block, *group.options);
+    for (bool outputOnly : {false, true}) // those that keep the MLP's internals are named first
+      for (const PlanCandidate &candidate : candidates)
+        if (std::vector<std::string> names = matricesOf(candidate.plan);
+            candidate.outputOnly == outputOnly && !names.empty())
+          plans.push_back(std::move(names));
+    if (first)
+      common = plans;
+    llvm::erase_if(common, [&](const auto &plan) { return !llvm::is_contained(plans, plan); });
+    first = false;
+  }
+  return common.empty() ? "" : llvm::join(common.front(), ",");
+}
+
+/// Another session on the same model: planning needs the module as it was imported.
+static Error withAdvice(const Arguments &arguments, Error why) {
+  std::string text = llvm::toString(std::move(why)) + "; ";
+  llvm::Expected<RunOptions> options = RunOptions::parse(arguments);
+  if (!options)
+    return options.takeError();
+  auto session = Session::plan(arguments.positional(0), std::move(*options),
+                               /*needWeights=*/false, /*planned=*/false);
+  if (!session)
+    return session.takeError();
+  std::string plan = planOfMatrices(**session);
+  if (plan.empty())
+    return makeError(text + "no plan of this model patches matrices alone: leave --format out, and "
+                            "use the file with ctxc apply");
+  return makeError(text + "expected --plan " + plan);
+}
+
+/// The stored matrices of the patched layers whose inputs come first.
+static llvm::Expected<AdapterModel> adapterModel(Session &session) {
+  AdapterModel model;
+  const Checkpoint &checkpoint = *session.checkpoint();
+  model.directory = checkpoint.directory().str();
+  model.modelType = checkpoint.config().getString("model_type").value_or("").str();
+  for (ProgramStep step : session.getProgram().steps) {
+    if (!step.applied)
+      continue;
+    for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>()) {
+      auto parameter = findPatched(step.block, step.layer, param.getName());
+      if (!parameter)
+        return parameter.takeError();
+      if (parameter->form.transposed)
+        model.inFirst.insert(parameter->stored);
+    }
+  }
+  return model;
+}
+
+Error driver::writePatchOutput(const Arguments &arguments, Session &session, const Patch &patch,
+                               const PatchMetadata &metadata) {
+  StringRef path = arguments.get("-o", ""), format = arguments.get("--format", "patch");
+  if (format == "patch")
+    return writePatchFile(path, patch, metadata);
+  if (Error why = checkLora(patch))
+    return withAdvice(arguments, std::move(why));
+  llvm::Expected<AdapterModel> model = adapterModel(session);
+  if (!model)
+    return model.takeError();
+  return format == "peft" ? writePeftAdapter(path, patch, metadata, *model)
+                          : writeGgufLora(path, patch, metadata, *model);
+}
