@@ -5,8 +5,8 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/EndianStream.h"
 #include "llvm/Support/Alignment.h"
+#include "llvm/Support/EndianStream.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -71,9 +71,13 @@ static StringRef architectureOf(StringRef modelType) {
       .Case("phi", "phi2")
       .Case("gpt_neox", "gptneox")
       .Case("qwen2_moe", "qwen2moe")
+      .Case("qwen3_moe", "qwen3moe")
+      .Case("glm4_moe", "glm4moe")
+      .Case("gpt_oss", "gpt-oss")
+      .Case("deepseek_v3", "deepseek2")
+      .Case("olmoe", "olmoe")
       .Cases({"gpt2", "gptj", "falcon", "phi3", "gemma", "gemma2", "olmo", "olmo2", "qwen2",
-              "qwen3", "starcoder2", "stablelm", "granite", "nemotron", "smollm3", "glm4", "bloom",
-              "opt"},
+              "qwen3", "starcoder2", "stablelm", "granite", "nemotron", "smollm3", "glm4", "bloom"},
              modelType)
       .Default("");
 }
