@@ -32,10 +32,13 @@ llvm::SmallVector<LinkCondition> nonzeroFactors(mlir::Operation *solvable, unsig
 
 #include "dialects/XF/XFDialect.h.inc"
 #include "dialects/XF/XFEnums.h.inc"
+#include "dialects/XF/XFTypeEnums.h.inc"
 #include "dialects/XF/XFInterfaces.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/XF/XFAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/XF/XFTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/XF/XFOps.h.inc"
 

@@ -9,19 +9,55 @@ using namespace ctxc::xf;
 
 #include "dialects/XF/XFDialect.cpp.inc"
 #include "dialects/XF/XFEnums.cpp.inc"
+#include "dialects/XF/XFTypeEnums.cpp.inc"
 #include "dialects/XF/XFInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/XF/XFAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/XF/XFTypes.cpp.inc"
 
 void XFDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/XF/XFAttrs.cpp.inc"
       >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/XF/XFTypes.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/XF/XFOps.cpp.inc"
       >();
+}
+
+//===----------------------------------------------------------------------===//
+// !xf.quantized
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct BlockShape {
+  BlockFormat format;
+  int64_t elements, bytes;
+};
+constexpr BlockShape blockShapes[] = {
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES)                                     \
+  {BlockFormat::NAME_IN_TEXT, ELEMENTS, BYTES},
+#include "ctxc/Support/BlockFormats.def"
+};
+} // namespace
+
+static const BlockShape &shapeOf(BlockFormat format) {
+  const BlockShape &shape = blockShapes[static_cast<size_t>(format)];
+  assert(shape.format == format && "the two lists of formats have one order");
+  return shape;
+}
+
+int64_t QuantizedType::getBlockElements() const { return shapeOf(getFormat()).elements; }
+int64_t QuantizedType::getBlockBytes() const { return shapeOf(getFormat()).bytes; }
+int64_t QuantizedType::bytesOf(RankedTensorType type) {
+  auto element = cast<QuantizedType>(type.getElementType());
+  return type.getNumElements() / element.getBlockElements() * element.getBlockBytes();
 }
 
 //===----------------------------------------------------------------------===//

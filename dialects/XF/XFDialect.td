@@ -20,6 +20,7 @@ def XF_Dialect : Dialect {
     stores; an op that uses one widens it to float32.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
 }
 
 #endif // CTXC_XF_DIALECT_TD

@@ -114,6 +114,12 @@ LogicalResult ParamOp::verify() {
   if (getName().count('*') > 1 || (getName().contains('*') && ranked(getType()).getRank() == 0))
     return emitOpError("has the name '") << getName() << "' and type " << getType()
                                          << "; one '*' may count tensors, by the first dimension";
+  // C2
+  auto quantized = dyn_cast<QuantizedType>(ranked(getType()).getElementType());
+  if (quantized && (ranked(getType()).getRank() != 2 ||
+                    ranked(getType()).getShape().back() % quantized.getBlockElements()))
+    return emitOpError("has type ") << getType() << "; a quantised parameter is a matrix with rows "
+                                    << "of a multiple of " << quantized.getBlockElements();
   return success();
 }
 

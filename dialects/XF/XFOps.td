@@ -130,6 +130,7 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     entries, one below the other: that with 0 in place of the star, with 1, and so on.
 
     - C1: a name has at most one `*`, and then its type at least one dimension.
+    - C2: what is quantised is a matrix whose rows have a whole number of blocks.
 
     ```mlir
     %W = xf.param "mlp.up_proj.weight" : tensor<2048x640xbf16>
@@ -137,7 +138,7 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     ```
   }];
   let arguments = (ins StrAttr:$name, UnitAttr:$frozen);
-  let results = (outs XF_Stored:$result);
+  let results = (outs XF_Parameter:$result);
   let assemblyFormat = "$name (`frozen` $frozen^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }

@@ -1,11 +1,42 @@
 #ifndef CTXC_XF_TYPES_TD
 #define CTXC_XF_TYPES_TD
 
+include "dialects/XF/XFDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Types: what a token carries, and what a checkpoint stores
 //===----------------------------------------------------------------------===//
+
+// In the order of ctxc/Support/BlockFormats.def.
+def XF_BlockFormat : I32Enum<"BlockFormat", "how a block of numbers is stored", [
+  I32EnumCase<"q4_0", 0>, I32EnumCase<"q4_1", 1>, I32EnumCase<"q5_0", 2>, I32EnumCase<"q5_1", 3>,
+  I32EnumCase<"q8_0", 4>, I32EnumCase<"q4_k", 5>, I32EnumCase<"q5_k", 6>, I32EnumCase<"q6_k", 7>
+]> { let cppNamespace = "::ctxc::xf"; }
+
+def XF_QuantizedType : TypeDef<XF_Dialect, "Quantized"> {
+  let mnemonic = "quantized";
+  let summary = "an element of a quantised matrix";
+  let description = [{
+    The matrix's rows are stored in blocks of elements that share their scales, in one of GGUF's
+    formats; a row has a whole number of blocks. Such a matrix is read only: a patch stays beside it,
+    as factors.
+
+    ```mlir
+    %W = xf.param "mlp.down_proj.weight" : tensor<640x2048x!xf.quantized<q6_k>>
+    ```
+  }];
+  let parameters = (ins EnumParameter<XF_BlockFormat>:$format);
+  let assemblyFormat = "`<` $format `>`";
+  let extraClassDeclaration = [{
+    int64_t getBlockElements() const;
+    int64_t getBlockBytes() const;
+    /// The bytes of a tensor of such elements.
+    static int64_t bytesOf(::mlir::RankedTensorType type);
+  }];
+}
 
 def XF_Activation : StaticShapeTensorOf<[F32]> {
   let summary = "a value of a token (an f32 tensor of fixed shape)";
@@ -13,11 +44,14 @@ def XF_Activation : StaticShapeTensorOf<[F32]> {
 def XF_Stored : StaticShapeTensorOf<[F32, BF16, F16]> {
   let summary = "a stored tensor (f32, bf16 or f16, of fixed shape)";
 }
+def XF_Parameter : StaticShapeTensorOf<[F32, BF16, F16, XF_QuantizedType]> {
+  let summary = "a stored tensor (f32, bf16, f16 or quantised, of fixed shape)";
+}
 def XF_StoredVector : 1DTensorOf<[F32, BF16, F16]> {
   let summary = "a stored vector (f32, bf16 or f16)";
 }
-def XF_StoredMatrix : 2DTensorOf<[F32, BF16, F16]> {
-  let summary = "a stored matrix (f32, bf16 or f16)";
+def XF_StoredMatrix : 2DTensorOf<[F32, BF16, F16, XF_QuantizedType]> {
+  let summary = "a stored matrix (f32, bf16, f16 or quantised)";
 }
 def XF_StoredBank : 3DTensorOf<[F32, BF16, F16]> {
   let summary = "a stored bank of matrices (three dimensions; f32, bf16 or f16)";

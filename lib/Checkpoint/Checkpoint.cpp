@@ -55,17 +55,17 @@ Error noWeights(StringRef directory) {
   else if (!pickled.empty())
     hint = "; " + quoted(pickled) +
            " is there, but pickled weights are never read: convert them to safetensors";
-  return makeError(directory +
-                   ": has neither model.safetensors nor model.safetensors.index.json" + hint);
+  return makeError(directory + ": has neither model.safetensors nor model.safetensors.index.json" +
+                   hint);
 }
 
 } // namespace
 
 Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
   if (!sys::fs::exists(directory))
-    return makeError(directory + ": no such directory");
+    return makeError(directory + ": no such file or directory");
   if (!sys::fs::is_directory(directory))
-    return makeError(directory + ": is not a directory");
+    return openGguf(directory);
   std::unique_ptr<Checkpoint> checkpoint(new Checkpoint);
   checkpoint->path = directory.str();
   Expected<json::Value> config = readConfig(directory);
@@ -132,12 +132,41 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
                      (found == home.end() ? "" : " but in " + found->second)));
   }
   if (reported > maxReported)
-    errors = joinErrors(std::move(errors), makeError(directory + ": and " +
-                                                     Twine(reported - maxReported) +
-                                                     " more problems of its weight files"));
+    errors = joinErrors(std::move(errors),
+                        makeError(directory + ": and " + Twine(reported - maxReported) +
+                                  " more problems of its weight files"));
   if (errors)
     return std::move(errors);
   return checkpoint;
+}
+
+Expected<std::unique_ptr<Checkpoint>> Checkpoint::openGguf(StringRef path) {
+  Expected<std::unique_ptr<GgufFile>> file = GgufFile::open(path);
+  if (!file)
+    return file.takeError();
+  Expected<GgufModel> model = readGgufModel(**file);
+  if (!model)
+    return model.takeError();
+  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint);
+  checkpoint->path = path.str();
+  checkpoint->gguf = std::move(*file);
+  checkpoint->configuration = std::move(model->config);
+  checkpoint->storedConventions = model->conventions;
+  checkpoint->views = std::move(model->tensors);
+  for (auto [i, view] : llvm::enumerate(checkpoint->views))
+    checkpoint->byName[view.name] = i;
+  return checkpoint;
+}
+
+std::string Checkpoint::configPath() const { return gguf ? path : inside(path, "config.json"); }
+
+std::vector<Checkpoint::WeightFile> Checkpoint::weightFiles() const {
+  std::vector<WeightFile> files;
+  for (const std::unique_ptr<SafetensorsFile> &shard : shards)
+    files.push_back({&shard->file(), shard->dataStart()});
+  if (gguf)
+    files.push_back({&gguf->file(), gguf->dataStart()});
+  return files;
 }
 
 const TensorView *Checkpoint::find(StringRef name) const {
@@ -156,24 +185,24 @@ std::optional<std::string> Checkpoint::tokenizerPath() const {
 
 Error Checkpoint::read(const TensorView &tensor, uint64_t offset,
                        MutableArrayRef<uint8_t> to) const {
-  for (const std::unique_ptr<SafetensorsFile> &shard : shards)
-    if (shard->file().path() == tensor.file)
-      return shard->file().read(tensor.data - shard->file().bytes().data() + offset, to);
-  return makeError(tensor.file + ": tensor " + quoted(tensor.name) +
-                   " is not of the checkpoint " + path);
+  for (WeightFile weights : weightFiles())
+    if (weights.file->path() == tensor.file)
+      return weights.file->read(tensor.data - weights.file->bytes().data() + offset, to);
+  return makeError(tensor.file + ": tensor " + quoted(tensor.name) + " is not of the checkpoint " +
+                   path);
 }
 
 Error Checkpoint::checkUnchanged() const {
   Error errors = Error::success();
-  for (const std::unique_ptr<SafetensorsFile> &shard : shards)
-    errors = joinErrors(std::move(errors), shard->file().checkUnchanged());
+  for (WeightFile weights : weightFiles())
+    errors = joinErrors(std::move(errors), weights.file->checkUnchanged());
   return errors;
 }
 
 Expected<std::string> Checkpoint::hash() const {
   SHA256 sum;
-  for (const std::unique_ptr<SafetensorsFile> &shard : shards) {
-    Expected<std::string> digest = digestOfFile(*shard);
+  for (WeightFile weights : weightFiles()) {
+    Expected<std::string> digest = digestOfFile(*weights.file, weights.dataStart);
     if (!digest)
       return digest.takeError();
     sum.update(*digest);

@@ -1,4 +1,6 @@
 #include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Numerics/BlockFormats.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <cstring>
 
@@ -12,15 +14,28 @@ struct Description {
   unsigned bits;
 };
 
-/// Indexed by DType.
+/// Indexed by DType, without the block formats.
 constexpr Description descriptions[] = {
-    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6},     {"F6_E3M2", 6},     {"U8", 8},
-    {"I8", 8},      {"F8_E5M2", 8}, {"F8_E4M3", 8},     {"F8_E8M0", 8},     {"F8_E4M3FNUZ", 8},
-    {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16},       {"F16", 16},        {"BF16", 16},
-    {"I32", 32},    {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},
-    {"I64", 64},    {"U64", 64},
+    {"BOOL", 8},        {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
+    {"I8", 8},          {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
+    {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16},    {"BF16", 16},
+    {"I32", 32},        {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},
+    {"I64", 64},        {"U64", 64},
 };
 static_assert(std::size(descriptions) == static_cast<size_t>(DType::U64) + 1);
+
+struct Format {
+  const char *name;
+  BlockSize size;
+};
+
+/// From the first quantised type on.
+constexpr Format formats[] = {
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) {#NAME, {ELEMENTS, BYTES}},
+#include "ctxc/Support/BlockFormats.def"
+};
+
+size_t formatOf(DType dtype) { return static_cast<size_t>(dtype) - std::size(descriptions); }
 
 template <typename To, typename From> To bitCast(From from) {
   static_assert(sizeof(To) == sizeof(From));
@@ -87,9 +102,22 @@ template <typename T> void write(DType dtype, ArrayRef<T> from, uint8_t *to) {
 
 } // namespace
 
-unsigned ctxc::bitsOf(DType dtype) { return descriptions[static_cast<size_t>(dtype)].bits; }
+unsigned ctxc::bitsOf(DType dtype) {
+  assert(!isQuantized(dtype));
+  return descriptions[static_cast<size_t>(dtype)].bits;
+}
 
-StringRef ctxc::nameOf(DType dtype) { return descriptions[static_cast<size_t>(dtype)].name; }
+BlockSize ctxc::blockSizeOf(DType dtype) {
+  if (isQuantized(dtype))
+    return formats[formatOf(dtype)].size;
+  assert(bitsOf(dtype) % 8 == 0);
+  return {1, bitsOf(dtype) / 8};
+}
+
+StringRef ctxc::nameOf(DType dtype) {
+  return isQuantized(dtype) ? formats[formatOf(dtype)].name
+                            : descriptions[static_cast<size_t>(dtype)].name;
+}
 
 std::optional<DType> ctxc::dtypeNamed(StringRef name) {
   for (size_t i = 0; i < std::size(descriptions); ++i)
@@ -99,13 +127,10 @@ std::optional<DType> ctxc::dtypeNamed(StringRef name) {
 }
 
 bool ctxc::isFloating(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 ||
-         dtype == DType::F64;
+  return dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::F32 || dtype == DType::F64;
 }
 
-float ctxc::bf16ToFloat(uint16_t bits) {
-  return bitCast<float>(static_cast<uint32_t>(bits) << 16);
-}
+float ctxc::bf16ToFloat(uint16_t bits) { return bitCast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t ctxc::floatToBf16(float value) {
   uint32_t bits = bitCast<uint32_t>(value);
@@ -147,15 +172,19 @@ uint16_t ctxc::floatToF16(float value) {
 }
 
 void ctxc::readFloats(DType dtype, const uint8_t *from, MutableArrayRef<float> to) {
+  if (isQuantized(dtype))
+    return ctxc_decode_blocks(formatOf(dtype), to.size(), from, to.data());
   read(dtype, from, to);
 }
 
 void ctxc::readDoubles(DType dtype, const uint8_t *from, MutableArrayRef<double> to) {
-  read(dtype, from, to);
+  if (!isQuantized(dtype))
+    return read(dtype, from, to);
+  SmallVector<float, 0> floats(to.size());
+  readFloats(dtype, from, floats);
+  llvm::copy(floats, to.begin());
 }
 
 void ctxc::writeFloats(DType dtype, ArrayRef<float> from, uint8_t *to) { write(dtype, from, to); }
 
-void ctxc::writeDoubles(DType dtype, ArrayRef<double> from, uint8_t *to) {
-  write(dtype, from, to);
-}
+void ctxc::writeDoubles(DType dtype, ArrayRef<double> from, uint8_t *to) { write(dtype, from, to); }

@@ -54,21 +54,21 @@ void remember(StringRef cachePath, StringRef key, StringRef digest) {
   }));
 }
 
-Expected<std::string> compute(const SafetensorsFile &file) {
+Expected<std::string> compute(const MappedFile &file, uint64_t dataStart) {
   SHA256 sum;
-  uint64_t size = file.file().bytes().size();
-  std::vector<uint8_t> buffer(std::max(file.dataStart(), std::min(chunkBytes, size)));
+  uint64_t size = file.bytes().size();
+  std::vector<uint8_t> buffer(std::max(dataStart, std::min(chunkBytes, size)));
   auto read = [&](uint64_t offset, uint64_t count) -> Expected<ArrayRef<uint8_t>> {
     MutableArrayRef<uint8_t> to(buffer.data(), count);
-    if (Error e = file.file().read(offset, to))
+    if (Error e = file.read(offset, to))
       return std::move(e);
     return to;
   };
-  Expected<ArrayRef<uint8_t>> header = read(0, file.dataStart());
+  Expected<ArrayRef<uint8_t>> header = read(0, dataStart);
   if (!header)
     return header.takeError();
   sum.update(*header);
-  for (uint64_t at = file.dataStart(); at < size; at += chunkBytes) {
+  for (uint64_t at = dataStart; at < size; at += chunkBytes) {
     Expected<ArrayRef<uint8_t>> chunk = read(at, std::min(chunkBytes, size - at));
     if (!chunk)
       return chunk.takeError();
@@ -91,26 +91,25 @@ std::string ctxc::digestCachePath(StringRef path) {
     sys::path::append(at, ".cache");
   }
   std::string real = realPath(path);
-  sys::path::append(at, "ctxc",
-                    "digest-" + toHex(SHA256::hash(arrayRefFromStringRef(real)), true));
+  sys::path::append(at, "ctxc", "digest-" + toHex(SHA256::hash(arrayRefFromStringRef(real)), true));
   return at.str().str();
 }
 
-Expected<std::string> ctxc::digestOfFile(const SafetensorsFile &file) {
-  StringRef path = file.file().path();
-  if (Error e = file.file().checkUnchanged())
+Expected<std::string> ctxc::digestOfFile(const MappedFile &file, uint64_t dataStart) {
+  StringRef path = file.path();
+  if (Error e = file.checkUnchanged())
     return std::move(e);
-  Expected<FileStamp> before = file.file().stamp();
+  Expected<FileStamp> before = file.stamp();
   if (!before)
     return before.takeError();
   std::string cachePath = digestCachePath(path), key = cacheKey(path, *before);
   if (!cachePath.empty())
     if (std::string digest = cached(cachePath, key); !digest.empty())
       return digest;
-  Expected<std::string> digest = compute(file);
+  Expected<std::string> digest = compute(file, dataStart);
   if (!digest)
     return digest;
-  Expected<FileStamp> after = file.file().stamp();
+  Expected<FileStamp> after = file.stamp();
   if (!after)
     return after.takeError();
   if (!(*before == *after))

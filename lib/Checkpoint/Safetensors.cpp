@@ -68,6 +68,20 @@ template <typename Word> int64_t firstNonFinite(const TensorView &tensor, Word e
   return -1;
 }
 
+/// A scale that is not finite makes its block so.
+int64_t firstNonFiniteQuantized(const TensorView &tensor) {
+  constexpr int64_t chunk = 1 << 12; // elements, of whole blocks
+  std::vector<float> values;
+  for (int64_t first = 0, n = tensor.elements(); first < n; first += chunk) {
+    values.resize(std::min(chunk, n - first));
+    readFloats(tensor.dtype, tensor.data + bytesOf(tensor.dtype, first), values);
+    auto bad = llvm::find_if(values, [](float x) { return !std::isfinite(x); });
+    if (bad != values.end())
+      return first + (bad - values.begin());
+  }
+  return -1;
+}
+
 int64_t firstNonFinite(const TensorView &tensor) {
   switch (tensor.dtype) {
   case DType::F16:
@@ -79,7 +93,7 @@ int64_t firstNonFinite(const TensorView &tensor) {
   case DType::F64:
     return firstNonFinite<uint64_t>(tensor, 0x7ff0000000000000);
   default:
-    return -1;
+    return isQuantized(tensor.dtype) ? firstNonFiniteQuantized(tensor) : -1;
   }
 }
 
@@ -89,14 +103,18 @@ Error ctxc::checkFinite(const TensorView &tensor) {
   int64_t index = firstNonFinite(tensor);
   if (index < 0)
     return Error::success();
-  double value;
-  readDoubles(tensor.dtype, tensor.data + index * (bitsOf(tensor.dtype) / 8), value);
+  BlockSize block = blockSizeOf(tensor.dtype);
+  SmallVector<double, 256> values(block.elements);
+  readDoubles(tensor.dtype, tensor.data + bytesOf(tensor.dtype, index), values);
+  double value = values[index % block.elements];
   SmallVector<int64_t, 4> position(tensor.shape.size());
   int64_t rest = index;
   for (size_t axis = tensor.shape.size(); axis-- > 0; rest /= tensor.shape[axis])
     position[axis] = rest % tensor.shape[axis];
   return makeError(tensor.file + ": tensor " + quoted(tensor.name) + ": element " +
                    shapeText(position) + " is " +
-                   (value != value ? "NaN" : value > 0 ? "infinity" : "-infinity") +
+                   (value != value ? "NaN"
+                    : value > 0    ? "infinity"
+                                   : "-infinity") +
                    ", expected a finite number; the checkpoint is damaged, fetch it again");
 }

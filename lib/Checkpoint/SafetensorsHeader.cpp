@@ -170,8 +170,8 @@ void HeaderReader::checkSize(const SafetensorsEntry &entry) {
   }
   std::optional<int64_t> bits = checkedMul<int64_t>(count, bitsOf(entry.dtype));
   if (!bits)
-    return report("tensor " + quoted(entry.name) + ": the size of shape " +
-                  shapeText(entry.shape) + " overflows");
+    return report("tensor " + quoted(entry.name) + ": the size of shape " + shapeText(entry.shape) +
+                  " overflows");
   if (*bits % 8)
     return report("tensor " + quoted(entry.name) + ": " + Twine(count) + " elements of " +
                   nameOf(entry.dtype) + " do not end on a byte");
@@ -190,8 +190,8 @@ void HeaderReader::checkLayout() {
   uint64_t at = 0, available = bytes.size() - header.dataStart;
   for (const SafetensorsEntry &entry : header.entries) {
     if (entry.begin != at)
-      return report("tensor " + quoted(entry.name) + ": begins at data byte " +
-                    Twine(entry.begin) + ", expected " + Twine(at) + ", the end of the one before; " +
+      return report("tensor " + quoted(entry.name) + ": begins at data byte " + Twine(entry.begin) +
+                    ", expected " + Twine(at) + ", the end of the one before; " +
                     (entry.begin < at ? "tensors overlap" : "there is a hole"));
     at = entry.end;
   }

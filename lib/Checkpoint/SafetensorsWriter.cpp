@@ -15,8 +15,7 @@ namespace {
 Expected<uint64_t> bytesOf(const TensorSource &tensor, StringRef path) {
   int64_t bits = bitsOf(tensor.dtype);
   for (int64_t size : tensor.shape) {
-    std::optional<int64_t> product =
-        size < 0 ? std::nullopt : checkedMul<int64_t>(bits, size);
+    std::optional<int64_t> product = size < 0 ? std::nullopt : checkedMul<int64_t>(bits, size);
     if (!product)
       return makeError(path + ": tensor " + quoted(tensor.name) + ": the shape " +
                        shapeText(tensor.shape) + " is negative or overflows");

@@ -192,9 +192,9 @@ Expected<StringRef> StrictJson::number() {
   if (at('0'))
     ++pos; // a digit after a leading zero ends the number, and then is an error
   else if (!digits())
-    return pos == text.size() ? fail("the text ends where a value was expected")
-                              : fail("found " + quoted(text.substr(from, 8)) +
-                                     ", expected a number");
+    return pos == text.size()
+               ? fail("the text ends where a value was expected")
+               : fail("found " + quoted(text.substr(from, 8)) + ", expected a number");
   if (at('.')) {
     ++pos;
     if (!digits())

@@ -89,12 +89,15 @@ Expected<ImportedModel> ctxc::importModel(StringRef path, mlir::MLIRContext &con
   if (sys::fs::is_directory(path))
     return hf::importDirectory(path, context, options);
   if (!sys::fs::exists(path))
-    return makeError(path + ": no such file or directory; expected a Hugging Face directory or "
-                            "an .mlir file");
+    return makeError(path + ": no such file or directory; expected a Hugging Face directory, "
+                            "a .gguf file or an .mlir file");
   if (path.ends_with(".mlir"))
     return importText(path, context);
+  if (path.ends_with(".gguf"))
+    return hf::importDirectory(path, context, options);
   return makeError(path + ": is not a model that can be read; expected a Hugging Face directory "
-                          "(config.json, model.safetensors or its index) or an .mlir file");
+                          "(config.json, model.safetensors or its index), a .gguf file or an .mlir "
+                          "file");
 }
 
 void ctxc::printModel(mlir::ModuleOp module, raw_ostream &os) {

@@ -1,4 +1,5 @@
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Numerics/BlockFormats.h"
 #include "ctxc/Numerics/KernelABI.h"
 #include "ctxc/Support/Error.h"
 #include "dialects/Patch/Patch.h"
@@ -173,6 +174,8 @@ llvm::Expected<std::unique_ptr<KernelLibrary>> KernelLibrary::compile(ModuleOp l
                                               llvm::JITSymbolFlags::Exported |
                                                   llvm::JITSymbolFlags::Callable};
   };
+  define("ctxc_decode_blocks", &ctxc_decode_blocks);
+  define("ctxc_decode_rows", &ctxc_decode_rows);
   define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
   define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);
   define("ctxc_rows_count_zeros", &ctxc_rows_count_zeros);

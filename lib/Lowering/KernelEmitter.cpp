@@ -80,6 +80,11 @@ void KernelEmitter::addArguments() {
     if (isBank(p)) {
       addArgument(KernelArgKind::Bank, MemRefType::get({type.getDimSize(0)}, i64), p.getName());
       args.back().stored = type;
+    } else if (isa<xf::QuantizedType>(type.getElementType())) {
+      addArgument(KernelArgKind::Param,
+                  MemRefType::get({xf::QuantizedType::bytesOf(type)}, builder.getI8Type()),
+                  p.getName());
+      args.back().stored = type;
     } else {
       addArgument(KernelArgKind::Param, MemRefType::get(type.getShape(), type.getElementType()),
                   p.getName());
@@ -152,8 +157,27 @@ bool KernelEmitter::isBank(xf::ParamOp param) {
   return llvm::any_of(param->getUsers(), [](Operation *op) { return isa<xf::ExpertLinearOp>(op); });
 }
 
+static constexpr StringLiteral quantizedAttr = "ctxc.quantized";
+
 Value KernelEmitter::param(StringRef name) {
-  return readTensor(builder, loc, argument(KernelArgKind::Param, name, 0));
+  auto argument = cast<BlockArgument>(this->argument(KernelArgKind::Param, name, 0));
+  RankedTensorType stored = args[argument.getArgNumber()].stored;
+  if (!stored)
+    return readTensor(builder, loc, argument);
+  auto numbers = UnrealizedConversionCastOp::create(
+      builder, loc, MemRefType::get(stored.getShape(), builder.getF32Type()), argument);
+  numbers->setAttr(quantizedAttr, TypeAttr::get(stored));
+  return readTensor(builder, loc, numbers.getResult(0));
+}
+
+std::optional<KernelEmitter::Quantized> KernelEmitter::quantized(Value value) {
+  if (auto tensor = value.getDefiningOp<bufferization::ToTensorOp>())
+    value = tensor.getBuffer();
+  auto cast = value.getDefiningOp<UnrealizedConversionCastOp>();
+  auto stored = cast ? cast->getAttrOfType<TypeAttr>(quantizedAttr) : TypeAttr();
+  if (!stored)
+    return std::nullopt;
+  return Quantized{cast.getInputs().front(), llvm::cast<RankedTensorType>(stored.getValue())};
 }
 
 Value KernelEmitter::setting(StringRef name) {

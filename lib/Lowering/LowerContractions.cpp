@@ -3,9 +3,11 @@
 // One function for each shape and storage type of W; the block of rows is what
 // threads share out. Within a block the loop over the vectors is outside and the
 // loop along a row of W is innermost, so W comes from memory once whatever S is.
+// A quantised W is decoded, block of rows by block, into memory of the thread first.
 // Every sum runs along its row in the same order: `lanes` partial sums by
 // position modulo lanes, then their fixed tree. It depends on neither S nor the
 // threads, so fused and separate runs agree to the last bit.
+#include "ctxc/Lowering/KernelEmitter.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,13 +22,22 @@ using namespace ctxc;
 
 namespace {
 
+/// Numbers of a quantised W that are decoded at a time: 256 KB.
+constexpr int64_t maxDecoded = 1 << 16;
+
 /// Emits one contraction function.
 class ContractionEmitter {
 public:
-  ContractionEmitter(OpBuilder &b, Location loc, MemRefType weight, const CpuTarget &target)
-      : b(b), loc(loc), weight(weight), lanes(target.lanes),
+  /// `stored` is null but for a quantised W.
+  ContractionEmitter(OpBuilder &b, Location loc, MemRefType weight, RankedTensorType stored,
+                     const CpuTarget &target)
+      : b(b), loc(loc), weight(weight), stored(stored), lanes(target.lanes),
         blockRows(target.registers >= 32 ? 8 : 4), out(weight.getDimSize(0)),
-        in(weight.getDimSize(1)), accumulator(VectorType::get({target.lanes}, b.getF32Type())) {}
+        in(weight.getDimSize(1)), accumulator(VectorType::get({target.lanes}, b.getF32Type())) {
+    // Decoded rows should stay in the caches closest to the core.
+    while (stored && blockRows > 1 && blockRows * in > maxDecoded)
+      blockRows /= 2;
+  }
 
   func::FuncOp emit(ModuleOp module, StringRef name) {
     Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
@@ -43,7 +54,11 @@ public:
       return LLVM::LoadOp::create(b, loc, type, address);
     };
     Value rows = toIndex(b, loc, field(3, i64));
-    w = memrefAt(b, loc, field(0, ptr), weight, {});
+    Value address = field(0, ptr);
+    if (stored)
+      allocateDecoded(address);
+    else
+      w = memrefAt(b, loc, address, weight, {});
     x = memrefAt(b, loc, field(1, ptr), MemRefType::get({ShapedType::kDynamic, in}, b.getF32Type()),
                  rows);
     y = memrefAt(b, loc, field(2, ptr),
@@ -54,16 +69,21 @@ public:
     forRange(begin, end, 1, [&](Value block) {
       Value row = arith::MulIOp::create(b, loc, block, index(blockRows));
       int64_t rest = out % blockRows;
+      auto compute = [&](int64_t count) {
+        if (stored)
+          decode(row, count);
+        allVectors(row, rows, count);
+      };
       if (rest == 0)
-        return allVectors(row, rows, blockRows);
+        return compute(blockRows);
       Value full =
           arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, index(out / blockRows));
       auto branch = scf::IfOp::create(b, loc, full, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard inner(b);
       b.setInsertionPointToStart(branch.thenBlock());
-      allVectors(row, rows, blockRows);
+      compute(blockRows);
       b.setInsertionPointToStart(branch.elseBlock());
-      allVectors(row, rows, rest);
+      compute(rest);
     });
     b.setInsertionPointToEnd(entry);
     func::ReturnOp::create(b, loc);
@@ -86,6 +106,37 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     body(loop.getInductionVar());
+  }
+
+  /// Memory of the thread for the rows that are being worked on, in float32.
+  void allocateDecoded(Value address) {
+    Type ptr = address.getType(), i64 = b.getI64Type();
+    packed = address;
+    Value size = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(blockRows * in));
+    decoded = LLVM::AllocaOp::create(b, loc, ptr, b.getF32Type(), size, /*alignment=*/64);
+    w = memrefAt(b, loc, decoded, MemRefType::get({blockRows, in}, b.getF32Type()), {});
+  }
+
+  /// `count` rows of a quantised W from `row` on: each is read once, whatever S is.
+  void decode(Value row, int64_t count) {
+    auto element = cast<xf::QuantizedType>(stored.getElementType());
+    Type ptr = packed.getType(), i64 = b.getI64Type();
+    int64_t stride = xf::QuantizedType::bytesOf(stored) / out;
+    Value offset = toI64(b, loc, arith::MulIOp::create(b, loc, row, index(stride)));
+    Value from =
+        LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), packed, ArrayRef<LLVM::GEPArg>{offset});
+    auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+    StringRef name = "ctxc_decode_blocks";
+    SmallVector<Value> operands{
+        arith::ConstantIntOp::create(b, loc, int64_t(element.getFormat()), 32),
+        LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(count * in)), from, decoded};
+    if (!module.lookupSymbol(name)) {
+      OpBuilder declare(module.getBodyRegion());
+      func::FuncOp::create(declare, loc, name,
+                           b.getFunctionType(TypeRange(ValueRange(operands)), {}))
+          .setPrivate();
+    }
+    func::CallOp::create(b, loc, name, TypeRange(), operands);
   }
 
   /// `count` rows of W from `row` on, with every vector: two at a time, so that a row
@@ -125,9 +176,11 @@ private:
   }
 
   void tile(Value row, Value s, int64_t rowCount, int64_t vectorCount) {
-    SmallVector<Value> wRows, xRows;
-    for (int64_t i = 0; i < rowCount; ++i)
-      wRows.push_back(arith::AddIOp::create(b, loc, row, index(i)));
+    SmallVector<Value> wRows, yRows, xRows;
+    for (int64_t i = 0; i < rowCount; ++i) {
+      yRows.push_back(arith::AddIOp::create(b, loc, row, index(i)));
+      wRows.push_back(stored ? index(i) : yRows.back());
+    }
     for (int64_t j = 0; j < vectorCount; ++j)
       xRows.push_back(arith::AddIOp::create(b, loc, s, index(j)));
     Value zero = arith::ConstantOp::create(b, loc, accumulator, b.getZeroAttr(accumulator));
@@ -151,16 +204,18 @@ private:
         Value total =
             vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
                                         sums[i * vectorCount + j], arith::FastMathFlags::reassoc);
-        memref::StoreOp::create(b, loc, total, y, ValueRange{xRows[j], wRows[i]});
+        memref::StoreOp::create(b, loc, total, y, ValueRange{xRows[j], yRows[i]});
       }
   }
 
   OpBuilder &b;
   Location loc;
   MemRefType weight;
+  RankedTensorType stored;
   int64_t lanes, blockRows, out, in;
   VectorType accumulator;
   Value w, x, y;
+  Value packed, decoded; ///< of a quantised W: its bytes, and the block of rows that `w` is
 };
 
 /// Whether the rows of a matrix lie one after the other.
@@ -188,9 +243,25 @@ bool isContraction(linalg::GenericOp op) {
          maps[2] == AffineMap::get(3, 0, {s, m}, context);
 }
 
+/// The stand-ins of quantised matrices, of which no reader may be left.
+LogicalResult dropQuantized(ModuleOp module) {
+  auto result = module.walk([](UnrealizedConversionCastOp op) {
+    if (op->getNumResults() != 1 || !KernelEmitter::quantized(op.getResult(0)))
+      return WalkResult::advance();
+    if (!op->use_empty()) {
+      op->emitError("a quantised matrix is read by an op that has no compiled kernel for it; "
+                    "run it with --backend reference, or read the weights as --dtype f32");
+      return WalkResult::interrupt();
+    }
+    op.erase();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 } // namespace
 
-void ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
+LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
   SmallVector<linalg::GenericOp> contractions;
   module.walk([&](linalg::GenericOp op) {
     if (isContraction(op))
@@ -203,9 +274,18 @@ void ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
     Location loc = op.getLoc();
     Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1], y = op.getDpsInits()[0];
     auto type = cast<MemRefType>(w.getType());
-    ContractionEmitter emitter(b, loc, type, target);
+    auto quantized = KernelEmitter::quantized(w);
+    ContractionEmitter emitter(b, loc, type, quantized ? quantized->stored : RankedTensorType(),
+                               target);
     std::string element;
-    llvm::raw_string_ostream(element) << type.getElementType();
+    llvm::raw_string_ostream os(element);
+    if (quantized) {
+      os << xf::stringifyBlockFormat(
+          cast<xf::QuantizedType>(quantized->stored.getElementType()).getFormat());
+      w = quantized->bytes;
+    } else {
+      os << type.getElementType();
+    }
     std::string name =
         ("contract_" + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" + element)
             .str();
@@ -239,4 +319,5 @@ void ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
                          ValueRange{parallelFor, context, count, bodyAddress, frame});
     op.erase();
   }
+  return dropQuantized(module);
 }

@@ -20,9 +20,16 @@ static const char *const meanings[] = {"absolute positions of the rows",
                                        "obligations: harmless and harmful counts, added to",
                                        "predicted replay error of the output, written"};
 
-/// "S x 640", "visible[0] x 2 x 8", of a bank "8 x (64 x 128 bf16)".
+/// "S x 640", "visible[0] x 2 x 8", of a bank "8 x (64 x 128 bf16)", of a quantised matrix
+/// "640 x 2048 q6_k".
 static std::string shapeText(const KernelArg &arg) {
   auto type = cast<MemRefType>(arg.type);
+  if (arg.stored && arg.kind == KernelArgKind::Param) {
+    auto element = cast<xf::QuantizedType>(arg.stored.getElementType());
+    return (Twine(arg.stored.getDimSize(0)) + " x " + Twine(arg.stored.getDimSize(1)) + " " +
+            xf::stringifyBlockFormat(element.getFormat()))
+        .str();
+  }
   if (arg.stored) {
     std::string text;
     llvm::raw_string_ostream(text)
@@ -42,7 +49,7 @@ static std::string shapeText(const KernelArg &arg) {
 }
 
 static std::string elementText(const KernelArg &arg) {
-  if (arg.stored)
+  if (arg.kind == KernelArgKind::Bank)
     return "address";
   std::string text;
   llvm::raw_string_ostream(text) << cast<MemRefType>(arg.type).getElementType();

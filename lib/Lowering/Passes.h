@@ -8,8 +8,9 @@
 namespace ctxc {
 
 /// Replaces every contraction with a stored matrix by a call of the caller's
-/// parallel-for over register-tiled blocks of rows.
-void lowerContractions(mlir::ModuleOp module, const CpuTarget &target);
+/// parallel-for over register-tiled blocks of rows. Fails, with a diagnostic, where anything
+/// else reads a quantised matrix.
+mlir::LogicalResult lowerContractions(mlir::ModuleOp module, const CpuTarget &target);
 
 /// Places every memref.alloc of the kernels in the caller's workspace, one after
 /// the other and aligned to 64 bytes, and adds for each kernel the function

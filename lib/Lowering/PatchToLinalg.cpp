@@ -1,9 +1,9 @@
 // The compiled form of each patch op. The inner problems of a post-norm scale
 // and the counting of obligations are calls into the kernel support functions
 // (ctxc/Numerics/KernelABI.h); everything that reads a weight is linalg.
-#include "ctxc/Numerics/Update.h"
-#include "lib/Lowering/CallFrame.h"
 #include "ctxc/Lowering/LinalgArith.h"
+#include "ctxc/Numerics/Update.h"
+#include "lib/Lowering/SupportCall.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -13,66 +13,6 @@ using namespace ctxc;
 using utils::IteratorType;
 
 namespace {
-
-//===----------------------------------------------------------------------===//
-// Calls into the kernel support functions
-//===----------------------------------------------------------------------===//
-
-/// Builds the arguments of a call: numbers by value, memory by address.
-class SupportCall {
-public:
-  SupportCall(KernelEmitter &e, StringRef function) : e(e), function(function) {}
-
-  SupportCall &i32(int64_t x) { return add(arith::ConstantIntOp::create(e.builder, e.loc, x, 32)); }
-  SupportCall &i64(int64_t x) { return add(arith::ConstantIntOp::create(e.builder, e.loc, x, 64)); }
-  SupportCall &f32(double x) { return add(e.constant(x)); }
-  SupportCall &size(Value index) {
-    return add(arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), index));
-  }
-  SupportCall &tensor(Value tensor) { return add(addressOf(e.builder, e.loc, e.read(tensor))); }
-  /// The address `bytes` into a memref of identity layout.
-  SupportCall &memory(Value memref, int64_t bytes) {
-    Value address = memref::ExtractAlignedPointerAsIndexOp::create(e.builder, e.loc, memref);
-    if (bytes)
-      address = arith::AddIOp::create(e.builder, e.loc, address, e.index(bytes));
-    Value integer = arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), address);
-    return add(LLVM::IntToPtrOp::create(
-        e.builder, e.loc, LLVM::LLVMPointerType::get(e.builder.getContext()), integer));
-  }
-
-  void emit() {
-    auto module = e.kernel->getParentOfType<ModuleOp>();
-    if (!module.lookupSymbol(function)) {
-      OpBuilder b(module.getBodyRegion());
-      auto declaration = func::FuncOp::create(
-          b, e.loc, function, b.getFunctionType(TypeRange(ValueRange(arguments)), {}));
-      declaration.setPrivate();
-    }
-    func::CallOp::create(e.builder, e.loc, function, TypeRange(), arguments);
-  }
-
-private:
-  SupportCall &add(Value v) {
-    arguments.push_back(v);
-    return *this;
-  }
-  KernelEmitter &e;
-  StringRef function;
-  SmallVector<Value> arguments;
-};
-
-/// Memory of S × d floats for a support function to fill.
-Value callResult(KernelEmitter &e, int64_t d) {
-  auto type = MemRefType::get({ShapedType::kDynamic, d}, e.builder.getF32Type());
-  return memref::AllocOp::create(e.builder, e.loc, type, ValueRange{e.rows()});
-}
-
-Value readResult(KernelEmitter &e, Value memory) {
-  auto type = cast<MemRefType>(memory.getType());
-  return bufferization::ToTensorOp::create(
-      e.builder, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memory,
-      /*restrict=*/true);
-}
 
 Value scratch(KernelEmitter &e, int64_t d) {
   return memref::AllocOp::create(e.builder, e.loc,

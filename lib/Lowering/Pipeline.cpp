@@ -75,8 +75,7 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
     return failure();
 
   copiesToLinalg(module);
-  lowerContractions(module, target);
-  if (failed(placeBuffers(module)))
+  if (failed(lowerContractions(module, target)) || failed(placeBuffers(module)))
     return failure();
   addEntryPoints(module);
 

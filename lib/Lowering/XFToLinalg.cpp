@@ -1,5 +1,6 @@
 // The compiled form of each xf op: its equation over S rows, in linalg.
 #include "ctxc/Lowering/LinalgArith.h"
+#include "lib/Lowering/SupportCall.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -48,6 +49,21 @@ struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
   }
 };
 
+/// The rows of a quantised table that `indices` name.
+Value decodeRows(KernelEmitter &e, const KernelEmitter::Quantized &table, Value indices) {
+  int64_t width = table.stored.getDimSize(1);
+  Value rows = callResult(e, width);
+  SupportCall(e, "ctxc_decode_rows")
+      .i32(int64_t(cast<xf::QuantizedType>(table.stored.getElementType()).getFormat()))
+      .size(e.rows())
+      .i64(width)
+      .memory(table.bytes, 0)
+      .tensor(indices)
+      .memory(rows, 0)
+      .emit();
+  return readResult(e, rows);
+}
+
 struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto embed = cast<xf::EmbedOp>(op);
@@ -55,6 +71,10 @@ struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
       return op->emitOpError("with a computed table has no compiled kernel; run it with --backend "
                              "reference");
     Value table = e.lookup(embed.getTable());
+    if (auto quantized = KernelEmitter::quantized(table)) {
+      e.bind(embed, decodeRows(e, *quantized, e.lookup(embed.getId())));
+      return success();
+    }
     MLIRContext *context = op->getContext();
     AffineExpr s, j;
     bindDims(context, s, j);

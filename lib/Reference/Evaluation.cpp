@@ -26,7 +26,7 @@ StoredTensor StoredTensor::slice(int64_t index) const {
   StoredTensor result;
   result.dtype = dtype;
   result.shape.assign(shape.begin() + 1, shape.end());
-  result.data = slices.empty() ? data + index * result.elements() * (bitsOf(dtype) / 8)
+  result.data = slices.empty() ? data + bytesOf(dtype, index * result.elements())
                                : slices[index];
   return result;
 }
@@ -41,7 +41,7 @@ void StoredTensor::read(int64_t first, llvm::MutableArrayRef<double> to) const {
     }
     return;
   }
-  readDoubles(dtype, data + first * (bitsOf(dtype) / 8), to);
+  readDoubles(dtype, data + bytesOf(dtype, first), to);
 }
 
 //===----------------------------------------------------------------------===//

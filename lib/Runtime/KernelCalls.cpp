@@ -154,8 +154,9 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       break;
     case KernelArgKind::Param: {
       auto type = cast<MemRefType>(arg.type);
-      auto data = weights.get(at.layer.getStoredName(arg.name),
-                              RankedTensorType::get(type.getShape(), type.getElementType()));
+      auto stored = arg.stored ? arg.stored
+                               : RankedTensorType::get(type.getShape(), type.getElementType());
+      auto data = weights.get(at.layer.getStoredName(arg.name), stored);
       if (!data)
         return data.takeError();
       arguments.push_back(const_cast<void *>(*data));

@@ -5,10 +5,6 @@
 using namespace mlir;
 using namespace ctxc;
 
-DType ctxc::storageOf(Type type) {
-  return type.isBF16() ? DType::BF16 : type.isF16() ? DType::F16 : DType::F32;
-}
-
 static std::string printShape(ArrayRef<int64_t> shape) {
   std::string text = "(";
   for (auto [i, dim] : llvm::enumerate(shape))
@@ -60,9 +56,12 @@ llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTens
   if (madeType == type)
     return bytes.data();
   DType dtype = storageOf(type.getElementType());
-  int64_t size = bitsOf(dtype) / 8;
+  if (isQuantized(dtype))
+    return makeError(name + ": is stored as " + nameOf(dtype) +
+                     ", which cannot hold a patch; keep the patch factored, or read the weights as "
+                     "--dtype f32");
   const auto *from = static_cast<const uint8_t *>(*data);
-  bytes.assign(from, from + type.getNumElements() * size);
+  bytes.assign(from, from + bytesOf(dtype, type.getNumElements()));
   for (auto [slice, patch] : found->second) {
     ArrayRef<int64_t> shape = type.getShape();
     int64_t first = 0, count = type.getNumElements();
@@ -77,9 +76,9 @@ llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTens
     if (llvm::Error error = checkSizes(*patch, shape))
       return std::move(error);
     std::vector<double> numbers(count);
-    readDoubles(dtype, from + first * size, numbers);
+    readDoubles(dtype, from + bytesOf(dtype, first), numbers);
     add(*patch, numbers);
-    writeDoubles(dtype, numbers, bytes.data() + first * size);
+    writeDoubles(dtype, numbers, bytes.data() + bytesOf(dtype, first));
   }
   madeType = type;
   return bytes.data();

@@ -2,6 +2,7 @@
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "dialects/XF/XF.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
 #include <cmath>
@@ -12,17 +13,8 @@ using namespace ctxc;
 
 namespace {
 
-std::optional<DType> dtypeOf(mlir::Type type) {
-  if (type.isF32())
-    return DType::F32;
-  if (type.isBF16())
-    return DType::BF16;
-  if (type.isF16())
-    return DType::F16;
-  return std::nullopt;
-}
-
-unsigned alignmentOf(DType dtype) { return bitsOf(dtype) / 8; }
+/// What a kernel that reads `dtype` may rely on.
+unsigned alignmentOf(DType dtype) { return isQuantized(dtype) ? 1 : bitsOf(dtype) / 8; }
 
 std::string typeText(mlir::Type type) {
   std::string text;
@@ -71,8 +63,8 @@ public:
     if (ArrayRef(view->shape) != type.getShape())
       return makeError(view->file + ": tensor " + quoted(name) + " has shape " +
                        shapeText(view->shape) + "; expected " + shapeText(type.getShape()));
-    std::optional<DType> dtype = dtypeOf(type.getElementType());
-    if (!dtype || !isFloating(view->dtype))
+    DType dtype = storageOf(type.getElementType());
+    if (isQuantized(dtype) ? view->dtype != dtype : !isReadable(view->dtype))
       return makeError(view->file + ": tensor " + quoted(name) + " is stored as " +
                        nameOf(view->dtype) + ", which does not convert to " +
                        typeText(type.getElementType()));
@@ -83,11 +75,11 @@ public:
     }
     // Headers need not be a multiple of 8 long, so that even a tensor of the
     // right type may lie at an odd address.
-    bool aligned = reinterpret_cast<uintptr_t>(view->data) % alignmentOf(*dtype) == 0;
-    if (view->dtype == *dtype && aligned)
+    bool aligned = reinterpret_cast<uintptr_t>(view->data) % alignmentOf(dtype) == 0;
+    if (view->dtype == dtype && aligned)
       return view->data;
-    uint64_t bytes = uint64_t(view->elements()) * alignmentOf(*dtype);
-    return copies.get(name, *dtype, bytes, [&](uint8_t *to) { return convert(*view, *dtype, to); });
+    uint64_t bytes = bytesOf(dtype, view->elements());
+    return copies.get(name, dtype, bytes, [&](uint8_t *to) { return convert(*view, dtype, to); });
   }
 
   std::string hash() override {
@@ -105,11 +97,10 @@ private:
   static Error convert(const TensorView &view, DType dtype, uint8_t *to) {
     constexpr int64_t chunk = 1 << 14;
     SmallVector<float> numbers;
-    unsigned stride = bitsOf(view.dtype) / 8;
     for (int64_t i = 0, n = view.elements(); i < n; i += chunk) {
       numbers.resize(std::min(chunk, n - i));
-      readFloats(view.dtype, view.data + i * stride, numbers);
-      if (!store(dtype, numbers, to + i * alignmentOf(dtype)))
+      readFloats(view.dtype, view.data + bytesOf(view.dtype, i), numbers);
+      if (!store(dtype, numbers, to + bytesOf(dtype, i)))
         return makeError(view.file + ": tensor " + quoted(view.name) +
                          " has a number beyond the range of " + nameOf(dtype) +
                          "; use a wider --dtype");
@@ -132,19 +123,19 @@ public:
 
   Expected<const void *> get(StringRef name, mlir::RankedTensorType type) override {
     std::lock_guard<std::mutex> lock(mutex);
-    std::optional<DType> dtype = dtypeOf(type.getElementType());
-    if (!dtype || !type.hasStaticShape())
+    DType dtype = storageOf(type.getElementType());
+    if (isQuantized(dtype) || !type.hasStaticShape())
       return makeError("parameter " + quoted(name) + ": there are no random numbers of type " +
                        typeText(type));
     int64_t n = type.getNumElements();
     std::string key = (name + shapeText(type.getShape())).str();
-    return copies.get(key, *dtype, uint64_t(n) * alignmentOf(*dtype), [&](uint8_t *to) {
+    return copies.get(key, dtype, bytesOf(dtype, n), [&](uint8_t *to) {
       double deviation = type.getRank() >= 2 ? 1 / std::sqrt(double(type.getShape().back())) : 0.3;
       uint64_t state = mix(seed) ^ xxh3_64bits(key);
       std::vector<float> numbers(n);
       for (float &x : numbers)
         x = float(deviation * normal(state));
-      writeFloats(*dtype, numbers, to);
+      writeFloats(dtype, numbers, to);
       return Error::success();
     });
   }
@@ -174,6 +165,31 @@ private:
 
 } // namespace
 
+DType ctxc::storageOf(mlir::Type element) {
+  constexpr DType formats[] = {
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) DType::NAME,
+#include "ctxc/Support/BlockFormats.def"
+  };
+  if (auto quantized = dyn_cast<xf::QuantizedType>(element))
+    return formats[static_cast<size_t>(quantized.getFormat())];
+  return element.isBF16() ? DType::BF16 : element.isF16() ? DType::F16 : DType::F32;
+}
+
+mlir::Type ctxc::elementOf(DType dtype, mlir::MLIRContext *context) {
+  switch (dtype) {
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES)                                     \
+  case DType::NAME:                                                                                \
+    return xf::QuantizedType::get(context, xf::BlockFormat::NAME_IN_TEXT);
+#include "ctxc/Support/BlockFormats.def"
+  case DType::BF16:
+    return mlir::BFloat16Type::get(context);
+  case DType::F16:
+    return mlir::Float16Type::get(context);
+  default:
+    return mlir::Float32Type::get(context);
+  }
+}
+
 std::unique_ptr<Weights> ctxc::checkpointWeights(Checkpoint &checkpoint) {
   return std::make_unique<CheckpointWeights>(checkpoint);
 }
@@ -190,7 +206,7 @@ Expected<const void *> ctxc::getSlice(Weights &weights, StringRef name,
   Expected<const void *> whole = weights.get(name, type);
   if (!whole)
     return whole.takeError();
-  int64_t bytes = slice.getNumElements() * (type.getElementTypeBitWidth() / 8);
+  uint64_t bytes = bytesOf(storageOf(type.getElementType()), slice.getNumElements());
   return static_cast<const char *>(*whole) + index * bytes;
 }
 

@@ -7,10 +7,6 @@ using namespace ctxc;
 
 namespace {
 
-DType dtypeOf(mlir::Type type) {
-  return type.isBF16() ? DType::BF16 : type.isF16() ? DType::F16 : DType::F32;
-}
-
 class ProgramNorms : public PatchNorms {
 public:
   ProgramNorms(const Program &program, Weights &weights) : weights(weights) {
@@ -49,12 +45,12 @@ protected:
     if (!whole.empty())
       type = type.clone(type.getShape().drop_front());
     const auto *bytes = static_cast<const uint8_t *>(*data);
-    DType dtype = dtypeOf(type.getElementType());
+    DType dtype = storageOf(type.getElementType());
     double sum = 0;
     double buffer[1024];
     for (int64_t done = 0, count = type.getNumElements(); done < count;) {
       int64_t step = std::min<int64_t>(1024, count - done);
-      readDoubles(dtype, bytes + done * bitsOf(dtype) / 8, {buffer, static_cast<size_t>(step)});
+      readDoubles(dtype, bytes + bytesOf(dtype, done), {buffer, static_cast<size_t>(step)});
       for (int64_t i = 0; i < step; ++i)
         sum += buffer[i] * buffer[i];
       done += step;

@@ -72,8 +72,11 @@ Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions opt
   return session;
 }
 
-/// bf16 where every floating tensor is stored so, else f32.
+/// bf16 where every floating tensor is stored so, else f32; "" (as it is) for quantised ones.
 static std::string storedType(const Checkpoint &checkpoint) {
+  for (const TensorView &tensor : checkpoint.tensors())
+    if (isQuantized(tensor.dtype))
+      return "";
   for (const TensorView &tensor : checkpoint.tensors())
     if (isFloating(tensor.dtype) && tensor.dtype != DType::BF16)
       return "f32";
@@ -94,8 +97,7 @@ Error Session::import(bool needWeights) {
   context = std::make_unique<mlir::MLIRContext>(allDialects());
   context->loadAllAvailableDialects();
   printDiagnostics(*context, path);
-  bool isDirectory = llvm::sys::fs::is_directory(path);
-  bool isText = StringRef(path).ends_with(".mlir") && !isDirectory;
+  bool isText = StringRef(path).ends_with(".mlir") && !llvm::sys::fs::is_directory(path);
   if (isText && !options.dtype.empty())
     return makeError("--dtype: applies to Hugging Face directories; " + path +
                      " gives each parameter's type itself");
@@ -104,7 +106,7 @@ Error Session::import(bool needWeights) {
   if (isText && needWeights && options.weights.empty())
     return makeError(path + ": has no weights; give a checkpoint with --weights DIR, or "
                             "--weights random:SEED");
-  if (isDirectory && options.dtype.empty() && needWeights) {
+  if (!isText && options.dtype.empty() && needWeights) {
     Expected<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::open(path);
     if (!checkpoint)
       return checkpoint.takeError();

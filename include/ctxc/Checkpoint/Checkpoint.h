@@ -1,15 +1,16 @@
-//===- Checkpoint.h - a Hugging Face checkpoint directory, read only ------===//
+//===- Checkpoint.h - a stored model, read only ---------------------------===//
 //
-// The one door to a model's stored form: config.json and the tensors of
-// model.safetensors, or of the shards that model.safetensors.index.json names.
-// Nothing in the directory is trusted. Pickled weights (.bin, .pt, .pth) are
-// never read.
+// The one door to a model's stored form: a Hugging Face directory, with
+// config.json and the tensors of model.safetensors or of the shards that
+// model.safetensors.index.json names; or a GGUF file, whose metadata and
+// tensors are then seen under Hugging Face's names. Nothing in either is trusted.
+// Pickled weights (.bin, .pt, .pth) are never read.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_CHECKPOINT_H
 #define CTXC_CHECKPOINT_CHECKPOINT_H
 
-#include "ctxc/Checkpoint/Safetensors.h"
+#include "ctxc/Checkpoint/GgufModel.h"
 #include "llvm/Support/JSON.h"
 #include <optional>
 
@@ -24,12 +25,14 @@ public:
   /// no other; tensors that the index does not list are read as well; its
   /// metadata is not needed. Where both exist, model.safetensors is read and
   /// the index is not, as transformers does.
-  static llvm::Expected<std::unique_ptr<Checkpoint>> open(llvm::StringRef directory);
+  static llvm::Expected<std::unique_ptr<Checkpoint>> open(llvm::StringRef directoryOrGguf);
 
-  /// The directory as it was given to open.
+  /// The directory, or the file, as it was given to open.
   llvm::StringRef directory() const { return path; }
+  /// The file that says what the architecture is: DIRECTORY/config.json, or the GGUF file.
+  std::string configPath() const;
 
-  /// config.json.
+  /// config.json, or what a GGUF file has in its place.
   const llvm::json::Object &config() const { return *configuration.getAsObject(); }
 
   /// All tensors, by file name, then offset. They point into maps that live as
@@ -40,7 +43,9 @@ public:
   /// DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, where there is such a file.
   std::optional<std::string> tokenizerPath() const;
 
-  /// The weight files, by name.
+  const StorageConventions &conventions() const { return storedConventions; }
+
+  /// The safetensors files, by name.
   llvm::ArrayRef<std::unique_ptr<SafetensorsFile>> files() const { return shards; }
 
   /// Copies bytes [offset, offset + to.size()) of a tensor by read(2): for
@@ -58,10 +63,20 @@ public:
   llvm::Expected<std::string> hash() const;
 
 private:
+  /// A file that tensors are in.
+  struct WeightFile {
+    const MappedFile *file;
+    uint64_t dataStart;
+  };
+
   Checkpoint() : configuration(nullptr) {}
+  static llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path);
+  std::vector<WeightFile> weightFiles() const;
   std::string path;
   llvm::json::Value configuration;
+  StorageConventions storedConventions;
   std::vector<std::unique_ptr<SafetensorsFile>> shards;
+  std::unique_ptr<GgufFile> gguf;
   std::vector<TensorView> views;
   std::map<std::string, size_t> byName;
 };

@@ -1,8 +1,8 @@
 //===- DType.h - element types of stored tensors, and their roundings -----===//
 //
 // The element types that safetensors knows, in the order its writer sorts by
-// (narrow types first), and the conversions between the floating ones that
-// weights are stored in and the float32 and float64 that we compute in.
+// (narrow types first), then GGUF's block formats; and the conversions between the
+// ones that weights are stored in and the float32 and float64 that we compute in.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_DTYPE_H
@@ -38,19 +38,40 @@ enum class DType : uint8_t {
   F64,
   I64,
   U64,
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) NAME,
+#include "ctxc/Support/BlockFormats.def"
 };
 
-/// Bits of one element: 4 for F4, 6 for the F6 types, else a multiple of 8.
+/// Whether elements are stored in blocks that share their scales.
+constexpr bool isQuantized(DType dtype) { return dtype > DType::U64; }
+
+/// Bits of one element: 4 for F4, 6 for the F6 types, else a multiple of 8. Not of a
+/// quantised type.
 unsigned bitsOf(DType dtype);
 
-/// The name in a safetensors header, such as "BF16".
+/// The elements that are stored together, a whole number of bytes: those of a block of a
+/// quantised type, else 1. Not of F4 and the F6 types.
+struct BlockSize {
+  unsigned elements, bytes;
+};
+BlockSize blockSizeOf(DType dtype);
+
+/// The bytes of `elements` elements, whole blocks of them.
+inline uint64_t bytesOf(DType dtype, uint64_t elements) {
+  BlockSize block = blockSizeOf(dtype);
+  return elements / block.elements * block.bytes;
+}
+
+/// The name in a safetensors header, such as "BF16", or GGUF's, such as "Q4_K".
 llvm::StringRef nameOf(DType dtype);
 
 /// The type that a safetensors header calls `name`, case-sensitive.
 std::optional<DType> dtypeNamed(llvm::StringRef name);
 
-/// F16, BF16, F32 or F64: the types whose elements the functions below read.
+/// F16, BF16, F32 or F64: the types that the functions below write.
 bool isFloating(DType dtype);
+/// Those and the quantised ones, which they read.
+inline bool isReadable(DType dtype) { return isFloating(dtype) || isQuantized(dtype); }
 
 /// One element from its bits, and back rounded to nearest, ties to even. A
 /// number beyond the largest finite one becomes an infinity; a NaN stays one.
@@ -59,8 +80,9 @@ float f16ToFloat(uint16_t bits);
 uint16_t floatToBf16(float value);
 uint16_t floatToF16(float value);
 
-/// Reads `to.size()` elements of floating type `dtype` at `from`, which need
-/// not be aligned. F64 is rounded to float in the first form.
+/// Reads `to.size()` elements of readable type `dtype` at `from`, which need
+/// not be aligned: whole blocks. F64 is rounded to float in the first form. A quantised
+/// element is the float32 that its format's formula gives in float32 arithmetic.
 void readFloats(DType dtype, const uint8_t *from, llvm::MutableArrayRef<float> to);
 void readDoubles(DType dtype, const uint8_t *from, llvm::MutableArrayRef<double> to);
 

@@ -10,12 +10,13 @@
 #ifndef CTXC_CHECKPOINT_FILEDIGEST_H
 #define CTXC_CHECKPOINT_FILEDIGEST_H
 
-#include "ctxc/Checkpoint/Safetensors.h"
+#include "ctxc/Checkpoint/MappedFile.h"
 
 namespace ctxc {
 
-/// 64 hexadecimal digits. Fails when the file changes or ends while it is read.
-llvm::Expected<std::string> digestOfFile(const SafetensorsFile &file);
+/// 64 hexadecimal digits, of a file whose tensors begin at `dataStart`. Fails when the file
+/// changes or ends while it is read.
+llvm::Expected<std::string> digestOfFile(const MappedFile &file, uint64_t dataStart);
 
 /// Where the digest of the file at `path` is kept; empty when there is no place.
 std::string digestCachePath(llvm::StringRef path);

@@ -48,7 +48,15 @@ public:
   // Arguments -------------------------------------------------------------
   mlir::Value positions() const { return positionTensor; }
   mlir::Value tokens() const { return tokenTensor; }
+  /// A parameter; of a quantised one a tensor of float32 that only a contraction may read,
+  /// which decodes it, or whoever asks for `quantized`.
   mlir::Value param(llvm::StringRef name);
+  /// The bytes behind such a tensor, and what they store; none for any other.
+  struct Quantized {
+    mlir::Value bytes;
+    mlir::RankedTensorType stored;
+  };
+  static std::optional<Quantized> quantized(mlir::Value tensorOrMemref);
   /// Whether a parameter reaches the kernel as a table of its slices' addresses.
   static bool isBank(xf::ParamOp param);
   mlir::Value setting(llvm::StringRef name);

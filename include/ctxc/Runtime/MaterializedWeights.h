@@ -27,9 +27,6 @@ private:
   llvm::StringMap<std::pair<mlir::Type, std::vector<uint8_t>>> made;
 };
 
-/// The checkpoint element type of the floating type `type` (f32, bf16 or f16).
-DType storageOf(mlir::Type type);
-
 /// Whether the sizes of a stored patch agree with each other and with `shape`.
 llvm::Error checkSizes(const ParameterPatch &patch, llvm::ArrayRef<int64_t> shape);
 

@@ -2,6 +2,7 @@
 #ifndef CTXC_RUNTIME_WEIGHTS_H
 #define CTXC_RUNTIME_WEIGHTS_H
 
+#include "ctxc/Checkpoint/DType.h"
 #include "ctxc/Runtime/SliceName.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/StringMap.h"
@@ -11,13 +12,18 @@
 
 namespace ctxc {
 
+/// How a parameter's elements are stored, and the element type that says so: f32 for any type
+/// that has no kernels.
+DType storageOf(mlir::Type element);
+mlir::Type elementOf(DType dtype, mlir::MLIRContext *context);
+
 /// Gives each parameter's numbers, in the storage type that the IR asks for.
 class Weights {
 public:
   virtual ~Weights() = default;
 
-  /// The tensor stored under `name`, as row-major elements of `type` (f32, f16
-  /// or bf16; static shape). Mapped memory where the file stores that type, else
+  /// The tensor stored under `name`, as row-major elements of `type` (f32, f16,
+  /// bf16 or quantised, which nothing converts to; static shape). Mapped memory where the file stores that type, else
   /// a converted copy that this object owns. Errors: missing, another shape, a
   /// type that cannot be converted, a number that is not finite.
   virtual llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) = 0;

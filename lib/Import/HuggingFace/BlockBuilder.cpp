@@ -81,9 +81,10 @@ mlir::Value BlockBuilder::norm(StringRef as, StringRef module, const Norm &norm,
   std::string scaled = (norm.bias ? as + "_scaled" : as).str();
   SmallVector<int64_t> shape(dims.empty() ? ArrayRef<int64_t>(width(x)) : dims);
   Value y = xf::NormalizeOp::create(builder, at(hat, module), norm.kind, x, APFloat(norm.eps));
+  double offset = tensors.conventions().wholeScales ? 0 : norm.offset;
   if (norm.scale)
     y = xf::ScaleOp::create(builder, at(scaled, module), y,
-                            param((module + ".weight").str(), shape), APFloat(float(norm.offset)));
+                            param((module + ".weight").str(), shape), APFloat(float(offset)));
   if (norm.bias)
     y = xf::BiasOp::create(builder, at(as, module), y, param((module + ".bias").str(), shape));
   return y;
@@ -133,6 +134,8 @@ mlir::Value BlockBuilder::concat(StringRef as, ArrayRef<Value> parts) {
 }
 
 mlir::Value BlockBuilder::rotary(StringRef as, Value x, Value frequencies, xf::RotaryStyle style) {
+  if (tensors.conventions().interleavedHeads)
+    style = xf::RotaryStyle::interleaved;
   return xf::RotaryOp::create(builder, at(as), x.getType(), style, x, frequencies);
 }
 

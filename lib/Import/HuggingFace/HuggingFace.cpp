@@ -259,7 +259,7 @@ Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRConte
   ImportedModel imported;
   json::Value alone(nullptr);
   const json::Object *config = nullptr;
-  if (options.needWeights || hasWeights(directory)) {
+  if (options.needWeights || !sys::fs::is_directory(directory) || hasWeights(directory)) {
     Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(directory);
     if (!opened)
       return opened.takeError();
@@ -274,7 +274,8 @@ Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRConte
   }
 
   Problems problems;
-  std::string configPath = inside(directory, "config.json");
+  std::string configPath =
+      imported.checkpoint ? imported.checkpoint->configPath() : inside(directory, "config.json");
   ConfigReader reader(*config, configPath, "", problems);
   std::unique_ptr<Family> family = makeFamily(reader);
   if (family)

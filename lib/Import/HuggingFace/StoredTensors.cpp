@@ -1,19 +1,11 @@
 #include "StoredTensors.h"
 #include "ctxc/Checkpoint/StrictJson.h"
-#include "ctxc/Runtime/SliceName.h"
+#include "ctxc/Runtime/Weights.h"
 #include <cstring>
 
 using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::hf;
-
-static mlir::Type elementType(DType dtype, mlir::MLIRContext *context) {
-  if (dtype == DType::BF16)
-    return mlir::BFloat16Type::get(context);
-  if (dtype == DType::F16)
-    return mlir::Float16Type::get(context);
-  return mlir::Float32Type::get(context);
-}
 
 mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> shape,
                                            mlir::MLIRContext *context) {
@@ -25,19 +17,19 @@ mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> sha
       problems.add(place + ": has no tensor " + quoted(name) + "; expected " + shapeText(shape));
     else if (first && ArrayRef(view->shape) != shape)
       problems.add(view->file + ": tensor " + quoted(name) + " has shape " +
-                   shapeText(view->shape) + "; expected " + shapeText(shape) + " from config.json");
-    if (first && view && !isFloating(view->dtype))
+                   shapeText(view->shape) + "; expected " + shapeText(shape) +
+                   " from config.json");
+    if (first && view && !isReadable(view->dtype))
       problems.add(view->file + ": tensor " + quoted(name) + " is stored as " +
-                   nameOf(view->dtype) +
-                   "; expected F32, BF16 or F16 (quantised weights are "
-                   "not read: dequantise them first)");
+                   nameOf(view->dtype) + "; expected F32, BF16, F16 or one of GGUF's "
+                                         "block formats");
     else if (first && view && view->dtype == DType::F64 && !storage)
       problems.add(view->file + ": tensor " + quoted(name) +
                    " is stored as F64; ask for --dtype f32 to round it");
     if (view)
       dtype = view->dtype;
   }
-  return mlir::RankedTensorType::get(shape, elementType(storage.value_or(dtype), context));
+  return mlir::RankedTensorType::get(shape, elementOf(storage.value_or(dtype), context));
 }
 
 mlir::RankedTensorType StoredTensors::bankType(StringRef name, ArrayRef<int64_t> shape,

@@ -30,6 +30,10 @@ public:
   mlir::RankedTensorType bankType(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                                   mlir::MLIRContext *context);
 
+  StorageConventions conventions() const {
+    return checkpoint ? checkpoint->conventions() : StorageConventions();
+  }
+
   bool has(llvm::StringRef name) const { return checkpoint && checkpoint->find(name); }
 
   /// The first of `stems` under which `name` is stored; the first where none has it.

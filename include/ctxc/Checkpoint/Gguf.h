@@ -1,0 +1,63 @@
+//===- Gguf.h - read a GGUF file in place ---------------------------------===//
+//
+// A file is a header of typed key-value pairs, a directory of tensors, and their
+// bytes, each tensor aligned (ggml's docs/gguf.md, versions 2 and 3, little-endian).
+// Every statement is checked against the file before anything is believed or
+// allocated, as Safetensors.h does; elements may be NaN (checkFinite). Names and
+// shapes are the file's own; GgufModel.h says what they mean to a model.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_CHECKPOINT_GGUF_H
+#define CTXC_CHECKPOINT_GGUF_H
+
+#include "ctxc/Checkpoint/Safetensors.h"
+#include <variant>
+
+namespace ctxc {
+
+/// An array of metadata, in the file.
+struct GgufArray {
+  uint32_t type = 0; ///< of its elements
+  uint64_t count = 0;
+  llvm::ArrayRef<uint8_t> bytes; ///< all elements
+};
+
+/// One value of metadata. Text is not checked to be UTF-8: a token need not be.
+using GgufValue = std::variant<bool, int64_t, uint64_t, double, llvm::StringRef, GgufArray>;
+
+class GgufFile {
+public:
+  /// Errors, joined, each beginning `path: `: not GGUF, or of another version or byte order;
+  /// a count or length beyond the file; a key or tensor given twice; an unknown type; an
+  /// alignment that is no power of two; a row that is no whole number of blocks; a size that
+  /// overflows; tensors that overlap, leave holes or go beyond the file; bytes after the last.
+  static llvm::Expected<std::unique_ptr<GgufFile>> open(llvm::StringRef path);
+
+  /// All tensors, by offset, under the file's names; shapes as (out, in), the last dimension
+  /// varying fastest.
+  llvm::ArrayRef<TensorView> tensors() const { return views; }
+  const TensorView *find(llvm::StringRef name) const;
+
+  const std::map<std::string, GgufValue> &metadata() const { return values; }
+  /// A value of the key; none where it is absent or of another kind. A number of integer
+  /// type is a number as well.
+  std::optional<int64_t> integer(llvm::StringRef key) const;
+  std::optional<double> number(llvm::StringRef key) const;
+  std::optional<bool> flag(llvm::StringRef key) const;
+  std::optional<llvm::StringRef> text(llvm::StringRef key) const;
+  std::optional<std::vector<llvm::StringRef>> texts(llvm::StringRef key) const;
+  std::optional<std::vector<double>> numbers(llvm::StringRef key) const;
+
+  const MappedFile &file() const { return *mapped; }
+  uint64_t dataStart() const { return start; } ///< where the tensors begin
+
+private:
+  std::unique_ptr<MappedFile> mapped;
+  std::vector<TensorView> views;
+  std::map<std::string, GgufValue> values;
+  uint64_t start = 0;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_CHECKPOINT_GGUF_H

@@ -1,0 +1,39 @@
+//===- GgufModel.h - a GGUF file as a Hugging Face checkpoint -------------===//
+//
+// llama.cpp's converter renames tensors, turns config.json into keys of the
+// metadata, and for some architectures changes numbers: here is the way back, so
+// that one importer a family serves both. What is changed in place of being
+// renamed is said by StorageConventions.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_CHECKPOINT_GGUFMODEL_H
+#define CTXC_CHECKPOINT_GGUFMODEL_H
+
+#include "ctxc/Checkpoint/Gguf.h"
+#include "llvm/Support/JSON.h"
+
+namespace ctxc {
+
+/// In what the stored numbers differ from those that the family's classes store.
+struct StorageConventions {
+  /// A scale is stored whole where the family stores its distance from one (Gemma).
+  bool wholeScales = false;
+  /// The rows of W_q and W_k are ordered so that a rotation pairs 2i with 2i + 1 and not i
+  /// with i + n (Llama).
+  bool interleavedHeads = false;
+};
+
+struct GgufModel {
+  llvm::json::Object config;       ///< as in config.json
+  std::vector<TensorView> tensors; ///< named as transformers names them; others keep theirs
+  StorageConventions conventions;
+};
+
+/// Architectures: gemma3, llama, qwen2, qwen3. Errors, joined, each beginning with the path:
+/// another architecture; a key that is missing, of another type, or that changes numbers and
+/// is not known here.
+llvm::Expected<GgufModel> readGgufModel(const GgufFile &file);
+
+} // namespace ctxc
+
+#endif // CTXC_CHECKPOINT_GGUFMODEL_H

@@ -1,0 +1,216 @@
+#include "ctxc/Checkpoint/GgufModel.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <set>
+
+using namespace llvm;
+using namespace ctxc;
+
+namespace {
+
+/// What llama.cpp knows of an architecture and does not write down.
+struct Architecture {
+  StringLiteral name, modelType;
+  StorageConventions conventions;
+  bool sandwichNorms; ///< norms before and after each branch
+};
+
+constexpr Architecture architectures[] = {
+    {"gemma3", "gemma3_text", {true, false}, true},
+    {"llama", "llama", {false, true}, false},
+    {"qwen2", "qwen2", {}, false},
+    {"qwen3", "qwen3", {}, false},
+};
+
+constexpr std::pair<StringLiteral, StringLiteral> modelNames[] = {
+    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
+
+/// Of a layer, "blk.N." and "model.layers.N." left away.
+constexpr std::pair<StringLiteral, StringLiteral> layerNames[] = {
+    {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"}, {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},           {"ffn_down", "mlp.down_proj"},
+};
+constexpr std::pair<StringLiteral, StringLiteral> plainNorms[] = {
+    {"ffn_norm", "post_attention_layernorm"}};
+constexpr std::pair<StringLiteral, StringLiteral> sandwichNorms[] = {
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"}};
+
+std::optional<StringRef> lookup(ArrayRef<std::pair<StringLiteral, StringLiteral>> table,
+                                StringRef name) {
+  for (auto [from, to] : table)
+    if (from == name)
+      return to;
+  return std::nullopt;
+}
+
+/// "blk.7.ffn_up.weight" as "model.layers.7.mlp.up_proj.weight"; another name as it is.
+std::string rename(StringRef name, const Architecture &architecture) {
+  auto [module, kind] = name.rsplit('.'); // "weight" or "bias"
+  if (std::optional<StringRef> to = lookup(modelNames, module))
+    return (*to + "." + kind).str();
+  auto [stem, rest] = module.split('.');
+  auto [layer, part] = rest.split('.');
+  if (stem != "blk" || layer.empty() || !llvm::all_of(layer, isDigit))
+    return name.str();
+  std::optional<StringRef> to = lookup(layerNames, part);
+  if (!to)
+    to = architecture.sandwichNorms ? lookup(sandwichNorms, part) : lookup(plainNorms, part);
+  return to ? ("model.layers." + layer + "." + *to + "." + kind).str() : name.str();
+}
+
+/// Reads the architecture's keys, each once; those that nobody read are problems.
+class Keys {
+public:
+  Keys(const GgufFile &file, StringRef architecture)
+      : file(file), path(file.file().path()), prefix(architecture.str() + ".") {}
+
+  bool has(StringRef key) const { return file.metadata().count(prefix + key.str()); }
+
+  std::optional<int64_t> integer(StringRef key) {
+    return expect(key, file.integer(take(key)), "an integer");
+  }
+  int64_t needed(StringRef key) {
+    if (!has(key))
+      problem("has no key " + quoted(prefix + key.str()));
+    return integer(key).value_or(1);
+  }
+  std::optional<double> number(StringRef key) {
+    return expect(key, file.number(take(key)), "a number");
+  }
+  std::optional<StringRef> text(StringRef key) { return expect(key, file.text(take(key)), "text"); }
+  void ignore(StringRef key) { take(key); }
+
+  /// A key whose one supported value is `supported`.
+  void require(StringRef key, int64_t supported) {
+    std::optional<int64_t> found = integer(key);
+    if (found && *found != supported)
+      problem("key " + quoted(prefix + key.str()) + " = " + Twine(*found) +
+              " is not supported; expected " + Twine(supported));
+  }
+
+  void problem(const Twine &message) {
+    problems = joinErrors(std::move(problems), makeError(path + ": " + message));
+  }
+  Error finish() {
+    for (const auto &[key, value] : file.metadata())
+      if (StringRef(key).starts_with(prefix) && !read.count(key))
+        problem("key " + quoted(key) +
+                " is not known here, and may change what the model computes");
+    return std::move(problems);
+  }
+
+private:
+  std::string take(StringRef key) {
+    std::string whole = prefix + key.str();
+    read.insert(whole);
+    return whole;
+  }
+  template <typename T>
+  std::optional<T> expect(StringRef key, std::optional<T> found, StringRef what) {
+    if (!found && has(key))
+      problem("key " + quoted(prefix + key.str()) + " is not " + what);
+    return found;
+  }
+
+  const GgufFile &file;
+  std::string path, prefix;
+  std::set<std::string> read;
+  Error problems = Error::success();
+};
+
+/// The rotation's keys, as `rope_parameters`.
+json::Object readRope(Keys &keys, double base) {
+  json::Object rope{{"rope_type", "default"},
+                    {"rope_theta", keys.number("rope.freq_base").value_or(base)}};
+  StringRef type = keys.text("rope.scaling.type").value_or("none");
+  std::optional<double> factor = keys.number("rope.scaling.factor");
+  for (StringRef key : {"rope.scaling.original_context_length", "rope.scaling.finetuned"})
+    keys.ignore(key); // of the other types
+  if (type == "linear" && factor && *factor > 0) {
+    rope["rope_type"] = "linear";
+    rope["factor"] = *factor;
+  } else if (type != "none") {
+    keys.problem("rope scaling of type " + quoted(type) + " is not supported; linear, with a " +
+                 "factor, is");
+  }
+  return rope;
+}
+
+json::Object readConfig(const GgufFile &file, const Architecture &architecture, Keys &keys) {
+  int64_t layers = keys.needed("block_count"), hidden = keys.needed("embedding_length"),
+          heads = keys.needed("attention.head_count");
+  int64_t dim = keys.integer("attention.key_length").value_or(hidden / std::max<int64_t>(heads, 1));
+  json::Object config{
+      {"model_type", architecture.modelType},
+      {"num_hidden_layers", layers},
+      {"hidden_size", hidden},
+      {"intermediate_size", keys.needed("feed_forward_length")},
+      {"num_attention_heads", heads},
+      {"num_key_value_heads", keys.integer("attention.head_count_kv").value_or(heads)},
+      {"head_dim", dim},
+      {"rms_norm_eps", keys.number("attention.layer_norm_rms_epsilon").value_or(1e-6)},
+      {"tie_word_embeddings", !file.find("output.weight")},
+  };
+  if (std::optional<int64_t> context = keys.integer("context_length"))
+    config["max_position_embeddings"] = *context;
+  if (const TensorView *table = file.find("token_embd.weight"); table && table->shape.size() == 2)
+    config["vocab_size"] = table->shape[0];
+  keys.ignore("vocab_size"); // the table's own rows say it
+  keys.require("attention.value_length", dim);
+  keys.require("rope.dimension_count", dim);
+  keys.require("expert_count", 0);
+  keys.require("expert_used_count", 0);
+  if (file.find("rope_freqs.weight"))
+    keys.problem("tensor 'rope_freqs.weight' scales the rotation's frequencies one by one, which "
+                 "is not supported");
+
+  json::Object rope = readRope(keys, architecture.name == "gemma3" ? 1e6 : 1e4);
+  if (architecture.name == "gemma3") {
+    // Gemma 3 27B alone divides by the width of a head's share of the residual stream.
+    config["query_pre_attn_scalar"] = layers == 62 ? hidden / heads : dim;
+    config["sliding_window"] = keys.needed("attention.sliding_window");
+    config["rope_parameters"] = json::Object{
+        {"full_attention", std::move(rope)},
+        {"sliding_attention", json::Object{{"rope_type", "default"}, {"rope_theta", 10000.0}}}};
+    return config;
+  }
+  config["rope_parameters"] = std::move(rope);
+  if (architecture.name == "llama") {
+    config["attention_bias"] = file.find("blk.0.attn_q.bias") != nullptr;
+    config["mlp_bias"] = file.find("blk.0.ffn_up.bias") != nullptr;
+  }
+  return config;
+}
+
+} // namespace
+
+Expected<GgufModel> ctxc::readGgufModel(const GgufFile &file) {
+  std::string path = file.file().path().str();
+  StringRef type = file.text("general.type").value_or("model");
+  StringRef name = file.text("general.architecture").value_or("");
+  const Architecture *architecture =
+      llvm::find_if(architectures, [&](const Architecture &a) { return a.name == name; });
+  if (type != "model")
+    return makeError(path + ": is a GGUF file of type " + quoted(type) + "; expected a model");
+  if (architecture == std::end(architectures))
+    return makeError(path + ": key 'general.architecture' = " + quoted(name) +
+                     " is not supported; gemma3, llama, qwen2 and qwen3 are");
+  GgufModel model;
+  Keys keys(file, name);
+  model.config = readConfig(file, *architecture, keys);
+  if (Error error = keys.finish())
+    return std::move(error);
+  model.conventions = architecture->conventions;
+  for (TensorView view : file.tensors()) {
+    view.name = rename(view.name, *architecture);
+    model.tensors.push_back(std::move(view));
+  }
+  return model;
+}
