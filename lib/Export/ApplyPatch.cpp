@@ -177,6 +177,10 @@ Expected<ApplyReport> ctxc::applyPatch(const Checkpoint &checkpoint, const Patch
                                        StringRef outDir, std::optional<DType> storage) {
   if (storage && (!isFloating(*storage) || *storage == DType::F64))
     return makeError("cannot store weights as " + nameOf(*storage) + ", expected F32, F16 or BF16");
+  if (checkpoint.isGguf())
+    return makeError(checkpoint.directory() +
+                     ": is a GGUF file; quantised weights cannot hold a patch, which stays beside "
+                     "them as the factors of the patch file");
   if (Error e = joinErrors(checkPatch(patch), checkShapesAgainst(checkpoint, patch)))
     return std::move(e);
   ApplyReport report;

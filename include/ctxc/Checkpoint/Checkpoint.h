@@ -43,6 +43,7 @@ public:
   /// DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, where there is such a file.
   std::optional<std::string> tokenizerPath() const;
 
+  bool isGguf() const { return gguf != nullptr; }
   const StorageConventions &conventions() const { return storedConventions; }
 
   /// The safetensors files, by name.

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Judges what ctxc reads from GGUF files by transformers' reading of the same files.
+
+  gguf_models.py CTXC ARCHITECTURE...
+
+For each architecture (gemma3, llama, qwen2, qwen3) a tiny random model is written by the gguf
+package, its matrices in every block format that rows of their width can have. transformers
+dequantises the file; the logits of ctxc's full run must be its logits, and ctxc's patch, added to the
+dequantised weights, must give the token alone the logits of the whole context. Where the numbers are
+stored in transformers' order and as they are (all but Llama's heads and Gemma's scales), the logits
+must be those of the dequantised directory to the last bit.
+"""
+
+import collections
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import gguf
+import judge
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import load_file
+
+LAYERS, HIDDEN, INNER, HEADS, GROUPS, VOCABULARY = 3, 96, 256, 4, 2, 77
+# Without a key for it, transformers takes Gemma's scores to be scaled for heads of 256.
+DIM = {"gemma3": 256, "qwen3": 32}
+TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
+SMALL = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F16", "BF16", "F32"]  # rows of 32 and more
+LARGE = ["Q4_K", "Q5_K", "Q6_K"]  # rows of 256
+
+
+class Writer:
+    """A GGUF file with tensors of formats that change from one to the next."""
+
+    def __init__(self, path, architecture, seed):
+        self.random = np.random.default_rng(seed)
+        self.file = gguf.GGUFWriter(path, architecture)
+        self.turns, self.used = collections.Counter(), set()
+
+    def vector(self, name, width, around=0.0):
+        numbers = around + 0.3 * self.random.standard_normal(width)
+        self.file.add_tensor(name, numbers.astype(np.float32))
+
+    def matrix(self, name, rows, width):
+        names = LARGE if width % 256 == 0 else SMALL
+        format = gguf.GGMLQuantizationType[names[self.turns[width] % len(names)]]
+        self.turns[width] += 1
+        self.used.add(format.name)
+        if format.name in LARGE:
+            stored = self.blocks(format, rows, width)
+        else:
+            numbers = self.random.standard_normal((rows, width)) / np.sqrt(width)
+            stored = gguf.quantize(numbers.astype(np.float32), format)
+        self.file.add_tensor(name, stored, raw_dtype=format)
+
+    def blocks(self, format, rows, width):
+        """Blocks of random bits with small scales; the package does not quantise to these."""
+        elements, size = gguf.GGML_QUANT_SIZES[format]
+        blocks = self.random.integers(0, 256, (rows * width // elements, size), dtype=np.uint8)
+        scales = {"Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}[format.name]
+        for at in scales:
+            values = self.random.uniform(0.5, 2, len(blocks)) / (1000 if at != 208 else 20000)
+            blocks[:, at:at + 2] = values.astype("<f2").view(np.uint8).reshape(-1, 2)
+        return blocks.reshape(rows, -1)
+
+    def close(self):
+        self.file.write_header_to_file()
+        self.file.write_kv_data_to_file()
+        self.file.write_tensors_to_file()
+        self.file.close()
+
+
+def write_model(path, architecture, seed):
+    w = Writer(path, architecture, seed)
+    gemma = architecture == "gemma3"
+    w.file.add_block_count(LAYERS)
+    w.file.add_context_length(256)
+    w.file.add_embedding_length(HIDDEN)
+    w.file.add_feed_forward_length(INNER)
+    w.file.add_head_count(HEADS)
+    w.file.add_head_count_kv(GROUPS)
+    w.file.add_layer_norm_rms_eps(1e-5)
+    w.file.add_rope_freq_base(5000.0)
+    w.file.add_vocab_size(VOCABULARY)
+    if architecture in ("gemma3", "qwen3"):
+        w.file.add_key_length(DIM[architecture])
+        w.file.add_value_length(DIM[architecture])
+    if architecture == "llama":
+        w.file.add_rope_dimension_count(HIDDEN // HEADS)
+    if gemma:
+        w.file.add_sliding_window(4)
+    dim = DIM.get(architecture, HIDDEN // HEADS)
+    w.matrix("token_embd.weight", VOCABULARY, HIDDEN)
+    for i in range(LAYERS):
+        at = f"blk.{i}."
+        w.vector(at + "attn_norm.weight", HIDDEN, 1)
+        w.matrix(at + "attn_q.weight", HEADS * dim, HIDDEN)
+        w.matrix(at + "attn_k.weight", GROUPS * dim, HIDDEN)
+        w.matrix(at + "attn_v.weight", GROUPS * dim, HIDDEN)
+        if architecture == "qwen2":
+            for name, heads in (("q", HEADS), ("k", GROUPS), ("v", GROUPS)):
+                w.vector(f"{at}attn_{name}.bias", heads * dim)
+        if architecture in ("gemma3", "qwen3"):
+            w.vector(at + "attn_q_norm.weight", dim, 1)
+            w.vector(at + "attn_k_norm.weight", dim, 1)
+        w.matrix(at + "attn_output.weight", HIDDEN, HEADS * dim)
+        if gemma:
+            w.vector(at + "post_attention_norm.weight", HIDDEN, 1)
+            w.vector(at + "post_ffw_norm.weight", HIDDEN, 1)
+        w.vector(at + "ffn_norm.weight", HIDDEN, 1)
+        w.matrix(at + "ffn_gate.weight", INNER, HIDDEN)
+        w.matrix(at + "ffn_up.weight", INNER, HIDDEN)
+        w.matrix(at + "ffn_down.weight", HIDDEN, INNER)
+    w.vector("output_norm.weight", HIDDEN, 1)
+    if not gemma:
+        w.matrix("output.weight", VOCABULARY, HIDDEN)
+    w.close()
+    return w.used
+
+
+def dequantised(file, out):
+    """transformers' reading of the file, saved as a directory."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, dtype=torch.float32, attn_implementation="eager")
+    model.hf_quantizer = None
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.save_pretrained(out)
+    return out
+
+
+def ctxc_logits(ctxc, model, folder, *options):
+    """ctxc's logits after the whole context, and its report."""
+    report, logits = folder / "report.json", folder / "logits.safetensors"
+    subprocess.run([ctxc, "verify", model, "--tokens", TOKENS, "--generate", "2", "--json", report,
+                    "--logits", logits, *options], check=True, stdout=subprocess.DEVNULL)
+    return json.loads(report.read_text()), load_file(logits)["full"]
+
+
+def judged(ctxc, architecture, folder):
+    file = folder / f"{architecture}.gguf"
+    used = write_model(file, architecture, seed=len(architecture))
+    directory = dequantised(file, folder / "directory")
+    report, logits = ctxc_logits(ctxc, file, folder)
+    context = report["settings"]["tokens"] + [step["next"] for step in report["steps"][:-1]]
+    model = judge.load_checkpoint(directory)
+    with torch.no_grad():
+        expected = model(torch.tensor([context]), use_cache=False).logits[0, -logits.shape[0]:]
+    error = float((expected - logits).abs().max())
+
+    _, other = ctxc_logits(ctxc, directory, folder)
+    equal = torch.equal(logits, other)
+
+    patch = folder / "patch.safetensors"
+    subprocess.run([ctxc, "patch", file, "--tokens", TOKENS, "-o", patch], check=True,
+                   stdout=subprocess.DEVNULL)
+    code = judge.main([str(directory), str(patch)])
+    # What is stored cannot hold the patch, and ctxc says so.
+    refused = subprocess.run([ctxc, "apply", file, patch, "-o", folder / "applied"],
+                             capture_output=True, text=True)
+    says = refused.returncode == 2 and "is a GGUF file" in refused.stderr and not (folder / "applied").exists()
+    good = error <= 1e-4 and code == 0 and says and (equal or architecture in ("gemma3", "llama"))
+    print(json.dumps({"architecture": architecture, "formats": sorted(used), "full_run": error,
+                      "equal_to_directory": equal, "judge": code, "apply_refused": says,
+                      "ok": good}), flush=True)
+    if not says:
+        print(refused.stderr, file=sys.stderr)
+    return good, used
+
+
+def main():
+    ctxc, *architectures = sys.argv[1:]
+    good, used = True, set()
+    for architecture in architectures:
+        with tempfile.TemporaryDirectory() as folder:
+            passes, formats = judged(ctxc, architecture, Path(folder))
+            good &= passes
+            used |= formats
+    missing = set(SMALL + LARGE) - used
+    if missing:
+        print(f"gguf_models.py: no model used {', '.join(sorted(missing))}", file=sys.stderr)
+    return 0 if good and not missing else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

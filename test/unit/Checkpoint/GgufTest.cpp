@@ -1,0 +1,221 @@
+// GGUF files, good and hostile, built byte by byte.
+#include "Fixture.h"
+#include "ctxc/Checkpoint/Checkpoint.h"
+#include <random>
+
+using namespace ctxc;
+using namespace ctxc::test;
+using namespace llvm;
+
+namespace {
+
+template <typename T> std::string raw(T x) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &x, sizeof(T));
+  return bytes;
+}
+std::string text(StringRef s) { return raw<uint64_t>(s.size()) + s.str(); }
+std::string key(StringRef name, uint32_t type, const std::string &value) {
+  return text(name) + raw(type) + value;
+}
+std::string integer(StringRef name, uint32_t value) { return key(name, 4, raw(value)); }
+std::string real(StringRef name, float value) { return key(name, 6, raw(value)); }
+std::string words(StringRef name, StringRef value) { return key(name, 8, text(value)); }
+
+struct Entry {
+  std::string name;
+  std::vector<uint64_t> sizes; ///< the fastest first
+  uint32_t type;
+  uint64_t bytes;
+};
+
+struct Gguf : TempDirectory {
+  uint32_t version = 3;
+  std::vector<std::string> keys;
+  std::vector<Entry> tensors;
+  uint64_t alignment = 32, shift = 0;
+  std::string tail;
+
+  /// The file that the members describe, its data one byte after another counted up.
+  std::string file() const {
+    std::string header =
+        "GGUF" + raw(version) + raw<uint64_t>(tensors.size()) + raw<uint64_t>(keys.size());
+    for (const std::string &k : keys)
+      header += k;
+    std::string data;
+    for (const Entry &t : tensors) {
+      header += text(t.name) + raw<uint32_t>(t.sizes.size());
+      for (uint64_t size : t.sizes)
+        header += raw(size);
+      header += raw(t.type) + raw<uint64_t>(data.size() + shift);
+      for (uint64_t i = 0; i < t.bytes; ++i)
+        data.push_back(char(i % 7));
+      data.resize((data.size() + alignment - 1) / alignment * alignment);
+    }
+    header.resize((header.size() + alignment - 1) / alignment * alignment);
+    return header + data + tail;
+  }
+  std::string problem() const { return messageOf(GgufFile::open(write("m.gguf", file()))); }
+  std::string modelProblem() const { return messageOf(Checkpoint::open(write("m.gguf", file()))); }
+};
+
+TEST_F(Gguf, ReadsAGoodFile) {
+  keys = {words("general.architecture", "llama"),
+          integer("n", 7),
+          real("x", 0.5f),
+          key("yes", 7, raw<uint8_t>(1)),
+          key("big", 10, raw<uint64_t>(~0ull)),
+          key("list", 9, raw<uint32_t>(8) + raw<uint64_t>(2) + text("a") + text("")),
+          key("numbers", 9, raw<uint32_t>(5) + raw<uint64_t>(2) + raw<int32_t>(-1) + raw(2))};
+  tensors = {{"w", {64, 3}, 8, 2 * 3 * 34}, {"v", {5}, 0, 20}};
+  auto opened = GgufFile::open(write("m.gguf", file()));
+  ASSERT_TRUE(bool(opened)) << messageOf(std::move(opened));
+  const GgufFile &f = **opened;
+  EXPECT_EQ(f.integer("n"), 7);
+  EXPECT_EQ(f.number("n"), 7.0);
+  EXPECT_EQ(f.number("x"), 0.5);
+  EXPECT_EQ(f.integer("x"), std::nullopt);
+  EXPECT_EQ(f.flag("yes"), true);
+  EXPECT_EQ(f.integer("big"), std::nullopt);
+  EXPECT_EQ(f.texts("list"), (std::vector<StringRef>{"a", ""}));
+  EXPECT_EQ(f.numbers("numbers"), (std::vector<double>{-1, 2}));
+  EXPECT_EQ(f.texts("numbers"), std::nullopt);
+  const TensorView *w = f.find("w");
+  ASSERT_TRUE(w);
+  EXPECT_EQ(w->dtype, DType::Q8_0);
+  EXPECT_EQ(ArrayRef<int64_t>(w->shape), ArrayRef<int64_t>({3, 64}));
+  EXPECT_EQ(w->bytes, 2u * 3 * 34);
+  EXPECT_EQ(f.find("v")->data - w->data, 224);
+}
+
+TEST_F(Gguf, RefusesWhatDoesNotHold) {
+  Entry good{"w", {4}, 0, 16};
+  auto with = [&](std::vector<Entry> t) {
+    tensors = std::move(t);
+    return problem();
+  };
+  EXPECT_NE(with({{"w", {4}, 9, 16}}).find("has ggml's type 9"), std::string::npos);
+  EXPECT_NE(with({{"w", {4}, ~0u, 16}}).find("has ggml's type"), std::string::npos);
+  EXPECT_NE(with({{"w", {33}, 8, 34}}).find("rows of 33 elements; expected a multiple of 32"),
+            std::string::npos);
+  EXPECT_NE(with({{"w", {4, 1, 1, 1, 1}, 0, 16}}).find("has 5 dimensions"), std::string::npos);
+  EXPECT_NE(with({{"w", {1ull << 40, 1ull << 40}, 0, 16}}).find("more elements than any file"),
+            std::string::npos);
+  EXPECT_NE(with({{"w", {~0ull}, 0, 16}}).find("more elements than any file"), std::string::npos);
+  EXPECT_NE(with({{"w", {1ull << 40}, 0, 16}}).find("goes beyond the end"), std::string::npos);
+  EXPECT_NE(with({good, good}).find("tensor 'w' is given twice"), std::string::npos);
+  tensors = {good};
+  tail = "PK";
+  EXPECT_NE(problem().find("has bytes after its last tensor"), std::string::npos);
+  tail.clear();
+  shift = 32;
+  EXPECT_NE(problem().find("begins at offset 32 of the data; expected 0"), std::string::npos);
+  shift = 0;
+  for (uint32_t bad : {0u, 3u, 1u << 31}) {
+    keys = {integer("general.alignment", bad)};
+    EXPECT_NE(problem().find("expected a power of two"), std::string::npos) << bad;
+  }
+  keys = {integer("n", 1), integer("n", 2)};
+  EXPECT_NE(problem().find("key 'n' is given twice"), std::string::npos);
+  keys = {key("n", 13, "")};
+  EXPECT_NE(problem().find("unknown type 13"), std::string::npos);
+  keys = {key("n", 9, raw<uint32_t>(9) + raw<uint64_t>(1))};
+  EXPECT_NE(problem().find("array of the unknown type 9"), std::string::npos);
+  for (uint32_t type : {0u, 8u, 12u}) { // counts that no file can hold
+    keys = {key("n", 9, raw(type) + raw<uint64_t>(1ull << 61))};
+    EXPECT_NE(problem().find("key 'n'"), std::string::npos);
+  }
+  keys = {};
+  version = 1;
+  EXPECT_NE(problem().find("has GGUF version 1"), std::string::npos);
+  EXPECT_NE(messageOf(GgufFile::open(write("m.gguf", "PK\3\4"))).find("is not a GGUF file"),
+            std::string::npos);
+}
+
+/// Cut short anywhere, or with any byte changed: refused or read, and every tensor of what is
+/// read lies in the file.
+TEST_F(Gguf, SurvivesDamage) {
+  keys = {words("general.architecture", "llama"), integer("llama.block_count", 2),
+          key("list", 9, raw<uint32_t>(8) + raw<uint64_t>(2) + text("a") + text("bc"))};
+  tensors = {{"w", {32, 2}, 2, 36}, {"v", {4}, 0, 16}};
+  const std::string whole = file();
+  auto check = [&](const std::string &bytes) {
+    std::string p = write("m.gguf", bytes);
+    auto opened = GgufFile::open(p);
+    if (!opened) {
+      EXPECT_EQ(messageOf(std::move(opened)).find(p), 0u);
+      return;
+    }
+    ArrayRef<uint8_t> all = (*opened)->file().bytes();
+    for (const TensorView &t : (*opened)->tensors()) {
+      EXPECT_GE(t.data, all.data());
+      EXPECT_LE(t.data + t.bytes, all.data() + all.size());
+    }
+    messageOf(Checkpoint::open(p));
+  };
+  for (size_t length = 1; length < whole.size(); ++length)
+    check(whole.substr(0, length));
+  std::mt19937 random(1);
+  for (size_t at = 0; at < whole.size(); ++at)
+    for (int i = 0; i < 2; ++i) {
+      std::string changed = whole;
+      changed[at] = char(i == 0 ? 0xff : random());
+      check(changed);
+    }
+}
+
+TEST_F(Gguf, IsAModelOnlyWhereEveryKeyIsKnown) {
+  auto base = [] {
+    return std::vector<std::string>{
+        words("general.architecture", "llama"),    integer("llama.block_count", 1),
+        integer("llama.embedding_length", 32),     integer("llama.feed_forward_length", 64),
+        integer("llama.attention.head_count", 2),  real("llama.rope.freq_base", 500.0f),
+        words("tokenizer.ggml.model", "anything"), integer("general.file_type", 3)};
+  };
+  keys = base();
+  tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
+             {"blk.0.ffn_norm.weight", {32}, 0, 128},
+             {"blk.0.other.weight", {1}, 0, 4}};
+  auto opened = Checkpoint::open(write("m.gguf", file()));
+  ASSERT_TRUE(bool(opened)) << messageOf(std::move(opened));
+  const Checkpoint &c = **opened;
+  EXPECT_EQ(c.config().getString("model_type"), StringRef("llama"));
+  EXPECT_EQ(c.config().getInteger("vocab_size"), 9);
+  EXPECT_EQ(c.config().getInteger("num_key_value_heads"), 2);
+  EXPECT_EQ(c.config().getBoolean("tie_word_embeddings"), true);
+  EXPECT_EQ(c.config().getObject("rope_parameters")->getNumber("rope_theta"), 500.0);
+  EXPECT_TRUE(c.find("model.layers.0.post_attention_layernorm.weight"));
+  EXPECT_TRUE(c.find("blk.0.other.weight"));
+  EXPECT_TRUE(c.conventions().interleavedHeads);
+
+  keys = base();
+  keys.push_back(real("llama.logit_scale", 0.5f));
+  keys.push_back(integer("llama.expert_count", 8));
+  keys.push_back(words("llama.rope.scaling.type", "yarn"));
+  std::string message = modelProblem();
+  for (const char *part :
+       {"key 'llama.logit_scale' is not known here", "'llama.expert_count' = 8 is not supported",
+        "rope scaling of type 'yarn' is not supported"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  keys = {words("general.architecture", "mamba")};
+  EXPECT_NE(modelProblem().find("'mamba' is not supported"), std::string::npos);
+  keys = {words("general.architecture", "llama"), words("llama.block_count", "two")};
+  message = modelProblem();
+  EXPECT_NE(message.find("key 'llama.block_count' is not an integer"), std::string::npos);
+  EXPECT_NE(message.find("has no key 'llama.embedding_length'"), std::string::npos);
+  keys = {words("general.architecture", "llama"), words("general.type", "adapter")};
+  EXPECT_NE(modelProblem().find("of type 'adapter'; expected a model"), std::string::npos);
+}
+
+TEST_F(Gguf, FindsAScaleThatIsNotFinite) {
+  tensors = {{"w", {32, 2}, 8, 68}};
+  std::string bytes = file();
+  bytes[bytes.size() - 96 + 34] = 0; // the second row's float16 scale: infinity
+  bytes[bytes.size() - 96 + 35] = 0x7c;
+  auto opened = GgufFile::open(write("m.gguf", bytes));
+  ASSERT_TRUE(bool(opened)) << messageOf(std::move(opened));
+  std::string message = messageOf(checkFinite((*opened)->tensors()[0]));
+  EXPECT_NE(message.find("tensor 'w': element [1, "), std::string::npos) << message;
+}
+
+} // namespace
