@@ -254,9 +254,9 @@ Error ctxc::checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch)
     if (ArrayRef<int64_t>(p.shape) != shape)
       problems.add(name + ": the patch has shape " + shapeText(p.shape) + ", expected the stored " +
                    shapeText(shape));
-    if (!isFloating(stored->dtype))
+    if (!isReadable(stored->dtype))
       problems.add(name + ": is stored as " + nameOf(stored->dtype) +
-                   ", expected F32, F16, BF16 or F64");
+                   ", expected F32, F16, BF16, F64 or one of GGUF's block formats");
   }
   return problems.take();
 }

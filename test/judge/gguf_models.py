@@ -159,6 +159,7 @@ def judged(ctxc, architecture, folder):
     subprocess.run([ctxc, "patch", file, "--tokens", TOKENS, "-o", patch], check=True,
                    stdout=subprocess.DEVNULL)
     code = judge.main([str(directory), str(patch)])
+    subprocess.run([ctxc, "verify", file, "--patch", patch], check=True, stdout=subprocess.DEVNULL)
     # What is stored cannot hold the patch, and ctxc says so.
     refused = subprocess.run([ctxc, "apply", file, patch, "-o", folder / "applied"],
                              capture_output=True, text=True)

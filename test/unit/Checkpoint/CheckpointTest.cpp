@@ -140,9 +140,9 @@ TEST_F(CheckpointDirectory, SaysWhatIsMissing) {
   expectMessage("pickled weights are never read");
   write("m/other.safetensors", tensors({"a"}));
   expectMessage("'other.safetensors' is there");
-  EXPECT_NE(messageOf(Checkpoint::open(path("absent"))).find("no such directory"),
+  EXPECT_NE(messageOf(Checkpoint::open(path("absent"))).find("no such file or directory"),
             std::string::npos);
-  EXPECT_NE(messageOf(Checkpoint::open(path("m/config.json"))).find("is not a directory"),
+  EXPECT_NE(messageOf(Checkpoint::open(path("m/config.json"))).find("is not a GGUF file"),
             std::string::npos);
   EXPECT_NE(messageOf(Checkpoint::open(path("."))).find("has no config.json"), std::string::npos);
 }
