@@ -26,8 +26,8 @@ import transformers
 from safetensors.torch import load_file
 
 LAYERS, HIDDEN, INNER, HEADS, GROUPS, VOCABULARY = 3, 96, 256, 4, 2, 77
-# Without a key for it, transformers takes Gemma's scores to be scaled for heads of 256.
-DIM = {"gemma3": 256, "qwen3": 32}
+# What transformers takes heads to be, whatever the file says: Gemma's scores are scaled for 256.
+DIM = {"gemma3": 256, "qwen3": 128}
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 SMALL = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F16", "BF16", "F32"]  # rows of 32 and more
 LARGE = ["Q4_K", "Q5_K", "Q6_K"]  # rows of 256
