@@ -261,6 +261,9 @@ std::optional<proof::Target> ClaimMaker::findTarget(const proof::Cause &cause,
 
 llvm::Error ClaimMaker::describeRejection() {
   xf::BlockOp block = structure.block;
+  if (std::string why = proof::tooLargeToReject(structure, proof::CheckOptions()); !why.empty())
+    return makeError(proof::titleOf(structure) + ": a rejection is proven in numbers, and " + why +
+                     "; make it narrower");
   needReference(block);
   Moved moved(graph, sites);
   for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>())

@@ -75,9 +75,30 @@ static bool checkIdentity(Subject &s) {
   return good;
 }
 
-/// A claim has the parts of its verdict and no others.
-static void checkParts(Subject &s) {
+/// A claim has the parts of its verdict and no others, and no list that is longer than the
+/// block could make it.
+static bool checkParts(Subject &s) {
   const Claim &c = s.claim;
+  size_t most = s.text.count();
+  bool good = true;
+  auto limit = [&](StringRef part, size_t size) {
+    if (size <= most)
+      return;
+    s.wrong(part + ": found " + llvm::Twine(size) + " entries, expected at most " +
+            llvm::Twine(most) + ", as many as the block has values");
+    good = false;
+  };
+  limit("cut", c.cut.size());
+  limit("outputs", c.outputs.size());
+  limit("selections", c.selections.size());
+  limit("open", c.open.size());
+  limit("behind", c.behind.size());
+  limit("causes", c.causes.size());
+  for (const Output &output : c.outputs) {
+    limit("chain", output.chain.size());
+    limit("patches", output.patches.size());
+    limit("divisors", output.divisors.size());
+  }
   bool success = c.verdict == "controllable" || c.verdict == "output-only";
   auto refuse = [&](StringRef part, bool isThere) {
     if (isThere)
@@ -96,12 +117,14 @@ static void checkParts(Subject &s) {
   bool undecided = c.verdict == "undecided";
   refuse("missing", !undecided && !c.missing.empty());
   refuse("stops", !undecided && !c.stops.empty());
+  return good;
 }
 
 static Replay checkClaim(Subject &s, const CheckOptions &options) {
   Replay nothing;
   nothing.skipped = "the claim does not describe it";
-  checkParts(s);
+  if (!checkParts(s))
+    return nothing;
   if (s.claim.verdict == "undecided") {
     checkUndecided(s);
     nothing.skipped = "undecided claims nothing";

@@ -255,6 +255,9 @@ llvm::Expected<Reach> Tail::measure() {
     if (auto param = value.getDefiningOp<xf::ParamOp>())
       parameters[param.getName()] = value;
   }
+  if (constexpr int64_t most = 16384; n > most)
+    return makeError("the barriers have " + llvm::Twine(n) + " entries, more than " +
+                     llvm::Twine(most));
   Vector point(n);
   int64_t at = 0;
   for (Value barrier : barriers) {
@@ -318,20 +321,24 @@ llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structur
   return found;
 }
 
+std::string proof::tooLargeToReject(const Structure &structure, const CheckOptions &options) {
+  xf::BlockOp block = structure.block;
+  int64_t count = countNumbers(block), entries = 0;
+  for (Value output : block.getBody().front().getTerminator()->getOperands())
+    entries += sizeOf(output);
+  if (count > options.numbers)
+    return std::to_string(count) + " numbers are more than " + std::to_string(options.numbers);
+  if (entries > options.outputs)
+    return std::to_string(entries) + " entries of outputs are more than " +
+           std::to_string(options.outputs);
+  return "";
+}
+
 Replay proof::replayRejection(Subject &s, const CheckOptions &options) {
   Replay replay;
-  int64_t entries = 0;
-  for (Value output : s.flow.outputs())
-    entries += sizeOf(output);
-  for (const Barrier &barrier : s.claim.behind)
-    entries = std::max(entries, sizeOf(s.text.lookup(barrier.value)));
-  if (int64_t count = countNumbers(s.structure.block);
-      count > options.numbers || entries > options.outputs) {
-    replay.skipped = std::to_string(count) + " numbers and values of " + std::to_string(entries) +
-                     " entries are more than " + std::to_string(options.numbers) + " and " +
-                     std::to_string(options.outputs);
+  replay.skipped = tooLargeToReject(s.structure, options);
+  if (!replay.skipped.empty())
     return replay;
-  }
   replay.done = true;
   for (const Cause &cause : s.claim.causes) {
     auto found = distanceBeyondReach(s.structure, s.claim, s.proof.sites, cause);

@@ -14,8 +14,6 @@ using namespace ctxc::driver;
 
 static llvm::Error writeProof(llvm::StringRef path, Session &session,
                               llvm::ArrayRef<VerdictGroup> groups) {
-  if (llvm::Error error = checkWritable("--proof", path))
-    return error;
   auto proof = makeProof(session.module(), groups, session.getModelOptions());
   if (!proof)
     return proof.takeError();
@@ -34,6 +32,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto severities = Severities::parse(arguments.all("-W"));
   if (!severities)
     return severities.takeError();
+  if (auto path = arguments.get("--proof"))
+    if (llvm::Error error = checkWritable("--proof", *path))
+      return std::move(error);
   auto session = Session::plan(arguments.positional(0), std::move(*options), /*needWeights=*/false,
                                /*planned=*/false);
   if (!session)
@@ -44,9 +45,6 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto evidence = CheckEvidence::gather(arguments, **session, groups);
   if (!evidence)
     return evidence.takeError();
-  if (auto path = arguments.get("--proof"))
-    if (llvm::Error error = writeProof(*path, **session, groups))
-      return std::move(error);
   std::vector<GroupFinding> findings = collectFindings(groups, *severities);
   if (auto path = arguments.get("--graph"))
     if (llvm::Error error = writeGraph(*path, groups))
@@ -69,6 +67,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     printCheckReport(llvm::outs(), groups, shown);
     evidence->print(llvm::outs(), groups);
   }
+  if (auto path = arguments.get("--proof"))
+    if (llvm::Error error = writeProof(*path, **session, groups))
+      return std::move(error);
   return code;
 }
 

@@ -55,6 +55,9 @@ struct BeyondReach {
 llvm::Expected<BeyondReach> distanceBeyondReach(const Structure &structure, const Claim &claim,
                                                 llvm::StringRef sites, const Cause &cause);
 
+/// Why a rejection of the structure would not be run; empty where it is.
+std::string tooLargeToReject(const Structure &structure, const CheckOptions &options);
+
 /// The rule that barriers make of an output which patches do not bring to its target:
 /// nothing-reaches-output, bounded-output, one-sided-output, thin-output or counterexample.
 std::string ruleOfBarriers(const Structure &structure, const Claim &claim, llvm::StringRef sites,

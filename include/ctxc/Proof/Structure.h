@@ -39,6 +39,7 @@ public:
   explicit BlockText(xf::BlockOp block);
 
   llvm::ArrayRef<std::string> lines() const { return text; }
+  size_t count() const { return names.size(); }
   llvm::StringRef name(mlir::Value value) const { return names.find(value)->second; }
   /// Null where there is none.
   mlir::Value lookup(llvm::StringRef name) const { return values.lookup(name); }

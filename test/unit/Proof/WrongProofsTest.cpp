@@ -232,3 +232,52 @@ TEST(WrongProof, NeedsMoreSitesThanItSays) {
   f.proof.sites = "mlp";
   EXPECT_SAYS(f.problems(), "%a belongs to the contextual part");
 }
+
+// A reader of files that nobody vouches for: whatever the bytes, an answer.
+TEST(DamagedProof, IsAnErrorOrAWrongProof) {
+  Forgery f(ruleFile("two-bounds-of-two-kinds"));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  proof::writeProof(f.proof, os);
+  uint64_t state = 1;
+  auto draw = [&](size_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+  };
+  unsigned unreadable = 0, wrong = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = text;
+    for (size_t flips = 1 + draw(3); flips > 0; --flips)
+      switch (draw(3)) {
+      case 0:
+        damaged[draw(damaged.size())] = char(draw(256));
+        break;
+      case 1:
+        damaged.erase(draw(damaged.size()), 1 + draw(20));
+        break;
+      default:
+        damaged.insert(draw(damaged.size()), damaged.substr(draw(damaged.size()), draw(40)));
+      }
+    auto read = proof::parseProof(damaged, "damaged");
+    if (!read) {
+      EXPECT_EQ(llvm::toString(read.takeError()).find("damaged"), 0u);
+      ++unreadable;
+    } else {
+      wrong += !f.model.problems(*read).empty();
+    }
+  }
+  EXPECT_GT(unreadable, 1000u);
+  EXPECT_GT(wrong, 100u);
+}
+
+TEST(DamagedProof, MayClaimTooMuchOfEverything) {
+  Forgery f(golden("llama"));
+  f.claim().outputs.resize(100000, f.claim().outputs.front());
+  EXPECT_SAYS(f.problems(), "outputs: found 100000 entries, expected at most");
+  Forgery rejected(ruleFile("norm-without-scale"));
+  rejected.claim().causes.front().target.factor = 1e300;
+  rejected.claim().causes.front().target.scaled = "context";
+  EXPECT_NE(rejected.problems(), "");
+  rejected.claim().causes.front().outputs = {int64_t(1) << 62};
+  EXPECT_SAYS(rejected.problems(), "causes: the block has no output");
+}
