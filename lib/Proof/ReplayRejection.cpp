@@ -126,8 +126,9 @@ double Reach::distanceOf(const Vector &target) const {
   double size = 0;
   for (const Image &image : images) {
     x.push_back(image.project(Vector::Zero(image.map.cols())));
-    if (!image.isFree())
-      size += image.map.squaredNorm();
+    if (!image.isFree()) // at least the square of the spectral norm
+      size += image.map.cwiseAbs().rowwise().sum().maxCoeff() *
+              image.map.cwiseAbs().colwise().sum().maxCoeff();
   }
   y = x;
   auto residual = [&](const std::vector<Vector> &at) {

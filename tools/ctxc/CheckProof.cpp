@@ -50,6 +50,10 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!seed)
     return seed.takeError();
   options.seed = *seed;
+  auto numbers = arguments.integer("--numbers", 0, int64_t(1) << 40, options.numbers);
+  if (!numbers)
+    return numbers.takeError();
+  options.numbers = *numbers;
   auto session = Session::plan(arguments.positional(0), RunOptions(), /*needWeights=*/false,
                                /*planned=*/false);
   if (!session)
@@ -78,7 +82,8 @@ Command driver::checkProofCommand() {
       "check-proof",
       "judge a proof that `ctxc check --proof FILE` wrote, apart from what made it",
       {"MODEL", "FILE"},
-      {{"--seed", "N", "of the random weights and activations that claims are replayed on (1)"}},
+      {{"--numbers", "N", "check blocks of more numbers than N by structure alone (20000000)"},
+       {"--seed", "N", "of the random weights and activations that claims are replayed on (1)"}},
       "A small checker, which shares no code with the analysis and the planner. It holds every\n"
       "claim of FILE against MODEL's blocks: their text and bindings, the cut, the chains, the\n"
       "parameters, the conditions of each lemma instance, the barriers of a rejection; and then\n"
