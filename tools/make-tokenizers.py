@@ -20,7 +20,8 @@ And it came to pass in those days that the people went up to the hill, and they 
 In the year 1234 the king saw 56 hills and 789 people; the naïve children's café was there.""".split("\n")
 TEXTS = ["", " ", "The king went to the market.", "  two  spaces\n\nand\ttabs ", "naïve café Ärger",
          "DON'T they're 12345 6", "中文 ☃ 👩‍👩‍👧 עברית", "<s>the<|end|> king <mask>hill markets",
-         "<0x41> ▁ ##ing Ġ", "x" * 40, "\u0000\u0085\u00a0\u3000", "e\u0301 \u1100\u1161 ﬁ"]
+         "<0x41> ▁ ##ing Ġ", "x" * 40, "\u0000\u0085\u00a0\u3000", "e\u0301 \u1100\u1161 ﬁ",
+         "zugabe zug"]
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
@@ -69,7 +70,8 @@ def make(path, made):
     content["added_tokens"] = [t for t in content["added_tokens"] if t["content"] not in BYTES]
     tokenizer = Tokenizer.from_str(json.dumps(content))
     tokenizer.add_special_tokens(["<s>", AddedToken("<|end|>", lstrip=True, rstrip=True)])
-    tokenizer.add_tokens([AddedToken("<mask>", lstrip=True), AddedToken("market", single_word=True)])
+    tokenizer.add_tokens([AddedToken("<mask>", lstrip=True), AddedToken("market", single_word=True),
+                          AddedToken("zug", single_word=True)])
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", tokenizer.token_to_id("<s>"))])
     path.mkdir(parents=True, exist_ok=True)

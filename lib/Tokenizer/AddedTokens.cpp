@@ -56,7 +56,7 @@ Error AddedTokens::add(const Field &field, const Normalizer *normalizer, Vocabul
   }
   if (content->empty())
     return Error::success();
-  if (Error error = vocabulary.add(*content, *id))
+  if (Error error = vocabulary.addBesideModel(*content, *id))
     return field.fail(toString(std::move(error)));
   token.id = int32_t(*id);
   if (*isSpecial)

@@ -8,7 +8,9 @@ using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::text;
 
-Error Field::fail(const Twine &what) const { return makeError(where + ": " + what); }
+Error Field::fail(const Twine &what) const {
+  return makeError(where + (StringRef(where).ends_with(":") ? " " : ": ") + what);
+}
 
 static StringRef kindOf(const json::Value *value) {
   if (!value)

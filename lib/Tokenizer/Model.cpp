@@ -5,7 +5,11 @@ using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::text;
 
-Error Vocabulary::add(StringRef token, int64_t id) {
+Error Vocabulary::addBesideModel(StringRef token, int64_t id) {
+  return add(ids.contains(token) ? ids : idsBesideModel, token, id);
+}
+
+Error Vocabulary::add(StringMap<int32_t> &to, StringRef token, int64_t id) {
   if (id < 0 || id >= maxIds)
     return makeError("the id " + Twine(id) + " of " + quoted(token) + " is not below " +
                      Twine(maxIds));
@@ -14,7 +18,7 @@ Error Vocabulary::add(StringRef token, int64_t id) {
   if (tokens[id] && *tokens[id] != token)
     return makeError("the id " + Twine(id) + " is given to " + quoted(*tokens[id]) + " and to " +
                      quoted(token));
-  auto [entry, added] = ids.try_emplace(token, int32_t(id));
+  auto [entry, added] = to.try_emplace(token, int32_t(id));
   if (!added && entry->second != id)
     return makeError(quoted(token) + " has the ids " + Twine(entry->second) + " and " + Twine(id));
   tokens[id] = token.str();

@@ -16,14 +16,17 @@ public:
   static constexpr int64_t maxIds = 1 << 24;
 
   /// Error: the id is out of range, or the id or the token is taken by another.
-  llvm::Error add(llvm::StringRef token, int64_t id);
+  llvm::Error add(llvm::StringRef token, int64_t id) { return add(ids, token, id); }
+  /// The same for a token that the model is not to find.
+  llvm::Error addBesideModel(llvm::StringRef token, int64_t id);
   std::optional<int32_t> find(llvm::StringRef token) const;
   /// Null where there is none.
   const std::string *token(int64_t id) const;
   int64_t size() const { return tokens.size(); } // one more than the largest id
 
 private:
-  llvm::StringMap<int32_t> ids;
+  llvm::Error add(llvm::StringMap<int32_t> &to, llvm::StringRef token, int64_t id);
+  llvm::StringMap<int32_t> ids, idsBesideModel;
   std::vector<std::optional<std::string>> tokens;
 };
 

@@ -306,6 +306,14 @@ static PreTokenizerOr readBert() {
   return sequence;
 }
 
+/// \w+|[^\w\s]+
+static PreTokenizerOr readWhitespace() {
+  auto sequence = std::make_unique<Sequence>();
+  sequence->steps.push_back(cantFail(cutterAt(isWhiteSpace, Behavior::Removed)));
+  sequence->steps.push_back(cantFail(cutterAt(isWord, Behavior::Contiguous)));
+  return sequence;
+}
+
 PreTokenizerOr text::readPreTokenizer(const Field &field) {
   if (field.isNull())
     return nullptr;
@@ -326,6 +334,8 @@ PreTokenizerOr text::readPreTokenizer(const Field &field) {
     return readPunctuation(field);
   if (*type == "BertPreTokenizer")
     return readBert();
+  if (*type == "Whitespace")
+    return readWhitespace();
   if (*type == "WhitespaceSplit")
     return cutterAt(isWhiteSpace, Behavior::Removed);
   return field.fail("the pre-tokenizer " + quoted(*type) +

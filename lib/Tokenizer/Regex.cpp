@@ -73,6 +73,9 @@ private:
     return Error::success();
   }
 
+  /// Whether the next character would be taken for the end of a range.
+  bool rangeOpen() const { return pos > 0 && in[pos - 1] == '-'; }
+
   Error inClass(StringRef rest) {
     if (rest.starts_with("&&"))
       return refuse("the intersection of classes");
@@ -83,10 +86,20 @@ private:
       copy(end + 2);
       return Error::success();
     }
-    if (rest[0] == '[')
-      return refuse("a class within a class");
-    if (rest[0] == ']')
-      classDepth = 0;
+    // A class within a class is a union: its members are the outer class's too.
+    if (rest[0] == '[') {
+      if (rest.size() < 2 || rest[1] == '^' || rest[1] == ']' || rest[1] == '-' || rangeOpen())
+        return refuse("this class within a class");
+      ++classDepth;
+      ++pos;
+      return Error::success();
+    }
+    if (rest[0] == ']' && --classDepth) {
+      if (rangeOpen() || rest.substr(1).starts_with("-"))
+        return refuse("this class within a class");
+      ++pos;
+      return Error::success();
+    }
     copy(1);
     return Error::success();
   }

@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import transformers
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                         pre_tokenizers, processors, trainers)
 
@@ -28,6 +29,9 @@ O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}
          r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 DEEPSEEK = (r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
             r"""| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""")
+CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"
+          r"|\s*[\r\n]|\s+(?!\S)|\s+")
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
 ADDED = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<mask>", "<tool>", "Wort", "<s>", "</s>",
          "<both>", "  <|im_end|>  ", "<mask> ", " <tool>", "Wortlaut", "ein Wort!", "<|im_start|"]
@@ -88,6 +92,14 @@ def o200k():
 
 def deepseek():
     return byte_level(split(r"\p{N}{1,3}", r"[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK))
+
+
+def cl100k():
+    return byte_level(split(CL100K))
+
+
+def bloom():
+    return byte_level(split(BLOOM))
 
 
 def starcoder():
@@ -155,6 +167,14 @@ def unknowns():
     return tokenizer, trainer
 
 
+def words():
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordPieceTrainer(vocab_size=1500, show_progress=False, limit_alphabet=1000,
+                                        special_tokens=["[UNK]"])
+    return tokenizer, trainer
+
+
 def bert(lowercase=True):
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=40))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
@@ -169,8 +189,8 @@ def bert_cased():
     return bert(lowercase=False)
 
 
-KINDS = [gpt2, gpt2_prefixed, llama3, qwen2, o200k, deepseek, starcoder, falcon, llama2, gemma,
-         mistral, metaspace, unknowns, bert, bert_cased]
+KINDS = [gpt2, gpt2_prefixed, llama3, qwen2, o200k, deepseek, cl100k, bloom, starcoder, falcon, llama2, gemma,
+         mistral, metaspace, unknowns, words, bert, bert_cased]
 
 
 def make(kind, corpus, path):
@@ -198,12 +218,18 @@ def make(kind, corpus, path):
     elif kind is llama3:
         tokenizer.post_processor = processors.Sequence(
             [processors.ByteLevel(), template(tokenizer, ["<s>"])])
-    elif kind in (llama2, gemma, bert_cased):
+    elif kind in (llama2, gemma, mistral, bert_cased):
         tokenizer.post_processor = template(tokenizer, ["<s>"], ["</s>"] if kind is bert_cased else [])
     path.mkdir()
     (path / "tokenizer.json").write_text(json.dumps(
         json.loads(tokenizer.to_str()), ensure_ascii=kind in (gpt2, gemma)))
-    return Tokenizer.from_file(str(path / "tokenizer.json"))
+    if kind is not mistral:
+        return Tokenizer.from_file(str(path / "tokenizer.json"))
+    # transformers, too, goes by tokenizer.json for what stands around a text.
+    (path / "tokenizer_config.json").write_text(json.dumps(
+        {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>",
+         "add_bos_token": False, "add_eos_token": True}))
+    return transformers.AutoTokenizer.from_pretrained(path).backend_tokenizer
 
 
 class Answers:
