@@ -175,6 +175,8 @@ const TensorView *Checkpoint::find(StringRef name) const {
 }
 
 std::optional<std::string> Checkpoint::tokenizerPath() const {
+  if (gguf)
+    return gguf->metadata().count("tokenizer.ggml.tokens") ? std::optional(path) : std::nullopt;
   std::string tokenizer = inside(path, "tokenizer.json");
   if (!sys::fs::is_regular_file(tokenizer))
     tokenizer = inside(path, "tokenizer.model");

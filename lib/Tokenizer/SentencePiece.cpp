@@ -32,8 +32,14 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::openSentencePiece(StringRef path,
   Expected<std::string> bytes = readSmallFile(path, 256 << 20);
   if (!bytes)
     return bytes.takeError();
+  return parseSentencePiece(*bytes, path, bos);
+}
+
+Expected<std::unique_ptr<Tokenizer>> ctxc::parseSentencePiece(StringRef bytes, StringRef path,
+                                                              std::optional<int64_t> bos) {
   auto tokenizer = std::make_unique<SentencePiece>();
-  sentencepiece::util::Status status = tokenizer->processor.LoadFromSerializedProto(*bytes);
+  sentencepiece::util::Status status =
+      tokenizer->processor.LoadFromSerializedProto(absl::string_view(bytes.data(), bytes.size()));
   if (!status.ok() || tokenizer->size() == 0)
     return makeError(path + ": is not a sentencepiece model" +
                      (status.ok() ? "" : Twine(": ") + status.error_message()));

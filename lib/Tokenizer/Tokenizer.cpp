@@ -1,4 +1,4 @@
-// Which file of a checkpoint directory is its tokenizer.
+// Which file of a checkpoint is its tokenizer.
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
@@ -40,6 +40,8 @@ static std::optional<int64_t> configuredBos(StringRef directory) {
 }
 
 Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
+  if (!sys::fs::is_directory(directory))
+    return openGgufTokenizer(directory);
   std::string json = inside(directory, "tokenizer.json");
   if (sys::fs::exists(json))
     return openTokenizerJson(json);

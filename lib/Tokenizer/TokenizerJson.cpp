@@ -162,12 +162,16 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::openTokenizerJson(StringRef path) {
   Expected<std::string> text = readSmallFile(path, 256 << 20);
   if (!text)
     return text.takeError();
+  return parseTokenizerJson(*text, path);
+}
+
+Expected<std::unique_ptr<Tokenizer>> ctxc::parseTokenizerJson(StringRef text, StringRef path) {
   size_t bad;
-  if (!json::isUTF8(*text, &bad))
+  if (!json::isUTF8(text, &bad))
     return makeError(path + ": at byte " + Twine(bad) + ": not valid UTF-8");
   ModelText model;
   json::Object members;
-  if (Error error = readMembers(*text, path, model, members))
+  if (Error error = readMembers(text, path, model, members))
     return std::move(error);
   if (model.place.empty())
     return makeError(path + ": has no model");

@@ -40,7 +40,8 @@ public:
   llvm::ArrayRef<TensorView> tensors() const { return views; }
   const TensorView *find(llvm::StringRef name) const;
 
-  /// DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, where there is such a file.
+  /// DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, where there is such a file; a GGUF
+  /// file that has a vocabulary.
   std::optional<std::string> tokenizerPath() const;
 
   bool isGguf() const { return gguf != nullptr; }

@@ -1,7 +1,8 @@
 //===- Tokenizer.h - text to token ids and back ---------------------------===//
 //
 // The tokenizer of a checkpoint directory: tokenizer.json where there is one
-// (what transformers reads), else the sentencepiece model tokenizer.model.
+// (what transformers reads), else the sentencepiece model tokenizer.model; or
+// that of a GGUF file.
 //
 // Text is UTF-8; bytes that are not are read as U+FFFD, one for each maximal
 // invalid part, as Python's bytes.decode("utf-8", "replace") does.
@@ -22,10 +23,10 @@ namespace ctxc {
 
 class Tokenizer {
 public:
-  /// Reads DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model. Errors:
-  /// there is neither, or the one that is read is malformed or has a part that
+  /// Reads DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, or a GGUF file. Errors:
+  /// there is none, or the one that is read is malformed or has a part that
   /// is not supported; the message says where in the file.
-  static llvm::Expected<std::unique_ptr<Tokenizer>> open(llvm::StringRef directory);
+  static llvm::Expected<std::unique_ptr<Tokenizer>> open(llvm::StringRef directoryOrGguf);
   virtual ~Tokenizer() = default;
 
   /// The ids of `text`. With `addSpecial`, also the tokens that the tokenizer
@@ -58,10 +59,17 @@ protected:
   Tokenizer() = default;
 };
 
-/// The two kinds, by the path of their file. `bos` is config.json's bos_token_id.
+/// The kinds, by the path of their file. `bos` is config.json's bos_token_id.
 llvm::Expected<std::unique_ptr<Tokenizer>> openSentencePiece(llvm::StringRef path,
                                                              std::optional<int64_t> bos);
 llvm::Expected<std::unique_ptr<Tokenizer>> openTokenizerJson(llvm::StringRef path);
+llvm::Expected<std::unique_ptr<Tokenizer>> openGgufTokenizer(llvm::StringRef path);
+
+/// The first two, of what is in such a file; `path` leads the messages.
+llvm::Expected<std::unique_ptr<Tokenizer>>
+parseSentencePiece(llvm::StringRef bytes, llvm::StringRef path, std::optional<int64_t> bos);
+llvm::Expected<std::unique_ptr<Tokenizer>> parseTokenizerJson(llvm::StringRef text,
+                                                              llvm::StringRef path);
 
 } // namespace ctxc
 
