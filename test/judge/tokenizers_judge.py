@@ -2,7 +2,8 @@
 
   tokenizers_judge.py JUDGE-TOKENIZE [--root DIR] [--count N] [--seed N] [--kinds NAME…]
 
-The tokenizers are trained here, one of each kind that models use; nothing is fetched. Broken UTF-8
+The tokenizers are trained here, one of each kind that models use; nothing is fetched. Those that
+llama.cpp has a name for are judged from a GGUF file too. Broken UTF-8
 is judged as bytes.decode("utf-8", "replace") reads it. Everything must be equal.
 """
 import argparse
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 import transformers
+import gguf
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                         pre_tokenizers, processors, trainers)
 
@@ -232,6 +234,40 @@ def make(kind, corpus, path):
     return transformers.AutoTokenizer.from_pretrained(path).backend_tokenizer
 
 
+def plain_added(kind, corpus):
+    """Trained, with added tokens that are found by their text alone: what a GGUF file can say."""
+    tokenizer, trainer = kind()
+    tokenizer.train_from_iterator(corpus, trainer)
+    tokenizer.add_special_tokens([AddedToken(t, normalized=False) for t in ("<s>", "<|im_end|>")])
+    tokenizer.add_tokens([AddedToken("<tool>", normalized=False)])
+    if kind is llama3:
+        tokenizer.post_processor = template(tokenizer, ["<s>"])
+    return tokenizer
+
+
+def make_gguf(kind, corpus, path):
+    """The same vocabulary as llama.cpp's converter writes it into a GGUF file."""
+    tokenizer = plain_added(kind, corpus)
+    content = json.loads(tokenizer.to_str())
+    size = tokenizer.get_vocab_size(with_added_tokens=True)
+    kinds = [1] * size
+    for token in content["added_tokens"]:
+        kinds[token["id"]] = 3 if token["special"] else 4
+    file = gguf.GGUFWriter(path, "llama")
+    file.add_tokenizer_model("gpt2")
+    file.add_tokenizer_pre({gpt2: "gpt-2", llama3: "llama-bpe", qwen2: "qwen2"}[kind])
+    file.add_token_list([tokenizer.id_to_token(i) for i in range(size)])
+    file.add_token_types(kinds)
+    file.add_token_merges([" ".join(pair) for pair in content["model"]["merges"]])
+    file.add_bos_token_id(tokenizer.token_to_id("<s>"))
+    file.add_add_bos_token(kind is llama3)
+    file.write_header_to_file()
+    file.write_kv_data_to_file()
+    file.write_ti_data_to_file()
+    file.close()
+    return tokenizer
+
+
 class Answers:
     """What judge-tokenize wrote."""
     def __init__(self, data):
@@ -294,15 +330,17 @@ def main():
         for kind in KINDS:
             if args.kinds and kind.__name__ not in args.kinds:
                 continue
-            path, out = Path(folder) / kind.__name__, Path(folder) / "answers"
-            tokenizer = make(kind, corpus, path)
-            start = time.perf_counter()
-            subprocess.run([args.program, path, packed, out], check=True)
-            seconds = time.perf_counter() - start
-            differ, tokens = judge(tokenizer, lines, Answers(out.read_bytes()))
-            print(f"{kind.__name__:14} {tokens:8} tokens, {differ} texts differ, {seconds:.2f} s",
-                  flush=True)
-            bad += differ
+            for maker in (make, make_gguf) if kind in (gpt2, llama3, qwen2) else (make,):
+                name = kind.__name__ + (".gguf" if maker is make_gguf else "")
+                path, out = Path(folder) / name, Path(folder) / "answers"
+                tokenizer = maker(kind, corpus, path)
+                start = time.perf_counter()
+                subprocess.run([args.program, path, packed, out], check=True)
+                seconds = time.perf_counter() - start
+                differ, tokens = judge(tokenizer, lines, Answers(out.read_bytes()))
+                print(f"{name:14} {tokens:8} tokens, {differ} texts differ, {seconds:.2f} s",
+                      flush=True)
+                bad += differ
     return 1 if bad else 0
 
 
