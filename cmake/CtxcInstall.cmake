@@ -19,12 +19,12 @@ endfunction()
 
 foreach(_root ${CMAKE_SOURCE_DIR}/include/ctxc ${CMAKE_BINARY_DIR}/include/ctxc)
   install(DIRECTORY ${_root} DESTINATION ${CTXC_INSTALL_HEADERS}
-          FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.h.inc"
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.def" PATTERN "*.h.inc"
           PATTERN CMakeFiles EXCLUDE)
 endforeach()
 foreach(_root ${CMAKE_SOURCE_DIR}/dialects ${CMAKE_BINARY_DIR}/dialects)
   install(DIRECTORY ${_root} DESTINATION ${CTXC_INSTALL_HEADERS}
-          FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.h.inc"
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.def" PATTERN "*.h.inc"
           PATTERN CMakeFiles EXCLUDE)
 endforeach()
 
