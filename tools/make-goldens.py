@@ -19,16 +19,22 @@ from pathlib import Path
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig,
+from transformers import (BloomConfig, CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig,
                           Glm4Config, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig,
                           GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, NemotronConfig,
-                          Olmo2Config, OlmoConfig, Phi3Config, PhiConfig, Qwen2Config,
+                          Olmo2Config, OlmoConfig, OPTConfig, Phi3Config, PhiConfig, Qwen2Config,
                           Qwen2MoeConfig, Qwen3Config, SmolLM3Config, StableLmConfig,
                           Starcoder2Config)
 
 TOKENS = 24
-# The grouped kernels of experts take rows of 16-byte multiples only.
-EAGER = dict(attn_implementation="eager", experts_implementation="eager", dtype=torch.float32)
+
+
+def options(config):
+    """Of loading. The grouped kernels of experts take rows of 16-byte multiples only; Falcon's eager
+    attention adds the slopes of ALiBi twice, in the mask and to the scores."""
+    slopes_twice = config.model_type == "falcon" and config.alibi
+    return dict(attn_implementation="sdpa" if slopes_twice else "eager",
+                experts_implementation="eager", dtype=torch.float32)
 
 
 def gemma3(**changes):
@@ -213,7 +219,8 @@ def older_gemma(config):
 
 
 def olmo():
-    return OlmoConfig(**small(num_key_value_heads=3))
+    """q, k and v clipped."""
+    return OlmoConfig(**small(num_key_value_heads=3, clip_qkv=0.9))
 
 
 def phi(**changes):
@@ -302,6 +309,53 @@ def gpt_neo():
                         bos_token_id=None, eos_token_id=None)
 
 
+def opt(**changes):
+    return OPTConfig(**(dict(vocab_size=73, hidden_size=30, ffn_dim=38, num_hidden_layers=2,
+                             num_attention_heads=6, max_position_embeddings=40, pad_token_id=None,
+                             bos_token_id=None, eos_token_id=None) | changes))
+
+
+def opt_post_norm():
+    """OPT-350m's form, with an embedding that is narrower than the stream; norms without weights."""
+    return opt(do_layer_norm_before=False, word_embed_proj_dim=22, num_attention_heads=3,
+               enable_bias=False, layer_norm_elementwise_affine=False, activation_function="gelu")
+
+
+def bloom():
+    """9 heads, so that some slopes are of the second kind."""
+    return BloomConfig(vocab_size=73, hidden_size=27, n_layer=2, n_head=9, bos_token_id=None,
+                       eos_token_id=None)
+
+
+def older_bloom(config):
+    """The keys of the published checkpoints."""
+    for key in ("dtype", "hidden_size", "n_head"):
+        config.pop(key)
+    return config | {"n_embed": 27, "num_attention_heads": 9, "torch_dtype": "float32",
+                     "offset_alibi": 100, "seq_length": 2048, "pretraining_tp": 2, "n_inner": None,
+                     "skip_bias_add": True, "transformers_version": "4.20.0"}
+
+
+def falcon_small(**changes):
+    return FalconConfig(**(dict(vocab_size=73, hidden_size=30, ffn_hidden_size=38,
+                                num_hidden_layers=2, num_attention_heads=3, bos_token_id=None,
+                                eos_token_id=None, max_position_embeddings=256,
+                                rope_parameters={"rope_type": "default", "rope_theta": 500.0})
+                           | changes))
+
+
+def falcon_40b():
+    """Two norms, 3 queries a key head, 2 key heads."""
+    return falcon_small(hidden_size=36, num_attention_heads=6, num_kv_heads=2,
+                        new_decoder_architecture=True)
+
+
+def falcon_alibi():
+    """Falcon-RW's form: one branch after the other, biases, 9 heads with slopes."""
+    return falcon_small(hidden_size=27, num_attention_heads=9, alibi=True, parallel_attn=False,
+                        multi_query=False, bias=True)
+
+
 def older_gemma3(config):
     """The same meaning as gemma3() in the keys of transformers 4: one pattern, flat rope keys."""
     rope = config.pop("rope_parameters")
@@ -387,6 +441,11 @@ GOLDENS = {
     "gpt-neox": (gpt_neox, 35, None, None),
     "gpt-neox-sequential": (gpt_neox_sequential, 36, older_gpt_neox, None),
     "gpt-neo": (gpt_neo, 37, None, None),
+    "opt": (opt, 38, None, None),
+    "opt-post-norm": (opt_post_norm, 39, None, None),
+    "bloom": (bloom, 40, older_bloom, None),
+    "falcon-40b": (falcon_40b, 41, None, None),
+    "falcon-alibi": (falcon_alibi, 42, None, None),
     "falcon": (falcon, 6, None, None),
     "falcon-older-config": (falcon, 6, older_flat, None),
 }
@@ -419,7 +478,7 @@ def random_weights(model, generator):
 def make(name, out):
     config, seed, older, shard = GOLDENS[name]
     model = transformers.AutoModelForCausalLM.from_config(
-        config(), **EAGER).eval()
+        config(), **options(config())).eval()
     generator = torch.Generator().manual_seed(seed)
     random_weights(model, generator)
     tokens = torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator)
@@ -435,7 +494,7 @@ def make(name, out):
         store_bare(out, model)
     # The logits come from what was written, so that they belong to the files.
     written = transformers.AutoModelForCausalLM.from_pretrained(
-        out, **EAGER).eval()
+        out, **options(config())).eval()
     with torch.no_grad():
         logits = written(tokens[None], use_cache=False).logits[0].contiguous()
     if not torch.isfinite(logits).all():

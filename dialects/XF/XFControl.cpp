@@ -169,6 +169,13 @@ Value SoftmaxOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
   llvm_unreachable("a softmax is not solvable");
 }
 
+Solvability ClampOp::getSolvability(unsigned, std::string &reason) {
+  return refuse(reason, "a clamp's output stays inside its limits");
+}
+Value ClampOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
+  llvm_unreachable("a clamp is not solvable");
+}
+
 Solvability SoftcapOp::getSolvability(unsigned, std::string &reason) {
   return refuse(reason, "a soft cap's output stays inside the cap");
 }

@@ -120,6 +120,16 @@ Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
   return facts;
 }
 
+Facts ClampOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  double limit = getLimit().convertToFloat();
+  facts.bound = std::min(facts.bound.value_or(limit), limit);
+  facts.length.reset();
+  if (facts.floor)
+    facts.floor = std::max(*facts.floor, -limit);
+  return facts;
+}
+
 /// A sum vanishes on a null set unless both terms vanish on an open one.
 static Facts factsOfSum(const Facts &a, const Facts &b) {
   Facts facts;

@@ -139,6 +139,15 @@ static LogicalResult verifyCap(Operation *op, float cap) {
   return success();
 }
 
+LogicalResult PositionOp::verify() {
+  // C1
+  if (getOffset() < 0)
+    return emitOpError("has offset ") << getOffset() << "; it must not be negative";
+  return success();
+}
+
+LogicalResult ClampOp::verify() { return verifyCap(*this, getLimit().convertToFloat()); } // C1
+
 LogicalResult SoftcapOp::verify() { return verifyCap(*this, getCap().convertToFloat()); } // C1
 
 LogicalResult TimesOp::verify() {
@@ -206,7 +215,13 @@ LogicalResult AttentionOp::verify() {
     return shapes() << "; the result must have the queries' heads and the values' width";
   // C2
   if (std::optional<APFloat> cap = getSoftcap())
-    return verifyCap(*this, cap->convertToFloat());
+    if (failed(verifyCap(*this, cap->convertToFloat())))
+      return failure();
+  // C3
+  if (getSlopes() &&
+      getSlopes().getType() != RankedTensorType::get(q.getDimSize(0), q.getElementType()))
+    return emitOpError("has slopes ")
+           << getSlopes().getType() << " for query " << q << "; there must be one for each head";
   return success();
 }
 

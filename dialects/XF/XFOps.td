@@ -185,10 +185,19 @@ def XF_PositionOp : XF_PureOp<"position"> {
   let summary = "the token's absolute position";
   let description = [{
     Counted from 0 in the whole text. A patched run has not read the context and still
-    counts it: its token stands where it stands in the full run.
+    counts it: its token stands where it stands in the full run. A table whose first rows belong
+    to no position is read with an offset of that many rows, `plus`.
+
+    - C1: the offset is not negative.
+
+    ```mlir
+    %p = xf.position plus 2 : tensor<i32>
+    ```
   }];
+  let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs XF_TokenId:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "(`plus` $offset^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def XF_EmbedOp : XF_PureOp<"embed", [InferTypeOpAdaptor,
@@ -327,6 +336,21 @@ def XF_SoftcapOp : XF_ElementwiseOp<"softcap"> {
   let arguments = (ins XF_Activation:$data, F32Attr:$cap);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$data `at` $cap attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+def XF_ClampOp : XF_ElementwiseOp<"clamp"> {
+  let summary = "`min(max(x, −c), c)`";
+  let description = [{
+    - C1: c is finite and positive.
+
+    ```mlir
+    %clipped = xf.clamp %q to 8.0 : tensor<2048xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, F32Attr:$limit);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `to` $limit attr-dict `:` type($data)";
   let hasVerifier = 1;
 }
 
@@ -473,7 +497,8 @@ def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
 class XF_ContextualOp<string mnemonic, list<Trait> traits = []> : XF_PureOp<mnemonic,
     !listconcat([DeclareOpInterfaceMethods<XF_ContextualOpInterface>], traits)>;
 
-def XF_AttentionOp : XF_ContextualOp<"attention", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
+def XF_AttentionOp : XF_ContextualOp<"attention", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "causal softmax attention of this token's queries over keys and values";
   let description = [{
     `out_h = Σ_j softmax_j(s_j) v_{j,g(h)}` with the scores `s_j = scale · q_h · k_{j,g(h)}`,
@@ -481,16 +506,25 @@ def XF_AttentionOp : XF_ContextualOp<"attention", [DeclareOpInterfaceMethods<XF_
     positions `j ≤ p` that are visible; query head h reads key head
     `g(h) = ⌊h G / H⌋`. With a window w > 0 only `p − j < w` is visible.
 
+    With `slopes` m (ALiBi) `q_h · k_{j,g(h)} + m_h j` stands in the place of the product; the
+    absolute position j has the effect of the distance `j − p`, since a softmax does not see
+    `m_h p`. `rounded`, j, m_h and their product are each rounded to bfloat16 first.
+
     - C1: q is (H, D), k (G, D), v (G, E), and G divides H; the result is (H, E).
     - C2: the softcap is finite and positive.
+    - C3: the slopes are (H).
+
+    ```mlir
+    %o = xf.attention %q, %k, %v scale 0.125 window %w : tensor<8x64xf32>, tensor<2x64xf32>, tensor<2x64xf32> -> tensor<8x64xf32>
+    ```
   }];
   let arguments = (ins XF_Activation:$query, XF_Activation:$key, XF_Activation:$value,
-    Optional<Index>:$window, F32Attr:$scale, OptionalAttr<F32Attr>:$softcap,
-    OptionalAttr<StrAttr>:$stream);
+    Optional<Index>:$window, Optional<XF_Activation>:$slopes, F32Attr:$scale,
+    OptionalAttr<F32Attr>:$softcap, UnitAttr:$rounded, OptionalAttr<StrAttr>:$stream);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value `scale` $scale (`softcap` $softcap^)? (`window` $window^)?
-    (`stream` $stream^)? attr-dict `:` type($query) `,` type($key) `,` type($value) `->` type($result)
+    (`slopes` $slopes^ `:` type($slopes))? (`rounded` $rounded^)? (`stream` $stream^)? attr-dict `:` type($query) `,` type($key) `,` type($value) `->` type($result)
   }];
   let hasVerifier = 1;
 }

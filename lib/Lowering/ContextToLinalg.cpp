@@ -80,6 +80,28 @@ Value extendState(KernelEmitter &e, Value memref, Value fresh, Value visible) {
   return extended;
 }
 
+/// To nearest, ties to even, by the bits of a finite number: a conversion would need a runtime
+/// library.
+Value roundedToBf16(OpBuilder &b, Location l, Value x) {
+  Type i32 = b.getI32Type();
+  auto bits = [&](int64_t value) -> Value { return arith::ConstantIntOp::create(b, l, value, 32); };
+  Value word = arith::BitcastOp::create(b, l, i32, x);
+  Value odd = arith::AndIOp::create(b, l, arith::ShRUIOp::create(b, l, word, bits(16)), bits(1));
+  Value half = arith::AddIOp::create(b, l, odd, bits(0x7fff));
+  Value rounded = arith::AndIOp::create(b, l, arith::AddIOp::create(b, l, word, half),
+                                        bits(int32_t(0xffff0000)));
+  return arith::BitcastOp::create(b, l, b.getF32Type(), rounded);
+}
+
+/// What a slope adds to the product of a query and the key at `position`.
+Value slopeBias(OpBuilder &b, Location l, Value slope, Value position, bool rounded) {
+  Value place = arith::SIToFPOp::create(b, l, b.getF32Type(), position);
+  if (!rounded)
+    return mul(b, l, slope, place);
+  Value product = mul(b, l, roundedToBf16(b, l, slope), roundedToBf16(b, l, place));
+  return roundedToBf16(b, l, product);
+}
+
 struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto attention = cast<xf::AttentionOp>(op);
@@ -131,6 +153,11 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
       ins.push_back(e.lookup(attention.getWindow()));
       maps.push_back(AffineMap::get(4, 0, {b.getAffineConstantExpr(0)}, context));
     }
+    if (Value slopes = attention.getSlopes()) {
+      ins.push_back(groupedSlopes(slopes, groups, repeat, e));
+      maps.push_back(e.hasRows(slopes) ? AffineMap::get(4, 0, {s, g, r}, context)
+                                       : AffineMap::get(4, 0, {g, r}, context));
+    }
     maps.push_back(identity);
     double scale = attention.getScale().convertToFloat();
     auto score = [&](OpBuilder &n, Location l, Value product) {
@@ -152,7 +179,11 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
             Value near = arith::CmpIOp::create(n, l, arith::CmpIPredicate::slt, distance, window);
             seen = arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
           }
-          return arith::SelectOp::create(n, l, seen, score(n, l, a[0]),
+          Value product = a[0];
+          if (attention.getSlopes())
+            product =
+                add(n, l, product, slopeBias(n, l, a[a.size() - 2], a[2], attention.getRounded()));
+          return arith::SelectOp::create(n, l, seen, score(n, l, product),
                                          constant(n, l, -INFINITY));
         });
     Value weights = softmax(e, scores);
@@ -165,6 +196,21 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
                   {par, par, par, red, par}, accumulate);
     e.bind(attention, tensor::CollapseShapeOp::create(b, e.loc, mixed, split));
     return success();
+  }
+
+  /// (H), or a row of it for each token, as (groups, repeat).
+  static Value groupedSlopes(Value slopes, int64_t groups, int64_t repeat, KernelEmitter &e) {
+    OpBuilder &b = e.builder;
+    Type f32 = b.getF32Type();
+    SmallVector<OpFoldResult> sizes{b.getIndexAttr(groups), b.getIndexAttr(repeat)};
+    if (!e.hasRows(slopes))
+      return tensor::ExpandShapeOp::create(b, e.loc, RankedTensorType::get({groups, repeat}, f32),
+                                           e.lookup(slopes),
+                                           SmallVector<ReassociationIndices>{{0, 1}}, sizes);
+    sizes.insert(sizes.begin(), e.rows());
+    return tensor::ExpandShapeOp::create(
+        b, e.loc, RankedTensorType::get({ShapedType::kDynamic, groups, repeat}, f32),
+        e.data(slopes), SmallVector<ReassociationIndices>{{0}, {1, 2}}, sizes);
   }
 };
 

@@ -44,7 +44,20 @@ struct LowerToken : Lowering<LowerToken, xf::TokenOp> {
 
 struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    e.bind(op->getResult(0), e.positions());
+    int64_t offset = cast<xf::PositionOp>(op).getOffset();
+    AffineMap identity = AffineMap::getMultiDimIdentityMap(1, op->getContext());
+    Value positions = e.positions();
+    if (offset)
+      positions =
+          e.generic(tensor::EmptyOp::create(e.builder, e.loc,
+                                            tensor::getMixedSizes(e.builder, e.loc, positions),
+                                            e.builder.getI32Type()),
+                    {positions}, {identity, identity}, {IteratorType::parallel},
+                    [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                      return arith::AddIOp::create(b, l, a[0],
+                                                   arith::ConstantIntOp::create(b, l, offset, 32));
+                    });
+    e.bind(op->getResult(0), positions);
     return success();
   }
 };
@@ -243,6 +256,20 @@ struct LowerSoftcap : Lowering<LowerSoftcap, xf::SoftcapOp> {
   }
 };
 
+struct LowerClamp : Lowering<LowerClamp, xf::ClampOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto clamp = cast<xf::ClampOp>(op);
+    double limit = clamp.getLimit().convertToFloat();
+    e.bind(clamp,
+           e.elementwise(
+               clamp, {clamp.getData()}, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                 Value low = arith::MaximumFOp::create(b, l, a[0], constant(b, l, -limit));
+                 return arith::MinimumFOp::create(b, l, low, constant(b, l, limit));
+               }));
+    return success();
+  }
+};
+
 /// add, sub and mul: one arith op an element.
 template <typename Op, typename ArithOp>
 struct LowerBinary : Lowering<LowerBinary<Op, ArithOp>, Op> {
@@ -359,6 +386,7 @@ void registerXFLoweringModels(MLIRContext *context) {
   xf::ActivationOp::attachInterface<LowerActivation>(*context);
   xf::SoftmaxOp::attachInterface<LowerSoftmax>(*context);
   xf::SoftcapOp::attachInterface<LowerSoftcap>(*context);
+  xf::ClampOp::attachInterface<LowerClamp>(*context);
   xf::AddOp::attachInterface<LowerBinary<xf::AddOp, arith::AddFOp>>(*context);
   xf::SubOp::attachInterface<LowerBinary<xf::SubOp, arith::SubFOp>>(*context);
   xf::MulOp::attachInterface<LowerBinary<xf::MulOp, arith::MulFOp>>(*context);

@@ -13,6 +13,15 @@ static ConstRow slice(ArrayRef<double> row, int64_t from, int64_t size) {
   return {row.slice(from, size).data(), size};
 }
 
+static double roundedToBf16(double x) { return bf16ToFloat(floatToBf16(float(x))); }
+
+/// What a slope adds to the product of a query and the key at `position`.
+static double slopeBias(double slope, int64_t position, bool rounded) {
+  if (!rounded)
+    return slope * double(position);
+  return roundedToBf16(roundedToBf16(slope) * roundedToBf16(double(position)));
+}
+
 static llvm::Error evaluateOp(xf::AttentionOp op, Evaluation &e) {
   OpState &state = e.state();
   ArrayRef<int64_t> positions = e.getEnvironment().positions;
@@ -34,9 +43,14 @@ static llvm::Error evaluateOp(xf::AttentionOp op, Evaluation &e) {
     for (int64_t h = 0; h < heads; ++h) {
       int64_t g = h * groups / heads;
       Eigen::RowVectorXd scores(visible.size());
-      for (auto [i, j] : llvm::enumerate(visible))
-        scores[i] = scale * query.row(t).segment(h * width, width).dot(
-                                slice(state.row(0, j), g * width, width));
+      for (auto [i, j] : llvm::enumerate(visible)) {
+        double product =
+            query.row(t).segment(h * width, width).dot(slice(state.row(0, j), g * width, width));
+        if (op.getSlopes())
+          product +=
+              slopeBias(e.rows(op.getSlopes())(t, h), state.getPositions()[j], op.getRounded());
+        scores[i] = scale * product;
+      }
       if (cap > 0)
         scores = cap * (scores.array() / cap).tanh();
       scores = (scores.array() - scores.maxCoeff()).exp();

@@ -63,7 +63,9 @@ static llvm::Error evaluateOp(xf::TokenOp op, Evaluation &e) {
 }
 
 static llvm::Error evaluateOp(xf::PositionOp op, Evaluation &e) {
-  e.set(op.getResult(), column(e.getEnvironment().positions));
+  Matrix positions = column(e.getEnvironment().positions);
+  positions.array() += double(op.getOffset());
+  e.set(op.getResult(), std::move(positions));
   return llvm::Error::success();
 }
 
@@ -76,8 +78,7 @@ static llvm::Error evaluateOp(xf::EmbedOp op, Evaluation &e) {
     if (id < 0 || id >= table.shape[0])
       return errorAt(op, "is given the id " + Twine(id) + "; the table has " +
                              Twine(table.shape[0]) + " rows");
-    table.read(id * result.cols(),
-               {result.row(t).data(), static_cast<size_t>(result.cols())});
+    table.read(id * result.cols(), {result.row(t).data(), static_cast<size_t>(result.cols())});
   }
   e.set(op.getResult(), std::move(result));
   return llvm::Error::success();
@@ -179,6 +180,12 @@ static llvm::Error evaluateOp(xf::SoftcapOp op, Evaluation &e) {
   return map(e, op.getData(), op.getResult(), [=](double x) { return cap * std::tanh(x / cap); });
 }
 
+static llvm::Error evaluateOp(xf::ClampOp op, Evaluation &e) {
+  double limit = op.getLimit().convertToDouble();
+  return map(e, op.getData(), op.getResult(),
+             [=](double x) { return std::min(std::max(x, -limit), limit); });
+}
+
 static llvm::Error evaluateOp(xf::TimesOp op, Evaluation &e) {
   double factor = op.getFactor().convertToDouble();
   return map(e, op.getData(), op.getResult(), [=](double x) { return factor * x; });
@@ -223,8 +230,7 @@ static llvm::Error evaluateOp(xf::SliceOp op, Evaluation &e) {
   const Matrix &data = e.rows(op.getData());
   Matrix result(data.rows(), count * taken);
   for (int64_t i = 0; i < count; ++i)
-    result.middleCols(i * taken, taken) =
-        data.middleCols(i * whole + op.getFrom() * entry, taken);
+    result.middleCols(i * taken, taken) = data.middleCols(i * whole + op.getFrom() * entry, taken);
   e.set(op.getResult(), std::move(result));
   return llvm::Error::success();
 }
@@ -263,8 +269,9 @@ static llvm::Error evaluateOp(xf::RotaryOp op, Evaluation &e) {
 
 void attachTokenOps(MLIRContext &context) {
   attach<xf::ParamOp, xf::SettingOp, xf::TokenOp, xf::PositionOp, xf::EmbedOp, xf::NormalizeOp,
-         xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::TimesOp, xf::AddOp, xf::SubOp,
-         xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::SliceOp, xf::ConcatOp, xf::RotaryOp>(context);
+         xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::TimesOp, xf::AddOp,
+         xf::SubOp, xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::SliceOp, xf::ConcatOp, xf::RotaryOp>(
+      context);
 }
 
 } // namespace ctxc::reference

@@ -32,11 +32,13 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<int64_t> tokens,
   for (ProgramStep step : program.steps)
     for (xf::EmbedOp embed : step.block.getBody().getOps<xf::EmbedOp>()) {
       int64_t rows = cast<RankedTensorType>(embed.getTable().getType()).getDimSize(0);
-      bool ofPosition = isa_and_nonnull<xf::PositionOp>(embed.getId().getDefiningOp());
-      for (int64_t id : ofPosition ? positions : tokens)
-        if (id < 0 || id >= rows)
-          return makeError(llvm::Twine(ofPosition ? "position " : "token id ") + llvm::Twine(id) +
-                           " is out of range; the table has " + llvm::Twine(rows) + " rows");
+      auto position = embed.getId().getDefiningOp<xf::PositionOp>();
+      int64_t offset = position ? position.getOffset() : 0; // rows of no position
+      for (int64_t id : position ? positions : tokens)
+        if (id < 0 || id >= rows - offset)
+          return makeError(llvm::Twine(position ? "position " : "token id ") + llvm::Twine(id) +
+                           " is out of range; the table has " + llvm::Twine(rows) + " rows" +
+                           (offset ? ", " + llvm::Twine(offset) + " of them for no position" : ""));
     }
   return llvm::Error::success();
 }

@@ -53,14 +53,17 @@ class Patch:
         return len(self.tokens) - 1
 
 
-def load_checkpoint(directory):
-    """The model in float32, whatever its storage type."""
+def load_checkpoint(directory, **options):
+    """The model in float32, whatever its storage type; `options` of from_pretrained may be added."""
     if not (Path(directory) / "config.json").is_file():
         raise BadInput(f"{directory}: has no config.json; expected a Hugging Face directory")
     transformers.utils.logging.disable_progress_bar()
+    config = transformers.AutoConfig.from_pretrained(directory)
+    # Falcon's eager attention adds the slopes of ALiBi twice, in the mask and to the scores.
+    slopes_twice = config.model_type == "falcon" and config.alibi
     return transformers.AutoModelForCausalLM.from_pretrained(
-        directory, attn_implementation="eager", experts_implementation="eager",
-        dtype=torch.float32).eval()
+        directory, attn_implementation="sdpa" if slopes_twice else "eager",
+        experts_implementation="eager", dtype=torch.float32, **options)
 
 
 def weight_files(directory):
@@ -202,9 +205,25 @@ def place_local_masks(model, positions, cached):
             layer.bias = ((distance >= 0) & (distance < layer.config.window_size))[None, None]
 
 
+def place_slopes(model, keys):
+    """ALiBi counts slots; here, positions."""
+    module = sys.modules[type(model).__module__]
+    if not hasattr(module, "build_alibi_tensor"):
+        return
+    original = getattr(module.build_alibi_tensor, "original", module.build_alibi_tensor)
+
+    def build(mask, heads, dtype):
+        every = torch.ones((1, max(keys) + 1), dtype=torch.long)
+        return original(every, heads, dtype)[..., keys]
+
+    build.original = original
+    module.build_alibi_tensor = build
+
+
 def run_tokens(model, tokens, positions, cache, cached):
     """Runs `tokens` at absolute `positions` on top of a cache of the tokens at positions `cached`."""
     place_local_masks(model, positions, cached)
+    place_slopes(model, cached + positions)
     return model(
         torch.tensor([tokens]), position_ids=torch.tensor([positions]), past_key_values=cache,
         use_cache=True, attention_mask=masks(model.config, positions, cached + positions),
@@ -254,6 +273,7 @@ def routed_apart(one, other):
 @torch.no_grad()
 def full_run(model, tokens):
     place_local_masks(model, list(range(len(tokens))), [])
+    place_slopes(model, list(range(len(tokens))))
     return model(torch.tensor([tokens]), use_cache=False, logits_to_keep=1).logits[0, -1]
 
 

@@ -46,9 +46,9 @@ mlir::Value BlockBuilder::embed(StringRef as, Value table, Value id) {
   return xf::EmbedOp::create(builder, at(as), table, id);
 }
 
-mlir::Value BlockBuilder::position(StringRef as) {
+mlir::Value BlockBuilder::position(StringRef as, int64_t offset) {
   auto type = RankedTensorType::get({}, builder.getI32Type());
-  return xf::PositionOp::create(builder, at(as), type);
+  return xf::PositionOp::create(builder, at(as), type, uint64_t(offset));
 }
 
 mlir::Value BlockBuilder::linear(StringRef as, Value weight, Value x) {
@@ -114,6 +114,10 @@ mlir::Value BlockBuilder::softcap(StringRef as, Value x, double cap) {
   return xf::SoftcapOp::create(builder, at(as), x, APFloat(float(cap)));
 }
 
+mlir::Value BlockBuilder::clamp(StringRef as, Value x, double limit) {
+  return xf::ClampOp::create(builder, at(as), x, APFloat(float(limit)));
+}
+
 mlir::Value BlockBuilder::heads(StringRef as, Value x, int64_t dim) {
   return xf::ReshapeOp::create(builder, at(as), reshaped(x, {width(x) / dim, dim}), x);
 }
@@ -140,11 +144,12 @@ mlir::Value BlockBuilder::rotary(StringRef as, Value x, Value frequencies, xf::R
 }
 
 mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, double scale,
-                                    Value window, std::optional<double> cap) {
+                                    Value window, std::optional<double> cap, Value slopes,
+                                    bool rounded) {
   auto type = reshaped(q, {typeOf(q).getShape()[0], width(v)});
   mlir::FloatAttr softcap = cap ? builder.getF32FloatAttr(float(*cap)) : mlir::FloatAttr();
-  return xf::AttentionOp::create(builder, at(as), type, q, k, v, window, APFloat(float(scale)),
-                                 softcap, mlir::StringAttr());
+  return xf::AttentionOp::create(builder, at(as), type, q, k, v, window, slopes,
+                                 APFloat(float(scale)), softcap, rounded, mlir::StringAttr());
 }
 
 mlir::Value BlockBuilder::router(StringRef as, StringRef module, int64_t count, Value z) {
@@ -185,6 +190,12 @@ static mlir::Type frequencies(int64_t dims, mlir::OpBuilder &builder) {
 
 mlir::Value BlockBuilder::rope(StringRef as, int64_t dims, mlir::Attribute value) {
   return xf::SettingOp::create(builder, at(as), frequencies(dims, builder), as, value);
+}
+
+mlir::Value BlockBuilder::numbers(StringRef as, ArrayRef<float> values) {
+  auto type = RankedTensorType::get({int64_t(values.size())}, builder.getF32Type());
+  return xf::SettingOp::create(builder, at(as), type, as,
+                               mlir::DenseElementsAttr::get(type, values));
 }
 
 mlir::Value BlockBuilder::setting(StringRef as, mlir::Type type, mlir::Attribute value) {

@@ -47,8 +47,8 @@ public:
   /// name it is one stored tensor for each entry of its first dimension.
   Value param(StringRef name, llvm::ArrayRef<int64_t> shape);
   Value embed(StringRef as, Value table, Value id);
-  /// The token's absolute position, an id for `embed`.
-  Value position(StringRef as);
+  /// The token's absolute position plus `offset`, an id for `embed`.
+  Value position(StringRef as, int64_t offset = 0);
 
   /// W x + b with W = MODULE.weight, (out, in), and b = MODULE.bias where `bias`.
   Value linear(StringRef as, StringRef module, int64_t out, Value x, bool bias = false);
@@ -72,6 +72,8 @@ public:
   Value times(StringRef as, Value x, double factor);
   Value activation(StringRef as, xf::ActivationKind kind, Value x);
   Value softcap(StringRef as, Value x, double cap);
+  /// x with its entries cut off at ±limit.
+  Value clamp(StringRef as, Value x, double limit);
 
   /// (n) as (n / dim, dim): one row a head; and back.
   Value heads(StringRef as, Value x, int64_t dim);
@@ -85,9 +87,11 @@ public:
   /// A rotation of each head's first 2n entries by n `frequencies`, pairing i with i + n (half).
   Value rotary(StringRef as, Value x, Value frequencies,
                xf::RotaryStyle style = xf::RotaryStyle::half);
-  /// Causal attention; `window` is an index or null, `cap` a soft cap of the scores.
+  /// Causal attention; `window` is an index or null, `cap` a soft cap of the scores, `slopes` (one
+  /// for each head of q, or null) those of ALiBi, `rounded` as the op says.
   Value attention(StringRef as, Value q, Value k, Value v, double scale, Value window = {},
-                  std::optional<double> cap = std::nullopt);
+                  std::optional<double> cap = std::nullopt, Value slopes = {},
+                  bool rounded = false);
 
   /// The entries of MODULE.weight z as probabilities: one for each of `count` experts.
   Value router(StringRef as, StringRef module, int64_t count, Value z);
@@ -106,6 +110,8 @@ public:
 
   /// The frequencies that rotate `dims` entries: a constant of the block.
   Value rope(StringRef as, int64_t dims, mlir::Attribute value);
+  /// Numbers, a constant of the block.
+  Value numbers(StringRef as, llvm::ArrayRef<float> values);
   /// Settings: what each layer gives to the block that it shares, and this layer gives as `value`.
   /// Frequencies, an integer, a number (one that `mul` takes).
   Value layerRope(StringRef as, int64_t dims, mlir::Attribute value);

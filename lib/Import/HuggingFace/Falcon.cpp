@@ -1,9 +1,13 @@
-// Falcon, the form of the 7B model: attention and MLP in parallel, one key head.
-//   y = x + (W₂ gelu(W₁ u) + W_o attention(R q, R k, v))     u = layernorm x
-// where q (all heads), k and v are consecutive rows of one product W u.
-#include "Family.h"
-#include "Rope.h"
-#include <cmath>
+// Falcon, in three forms. With F z = W₂ gelu(W₁ z + b₁) + b₂ and A n = W_o attention(q, k, v) +
+// b_o:
+//   7B   y = x + (F u + A u)                u = LN x
+//   40B  y = x + (F LN₂ x + A LN₁ x)        new_decoder_architecture; or one norm, as above
+//   RW   v = x + A LN₁ x, y = v + F LN₂ v   without parallel_attn
+// One product gives q, k and v: group by group the queries that share a key, then that key and its
+// value. With multi_query there is one group, in 40B as many as num_kv_heads. Positions are
+// rotations, or with `alibi` a key at position j has the score (q · k + m_h j) / √dim, with m_h j
+// rounded to bfloat16.
+#include "Parts.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -17,27 +21,15 @@ public:
     layers = config.integer("num_hidden_layers", 32, 1, maxLayers);
     hidden = config.integer("hidden_size", 4544, 1, maxWidth);
     vocabulary = config.integer("vocab_size", 65024, 1, maxVocabulary);
-    inner = config.integer("ffn_hidden_size", 4 * hidden, 1, 4 * maxWidth);
-    heads = config.integer("num_attention_heads", 71, 1, maxHeads);
-    eps = config.number("layer_norm_epsilon", 1e-5, 0, 1);
-    act = readActivation(config, "activation", "gelu");
-    bias = config.flag("bias", false);
     tied = config.flag("tie_word_embeddings", true);
-    rope = readRope(config);
-    dim = hidden / heads;
-    if (hidden % heads || dim % 2)
-      config.problem("hidden_size",
-                     "is not an even multiple of num_attention_heads = " + Twine(heads));
-    StringRef form = "only the form of Falcon-7B is (new_decoder_architecture false, multi_query "
-                     "true, parallel_attn true, alibi false)";
-    config.require("new_decoder_architecture", false, false, form);
-    config.require("multi_query", true, true, form);
-    config.require("parallel_attn", true, true, form);
-    config.require("alibi", false, false, form);
-    config.require("apply_residual_connection_post_layernorm", false, false, form);
-    if (config.integer("num_ln_in_parallel_attn", 1, 0, 2) == 2)
-      config.problem("num_ln_in_parallel_attn", "is not supported: " + form);
-    config.ignore("num_kv_heads"); // multi_query has one, whatever it says
+    bias = config.flag("bias", false);
+    norm = Norm::layer(config.number("layer_norm_epsilon", 1e-5, 0, 1));
+    mlp = {config.integer("ffn_hidden_size", 4 * hidden, 1, 4 * maxWidth),
+           readActivation(config, "activation", "gelu"), bias, "dense_h_to_4h", "dense_4h_to_h"};
+    readForm(config);
+    readAttention(config);
+    config.require("apply_residual_connection_post_layernorm", false, false,
+                   "transformers does not read it");
   }
 
   StringRef name() const override { return "falcon"; }
@@ -46,31 +38,62 @@ public:
   StringRef embeddingName() const override { return "word_embeddings.weight"; }
 
   Value block(BlockBuilder &b, Value x, int64_t) const override {
-    Value r = b.rope("rotary", dim, rope.attr(b.context(), dim));
-    Value u = b.layerNorm("u", "input_layernorm", x, eps);
-    Value fused = b.linear("qkv_row", "self_attention.query_key_value", (heads + 2) * dim, u, bias);
-    Value qkv = b.heads("qkv", fused, dim);
-    Value q = b.rotary("q_rot", b.slice("q", qkv, 0, heads), r);
-    Value k = b.rotary("k_rot", b.slice("k", qkv, heads, 1), r);
-    Value v = b.slice("v", qkv, heads + 1, 1);
-    Value o = b.flat("o", b.attention("o_heads", q, k, v, 1 / std::sqrt(double(dim))));
-    Value a = b.linear("attn", "self_attention.dense", hidden, o, bias);
-
-    Value h = b.activation("h", act, b.linear("g", "mlp.dense_h_to_4h", inner, u, bias));
-    Value m = b.linear("mlp", "mlp.dense_4h_to_h", hidden, h, bias);
-    return b.add("y", x, b.add("branches", m, a));
+    if (!parallel) {
+      Value mid = b.add("mid", attend(b, b.norm("n", "input_layernorm", norm, x)), x);
+      Value z = b.norm("z", "post_attention_layernorm", norm, mid);
+      return b.add("y", mid, mlp(b, "mlp", "mlp", z));
+    }
+    Value u = b.norm("u", twoNorms ? "ln_attn" : "input_layernorm", norm, x);
+    Value z = twoNorms ? b.norm("z", "ln_mlp", norm, x) : u;
+    Value a = attend(b, u);
+    return b.add("y", x, b.add("branches", mlp(b, "mlp", "mlp", z), a));
   }
 
-  Value beforeHead(BlockBuilder &b, Value x) const override {
-    return b.layerNorm("n", "ln_f", x, eps);
-  }
+  Value beforeHead(BlockBuilder &b, Value x) const override { return b.norm("n", "ln_f", norm, x); }
 
 private:
-  int64_t heads, dim, inner;
-  double eps;
-  xf::ActivationKind act;
-  bool bias;
-  Rope rope;
+  Value attend(BlockBuilder &b, Value n) const {
+    auto [queries, keys, dim] = attention.heads;
+    Value row =
+        b.linear("qkv_row", "self_attention.query_key_value", (queries + 2 * keys) * dim, n, bias);
+    return b.linear("attn", "self_attention.dense", hidden, attention.mixGroups(b, row), bias);
+  }
+
+  void readForm(ConfigReader &config) {
+    newer = config.flag("new_decoder_architecture", false);
+    parallel = config.flag("parallel_attn", true);
+    int64_t norms = config.integer("num_ln_in_parallel_attn", newer ? 2 : 1, 0, 2);
+    twoNorms = newer && norms == 2;
+    if (newer && !parallel)
+      config.problem("parallel_attn", "is not supported with new_decoder_architecture");
+    if (!newer && parallel && norms == 2)
+      config.problem("num_ln_in_parallel_attn",
+                     "is not supported without new_decoder_architecture");
+  }
+
+  void readAttention(ConfigReader &config) {
+    HeadShape &heads = attention.heads;
+    heads = splitHeads(config, "num_attention_heads", 71, "hidden_size", hidden);
+    bool oneKey = config.flag("multi_query", true) && !newer;
+    int64_t keys = config.integer("num_kv_heads", heads.queries, 1, maxHeads);
+    if (!oneKey && (newer ? heads.queries % keys : keys != heads.queries))
+      config.problem("num_kv_heads", "does not fit num_attention_heads = " + Twine(heads.queries));
+    heads.keys = oneKey ? 1 : heads.queries % keys ? heads.queries : keys;
+    if (config.flag("alibi", false))
+      attention.setAlibi(/*scaled=*/true, /*rounded=*/true);
+    Rope rope = readRope(config);
+    if (!attention.slopes.empty())
+      return;
+    attention.rope = rope;
+    if (heads.dim % 2)
+      config.problem("hidden_size", "gives an odd head dimension of " + Twine(heads.dim) +
+                                        "; a rotary embedding needs an even one");
+  }
+
+  Norm norm;
+  Attention attention;
+  PlainMlp mlp;
+  bool bias, newer, parallel, twoNorms;
 };
 
 } // namespace

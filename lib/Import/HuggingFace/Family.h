@@ -51,6 +51,7 @@ public:
 
 /// The readers, one a family; HuggingFace.cpp says which model_type each reads. Null and a problem
 /// where the config is of a variant that is not supported.
+std::unique_ptr<Family> makeBloom(ConfigReader &config);
 std::unique_ptr<Family> makeCohere(ConfigReader &config);
 std::unique_ptr<Family> makeFalcon(ConfigReader &config);
 std::unique_ptr<Family> makeGemma(ConfigReader &config);
@@ -68,6 +69,7 @@ std::unique_ptr<Family> makeMixtral(ConfigReader &config);
 std::unique_ptr<Family> makeNemotron(ConfigReader &config);
 std::unique_ptr<Family> makeOlmo(ConfigReader &config);
 std::unique_ptr<Family> makeOlmo2(ConfigReader &config);
+std::unique_ptr<Family> makeOpt(ConfigReader &config);
 std::unique_ptr<Family> makePhi(ConfigReader &config);
 std::unique_ptr<Family> makePhi3(ConfigReader &config);
 std::unique_ptr<Family> makeQwen2(ConfigReader &config);

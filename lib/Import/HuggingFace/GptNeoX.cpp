@@ -50,13 +50,8 @@ private:
   }
 
   Value mixed(BlockBuilder &b, Value n) const {
-    int64_t dim = attention.heads.dim;
     Value row = b.linear("qkv_row", "attention.query_key_value", 3 * hidden, n, attention.qkvBias);
-    Value qkv = b.heads("qkv", row, 3 * dim);
-    Value q = b.slice("q", qkv, 0, dim, /*along=*/1);
-    Value k = b.slice("k", qkv, dim, dim, /*along=*/1);
-    Value v = b.slice("v", qkv, 2 * dim, dim, /*along=*/1);
-    return b.linear("attn", "attention.dense", hidden, attention.mix(b, q, k, v),
+    return b.linear("attn", "attention.dense", hidden, attention.mixGroups(b, row),
                     attention.outBias);
   }
 

@@ -62,6 +62,7 @@ std::unique_ptr<Family> makeGemma3WithImages(ConfigReader &config) {
 /// The readers by model_type.
 constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> families[] = {
     // clang-format off: one line a family
+    {"bloom", makeBloom},
     {"cohere", makeCohere},
     {"falcon", makeFalcon},
     {"gemma", makeGemma},
@@ -80,6 +81,7 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     {"nemotron", makeNemotron},
     {"olmo", makeOlmo},
     {"olmo2", makeOlmo2},
+    {"opt", makeOpt},
     {"phi", makePhi},
     {"phi3", makePhi3},
     {"qwen2", makeQwen2},

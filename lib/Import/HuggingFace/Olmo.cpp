@@ -1,4 +1,5 @@
-// OLMo, the first: Llama's block, with norms that have no parameters:
+// OLMo, the first: Llama's block, with norms that have no parameters (and q, k, v clipped at
+// ±clip_qkv):
 //   v = x + W_o attention(R W_q n, R W_k n, W_v n)     n = (x − mean x) / √(var x + 1e-5)
 //   y = v + W_d (silu(W_g z) ⊙ W_u z)                  z likewise of v
 #include "Decoder.h"
@@ -13,6 +14,6 @@ std::unique_ptr<Family> hf::makeOlmo(ConfigReader &config) {
   family->norm = {xf::NormKind::layer, 1e-5, /*offset=*/0, /*scale=*/false, /*bias=*/false};
   family->readAttentionBias(config);
   if (config.has("clip_qkv"))
-    config.problem("clip_qkv", "is not supported; q, k and v are not clipped");
+    family->attention.clip = config.number("clip_qkv", 1, 1e-6, 1e9);
   return family;
 }

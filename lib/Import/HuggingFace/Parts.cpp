@@ -1,4 +1,5 @@
 #include "Parts.h"
+#include "llvm/ADT/bit.h"
 #include <cmath>
 
 using namespace llvm;
@@ -7,10 +8,11 @@ using namespace ctxc::hf;
 
 mlir::Value Attention::project(BlockBuilder &b, StringRef as, StringRef module, int64_t count,
                                mlir::Value n) const {
-  return b.heads(as,
-                 b.linear((as + "_row").str(), (module + "." + as + "_proj").str(),
-                          count * heads.dim, n, qkvBias),
-                 heads.dim);
+  std::string name = (as + "_row").str(), stored = (module + "." + as + "_proj").str();
+  mlir::Value row = b.linear(name, stored, count * heads.dim, n, qkvBias);
+  if (clip)
+    row = b.clamp((as + "_clipped").str(), row, *clip);
+  return b.heads(as, row, heads.dim);
 }
 
 mlir::Value Attention::normed(BlockBuilder &b, StringRef as, StringRef module,
@@ -48,8 +50,38 @@ mlir::Value Attention::mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::
     q = b.rotary("q_rot", q, r, style);
     k = b.rotary("k_rot", k, r, style);
   }
-  double factor = scale.value_or(1 / std::sqrt(double(heads.dim)));
-  return b.flat("o", b.attention("o_heads", q, k, v, factor, window, cap));
+  mlir::Value m = slopes.empty() ? mlir::Value() : b.numbers("slopes", slopes);
+  return b.flat("o", b.attention("o_heads", q, k, v, scoreScale(), window, cap, m, slopesRounded));
+}
+
+mlir::Value Attention::mixGroups(BlockBuilder &b, mlir::Value row, mlir::Value window) const {
+  int64_t dim = heads.dim, each = heads.queries / heads.keys * dim; // of a group, in q
+  mlir::Value qkv = b.heads("qkv", row, each + 2 * dim);
+  mlir::Value q = b.slice("q", qkv, 0, each, /*along=*/1);
+  if (each != dim)
+    q = b.heads("q_heads", b.flat("q_flat", q), dim);
+  mlir::Value k = b.slice("k", qkv, each, dim, /*along=*/1);
+  mlir::Value v = b.slice("v", qkv, each + dim, dim, /*along=*/1);
+  return mix(b, q, k, v, window);
+}
+
+mlir::Value Attention::mixBlocks(BlockBuilder &b, mlir::Value row, mlir::Value window) const {
+  mlir::Value qkv = b.heads("qkv", row, heads.dim);
+  mlir::Value q = b.slice("q", qkv, 0, heads.queries);
+  mlir::Value k = b.slice("k", qkv, heads.queries, heads.keys);
+  mlir::Value v = b.slice("v", qkv, heads.queries + heads.keys, heads.keys);
+  return mix(b, q, k, v, window);
+}
+
+double Attention::scoreScale() const { return scale.value_or(1 / std::sqrt(double(heads.dim))); }
+
+void Attention::setAlibi(bool scaled, bool rounded) {
+  int64_t n = int64_t(llvm::bit_floor(uint64_t(heads.queries)));
+  for (int64_t h = 0; h < heads.queries; ++h) {
+    double exponent = h < n ? -8.0 * (h + 1) / n : -8.0 * (2 * (h - n) + 1) / (2 * n);
+    slopes.push_back(float(std::exp2(exponent) / (scaled ? 1 : scoreScale())));
+  }
+  slopesRounded = rounded;
 }
 
 mlir::Value Attention::operator()(BlockBuilder &b, StringRef as, StringRef module, mlir::Value n,
@@ -78,8 +110,9 @@ mlir::Value GatedMlp::operator()(BlockBuilder &b, StringRef as, StringRef module
 
 mlir::Value PlainMlp::operator()(BlockBuilder &b, StringRef as, StringRef module,
                                  mlir::Value z) const {
-  mlir::Value u = b.linear("u", (module + "." + up).str(), inner, z, bias);
-  return b.linear(as, (module + "." + down).str(), width(z), b.activation("h", act, u), bias);
+  std::string dot = module.empty() ? "" : (module + ".").str();
+  mlir::Value u = b.linear("u", dot + up.str(), inner, z, bias);
+  return b.linear(as, dot + down.str(), width(z), b.activation("h", act, u), bias);
 }
 
 mlir::Value GatedExperts::operator()(BlockBuilder &b, StringRef as, StringRef module,

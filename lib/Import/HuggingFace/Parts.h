@@ -35,6 +35,10 @@ struct Attention {
   std::optional<HeadNorm> headNorm;
   std::optional<double> scale; ///< of the scores; 1/√dim where absent
   std::optional<double> cap;   ///< a soft cap of the scores
+  std::optional<double> clip;  ///< where the entries of q, k and v are cut off
+  /// ALiBi: what is added to q · k, for each head and position; none where empty.
+  std::vector<float> slopes;
+  bool slopesRounded = false; ///< as the op says
   bool qkvBias = false, outBias = false;
   llvm::StringLiteral out = "o_proj";
 
@@ -45,8 +49,18 @@ struct Attention {
   /// attention(R q, R k, v) of all heads in one row: what W_o reads. q, k and v are heads.
   mlir::Value mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::Value v,
                   mlir::Value window = {}) const;
+  /// The same of q, k and v in one row: of each key head its queries, then it, then its value.
+  mlir::Value mixGroups(BlockBuilder &b, mlir::Value row, mlir::Value window = {}) const;
+  /// The same of q, k and v in one row: all of q, then all of k, then all of v.
+  mlir::Value mixBlocks(BlockBuilder &b, mlir::Value row, mlir::Value window = {}) const;
+
+  /// Sets the slopes that transformers gives to so many heads: 2^(−8 i / n) for the first n heads,
+  /// a power of two, and the odd ones of 2n for the rest. They are added to the scores, or, where
+  /// `scaled`, to the products, which are scaled then.
+  void setAlibi(bool scaled, bool rounded);
 
 private:
+  double scoreScale() const;
   mlir::Value project(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module, int64_t count,
                       mlir::Value n) const;
   mlir::Value normed(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module,
@@ -66,7 +80,7 @@ struct GatedMlp {
                          llvm::StringRef prefix = "") const;
 };
 
-/// W_d act(W_u z), from the modules `up` and `down` below MODULE.
+/// W_d act(W_u z), from the modules `up` and `down` below MODULE, which may be empty.
 struct PlainMlp {
   int64_t inner = 1;
   xf::ActivationKind act = xf::ActivationKind::gelu;

@@ -28,12 +28,8 @@ public:
     Value window = windows.of(b, layer);
     Value n = b.norm("n", "input_layernorm", norm, x);
     auto [queries, keys, dim] = attention.heads;
-    int64_t all = queries + 2 * keys;
-    Value qkv = b.heads("qkv", b.linear("qkv_row", "self_attn.qkv_proj", all * dim, n), dim);
-    Value q = b.slice("q", qkv, 0, queries);
-    Value k = b.slice("k", qkv, queries, keys);
-    Value v = b.slice("v", qkv, queries + keys, keys);
-    Value o = attention.mix(b, q, k, v, window);
+    Value row = b.linear("qkv_row", "self_attn.qkv_proj", (queries + 2 * keys) * dim, n);
+    Value o = attention.mixBlocks(b, row, window);
     Value mid = b.add("mid", x, b.linear("attn", "self_attn.o_proj", hidden, o));
     Value z = b.norm("z", "post_attention_layernorm", norm, mid);
     return b.add("y", mid, feed(b, z));

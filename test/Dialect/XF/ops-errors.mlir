@@ -334,6 +334,30 @@ xf.block @attention_c2(%q: tensor<4x2xf32>) -> tensor<4x2xf32> {
 
 // -----
 
+xf.block @attention_c3(%q: tensor<4x2xf32>, %m: tensor<2xf32>) -> tensor<4x2xf32> {
+  // expected-error @below {{'xf.attention' op has slopes 'tensor<2xf32>' for query 'tensor<4x2xf32>'; there must be one for each head}}
+  %y = xf.attention %q, %q, %q scale 1.0 slopes %m : tensor<2xf32> : tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
+  xf.yield %y : tensor<4x2xf32>
+}
+
+// -----
+
+xf.block @clamp_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.clamp' op has cap -1.000000e+00; it must be finite and positive}}
+  %y = xf.clamp %x to -1.0 : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @position_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.position' op has offset -1; it must not be negative}}
+  %p = xf.position plus -1 : tensor<i32>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
 xf.block @conv_c1(%x: tensor<8xf32>, %W: tensor<4x3xf32>) -> tensor<8xf32> {
   // expected-error @below {{'xf.conv' op convolves 'tensor<8xf32>' with 'tensor<4x3xf32>'; the weight must be (channels, k)}}
   %y = xf.conv %W, %x : tensor<4x3xf32>, tensor<8xf32>

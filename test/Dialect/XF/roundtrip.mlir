@@ -33,8 +33,10 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   %so = xf.softmax %a : tensor<8xf32>
   // CHECK: xf.softcap %{{[a-z0-9]+}} at 3.000000e+01 : tensor<8xf32>
   %sc = xf.softcap %so at 3.000000e+01 : tensor<8xf32>
+  // CHECK: xf.clamp %{{[a-z0-9]+}} to 5.000000e-01 : tensor<8xf32>
+  %cl = xf.clamp %sc to 0.5 : tensor<8xf32>
   // CHECK: xf.add %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8xf32>
-  %ad = xf.add %sc, %q : tensor<8xf32>
+  %ad = xf.add %cl, %q : tensor<8xf32>
   // CHECK: xf.sub %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8xf32>
   %su = xf.sub %ad, %q : tensor<8xf32>
   // CHECK: xf.mul %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8xf32>, tensor<8xf32>
@@ -57,6 +59,11 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   %au = xf.attention %ro, %sl, %sl scale 5.000000e-01 stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 softcap 5.000000e+01 window %{{[a-z0-9]+}} stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   %av = xf.attention %ro, %sl, %sl scale 5.000000e-01 softcap 50.0 window %w stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %sp = xf.setting "slopes" : tensor<2xf32> = dense<[0.5, 0.25]> : tensor<2xf32>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 slopes %{{[a-z0-9]+}} : tensor<2xf32> : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %aw = xf.attention %ro, %sl, %sl scale 5.000000e-01 slopes %sp : tensor<2xf32> : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 window %{{[a-z0-9]+}} slopes %{{[a-z0-9]+}} : tensor<2xf32> rounded stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %ax = xf.attention %ro, %sl, %sl scale 5.000000e-01 window %w slopes %sp : tensor<2xf32> rounded stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   // CHECK: xf.conv %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8x6xbf16>, tensor<8xf32>
   %cv = xf.conv %W, %q : tensor<8x6xbf16>, tensor<8xf32>
   // CHECK: xf.scan %{{[a-z0-9]+}}, %{{[a-z0-9]+}} stream "reduced" : tensor<8xf32>
@@ -109,6 +116,8 @@ xf.model @whole {
   %id = xf.token : tensor<i32>
   // CHECK: xf.position : tensor<i32>
   %p = xf.position : tensor<i32>
+  // CHECK: xf.position plus 2 : tensor<i32>
+  %p2 = xf.position plus 2 : tensor<i32>
   %E = xf.param "embed.weight" : tensor<3x6xbf16>
   // CHECK: xf.embed %{{[a-z0-9]+}}[%{{[a-z0-9]+}}] : tensor<3x6xbf16>, tensor<i32>
   %x = xf.embed %E[%id] : tensor<3x6xbf16>, tensor<i32>

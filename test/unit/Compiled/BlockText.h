@@ -140,13 +140,14 @@ public:
   }
   /// `window` 0: an attention without a window; without `softcap` the scores are not capped.
   TextValue attention(const TextValue &q, const TextValue &k, const TextValue &v, int64_t window,
-                      const std::string &softcap = "") {
+                      const std::string &softcap = "", const std::string &more = "") {
     std::string limit = softcap.empty() ? "" : " softcap " + softcap;
     if (window) {
       TextValue w = op("xf.setting \"" + fresh("window") + "\"",
                        "index = " + std::to_string(window) + " : i64", {});
       limit += " window " + w.name;
     }
+    limit += more;
     Shape shape{q.shape[0], v.shape[1]};
     return op("xf.attention " + q.name + ", " + k.name + ", " + v.name + " scale 0.3" + limit,
               typeOf(q) + ", " + typeOf(k) + ", " + typeOf(v) + " -> " + typeOf(shape), shape);

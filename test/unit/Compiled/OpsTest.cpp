@@ -57,6 +57,7 @@ TEST_P(Ops, FunctionsOfAToken) {
       b.output(b.unary(std::string("activation ") + kind, v));
     b.output(b.unary("softmax", v));
     b.output(b.unary("softcap", v, " at 1.5"));
+    b.output(b.unary("clamp", v, " to 0.4"));
     b.output(b.unary("times", v, " by -0.7"));
     TextValue y = b.unary("activation exp", b.unary("softcap", v, " at 2.0"));
     b.output(b.add(v, y));
@@ -121,6 +122,9 @@ TEST_P(Ops, ParametersAndSettingsAsValues) {
                 typeOf({kVocabulary, 7}, "bf16") + ", tensor<i32>", {7}));
   b.output(b.op("xf.embed " + places.name + "[" + at.name + "]",
                 typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
+  TextValue later = b.op("xf.position plus 3", "tensor<i32>", {});
+  b.output(b.op("xf.embed " + places.name + "[" + later.name + "]",
+                typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
   agree(b);
 }
 
@@ -179,6 +183,11 @@ TEST_P(Ops, RotaryAndAttention) {
   b.output(b.attention(b.slice(q, 1, 4), heads(1, 7), heads(1, 33), 1000));
   b.output(b.attention(q, k, v, 0, "0.2")); // most scores are near the cap
   b.output(b.attention(q, k, v, 3, "30.0"));
+  TextValue slopes = b.rope(6), own = b.reshape(heads(1, 6), {6}); // of the block, and each token's
+  for (std::string rounded : {"", " rounded"}) {
+    b.output(b.attention(q, k, v, 0, "", " slopes " + slopes.name + " : tensor<6xf32>" + rounded));
+    b.output(b.attention(q, k, v, 3, "", " slopes " + own.name + " : tensor<6xf32>" + rounded));
+  }
   agree(b);
 }
 

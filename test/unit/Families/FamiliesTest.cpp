@@ -49,7 +49,7 @@ Place placeOf(mlir::Value value) {
     if (isa<xf::ScaleOp, xf::BiasOp, xf::ReshapeOp>(user))
       return placeOf(user->getResult(0));
     linear |= isa<xf::LinearOp>(user);
-    sum |= isa<xf::AddOp>(user);
+    sum |= isa<xf::AddOp, xf::YieldOp>(user);
   }
   return sum ? Place::After : linear ? Place::Before : Place::Heads;
 }

@@ -75,6 +75,39 @@ TEST_F(ContextualOpsTest, AttentionOverVisiblePositions) {
   }
 }
 
+TEST_F(ContextualOpsTest, SlopesWeighPositions) {
+  for (bool rounded : {false, true}) {
+    std::string text = R"(
+xf.block @b(%q: tensor<2x3xf32>, %k: tensor<1x3xf32>, %v: tensor<1x1xf32>) -> tensor<2x1xf32> {
+  %m = xf.setting "slopes" : tensor<2xf32> = dense<[0.7071, 0.01]> : tensor<2xf32>
+  %y = xf.attention %q, %k, %v scale 0.5 slopes %m : tensor<2xf32> ROUNDED : tensor<2x3xf32>, tensor<1x3xf32>, tensor<1x1xf32> -> tensor<2x1xf32>
+  xf.yield %y : tensor<2x1xf32>
+})";
+    text.replace(text.find("ROUNDED"), 7, rounded ? "rounded" : "");
+    std::vector<int64_t> positions = {1, 4, 1001};
+    // 0.7071 and 1001 as bfloat16 are 0.70703125 and 1000; 0.7071 ⋅ 1000 and 4 of them, 708 and
+    // 2.828125; 0.01 is 0.010009765625, and 1000 and 4 of them 10 and 0.0400390625.
+    double first[2][3] = {{0.7071f, 4 * double(0.7071f), 1001 * double(0.7071f)},
+                          {0.70703125, 2.828125, 708}};
+    double second[2][3] = {{0.01f, 4 * double(0.01f), 1001 * double(0.01f)},
+                           {0.010009765625, 0.0400390625, 10}};
+    Matrix q = noise(3, 6), k = noise(3, 3), v = noise(3, 1);
+    Matrix expected = Matrix::Zero(3, 2);
+    for (int64_t t = 0; t < 3; ++t)
+      for (int64_t h = 0; h < 2; ++h) {
+        double sum = 0;
+        auto bias = [&](int64_t j) { return (h ? second : first)[rounded][j]; };
+        for (int64_t j = 0; j <= t; ++j) {
+          double product = q.row(t).segment(3 * h, 3).dot(k.row(j)) + bias(j) - bias(t);
+          sum += std::exp(0.5 * product);
+          expected(t, h) += std::exp(0.5 * product) * v(j, 0);
+        }
+        expected(t, h) /= sum;
+      }
+    expectNear(inSteps(text, {q, k, v}, positions, {2, 1}), expected);
+  }
+}
+
 TEST_F(ContextualOpsTest, ConvolutionCountsTokensSeen) {
   const char *text = R"(xf.block @b(%x: tensor<3xf32>) -> tensor<3xf32> {
     %W = xf.param "W" : tensor<3x4xf16>

@@ -79,6 +79,9 @@ TEST_F(TokenOpsTest, ActivationsStayFiniteFarOut) {
 
 TEST_F(TokenOpsTest, ConstantsAreTheAttributesFloats) {
   expectElementwise("xf.times %x by 0.1", [](double x) { return double(0.1f) * x; });
+  expectElementwise("xf.clamp %x to 0.3", [](double x) {
+    return x > double(0.3f) ? double(0.3f) : x < -double(0.3f) ? -double(0.3f) : x;
+  });
   expectElementwise("xf.softcap %x at 0.3",
                     [](double x) { return double(0.3f) * std::tanh(x / double(0.3f)); });
 }

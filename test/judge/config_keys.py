@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Changes every key of a checkpoint's config.json, one by one, and holds ctxc to transformers.
+
+  config_keys.py CTXC CHECKPOINT... [--shard I/N] [--verbose]
+
+Each change (a bool negated, a number changed, a name exchanged for another, a key taken away; nested
+keys too) must give one of: ctxc refuses it with a message that names the key; or both read the same
+weights under the changed config, and their logits agree. Where transformers itself fails, or finds no
+tensor for a parameter, ctxc must refuse too, by whatever message. So no key that changes numbers is
+overlooked. With --shard only every N-th checkpoint from the I-th on. Exit code: 0 when all of it
+holds, else 1.
+"""
+
+import argparse
+import copy
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import judge
+import torch
+import transformers
+from safetensors.torch import load_file
+
+TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
+TOLERANCE = 1e-4
+# Names that a key's value is exchanged for, by the key's end.
+NAMES = {
+    "_act": ["relu", "gelu"], "activation": ["relu", "silu"], "_function": ["relu", "silu"],
+    "model_type": ["llama", "gpt2"], "rope_type": ["default", "linear", "dynamic", "yarn"],
+    "type": ["default", "linear", "dynamic"], "dtype": ["float16"],
+}
+
+
+def other_names(key, value):
+    ends = [end for end in NAMES if key.endswith(end)]
+    return [name for name in NAMES[max(ends, key=len)] if name != value] if ends else ["other"]
+
+
+def others(key, value):
+    """Values to put in the place of `value`; legal ones, as far as the key's name tells."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [3 if key.endswith("token_id") else value + 1, 2 * value + 2]
+    if isinstance(value, float):
+        return [value * 0.5 + 0.25]
+    if isinstance(value, str):
+        return other_names(key, value)
+    if value is None:
+        return [3, True] if not key.endswith("token_id") else [3]
+    if isinstance(value, list) and value:
+        first = "sliding_attention" if value[0] == "full_attention" else \
+                "full_attention" if value[0] == "sliding_attention" else \
+                "local" if value[0] == "global" else \
+                others(key, value[0])[0] if others(key, value[0]) else value[0]
+        return [[first] + value[1:], value[:-1]]
+    return []
+
+
+def changes(config):
+    """(path of keys, changed config) for every change of every key."""
+    def walk(path, node):
+        for key, value in node.items():
+            for new in others(key, value):
+                yield path + (key,), new
+            if isinstance(value, dict) and key not in ("id2label", "label2id"):
+                yield from walk(path + (key,), value)
+            yield path + (key,), None
+
+    for path, new in walk((), config):
+        changed = copy.deepcopy(config)
+        node = changed
+        for key in path[:-1]:
+            node = node[key]
+        if new is None:
+            del node[path[-1]]
+        else:
+            node[path[-1]] = new
+        yield path, new, changed
+
+
+@torch.no_grad()
+def transformers_logits(folder):
+    """Of the last token; None and the reason where transformers cannot run this."""
+    try:
+        model, info = judge.load_checkpoint(folder, output_loading_info=True)
+        if info["missing_keys"] or info["mismatched_keys"]:
+            return None, "parameters without tensors"
+        return judge.full_run(model, TOKENS), ""
+    except Exception as error:  # whatever a config can do to it
+        return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+
+def ctxc_logits(ctxc, folder):
+    """Of the last token; None and the message where ctxc refuses."""
+    out = Path(folder) / "ctxc-logits"
+    command = [ctxc, "verify", folder, "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
+               "--backend", "reference", "--logits", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode == 2:
+        return None, done.stderr
+    if done.returncode not in (0, 1):
+        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
+    return load_file(out)["full"][0], ""
+
+
+def fault(path, folder, ctxc):
+    """What is wrong with how ctxc reads the changed config in `folder`; None where nothing is."""
+    found, message = ctxc_logits(ctxc, folder)
+    if found is None and any(f"'{name}'" in message for name in (path[-1], ".".join(path))):
+        return None
+    expected, reason = transformers_logits(folder)
+    if found is None:
+        return None if expected is None else f"refused without naming the key: {message.strip()}"
+    if expected is None:
+        return f"accepted, but transformers fails: {reason}"
+    linf = (found - expected).abs().max().item()
+    return None if linf <= TOLERANCE else f"logits differ by {linf:.3g} from transformers'"
+
+
+def faults_of(ctxc, checkpoint, verbose):
+    """How many changes there were, and what is wrong with which."""
+    source = Path(checkpoint)
+    config = json.loads((source / "config.json").read_text())
+    count, faults = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        for file in source.iterdir():
+            if file.name != "config.json":
+                (Path(folder) / file.name).symlink_to(file.resolve())
+        for path, new, changed in changes(config):
+            (Path(folder) / "config.json").write_text(json.dumps(changed))
+            count += 1
+            what = fault(path, folder, ctxc)
+            shown = f"{source.name}: {'.'.join(path)}" + \
+                    (" taken away" if new is None else f" = {json.dumps(new)}")
+            if verbose:
+                print(f"{shown}: {what or 'fine'}", flush=True)
+            if what:
+                faults.append(f"{shown}: {what}")
+    return count, faults
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ctxc", metavar="CTXC")
+    parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
+    parser.add_argument("--shard", default="0/1", metavar="I/N")
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    transformers.utils.logging.set_verbosity(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    index, parts = map(int, args.shard.split("/"))
+    bad = 0
+    for checkpoint in args.checkpoints[index::parts]:
+        count, faults = faults_of(args.ctxc, checkpoint, args.verbose)
+        print(f"{Path(checkpoint).name}: {count} changes, {len(faults)} faults", flush=True)
+        for text in faults:
+            print("  " + text, flush=True)
+        bad += len(faults) + (count == 0)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
