@@ -138,8 +138,14 @@ Solvability TimesOp::getSolvability(unsigned, std::string &reason) {
   return Solvability::Exact;
 }
 Value TimesOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
-  APFloat inverse(1.0f / getFactor().convertToFloat());
-  return TimesOp::create(b, getLoc(), target, inverse);
+  float factor = getFactor().convertToFloat(), inverse = 1.0f / factor;
+  Value x = TimesOp::create(b, getLoc(), target, APFloat(inverse));
+  if (double(inverse) * factor == 1)
+    return x;
+  // The inverse is rounded to a float; a step of Newton's method makes up for it.
+  Value reached = TimesOp::create(b, getLoc(), x, getFactor());
+  Value rest = SubOp::create(b, getLoc(), target, reached);
+  return AddOp::create(b, getLoc(), x, TimesOp::create(b, getLoc(), rest, APFloat(inverse)));
 }
 
 Solvability ReshapeOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }

@@ -141,8 +141,8 @@ static LogicalResult verifyCap(Operation *op, float cap) {
 
 LogicalResult PositionOp::verify() {
   // C1
-  if (getOffset() < 0)
-    return emitOpError("has offset ") << getOffset() << "; it must not be negative";
+  if (int64_t(getOffset()) < 0)
+    return emitOpError("has offset ") << int64_t(getOffset()) << "; it must not be negative";
   return success();
 }
 
