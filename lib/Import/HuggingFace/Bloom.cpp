@@ -31,10 +31,14 @@ public:
     mlp = {4 * hidden, xf::ActivationKind::gelu_tanh, /*bias=*/true, "dense_h_to_4h",
            "dense_4h_to_h"};
     residualIsNormed = config.flag("apply_residual_connection_post_layernorm", false);
-    // Sums in another order, and what its forward pass does not read.
-    for (StringRef key : {"pretraining_tp", "slow_but_exact", "attention_softmax_in_fp32",
-                          "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi",
-                          "seq_length", "skip_bias_add", "skip_bias_add_qkv"})
+    bool sliced = config.flag("slow_but_exact", false);
+    if (config.integer("pretraining_tp", 1, 0, 1 << 20) > 1 && sliced)
+      config.problem("slow_but_exact", "is not supported where 'pretraining_tp' is more than 1: "
+                                       "transformers leaves out the bias of the attention then");
+    // What its forward pass does not read.
+    for (StringRef key : {"attention_softmax_in_fp32", "bias_dropout_fusion",
+                          "masked_softmax_fusion", "offset_alibi", "seq_length", "skip_bias_add",
+                          "skip_bias_add_qkv"})
       config.ignore(key);
   }
 

@@ -84,7 +84,9 @@ SlidingLayers hf::readSlidingLayers(ConfigReader &config, int64_t layers,
   }
   if (config.isNull("sliding_window") && result.any())
     config.problem("sliding_window", "is needed by the layers of type sliding_attention");
-  result.window = config.integer("sliding_window", window, 1, int64_t(1) << 40);
+  if (result.any())
+    result.window = config.integer("sliding_window", window, 1, int64_t(1) << 40);
+  config.ignore("sliding_window"); // where no layer slides
   return result;
 }
 

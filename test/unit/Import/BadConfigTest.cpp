@@ -146,7 +146,7 @@ const Case cases[] = {
     {"qwen2-moe", "attention_bias", "true", "key 'attention_bias' = true is not understood"},
     {"qwen2-moe", "layer_types", "[\"sliding_attention\", \"full_attention\"]",
      "has other entries than full_attention, and use_sliding_window is false"},
-    {"qwen2-moe", "use_sliding_window", "true", "key 'sliding_window' = 0 is out of range"},
+    {"qwen2-moe-normed", "sliding_window", "0", "key 'sliding_window' = 0 is out of range"},
     {"falcon", "num_attention_heads", "6", "is not a multiple of num_attention_heads = 6"},
 };
 INSTANTIATE_TEST_SUITE_P(Cases, BadValue, testing::ValuesIn(cases));
