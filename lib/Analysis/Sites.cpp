@@ -30,11 +30,14 @@ static bool handsOn(Operation *op, unsigned index, const ContextDependence &cont
 }
 
 /// Vertices on the residual stream, or on a branch of it beside the contextual
-/// ops: in x + (mlp(x) + attn(x)) the inner sum is where the context enters.
-static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context) {
+/// ops: in x + (mlp(x) + attn(x)) the inner sum is where the context enters. With `read`
+/// what the contextual ops read is on the stream as well.
+static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context,
+                                  bool read) {
   BlockGraph::Set stream = graph.reach(graph.inputs(), graph.none());
   stream.reset(context.vertices());
-  stream.reset(graph.reach(graph.contextualOps(), graph.none(), /*backwards=*/true));
+  if (!read)
+    stream.reset(graph.reach(graph.contextualOps(), graph.none(), /*backwards=*/true));
   stream |= graph.inputs();
   for (Operation &op : graph.getBlock().getBody().front())
     for (auto [index, operand] : llvm::enumerate(op.getOperands()))
@@ -49,8 +52,13 @@ void Sites::findContextualPart() {
   ContextDependence context(graph, /*inputsAreSources=*/false);
   BlockGraph::Set contextualOps = graph.contextualOps();
 
-  BlockGraph::Set joined = findStream(graph, context);
+  BlockGraph::Set joined = findStream(graph, context, /*read=*/false);
   joined &= context.vertices();
+  // In n + attn(n), n = norm(x), the stream begins behind the norm (BLOOM's post-norm form).
+  if (joined.none()) {
+    joined = findStream(graph, context, /*read=*/true);
+    joined &= context.vertices();
+  }
   after = graph.reach(joined);
 
   contextual = context.vertices();

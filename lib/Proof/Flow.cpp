@@ -66,23 +66,30 @@ void Flow::findContextualPart() {
         llvm::any_of(op.getUsers(), [&](Operation *user) { return upstream.contains(user); }))
       upstream.insert(&op);
 
-  // The stream: inputs, branches beside the contextual ops, and what passes either on.
+  // The stream: inputs, branches beside the contextual ops, and what passes either on. Where the
+  // context joins no such stream, what the contextual ops read is one too: n + attn(n).
   Values inputs(body().args_begin(), body().args_end());
-  Values ofContext = forward(starts), ofInputs = forward(inputs), stream = inputs, entered;
-  for (Operation &op : body()) {
-    bool onStream = false;
-    for (OpOperand &operand : op.getOpOperands())
-      onStream |= stream.contains(operand.get()) &&
-                  passesStream(&op, operand.getOperandNumber(), ofContext);
-    for (Value result : op.getResults()) {
-      bool isBranch =
-          ofInputs.contains(result) && !ofContext.contains(result) && !upstream.contains(&op);
-      if (onStream || isBranch)
-        stream.insert(result);
-      if (onStream && ofContext.contains(result))
-        entered.insert(result); // here the context joins the stream
+  Values ofContext = forward(starts), ofInputs = forward(inputs), entered;
+  auto enter = [&](bool read) {
+    Values stream = inputs;
+    for (Operation &op : body()) {
+      bool onStream = false;
+      for (OpOperand &operand : op.getOpOperands())
+        onStream |= stream.contains(operand.get()) &&
+                    passesStream(&op, operand.getOperandNumber(), ofContext);
+      for (Value result : op.getResults()) {
+        bool isBranch = ofInputs.contains(result) && !ofContext.contains(result) &&
+                        (read || !upstream.contains(&op));
+        if (onStream || isBranch)
+          stream.insert(result);
+        if (onStream && ofContext.contains(result))
+          entered.insert(result); // here the context joins the stream
+      }
     }
-  }
+  };
+  enter(/*read=*/false);
+  if (entered.empty())
+    enter(/*read=*/true);
 
   Values after = forward(entered), nearby = forward(entered, starts);
   for (Operation &op : body()) {
