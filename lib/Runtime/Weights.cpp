@@ -13,6 +13,11 @@ using namespace ctxc;
 
 namespace {
 
+/// Whether weights have elements of this type.
+bool isStored(mlir::Type element) {
+  return element.isF32() || element.isBF16() || element.isF16() || isa<xf::QuantizedType>(element);
+}
+
 /// What a kernel that reads `dtype` may rely on.
 unsigned alignmentOf(DType dtype) { return isQuantized(dtype) ? 1 : bitsOf(dtype) / 8; }
 
@@ -64,7 +69,8 @@ public:
       return makeError(view->file + ": tensor " + quoted(name) + " has shape " +
                        shapeText(view->shape) + "; expected " + shapeText(type.getShape()));
     DType dtype = storageOf(type.getElementType());
-    if (isQuantized(dtype) ? view->dtype != dtype : !isReadable(view->dtype))
+    bool converts = isQuantized(dtype) ? view->dtype == dtype : isReadable(view->dtype);
+    if (!isStored(type.getElementType()) || !converts)
       return makeError(view->file + ": tensor " + quoted(name) + " is stored as " +
                        nameOf(view->dtype) + ", which does not convert to " +
                        typeText(type.getElementType()));
@@ -124,7 +130,7 @@ public:
   Expected<const void *> get(StringRef name, mlir::RankedTensorType type) override {
     std::lock_guard<std::mutex> lock(mutex);
     DType dtype = storageOf(type.getElementType());
-    if (isQuantized(dtype) || !type.hasStaticShape())
+    if (!isStored(type.getElementType()) || isQuantized(dtype) || !type.hasStaticShape())
       return makeError("parameter " + quoted(name) + ": there are no random numbers of type " +
                        typeText(type));
     int64_t n = type.getNumElements();

@@ -207,6 +207,8 @@ def place_local_masks(model, positions, cached):
 
 def place_slopes(model, keys):
     """ALiBi counts slots; here, positions."""
+    if hasattr(model, "get_base_model"):  # a model with an adapter around it
+        model = model.get_base_model()
     module = sys.modules[type(model).__module__]
     if not hasattr(module, "build_alibi_tensor"):
         return
