@@ -275,6 +275,11 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
     Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1], y = op.getDpsInits()[0];
     auto type = cast<MemRefType>(w.getType());
     auto quantized = KernelEmitter::quantized(w);
+    // A row is decoded on the thread's stack.
+    if (quantized && type.getDimSize(1) > maxDecoded)
+      return op.emitError("a quantised matrix has rows of ")
+             << type.getDimSize(1) << " numbers; compiled kernels decode at most " << maxDecoded
+             << ": run it with --backend reference, or read the weights as --dtype f32";
     ContractionEmitter emitter(b, loc, type, quantized ? quantized->stored : RankedTensorType(),
                                target);
     std::string element;

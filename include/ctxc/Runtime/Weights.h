@@ -22,10 +22,10 @@ class Weights {
 public:
   virtual ~Weights() = default;
 
-  /// The tensor stored under `name`, as row-major elements of `type` (f32, f16,
-  /// bf16 or quantised, which nothing converts to; static shape). Mapped memory where the file stores that type, else
-  /// a converted copy that this object owns. Errors: missing, another shape, a
-  /// type that cannot be converted, a number that is not finite.
+  /// The tensor stored under `name`, as row-major elements of `type` (f32, f16, bf16, or
+  /// quantised, which nothing converts to; static shape). Mapped memory where the file
+  /// stores that type, else a converted copy that this object owns. Errors: missing, another
+  /// shape, a type that cannot be converted, a number that is not finite.
   virtual llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) = 0;
 
   /// Identifies these weights: the checkpoint's hash, or the seed.

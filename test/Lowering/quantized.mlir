@@ -1,0 +1,41 @@
+// A quantised matrix reaches a kernel as its bytes, and is decoded, eight rows by eight, right before
+// the product that reads them: once, for one vector and for many.
+// RUN: split-file %s %t
+// RUN: ctxc-opt %t/good.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s
+// RUN: not ctxc-opt %t/wide.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=WIDE
+// RUN: not ctxc-opt %t/row.mlir 2>&1 | FileCheck %s --check-prefix=ROW
+// RUN: not ctxc-opt %t/vector.mlir 2>&1 | FileCheck %s --check-prefix=VECTOR
+
+//--- good.mlir
+// CHECK: llvm.func @ctxc_decode_blocks(i32, i64, !llvm.ptr, !llvm.ptr)
+// CHECK-LABEL: llvm.func @contract_16x64_q8_0(
+// CHECK-NOT: llvm.func
+// CHECK: llvm.call @ctxc_decode_blocks(
+// CHECK-NOT: llvm.call
+xf.block @good(%x: tensor<64xf32>) -> tensor<16xf32> {
+  %W = xf.param "w" : tensor<16x64x!xf.quantized<q8_0>>
+  %y = xf.linear %W * %x : tensor<16x64x!xf.quantized<q8_0>>, tensor<64xf32>
+  xf.yield %y : tensor<16xf32>
+}
+
+//--- wide.mlir
+// WIDE: wide.mlir:4:8: error: a quantised matrix has rows of 131072 numbers; compiled kernels decode at most 65536: run it with --backend reference, or read the weights as --dtype f32
+xf.block @wide(%x: tensor<131072xf32>) -> tensor<2xf32> {
+  %W = xf.param "w" : tensor<2x131072x!xf.quantized<q4_k>>
+  %y = xf.linear %W * %x : tensor<2x131072x!xf.quantized<q4_k>>, tensor<131072xf32>
+  xf.yield %y : tensor<2xf32>
+}
+
+//--- row.mlir
+// ROW: error: 'xf.param' op has type {{.*}}; a quantised parameter is a matrix with rows of a multiple of 256
+xf.block @row(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %W = xf.param "w" : tensor<64x64x!xf.quantized<q6_k>>
+  xf.yield %x : tensor<64xf32>
+}
+
+//--- vector.mlir
+// VECTOR: error: 'xf.param' op has type {{.*}}; a quantised parameter is a matrix
+xf.block @vector(%x: tensor<32xf32>) -> tensor<32xf32> {
+  %m = xf.param "m" : tensor<32x!xf.quantized<q8_0>>
+  xf.yield %x : tensor<32xf32>
+}
