@@ -22,9 +22,9 @@ from safetensors.torch import load_file, save_file
 from transformers import (BloomConfig, CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig,
                           Glm4Config, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig,
                           GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, NemotronConfig,
-                          Olmo2Config, OlmoConfig, OPTConfig, Phi3Config, PhiConfig, Qwen2Config,
-                          Qwen2MoeConfig, Qwen3Config, SmolLM3Config, StableLmConfig,
-                          Starcoder2Config)
+                          Olmo2Config, OlmoConfig, OlmoeConfig, OPTConfig, Phi3Config, PhiConfig,
+                          Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SmolLM3Config,
+                          StableLmConfig, Starcoder2Config)
 
 TOKENS = 24
 
@@ -221,6 +221,35 @@ def older_gemma(config):
 def olmo():
     """q, k and v clipped."""
     return OlmoConfig(**small(num_key_value_heads=3, clip_qkv=0.9))
+
+
+def olmoe():
+    """3 of 7 experts whose weights sum to one; normed q and k, and v, clipped; biases in the attention."""
+    return OlmoeConfig(**small(num_experts=7, num_experts_per_tok=3, intermediate_size=22,
+                               hidden_size=42, num_attention_heads=3, clip_qkv=1.3, attention_bias=True,
+                               norm_topk_prob=True, rms_norm_eps=1e-4))
+
+
+def qwen3_moe(**changes):
+    """2 of 5 experts in every other layer, heads wider than their part of the stream, a window of 6."""
+    return Qwen3MoeConfig(**(small(
+        num_hidden_layers=4, head_dim=14, num_experts=5, num_experts_per_tok=2,
+        moe_intermediate_size=18, decoder_sparse_step=2, use_sliding_window=True, sliding_window=6,
+        rms_norm_eps=1e-4) | changes))
+
+
+def qwen3_moe_normed():
+    """4 of 9 experts whose weights sum to one, a layer without any, biases in the attention, a tied
+    head."""
+    return qwen3_moe(num_hidden_layers=3, num_experts=9, num_experts_per_tok=4, norm_topk_prob=True,
+                     mlp_only_layers=[1], decoder_sparse_step=1, use_sliding_window=False,
+                     attention_bias=True, tie_word_embeddings=True)
+
+
+def older_qwen3_moe(config):
+    """The keys of the published checkpoints."""
+    count = config.pop("num_local_experts")
+    return older_flat(config) | {"num_experts": count, "max_window_layers": 48}
 
 
 def phi(**changes):
@@ -446,6 +475,9 @@ GOLDENS = {
     "bloom": (bloom, 40, older_bloom, None),
     "falcon-40b": (falcon_40b, 41, None, None),
     "falcon-alibi": (falcon_alibi, 42, None, None),
+    "olmoe": (olmoe, 43, older_flat, None),
+    "qwen3-moe": (qwen3_moe, 44, older_qwen3_moe, None),
+    "qwen3-moe-fused": (qwen3_moe_normed, 45, None, None),
     "falcon": (falcon, 6, None, None),
     "falcon-older-config": (falcon, 6, older_flat, None),
 }

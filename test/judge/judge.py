@@ -259,7 +259,7 @@ def routes(model, selected):
         return record
 
     handles = [module.register_forward_hook(hook(name)) for name, module in model.named_modules()
-               if type(module).__name__.endswith("TopKRouter")]
+               if type(module).__name__.lower().endswith("topkrouter")]
     try:
         yield
     finally:

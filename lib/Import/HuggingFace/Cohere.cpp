@@ -30,7 +30,7 @@ public:
 
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {
     Value u = b.norm("u", "input_layernorm", norm, x);
-    return b.add("y", b.add("mid", x, attend(b, u, layer)), feed(b, u));
+    return b.add("y", b.add("mid", x, attend(b, u, layer)), feed(b, u, layer));
   }
 
 private:

@@ -39,7 +39,7 @@ mlir::Value Decoder::attend(BlockBuilder &b, mlir::Value n, int64_t layer) const
   return own(b, "attn", "self_attn", n, windows.of(b, layer));
 }
 
-mlir::Value Decoder::feed(BlockBuilder &b, mlir::Value z) const {
+mlir::Value Decoder::feed(BlockBuilder &b, mlir::Value z, int64_t) const {
   return std::visit([&](const auto &mlp) { return mlp(b, "mlp", "mlp", z); }, mlp);
 }
 
@@ -48,7 +48,7 @@ mlir::Value Decoder::block(BlockBuilder &b, mlir::Value x, int64_t layer) const 
   mlir::Value a = attend(b, n, layer);
   mlir::Value mid = b.add("mid", x, times(b, "attn_scaled", a, residualFactor));
   mlir::Value z = b.norm("z", "post_attention_layernorm", norm, mid);
-  return b.add("y", mid, times(b, "mlp_scaled", feed(b, z), residualFactor));
+  return b.add("y", mid, times(b, "mlp_scaled", feed(b, z, layer), residualFactor));
 }
 
 mlir::Value Decoder::afterEmbedding(BlockBuilder &b, mlir::Value x) const {

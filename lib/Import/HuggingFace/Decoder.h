@@ -50,7 +50,7 @@ public:
   Attention attention;
   std::vector<bool> rotates; ///< by layer; empty where all do
   SlidingLayers windows;
-  std::variant<GatedMlp, PlainMlp> mlp;
+  std::variant<GatedMlp, PlainMlp, GatedExperts> mlp;
   double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;
   std::optional<double> logitCap;
   llvm::StringLiteral finalNorm = "norm";
@@ -58,8 +58,8 @@ public:
 protected:
   /// A n with what layer `layer` sees and whether it rotates.
   Value attend(BlockBuilder &b, Value n, int64_t layer) const;
-  /// M z.
-  Value feed(BlockBuilder &b, Value z) const;
+  /// M z; a family whose layers differ in M says which layer has which.
+  virtual Value feed(BlockBuilder &b, Value z, int64_t layer) const;
 
   llvm::StringRef blockName;
 };

@@ -33,7 +33,7 @@ public:
     Value a = b.norm("attn_n", "post_attention_layernorm", norm, attend(b, n, layer));
     Value mid = b.add("mid", x, a);
     Value z = b.norm("z", "pre_feedforward_layernorm", norm, mid);
-    return b.add("y", mid, b.norm("mlp_n", "post_feedforward_layernorm", norm, feed(b, z)));
+    return b.add("y", mid, b.norm("mlp_n", "post_feedforward_layernorm", norm, feed(b, z, layer)));
   }
 
 private:

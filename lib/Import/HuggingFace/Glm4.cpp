@@ -27,7 +27,7 @@ public:
     Value a = attend(b, n, layer);
     Value mid = b.add("mid", x, b.norm("attn_n", "post_self_attn_layernorm", norm, a));
     Value z = b.norm("z", "post_attention_layernorm", norm, mid);
-    return b.add("y", mid, b.norm("mlp_n", "post_mlp_layernorm", norm, feed(b, z)));
+    return b.add("y", mid, b.norm("mlp_n", "post_mlp_layernorm", norm, feed(b, z, layer)));
   }
 };
 

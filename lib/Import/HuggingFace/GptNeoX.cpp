@@ -30,13 +30,13 @@ public:
     return {"embed_out.weight", "lm_head.weight"};
   }
 
-  Value block(BlockBuilder &b, Value x, int64_t) const override {
+  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
     Value a = mixed(b, b.norm("n", "input_layernorm", norm, x));
     Value mid = parallel ? Value() : b.add("mid", a, x);
     Value z = b.norm("z", "post_attention_layernorm", norm, parallel ? x : mid);
     if (!parallel)
-      return b.add("y", feed(b, z), mid);
-    return b.add("y", b.add("branches", feed(b, z), a), x);
+      return b.add("y", feed(b, z, layer), mid);
+    return b.add("y", b.add("branches", feed(b, z, layer), a), x);
   }
 
 private:

@@ -9,10 +9,11 @@ using namespace ctxc::hf;
 mlir::Value Attention::project(BlockBuilder &b, StringRef as, StringRef module, int64_t count,
                                mlir::Value n) const {
   std::string name = (as + "_row").str(), stored = (module + "." + as + "_proj").str();
-  mlir::Value row = b.linear(name, stored, count * heads.dim, n, qkvBias);
-  if (clip)
-    row = b.clamp((as + "_clipped").str(), row, *clip);
-  return b.heads(as, row, heads.dim);
+  return b.heads(as, b.linear(name, stored, count * heads.dim, n, qkvBias), heads.dim);
+}
+
+mlir::Value Attention::clipped(BlockBuilder &b, StringRef as, mlir::Value x) const {
+  return clip ? b.clamp((as + "_clipped").str(), x, *clip) : x;
 }
 
 mlir::Value Attention::normed(BlockBuilder &b, StringRef as, StringRef module,
@@ -86,9 +87,11 @@ void Attention::setAlibi(bool scaled, bool rounded) {
 
 mlir::Value Attention::operator()(BlockBuilder &b, StringRef as, StringRef module, mlir::Value n,
                                   mlir::Value window) const {
-  mlir::Value q = normed(b, "q", module, project(b, "q", module, heads.queries, n));
-  mlir::Value k = normed(b, "k", module, project(b, "k", module, heads.keys, n));
-  mlir::Value v = project(b, "v", module, heads.keys, n);
+  mlir::Value q = project(b, "q", module, heads.queries, n);
+  mlir::Value k = project(b, "k", module, heads.keys, n);
+  mlir::Value v = clipped(b, "v", project(b, "v", module, heads.keys, n));
+  q = clipped(b, "q", normed(b, "q", module, q));
+  k = clipped(b, "k", normed(b, "k", module, k));
   return b.linear(as, (module + "." + out).str(), width(n), mix(b, q, k, v, window), outBias);
 }
 
@@ -155,4 +158,21 @@ void hf::readExperts(ConfigReader &config, StringRef key, int64_t count, int64_t
   if (experts.active > experts.count)
     config.problem("num_experts_per_tok", "is more than " + key + " = " + Twine(experts.count));
   experts.active = std::min(experts.active, experts.count);
+}
+
+StringRef hf::expertsKey(const ConfigReader &config, StringRef key) {
+  StringRef other = "num_local_experts";
+  return config.has(other) && !config.has(key) ? other : key;
+}
+
+SparseLayers hf::readSparseLayers(ConfigReader &config, StringRef key, int64_t count,
+                                  int64_t active, GatedExperts &experts) {
+  SparseLayers sparse;
+  sparse.any = config.integer(key, count, 0, maxExperts) > 0;
+  if (sparse.any)
+    readExperts(config, key, count, active, experts);
+  config.ignore("num_experts_per_tok"); // where there are none
+  sparse.step = config.integer("decoder_sparse_step", 1, 1, maxLayers);
+  sparse.dense = config.integers("mlp_only_layers", 0, maxLayers);
+  return sparse;
 }

@@ -35,7 +35,7 @@ struct Attention {
   std::optional<HeadNorm> headNorm;
   std::optional<double> scale; ///< of the scores; 1/√dim where absent
   std::optional<double> cap;   ///< a soft cap of the scores
-  std::optional<double> clip;  ///< where the entries of q, k and v are cut off
+  std::optional<double> clip;  ///< where the entries of N q, N k and v are cut off
   /// ALiBi: what is added to q · k, for each head and position; none where empty.
   std::vector<float> slopes;
   bool slopesRounded = false; ///< as the op says
@@ -63,6 +63,7 @@ private:
   double scoreScale() const;
   mlir::Value project(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module, int64_t count,
                       mlir::Value n) const;
+  mlir::Value clipped(BlockBuilder &b, llvm::StringRef as, mlir::Value x) const;
   mlir::Value normed(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module,
                      mlir::Value x) const;
 };
@@ -117,6 +118,25 @@ private:
 /// Reads how many experts there are, under `key`, and num_experts_per_tok.
 void readExperts(ConfigReader &config, llvm::StringRef key, int64_t count, int64_t active,
                  GatedExperts &experts);
+
+/// `key`, or num_local_experts where that is what the config has: transformers takes either name
+/// for the number of experts, and has stored both.
+llvm::StringRef expertsKey(const ConfigReader &config, llvm::StringRef key);
+
+/// Which layers have a mixture of experts.
+struct SparseLayers {
+  bool any = true;
+  int64_t step = 1;           ///< every `step`-th layer has one
+  std::vector<int64_t> dense; ///< but for these
+
+  bool operator[](int64_t layer) const {
+    return any && (layer + 1) % step == 0 && !llvm::is_contained(dense, layer);
+  }
+};
+/// Reads decoder_sparse_step and mlp_only_layers, and, as readExperts does, the experts, of which
+/// there may be none.
+SparseLayers readSparseLayers(ConfigReader &config, llvm::StringRef key, int64_t count,
+                              int64_t active, GatedExperts &experts);
 
 } // namespace ctxc::hf
 

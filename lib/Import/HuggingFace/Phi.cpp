@@ -25,7 +25,7 @@ public:
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {
     Value u = b.norm("u", "input_layernorm", norm, x);
     Value a = attend(b, u, layer);
-    return b.add("y", b.add("branches", a, feed(b, u)), x);
+    return b.add("y", b.add("branches", a, feed(b, u, layer)), x);
   }
 
 private:

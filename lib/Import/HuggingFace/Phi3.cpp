@@ -32,7 +32,7 @@ public:
     Value o = attention.mixBlocks(b, row, window);
     Value mid = b.add("mid", x, b.linear("attn", "self_attn.o_proj", hidden, o));
     Value z = b.norm("z", "post_attention_layernorm", norm, mid);
-    return b.add("y", mid, feed(b, z));
+    return b.add("y", mid, feed(b, z, layer));
   }
 
 private:

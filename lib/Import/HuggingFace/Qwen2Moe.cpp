@@ -37,7 +37,7 @@ public:
     Value n = b.rmsNorm("n", "input_layernorm", x, eps);
     Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
     Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
-    return b.add("y", mid, isMixture(layer) ? mixture(b, z) : dense(b, "mlp", "mlp", z));
+    return b.add("y", mid, sparse[layer] ? mixture(b, z) : dense(b, "mlp", "mlp", z));
   }
 
   Value beforeHead(BlockBuilder &b, Value x) const override {
@@ -53,10 +53,6 @@ private:
     return b.add("mlp", routed, common);
   }
 
-  bool isMixture(int64_t layer) const {
-    return hasExperts && !is_contained(denseLayers, layer) && (layer + 1) % sparseStep == 0;
-  }
-
   void readMixtures(ConfigReader &config) {
     dense.act = readActivation(config, "hidden_act", "silu");
     shared.act = experts.act = dense.act;
@@ -64,12 +60,7 @@ private:
     shared.inner = config.integer("shared_expert_intermediate_size", 5632, 1, maxWidth);
     experts.inner = config.integer("moe_intermediate_size", 1408, 1, maxWidth);
     experts.sumToOne = config.flag("norm_topk_prob", false);
-    hasExperts = config.integer("num_experts", 60, 0, maxExperts) > 0;
-    if (hasExperts)
-      readExperts(config, "num_experts", 60, 4, experts);
-    config.ignore("num_experts_per_tok");
-    sparseStep = config.integer("decoder_sparse_step", 1, 1, maxLayers);
-    denseLayers = config.integers("mlp_only_layers", 0, maxLayers);
+    sparse = readSparseLayers(config, "num_experts", 60, 4, experts);
     for (StringRef key : {"output_router_logits", "router_aux_loss_coef"})
       config.ignore(key); // of training
   }
@@ -77,11 +68,9 @@ private:
   double eps;
   Attention attention;
   SlidingLayers windows;
-  bool hasExperts;
   GatedExperts experts;
   GatedMlp shared, dense;
-  int64_t sparseStep;
-  std::vector<int64_t> denseLayers;
+  SparseLayers sparse;
 };
 
 } // namespace

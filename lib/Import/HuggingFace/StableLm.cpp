@@ -31,7 +31,7 @@ public:
     if (!parallel)
       return Decoder::block(b, x, layer);
     Value u = b.norm("u", "input_layernorm", norm, x);
-    return b.add("y", b.add("mid", x, attend(b, u, layer)), feed(b, u));
+    return b.add("y", b.add("mid", x, attend(b, u, layer)), feed(b, u, layer));
   }
 
 private:

@@ -147,6 +147,14 @@ const Case cases[] = {
     {"qwen2-moe", "layer_types", "[\"sliding_attention\", \"full_attention\"]",
      "has other entries than full_attention, and use_sliding_window is false"},
     {"qwen2-moe-normed", "sliding_window", "0", "key 'sliding_window' = 0 is out of range"},
+    {"olmoe", "head_dim", "10", "is not hidden_size / num_attention_heads"},
+    {"olmoe", "clip_qkv", "-1", "key 'clip_qkv' = -1 is out of range"},
+    {"olmoe", "sliding_window", "6", "key 'sliding_window' = 6 is not understood"},
+    {"olmoe", "num_experts", "0", "key 'num_experts' = 0 is out of range"},
+    {"qwen3-moe", "num_experts_per_tok", "6", "is more than num_experts = 5"},
+    {"qwen3-moe", "moe_intermediate_size", "0", "key 'moe_intermediate_size' = 0 is out of range"},
+    {"qwen3-moe", "sliding_window", "-1", "key 'sliding_window' = -1 is out of range"},
+    {"qwen3-moe-fused", "mlp_only_layers", "[-1]", "expected an array of integers from 0 to"},
     {"falcon", "num_attention_heads", "6", "is not a multiple of num_attention_heads = 6"},
 };
 INSTANTIATE_TEST_SUITE_P(Cases, BadValue, testing::ValuesIn(cases));

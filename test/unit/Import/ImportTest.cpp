@@ -190,6 +190,35 @@ TEST_F(Import, QwensMixturesWeighAndSeeAsTheConfigSays) {
   EXPECT_EQ(occurrences(normed, "{window = 0 : i64}"), 3);
 }
 
+TEST_F(Import, Qwen3sMixturesAreWhereTheConfigSays) {
+  EXPECT_EQ(layersByBlock(imported(golden("qwen3-moe"))), (Layers{{0, 2}, {1, 3}}));
+  EXPECT_EQ(layersByBlock(imported(golden("qwen3-moe-fused"))), (Layers{{0, 2}, {1}}));
+  std::string windows = imported(golden("qwen3-moe"));
+  EXPECT_EQ(occurrences(windows, "{window = 6 : i64}"), 4);
+  std::string none = importedWith("qwen3-moe", {{"use_sliding_window", false}});
+  EXPECT_EQ(occurrences(none, "window"), 0);
+  EXPECT_EQ(occurrences(none, "xf.top_k"), 1);
+  EXPECT_EQ(layersByBlock(importedWith("qwen3-moe", {{"num_experts", 0}})), (Layers{{0, 1, 2, 3}}));
+}
+
+TEST_F(Import, TheNumberOfExpertsHasTwoNames) {
+  for (StringRef name : {"olmoe", "qwen3-moe"}) {
+    json::Value count = *configOf(name).get("num_experts");
+    EXPECT_EQ(imported(golden(name)),
+              importedWith(name, {{"num_experts", nullptr}, {"num_local_experts", count}}))
+        << name.str();
+    EXPECT_HAS(importedWith(name, {{"num_local_experts", 3}}),
+               "key 'num_local_experts' = 3 is not understood");
+  }
+}
+
+TEST_F(Import, OlmoeClipsBehindItsNorms) {
+  std::string text = imported(golden("olmoe"));
+  EXPECT_EQ(occurrences(text, "xf.clamp"), 3);
+  EXPECT_LT(text.find("xf.normalize rms %q"), text.find("xf.clamp %q_n"));
+  EXPECT_EQ(occurrences(importedWith("olmoe", {{"clip_qkv", nullptr}}), "xf.clamp"), 0);
+}
+
 TEST_F(Import, AnExpertStoredInAnotherTypeIsRefused) {
   StoredTensorMap tensors = tensorsOf("mixtral");
   StoredTensor &w = tensors.at("model.layers.1.block_sparse_moe.experts.3.w2.weight");
