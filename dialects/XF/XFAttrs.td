@@ -38,17 +38,21 @@ def XF_RopeAttr : AttrDef<XF_Dialect, "Rope"> {
     each divided by `linear` (linear scaling), or, with `llama3 = [factor,
     low_freq_factor, high_freq_factor, original_context]`, scaled by Llama 3's
     rule: unchanged below the short wavelength, divided by `factor` above the
-    long one, interpolated between.
+    long one, interpolated between; or, with `yarn = [factor, beta_fast, beta_slow,
+    original_context, truncate]`, by YaRN's: unchanged below the index i where the original context
+    holds `beta_fast` turns, divided by `factor` above that of `beta_slow` turns, on a line between.
+    `truncate`, 1 or 0, rounds the two indices outwards.
 
     ```mlir
     #xf.rope<base = 1.000000e+06, dims = 256, linear = 8.000000e+00>
     ```
   }];
   let parameters = (ins
-    "::mlir::FloatAttr":$base, "int64_t":$dims,
-    "::mlir::FloatAttr":$linear, "::mlir::DenseF64ArrayAttr":$llama3);
+    "::mlir::FloatAttr":$base, "int64_t":$dims, "::mlir::FloatAttr":$linear,
+    "::mlir::DenseF64ArrayAttr":$llama3, "::mlir::DenseF64ArrayAttr":$yarn);
   let builders = [AttrBuilder<(ins "double":$base, "int64_t":$dims,
-      CArg<"double", "1.0">:$linear, CArg<"::llvm::ArrayRef<double>", "{}">:$llama3)>];
+      CArg<"double", "1.0">:$linear, CArg<"::llvm::ArrayRef<double>", "{}">:$llama3,
+      CArg<"::llvm::ArrayRef<double>", "{}">:$yarn)>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -9,8 +9,8 @@ using namespace ctxc::xf;
 
 #include "dialects/XF/XFDialect.cpp.inc"
 #include "dialects/XF/XFEnums.cpp.inc"
-#include "dialects/XF/XFTypeEnums.cpp.inc"
 #include "dialects/XF/XFInterfaces.cpp.inc"
+#include "dialects/XF/XFTypeEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/XF/XFAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
@@ -44,6 +44,8 @@ constexpr BlockShape blockShapes[] = {
 #define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES)                                     \
   {BlockFormat::NAME_IN_TEXT, ELEMENTS, BYTES},
 #include "ctxc/Support/BlockFormats.def"
+    {BlockFormat::f8e4m3, 1, 1},
+    {BlockFormat::mxfp4, 32, 16},
 };
 } // namespace
 
@@ -69,15 +71,19 @@ static FloatAttr f64(MLIRContext *context, double x) {
 }
 
 RopeAttr RopeAttr::get(MLIRContext *context, double base, int64_t dims, double linear,
-                       ArrayRef<double> llama3) {
+                       ArrayRef<double> llama3, ArrayRef<double> yarn) {
   return Base::get(context, f64(context, base), dims, f64(context, linear),
-                   DenseF64ArrayAttr::get(context, llama3));
+                   DenseF64ArrayAttr::get(context, llama3), DenseF64ArrayAttr::get(context, yarn));
 }
 
 Attribute RopeAttr::parse(AsmParser &parser, Type) {
   double base = 0, linear = 1;
   int64_t dims = 0;
-  SmallVector<double> llama3;
+  SmallVector<double> llama3, yarn;
+  auto numbers = [&](SmallVector<double> &list) {
+    return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                          [&] { return parser.parseFloat(list.emplace_back()); });
+  };
   auto field = [&]() -> ParseResult {
     StringRef key;
     SMLoc loc = parser.getCurrentLocation();
@@ -90,17 +96,19 @@ Attribute RopeAttr::parse(AsmParser &parser, Type) {
     if (key == "linear")
       return parser.parseFloat(linear);
     if (key == "llama3")
-      return parser.parseCommaSeparatedList(
-          AsmParser::Delimiter::Square, [&] { return parser.parseFloat(llama3.emplace_back()); });
+      return numbers(llama3);
+    if (key == "yarn")
+      return numbers(yarn);
     return parser.emitError(loc, "unknown key '")
-           << key << "' in #xf.rope; it takes base, dims, linear and llama3";
+           << key << "' in #xf.rope; it takes base, dims, linear, llama3 and yarn";
   };
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, field))
     return {};
   MLIRContext *context = parser.getContext();
   return parser.getChecked<RopeAttr>(loc, context, f64(context, base), dims, f64(context, linear),
-                                     DenseF64ArrayAttr::get(context, llama3));
+                                     DenseF64ArrayAttr::get(context, llama3),
+                                     DenseF64ArrayAttr::get(context, yarn));
 }
 
 void RopeAttr::print(AsmPrinter &printer) const {
@@ -111,31 +119,72 @@ void RopeAttr::print(AsmPrinter &printer) const {
     printer << ", linear = ";
     printer.printFloat(getLinear().getValue());
   }
-  if (!getLlama3().asArrayRef().empty()) {
-    printer << ", llama3 = [";
-    llvm::interleaveComma(getLlama3().asArrayRef(), printer.getStream(),
+  auto numbers = [&](StringRef key, ArrayRef<double> list) {
+    if (list.empty())
+      return;
+    printer << ", " << key << " = [";
+    llvm::interleaveComma(list, printer.getStream(),
                           [&](double x) { printer.printFloat(APFloat(x)); });
     printer << "]";
-  }
+  };
+  numbers("llama3", getLlama3());
+  numbers("yarn", getYarn());
   printer << ">";
 }
 
 LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError, FloatAttr baseAttr,
-                               int64_t dims, FloatAttr linearAttr, DenseF64ArrayAttr llama3Attr) {
+                               int64_t dims, FloatAttr linearAttr, DenseF64ArrayAttr llama3Attr,
+                               DenseF64ArrayAttr yarnAttr) {
   double base = baseAttr.getValueAsDouble(), linear = linearAttr.getValueAsDouble();
-  ArrayRef<double> llama3 = llama3Attr;
+  ArrayRef<double> llama3 = llama3Attr, yarn = yarnAttr;
+  auto isPositive = [](double x) { return std::isfinite(x) && x > 0; };
   if (!(std::isfinite(base) && base > 0))
     return emitError() << "#xf.rope needs a positive base, found " << base;
   if (dims <= 0 || dims % 2)
     return emitError() << "#xf.rope needs a positive even number of dims, found " << dims;
   if (!(std::isfinite(linear) && linear > 0))
     return emitError() << "#xf.rope needs a positive linear factor, found " << linear;
-  if (!llama3.empty() && (llama3.size() != 4 || !llvm::all_of(llama3, [](double x) {
-                            return std::isfinite(x) && x > 0;
-                          })))
+  if (!llama3.empty() && (llama3.size() != 4 || !llvm::all_of(llama3, isPositive)))
     return emitError() << "#xf.rope's llama3 needs four positive numbers: factor, "
                           "low_freq_factor, high_freq_factor, original_context";
+  if (!yarn.empty() && (yarn.size() != 5 || !llvm::all_of(yarn.drop_back(), isPositive) ||
+                        (yarn.back() != 0 && yarn.back() != 1) || base == 1))
+    return emitError()
+           << "#xf.rope's yarn needs four positive numbers, factor, beta_fast, beta_slow "
+              "and original_context, then truncate, 0 or 1, and a base other than 1";
   return success();
+}
+
+/// Llama 3's rule for the frequency `x`.
+static double llama3Frequency(double x, ArrayRef<double> rule) {
+  double factor = rule[0], low = rule[1], high = rule[2], original = rule[3];
+  double wavelength = 2 * M_PI / x;
+  if (wavelength > original / low)
+    return x / factor;
+  if (wavelength < original / high)
+    return x;
+  double smooth = (original / wavelength - low) / (high - low);
+  return (1 - smooth) * x / factor + smooth * x;
+}
+
+/// The share of the frequency with index `i` that YaRN divides by the factor, from 0 to 1.
+static double yarnShare(int64_t i, RopeAttr rope) {
+  ArrayRef<double> rule = rope.getYarn();
+  double fast = rule[1], slow = rule[2], original = rule[3];
+  auto indexOf = [&](double turns) {
+    return rope.getDims() * std::log(original / (turns * 2 * M_PI)) /
+           (2 * std::log(rope.getBase().getValueAsDouble()));
+  };
+  double from = indexOf(fast), to = indexOf(slow);
+  if (rule[4]) {
+    from = std::floor(from);
+    to = std::ceil(to);
+  }
+  from = std::max(from, 0.0);
+  to = std::min(to, double(rope.getDims() - 1));
+  if (from == to)
+    to += 0.001; // as the rule's authors avoid the division by zero
+  return std::clamp((i - from) / (to - from), 0.0, 1.0);
 }
 
 SmallVector<double> RopeAttr::getFrequencies() const {
@@ -143,16 +192,11 @@ SmallVector<double> RopeAttr::getFrequencies() const {
   for (auto [i, x] : llvm::enumerate(f)) {
     x = std::pow(getBase().getValueAsDouble(), -2.0 * i / getDims()) /
         getLinear().getValueAsDouble();
-    ArrayRef<double> llama3 = getLlama3();
-    if (llama3.empty())
-      continue;
-    double factor = llama3[0], low = llama3[1], high = llama3[2], original = llama3[3];
-    double wavelength = 2 * M_PI / x;
-    if (wavelength > original / low)
-      x /= factor;
-    else if (wavelength >= original / high) {
-      double smooth = (original / wavelength - low) / (high - low);
-      x = (1 - smooth) * x / factor + smooth * x;
+    if (!getLlama3().empty())
+      x = llama3Frequency(x, getLlama3());
+    if (!getYarn().empty()) {
+      double share = yarnShare(i, *this);
+      x = share * x / getYarn()[0] + (1 - share) * x;
     }
   }
   return f;

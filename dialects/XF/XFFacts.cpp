@@ -123,8 +123,15 @@ Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
 Facts ClampOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];
   double limit = getLimit().convertToFloat();
-  facts.bound = std::min(facts.bound.value_or(limit), limit);
   facts.length.reset();
+  if (getAbove()) {
+    if (facts.bound && !facts.floor)
+      facts.floor = -*facts.bound;
+    if (facts.floor)
+      facts.bound = std::max(std::abs(*facts.floor), std::min(facts.bound.value_or(limit), limit));
+    return facts;
+  }
+  facts.bound = std::min(facts.bound.value_or(limit), limit);
   if (facts.floor)
     facts.floor = std::max(*facts.floor, -limit);
   return facts;
@@ -184,6 +191,12 @@ Facts TimesOp::inferFacts(ArrayRef<Facts> operands) {
     facts.floor.reset();
   else if (facts.floor)
     facts.floor = *facts.floor * factor;
+  return facts;
+}
+
+Facts BroadcastOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  facts.length.reset();
   return facts;
 }
 

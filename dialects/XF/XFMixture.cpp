@@ -5,6 +5,9 @@
 using namespace mlir;
 using namespace ctxc::xf;
 
+/// Types are inferred before the defaults of a parsed op's attributes are set.
+static int64_t valueOr(IntegerAttr attr, int64_t absent) { return attr ? attr.getInt() : absent; }
+
 static RankedTensorType ranked(Type t) { return cast<RankedTensorType>(t); }
 
 static RankedTensorType activation(MLIRContext *context, ArrayRef<int64_t> shape) {
@@ -23,6 +26,15 @@ LogicalResult TopKOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
   if (scores.getRank() != 1 || k < 1 || k > scores.getDimSize(0))
     return emitOptionalError(loc, "'xf.top_k' op selects ", k, " entries of ", scores,
                              "; it needs a vector, and from 1 to all of its entries");
+  // C2
+  int64_t count = scores.getDimSize(0), groups = valueOr(adaptor.getProperties().groups, 1),
+          keep = valueOr(adaptor.getProperties().keep, 1);
+  if (groups != 1 && (groups < 1 || count % groups || count / groups < 2 || keep < 1 ||
+                      keep > groups || k > keep * (count / groups)))
+    return emitOptionalError(loc, "'xf.top_k' op selects ", k, " entries of ", keep, " of ", groups,
+                             " groups of ", scores,
+                             "; it needs groups of one size, of two entries "
+                             "or more, and enough of them kept");
   types.push_back(RankedTensorType::get({k}, IntegerType::get(context, 32)));
   return success();
 }
@@ -31,9 +43,12 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto data = ranked(adaptor.getData().getType());
   // C1
-  if (data.getRank() != 1)
-    return emitOptionalError(loc, "'xf.gather' op takes entries of ", data, "; it needs a vector");
-  types.push_back(activation(context, ranked(adaptor.getSelected().getType()).getShape()));
+  if (data.getRank() != 1 && data.getRank() != 2)
+    return emitOptionalError(loc, "'xf.gather' op takes entries of ", data,
+                             "; it needs a vector or a matrix");
+  SmallVector<int64_t> shape(data.getShape());
+  shape[0] = ranked(adaptor.getSelected().getType()).getDimSize(0);
+  types.push_back(activation(context, shape));
   return success();
 }
 

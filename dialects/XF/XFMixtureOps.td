@@ -14,28 +14,40 @@ def XF_TopKOp : XF_PureOp<"top_k", [InferTypeOpAdaptor]> {
     In ascending order of the index, not of the value: two runs that select the same
     experts have them in the same slots. Of equal entries the lower index is larger.
 
+    With `groups`, the scores are that many equal parts, and only entries of the `keep` parts are
+    looked at whose two largest entries have the largest sums (DeepSeek-V3's rule).
+
     - C1: the scores are a vector of E entries, and 1 ≤ k ≤ E.
+    - C2: the groups divide E, have two entries or more each, and the kept ones at least k in all;
+      1 ≤ keep ≤ groups.
 
     ```mlir
     %sel = xf.top_k %scores k 2 : tensor<8xf32>
+    %near = xf.top_k %scores k 2 groups 4 keep 2 : tensor<8xf32>
     ```
   }];
-  let arguments = (ins XF_Activation:$scores, I64Attr:$k);
+  let arguments = (ins XF_Activation:$scores, I64Attr:$k, DefaultValuedAttr<I64Attr, "1">:$groups,
+    DefaultValuedAttr<I64Attr, "1">:$keep);
   let results = (outs XF_Indices:$result);
-  let assemblyFormat = "$scores `k` $k attr-dict `:` type($scores)";
+  let assemblyFormat = [{
+    $scores `k` $k (`groups` $groups^ `keep` $keep)? attr-dict `:` type($scores)
+  }];
 }
 
 def XF_GatherOp : XF_PureOp<"gather", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
-  let summary = "entries by index: `y_j = x_{sel_j}`";
+  let summary = "entries, or rows, by index: `y_j = x_{sel_j}`";
   let description = [{
-    - C1: x is a vector.
+    Of a value, or of a stored tensor.
+
+    - C1: x is a vector or a matrix.
 
     ```mlir
     %w = xf.gather %scores[%sel] : tensor<8xf32>, tensor<2xi32>
+    %b = xf.gather %biases[%sel] : tensor<8x64xbf16>, tensor<2xi32>
     ```
   }];
-  let arguments = (ins XF_Activation:$data, XF_Indices:$selected);
+  let arguments = (ins XF_Stored:$data, XF_Indices:$selected);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$data `[` $selected `]` attr-dict `:` type($data) `,` type($selected)";
 }

@@ -9,6 +9,9 @@ using namespace ctxc::xf;
 #define GET_OP_CLASSES
 #include "dialects/XF/XFOps.cpp.inc"
 
+/// Types are inferred before the defaults of a parsed op's attributes are set.
+static int64_t valueOr(IntegerAttr attr, int64_t absent) { return attr ? attr.getInt() : absent; }
+
 static RankedTensorType ranked(Type t) { return cast<RankedTensorType>(t); }
 
 static RankedTensorType activation(MLIRContext *context, ArrayRef<int64_t> shape) {
@@ -91,15 +94,23 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   if (adaptor.getParts().empty())
     return emitOptionalError(loc, "'xf.concat' op needs at least one operand");
   SmallVector<int64_t> shape(ranked(adaptor.getParts().front().getType()).getShape());
+  int64_t along = valueOr(adaptor.getProperties().along, 0);
   if (shape.empty())
     return emitOptionalError(loc, "'xf.concat' op joins scalars; reshape them to tensor<1xf32>");
+  // C2
+  if (along < 0 || along >= int64_t(shape.size()))
+    return emitOptionalError(loc, "'xf.concat' op joins along dimension ", along, " of ",
+                             adaptor.getParts().front().getType());
   for (Value part : adaptor.getParts().drop_front()) {
-    ArrayRef<int64_t> other = ranked(part.getType()).getShape();
-    if (other.drop_front() != ArrayRef(shape).drop_front())
+    SmallVector<int64_t> other(ranked(part.getType()).getShape());
+    int64_t whole = shape[along];
+    if (other.size() == shape.size())
+      shape[along] = other[along];
+    if (other != shape)
       return emitOptionalError(loc, "'xf.concat' op joins ", adaptor.getParts().front().getType(),
-                               " and ", part.getType(),
-                               "; all dimensions but the first must be equal");
-    shape[0] += other[0];
+                               " and ", part.getType(), "; all dimensions but the ",
+                               along ? "one that it goes along" : "first", " must be equal");
+    shape[along] += whole;
   }
   types.push_back(activation(context, shape));
   return success();
@@ -116,10 +127,12 @@ LogicalResult ParamOp::verify() {
                                          << "; one '*' may count tensors, by the first dimension";
   // C2
   auto quantized = dyn_cast<QuantizedType>(ranked(getType()).getElementType());
-  if (quantized && (ranked(getType()).getRank() != 2 ||
+  int64_t rank = ranked(getType()).getRank();
+  if (quantized && ((rank != 2 && rank != 3) ||
                     ranked(getType()).getShape().back() % quantized.getBlockElements()))
-    return emitOpError("has type ") << getType() << "; a quantised parameter is a matrix with rows "
-                                    << "of a multiple of " << quantized.getBlockElements();
+    return emitOpError("has type ")
+           << getType() << "; a quantised parameter is a matrix, or a bank of matrices, with rows "
+           << "of a multiple of " << quantized.getBlockElements();
   return success();
 }
 
@@ -143,6 +156,13 @@ LogicalResult PositionOp::verify() {
   // C1
   if (int64_t(getOffset()) < 0)
     return emitOpError("has offset ") << int64_t(getOffset()) << "; it must not be negative";
+  return success();
+}
+
+LogicalResult ConstantOp::verify() {
+  // C1
+  if (int32_t(getId()) < 0)
+    return emitOpError("has the id ") << int32_t(getId()) << "; it must not be negative";
   return success();
 }
 
@@ -186,12 +206,26 @@ LogicalResult SliceOp::verify() {
   return success();
 }
 
+LogicalResult BroadcastOp::verify() {
+  auto x = ranked(getData().getType()), y = ranked(getType());
+  // C1
+  if (x.getRank() == 0 || x.getRank() != y.getRank() || x.getDimSize(0) != 1 ||
+      y.getDimSize(0) == 0 || x.getShape().drop_front() != y.getShape().drop_front())
+    return emitOpError("repeats ")
+           << x << " as " << y << "; it needs a first dimension of 1, and only that may differ";
+  return success();
+}
+
 LogicalResult RotaryOp::verify() {
   auto x = ranked(getData().getType()), f = ranked(getFrequencies().getType());
   // C1
   if (x.getRank() != 2 || f.getRank() != 1 || 2 * f.getDimSize(0) > x.getDimSize(1))
     return emitOpError("rotates ")
            << x << " by " << f << "; it needs (heads, D) and at most D/2 frequencies";
+  // C2
+  if (!getAmplitude().isFinite() || getAmplitude().isZero())
+    return emitOpError("has amplitude ")
+           << getAmplitude().convertToFloat() << "; it must be finite and not zero";
   return success();
 }
 
@@ -222,6 +256,12 @@ LogicalResult AttentionOp::verify() {
       getSlopes().getType() != RankedTensorType::get(q.getDimSize(0), q.getElementType()))
     return emitOpError("has slopes ")
            << getSlopes().getType() << " for query " << q << "; there must be one for each head";
+  if (getSinks() && ranked(getSinks().getType()).getDimSize(0) != q.getDimSize(0))
+    return emitOpError("has sinks ")
+           << getSinks().getType() << " for query " << q << "; there must be one for each head";
+  // C4
+  if (getBidirectional() && getWindow())
+    return emitOpError("is bidirectional and has a window; it may have one of them");
   return success();
 }
 

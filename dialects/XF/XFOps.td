@@ -130,7 +130,8 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     entries, one below the other: that with 0 in place of the star, with 1, and so on.
 
     - C1: a name has at most one `*`, and then its type at least one dimension.
-    - C2: what is quantised is a matrix whose rows have a whole number of blocks.
+    - C2: what is quantised is a matrix, or a bank of matrices, whose rows have a whole number
+      of blocks.
 
     ```mlir
     %W = xf.param "mlp.up_proj.weight" : tensor<2048x640xbf16>
@@ -200,6 +201,21 @@ def XF_PositionOp : XF_PureOp<"position"> {
   let hasVerifier = 1;
 }
 
+def XF_ConstantOp : XF_PureOp<"constant"> {
+  let summary = "the same id for every token";
+  let description = [{
+    - C1: the id is not negative.
+
+    ```mlir
+    %first = xf.constant 0 : tensor<i32>
+    ```
+  }];
+  let arguments = (ins I32Attr:$id);
+  let results = (outs XF_TokenId:$result);
+  let assemblyFormat = "$id attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def XF_EmbedOp : XF_PureOp<"embed", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "a row of a table: `E[id]`";
@@ -215,368 +231,12 @@ def XF_EmbedOp : XF_PureOp<"embed", [InferTypeOpAdaptor,
 }
 
 //===----------------------------------------------------------------------===//
-// Parameterised ops: each has one parameter, and can be patched
+// The rest, by what it does
 //===----------------------------------------------------------------------===//
 
-class XF_AssignableOp<string mnemonic, list<string> methods = []> : XF_PureOp<mnemonic, [
-    InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<XF_AssignableOpInterface, methods>,
-    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_ReachOpInterface>]>;
-
-def XF_LinearOp : XF_AssignableOp<"linear"> {
-  let summary = "`y = W x`";
-  let description = [{
-    Applied along the last dimension of `x`. `transposed`: the checkpoint stores
-    `Wᵀ`, that is (in, out).
-
-    - C1: W is (out, in), or (in, out) where transposed; x's last dimension is `in`.
-
-    ```mlir
-    %u = xf.linear %W * %z : tensor<2048x640xbf16>, tensor<640xf32>
-    ```
-  }];
-  let arguments = (ins XF_StoredMatrix:$weight, XF_Activation:$data, UnitAttr:$transposed);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$weight `*` $data (`transposed` $transposed^)? attr-dict `:` type($weight) `,` type($data)";
-}
-
-def XF_BiasOp : XF_AssignableOp<"bias"> {
-  let summary = "`y = x + b`";
-  let description = [{
-    - C1: b has x's shape, or x's last dimensions (b is then shared by the leading ones).
-
-    ```mlir
-    %y = xf.bias %x + %b : tensor<640xf32>, tensor<640xbf16>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$data, XF_Stored:$bias);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data `+` $bias attr-dict `:` type($data) `,` type($bias)";
-}
-
-def XF_ScaleOp : XF_AssignableOp<"scale", ["findNormMatrix"]> {
-  let summary = "`y = (offset + m) ⊙ x`";
-  let description = [{
-    `offset` is 1 where a checkpoint stores a scale's distance from one (Gemma).
-
-    - C1: m has x's shape, or x's last dimensions (m is then shared by the leading ones).
-
-    ```mlir
-    %s = xf.scale %n by %m offset 1.0 : tensor<640xf32>, tensor<640xbf16>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$data, XF_Stored:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$offset);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data `by` $scale (`offset` $offset^)? attr-dict `:` type($data) `,` type($scale)";
-}
-
-//===----------------------------------------------------------------------===//
-// Functions of a token
-//===----------------------------------------------------------------------===//
-
-def XF_NormalizeOp : XF_ElementwiseOp<"normalize"> {
-  let summary = "a normalisation along the last dimension, without parameters";
-  let description = [{
-    rms: `x / √(mean x² + ε)`; layer: `(x − mean x) / √(var x + ε)`; l2: `x / √(Σ x² + ε)`;
-    sum: `x / (Σ x + ε)`.
-    A scale or bias that follows is an op of its own.
-
-    - C1: ε is finite and not negative.
-
-    ```mlir
-    %n = xf.normalize rms %x eps 1.0e-6 : tensor<640xf32>
-    ```
-  }];
-  let arguments = (ins XF_NormKind:$kind, XF_Activation:$data, F64Attr:$eps);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$kind $data `eps` $eps attr-dict `:` type($data)";
-  let hasVerifier = 1;
-}
-
-def XF_ActivationOp : XF_ElementwiseOp<"activation"> {
-  let summary = "an elementwise nonlinearity";
-  let description = [{
-    | kind | y |
-    |---|---|
-    | `gelu` | `x Φ(x)`, Φ by erf |
-    | `gelu_tanh` | `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))` |
-    | `quick_gelu` | `x σ(1.702 x)` |
-    | `silu` | `x σ(x)` |
-    | `relu`, `relu2` | `max(x, 0)`, and its square |
-    | `sigmoid`, `tanh`, `exp` | `σ(x)`, `tanh x`, `eˣ` |
-    | `softplus` | `log(1 + eˣ)` |
-
-    ```mlir
-    %h = xf.activation gelu_tanh %u : tensor<2048xf32>
-    ```
-  }];
-  let arguments = (ins XF_ActivationKind:$kind, XF_Activation:$data);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$kind $data attr-dict `:` type($data)";
-}
-
-def XF_SoftmaxOp : XF_ElementwiseOp<"softmax"> {
-  let summary = "softmax along the last dimension";
-  let arguments = (ins XF_Activation:$data);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data attr-dict `:` type($data)";
-}
-
-def XF_SoftcapOp : XF_ElementwiseOp<"softcap"> {
-  let summary = "`c tanh(x / c)`";
-  let description = [{
-    - C1: c is finite and positive.
-
-    ```mlir
-    %capped = xf.softcap %logits at 30.0 : tensor<50xf32>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$data, F32Attr:$cap);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data `at` $cap attr-dict `:` type($data)";
-  let hasVerifier = 1;
-}
-
-def XF_ClampOp : XF_ElementwiseOp<"clamp"> {
-  let summary = "`min(max(x, −c), c)`";
-  let description = [{
-    - C1: c is finite and positive.
-
-    ```mlir
-    %clipped = xf.clamp %q to 8.0 : tensor<2048xf32>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$data, F32Attr:$limit);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data `to` $limit attr-dict `:` type($data)";
-  let hasVerifier = 1;
-}
-
-def XF_AddOp : XF_ElementwiseOp<"add", [Commutative, DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "`a + b`";
-  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
-}
-
-def XF_SubOp : XF_ElementwiseOp<"sub", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "`a − b`";
-  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
-}
-
-def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
-    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "`a ⊙ b`; a `b` of one element multiplies all of `a`";
-  let description = [{
-    - C1: the types are equal, or b is tensor<1xf32>.
-
-    ```mlir
-    %gated = xf.mul %a, %b : tensor<640xf32>, tensor<640xf32>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
-}
-
-def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "`a ⊘ b` with 1 in the place of every zero of `b`, as the paper divides";
-  let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];
-  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
-}
-
-def XF_TimesOp : XF_ElementwiseOp<"times", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "`c x` for a constant c";
-  let description = [{
-    - C1: c is finite.
-
-    ```mlir
-    %scaled = xf.times %x by 0.5 : tensor<640xf32>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$data, F32Attr:$factor);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data `by` $factor attr-dict `:` type($data)";
-  let hasVerifier = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Shapes
-//===----------------------------------------------------------------------===//
-
-def XF_ReshapeOp : XF_PureOp<"reshape", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
-    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "the same numbers in another shape, in row-major order";
-  let description = [{
-    - C1: both shapes have the same number of elements.
-
-    ```mlir
-    %heads = xf.reshape %q : tensor<1024xf32> to tensor<4x256xf32>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$data);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data attr-dict `:` type($data) `to` type($result)";
-  let hasVerifier = 1;
-}
-
-def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "`size` entries from `from` on, of one dimension: the first, or `along`";
-  let description = [{
-    - C1: from ≥ 0 and from + size is at most that dimension.
-    - C2: the other dimensions are equal.
-    - C3: `along` is a dimension of the data.
-
-    ```mlir
-    %up = xf.slice %fused from 2048 : tensor<4096xf32> to tensor<2048xf32>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$data, I64Attr:$from, DefaultValuedAttr<I64Attr, "0">:$along);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$data `from` $from (`along` $along^)? attr-dict `:` type($data) `to` type($result)";
-  let hasVerifier = 1;
-}
-
-def XF_ConcatOp : XF_PureOp<"concat", [InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "values one after the other along the first dimension";
-  let description = [{
-    - C1: at least one operand; all dimensions but the first are equal.
-
-    ```mlir
-    %both = xf.concat %a, %b : tensor<640xf32>, tensor<128xf32>
-    ```
-  }];
-  let arguments = (ins Variadic<XF_Activation>:$parts);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$parts attr-dict `:` type($parts)";
-}
-
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
-
-def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "rotates pairs of entries of each head by position × frequency";
-  let description = [{
-    For a head `x` of D entries and n frequencies f, with `p` the absolute
-    position: the pair (i, i + n) (half) or (2i, 2i + 1) (interleaved) is
-    rotated by the angle `p f_i`. Entries from 2n on stay.
-
-    - C1: x is (heads, D) and 2n ≤ D.
-
-    ```mlir
-    %r = xf.rotary half %q by %f : tensor<4x256xf32>, tensor<128xf32>
-    ```
-  }];
-  let arguments = (ins XF_RotaryStyle:$style, XF_Activation:$data, XF_Activation:$frequencies);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$style $data `by` $frequencies attr-dict `:` type($data) `,` type($frequencies)";
-  let hasVerifier = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Contextual ops: these read the tokens before
-//===----------------------------------------------------------------------===//
-
-class XF_ContextualOp<string mnemonic, list<Trait> traits = []> : XF_PureOp<mnemonic,
-    !listconcat([DeclareOpInterfaceMethods<XF_ContextualOpInterface>], traits)>;
-
-def XF_AttentionOp : XF_ContextualOp<"attention", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
-  let summary = "causal softmax attention of this token's queries over keys and values";
-  let description = [{
-    `out_h = Σ_j softmax_j(s_j) v_{j,g(h)}` with the scores `s_j = scale · q_h · k_{j,g(h)}`,
-    or `s_j = c tanh(scale · q_h · k_{j,g(h)} / c)` with a `softcap` c, over the
-    positions `j ≤ p` that are visible; query head h reads key head
-    `g(h) = ⌊h G / H⌋`. With a window w > 0 only `p − j < w` is visible.
-
-    With `slopes` m (ALiBi) `q_h · k_{j,g(h)} + m_h j` stands in the place of the product; the
-    absolute position j has the effect of the distance `j − p`, since a softmax does not see
-    `m_h p`. `rounded`, j, m_h and their product are each rounded to bfloat16 first.
-
-    - C1: q is (H, D), k (G, D), v (G, E), and G divides H; the result is (H, E).
-    - C2: the softcap is finite and positive.
-    - C3: the slopes are (H).
-
-    ```mlir
-    %o = xf.attention %q, %k, %v scale 0.125 window %w : tensor<8x64xf32>, tensor<2x64xf32>, tensor<2x64xf32> -> tensor<8x64xf32>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$query, XF_Activation:$key, XF_Activation:$value,
-    Optional<Index>:$window, Optional<XF_Activation>:$slopes, F32Attr:$scale,
-    OptionalAttr<F32Attr>:$softcap, UnitAttr:$rounded, OptionalAttr<StrAttr>:$stream);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = [{
-    $query `,` $key `,` $value `scale` $scale (`softcap` $softcap^)? (`window` $window^)?
-    (`slopes` $slopes^ `:` type($slopes))? (`rounded` $rounded^)? (`stream` $stream^)? attr-dict `:` type($query) `,` type($key) `,` type($value) `->` type($result)
-  }];
-  let hasVerifier = 1;
-}
-
-def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
-  let summary = "a causal convolution over positions, each channel by itself";
-  let description = [{
-    `y_c = Σ_{i<k} W[c, k − 1 − i] x_c(p − i)`, where tokens before the first are zero.
-    "Before" counts tokens that the run has seen, not absolute positions.
-
-    - C1: x is (channels), W (channels, k).
-
-    ```mlir
-    %y = xf.conv %K, %x : tensor<640x4xf32>, tensor<640xf32>
-    ```
-  }];
-  let arguments = (ins XF_StoredMatrix:$weight, XF_Activation:$data, OptionalAttr<StrAttr>:$stream);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$weight `,` $data (`stream` $stream^)? attr-dict `:` type($weight) `,` type($data)";
-  let hasVerifier = 1;
-}
-
-def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
-  let summary = "a gated linear recurrence: `h_p = a_p ⊙ h_{p−1} + b_p`, from 0";
-  let description = [{
-    The state is one vector, however long the context. "Before" counts tokens that the run
-    has seen, not absolute positions.
-
-    ```mlir
-    %h = xf.scan %a, %b : tensor<640xf32>
-    ```
-  }];
-  let arguments = (ins XF_Activation:$gate, XF_Activation:$input, OptionalAttr<StrAttr>:$stream);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$gate `,` $input (`stream` $stream^)? attr-dict `:` type($result)";
-}
-
-def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {
-  let summary = "any other op that reads the context: known to the analyses, not to be run";
-  let description = [{
-    For a mixing op that xf does not have: the block around it can be checked all the
-    same, since what the analyses need to know is that its result depends on the context.
-
-    ```mlir
-    %r = xf.contextual "retention"(%q, %k, %v) : (tensor<640xf32>, tensor<640xf32>, tensor<640xf32>) -> tensor<640xf32>
-    ```
-  }];
-  let arguments = (ins StrAttr:$name, Variadic<AnyType>:$operands, OptionalAttr<StrAttr>:$stream);
-  let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$name `(` $operands `)` (`stream` $stream^)? attr-dict `:` functional-type($operands, $result)";
-}
-
+include "dialects/XF/XFAssignableOps.td"
+include "dialects/XF/XFTokenOps.td"
+include "dialects/XF/XFContextualOps.td"
 include "dialects/XF/XFMixtureOps.td"
 
 #endif // CTXC_XF_OPS_TD

@@ -2,6 +2,7 @@
 #include "dialects/XF/XF.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace ctxc::xf;
@@ -126,10 +127,21 @@ Reach DivOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
 // Shapes
 //===----------------------------------------------------------------------===//
 
+// Equal rows: no more than one of them.
+Reach BroadcastOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  const Reach &reach = operands[0];
+  int64_t count = cast<RankedTensorType>(getType()).getDimSize(0);
+  if (reach.kind == Reach::Bounded)
+    return times(reach, std::sqrt(double(count)));
+  return reach.kind == Reach::Free ? Reach::thin(*this, entries(getData())) : reach;
+}
+
 Reach ReshapeOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) { return operands[0]; }
 
 Reach RotaryOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
-  Reach turned = operands[0]; // orthogonal
+  Reach turned = operands[0]; // orthogonal, but for the amplitude
+  if (turned.kind == Reach::Bounded && getAmplitude().convertToFloat() != 1)
+    return Reach::free();
   turned.sign = 0;
   return turned;
 }

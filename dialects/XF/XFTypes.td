@@ -13,16 +13,21 @@ include "mlir/IR/OpBase.td"
 // In the order of ctxc/Support/BlockFormats.def.
 def XF_BlockFormat : I32Enum<"BlockFormat", "how a block of numbers is stored", [
   I32EnumCase<"q4_0", 0>, I32EnumCase<"q4_1", 1>, I32EnumCase<"q5_0", 2>, I32EnumCase<"q5_1", 3>,
-  I32EnumCase<"q8_0", 4>, I32EnumCase<"q4_k", 5>, I32EnumCase<"q5_k", 6>, I32EnumCase<"q6_k", 7>
+  I32EnumCase<"q8_0", 4>, I32EnumCase<"q4_k", 5>, I32EnumCase<"q5_k", 6>, I32EnumCase<"q6_k", 7>,
+  // Their scales lie in a tensor of their own.
+  I32EnumCase<"f8e4m3", 8>, I32EnumCase<"mxfp4", 9>
 ]> { let cppNamespace = "::ctxc::xf"; }
 
 def XF_QuantizedType : TypeDef<XF_Dialect, "Quantized"> {
   let mnemonic = "quantized";
   let summary = "an element of a quantised matrix";
   let description = [{
-    The matrix's rows are stored in blocks of elements that share their scales, in one of GGUF's
-    formats; a row has a whole number of blocks. Such a matrix is read only: a patch stays beside it,
-    as factors.
+    The matrix's rows are stored in blocks of elements that share their scales; a row has a whole
+    number of blocks. Such a matrix is read only: a patch stays beside it, as factors.
+
+    The formats of GGUF keep a block's scales inside the block. Two others keep them in a second
+    stored tensor: `f8e4m3`, where 128 × 128 elements share a scale (DeepSeek-V3's checkpoints), and
+    `mxfp4`, where 32 elements of a row share a power of two (gpt-oss's).
 
     ```mlir
     %W = xf.param "mlp.down_proj.weight" : tensor<640x2048x!xf.quantized<q6_k>>
@@ -53,8 +58,8 @@ def XF_StoredVector : 1DTensorOf<[F32, BF16, F16]> {
 def XF_StoredMatrix : 2DTensorOf<[F32, BF16, F16, XF_QuantizedType]> {
   let summary = "a stored matrix (f32, bf16, f16 or quantised)";
 }
-def XF_StoredBank : 3DTensorOf<[F32, BF16, F16]> {
-  let summary = "a stored bank of matrices (three dimensions; f32, bf16 or f16)";
+def XF_StoredBank : 3DTensorOf<[F32, BF16, F16, XF_QuantizedType]> {
+  let summary = "a stored bank of matrices (three dimensions; f32, bf16, f16 or quantised)";
 }
 def XF_Indices : 1DTensorOf<[I32]> {
   let summary = "a vector of indices (i32)";

@@ -19,6 +19,7 @@ struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
     int64_t n = ranked(rotary.getFrequencies()).getDimSize(0), heads = ranked(rotary).getDimSize(0);
     bool own = e.hasRows(rotary.getFrequencies()); // computed, each row's own
     bool half = rotary.getStyle() == xf::RotaryStyle::half;
+    float amplitude = rotary.getAmplitude().convertToFloat();
 
     AffineExpr s, h, i;
     bindDims(context, s, h, i);
@@ -33,7 +34,8 @@ struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
           {IteratorType::parallel, IteratorType::parallel},
           [&](OpBuilder &b, Location l, ValueRange a) -> Value {
             Value p = arith::SIToFPOp::create(b, l, b.getF32Type(), a[0]);
-            return function(b, l, mul(b, l, p, a[1]));
+            Value turned = function(b, l, mul(b, l, p, a[1]));
+            return amplitude == 1 ? turned : mul(b, l, turned, constant(b, l, amplitude));
           });
     };
     Value cosine = table(
@@ -154,7 +156,8 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
       maps.push_back(AffineMap::get(4, 0, {b.getAffineConstantExpr(0)}, context));
     }
     if (Value slopes = attention.getSlopes()) {
-      ins.push_back(groupedSlopes(slopes, groups, repeat, e));
+      ins.push_back(e.hasRows(slopes) ? groupedRows(slopes, groups, repeat, e)
+                                      : oneRow(slopes, groups, repeat, e));
       maps.push_back(e.hasRows(slopes) ? AffineMap::get(4, 0, {s, g, r}, context)
                                        : AffineMap::get(4, 0, {g, r}, context));
     }
@@ -165,10 +168,17 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
       return attention.getSoftcap() ? softcap(n, l, s, attention.getSoftcap()->convertToFloat())
                                     : s;
     };
+    auto biased = [&](OpBuilder &n, Location l, ValueRange a) -> Value {
+      if (!attention.getSlopes())
+        return a[0];
+      return add(n, l, a[0], slopeBias(n, l, a[a.size() - 2], a[2], attention.getRounded()));
+    };
     empty = tensor::EmptyOp::create(b, e.loc, scoreSizes, b.getF32Type());
     scores = e.generic(
         empty, ins, maps, {par, par, par, par},
         [&](OpBuilder &n, Location l, ValueRange a) -> Value {
+          if (attention.getBidirectional())
+            return score(n, l, biased(n, l, a));
           Value distance = arith::SubIOp::create(n, l, a[1], a[2]);
           Value seen = arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, distance,
                                              arith::ConstantIntOp::create(n, l, 0, 32));
@@ -179,14 +189,10 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
             Value near = arith::CmpIOp::create(n, l, arith::CmpIPredicate::slt, distance, window);
             seen = arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
           }
-          Value product = a[0];
-          if (attention.getSlopes())
-            product =
-                add(n, l, product, slopeBias(n, l, a[a.size() - 2], a[2], attention.getRounded()));
-          return arith::SelectOp::create(n, l, seen, score(n, l, product),
+          return arith::SelectOp::create(n, l, seen, score(n, l, biased(n, l, a)),
                                          constant(n, l, -INFINITY));
         });
-    Value weights = softmax(e, scores);
+    Value weights = softmax(e, scores, sinks(attention, groups, repeat, e));
 
     // e is the innermost loop, so that the values are read along their rows.
     AffineExpr x = b.getAffineDimExpr(4);
@@ -198,19 +204,25 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
     return success();
   }
 
-  /// (H), or a row of it for each token, as (groups, repeat).
-  static Value groupedSlopes(Value slopes, int64_t groups, int64_t repeat, KernelEmitter &e) {
+  /// One number for each head as (groups, repeat); and a row of them for each token.
+  static Value oneRow(Value heads, int64_t groups, int64_t repeat, KernelEmitter &e) {
     OpBuilder &b = e.builder;
-    Type f32 = b.getF32Type();
-    SmallVector<OpFoldResult> sizes{b.getIndexAttr(groups), b.getIndexAttr(repeat)};
-    if (!e.hasRows(slopes))
-      return tensor::ExpandShapeOp::create(b, e.loc, RankedTensorType::get({groups, repeat}, f32),
-                                           e.lookup(slopes),
-                                           SmallVector<ReassociationIndices>{{0, 1}}, sizes);
-    sizes.insert(sizes.begin(), e.rows());
     return tensor::ExpandShapeOp::create(
-        b, e.loc, RankedTensorType::get({ShapedType::kDynamic, groups, repeat}, f32),
-        e.data(slopes), SmallVector<ReassociationIndices>{{0}, {1, 2}}, sizes);
+        b, e.loc, RankedTensorType::get({groups, repeat}, b.getF32Type()), e.lookup(heads),
+        SmallVector<ReassociationIndices>{{0, 1}},
+        SmallVector<OpFoldResult>{b.getIndexAttr(groups), b.getIndexAttr(repeat)});
+  }
+  static Value groupedRows(Value heads, int64_t groups, int64_t repeat, KernelEmitter &e) {
+    OpBuilder &b = e.builder;
+    return tensor::ExpandShapeOp::create(
+        b, e.loc, RankedTensorType::get({ShapedType::kDynamic, groups, repeat}, b.getF32Type()),
+        e.data(heads), SmallVector<ReassociationIndices>{{0}, {1, 2}},
+        SmallVector<OpFoldResult>{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat)});
+  }
+  /// The scores of the sinks, for each row; null where there are none.
+  static Value sinks(xf::AttentionOp attention, int64_t groups, int64_t repeat, KernelEmitter &e) {
+    Value sinks = attention.getSinks();
+    return sinks ? groupedRows(sinks, groups, repeat, e) : Value();
   }
 };
 

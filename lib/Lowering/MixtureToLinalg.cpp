@@ -1,11 +1,12 @@
 // The compiled form of the ops of mixtures of experts. A bank reaches the kernel as a table of
 // addresses, so that experts that lie in a checkpoint one by one are read where they lie.
-#include "lib/Lowering/CallFrame.h"
 #include "ctxc/Lowering/LinalgArith.h"
+#include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
@@ -41,34 +42,90 @@ Value countLast(KernelEmitter &e, int64_t shape, ValueRange ins, ArrayRef<Affine
                    });
 }
 
+/// Whether x comes before y in descending order: larger, or equal with a lower index.
+Value comesBefore(OpBuilder &b, Location l, Value x, Value indexOfX, Value y, Value indexOfY) {
+  auto compare = [&](arith::CmpFPredicate p) { return arith::CmpFOp::create(b, l, p, x, y); };
+  Value lower = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, indexOfX, indexOfY);
+  Value tie = arith::AndIOp::create(b, l, compare(arith::CmpFPredicate::OEQ), lower);
+  return arith::OrIOp::create(b, l, compare(arith::CmpFPredicate::OGT), tie);
+}
+
+Value isLess(OpBuilder &b, Location l, Value x, int64_t limit) {
+  return arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, x, int32(b, l, limit));
+}
+
+/// `scores` (S × count) with −∞ outside the `keep` of `groups` equal parts whose two largest
+/// entries have the largest sums.
+Value keptGroups(KernelEmitter &e, Value scores, int64_t count, int64_t groups, int64_t keep) {
+  MLIRContext *context = e.builder.getContext();
+  AffineExpr s, i, j;
+  bindDims(context, s, i, j);
+  AffineMap own = AffineMap::get(3, 0, {s, i}, context),
+            other = AffineMap::get(3, 0, {s, j}, context);
+  auto groupOf = [size = count / groups](OpBuilder &b, Location l, Value entry) -> Value {
+    return arith::DivUIOp::create(b, l, entry, int32(b, l, size));
+  };
+  auto areEqual = [](OpBuilder &b, Location l, Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, x, y);
+  };
+  auto asCount = [](OpBuilder &b, Location l, Value is) -> Value {
+    return arith::ExtUIOp::create(b, l, b.getI32Type(), is);
+  };
+  // How many of its group are before entry i.
+  Value rank = countLast(
+      e, count, {scores, scores}, {own, other}, [&](OpBuilder &b, Location l, ValueRange a) {
+        Value x = loopIndex(b, l, 2), y = loopIndex(b, l, 1);
+        Value near = areEqual(b, l, groupOf(b, l, x), groupOf(b, l, y));
+        return asCount(b, l,
+                       arith::AndIOp::create(b, l, near, comesBefore(b, l, a[1], x, a[0], y)));
+      });
+  Value sums = e.generic(e.filled(e.emptyRows({groups}), 0), {scores, rank}, {other, other, own},
+                         {IteratorType::parallel, IteratorType::parallel, IteratorType::reduction},
+                         [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                           Value mine = areEqual(b, l, groupOf(b, l, loopIndex(b, l, 2)),
+                                                 loopIndex(b, l, 1));
+                           Value is = arith::AndIOp::create(b, l, mine, isLess(b, l, a[1], 2));
+                           Value term = arith::SelectOp::create(b, l, is, a[0], constant(b, l, 0));
+                           return add(b, l, a[2], term);
+                         });
+  Value place =
+      countLast(e, groups, {sums, sums}, {own, other}, [&](OpBuilder &b, Location l, ValueRange a) {
+        return asCount(b, l, comesBefore(b, l, a[1], loopIndex(b, l, 2), a[0], loopIndex(b, l, 1)));
+      });
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(2, context);
+  return e.generic(e.emptyRows({count}), {scores}, {identity, identity},
+                   {IteratorType::parallel, IteratorType::parallel},
+                   [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                     Value group = arith::IndexCastOp::create(b, l, b.getIndexType(),
+                                                              groupOf(b, l, loopIndex(b, l, 1)));
+                     Value at = tensor::ExtractOp::create(
+                         b, l, place, ValueRange{linalg::IndexOp::create(b, l, 0), group});
+                     return arith::SelectOp::create(b, l, isLess(b, l, at, keep), a[0],
+                                                    constant(b, l, -INFINITY));
+                   });
+}
+
 struct LowerTopK : Lowering<LowerTopK, xf::TopKOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto topK = cast<xf::TopKOp>(op);
     MLIRContext *context = op->getContext();
     int64_t k = topK.getK(), count = ranked(topK.getScores()).getDimSize(0);
     Value scores = e.data(topK.getScores());
+    if (topK.getGroups() > 1)
+      scores = keptGroups(e, scores, count, topK.getGroups(), topK.getKeep());
     AffineExpr s, i, j;
     bindDims(context, s, i, j);
     AffineMap own = AffineMap::get(3, 0, {s, i}, context),
               other = AffineMap::get(3, 0, {s, j}, context);
     // How many are before entry i: larger, or equal with a lower index.
-    Value before =
-        countLast(e, count, {scores, scores}, {own, other},
-                  [](OpBuilder &b, Location l, ValueRange a) -> Value {
-                    auto compare = [&](arith::CmpFPredicate p) {
-                      return arith::CmpFOp::create(b, l, p, a[1], a[0]);
-                    };
-                    Value lower = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt,
-                                                        loopIndex(b, l, 2), loopIndex(b, l, 1));
-                    Value tie =
-                        arith::AndIOp::create(b, l, compare(arith::CmpFPredicate::OEQ), lower);
-                    Value is = arith::OrIOp::create(b, l, compare(arith::CmpFPredicate::OGT), tie);
-                    return arith::ExtUIOp::create(b, l, b.getI32Type(), is);
-                  });
+    Value before = countLast(e, count, {scores, scores}, {own, other},
+                             [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                               Value is = comesBefore(b, l, a[1], loopIndex(b, l, 2), a[0],
+                                                      loopIndex(b, l, 1));
+                               return arith::ExtUIOp::create(b, l, b.getI32Type(), is);
+                             });
     // The slot of entry i: how many of a lower index are selected.
-    auto selected = [k](OpBuilder &b, Location l, Value rank) -> Value {
-      return arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, rank, int32(b, l, k));
-    };
+    auto selected = [k](OpBuilder &b, Location l, Value rank) { return isLess(b, l, rank, k); };
     Value slot = countLast(
         e, count, {before}, {other}, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
           Value lower = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, loopIndex(b, l, 2),
@@ -92,15 +149,25 @@ struct LowerTopK : Lowering<LowerTopK, xf::TopKOp> {
 struct LowerGather : Lowering<LowerGather, xf::GatherOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto gather = cast<xf::GatherOp>(op);
-    Value data = e.data(gather.getData());
-    AffineMap identity = AffineMap::getMultiDimIdentityMap(2, op->getContext());
+    Value data = e.lookup(gather.getData());
+    bool ownRow = e.hasRows(gather.getData());
+    int64_t rank = ranked(gather).getRank() + 1; // rows first
+    AffineExpr s, slot;
+    bindDims(op->getContext(), s, slot);
     e.bind(gather,
            e.generic(e.emptyRows(ranked(gather).getShape()), {e.lookup(gather.getSelected())},
-                     {identity, identity}, {IteratorType::parallel, IteratorType::parallel},
+                     {AffineMap::get(rank, 0, {s, slot}, op->getContext()),
+                      AffineMap::getMultiDimIdentityMap(rank, op->getContext())},
+                     SmallVector<IteratorType>(rank, IteratorType::parallel),
                      [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-                       Value row = linalg::IndexOp::create(b, l, 0);
-                       Value entry = arith::IndexCastOp::create(b, l, b.getIndexType(), a[0]);
-                       return tensor::ExtractOp::create(b, l, data, ValueRange{row, entry});
+                       SmallVector<Value> at;
+                       if (ownRow)
+                         at.push_back(linalg::IndexOp::create(b, l, 0));
+                       at.push_back(arith::IndexCastOp::create(b, l, b.getIndexType(), a[0]));
+                       if (rank == 3)
+                         at.push_back(linalg::IndexOp::create(b, l, 2));
+                       Value x = tensor::ExtractOp::create(b, l, data, at);
+                       return KernelEmitter::widen(b, l, x);
                      }));
     return success();
   }

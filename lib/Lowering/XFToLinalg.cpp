@@ -42,6 +42,16 @@ struct LowerToken : Lowering<LowerToken, xf::TokenOp> {
   }
 };
 
+struct LowerConstant : Lowering<LowerConstant, xf::ConstantOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    Value id = arith::ConstantIntOp::create(e.builder, e.loc, cast<xf::ConstantOp>(op).getId(), 32);
+    Value ids = e.emptyRows({}, 1, e.builder.getI32Type());
+    e.bind(op->getResult(0),
+           linalg::FillOp::create(e.builder, e.loc, ValueRange{id}, ValueRange{ids}).getResult(0));
+    return success();
+  }
+};
+
 struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     int64_t offset = cast<xf::PositionOp>(op).getOffset();
@@ -261,11 +271,13 @@ struct LowerClamp : Lowering<LowerClamp, xf::ClampOp> {
     auto clamp = cast<xf::ClampOp>(op);
     double limit = clamp.getLimit().convertToFloat();
     e.bind(clamp,
-           e.elementwise(
-               clamp, {clamp.getData()}, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-                 Value low = arith::MaximumFOp::create(b, l, a[0], constant(b, l, -limit));
-                 return arith::MinimumFOp::create(b, l, low, constant(b, l, limit));
-               }));
+           e.elementwise(clamp, {clamp.getData()},
+                         [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                           Value low = a[0];
+                           if (!clamp.getAbove())
+                             low = arith::MaximumFOp::create(b, l, low, constant(b, l, -limit));
+                           return arith::MinimumFOp::create(b, l, low, constant(b, l, limit));
+                         }));
     return success();
   }
 };
@@ -360,12 +372,30 @@ struct LowerConcat : Lowering<LowerConcat, xf::ConcatOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto concat = cast<xf::ConcatOp>(op);
     Value result = e.emptyRows(ranked(concat).getShape());
-    int64_t at = 0;
+    int64_t at = 0, along = concat.getAlong();
     for (Value part : concat.getParts()) {
-      result = insert(e, e.data(part), result, 1, at, 1);
-      at += ranked(part).getDimSize(0);
+      result = insert(e, e.data(part), result, 1 + along, at, 1);
+      at += ranked(part).getDimSize(along);
     }
     e.bind(concat, result);
+    return success();
+  }
+};
+
+struct LowerBroadcast : Lowering<LowerBroadcast, xf::BroadcastOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto broadcast = cast<xf::BroadcastOp>(op);
+    int64_t rank = ranked(broadcast).getRank() + 1; // rows first
+    SmallVector<AffineExpr> from;
+    for (int64_t i = 0; i < rank; ++i)
+      from.push_back(i == 1 ? getAffineConstantExpr(0, op->getContext())
+                            : getAffineDimExpr(i, op->getContext()));
+    e.bind(broadcast,
+           e.generic(e.emptyRows(ranked(broadcast).getShape()), {e.data(broadcast.getData())},
+                     {AffineMap::get(rank, 0, from, op->getContext()),
+                      AffineMap::getMultiDimIdentityMap(rank, op->getContext())},
+                     SmallVector<IteratorType>(rank, IteratorType::parallel),
+                     [](OpBuilder &, Location, ValueRange a) { return a[0]; }));
     return success();
   }
 };
@@ -378,6 +408,7 @@ void registerXFLoweringModels(MLIRContext *context) {
   xf::SettingOp::attachInterface<LowerSetting>(*context);
   xf::TokenOp::attachInterface<LowerToken>(*context);
   xf::PositionOp::attachInterface<LowerPosition>(*context);
+  xf::ConstantOp::attachInterface<LowerConstant>(*context);
   xf::EmbedOp::attachInterface<LowerEmbed>(*context);
   xf::LinearOp::attachInterface<LowerLinear>(*context);
   xf::BiasOp::attachInterface<LowerBias>(*context);
@@ -395,5 +426,6 @@ void registerXFLoweringModels(MLIRContext *context) {
   xf::ReshapeOp::attachInterface<LowerReshape>(*context);
   xf::SliceOp::attachInterface<LowerSlice>(*context);
   xf::ConcatOp::attachInterface<LowerConcat>(*context);
+  xf::BroadcastOp::attachInterface<LowerBroadcast>(*context);
 }
 } // namespace ctxc

@@ -33,12 +33,14 @@ static llvm::Error evaluateOp(xf::AttentionOp op, Evaluation &e) {
   double scale = op.getScale().convertToDouble();
   double cap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   const Matrix &query = e.rows(op.getQuery());
+  Matrix sinks = op.getSinks() ? e.widened(op.getSinks()) : Matrix();
   Matrix result = Matrix::Zero(e.tokenCount(), heads * valueWidth);
   for (int64_t t = 0; t < e.tokenCount(); ++t) {
     int64_t window = op.getWindow() ? int64_t(e.rows(op.getWindow())(t, 0)) : 0;
     SmallVector<int64_t> visible;
     for (auto [j, position] : llvm::enumerate(state.getPositions()))
-      if (position <= positions[t] && (window == 0 || positions[t] - position < window))
+      if (op.getBidirectional() ||
+          (position <= positions[t] && (window == 0 || positions[t] - position < window)))
         visible.push_back(j);
     for (int64_t h = 0; h < heads; ++h) {
       int64_t g = h * groups / heads;
@@ -53,8 +55,14 @@ static llvm::Error evaluateOp(xf::AttentionOp op, Evaluation &e) {
       }
       if (cap > 0)
         scores = cap * (scores.array() / cap).tanh();
-      scores = (scores.array() - scores.maxCoeff()).exp();
-      scores /= scores.sum();
+      double largest = scores.maxCoeff(), rest = 0;
+      if (op.getSinks()) {
+        double sink = sinks(sinks.rows() == 1 ? 0 : t, h);
+        largest = std::max(largest, sink);
+        rest = std::exp(sink - largest);
+      }
+      scores = (scores.array() - largest).exp();
+      scores /= scores.sum() + rest;
       for (auto [i, j] : llvm::enumerate(visible))
         result.row(t).segment(h * valueWidth, valueWidth) +=
             scores[i] * slice(state.row(1, j), g * valueWidth, valueWidth);

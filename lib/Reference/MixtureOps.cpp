@@ -1,14 +1,37 @@
 // The meaning of the ops of mixtures of experts.
 #include "MatrixOps.h"
 #include "Models.h"
+#include <algorithm>
+#include <cmath>
+#include <functional>
 
 using namespace mlir;
 
 namespace ctxc::reference {
 
+/// `scores` with −∞ outside the `keep` of `groups` equal parts whose two largest entries have the
+/// largest sums.
+static Matrix keptGroups(Matrix scores, int64_t groups, int64_t keep) {
+  int64_t size = scores.cols() / groups;
+  for (int64_t t = 0; t < scores.rows(); ++t) {
+    Eigen::RowVectorXd sums(groups);
+    for (int64_t g = 0; g < groups; ++g) {
+      Eigen::RowVectorXd entries = scores.row(t).segment(g * size, size);
+      std::nth_element(entries.begin(), entries.begin() + 1, entries.end(), std::greater<>());
+      sums[g] = entries[0] + entries[1];
+    }
+    for (int64_t g = 0; g < groups; ++g)
+      if ((sums.array() > sums[g]).count() + (sums.head(g).array() == sums[g]).count() >= keep)
+        scores.row(t).segment(g * size, size).setConstant(-HUGE_VAL);
+  }
+  return scores;
+}
+
 // An entry is selected where fewer than k are before it, larger or equal with a lower index.
 static llvm::Error evaluateOp(xf::TopKOp op, Evaluation &e) {
-  const Matrix &scores = e.rows(op.getScores());
+  Matrix scores = e.rows(op.getScores());
+  if (op.getGroups() > 1)
+    scores = keptGroups(std::move(scores), op.getGroups(), op.getKeep());
   int64_t k = op.getK();
   Matrix result(scores.rows(), k);
   for (int64_t t = 0; t < scores.rows(); ++t)
@@ -36,14 +59,18 @@ static llvm::Expected<std::vector<int64_t>> selected(Operation *op, const Matrix
 }
 
 static llvm::Error evaluateOp(xf::GatherOp op, Evaluation &e) {
-  const Matrix &data = e.rows(op.getData()), &selection = e.rows(op.getSelected());
-  Matrix result(data.rows(), selection.cols());
-  for (int64_t t = 0; t < data.rows(); ++t) {
-    auto indices = selected(op, selection, t, data.cols());
+  const Matrix &selection = e.rows(op.getSelected());
+  Matrix data = e.widened(op.getData());
+  int64_t count = cast<RankedTensorType>(op.getData().getType()).getDimSize(0);
+  int64_t entry = data.cols() / count; // elements
+  Matrix result(selection.rows(), selection.cols() * entry);
+  for (int64_t t = 0; t < result.rows(); ++t) {
+    auto indices = selected(op, selection, t, count);
     if (!indices)
       return indices.takeError();
     for (auto [j, index] : llvm::enumerate(*indices))
-      result(t, j) = data(t, index);
+      result.row(t).segment(j * entry, entry) =
+          data.row(data.rows() == 1 ? 0 : t).segment(index * entry, entry);
   }
   e.set(op.getResult(), std::move(result));
   return llvm::Error::success();

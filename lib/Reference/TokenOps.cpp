@@ -69,6 +69,11 @@ static llvm::Error evaluateOp(xf::PositionOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
+static llvm::Error evaluateOp(xf::ConstantOp op, Evaluation &e) {
+  e.set(op.getResult(), Matrix(Matrix::Constant(e.tokenCount(), 1, double(op.getId()))));
+  return llvm::Error::success();
+}
+
 static llvm::Error evaluateOp(xf::EmbedOp op, Evaluation &e) {
   const Matrix &ids = e.rows(op.getId());
   Matrix result(e.tokenCount(), cast<RankedTensorType>(op.getType()).getNumElements());
@@ -182,8 +187,9 @@ static llvm::Error evaluateOp(xf::SoftcapOp op, Evaluation &e) {
 
 static llvm::Error evaluateOp(xf::ClampOp op, Evaluation &e) {
   double limit = op.getLimit().convertToDouble();
+  double least = op.getAbove() ? -HUGE_VAL : -limit;
   return map(e, op.getData(), op.getResult(),
-             [=](double x) { return std::min(std::max(x, -limit), limit); });
+             [=](double x) { return std::min(std::max(x, least), limit); });
 }
 
 static llvm::Error evaluateOp(xf::TimesOp op, Evaluation &e) {
@@ -217,15 +223,22 @@ static llvm::Error evaluateOp(xf::ReshapeOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
+/// A value of `shape` seen along one dimension: `count` stretches of entries of `entry` elements.
+struct Stretches {
+  int64_t count = 1, entry = 1;
+  Stretches(ArrayRef<int64_t> shape, int64_t along) {
+    for (int64_t dim : shape.take_front(along))
+      count *= dim;
+    for (int64_t dim : shape.drop_front(along + 1))
+      entry *= dim;
+  }
+};
+
 static llvm::Error evaluateOp(xf::SliceOp op, Evaluation &e) {
   auto from = cast<RankedTensorType>(op.getData().getType()).getShape();
   auto type = cast<RankedTensorType>(op.getType());
   int64_t along = op.getAlong();
-  int64_t entry = 1, count = 1; // elements of one entry; how many stretches of entries
-  for (int64_t dim : from.drop_front(along + 1))
-    entry *= dim;
-  for (int64_t dim : from.take_front(along))
-    count *= dim;
+  auto [count, entry] = Stretches(from, along);
   int64_t whole = from[along] * entry, taken = type.getDimSize(along) * entry;
   const Matrix &data = e.rows(op.getData());
   Matrix result(data.rows(), count * taken);
@@ -236,14 +249,24 @@ static llvm::Error evaluateOp(xf::SliceOp op, Evaluation &e) {
 }
 
 static llvm::Error evaluateOp(xf::ConcatOp op, Evaluation &e) {
-  Matrix result(e.tokenCount(), cast<RankedTensorType>(op.getType()).getNumElements());
-  int64_t at = 0;
+  auto type = cast<RankedTensorType>(op.getType());
+  Matrix result(e.tokenCount(), type.getNumElements());
+  int64_t count = Stretches(type.getShape(), op.getAlong()).count, at = 0;
+  int64_t whole = result.cols() / count;
   for (Value part : op.getParts()) {
     const Matrix &rows = e.rows(part);
-    result.middleCols(at, rows.cols()) = rows;
-    at += rows.cols();
+    int64_t taken = rows.cols() / count;
+    for (int64_t i = 0; i < count; ++i)
+      result.middleCols(i * whole + at, taken) = rows.middleCols(i * taken, taken);
+    at += taken;
   }
   e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::BroadcastOp op, Evaluation &e) {
+  int64_t count = cast<RankedTensorType>(op.getType()).getDimSize(0);
+  e.set(op.getResult(), Matrix(e.rows(op.getData()).replicate(1, count)));
   return llvm::Error::success();
 }
 
@@ -253,14 +276,16 @@ static llvm::Error evaluateOp(xf::RotaryOp op, Evaluation &e) {
   int64_t n = frequencies.cols();
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
   bool half = op.getStyle() == xf::RotaryStyle::half;
+  double amplitude = op.getAmplitude().convertToDouble();
   for (int64_t t = 0; t < result.rows(); ++t)
     for (int64_t head = 0; head < shape[0]; ++head)
       for (int64_t i = 0; i < n; ++i) {
         double angle = e.getEnvironment().positions[t] * frequencies(t, i);
         double &x = result(t, head * shape[1] + (half ? i : 2 * i));
         double &y = result(t, head * shape[1] + (half ? i + n : 2 * i + 1));
-        double rotated = x * std::cos(angle) - y * std::sin(angle);
-        y = y * std::cos(angle) + x * std::sin(angle);
+        double cosine = amplitude * std::cos(angle), sine = amplitude * std::sin(angle);
+        double rotated = x * cosine - y * sine;
+        y = y * cosine + x * sine;
         x = rotated;
       }
   e.set(op.getResult(), std::move(result));
@@ -268,10 +293,10 @@ static llvm::Error evaluateOp(xf::RotaryOp op, Evaluation &e) {
 }
 
 void attachTokenOps(MLIRContext &context) {
-  attach<xf::ParamOp, xf::SettingOp, xf::TokenOp, xf::PositionOp, xf::EmbedOp, xf::NormalizeOp,
-         xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::TimesOp, xf::AddOp,
-         xf::SubOp, xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::SliceOp, xf::ConcatOp, xf::RotaryOp>(
-      context);
+  attach<xf::ParamOp, xf::SettingOp, xf::TokenOp, xf::PositionOp, xf::ConstantOp, xf::EmbedOp,
+         xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::TimesOp,
+         xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::SliceOp, xf::ConcatOp,
+         xf::BroadcastOp, xf::RotaryOp>(context);
 }
 
 } // namespace ctxc::reference

@@ -27,7 +27,7 @@ xf.block @wide(%x: tensor<131072xf32>) -> tensor<2xf32> {
 }
 
 //--- row.mlir
-// ROW: error: 'xf.param' op has type {{.*}}; a quantised parameter is a matrix with rows of a multiple of 256
+// ROW: error: 'xf.param' op has type {{.*}}; a quantised parameter is a matrix, or a bank of matrices, with rows of a multiple of 256
 xf.block @row(%x: tensor<64xf32>) -> tensor<64xf32> {
   %W = xf.param "w" : tensor<64x64x!xf.quantized<q6_k>>
   xf.yield %x : tensor<64xf32>

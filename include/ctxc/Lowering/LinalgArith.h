@@ -40,8 +40,9 @@ inline mlir::Value div(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir
 /// cap · tanh(x / cap).
 mlir::Value softcap(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, double cap);
 
-/// softmax along the last dimension of any tensor.
-mlir::Value softmax(KernelEmitter &e, mlir::Value x);
+/// softmax along the last dimension of any tensor. With `rest`, of x's shape without that
+/// dimension, the sum below the fraction has the term exp(rest) too.
+mlir::Value softmax(KernelEmitter &e, mlir::Value x, mlir::Value rest = {});
 
 /// Entries [from, from + size) of dimension `dim`, every `stride`-th.
 mlir::Value slice(KernelEmitter &e, mlir::Value x, int64_t dim, int64_t from, int64_t size,

@@ -51,6 +51,11 @@ mlir::Value BlockBuilder::position(StringRef as, int64_t offset) {
   return xf::PositionOp::create(builder, at(as), type, uint64_t(offset));
 }
 
+mlir::Value BlockBuilder::constant(StringRef as, int32_t id) {
+  auto type = RankedTensorType::get({}, builder.getI32Type());
+  return xf::ConstantOp::create(builder, at(as), type, uint32_t(id));
+}
+
 mlir::Value BlockBuilder::linear(StringRef as, Value weight, Value x) {
   return xf::LinearOp::create(builder, at(as), weight, x);
 }
@@ -110,12 +115,20 @@ mlir::Value BlockBuilder::activation(StringRef as, xf::ActivationKind kind, Valu
   return xf::ActivationOp::create(builder, at(as), kind, x);
 }
 
+mlir::Value BlockBuilder::softmax(StringRef as, Value x) {
+  return xf::SoftmaxOp::create(builder, at(as), x);
+}
+
 mlir::Value BlockBuilder::softcap(StringRef as, Value x, double cap) {
   return xf::SoftcapOp::create(builder, at(as), x, APFloat(float(cap)));
 }
 
 mlir::Value BlockBuilder::clamp(StringRef as, Value x, double limit) {
   return xf::ClampOp::create(builder, at(as), x, APFloat(float(limit)));
+}
+
+mlir::Value BlockBuilder::clampAbove(StringRef as, Value x, double limit) {
+  return xf::ClampOp::create(builder, at(as), x, APFloat(float(limit)), /*above=*/true);
 }
 
 mlir::Value BlockBuilder::heads(StringRef as, Value x, int64_t dim) {
@@ -126,6 +139,10 @@ mlir::Value BlockBuilder::flat(StringRef as, Value x) {
   return xf::ReshapeOp::create(builder, at(as), reshaped(x, {typeOf(x).getNumElements()}), x);
 }
 
+mlir::Value BlockBuilder::reshape(StringRef as, Value x, ArrayRef<int64_t> shape) {
+  return xf::ReshapeOp::create(builder, at(as), reshaped(x, shape), x);
+}
+
 mlir::Value BlockBuilder::slice(StringRef as, Value x, int64_t from, int64_t size, int64_t along) {
   SmallVector<int64_t> shape(typeOf(x).getShape());
   shape[along] = size;
@@ -133,23 +150,31 @@ mlir::Value BlockBuilder::slice(StringRef as, Value x, int64_t from, int64_t siz
                              uint64_t(along));
 }
 
-mlir::Value BlockBuilder::concat(StringRef as, ArrayRef<Value> parts) {
-  return xf::ConcatOp::create(builder, at(as), parts);
+mlir::Value BlockBuilder::concat(StringRef as, ArrayRef<Value> parts, int64_t along) {
+  return xf::ConcatOp::create(builder, at(as), parts, uint64_t(along));
 }
 
-mlir::Value BlockBuilder::rotary(StringRef as, Value x, Value frequencies, xf::RotaryStyle style) {
+mlir::Value BlockBuilder::broadcast(StringRef as, Value x, int64_t count) {
+  SmallVector<int64_t> shape(typeOf(x).getShape());
+  shape[0] = count;
+  return xf::BroadcastOp::create(builder, at(as), reshaped(x, shape), x);
+}
+
+mlir::Value BlockBuilder::rotary(StringRef as, Value x, Value frequencies, xf::RotaryStyle style,
+                                 double amplitude) {
   if (tensors.conventions().interleavedHeads)
     style = xf::RotaryStyle::interleaved;
-  return xf::RotaryOp::create(builder, at(as), x.getType(), style, x, frequencies);
+  return xf::RotaryOp::create(builder, at(as), x.getType(), style, x, frequencies,
+                              APFloat(float(amplitude)));
 }
 
-mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, double scale,
-                                    Value window, std::optional<double> cap, Value slopes,
-                                    bool rounded) {
+mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, const Scores &scores) {
   auto type = reshaped(q, {typeOf(q).getShape()[0], width(v)});
-  mlir::FloatAttr softcap = cap ? builder.getF32FloatAttr(float(*cap)) : mlir::FloatAttr();
-  return xf::AttentionOp::create(builder, at(as), type, q, k, v, window, slopes,
-                                 APFloat(float(scale)), softcap, rounded, mlir::StringAttr());
+  mlir::FloatAttr cap =
+      scores.cap ? builder.getF32FloatAttr(float(*scores.cap)) : mlir::FloatAttr();
+  return xf::AttentionOp::create(builder, at(as), type, q, k, v, scores.window, scores.slopes,
+                                 scores.sinks, APFloat(float(scores.scale)), cap, scores.rounded,
+                                 scores.bidirectional, mlir::StringAttr());
 }
 
 mlir::Value BlockBuilder::router(StringRef as, StringRef module, int64_t count, Value z) {
@@ -157,16 +182,18 @@ mlir::Value BlockBuilder::router(StringRef as, StringRef module, int64_t count, 
   return xf::SoftmaxOp::create(builder, at(as, module), logits);
 }
 
-mlir::Value BlockBuilder::topK(StringRef as, Value scores, int64_t count) {
-  return xf::TopKOp::create(builder, at(as), scores, uint64_t(count));
+mlir::Value BlockBuilder::topK(StringRef as, Value scores, int64_t count, int64_t groups,
+                               int64_t keep) {
+  return xf::TopKOp::create(builder, at(as), scores, uint64_t(count), uint64_t(groups),
+                            uint64_t(keep));
 }
 
 mlir::Value BlockBuilder::gather(StringRef as, Value x, Value selected) {
   return xf::GatherOp::create(builder, at(as), x, selected);
 }
 
-mlir::Value BlockBuilder::sumToOne(StringRef as, Value w) {
-  return xf::NormalizeOp::create(builder, at(as), xf::NormKind::sum, w, APFloat(0.0));
+mlir::Value BlockBuilder::sumToOne(StringRef as, Value w, double eps) {
+  return xf::NormalizeOp::create(builder, at(as), xf::NormKind::sum, w, APFloat(eps));
 }
 
 mlir::Value BlockBuilder::expertLinear(StringRef as, StringRef module, int64_t count, int64_t out,
@@ -176,8 +203,8 @@ mlir::Value BlockBuilder::expertLinear(StringRef as, StringRef module, int64_t c
 }
 
 mlir::Value BlockBuilder::expertLinear(StringRef as, StringRef module, Value bank, Value selected,
-                                       Value x) {
-  return xf::ExpertLinearOp::create(builder, at(as, module), bank, selected, x);
+                                       Value x, bool transposed) {
+  return xf::ExpertLinearOp::create(builder, at(as, module), bank, selected, x, transposed);
 }
 
 mlir::Value BlockBuilder::combine(StringRef as, Value w, Value y) {

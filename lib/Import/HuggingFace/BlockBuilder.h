@@ -47,8 +47,9 @@ public:
   /// name it is one stored tensor for each entry of its first dimension.
   Value param(StringRef name, llvm::ArrayRef<int64_t> shape);
   Value embed(StringRef as, Value table, Value id);
-  /// The token's absolute position plus `offset`, an id for `embed`.
+  /// The token's absolute position plus `offset`, an id for `embed`; `id` for every token.
   Value position(StringRef as, int64_t offset = 0);
+  Value constant(StringRef as, int32_t id);
 
   /// W x + b with W = MODULE.weight, (out, in), and b = MODULE.bias where `bias`.
   Value linear(StringRef as, StringRef module, int64_t out, Value x, bool bias = false);
@@ -71,40 +72,52 @@ public:
   Value mul(StringRef as, Value a, Value b);
   Value times(StringRef as, Value x, double factor);
   Value activation(StringRef as, xf::ActivationKind kind, Value x);
+  Value softmax(StringRef as, Value x);
   Value softcap(StringRef as, Value x, double cap);
-  /// x with its entries cut off at ±limit.
+  /// x with its entries cut off at ±limit; at limit only.
   Value clamp(StringRef as, Value x, double limit);
+  Value clampAbove(StringRef as, Value x, double limit);
 
   /// (n) as (n / dim, dim): one row a head; and back.
   Value heads(StringRef as, Value x, int64_t dim);
   Value flat(StringRef as, Value x);
+  Value reshape(StringRef as, Value x, llvm::ArrayRef<int64_t> shape);
   /// Rows [from, from + size); of the dimension `along`, where it is not the first.
   Value slice(StringRef as, Value x, int64_t from, int64_t size, int64_t along = 0);
 
-  /// One after the other along the first dimension.
-  Value concat(StringRef as, llvm::ArrayRef<Value> parts);
+  /// One after the other along the dimension `along`.
+  Value concat(StringRef as, llvm::ArrayRef<Value> parts, int64_t along = 0);
+  /// x, whose first dimension is 1, `count` times.
+  Value broadcast(StringRef as, Value x, int64_t count);
 
-  /// A rotation of each head's first 2n entries by n `frequencies`, pairing i with i + n (half).
+  /// A rotation of each head's first 2n entries by n `frequencies`, pairing i with i + n (half),
+  /// times `amplitude`.
   Value rotary(StringRef as, Value x, Value frequencies,
-               xf::RotaryStyle style = xf::RotaryStyle::half);
-  /// Causal attention; `window` is an index or null, `cap` a soft cap of the scores, `slopes` (one
-  /// for each head of q, or null) those of ALiBi, `rounded` as the op says.
-  Value attention(StringRef as, Value q, Value k, Value v, double scale, Value window = {},
-                  std::optional<double> cap = std::nullopt, Value slopes = {},
-                  bool rounded = false);
+               xf::RotaryStyle style = xf::RotaryStyle::half, double amplitude = 1);
+
+  /// How an attention's scores come about: as the op says. Null is none.
+  struct Scores {
+    double scale = 1;
+    std::optional<double> cap = std::nullopt;
+    Value window = {}, slopes = {}, sinks = {};
+    bool rounded = false, bidirectional = false;
+  };
+  Value attention(StringRef as, Value q, Value k, Value v, const Scores &scores);
 
   /// The entries of MODULE.weight z as probabilities: one for each of `count` experts.
   Value router(StringRef as, StringRef module, int64_t count, Value z);
-  /// The indices of the `count` largest scores, ascending; the entries that they select.
-  Value topK(StringRef as, Value scores, int64_t count);
+  /// The indices of the `count` largest scores, ascending, of the best `keep` of `groups`; the
+  /// entries that they select, rows where x is a matrix.
+  Value topK(StringRef as, Value scores, int64_t count, int64_t groups = 1, int64_t keep = 1);
   Value gather(StringRef as, Value x, Value selected);
-  /// w / Σ w.
-  Value sumToOne(StringRef as, Value w);
+  /// w / (Σ w + eps).
+  Value sumToOne(StringRef as, Value w, double eps = 0);
   /// W_e x, a row for each selected expert e, of `count`: W_e = MODULE.weight, (out, in), with e
   /// for the `*` in MODULE. x has a row for each of them too, or is one for all.
   Value expertLinear(StringRef as, StringRef module, int64_t count, int64_t out, Value selected,
                      Value x);
-  Value expertLinear(StringRef as, StringRef module, Value bank, Value selected, Value x);
+  Value expertLinear(StringRef as, StringRef module, Value bank, Value selected, Value x,
+                     bool transposed = false);
   /// Σ_j w_j y_j over y's rows.
   Value combine(StringRef as, Value w, Value y);
 

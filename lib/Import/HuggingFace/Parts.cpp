@@ -43,16 +43,17 @@ mlir::Value Attention::normed(BlockBuilder &b, StringRef as, StringRef module,
 }
 
 mlir::Value Attention::mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::Value v,
-                           mlir::Value window) const {
+                           mlir::Value window, mlir::Value sinks) const {
   if (rope) {
     int64_t dims = rope->dims(heads.dim);
     auto attr = rope->attr(b.context(), heads.dim);
     mlir::Value r = ropeByLayer ? b.layerRope("rotary", dims, attr) : b.rope("rotary", dims, attr);
-    q = b.rotary("q_rot", q, r, style);
-    k = b.rotary("k_rot", k, r, style);
+    q = b.rotary("q_rot", q, r, style, rope->amplitude);
+    k = b.rotary("k_rot", k, r, style, rope->amplitude);
   }
   mlir::Value m = slopes.empty() ? mlir::Value() : b.numbers("slopes", slopes);
-  return b.flat("o", b.attention("o_heads", q, k, v, scoreScale(), window, cap, m, slopesRounded));
+  BlockBuilder::Scores scores{scoreScale(), cap, window, m, sinks, slopesRounded, bidirectional};
+  return b.flat("o", b.attention("o_heads", q, k, v, scores));
 }
 
 mlir::Value Attention::mixGroups(BlockBuilder &b, mlir::Value row, mlir::Value window) const {
@@ -92,7 +93,8 @@ mlir::Value Attention::operator()(BlockBuilder &b, StringRef as, StringRef modul
   mlir::Value v = clipped(b, "v", project(b, "v", module, heads.keys, n));
   q = clipped(b, "q", normed(b, "q", module, q));
   k = clipped(b, "k", normed(b, "k", module, k));
-  return b.linear(as, (module + "." + out).str(), width(n), mix(b, q, k, v, window), outBias);
+  mlir::Value sink = sinks ? b.param((module + ".sinks").str(), {heads.queries}) : mlir::Value();
+  return b.linear(as, (module + "." + out).str(), width(n), mix(b, q, k, v, window, sink), outBias);
 }
 
 mlir::Value GatedMlp::operator()(BlockBuilder &b, StringRef as, StringRef module, mlir::Value z,

@@ -40,15 +40,18 @@ struct Attention {
   std::vector<float> slopes;
   bool slopesRounded = false; ///< as the op says
   bool qkvBias = false, outBias = false;
+  bool sinks = false;         ///< MODULE.sinks, a score for each head that leads nowhere
+  bool bidirectional = false; ///< positions behind the token are seen too
   llvm::StringLiteral out = "o_proj";
 
   /// `window` is a setting or null.
   mlir::Value operator()(BlockBuilder &b, llvm::StringRef as, llvm::StringRef module, mlir::Value n,
                          mlir::Value window = {}) const;
 
-  /// attention(R q, R k, v) of all heads in one row: what W_o reads. q, k and v are heads.
+  /// attention(R q, R k, v) of all heads in one row: what W_o reads. q, k and v are heads;
+  /// `sinks` is a parameter or null.
   mlir::Value mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::Value v,
-                  mlir::Value window = {}) const;
+                  mlir::Value window = {}, mlir::Value sinks = {}) const;
   /// The same of q, k and v in one row: of each key head its queries, then it, then its value.
   mlir::Value mixGroups(BlockBuilder &b, mlir::Value row, mlir::Value window = {}) const;
   /// The same of q, k and v in one row: all of q, then all of k, then all of v.

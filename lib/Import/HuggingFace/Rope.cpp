@@ -1,5 +1,6 @@
 #include "Rope.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace ctxc;
@@ -15,6 +16,26 @@ void hf::checkOneRopeForm(ConfigReader &config) {
 void hf::checkWholeHeads(ConfigReader &config) {
   if (config.number("partial_rotary_factor", 1, 0, 1) != 1)
     config.problem("partial_rotary_factor", "is not supported; expected 1");
+}
+
+double hf::yarnGrowth(double factor, double by) {
+  return factor <= 1 ? 1 : 0.1 * by * std::log(factor) + 1;
+}
+
+/// Reads the numbers of type yarn. Queries and keys grow by the attention factor each, which
+/// depends on the factor where it is not given.
+static void readYarn(ConfigReader &config, ConfigReader &parameters, Rope &rope) {
+  double positions = config.integer("max_position_embeddings", 2048, 1, int64_t(1) << 40);
+  double original = parameters.number("original_max_position_embeddings", positions, 1, 1e12);
+  double factor = parameters.number("factor", positions / original, 1e-3, maxFactor);
+  double fast = parameters.number("beta_fast", 32, 1e-3, maxFactor);
+  double slow = parameters.number("beta_slow", 1, 1e-3, maxFactor);
+  rope.yarn = {factor, fast, slow, original, double(parameters.flag("truncate", true))};
+  double part = parameters.number("mscale", 0, 0, maxFactor);
+  double all = parameters.number("mscale_all_dim", 0, 0, maxFactor);
+  double absent =
+      part && all ? yarnGrowth(factor, part) / yarnGrowth(factor, all) : yarnGrowth(factor);
+  rope.amplitude = parameters.number("attention_factor", absent, 1e-6, maxFactor);
 }
 
 Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base,
@@ -48,8 +69,10 @@ Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, doub
     if (high <= low)
       parameters->problem("high_freq_factor", "is not above 'low_freq_factor'");
     rope.llama3 = {factor, low, high, original};
+  } else if (type == "yarn") {
+    readYarn(config, *parameters, rope);
   } else if (type != "default") {
-    parameters->problem(key, "is not supported; default, linear and llama3 are");
+    parameters->problem(key, "is not supported; default, linear, llama3 and yarn are");
   }
   return rope;
 }

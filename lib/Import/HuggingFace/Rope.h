@@ -14,18 +14,20 @@ struct Rope {
   int64_t entries = 0; ///< of a head that it rotates, where not 0, whatever `rotated` is
   double linear = 1;
   llvm::SmallVector<double, 4> llama3;
+  llvm::SmallVector<double, 5> yarn;
+  double amplitude = 1; ///< of what is rotated
 
   /// How many entries of a head are rotated.
   int64_t dims(int64_t head) const { return entries ? entries : int64_t(head * rotated); }
   xf::RopeAttr attr(mlir::MLIRContext *context, int64_t head) const {
-    return xf::RopeAttr::get(context, base, dims(head), linear, llama3);
+    return xf::RopeAttr::get(context, base, dims(head), linear, llama3, yarn);
   }
 };
 
 /// What a family's class does with the keys of a rope.
 struct RopeForm {
   double base = 10000;        ///< where the config gives none
-  bool mayScale = true;       ///< takes linear and llama3
+  bool mayScale = true;       ///< takes linear, llama3 and yarn
   bool mayRotatePart = false; ///< reads partial_rotary_factor
   double rotated = 1;         ///< where the config gives no partial_rotary_factor
   /// What the older configs call these two.
@@ -49,6 +51,9 @@ Rope readRope(ConfigReader &config, RopeForm form = {}, std::optional<int64_t> h
 /// default for the original one. `base` is for where there is no rope_theta.
 Rope readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base,
                         bool mayScale = true);
+
+/// What YaRN's authors multiply queries and keys by each, for contexts `factor` times as long.
+double yarnGrowth(double factor, double by = 1);
 
 /// Reports that a config of both generations at once is ambiguous.
 void checkOneRopeForm(ConfigReader &config);

@@ -26,10 +26,34 @@ xf.block @top_k_c1_matrix(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 
 // -----
 
-xf.block @gather_c1(%x: tensor<8xf32>, %m: tensor<2x4xf32>) -> tensor<8xf32> {
+xf.block @top_k_c2_uneven(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.top_k' op selects 2 entries of 1 of 3 groups of 'tensor<8xf32>'; it needs groups of one size, of two entries or more, and enough of them kept}}
+  %s = xf.top_k %x k 2 groups 3 keep 1 : tensor<8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @top_k_c2_too_few(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.top_k' op selects 5 entries of 1 of 2 groups of 'tensor<8xf32>'}}
+  %s = xf.top_k %x k 5 groups 2 keep 1 : tensor<8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @top_k_c2_keep(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.top_k' op selects 2 entries of 3 of 2 groups of 'tensor<8xf32>'}}
+  %s = xf.top_k %x k 2 groups 2 keep 3 : tensor<8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @gather_c1(%x: tensor<8xf32>, %m: tensor<2x2x4xf32>) -> tensor<8xf32> {
   %s = xf.top_k %x k 2 : tensor<8xf32>
-  // expected-error @below {{'xf.gather' op takes entries of 'tensor<2x4xf32>'; it needs a vector}}
-  %g = xf.gather %m[%s] : tensor<2x4xf32>, tensor<2xi32>
+  // expected-error @below {{'xf.gather' op takes entries of 'tensor<2x2x4xf32>'; it needs a vector or a matrix}}
+  %g = xf.gather %m[%s] : tensor<2x2x4xf32>, tensor<2xi32>
   xf.yield %x : tensor<8xf32>
 }
 

@@ -342,6 +342,63 @@ xf.block @attention_c3(%q: tensor<4x2xf32>, %m: tensor<2xf32>) -> tensor<4x2xf32
 
 // -----
 
+xf.block @attention_c3_sinks(%q: tensor<4x2xf32>, %b: tensor<2xf32>) -> tensor<4x2xf32> {
+  // expected-error @below {{'xf.attention' op has sinks 'tensor<2xf32>' for query 'tensor<4x2xf32>'; there must be one for each head}}
+  %y = xf.attention %q, %q, %q scale 1.0 sinks %b : tensor<2xf32> : tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
+  xf.yield %y : tensor<4x2xf32>
+}
+
+// -----
+
+xf.block @attention_c4(%q: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  %w = xf.setting "window" : index = 3
+  // expected-error @below {{'xf.attention' op is bidirectional and has a window; it may have one of them}}
+  %y = xf.attention %q, %q, %q scale 1.0 window %w bidirectional : tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
+  xf.yield %y : tensor<4x2xf32>
+}
+
+// -----
+
+xf.block @concat_c1_along(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @below {{'xf.concat' op joins 'tensor<2x3xf32>' and 'tensor<3x3xf32>'; all dimensions but the one that it goes along must be equal}}
+  %z = xf.concat %x, %y along 1 : tensor<2x3xf32>, tensor<3x3xf32>
+  xf.yield %x : tensor<2x3xf32>
+}
+
+// -----
+
+xf.block @concat_c2(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @below {{'xf.concat' op joins along dimension 2 of 'tensor<2x3xf32>'}}
+  %z = xf.concat %x, %x along 2 : tensor<2x3xf32>, tensor<2x3xf32>
+  xf.yield %x : tensor<2x3xf32>
+}
+
+// -----
+
+xf.block @broadcast_c1(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @below {{'xf.broadcast' op repeats 'tensor<2x3xf32>' as 'tensor<4x3xf32>'; it needs a first dimension of 1, and only that may differ}}
+  %z = xf.broadcast %x : tensor<2x3xf32> to tensor<4x3xf32>
+  xf.yield %x : tensor<2x3xf32>
+}
+
+// -----
+
+xf.block @constant_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.constant' op has the id -1; it must not be negative}}
+  %i = xf.constant -1 : tensor<i32>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @rotary_c2(%x: tensor<2x4xf32>, %f: tensor<2xf32>) -> tensor<2x4xf32> {
+  // expected-error @below {{'xf.rotary' op has amplitude 0.000000e+00; it must be finite and not zero}}
+  %y = xf.rotary half %x by %f amplitude 0.0 : tensor<2x4xf32>, tensor<2xf32>
+  xf.yield %y : tensor<2x4xf32>
+}
+
+// -----
+
 xf.block @clamp_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error @below {{'xf.clamp' op has cap -1.000000e+00; it must be finite and positive}}
   %y = xf.clamp %x to -1.0 : tensor<8xf32>
@@ -385,5 +442,13 @@ xf.block @rope_dims(%x: tensor<8xf32>) -> tensor<8xf32> {
 xf.block @rope_llama3(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error @below {{#xf.rope's llama3 needs four positive numbers: factor, low_freq_factor, high_freq_factor, original_context}}
   %f = xf.setting "rope" : tensor<2xf32> = #xf.rope<base = 1.0e+04, dims = 4, llama3 = [8.0, 1.0]>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @rope_yarn(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{#xf.rope's yarn needs four positive numbers, factor, beta_fast, beta_slow and original_context, then truncate, 0 or 1, and a base other than 1}}
+  %f = xf.setting "rope" : tensor<2xf32> = #xf.rope<base = 1.0e+04, dims = 4, yarn = [8.0, 32.0, 1.0, 4096.0, 2.0]>
   xf.yield %x : tensor<8xf32>
 }

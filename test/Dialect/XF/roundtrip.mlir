@@ -128,3 +128,33 @@ xf.model @whole {
   // CHECK: xf.yield %{{[a-z0-9]+}} : tensor<6xf32>
   xf.yield %z : tensor<6xf32>
 }
+
+// CHECK: xf.block @forms(
+xf.block @forms(%x: tensor<6xf32>, %q: tensor<2x4xf32>) -> tensor<6xf32> {
+  // CHECK: #xf.rope<base = 1.000000e+04, dims = 4, yarn = [4.000000e+00, 3.200000e+01, 1.000000e+00, 4.096000e+03, 1.000000e+00]>
+  %f = xf.setting "rope" : tensor<2xf32> = #xf.rope<base = 1.0e+04, dims = 4, yarn = [4.0, 32.0, 1.0, 4096.0, 1.0]>
+  // CHECK: xf.rotary half %{{[a-z0-9]+}} by %{{[a-z0-9]+}} amplitude 1.250000e+00 : tensor<2x4xf32>, tensor<2xf32>
+  %r = xf.rotary half %q by %f amplitude 1.25 : tensor<2x4xf32>, tensor<2xf32>
+  // CHECK: xf.concat %{{[a-z0-9]+}}, %{{[a-z0-9]+}} along 1 : tensor<2x4xf32>, tensor<2x4xf32>
+  %c = xf.concat %q, %r along 1 : tensor<2x4xf32>, tensor<2x4xf32>
+  %first = xf.slice %c from 0 : tensor<2x8xf32> to tensor<1x8xf32>
+  // CHECK: xf.broadcast %{{[a-z0-9]+}} : tensor<1x8xf32> to tensor<2x8xf32>
+  %k = xf.broadcast %first : tensor<1x8xf32> to tensor<2x8xf32>
+  %b = xf.param "sinks" : tensor<2xbf16>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 bidirectional sinks %{{[a-z0-9]+}} : tensor<2xbf16> : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x4xf32> -> tensor<2x4xf32>
+  %o = xf.attention %c, %k, %q scale 0.5 bidirectional sinks %b : tensor<2xbf16> : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x4xf32> -> tensor<2x4xf32>
+  // CHECK: xf.clamp %{{[a-z0-9]+}} to 7.000000e+00 above : tensor<6xf32>
+  %z = xf.clamp %x to 7.0 above : tensor<6xf32>
+  // CHECK: xf.top_k %{{[a-z0-9]+}} k 2 groups 3 keep 2 : tensor<6xf32>
+  %s = xf.top_k %x k 2 groups 3 keep 2 : tensor<6xf32>
+  %E = xf.param "biases" : tensor<6x3xbf16>
+  // CHECK: xf.gather %{{[a-z0-9]+}}[%{{[a-z0-9]+}}] : tensor<6x3xbf16>, tensor<2xi32>
+  %e = xf.gather %E[%s] : tensor<6x3xbf16>, tensor<2xi32>
+  // CHECK: xf.constant 0 : tensor<i32>
+  %i = xf.constant 0 : tensor<i32>
+  // CHECK: xf.param "experts" : tensor<4x2x64x!xf.quantized<mxfp4>>
+  %W = xf.param "experts" : tensor<4x2x64x!xf.quantized<mxfp4>>
+  // CHECK: xf.param "matrix" : tensor<3x5x!xf.quantized<f8e4m3>>
+  %V = xf.param "matrix" : tensor<3x5x!xf.quantized<f8e4m3>>
+  xf.yield %x : tensor<6xf32>
+}

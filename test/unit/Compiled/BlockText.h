@@ -14,6 +14,7 @@ using Shape = std::vector<int64_t>;
 struct TextValue {
   std::string name;
   Shape shape;
+  std::string element = "f32";
 };
 
 inline std::string typeOf(const Shape &shape, const std::string &element = "f32") {
@@ -52,7 +53,9 @@ public:
   /// `suffix` of the name: ".*" where each entry of the first dimension is a stored tensor.
   virtual TextValue param(const Shape &shape, const std::string &element = "f32",
                           const std::string &suffix = "") {
-    return op("xf.param \"" + fresh("p") + suffix + "\"", typeOf(shape, element), shape);
+    TextValue p = op("xf.param \"" + fresh("p") + suffix + "\"", typeOf(shape, element), shape);
+    p.element = element;
+    return p;
   }
   TextValue linear(const TextValue &x, int64_t out, const std::string &element = "f32",
                    bool transposed = false) {
@@ -92,12 +95,15 @@ public:
                   (along ? " along " + std::to_string(along) : ""),
               typeOf(x) + " to " + typeOf(shape), shape);
   }
-  TextValue topK(const TextValue &scores, int64_t k) {
-    return op("xf.top_k " + scores.name + " k " + std::to_string(k), typeOf(scores), {k});
+  /// `more` is what else the op says.
+  TextValue topK(const TextValue &scores, int64_t k, const std::string &more = "") {
+    return op("xf.top_k " + scores.name + " k " + std::to_string(k) + more, typeOf(scores), {k});
   }
   TextValue gather(const TextValue &x, const TextValue &sel) {
+    Shape shape = x.shape;
+    shape.front() = sel.shape.front();
     return op("xf.gather " + x.name + "[" + sel.name + "]",
-              typeOf(x) + ", " + typeOf(sel.shape, "i32"), sel.shape);
+              typeOf(x.shape, x.element) + ", " + typeOf(sel.shape, "i32"), shape);
   }
   TextValue expertLinear(const TextValue &x, const TextValue &sel, int64_t experts, int64_t out,
                          const std::string &element, bool transposed, bool tensorEach) {
@@ -117,16 +123,22 @@ public:
     return op("xf.outer " + w.name + ", " + x.name, typeOf(w) + ", " + typeOf(x),
               {w.shape[0], x.shape[0]});
   }
-  TextValue concat(const std::vector<TextValue> &parts) {
+  TextValue concat(const std::vector<TextValue> &parts, int64_t along = 0) {
     std::vector<std::string> names, types;
     Shape shape = parts.front().shape;
-    shape.front() = 0;
+    shape[along] = 0;
     for (const TextValue &part : parts) {
       names.push_back(part.name);
       types.push_back(typeOf(part));
-      shape.front() += part.shape.front();
+      shape[along] += part.shape[along];
     }
-    return op("xf.concat " + llvm::join(names, ", "), llvm::join(types, ", "), shape);
+    std::string where = along ? " along " + std::to_string(along) : "";
+    return op("xf.concat " + llvm::join(names, ", ") + where, llvm::join(types, ", "), shape);
+  }
+  TextValue broadcast(const TextValue &x, int64_t count) {
+    Shape shape = x.shape;
+    shape.front() = count;
+    return op("xf.broadcast " + x.name, typeOf(x) + " to " + typeOf(shape), shape);
   }
   TextValue rope(int64_t frequencies) {
     return op("xf.setting \"" + fresh("rope") + "\"",
@@ -134,9 +146,10 @@ public:
                   " = #xf.rope<base = 1.0e+03, dims = " + std::to_string(2 * frequencies) + ">",
               {frequencies});
   }
-  TextValue rotary(const std::string &style, const TextValue &x, const TextValue &f) {
-    return op("xf.rotary " + style + " " + x.name + " by " + f.name, typeOf(x) + ", " + typeOf(f),
-              x.shape);
+  TextValue rotary(const std::string &style, const TextValue &x, const TextValue &f,
+                   const std::string &more = "") {
+    return op("xf.rotary " + style + " " + x.name + " by " + f.name + more,
+              typeOf(x) + ", " + typeOf(f), x.shape);
   }
   /// `window` 0: an attention without a window; without `softcap` the scores are not capped.
   TextValue attention(const TextValue &q, const TextValue &k, const TextValue &v, int64_t window,

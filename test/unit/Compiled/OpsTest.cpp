@@ -1,6 +1,7 @@
 // Reference against compiled: every op with a compiled form, on odd sizes, within a few
 // float32 roundings.
 #include "TextModel.h"
+#include <array>
 #include <random>
 
 using namespace ctxc;
@@ -58,6 +59,7 @@ TEST_P(Ops, FunctionsOfAToken) {
     b.output(b.unary("softmax", v));
     b.output(b.unary("softcap", v, " at 1.5"));
     b.output(b.unary("clamp", v, " to 0.4"));
+    b.output(b.unary("clamp", v, " to 0.4 above"));
     b.output(b.unary("times", v, " by -0.7"));
     TextValue y = b.unary("activation exp", b.unary("softcap", v, " at 2.0"));
     b.output(b.add(v, y));
@@ -97,6 +99,10 @@ TEST_P(Ops, Shapes) {
   b.output(b.linear(some, 7));
   b.output(b.reshape(some, {12}));
   b.output(b.concat({some, cube}));
+  b.output(b.concat({cube, b.slice(cube, 1, 1, 1), cube}, 1));
+  b.output(b.concat({cube, b.slice(cube, 1, 1, 2)}, 2));
+  b.output(b.broadcast(b.slice(cube, 1, 1), 4));
+  b.output(b.broadcast(b.slice(wide, 1, 1), 5));
   b.output(b.reshape(b.reshape(some, {4, 3}), {1, 12}));
   agree(b);
 }
@@ -124,6 +130,9 @@ TEST_P(Ops, ParametersAndSettingsAsValues) {
                 typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
   TextValue later = b.op("xf.position plus 3", "tensor<i32>", {});
   b.output(b.op("xf.embed " + places.name + "[" + later.name + "]",
+                typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
+  TextValue two = b.op("xf.constant 2", "tensor<i32>", {});
+  b.output(b.op("xf.embed " + places.name + "[" + two.name + "]",
                 typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
   agree(b);
 }
@@ -159,6 +168,16 @@ TEST_P(Ops, Mixtures) {
   // Ties, and numbers that are not a router's.
   TextValue zeros = b.unary("times", b.linear(x, 7), " by 0.0");
   b.output(b.gather(b.linear(x, 7), b.topK(zeros, 3)));
+  // Of groups; rows of a value, and of what is stored.
+  TextValue scores = b.linear(x, 12);
+  for (auto [k, groups, keep] : {std::array{3, 4, 2}, {3, 6, 2}, {6, 2, 1}, {1, 3, 3}}) {
+    std::string limit = " groups " + std::to_string(groups) + " keep " + std::to_string(keep);
+    b.output(b.gather(scores, b.topK(scores, k, limit)));
+  }
+  TextValue sel = b.topK(b.linear(x, 6), 2);
+  b.output(b.gather(b.reshape(scores, {6, 2}), sel));
+  b.output(b.gather(b.param({6, 5}, "bf16"), sel));
+  b.output(b.gather(b.param({6, 3}), sel));
   agree(b);
 }
 
@@ -176,6 +195,7 @@ TEST_P(Ops, RotaryAndAttention) {
       b.output(b.rotary(style, q, b.rope(n)));
   TextValue even = heads(1, 8);
   b.output(b.rotary("half", even, b.rope(4)));
+  b.output(b.rotary("half", q, b.rope(2), " amplitude 1.7"));
   b.output(b.rotary("interleaved", even, b.rope(4)));
   b.output(b.attention(q, k, v, 0));
   b.output(b.attention(q, b.rotary("half", k, b.rope(3)), v, 3));
@@ -188,7 +208,29 @@ TEST_P(Ops, RotaryAndAttention) {
     b.output(b.attention(q, k, v, 0, "", " slopes " + slopes.name + " : tensor<6xf32>" + rounded));
     b.output(b.attention(q, k, v, 3, "", " slopes " + own.name + " : tensor<6xf32>" + rounded));
   }
+  for (const char *element : {"f32", "bf16"}) {
+    TextValue sinks = b.param({6}, element);
+    std::string with = " sinks " + sinks.name + " : " + typeOf(sinks.shape, element);
+    b.output(b.attention(q, k, v, 3, "", with));
+    b.output(b.attention(q, k, v, 0, "", " slopes " + own.name + " : tensor<6xf32>" + with));
+  }
   agree(b);
+}
+
+/// Not token by token: a row's result depends on all tokens of the call.
+TEST_P(Ops, BidirectionalAttention) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  TextValue q = b.reshape(b.linear(x, 4 * 7), {4, 7}), k = b.reshape(b.linear(x, 2 * 7), {2, 7});
+  b.output(b.linear(b.reshape(b.attention(q, k, k, 0, "", " bidirectional"), {28}), x.shape[0]));
+  TextModel model(modelText({b}), GetParam());
+  ASSERT_EQ(model.compile(), "");
+  for (int64_t rows : {1, 2, 5}) {
+    std::vector<int64_t> tokens = someTokens(rows, rows), at = upTo(rows);
+    auto expectedRun = model.reference->start(rows), run = model.compiled->start(rows);
+    expectSame(see(*model.compiled, *run, tokens, at),
+               see(*model.reference, *expectedRun, tokens, at), 1e-5, std::to_string(rows));
+  }
 }
 
 TEST_P(Ops, PatchOps) {

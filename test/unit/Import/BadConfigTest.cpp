@@ -61,8 +61,10 @@ const Case cases[] = {
     {"llama", "pretraining_tp", "2", "key 'pretraining_tp' = 2 is not supported"},
     {"llama", "hidden_act", "\"xielu\"", "key 'hidden_act' = 'xielu' is not supported"},
     {"llama", "partial_rotary_factor", "0.5", "is not supported; expected 1"},
-    {"llama", "rope_parameters", "{\"rope_type\": \"yarn\", \"factor\": 2}",
-     "key 'rope_parameters.rope_type' = 'yarn' is not supported; default, linear and llama3 are"},
+    {"llama", "rope_parameters", "{\"rope_type\": \"dynamic\", \"factor\": 2}",
+     "key 'rope_parameters.rope_type' = 'dynamic' is not supported; default, linear, llama3 and "
+     "yarn "
+     "are"},
     {"llama", "rope_parameters", "{\"rope_type\": \"linear\"}", "needs a 'factor' beside it"},
     {"llama", "rope_parameters", "{\"rope_type\": \"llama3\", \"factor\": 2}",
      "needs a 'low_freq_factor' beside it"},

@@ -108,6 +108,43 @@ xf.block @b(%q: tensor<2x3xf32>, %k: tensor<1x3xf32>, %v: tensor<1x1xf32>) -> te
   }
 }
 
+TEST_F(ContextualOpsTest, SinksTakePartOfTheWeight) {
+  const char *text = R"(
+xf.block @b(%q: tensor<2x3xf32>, %k: tensor<1x3xf32>, %v: tensor<1x1xf32>) -> tensor<2x1xf32> {
+  %b = xf.param "sinks" : tensor<2xbf16>
+  %y = xf.attention %q, %k, %v scale 0.5 sinks %b : tensor<2xbf16> : tensor<2x3xf32>, tensor<1x3xf32>, tensor<1x1xf32> -> tensor<2x1xf32>
+  xf.yield %y : tensor<2x1xf32>
+})";
+  Matrix q = noise(3, 6), k = noise(3, 3), v = noise(3, 1);
+  std::vector<int64_t> positions = {0, 1, 2};
+  Matrix found = inSteps(text, {q, k, v}, positions, {2, 1}), expected = Matrix::Zero(3, 2);
+  for (int64_t t = 0; t < 3; ++t)
+    for (int64_t h = 0; h < 2; ++h) {
+      double sum = std::exp(weights.numbers("sinks")[h]);
+      for (int64_t j = 0; j <= t; ++j) {
+        double power = std::exp(0.5 * q.row(t).segment(3 * h, 3).dot(k.row(j)));
+        sum += power;
+        expected(t, h) += power * v(j, 0);
+      }
+      expected(t, h) /= sum;
+    }
+  expectNear(found, expected);
+}
+
+TEST_F(ContextualOpsTest, BidirectionalSeesWhatTheRunHolds) {
+  const char *text = R"(
+xf.block @b(%q: tensor<1x3xf32>, %k: tensor<1x3xf32>, %v: tensor<1x1xf32>) -> tensor<1x1xf32> {
+  %y = xf.attention %q, %k, %v scale 0.5 bidirectional : tensor<1x3xf32>, tensor<1x3xf32>, tensor<1x1xf32> -> tensor<1x1xf32>
+  xf.yield %y : tensor<1x1xf32>
+})";
+  Matrix q = noise(4, 3), k = noise(4, 3), v = noise(4, 1), expected(4, 1);
+  for (int64_t t = 0; t < 4; ++t) {
+    Eigen::RowVectorXd powers = (0.5 * q.row(t) * k.transpose()).array().exp();
+    expected(t, 0) = powers.dot(v.col(0)) / powers.sum();
+  }
+  expectNear(inSteps(text, {q, k, v}, {0, 1, 2, 3}, {4}), expected);
+}
+
 TEST_F(ContextualOpsTest, ConvolutionCountsTokensSeen) {
   const char *text = R"(xf.block @b(%x: tensor<3xf32>) -> tensor<3xf32> {
     %W = xf.param "W" : tensor<3x4xf16>
@@ -157,11 +194,12 @@ TEST_F(ContextualOpsTest, TruncatedStateIsForgotten) {
 }
 
 TEST_F(ContextualOpsTest, OpsWithoutAMeaningAreLocatedErrors) {
-  EXPECT_EQ(messageOf(run("xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
-                          "  %y = xf.contextual \"mystery\"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n"
-                          "  xf.yield %y : tensor<2xf32>\n}",
-                          {noise(1, 2)})),
-            "test.mlir:2:8: 'xf.contextual' op has no meaning in the reference");
+  EXPECT_EQ(
+      messageOf(run("xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                    "  %y = xf.contextual \"mystery\"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n"
+                    "  xf.yield %y : tensor<2xf32>\n}",
+                    {noise(1, 2)})),
+      "test.mlir:2:8: 'xf.contextual' op has no meaning in the reference");
   EXPECT_EQ(messageOf(run("xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
                           "  %y = xf.scan %x, %x stream \"other\" : tensor<2xf32>\n"
                           "  xf.yield %y : tensor<2xf32>\n}",

@@ -44,6 +44,52 @@ TEST_F(MixtureOpsTest, TopKOfNaNStaysInRange) {
   expectNear((*found)[1], indices, 0);
 }
 
+TEST_F(MixtureOpsTest, TopKOfTheBestGroups) {
+  // Three groups of two, or of the sums of the two largest of three entries.
+  Matrix x(3, 6), pairs(3, 2), triples(3, 2);
+  x << 0.9, 0.0, 0.5, 0.5, 0.6, 0.3, // pairs: 0.9, 1.0, 0.9; the first of the equal ones stays
+      -1, -2, -3, -1, -4, 0,         // −3, −4, −4; triples −3 and −1
+      1, 1, 1, 1, 1, 1;
+  pairs << 0, 2, //
+      0, 3,      //
+      0, 1;
+  triples << 0, 2, //
+      3, 5,        //
+      0, 1;
+  const char *text = R"(
+xf.block @b(%x: tensor<6xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %i = xf.setting "i" : tensor<6xf32> = dense<[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]> : tensor<6xf32>
+  %p = xf.top_k %x k 2 groups 3 keep 2 : tensor<6xf32>
+  %a = xf.gather %i[%p] : tensor<6xf32>, tensor<2xi32>
+  %t = xf.top_k %x k 2 groups 2 keep 1 : tensor<6xf32>
+  %b = xf.gather %i[%t] : tensor<6xf32>, tensor<2xi32>
+  xf.yield %a, %b : tensor<2xf32>, tensor<2xf32>
+})";
+  auto found = run(text, {x});
+  ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
+  expectNear((*found)[0], pairs, 0);
+  expectNear((*found)[1], triples, 0);
+}
+
+TEST_F(MixtureOpsTest, GatherOfStoredRows) {
+  Matrix x = noise(3, 4), expected(3, 6);
+  auto found = run(R"(
+xf.block @b(%x: tensor<4xf32>) -> tensor<2x3xf32> {
+  %s = xf.top_k %x k 2 : tensor<4xf32>
+  %B = xf.param "B" : tensor<4x3xbf16>
+  %y = xf.gather %B[%s] : tensor<4x3xbf16>, tensor<2xi32>
+  xf.yield %y : tensor<2x3xf32>
+})",
+                   {x});
+  ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
+  for (int64_t t = 0; t < 3; ++t)
+    for (int64_t i = 0, slot = 0; i < 4; ++i)
+      if ((x.row(t).array() > x(t, i)).count() < 2)
+        for (int64_t c = 0; c < 3; ++c)
+          expected(t, 3 * slot + c) = weights.numbers("B")[3 * i + c], slot += c == 2;
+  expectNear((*found)[0], expected, 0);
+}
+
 TEST_F(MixtureOpsTest, NormalizeSum) {
   Matrix x = noise(3, 10).cwiseAbs(), expected = x;
   for (int64_t t = 0; t < 3; ++t)

@@ -56,9 +56,8 @@ TEST_F(TokenOpsTest, Activations) {
   expectElementwise("xf.activation relu2 %x", [](double x) { return x < 0 ? 0 : x * x; });
   expectElementwise("xf.activation sigmoid %x",
                     [](double x) { return 0.5 + 0.5 * std::tanh(x / 2); });
-  expectElementwise("xf.activation tanh %x", [](double x) {
-    return (std::exp(2 * x) - 1) / (std::exp(2 * x) + 1);
-  });
+  expectElementwise("xf.activation tanh %x",
+                    [](double x) { return (std::exp(2 * x) - 1) / (std::exp(2 * x) + 1); });
   expectElementwise("xf.activation quick_gelu %x",
                     [](double x) { return x / (1 + std::exp(-1.702 * x)); });
   expectElementwise("xf.activation exp %x", [](double x) { return std::exp(x); });
@@ -72,7 +71,8 @@ TEST_F(TokenOpsTest, ActivationsStayFiniteFarOut) {
     for (double x : {-1e4, 1e4}) {
       std::string text = llvm::formatv("xf.block @b(%x: tensor<1xf32>) -> tensor<1xf32> {{\n"
                                        "  %y = xf.activation {0} %x : tensor<1xf32>\n"
-                                       "  xf.yield %y : tensor<1xf32>\n}", kind);
+                                       "  xf.yield %y : tensor<1xf32>\n}",
+                                       kind);
       EXPECT_TRUE(std::isfinite(runOne(text, {Matrix::Constant(1, 1, x)})(0, 0))) << kind;
     }
 }
@@ -82,6 +82,8 @@ TEST_F(TokenOpsTest, ConstantsAreTheAttributesFloats) {
   expectElementwise("xf.clamp %x to 0.3", [](double x) {
     return x > double(0.3f) ? double(0.3f) : x < -double(0.3f) ? -double(0.3f) : x;
   });
+  expectElementwise("xf.clamp %x to 0.3 above",
+                    [](double x) { return x > double(0.3f) ? double(0.3f) : x; });
   expectElementwise("xf.softcap %x at 0.3",
                     [](double x) { return double(0.3f) * std::tanh(x / double(0.3f)); });
 }
@@ -105,7 +107,8 @@ TEST_F(TokenOpsTest, NormsAndSoftmaxGoAlongTheLastDimension) {
     for (int64_t tokens : {1, 3}) {
       std::string text = llvm::formatv("xf.block @b(%x: tensor<2x5xf32>) -> tensor<2x5xf32> {{\n"
                                        "  %y = xf.{0} : tensor<2x5xf32>\n"
-                                       "  xf.yield %y : tensor<2x5xf32>\n}", op);
+                                       "  xf.yield %y : tensor<2x5xf32>\n}",
+                                       op);
       Matrix x = noise(tokens, 10), expected = x;
       for (int64_t t = 0; t < tokens; ++t)
         for (int64_t head = 0; head < 2; ++head) {
@@ -161,7 +164,8 @@ TEST_F(TokenOpsTest, RotaryPairsByStyle) {
       %f = xf.setting "f" : tensor<3xf32> = #xf.rope<base = 100.0, dims = 6, linear = 2.0>
       %y = xf.rotary {0} %x by %f : tensor<2x7xf32>, tensor<3xf32>
       xf.yield %y : tensor<2x7xf32>
-    })", half ? "half" : "interleaved");
+    })",
+                                     half ? "half" : "interleaved");
     Matrix x = noise(3, 14), expected = x;
     for (int64_t t = 0; t < 3; ++t)
       for (int64_t head = 0; head < 2; ++head)
@@ -173,6 +177,45 @@ TEST_F(TokenOpsTest, RotaryPairsByStyle) {
         }
     expectNear(runOne(text, {x}), expected);
   }
+}
+
+TEST_F(TokenOpsTest, RotaryByYarnWithAnAmplitude) {
+  // Original context 64, base 100: index i has 64 · 100^(-i/4) / 2π turns, 10.2, 3.2, 1.02 and
+  // 0.32; those of 4 and 1 turns are at 0.81 and 2.02, or rounded outwards at 0 and 3.
+  for (bool truncate : {true, false}) {
+    double from = truncate ? 0 : 4 * std::log(64 / (4 * 2 * M_PI)) / std::log(100.0);
+    double to = truncate ? 3 : 4 * std::log(64 / (2 * M_PI)) / std::log(100.0);
+    std::string text = llvm::formatv(R"(xf.block @b(%x: tensor<2x9xf32>) -> tensor<2x9xf32> {{
+      %f = xf.setting "f" : tensor<4xf32> = #xf.rope<base = 100.0, dims = 8, yarn = [8.0, 4.0, 1.0, 64.0, {0}.0]>
+      %y = xf.rotary half %x by %f amplitude 1.5 : tensor<2x9xf32>, tensor<4xf32>
+      xf.yield %y : tensor<2x9xf32>
+    })",
+                                     int(truncate));
+    Matrix x = noise(3, 18), expected = x;
+    for (int64_t t = 0; t < 3; ++t)
+      for (int64_t head = 0; head < 2; ++head)
+        for (int64_t i = 0; i < 4; ++i) {
+          double share = std::min(std::max((i - from) / (to - from), 0.0), 1.0);
+          double angle = t * std::pow(100.0, -i / 4.0) * (share / 8 + 1 - share);
+          int64_t a = 9 * head + i, b = 9 * head + i + 4;
+          expected(t, a) = 1.5 * (x(t, a) * std::cos(angle) - x(t, b) * std::sin(angle));
+          expected(t, b) = 1.5 * (x(t, a) * std::sin(angle) + x(t, b) * std::cos(angle));
+        }
+    expectNear(runOne(text, {x}), expected);
+  }
+}
+
+TEST_F(TokenOpsTest, ConcatAndBroadcast) {
+  const char *text = R"(xf.block @b(%x: tensor<2x3xf32>, %y: tensor<1x2xf32>) -> tensor<2x5xf32> {
+    %b = xf.broadcast %y : tensor<1x2xf32> to tensor<2x2xf32>
+    %c = xf.concat %x, %b along 1 : tensor<2x3xf32>, tensor<2x2xf32>
+    xf.yield %c : tensor<2x5xf32>
+  })";
+  Matrix x = noise(3, 6), y = noise(3, 2), expected(3, 10);
+  for (int64_t t = 0; t < 3; ++t)
+    for (int64_t i = 0; i < 10; ++i)
+      expected(t, i) = i % 5 < 3 ? x(t, i / 5 * 3 + i % 5) : y(t, i % 5 - 3);
+  expectNear(runOne(text, {x, y}), expected, 0);
 }
 
 TEST_F(TokenOpsTest, TheTokenAndItsRow) {
@@ -202,7 +245,8 @@ TEST_F(TokenOpsTest, LinearOfEveryStorageTypeAndOrientation) {
           %W = xf.param "W{0}{1}" : tensor<{1}>
           %y = xf.linear %W * %x {2} : tensor<{1}>, tensor<2x67xf32>
           xf.yield %y : tensor<2x70xf32>
-        })", type, shape, transposed ? "transposed" : "");
+        })",
+                                         type, shape, transposed ? "transposed" : "");
         Matrix x = noise(tokens, 134), y = runOne(text, {x}), expected = Matrix::Zero(tokens, 140);
         const std::vector<double> &w = weights.numbers("W" + std::string(type) + shape);
         for (int64_t t = 0; t < tokens; ++t)

@@ -1,0 +1,246 @@
+#ifndef CTXC_XF_TOKEN_OPS_TD
+#define CTXC_XF_TOKEN_OPS_TD
+
+// Functions of a token, without parameters. Included by XFOps.td, whose classes it uses.
+
+def XF_NormalizeOp : XF_ElementwiseOp<"normalize"> {
+  let summary = "a normalisation along the last dimension, without parameters";
+  let description = [{
+    rms: `x / √(mean x² + ε)`; layer: `(x − mean x) / √(var x + ε)`; l2: `x / √(Σ x² + ε)`;
+    sum: `x / (Σ x + ε)`.
+    A scale or bias that follows is an op of its own.
+
+    - C1: ε is finite and not negative.
+
+    ```mlir
+    %n = xf.normalize rms %x eps 1.0e-6 : tensor<640xf32>
+    ```
+  }];
+  let arguments = (ins XF_NormKind:$kind, XF_Activation:$data, F64Attr:$eps);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$kind $data `eps` $eps attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+def XF_ActivationOp : XF_ElementwiseOp<"activation"> {
+  let summary = "an elementwise nonlinearity";
+  let description = [{
+    | kind | y |
+    |---|---|
+    | `gelu` | `x Φ(x)`, Φ by erf |
+    | `gelu_tanh` | `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))` |
+    | `quick_gelu` | `x σ(1.702 x)` |
+    | `silu` | `x σ(x)` |
+    | `relu`, `relu2` | `max(x, 0)`, and its square |
+    | `sigmoid`, `tanh`, `exp` | `σ(x)`, `tanh x`, `eˣ` |
+    | `softplus` | `log(1 + eˣ)` |
+
+    ```mlir
+    %h = xf.activation gelu_tanh %u : tensor<2048xf32>
+    ```
+  }];
+  let arguments = (ins XF_ActivationKind:$kind, XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$kind $data attr-dict `:` type($data)";
+}
+
+def XF_SoftmaxOp : XF_ElementwiseOp<"softmax"> {
+  let summary = "softmax along the last dimension";
+  let arguments = (ins XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data attr-dict `:` type($data)";
+}
+
+def XF_SoftcapOp : XF_ElementwiseOp<"softcap"> {
+  let summary = "`c tanh(x / c)`";
+  let description = [{
+    - C1: c is finite and positive.
+
+    ```mlir
+    %capped = xf.softcap %logits at 30.0 : tensor<50xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, F32Attr:$cap);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `at` $cap attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+def XF_ClampOp : XF_ElementwiseOp<"clamp"> {
+  let summary = "`min(max(x, −c), c)`, or `min(x, c)`";
+  let description = [{
+    The second where only what is `above` is cut off.
+
+    - C1: c is finite and positive.
+
+    ```mlir
+    %clipped = xf.clamp %q to 8.0 : tensor<2048xf32>
+    %gate = xf.clamp %g to 7.0 above : tensor<2048xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, F32Attr:$limit, UnitAttr:$above);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `to` $limit (`above` $above^)? attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+def XF_AddOp : XF_ElementwiseOp<"add", [Commutative, DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "`a + b`";
+  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def XF_SubOp : XF_ElementwiseOp<"sub", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "`a − b`";
+  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "`a ⊙ b`; a `b` of one element multiplies all of `a`";
+  let description = [{
+    - C1: the types are equal, or b is tensor<1xf32>.
+
+    ```mlir
+    %gated = xf.mul %a, %b : tensor<640xf32>, tensor<640xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+}
+
+def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "`a ⊘ b` with 1 in the place of every zero of `b`, as the paper divides";
+  let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];
+  let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+}
+
+def XF_TimesOp : XF_ElementwiseOp<"times", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "`c x` for a constant c";
+  let description = [{
+    - C1: c is finite.
+
+    ```mlir
+    %scaled = xf.times %x by 0.5 : tensor<640xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, F32Attr:$factor);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `by` $factor attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+def XF_ReshapeOp : XF_PureOp<"reshape", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "the same numbers in another shape, in row-major order";
+  let description = [{
+    - C1: both shapes have the same number of elements.
+
+    ```mlir
+    %heads = xf.reshape %q : tensor<1024xf32> to tensor<4x256xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data attr-dict `:` type($data) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "`size` entries from `from` on, of one dimension: the first, or `along`";
+  let description = [{
+    - C1: from ≥ 0 and from + size is at most that dimension.
+    - C2: the other dimensions are equal.
+    - C3: `along` is a dimension of the data.
+
+    ```mlir
+    %up = xf.slice %fused from 2048 : tensor<4096xf32> to tensor<2048xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, I64Attr:$from, DefaultValuedAttr<I64Attr, "0">:$along);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `from` $from (`along` $along^)? attr-dict `:` type($data) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def XF_ConcatOp : XF_PureOp<"concat", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "values one after the other along one dimension: the first, or `along`";
+  let description = [{
+    - C1: at least one operand; the other dimensions are equal.
+    - C2: `along` is a dimension of the parts.
+
+    ```mlir
+    %both = xf.concat %a, %b : tensor<640xf32>, tensor<128xf32>
+    %keys = xf.concat %still, %turned along 1 : tensor<8x64xf32>, tensor<8x32xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<XF_Activation>:$parts, DefaultValuedAttr<I64Attr, "0">:$along);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$parts (`along` $along^)? attr-dict `:` type($parts)";
+}
+
+def XF_BroadcastOp : XF_PureOp<"broadcast", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "one row, again and again";
+  let description = [{
+    - C1: the first dimension is 1, and the result's is not 0; the others are equal.
+
+    ```mlir
+    %each = xf.broadcast %k : tensor<1x32xf32> to tensor<8x32xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data attr-dict `:` type($data) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "rotates pairs of entries of each head by position × frequency";
+  let description = [{
+    For a head `x` of D entries and n frequencies f, with `p` the absolute
+    position: the pair (i, i + n) (half) or (2i, 2i + 1) (interleaved) is
+    rotated by the angle `p f_i`, and multiplied by the `amplitude`. Entries from 2n on stay.
+
+    - C1: x is (heads, D) and 2n ≤ D.
+    - C2: the amplitude is finite and not 0.
+
+    ```mlir
+    %r = xf.rotary half %q by %f : tensor<4x256xf32>, tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins XF_RotaryStyle:$style, XF_Activation:$data, XF_Activation:$frequencies,
+    DefaultValuedAttr<F32Attr, "1.0f">:$amplitude);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $style $data `by` $frequencies (`amplitude` $amplitude^)? attr-dict
+    `:` type($data) `,` type($frequencies)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // CTXC_XF_TOKEN_OPS_TD
