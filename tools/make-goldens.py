@@ -21,10 +21,10 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers import (BloomConfig, CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig,
                           Glm4Config, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig,
-                          GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, NemotronConfig,
-                          Olmo2Config, OlmoConfig, OlmoeConfig, OPTConfig, Phi3Config, PhiConfig,
-                          Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SmolLM3Config,
-                          StableLmConfig, Starcoder2Config)
+                          GptOssConfig, GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig,
+                          NemotronConfig, Olmo2Config, OlmoConfig, OlmoeConfig, OPTConfig, Phi3Config,
+                          PhiConfig, Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig,
+                          SmolLM3Config, StableLmConfig, Starcoder2Config)
 
 TOKENS = 24
 
@@ -330,6 +330,19 @@ def older_gpt_neox(config):
                      "torch_dtype": "float32", "transformers_version": "4.20.0"}
 
 
+def gpt_oss():
+    """2 of 5 experts whose clamp at 0.6 cuts entries off, windows of 6 in layers 0 and 2, YaRN with
+    its bounds inside the head dimension."""
+    return GptOssConfig(
+        vocab_size=79, hidden_size=34, intermediate_size=22, num_hidden_layers=3,
+        num_attention_heads=6, num_key_value_heads=2, head_dim=14, max_position_embeddings=256,
+        num_local_experts=5, num_experts_per_tok=2, sliding_window=6, rms_norm_eps=1e-4,
+        swiglu_limit=0.6, pad_token_id=None,
+        rope_parameters={"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "beta_fast": 4.0,
+                         "beta_slow": 1.0, "truncate": False,
+                         "original_max_position_embeddings": 64})
+
+
 def gpt_neo():
     """Every other layer sees a window of 7; heads of odd width."""
     return GPTNeoConfig(vocab_size=73, hidden_size=27, num_layers=3, num_heads=3, window_size=7,
@@ -469,6 +482,7 @@ GOLDENS = {
     "smollm3": (smollm3, 34, None, None),
     "gpt-neox": (gpt_neox, 35, None, None),
     "gpt-neox-sequential": (gpt_neox_sequential, 36, older_gpt_neox, None),
+    "gpt-oss": (gpt_oss, 43, None, None),
     "gpt-neo": (gpt_neo, 37, None, None),
     "opt": (opt, 38, None, None),
     "opt-post-norm": (opt_post_norm, 39, None, None),

@@ -62,6 +62,7 @@ std::unique_ptr<Family> makeGpt2(ConfigReader &config);
 std::unique_ptr<Family> makeGptJ(ConfigReader &config);
 std::unique_ptr<Family> makeGptNeo(ConfigReader &config);
 std::unique_ptr<Family> makeGptNeoX(ConfigReader &config);
+std::unique_ptr<Family> makeGptOss(ConfigReader &config);
 std::unique_ptr<Family> makeGranite(ConfigReader &config);
 std::unique_ptr<Family> makeLlama(ConfigReader &config);
 std::unique_ptr<Family> makeMistral(ConfigReader &config);

@@ -73,6 +73,7 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     {"gpt2", makeGpt2},
     {"gpt_neo", makeGptNeo},
     {"gpt_neox", makeGptNeoX},
+    {"gpt_oss", makeGptOss},
     {"gptj", makeGptJ},
     {"granite", makeGranite},
     {"llama", makeLlama},

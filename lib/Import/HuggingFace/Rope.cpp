@@ -27,7 +27,9 @@ double hf::yarnGrowth(double factor, double by) {
 static void readYarn(ConfigReader &config, ConfigReader &parameters, Rope &rope) {
   double positions = config.integer("max_position_embeddings", 2048, 1, int64_t(1) << 40);
   double original = parameters.number("original_max_position_embeddings", positions, 1, 1e12);
-  double factor = parameters.number("factor", positions / original, 1e-3, maxFactor);
+  double factor = parameters.number("factor", 1, 1e-3, maxFactor);
+  if (!parameters.has("factor"))
+    parameters.problem("rope_type", "needs a 'factor' beside it");
   double fast = parameters.number("beta_fast", 32, 1e-3, maxFactor);
   double slow = parameters.number("beta_slow", 1, 1e-3, maxFactor);
   rope.yarn = {factor, fast, slow, original, double(parameters.flag("truncate", true))};

@@ -1,0 +1,118 @@
+// gpt-oss (openai/gpt-oss-20b, -120b): attention with sinks, and a mixture of clamped gated MLPs.
+//   v = x + W_o attention(R q, R k, v; sinks) + b_o            n = w₁ ⊙ rms x,  q = W_q n + b_q, …
+//   y = v + Σ_e p_e (D_e h_e + d_e)                            z = w₂ ⊙ rms v
+//   h_e = (clamp u + 1) ⊙ g σ(α g)                             (g', u) = U_e z + u_e,  g = min(g',
+//   c)
+// over the experts e with the largest router logits l = R z + r, with p their softmax. The rows of
+// g' and u alternate in U_e. Every other layer sees a window.
+#include "Parts.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+namespace {
+
+/// Σ_e p_e (D_e h_e + d_e), as above.
+struct ClampedExperts {
+  int64_t count = 1, active = 1, inner = 0;
+  double limit = 7; ///< c
+
+  mlir::Value operator()(BlockBuilder &b, StringRef as, const std::string &module,
+                         mlir::Value z) const {
+    mlir::Value l = b.linear("l", module + ".router", count, z, /*bias=*/true);
+    mlir::Value top = b.topK("top", l, active);
+    mlir::Value p = b.softmax("p", b.gather("l_top", l, top));
+    mlir::Value gu = affine(b, "gu", module + ".experts.gate_up_proj", 2 * inner, top, z);
+    mlir::Value pairs = b.reshape("gu_pairs", gu, {active, inner, 2});
+    mlir::Value g = b.clampAbove("g", half(b, "g_all", pairs, 0), limit);
+    mlir::Value u = b.clamp("u", half(b, "u_all", pairs, 1), limit);
+    mlir::Value act = b.activation("g_act", xf::ActivationKind::quick_gelu, g);
+    mlir::Value h = b.add("h", b.mul("gated", u, act), act);
+    return b.combine(as, p, affine(b, "e", module + ".experts.down_proj", width(z), top, h));
+  }
+
+private:
+  /// W_e x + b_e for the selected e, with W_e stored as (in, out).
+  mlir::Value affine(BlockBuilder &b, StringRef as, const std::string &name, int64_t out,
+                     mlir::Value top, mlir::Value x) const {
+    mlir::Value bank = b.param(name, {count, width(x), out});
+    mlir::Value y =
+        b.expertLinear((as + "_product").str(), name, bank, top, x, /*transposed=*/true);
+    mlir::Value biases = b.param(name + "_bias", {count, out});
+    return b.add(as, y, b.gather((as + "_biases").str(), biases, top));
+  }
+
+  mlir::Value half(BlockBuilder &b, StringRef as, mlir::Value pairs, int64_t which) const {
+    mlir::Value every = b.slice((as + "_second").str(), pairs, which, 1, /*along=*/2);
+    return b.reshape(as, every, {active, inner});
+  }
+};
+
+class GptOss : public Family {
+public:
+  explicit GptOss(ConfigReader &config) {
+    layers = config.integer("num_hidden_layers", 36, 1, maxLayers);
+    hidden = config.integer("hidden_size", 2880, 1, maxWidth);
+    vocabulary = config.integer("vocab_size", 201088, 1, maxVocabulary);
+    eps = config.number("rms_norm_eps", 1e-5, 0, 1);
+    tied = config.flag("tie_word_embeddings", false);
+    attention.heads = readHeads(config, hidden, 64, 8, 64);
+    attention.qkvBias = attention.outBias = config.flag("attention_bias", true);
+    attention.sinks = true;
+    attention.rope = readYarnRope(config);
+    windows = readSlidingLayers(config, layers, [](int64_t i) { return i % 2 == 0; }, 128);
+    experts.inner = config.integer("intermediate_size", 2880, 1, maxWidth);
+    experts.count = config.integer("num_local_experts", 128, 1, maxExperts);
+    experts.active = config.integer("num_experts_per_tok", 4, 1, maxExperts);
+    if (experts.active > experts.count)
+      config.problem("num_experts_per_tok",
+                     "is more than num_local_experts = " + Twine(experts.count));
+    experts.limit = config.number("swiglu_limit", 7, 1e-3, 1e6);
+    if (config.number("swiglu_alpha", 1.702, 0, 1e6) != 1.702)
+      config.problem("swiglu_alpha", "is not supported; expected 1.702");
+    // Of training; other names of what is read; the function is the one above whatever this says.
+    for (StringRef key : {"output_router_logits", "router_aux_loss_coef", "experts_per_token",
+                          "initial_context_length", "hidden_act"})
+      config.ignore(key);
+  }
+
+  StringRef name() const override { return "gpt_oss"; }
+  SmallVector<StringRef> stems() const override { return {"model.", ""}; }
+
+  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
+    Value window = windows.of(b, layer);
+    Value n = b.rmsNorm("n", "input_layernorm", x, eps);
+    Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
+    Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
+    return b.add("y", mid, experts(b, "mlp", "mlp", z));
+  }
+
+  Value beforeHead(BlockBuilder &b, Value x) const override {
+    return b.rmsNorm("n", "norm", x, eps);
+  }
+
+private:
+  /// YaRN with these numbers where the config says nothing of a rope.
+  static Rope readYarnRope(ConfigReader &config) {
+    RopeForm form;
+    form.base = 150000;
+    Rope rope = readRope(config, form);
+    if (!config.has("rope_parameters") && !config.has("rope_scaling")) {
+      rope.yarn = {32, 32, 1, 4096, 0};
+      rope.amplitude = yarnGrowth(32);
+    }
+    return rope;
+  }
+
+  double eps;
+  Attention attention;
+  SlidingLayers windows;
+  ClampedExperts experts;
+};
+
+} // namespace
+
+std::unique_ptr<Family> hf::makeGptOss(ConfigReader &config) {
+  return std::make_unique<GptOss>(config);
+}
