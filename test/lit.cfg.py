@@ -12,4 +12,5 @@ config.test_exec_root = os.path.join(config.ctxc_build_dir, "test")
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.ctxc_build_dir, "bin"), config.llvm_tools_dir, config.environment["PATH"]]
 )
+config.environment["XDG_CACHE_HOME"] = os.path.join(config.ctxc_build_dir, "test", "cache")
 config.substitutions.append(("%source", config.ctxc_source_dir))

@@ -1,13 +1,13 @@
 #include "ctxc/Checkpoint/FileDigest.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/UserCache.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
-#include <cstdlib>
 
 using namespace llvm;
 using namespace ctxc;
@@ -80,19 +80,10 @@ Expected<std::string> compute(const MappedFile &file, uint64_t dataStart) {
 } // namespace
 
 std::string ctxc::digestCachePath(StringRef path) {
-  SmallString<256> at;
-  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && sys::path::is_absolute(cache)) {
-    at = cache;
-  } else {
-    const char *home = std::getenv("HOME");
-    if (!home || !sys::path::is_absolute(home))
-      return "";
-    at = home;
-    sys::path::append(at, ".cache");
-  }
-  std::string real = realPath(path);
-  sys::path::append(at, "ctxc", "digest-" + toHex(SHA256::hash(arrayRefFromStringRef(real)), true));
-  return at.str().str();
+  std::string directory = userCacheDirectory(), real = realPath(path);
+  if (directory.empty())
+    return "";
+  return directory + "/digest-" + toHex(SHA256::hash(arrayRefFromStringRef(real)), true);
 }
 
 Expected<std::string> ctxc::digestOfFile(const MappedFile &file, uint64_t dataStart) {

@@ -8,11 +8,13 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -37,13 +39,21 @@ std::string ctxc::kernelName(xf::BlockOp block) {
   return name;
 }
 
-FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(const Program &program) {
-  OwningOpRef<ModuleOp> kernels = ModuleOp::create(program.module->getLoc());
+llvm::SmallVector<xf::BlockOp> ctxc::kernelBlocks(const Program &program) {
+  llvm::SetVector<xf::BlockOp> blocks;
   for (const ProgramStep &step : program.steps)
     for (xf::BlockOp block : {step.block, step.dual, step.applied})
-      if (block && !kernels->lookupSymbol(kernelName(block)) &&
-          failed(lowerBlockToLinalg(block, *kernels, kernelName(block))))
-        return failure();
+      if (block)
+        blocks.insert(block);
+  return blocks.takeVector();
+}
+
+FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(ArrayRef<xf::BlockOp> blocks) {
+  xf::BlockOp first = blocks.front();
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(first.getLoc());
+  for (xf::BlockOp block : blocks)
+    if (failed(lowerBlockToLinalg(block, *kernels, kernelName(block))))
+      return failure();
   return kernels;
 }
 
@@ -152,13 +162,27 @@ private:
 
 } // namespace
 
-llvm::Expected<std::unique_ptr<KernelLibrary>> KernelLibrary::compile(ModuleOp lowered,
-                                                                      const CpuTarget &target) {
-  auto context = std::make_unique<llvm::LLVMContext>();
-  auto module = translateKernels(lowered, *context, target);
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> ctxc::compileKernels(ModuleOp kernels,
+                                                                         const CpuTarget &target) {
+  if (failed(lowerKernelsToLLVM(kernels, target)))
+    return makeError("the kernels could not be lowered");
+  llvm::LLVMContext context;
+  auto module = translateKernels(kernels, context, target);
   if (!module)
     return module.takeError();
-  auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(machineBuilder(target)).create();
+  SmallVector<char, 0> object;
+  llvm::raw_svector_ostream os(object);
+  if (llvm::Error error = emitObject(**module, target, os))
+    return std::move(error);
+  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object),
+                                                         /*RequiresNullTerminator=*/false);
+}
+
+llvm::Expected<std::unique_ptr<KernelLibrary>>
+KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {
+  auto jit = llvm::orc::LLJITBuilder()
+                 .setJITTargetMachineBuilder(machineBuilder(CpuTarget::host()))
+                 .create();
   if (!jit)
     return jit.takeError();
   llvm::orc::JITDylib &library = (*jit)->getMainJITDylib();
@@ -185,8 +209,8 @@ llvm::Expected<std::unique_ptr<KernelLibrary>> KernelLibrary::compile(ModuleOp l
   define("ctxc_rows_predict_rank1_replay", &ctxc_rows_predict_rank1_replay);
   if (auto failed = library.define(llvm::orc::absoluteSymbols(std::move(support))))
     return std::move(failed);
-  if (auto failed =
-          (*jit)->addIRModule(llvm::orc::ThreadSafeModule(std::move(*module), std::move(context))))
-    return std::move(failed);
+  for (std::unique_ptr<llvm::MemoryBuffer> &object : objects)
+    if (auto failed = (*jit)->addObjectFile(std::move(object)))
+      return std::move(failed);
   return std::make_unique<JitLibrary>(std::move(*jit));
 }

@@ -1,4 +1,5 @@
 #include "lib/Runtime/KernelCalls.h"
+#include "ctxc/Lowering/KernelCache.h"
 #include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
@@ -19,19 +20,30 @@ static int64_t elementsOf(Type type) {
 //===----------------------------------------------------------------------===//
 
 llvm::Error KernelCalls::compile() {
-  FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(program);
-  if (failed(module))
-    return makeError("the model has no compiled form; run it with --backend reference");
-  for (auto function : (*module)->getOps<func::FuncOp>())
-    if (!function.isExternal())
-      kernels[function.getName()].args = kernelArguments(function);
   CpuTarget target = CpuTarget::host();
-  if (failed(lowerKernelsToLLVM(**module, target)))
-    return makeError("the kernels could not be lowered");
-  auto compiled = KernelLibrary::compile(**module, target);
-  if (!compiled)
-    return compiled.takeError();
-  library = std::move(*compiled);
+  KernelCache cache = KernelCache::ofUser();
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  for (xf::BlockOp block : kernelBlocks(program)) {
+    FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
+    if (failed(module))
+      return makeError("the model has no compiled form; run it with --backend reference");
+    std::string name = kernelName(block);
+    kernels[name].args = kernelArguments((*module)->lookupSymbol<func::FuncOp>(name));
+    std::string key = KernelCache::keyOf(**module, target);
+    std::unique_ptr<llvm::MemoryBuffer> object = cache.find(key);
+    if (!object) {
+      auto compiled = compileKernels(**module, target);
+      if (!compiled)
+        return compiled.takeError();
+      object = std::move(*compiled);
+      cache.insert(key, object->getBuffer());
+    }
+    objects.push_back(std::move(object));
+  }
+  auto loaded = KernelLibrary::load(std::move(objects));
+  if (!loaded)
+    return loaded.takeError();
+  library = std::move(*loaded);
   for (auto &entry : kernels) {
     auto kernel = library->kernel(entry.first());
     if (!kernel)
@@ -154,8 +166,8 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       break;
     case KernelArgKind::Param: {
       auto type = cast<MemRefType>(arg.type);
-      auto stored = arg.stored ? arg.stored
-                               : RankedTensorType::get(type.getShape(), type.getElementType());
+      auto stored =
+          arg.stored ? arg.stored : RankedTensorType::get(type.getShape(), type.getElementType());
       auto data = weights.get(at.layer.getStoredName(arg.name), stored);
       if (!data)
         return data.takeError();

@@ -99,7 +99,7 @@ Error driver::emitCode(const Program &program, StringRef stage, StringRef path) 
   mlir::MLIRContext &context = *program.module->getContext();
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
-  auto kernels = buildKernelModule(program);
+  auto kernels = buildKernelModule(kernelBlocks(program));
   if (mlir::failed(kernels))
     return makeError("a block has no compiled form; see the messages above");
   if (stage == "linalg")

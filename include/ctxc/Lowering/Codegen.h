@@ -6,6 +6,7 @@
 #include "ctxc/Runtime/Program.h"
 #include "ctxc/Runtime/ctxc_kernel.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <memory>
 
@@ -19,9 +20,12 @@ namespace ctxc {
 /// Registers the dialects, interfaces and translations that lowering needs.
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 
-/// A module of linalg kernels, one for each distinct block of the program,
-/// named by kernelName.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> buildKernelModule(const Program &program);
+/// The distinct blocks of the program that kernels are made of, in order.
+llvm::SmallVector<xf::BlockOp> kernelBlocks(const Program &program);
+
+/// A module of linalg kernels, one for each block, named by kernelName.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+buildKernelModule(llvm::ArrayRef<xf::BlockOp> blocks);
 
 /// A block's symbol as a C identifier.
 std::string kernelName(xf::BlockOp block);
@@ -38,15 +42,19 @@ llvm::Error emitObject(llvm::Module &module, const CpuTarget &target, llvm::raw_
 void writeKernelHeader(mlir::ModuleOp kernels, llvm::raw_ostream &os);
 void writeKernelManifest(mlir::ModuleOp kernels, const CpuTarget &target, llvm::raw_ostream &os);
 
-/// Kernels compiled into this process.
+/// Lowers a module of linalg kernels all the way to an object file in memory.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> compileKernels(mlir::ModuleOp kernels,
+                                                                   const CpuTarget &target);
+
+/// Kernels loaded into this process.
 class KernelLibrary {
 public:
   using Kernel = void (*)(const ctxc_call *);
   using Workspace = int64_t (*)(int64_t rows, int64_t visible0, int64_t visible1);
 
-  /// Compiles a lowered module.
-  static llvm::Expected<std::unique_ptr<KernelLibrary>> compile(mlir::ModuleOp lowered,
-                                                                const CpuTarget &target);
+  /// Loads object files that were compiled for this processor.
+  static llvm::Expected<std::unique_ptr<KernelLibrary>>
+  load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects);
   virtual ~KernelLibrary() = default;
 
   virtual llvm::Expected<Kernel> kernel(llvm::StringRef name) = 0;

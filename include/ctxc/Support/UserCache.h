@@ -1,0 +1,14 @@
+//===- UserCache.h - where a user's cached files lie ----------------------===//
+#ifndef CTXC_SUPPORT_USERCACHE_H
+#define CTXC_SUPPORT_USERCACHE_H
+
+#include <string>
+
+namespace ctxc {
+
+/// $XDG_CACHE_HOME/ctxc or ~/.cache/ctxc, there or not; empty where neither is an absolute path.
+std::string userCacheDirectory();
+
+} // namespace ctxc
+
+#endif // CTXC_SUPPORT_USERCACHE_H

@@ -1,0 +1,10 @@
+# Writes OUT, a header with a digest of the files of LIST: what the code of a kernel depends on
+# beside its IR.
+file(STRINGS ${LIST} files)
+set(all "")
+foreach(file ${files})
+  file(SHA256 ${file} digest)
+  string(APPEND all ${digest})
+endforeach()
+string(SHA256 digest "${all}")
+file(WRITE ${OUT} "namespace ctxc {\nconstexpr const char *loweringDigest = \"${digest}\";\n}\n")

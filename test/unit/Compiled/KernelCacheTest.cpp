@@ -1,0 +1,137 @@
+// What the cache of kernels gives back, and what it does not trust.
+#include "ctxc/Lowering/KernelCache.h"
+#include "TextModel.h"
+#include "ctxc/Lowering/Codegen.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ctxc;
+using namespace ctxc::test;
+namespace fs = llvm::sys::fs;
+
+namespace {
+
+struct KernelCacheTest : testing::Test {
+  void SetUp() override {
+    llvm::SmallString<128> path;
+    ASSERT_FALSE(fs::createUniqueDirectory("ctxc-unit", path));
+    root = path.str().str();
+  }
+  void TearDown() override { fs::remove_directories(root); }
+
+  std::string only() {
+    std::error_code error;
+    for (fs::directory_iterator i(root + "/kernels", error), end; !error && i != end;
+         i.increment(error))
+      if (llvm::sys::path::filename(i->path()).starts_with("llvmcache-"))
+        return i->path();
+    return "";
+  }
+  static void write(const std::string &path, llvm::StringRef content) {
+    std::error_code error;
+    llvm::raw_fd_ostream(path, error) << content;
+    ASSERT_FALSE(error) << error.message();
+  }
+  static std::string read(const std::string &path) {
+    return (*llvm::MemoryBuffer::getFile(path))->getBuffer().str();
+  }
+
+  std::string root, key = std::string(64, 'a');
+};
+
+TEST_F(KernelCacheTest, GivesBackWhatWasPutIn) {
+  KernelCache cache(root + "/kernels");
+  ASSERT_TRUE(cache.isOn());
+  EXPECT_EQ(cache.find(key), nullptr);
+  cache.insert(key, llvm::StringRef("code\0more", 9));
+  KernelCache again(root + "/kernels");
+  auto found = again.find(key);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->getBuffer(), llvm::StringRef("code\0more", 9));
+  EXPECT_EQ(again.find(std::string(64, 'b')), nullptr);
+}
+
+TEST_F(KernelCacheTest, TrustsNoDamagedFile) {
+  KernelCache cache(root + "/kernels");
+  cache.insert(key, "some code");
+  std::string path = only(), whole = read(path);
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] ^= 1;
+    write(path, damaged);
+    EXPECT_EQ(cache.find(key), nullptr) << "byte " << at;
+    write(path, llvm::StringRef(whole).take_front(at));
+    EXPECT_EQ(cache.find(key), nullptr) << at << " bytes";
+  }
+  cache.insert(key, "some code");
+  EXPECT_NE(cache.find(key), nullptr);
+}
+
+TEST_F(KernelCacheTest, IsOffWhereOthersMayReachIt) {
+  std::string directory = root + "/kernels";
+  for (int mode : {0755, 0770, 0701, 0720}) {
+    ASSERT_FALSE(fs::create_directory(directory));
+    ASSERT_FALSE(fs::setPermissions(directory, fs::perms(mode)));
+    KernelCache cache(directory);
+    EXPECT_FALSE(cache.isOn()) << mode;
+    cache.insert(key, "some code");
+    EXPECT_EQ(cache.find(key), nullptr);
+    EXPECT_EQ(only(), "");
+    ASSERT_FALSE(fs::remove_directories(directory));
+  }
+  write(directory, "a file");
+  EXPECT_FALSE(KernelCache(directory).isOn());
+  EXPECT_FALSE(KernelCache("").isOn());
+}
+
+TEST_F(KernelCacheTest, KeysAreOfTheKernelAndTheProcessor) {
+  auto keyFor = [](int64_t out, CpuTarget target) {
+    BlockText b("ops", 5);
+    b.output(b.linear(b.input(), out));
+    TextModel model(modelText({b}));
+    EXPECT_EQ(model.compile(), "");
+    auto kernels = buildKernelModule(kernelBlocks(model.program));
+    return KernelCache::keyOf(**kernels, target);
+  };
+  CpuTarget host = CpuTarget::host(), other = host, wider = host;
+  other.features += ",-fma";
+  wider.lanes += 1;
+  EXPECT_EQ(keyFor(5, host), keyFor(5, host));
+  EXPECT_NE(keyFor(5, host), keyFor(6, host));
+  EXPECT_NE(keyFor(5, host), keyFor(5, other));
+  EXPECT_NE(keyFor(5, host), keyFor(5, wider));
+}
+
+/// What was compiled in one executor runs in the next from the cache, with the same bits.
+TEST_F(KernelCacheTest, CachedKernelsGiveTheSameNumbers) {
+  ::setenv("XDG_CACHE_HOME", root.c_str(), 1);
+  ::unsetenv("CTXC_KERNEL_CACHE");
+  BlockText b("ops", 33);
+  b.output(b.unary("normalize rms", b.linear(b.input(), 33, "bf16"), " eps 1.0e-5"));
+  std::vector<int64_t> tokens = someTokens(5, 1), at = upTo(5);
+  auto logits = [&] {
+    TextModel model(modelText({b}), 1);
+    EXPECT_EQ(model.compile(), "");
+    auto run = model.compiled->start(5);
+    return see(*model.compiled, *run, tokens, at).logits;
+  };
+  std::vector<double> first = logits();
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator i(root + "/ctxc/kernels", error), end; !error && i != end;
+       i.increment(error))
+    if (llvm::sys::path::filename(i->path()).starts_with("llvmcache-"))
+      files.push_back(i->path());
+  EXPECT_GE(files.size(), 2u); // the block and the model's end
+  EXPECT_EQ(first, logits());
+  // A kernel that is not code any more is compiled again.
+  for (const std::string &file : files)
+    write(file, "nonsense");
+  EXPECT_EQ(first, logits());
+  for (const std::string &file : files)
+    EXPECT_NE(read(file), "nonsense");
+  ::setenv("CTXC_KERNEL_CACHE", "off", 1);
+}
+
+} // namespace
