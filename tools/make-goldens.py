@@ -3,6 +3,7 @@
 
   make-goldens.py test/goldens            all of them (existing ones are replaced)
   make-goldens.py /tmp/g --only llama-bias
+  make-goldens.py test/check-only --check-only    of families that are checked and not run: no logits
 
 Each OUT/NAME is a Hugging Face directory (config.json, float32 weights) with golden.safetensors beside
 them: `tokens` (T) int64 and `logits` (T, V) float32 of the full run, eager attention. Head counts
@@ -19,12 +20,13 @@ from pathlib import Path
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (BloomConfig, CohereConfig, FalconConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig,
-                          Glm4Config, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig,
-                          GptOssConfig, GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig,
-                          NemotronConfig, Olmo2Config, OlmoConfig, OlmoeConfig, OPTConfig, Phi3Config,
-                          PhiConfig, Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig,
-                          SmolLM3Config, StableLmConfig, Starcoder2Config)
+from transformers import (BloomConfig, CohereConfig, FalconConfig, FalconH1Config, Gemma2Config,
+                          Gemma3TextConfig, GemmaConfig, Glm4Config, GPT2Config, GPTJConfig,
+                          GPTNeoConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig, JambaConfig,
+                          LlamaConfig, MambaConfig, MistralConfig, MixtralConfig, NemotronConfig,
+                          Olmo2Config, OlmoConfig, OlmoeConfig, OPTConfig, Phi3Config, PhiConfig,
+                          Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig,
+                          Qwen3NextConfig, SmolLM3Config, StableLmConfig, Starcoder2Config)
 
 TOKENS = 24
 
@@ -398,6 +400,58 @@ def falcon_alibi():
                         multi_query=False, bias=True)
 
 
+def mamba():
+    """A rank and a width that are not the automatic ones, biases wherever there can be some."""
+    return MambaConfig(vocab_size=79, hidden_size=22, intermediate_size=38, state_size=5,
+                       num_hidden_layers=2, conv_kernel=3, time_step_rank=7, use_bias=True,
+                       layer_norm_epsilon=1e-4)
+
+
+def jamba():
+    """Layers of all four structures: a mixer or attention, a mixture or an MLP."""
+    return JambaConfig(
+        vocab_size=79, hidden_size=20, intermediate_size=26, num_hidden_layers=6,
+        num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-4, num_experts=3,
+        num_experts_per_tok=2, expert_layer_period=2, expert_layer_offset=1, attn_layer_period=3,
+        attn_layer_offset=1, mamba_d_state=5, mamba_d_conv=3, mamba_expand=2, mamba_dt_rank=7,
+        mamba_proj_bias=True, max_position_embeddings=256)
+
+
+def falcon_h1(**changes):
+    """Every factor other than 1, a norm inside the mixer in two groups, all biases."""
+    return FalconH1Config(**(dict(
+        vocab_size=79, hidden_size=20, intermediate_size=26, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, rms_norm_eps=1e-4, mamba_d_ssm=36,
+        mamba_n_heads=6, mamba_d_head=6, mamba_n_groups=2, mamba_d_state=5, mamba_d_conv=3,
+        mamba_proj_bias=True, mamba_rms_norm=True, projectors_bias=True, attention_bias=True,
+        mlp_bias=True, lm_head_multiplier=0.7, embedding_multiplier=1.3, key_multiplier=0.6,
+        mlp_multipliers=[0.8, 1.2], attention_in_multiplier=0.9, attention_out_multiplier=1.1,
+        ssm_in_multiplier=1.4, ssm_out_multiplier=0.75, ssm_multipliers=[1.1, 0.9, 1.2, 0.8, 1.05],
+        max_position_embeddings=256,
+        rope_parameters={"rope_type": "default", "rope_theta": 900.0}) | changes))
+
+
+def falcon_h1_bare():
+    """As published: no bias, no norm inside the mixer, its width from the model's."""
+    return falcon_h1(mamba_proj_bias=False, mamba_rms_norm=False, projectors_bias=False,
+                     attention_bias=False, mlp_bias=False, mamba_d_ssm=None, mamba_d_head="auto",
+                     mamba_n_heads=4, mamba_n_groups=1)
+
+
+def qwen3_next():
+    """Two value heads for a key head, and layers of all four structures."""
+    return Qwen3NextConfig(
+        vocab_size=79, hidden_size=20, intermediate_size=26, num_hidden_layers=4,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-4,
+        linear_conv_kernel_dim=3, linear_key_head_dim=6, linear_value_head_dim=5,
+        linear_num_key_heads=2, linear_num_value_heads=4, moe_intermediate_size=14,
+        shared_expert_intermediate_size=18, num_experts=4, num_experts_per_tok=2,
+        mlp_only_layers=[2], attention_bias=True, max_position_embeddings=256,
+        layer_types=["linear_attention", "full_attention", "linear_attention", "full_attention"],
+        rope_parameters={"rope_type": "default", "rope_theta": 900.0,
+                         "partial_rotary_factor": 0.5})
+
+
 def older_gemma3(config):
     """The same meaning as gemma3() in the keys of transformers 4: one pattern, flat rope keys."""
     rope = config.pop("rope_parameters")
@@ -496,6 +550,15 @@ GOLDENS = {
     "falcon-older-config": (falcon, 6, older_flat, None),
 }
 
+# name: (config, seed), of families that are checked and not run.
+CHECK_ONLY = {
+    "mamba": (mamba, 101),
+    "jamba": (jamba, 102),
+    "falcon-h1": (falcon_h1, 103),
+    "falcon-h1-bare": (falcon_h1_bare, 104),
+    "qwen3-next": (qwen3_next, 105),
+}
+
 
 def random_weights(model, generator):
     """Weights of a trained model's spread: no unit norms, no zero biases, and in (1 + w) norms also
@@ -551,16 +614,29 @@ def make(name, out):
     return tokens, logits
 
 
+def make_checked(name, out):
+    config, seed = CHECK_ONLY[name]
+    model = transformers.AutoModelForCausalLM.from_config(config(), dtype=torch.float32)
+    random_weights(model, torch.Generator().manual_seed(seed))
+    shutil.rmtree(out, ignore_errors=True)
+    model.save_pretrained(out)
+    (out / "generation_config.json").unlink(missing_ok=True)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--only", choices=GOLDENS, action="append", metavar="NAME",
                         help="make this one; may be given several times: " + ", ".join(GOLDENS))
+    parser.add_argument("--check-only", action="store_true",
+                        help="those of families that are checked and not run")
     args = parser.parse_args()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    for name in args.only or GOLDENS:
+    for name in CHECK_ONLY if args.check_only else ():
+        make_checked(name, args.out / name)
+    for name in args.only or (() if args.check_only else GOLDENS):
         _, logits = make(name, args.out / name)
         size = sum(file.stat().st_size for file in (args.out / name).iterdir())
         print(f"{name:26} {size / 1024:6.0f} KiB   logits within ±{logits.abs().max():.2f}")

@@ -280,7 +280,12 @@ LogicalResult ConvOp::verify() {
 SmallVector<Value> AttentionOp::getStateOperands() { return {getKey(), getValue()}; }
 SmallVector<Value> ConvOp::getStateOperands() { return {getData()}; }
 SmallVector<Value> ScanOp::getStateOperands() { return {getGate(), getInput()}; }
-SmallVector<Value> OpaqueContextualOp::getStateOperands() { return llvm::to_vector(getOperands()); }
+// What is the same at every token is no state.
+SmallVector<Value> OpaqueContextualOp::getStateOperands() {
+  return llvm::to_vector(llvm::make_filter_range(getOperands(), [](Value operand) {
+    return !isa_and_nonnull<ParamOp, SettingOp>(operand.getDefiningOp());
+  }));
+}
 
 StringRef AttentionOp::getStateStream() { return getStream().value_or(""); }
 StringRef ConvOp::getStateStream() { return getStream().value_or(""); }

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Changes every key of a checkpoint's config.json, one by one, and holds ctxc to transformers.
 
-  config_keys.py CTXC CHECKPOINT... [--shard I/N] [--verbose]
+  config_keys.py CTXC CHECKPOINT... [--shard I/N] [--check-only] [--verbose]
 
 Each change (a bool negated, a number changed, a name exchanged for another, a key taken away; nested
 keys too) must give one of: ctxc refuses it with a message that names the key; or both read the same
 weights under the changed config, and their logits agree. Where transformers itself fails, or finds no
 tensor for a parameter, ctxc must refuse too, by whatever message; where ctxc finds no plan for the
-block, there are no logits to compare. So no key that changes numbers is overlooked. With --shard only every N-th checkpoint from the I-th on. Exit code: 0 when all of it
-holds, else 1.
+block, there are no logits to compare. So no key that changes numbers is overlooked.
+
+With --check-only, for families that ctxc checks and does not run, the module that it imports stands
+in the place of logits: where a change leaves it as it was, transformers' logits stay as they were.
+With --shard only every N-th checkpoint from the I-th on. Exit code: 0 when all of it holds, else 1.
 """
 
 import argparse
@@ -130,27 +133,65 @@ def is_no_matter(path, reason):
     return reason.startswith("StrictDataclass") or path[-1].endswith("token_id")
 
 
-def fault(path, folder, ctxc, config):
-    """What is wrong with how ctxc reads the changed config in `folder`; None where nothing is."""
-    found, message = ctxc_logits(ctxc, folder)
+def verdict(path, found, message, config, transformers_run, differ):
+    """What is wrong with how ctxc reads a change; None where nothing is. `found` is what it makes
+    of it, None where it refuses with `message`; transformers_run() is what transformers makes of
+    it, None and a reason where it fails; `differ` says in words how the two differ."""
     named = any(f"'{name}'" in message for name in names_of(path, config))
     if found is None and (named or NO_PLAN in message):
         return None
-    expected, reason = transformers_logits(folder)
+    expected, reason = transformers_run()
     if expected is None:
         fine = found is None or is_no_matter(path, reason)
         return None if fine else f"accepted, but transformers fails: {reason}"
     if found is None:
         return f"refused without naming the key: {message.strip()}"
-    linf = (found - expected).abs().max().item()
-    return None if linf <= TOLERANCE else f"logits differ by {linf:.3g} from transformers'"
+    return differ(found, expected)
 
 
-def faults_of(ctxc, checkpoint, verbose):
+def fault(path, folder, ctxc, config):
+    """Of a family that runs: the logits differ."""
+    def differ(found, expected):
+        linf = (found - expected).abs().max().item()
+        return None if linf <= TOLERANCE else f"logits differ by {linf:.3g} from transformers'"
+
+    found, message = ctxc_logits(ctxc, folder)
+    return verdict(path, found, message, config, lambda: transformers_logits(folder), differ)
+
+
+def module_of(ctxc, folder):
+    """What ctxc imports; None and the message where it refuses."""
+    done = subprocess.run([ctxc, "import", folder], capture_output=True, text=True)
+    if done.returncode not in (0, 2):
+        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
+    return (done.stdout, "") if done.returncode == 0 else (None, done.stderr)
+
+
+def check_only_fault(source, ctxc):
+    """The same for a family that is checked alone: the module is another, or the logits are not."""
+    module, message = module_of(ctxc, source)
+    logits, reason = transformers_logits(source)
+    if module is None or logits is None:
+        sys.exit(f"config_keys.py: {source}: {message}{reason}")
+
+    def find(path, folder, ctxc, config):
+        def differ(found, expected):
+            linf = (expected - logits).abs().max().item()
+            return None if found != module or linf <= TOLERANCE else \
+                f"the same module, and transformers' logits change by {linf:.3g}"
+
+        found, message = module_of(ctxc, folder)
+        return verdict(path, found, message, config, lambda: transformers_logits(folder), differ)
+
+    return find
+
+
+def faults_of(ctxc, checkpoint, verbose, check_only):
     """How many changes there were, and what is wrong with which."""
     source = Path(checkpoint)
     config = json.loads((source / "config.json").read_text())
     count, faults = 0, []
+    find = check_only_fault(checkpoint, ctxc) if check_only else fault
     with tempfile.TemporaryDirectory() as folder:
         for file in source.iterdir():
             if file.name != "config.json":
@@ -158,7 +199,7 @@ def faults_of(ctxc, checkpoint, verbose):
         for path, new, changed in changes(config):
             (Path(folder) / "config.json").write_text(json.dumps(changed))
             count += 1
-            what = fault(path, folder, ctxc, config)
+            what = find(path, folder, ctxc, config)
             shown = f"{source.name}: {'.'.join(path)}" + \
                     (" taken away" if new is None else f" = {json.dumps(new)}")
             if verbose:
@@ -174,6 +215,7 @@ def main():
     parser.add_argument("ctxc", metavar="CTXC")
     parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
     parser.add_argument("--shard", default="0/1", metavar="I/N")
+    parser.add_argument("--check-only", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     transformers.utils.logging.set_verbosity(logging.CRITICAL)
@@ -182,7 +224,7 @@ def main():
     index, parts = map(int, args.shard.split("/"))
     bad = 0
     for checkpoint in args.checkpoints[index::parts]:
-        count, faults = faults_of(args.ctxc, checkpoint, args.verbose)
+        count, faults = faults_of(args.ctxc, checkpoint, args.verbose, args.check_only)
         print(f"{Path(checkpoint).name}: {count} changes, {len(faults)} faults", flush=True)
         for text in faults:
             print("  " + text, flush=True)

@@ -1,4 +1,5 @@
-// The tiny checkpoints under test/goldens, for tests that run over all of them.
+// The tiny checkpoints under test/goldens, for tests that run over all of them, and those under
+// test/check-only, of families without numerics.
 #ifndef CTXC_TEST_UNIT_GOLDENS_H
 #define CTXC_TEST_UNIT_GOLDENS_H
 
@@ -12,21 +13,29 @@
 
 namespace ctxc::test {
 
+/// The directory of a checkpoint of either kind.
 inline std::string golden(llvm::StringRef name) {
-  return (CTXC_SOURCE_DIR "/test/goldens/" + name).str();
+  std::string path = (CTXC_SOURCE_DIR "/test/goldens/" + name).str();
+  std::string other = (CTXC_SOURCE_DIR "/test/check-only/" + name).str();
+  return llvm::sys::fs::exists(other) ? other : path;
 }
 
-/// The names of all of them, sorted.
-inline std::vector<std::string> allGoldens() {
+/// The names of the folders under test/FOLDER that have a FILE, sorted.
+inline std::vector<std::string> namesUnder(llvm::StringRef folder, llvm::StringRef file) {
   std::vector<std::string> names;
   std::error_code error;
-  for (llvm::sys::fs::directory_iterator it(golden(""), error), end; it != end && !error;
-       it.increment(error))
-    if (llvm::sys::fs::exists(it->path() + "/golden.safetensors"))
+  for (llvm::sys::fs::directory_iterator it(CTXC_SOURCE_DIR "/test/" + folder, error), end;
+       it != end && !error; it.increment(error))
+    if (llvm::sys::fs::exists(it->path() + "/" + file))
       names.push_back(llvm::sys::path::filename(it->path()).str());
   llvm::sort(names);
   return names;
 }
+
+inline std::vector<std::string> allGoldens() {
+  return namesUnder("goldens", "golden.safetensors");
+}
+inline std::vector<std::string> allCheckOnly() { return namesUnder("check-only", "config.json"); }
 
 /// A golden's name as a part of a test's.
 inline std::string goldenTestName(const testing::TestParamInfo<std::string> &info) {

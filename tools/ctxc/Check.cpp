@@ -35,8 +35,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (auto path = arguments.get("--proof"))
     if (llvm::Error error = checkWritable("--proof", *path))
       return std::move(error);
-  auto session = Session::plan(arguments.positional(0), std::move(*options), /*needWeights=*/false,
-                               /*planned=*/false);
+  auto session = Session::plan(arguments.positional(0), std::move(*options), Session::Use::Read);
   if (!session)
     return session.takeError();
   if (llvm::Error error = (*session)->checkPlanOptions())

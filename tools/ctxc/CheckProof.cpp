@@ -54,8 +54,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!numbers)
     return numbers.takeError();
   options.numbers = *numbers;
-  auto session = Session::plan(arguments.positional(0), RunOptions(), /*needWeights=*/false,
-                               /*planned=*/false);
+  auto session = Session::plan(arguments.positional(0), RunOptions(), Session::Use::Read);
   if (!session)
     return session.takeError();
   proof::Judgement judgement = proof::checkProof((*session)->module(), *found, options);

@@ -35,8 +35,10 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
-  auto session = Session::plan(arguments.positional(0), std::move(*options),
-                               /*needWeights=*/false, /*planned=*/stage != "xf");
+  auto use = stage == "xf"      ? Session::Use::Read
+             : stage == "patch" ? Session::Use::Patch
+                                : Session::Use::Compile;
+  auto session = Session::plan(arguments.positional(0), std::move(*options), use);
   if (!session)
     return session.takeError();
   bool isDialect = stage == "xf" || stage == "patch";

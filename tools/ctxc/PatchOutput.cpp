@@ -74,7 +74,7 @@ static Error withAdvice(const Arguments &arguments, Error why) {
   if (!options)
     return options.takeError();
   auto session = Session::plan(arguments.positional(0), std::move(*options),
-                               /*needWeights=*/false, /*planned=*/false);
+                               Session::Use::Read);
   if (!session)
     return session.takeError();
   std::string plan = planOfMatrices(**session);

@@ -1,12 +1,15 @@
 #include "Session.h"
 #include "Timer.h"
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Lowering/KernelEmitter.h"
 #include "ctxc/Plugins/DialectPlugins.h"
+#include "ctxc/Reference/Evaluation.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Verify/ProgramNorms.h"
 #include "dialects/Patch/Patch.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace ctxc;
@@ -42,21 +45,23 @@ mlir::DialectRegistry driver::allDialects() {
   return registry;
 }
 
-Expected<std::unique_ptr<Session>> Session::plan(StringRef model, RunOptions options,
-                                                 bool needWeights, bool planned) {
+Expected<std::unique_ptr<Session>> Session::plan(StringRef model, RunOptions options, Use use) {
   std::unique_ptr<Session> session(new Session());
   session->options = std::move(options);
   session->path = model.str();
-  if (Error error = session->import(needWeights))
+  if (Error error = session->import(/*needWeights=*/use == Use::Run))
     return std::move(error);
-  if (planned)
+  if (use == Use::Compile || use == Use::Run)
+    if (Error error = session->checkNumerics())
+      return std::move(error);
+  if (use != Use::Read)
     if (Error error = session->planBlocks())
       return std::move(error);
   return session;
 }
 
 Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions options) {
-  auto session = plan(model, std::move(options), /*needWeights=*/true);
+  auto session = plan(model, std::move(options), Use::Run);
   if (!session)
     return session;
   if ((*session)->program.steps.empty())
@@ -125,6 +130,30 @@ Error Session::import(bool needWeights) {
   if (options.dtype.empty())
     options.dtype = writtenType(*imported.module);
   return Error::success();
+}
+
+/// An op that neither the reference nor a kernel computes is there for the analyses alone.
+Error Session::checkNumerics() {
+  if (module().getOps<xf::ModelOp>().empty())
+    return Error::success(); // nothing runs
+  llvm::StringSet<> told;
+  module().walk([&](xf::BlockOp block) {
+    for (mlir::Operation &op : block.getBody().front().without_terminator()) {
+      if (llvm::isa<reference::ReferenceOpInterface, LinalgLoweringOpInterface>(op))
+        continue;
+      auto opaque = llvm::dyn_cast<xf::OpaqueContextualOp>(op);
+      std::string kind = opaque ? (" \"" + opaque.getName() + "\"").str() : "";
+      if (told.insert(op.getName().getStringRef().str() + kind).second)
+        mlir::emitError(op.getLoc())
+            << "'" << op.getName() << "'" << kind
+            << " has no numerics: it is known to the analyses, and nothing computes it";
+    }
+  });
+  if (told.empty())
+    return Error::success();
+  return makeError(path + ": cannot be run: it has ops without numerics; see the messages above. "
+                          "'ctxc check' needs none, and tells which parameters can take the "
+                          "context");
 }
 
 Error Session::loadWeights() {

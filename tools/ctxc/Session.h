@@ -58,11 +58,18 @@ struct RunOptions {
 
 class Session {
 public:
-  /// Imports MODEL and, where `planned`, plans its blocks: what needs no weights.
-  /// VerdictAgainst where a block that is to be patched has no plan; its
-  /// diagnostics are then on stderr.
+  /// What is to be done with a model: some of it needs less than all.
+  enum class Use {
+    Read,    ///< its blocks, as they are
+    Patch,   ///< its blocks, and those of their plans
+    Compile, ///< their kernels, which take weights later
+    Run
+  };
+  /// Imports MODEL and plans its blocks, as far as the use needs that. VerdictAgainst where a
+  /// block that is to be patched has no plan; its diagnostics are then on stderr. An error where
+  /// a block that is to be run or compiled has an op without numerics.
   static llvm::Expected<std::unique_ptr<Session>> plan(llvm::StringRef model, RunOptions options,
-                                                       bool needWeights, bool planned = true);
+                                                       Use use);
 
   /// As above, with weights and an executor.
   static llvm::Expected<std::unique_ptr<Session>> open(llvm::StringRef model, RunOptions options);
@@ -95,6 +102,7 @@ public:
 private:
   Session() = default;
   llvm::Error import(bool needWeights);
+  llvm::Error checkNumerics();
   llvm::Error checkPlanNames();
   mlir::LogicalResult measure(xf::BlockOp block, const PlanOptions &planOptions,
                               PlanCandidate &candidate) const;

@@ -99,6 +99,10 @@ mlir::Value BlockBuilder::bias(StringRef as, Value x, Value b) {
   return xf::BiasOp::create(builder, at(as), x, b);
 }
 
+mlir::Value BlockBuilder::scale(StringRef as, Value x, Value w) {
+  return xf::ScaleOp::create(builder, at(as), x, w, APFloat(0.0f));
+}
+
 mlir::Value BlockBuilder::add(StringRef as, Value a, Value b) {
   return xf::AddOp::create(builder, at(as), a, b);
 }
@@ -175,6 +179,12 @@ mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, con
   return xf::AttentionOp::create(builder, at(as), type, q, k, v, scores.window, scores.slopes,
                                  scores.sinks, APFloat(float(scores.scale)), cap, scores.rounded,
                                  scores.bidirectional, mlir::StringAttr());
+}
+
+mlir::Value BlockBuilder::contextual(StringRef as, StringRef module, StringRef kind,
+                                     ArrayRef<Value> operands, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, builder.getF32Type());
+  return xf::OpaqueContextualOp::create(builder, at(as, module), type, kind, operands, mlir::StringAttr());
 }
 
 mlir::Value BlockBuilder::router(StringRef as, StringRef module, int64_t count, Value z) {

@@ -67,6 +67,7 @@ public:
     return norm(as, module, Norm::layer(eps), x);
   }
   Value bias(StringRef as, Value x, Value b);
+  Value scale(StringRef as, Value x, Value w);
 
   Value add(StringRef as, Value a, Value b);
   Value mul(StringRef as, Value a, Value b);
@@ -103,6 +104,11 @@ public:
     bool rounded = false, bidirectional = false;
   };
   Value attention(StringRef as, Value q, Value k, Value v, const Scores &scores);
+
+  /// Another op that reads the tokens before, of a kind that xf does not have: it can be checked,
+  /// and not run. The operands are values and stored parameters, these of MODULE.
+  Value contextual(StringRef as, StringRef module, StringRef kind, llvm::ArrayRef<Value> operands,
+                   llvm::ArrayRef<int64_t> shape);
 
   /// The entries of MODULE.weight z as probabilities: one for each of `count` experts.
   Value router(StringRef as, StringRef module, int64_t count, Value z);

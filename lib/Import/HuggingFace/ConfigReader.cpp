@@ -181,6 +181,23 @@ std::vector<int64_t> ConfigReader::integers(StringRef key, int64_t least, int64_
   return found;
 }
 
+std::vector<double> ConfigReader::factors(StringRef key, size_t count, double least, double most) {
+  std::vector<double> absent(count, 1), found;
+  const json::Value *value = take(key);
+  if (!value)
+    return absent;
+  const json::Array *array = value->getAsArray();
+  for (const json::Value &element : array ? *array : json::Array())
+    if (std::optional<double> number = element.getAsNumber())
+      if (*number >= least && *number <= most)
+        found.push_back(*number);
+  if (array && array->size() == count && found.size() == count)
+    return found;
+  problem(key, "is not understood; expected an array of " + Twine(count) + " numbers " +
+                   range(least, most));
+  return absent;
+}
+
 ConfigReader *ConfigReader::object(StringRef key) {
   for (auto &[name, reader] : nested)
     if (name == key)

@@ -26,7 +26,7 @@ xf::ActivationKind hf::readActivation(ConfigReader &config, StringRef key, Strin
 }
 
 HeadShape hf::readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
-                        std::optional<int64_t> keys, std::optional<int64_t> dim) {
+                        std::optional<int64_t> keys, std::optional<int64_t> dim, bool rotates) {
   HeadShape heads;
   heads.queries = config.integer("num_attention_heads", queries, 1, maxHeads);
   // Null, other than absent, is one for each query head in every family.
@@ -42,7 +42,7 @@ HeadShape hf::readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
                                       Twine(heads.queries) + ", and there is no head_dim");
   heads.dim = config.integer("head_dim", dim.value_or(std::max<int64_t>(hidden / heads.queries, 1)),
                              1, maxHeads);
-  if (heads.dim % 2)
+  if (rotates && heads.dim % 2)
     config.problem(derived ? "hidden_size" : "head_dim",
                    "gives an odd head dimension of " + Twine(heads.dim) +
                        "; a rotary embedding needs an even one");

@@ -54,6 +54,7 @@ public:
 std::unique_ptr<Family> makeBloom(ConfigReader &config);
 std::unique_ptr<Family> makeCohere(ConfigReader &config);
 std::unique_ptr<Family> makeFalcon(ConfigReader &config);
+std::unique_ptr<Family> makeFalconH1(ConfigReader &config);
 std::unique_ptr<Family> makeGemma(ConfigReader &config);
 std::unique_ptr<Family> makeGemma2(ConfigReader &config);
 std::unique_ptr<Family> makeGemma3(ConfigReader &config);
@@ -64,7 +65,9 @@ std::unique_ptr<Family> makeGptNeo(ConfigReader &config);
 std::unique_ptr<Family> makeGptNeoX(ConfigReader &config);
 std::unique_ptr<Family> makeGptOss(ConfigReader &config);
 std::unique_ptr<Family> makeGranite(ConfigReader &config);
+std::unique_ptr<Family> makeJamba(ConfigReader &config);
 std::unique_ptr<Family> makeLlama(ConfigReader &config);
+std::unique_ptr<Family> makeMamba(ConfigReader &config);
 std::unique_ptr<Family> makeMistral(ConfigReader &config);
 std::unique_ptr<Family> makeMixtral(ConfigReader &config);
 std::unique_ptr<Family> makeNemotron(ConfigReader &config);
@@ -78,6 +81,7 @@ std::unique_ptr<Family> makeQwen2(ConfigReader &config);
 std::unique_ptr<Family> makeQwen2Moe(ConfigReader &config);
 std::unique_ptr<Family> makeQwen3(ConfigReader &config);
 std::unique_ptr<Family> makeQwen3Moe(ConfigReader &config);
+std::unique_ptr<Family> makeQwen3Next(ConfigReader &config);
 std::unique_ptr<Family> makeSmolLM3(ConfigReader &config);
 std::unique_ptr<Family> makeStableLm(ConfigReader &config);
 std::unique_ptr<Family> makeStarcoder2(ConfigReader &config);
@@ -87,12 +91,12 @@ xf::ActivationKind readActivation(ConfigReader &config, llvm::StringRef key,
                                   llvm::StringRef absent);
 
 /// Reads num_attention_heads, num_key_value_heads and head_dim, and checks that
-/// they fit each other and the width.
+/// they fit each other and the width; a head that rotates has an even dimension.
 struct HeadShape {
   int64_t queries, keys, dim;
 };
 HeadShape readHeads(ConfigReader &config, int64_t hidden, int64_t queries,
-                    std::optional<int64_t> keys, std::optional<int64_t> dim);
+                    std::optional<int64_t> keys, std::optional<int64_t> dim, bool rotates = true);
 
 /// Reads the number of heads under `key`; each is an equal part of `hidden`, which `widthKey`
 /// names.

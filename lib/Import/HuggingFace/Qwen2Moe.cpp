@@ -4,7 +4,7 @@
 // with gated MLPs E_e and S, over the experts e with the largest entries of p = softmax(R z), which
 // are made to sum to one where norm_topk_prob. Other layers have one gated MLP M: y = v + M z.
 // Some layers may see a window.
-#include "Parts.h"
+#include "QwenMixture.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -26,7 +26,7 @@ public:
     int64_t most = config.integer("max_window_layers", 28, 0, maxLayers);
     windows =
         readSwitchedWindows(config, layers, [&](int64_t i) { return i % 2 == 0 && i < most; });
-    readMixtures(config);
+    mixture.read(config, {60, 4, 1408, 5632, /*sumToOne=*/false});
   }
 
   StringRef name() const override { return "qwen2_moe"; }
@@ -37,7 +37,7 @@ public:
     Value n = b.rmsNorm("n", "input_layernorm", x, eps);
     Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
     Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
-    return b.add("y", mid, sparse[layer] ? mixture(b, z) : dense(b, "mlp", "mlp", z));
+    return b.add("y", mid, mixture(b, z, layer));
   }
 
   Value beforeHead(BlockBuilder &b, Value x) const override {
@@ -45,32 +45,10 @@ public:
   }
 
 private:
-  Value mixture(BlockBuilder &b, Value z) const {
-    Value routed = experts(b, "routed", "mlp", z);
-    Value share = b.activation("share", xf::ActivationKind::sigmoid,
-                               b.linear("share_logit", "mlp.shared_expert_gate", 1, z));
-    Value common = b.mul("common", shared(b, "shared", "mlp.shared_expert", z, "shared_"), share);
-    return b.add("mlp", routed, common);
-  }
-
-  void readMixtures(ConfigReader &config) {
-    dense.act = readActivation(config, "hidden_act", "silu");
-    shared.act = experts.act = dense.act;
-    dense.inner = config.integer("intermediate_size", 5632, 1, maxWidth);
-    shared.inner = config.integer("shared_expert_intermediate_size", 5632, 1, maxWidth);
-    experts.inner = config.integer("moe_intermediate_size", 1408, 1, maxWidth);
-    experts.sumToOne = config.flag("norm_topk_prob", false);
-    sparse = readSparseLayers(config, "num_experts", 60, 4, experts);
-    for (StringRef key : {"output_router_logits", "router_aux_loss_coef"})
-      config.ignore(key); // of training
-  }
-
   double eps;
   Attention attention;
   SlidingLayers windows;
-  GatedExperts experts;
-  GatedMlp shared, dense;
-  SparseLayers sparse;
+  QwenMixture mixture;
 };
 
 } // namespace

@@ -13,7 +13,8 @@ using BadConfig = ImportTest;
 TEST_F(BadConfig, UnknownArchitecture) {
   std::string message = importedWith("llama", {{"model_type", "gpt5"}});
   EXPECT_HAS(message, "config.json: key 'model_type' = 'gpt5' is not supported; supported are ");
-  for (StringRef name : {"cohere", "gemma3, gemma3_text", "granite, llama", "(any other block"})
+  for (StringRef name :
+       {"cohere", "gemma3, gemma3_text", "granite, jamba, llama", "(any other block"})
     EXPECT_HAS(message, name.str());
   EXPECT_HAS(importedWith("llama", {{"model_type", nullptr}}), "key 'model_type' = null");
 }
@@ -28,6 +29,30 @@ TEST_F(BadConfig, UnreadKeysAreRefusedUnlessTheyAreNull) {
   json::Object rope{{"full_attention", std::move(full)}};
   EXPECT_HAS(importedWith("gemma3", {{"rope_parameters", std::move(rope)}}),
              "key 'rope_parameters.full_attention.beta' = 2 is not understood");
+}
+
+TEST_F(BadConfig, MixersWithoutAttention) {
+  EXPECT_HAS(importedWith("falcon-h1", {{"mlp_multipliers", json::Array{1.0}}}),
+             "key 'mlp_multipliers' = [1] is not understood; expected an array of 2 numbers");
+  EXPECT_HAS(importedWith("falcon-h1", {{"ssm_multipliers", 2}}),
+             "key 'ssm_multipliers' = 2 is not understood; expected an array of 5 numbers");
+  EXPECT_HAS(importedWith("falcon-h1", {{"mamba_d_head", 7}}),
+             "key 'mamba_n_heads' = 6 times mamba_d_head = 7 is not the mixer's width, 36");
+  EXPECT_HAS(importedWith("falcon-h1", {{"time_step_limit", json::Array{0.0, 0.5}}}),
+             "key 'time_step_limit' = [0,0.5] is not supported");
+  EXPECT_EQ(importedWith("falcon-h1", {{"time_step_limit", nullptr}}),
+            importedWith("falcon-h1", {}));
+  EXPECT_HAS(importedWith("jamba", {{"attn_layer_offset", 3}}),
+             "key 'attn_layer_offset' = 3 is not less than attn_layer_period = 3");
+  EXPECT_HAS(importedWith("mamba", {{"time_step_rank", "many"}}),
+             "key 'time_step_rank' = 'many' is out of range; expected an integer from 1");
+  EXPECT_EQ(importedWith("mamba", {{"time_step_rank", "auto"}}),
+            importedWith("mamba", {{"time_step_rank", 2}}));
+  EXPECT_HAS(importedWith("qwen3-next", {{"layer_types", json::Array{"sliding_attention"}}}),
+             "key 'layer_types' = [\"sliding_attention\"] has 1 entries; expected "
+             "num_hidden_layers = 4");
+  EXPECT_HAS(importedWith("qwen3-next", {{"linear_num_value_heads", 3}}),
+             "is not a multiple of linear_num_key_heads = 2");
 }
 
 TEST_F(BadConfig, AllProblemsAreReportedTogether) {
@@ -137,8 +162,8 @@ const Case cases[] = {
     {"mixtral", "sliding_window", "0", "key 'sliding_window' = 0 is out of range"},
     {"mixtral", "attention_bias", "true", "key 'attention_bias' = true is not understood"},
     {"mixtral", "norm_topk_prob", "false", "key 'norm_topk_prob' = false is not understood"},
-    {"mixtral", "rope_parameters", "{\"rope_type\": \"yarn\", \"factor\": 2}",
-     "key 'rope_parameters.rope_type' = 'yarn' is not supported"},
+    {"mixtral", "rope_parameters", "{\"rope_type\": \"longrope\", \"factor\": 2}",
+     "key 'rope_parameters.rope_type' = 'longrope' is not supported"},
     {"qwen2-moe", "num_experts_per_tok", "8", "is more than num_experts = 7"},
     {"qwen2-moe", "num_experts", "-1", "key 'num_experts' = -1 is out of range"},
     {"qwen2-moe", "mlp_only_layers", "[\"1\"]", "expected an array of integers from 0 to 10000"},
@@ -208,8 +233,9 @@ TEST_F(BadConfig, NoValueOfAnyKeyCrashes) {
                           "{}",
                           "{\"x\": {}}"};
   int64_t refused = 0;
-  for (StringRef name : {"gemma3", "gemma3-older-config", "llama3-rope", "falcon", "gemma2", "gpt2",
-                         "gptj", "cohere-norms", "olmo2", "phi3"}) {
+  for (StringRef name :
+       {"gemma3", "gemma3-older-config", "llama3-rope", "falcon", "gemma2", "gpt2", "gptj",
+        "cohere-norms", "olmo2", "phi3", "mamba", "jamba", "falcon-h1", "qwen3-next"}) {
     json::Object config = configOf(name);
     for (const auto &[key, was] : config)
       for (const char *value : values) {

@@ -82,6 +82,8 @@ TEST_P(ImportGolden, EveryOpHasALocation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, ImportGolden, testing::ValuesIn(allGoldens()), goldenTestName);
+INSTANTIATE_TEST_SUITE_P(CheckOnly, ImportGolden, testing::ValuesIn(allCheckOnly()),
+                         goldenTestName);
 
 TEST_F(Import, BothConfigGenerationsGiveTheSameModel) {
   for (StringRef name : {"gemma3", "llama3-rope", "falcon"})
