@@ -94,9 +94,9 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
       "dtype",
       [&](StringRef text) {
         metadata.dtype = text.str();
-        return text == "f32" || text == "bf16";
+        return is_contained({"f32", "bf16", "f16"}, text);
       },
-      "f32 or bf16");
+      "f32, bf16 or f16");
   if (hasTokens && hasPosition && metadata.position >= static_cast<int64_t>(metadata.tokens.size()))
     report("found position " + Twine(metadata.position) + ", expected one of the " +
            Twine(metadata.tokens.size()) + " tokens");

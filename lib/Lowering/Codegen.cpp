@@ -14,6 +14,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -61,10 +62,20 @@ FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(ArrayRef<xf::BlockOp> b
 // LLVM IR and object files
 //===----------------------------------------------------------------------===//
 
+/// Loop strength reduction takes a third of the compile time, and kernels are as fast without it:
+/// LLVM has no other switch for it than its command line's.
+static void leaveOutStrengthReduction() {
+  auto &options = llvm::cl::getRegisteredOptions();
+  auto option = options.find("disable-lsr");
+  if (option != options.end() && !option->second->getNumOccurrences())
+    option->second->addOccurrence(0, "disable-lsr", "true");
+}
+
 static llvm::orc::JITTargetMachineBuilder machineBuilder(const CpuTarget &target) {
   static bool initialised = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    leaveOutStrengthReduction();
     return true;
   }();
   (void)initialised;

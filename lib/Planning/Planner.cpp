@@ -165,7 +165,7 @@ static std::array<double, 4> rank(const PlanCandidate &candidate, Objective obje
   case Objective::Paper:
     return {}; // the first of the list
   case Objective::FewestParameters:
-    return {numbers, double(cost.elementDivisions), internals, 0};
+    return {double(!cost.fragility.empty()), numbers, double(cost.elementDivisions), internals};
   case Objective::NoDivision:
     return {double(cost.elementDivisions), double(cost.vectorDivisions), internals, numbers};
   case Objective::LeastNorm:

@@ -86,7 +86,7 @@ def load_patched(directory, deltas):
             shutil.copy(path, folder)
         left = dict(deltas)
         for path in weight_files(directory):
-            tensors = {name: tensor + left.pop(name).to(tensor.dtype) if name in left else tensor
+            tensors = {name: tensor.float() + left.pop(name) if name in left else tensor
                        for name, tensor in load_file(path).items()}
             save_file(tensors, Path(folder) / path.name, metadata={"format": "pt"})
         if left:

@@ -1,5 +1,6 @@
 // ctxc apply
 #include "Commands.h"
+#include "Session.h"
 #include "ctxc/Export/ApplyPatch.h"
 #include "ctxc/Export/PatchFile.h"
 #include "llvm/Support/Format.h"
@@ -19,7 +20,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     return std::move(error);
   std::optional<DType> storage;
   if (auto dtype = arguments.get("--dtype"))
-    storage = *dtype == "bf16" ? DType::BF16 : DType::F32;
+    storage = storageNamed(*dtype);
   auto report = applyPatch(**checkpoint, file->first, directory, storage);
   if (!report)
     return report.takeError();
@@ -35,10 +36,8 @@ Command driver::applyCommand() {
       "write a checkpoint with a patch added, loadable by others",
       {"MODEL", "FILE"},
       {{"-o", "DIR", "the directory to write; it must not exist", {}, true},
-       {"--dtype",
-        "TYPE",
-        "store all floating tensors as f32 or bf16; default: each as it was",
-        {"f32", "bf16"}}},
+       {"--dtype", "TYPE",
+        "store all floating tensors as f32, bf16 or f16; default: each as it was", storageNames()}},
       "MODEL is a Hugging Face directory, FILE a patch that `ctxc patch` wrote for it. A patch\n"
       "that is small beside its weights loses most of itself in bf16: the printed share says how\n"
       "much, and --dtype f32 avoids it.",

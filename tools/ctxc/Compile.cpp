@@ -71,7 +71,7 @@ Command driver::compileCommand() {
         "NAME",
         "least (default), balanced, naive, stable, scaled",
         {"least", "balanced", "naive", "stable", "scaled"}},
-       {"--dtype", "TYPE", "storage type of the weights; default: as stored", {"f32", "bf16"}},
+       {"--dtype", "TYPE", "storage type of the weights; default: as stored", storageNames()},
        {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
       "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
       "reduced run together with the patch formed between them (dual), or its forward with a "

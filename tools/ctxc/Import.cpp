@@ -16,7 +16,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   ImportOptions options;
   options.needWeights = false;
   if (auto dtype = arguments.get("--dtype"))
-    options.storage = *dtype == "bf16" ? DType::BF16 : DType::F32;
+    options.storage = storageNamed(*dtype);
   auto imported = importModel(arguments.positional(0), context, options);
   if (!imported)
     return imported.takeError();
@@ -40,7 +40,7 @@ Command driver::importCommand() {
       "write a checkpoint's model as dialect text",
       {"DIR"},
       {{"-o", "FILE", "the .mlir file to write; by default, or as -, to the screen"},
-       {"--dtype", "TYPE", "storage type of all parameters; default: as stored", {"f32", "bf16"}}},
+       {"--dtype", "TYPE", "storage type of all parameters; default: as stored", storageNames()}},
       "DIR is a Hugging Face directory; its weights are not needed, config.json will do. The text\n"
       "is what check, compile and verify also take as MODEL, and what ctxc-opt runs passes on.",
       "  ctxc import gemma-3-270m -o model.mlir\n"

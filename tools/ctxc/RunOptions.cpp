@@ -36,11 +36,10 @@ std::vector<OptionSpec> driver::runOptions() {
        "how the patch of a post-norm is split between the matrix before the norm\n"
        "and the scale after it: least (default), balanced, naive, stable, scaled",
        {"least", "balanced", "naive", "stable", "scaled"}},
-      {"--dtype",
-       "TYPE",
-       "storage type of the weights, f32 or bf16; activations and sums are f32.\n"
-       "Default: bf16 where the whole checkpoint is stored so, else f32",
-       {"f32", "bf16"}},
+      {"--dtype", "TYPE",
+       "storage type of the weights, f32, bf16 or f16; activations and sums are f32.\n"
+       "Default: bf16 or f16 where the whole checkpoint is stored so, else f32",
+       storageNames()},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"

@@ -77,24 +77,40 @@ Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions opt
   return session;
 }
 
-/// bf16 where every floating tensor is stored so, else f32; "" (as it is) for quantised ones.
-static std::string storedType(const Checkpoint &checkpoint) {
-  for (const TensorView &tensor : checkpoint.tensors())
-    if (isQuantized(tensor.dtype))
-      return "";
-  for (const TensorView &tensor : checkpoint.tensors())
-    if (isFloating(tensor.dtype) && tensor.dtype != DType::BF16)
-      return "f32";
-  return "bf16";
+std::vector<StringRef> driver::storageNames() { return {"f32", "bf16", "f16"}; }
+
+DType driver::storageNamed(StringRef name) {
+  return name == "bf16" ? DType::BF16 : name == "f16" ? DType::F16 : DType::F32;
 }
 
-/// bf16 where every parameter of the module is, else f32.
+/// bf16 or f16 where all `types` are that, else f32, which holds them all.
+static std::string commonType(llvm::ArrayRef<DType> types) {
+  for (StringRef name : {"bf16", "f16"})
+    if (!types.empty() && llvm::all_of(types, [&](DType t) { return t == storageNamed(name); }))
+      return name.str();
+  return "f32";
+}
+
+/// The common type of all floating tensors; "" (as it is) for quantised ones.
+static std::string storedType(const Checkpoint &checkpoint) {
+  llvm::SmallVector<DType> types;
+  for (const TensorView &tensor : checkpoint.tensors()) {
+    if (isQuantized(tensor.dtype))
+      return "";
+    if (isFloating(tensor.dtype))
+      types.push_back(tensor.dtype);
+  }
+  return commonType(types);
+}
+
+/// The common type of all parameters of the module.
 static std::string writtenType(mlir::ModuleOp module) {
-  bool allBF16 = true;
+  llvm::SmallVector<DType> types;
   module.walk([&](xf::ParamOp param) {
-    allBF16 &= llvm::cast<mlir::RankedTensorType>(param.getType()).getElementType().isBF16();
+    auto type = llvm::cast<mlir::RankedTensorType>(param.getType());
+    types.push_back(storageOf(type.getElementType()));
   });
-  return allBF16 ? "bf16" : "f32";
+  return commonType(types);
 }
 
 Error Session::import(bool needWeights) {
@@ -120,7 +136,7 @@ Error Session::import(bool needWeights) {
   ImportOptions importOptions;
   importOptions.needWeights = needWeights;
   if (!options.dtype.empty())
-    importOptions.storage = options.dtype == "bf16" ? DType::BF16 : DType::F32;
+    importOptions.storage = storageNamed(options.dtype);
   Expected<ImportedModel> result = importModel(path, *context, importOptions);
   if (!result)
     return result.takeError();

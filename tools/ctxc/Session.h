@@ -9,11 +9,11 @@
 
 #include "CommandLine.h"
 #include "ctxc/Import/Import.h"
-#include "ctxc/Tokenizer/Tokenizer.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Report/VerifyReport.h"
 #include "ctxc/Runtime/Program.h"
 #include "ctxc/Runtime/Weights.h"
+#include "ctxc/Tokenizer/Tokenizer.h"
 
 namespace ctxc::driver {
 
@@ -35,6 +35,10 @@ llvm::Error loadDialectPlugins(std::vector<llvm::StringRef> &words);
 /// Has the context's diagnostics printed to stderr in the driver's form; those without a place
 /// as the `model`'s.
 void printDiagnostics(mlir::MLIRContext &context, llvm::StringRef model);
+
+/// The storage types of weights that --dtype names, and the one that `name` is.
+std::vector<llvm::StringRef> storageNames();
+DType storageNamed(llvm::StringRef name);
 
 /// --sites, --objective, --plan.
 std::vector<OptionSpec> planOptions();

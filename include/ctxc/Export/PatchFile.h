@@ -30,7 +30,7 @@ struct PatchMetadata {
   int64_t position = 0;      ///< the patched token's position in `tokens`, kept in the reduced run
   std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps
   std::string update = "least"; ///< least, balanced, naive, stable or scaled
-  std::string dtype = "f32";    ///< storage type of the run's weights: f32 or bf16
+  std::string dtype = "f32";    ///< storage type of the run's weights: f32, bf16 or f16
 };
 
 /// A patch by itself: shapes are non-negative, factors have their sizes, Rank1

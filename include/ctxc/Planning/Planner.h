@@ -76,7 +76,7 @@ struct Verdict {
 enum class Objective {
   Default,          ///< the paper's, unless it is fragile and another is not
   Paper,            ///< the paper's rule
-  FewestParameters, ///< the fewest numbers to store
+  FewestParameters, ///< the fewest numbers to store; fragile only where every plan is
   NoDivision,       ///< the fewest divisions, entry by entry before by a vector's length
   LeastNorm,        ///< the smallest ‖Δ‖, measured (PlanMeasure)
   LeastDrift        ///< the least change of the block on other tokens, measured

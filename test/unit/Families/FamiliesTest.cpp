@@ -236,7 +236,8 @@ the checkpoints under `test/goldens` and `test/check-only`, which transformers' 
 same test holds each row against what is known of the family. F is patched so that the MLP's inside
 stays as it was with the context (the input cut), G absorbs what is left (Theorem 3); parameters are
 named as in the checkpoint, without the layer's prefix. "Almost everywhere": the condition fails on a
-null set of weights and activations only, and is checked at run time.
+null set of weights and activations only, and is checked at run time. What the families'
+numbers are held to, and reach, is on [another page](judged-families.md).
 
 | family | `model_type` | form | norms | F | G | needs | verdict |
 |---|---|---|---|---|---|---|---|
