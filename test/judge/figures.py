@@ -1,7 +1,6 @@
 """docs/judged-families.md: its rows, and how figures stand in them (goldens.py)."""
 
 import fcntl
-import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +34,8 @@ LIMITS = {"full run": [FULL], "same process": [FULL], "other program": [REPLAY],
 
 def figure(x):
     """2.1e-6; what is large without an exponent."""
-    if math.isfinite(x) and 0.1 <= x < 1e4:
-        return f"{x:.3g}"
-    return re.sub(r"e([-+])0*(\d)", lambda m: f"e{m[1].replace('+', '')}{m[2]}", f"{x:.1e}")
+    text = f"{x:.3g}" if x == 0 or 0.1 <= x < 999 else f"{x:.1e}"
+    return re.sub(r"e([-+])0*(\d)", lambda m: f"e{m[1].replace('+', '')}{m[2]}", text)
 
 
 @dataclass
