@@ -20,13 +20,14 @@ from pathlib import Path
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (BloomConfig, CohereConfig, FalconConfig, FalconH1Config, Gemma2Config,
-                          Gemma3TextConfig, GemmaConfig, Glm4Config, GPT2Config, GPTJConfig,
-                          GPTNeoConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig, JambaConfig,
-                          LlamaConfig, MambaConfig, MistralConfig, MixtralConfig, NemotronConfig,
-                          Olmo2Config, OlmoConfig, OlmoeConfig, OPTConfig, Phi3Config, PhiConfig,
-                          Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig,
-                          Qwen3NextConfig, SmolLM3Config, StableLmConfig, Starcoder2Config)
+from transformers import (BloomConfig, CohereConfig, DeepseekV3Config, FalconConfig, FalconH1Config,
+                          Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GPT2Config,
+                          GPTJConfig, GPTNeoConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig,
+                          JambaConfig, LlamaConfig, MambaConfig, MistralConfig, MixtralConfig,
+                          NemotronConfig, Olmo2Config, OlmoConfig, OlmoeConfig, OPTConfig,
+                          Phi3Config, PhiConfig, Qwen2Config, Qwen2MoeConfig, Qwen3Config,
+                          Qwen3MoeConfig, Qwen3NextConfig, SmolLM3Config, StableLmConfig,
+                          Starcoder2Config)
 
 TOKENS = 24
 
@@ -246,6 +247,39 @@ def qwen3_moe_normed():
     return qwen3_moe(num_hidden_layers=3, num_experts=9, num_experts_per_tok=4, norm_topk_prob=True,
                      mlp_only_layers=[1], decoder_sparse_step=1, use_sliding_window=False,
                      attention_bias=True, tie_word_embeddings=True)
+
+
+def deepseek_v3(**changes):
+    """3 of 12 experts, from 2 of 4 groups, behind one layer without any; heads of 10 + 6 entries and
+    values of 14; YaRN, whose ramp ends within the 3 frequencies."""
+    return DeepseekV3Config(**(small(
+        num_hidden_layers=3, num_key_value_heads=3, hidden_size=33, q_lora_rank=26, kv_lora_rank=18,
+        qk_nope_head_dim=10, qk_rope_head_dim=6, v_head_dim=14, moe_intermediate_size=18,
+        n_routed_experts=12, num_experts_per_tok=3, n_group=4, topk_group=2, n_shared_experts=2,
+        first_k_dense_replace=1, routed_scaling_factor=1.7, attention_bias=True, rms_norm_eps=1e-4,
+        rope_parameters={"rope_type": "yarn", "rope_theta": 300.0, "factor": 4.0, "beta_fast": 4.0,
+                         "beta_slow": 0.5, "mscale": 0.6, "mscale_all_dim": 0.9,
+                         "original_max_position_embeddings": 16}) | changes))
+
+
+def deepseek_v3_plain():
+    """Queries by one matrix, neighbours not together, weights as they are, one group; a context that
+    is not stretched."""
+    return deepseek_v3(
+        num_hidden_layers=2, num_attention_heads=5, num_key_value_heads=5, q_lora_rank=None,
+        rope_interleave=False, n_routed_experts=7, num_experts_per_tok=2, n_group=1, topk_group=1,
+        n_shared_experts=1, norm_topk_prob=False, first_k_dense_replace=0, attention_bias=False,
+        tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 700.0})
+
+
+def older_deepseek_v3(config):
+    """The keys of the published checkpoints."""
+    for key in ("head_dim", "qk_head_dim", "output_router_logits"):
+        config.pop(key)
+    config = older_flat(config)
+    config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
+    return config | {"moe_layer_freq": 1, "scoring_func": "sigmoid", "topk_method": "noaux_tc",
+                     "aux_loss_alpha": 0.001, "seq_aux": True, "ep_size": 1}
 
 
 def older_qwen3_moe(config):
@@ -546,6 +580,8 @@ GOLDENS = {
     "olmoe": (olmoe, 43, older_flat, None),
     "qwen3-moe": (qwen3_moe, 44, older_qwen3_moe, None),
     "qwen3-moe-fused": (qwen3_moe_normed, 45, None, None),
+    "deepseek-v3": (deepseek_v3, 46, older_deepseek_v3, None),
+    "deepseek-v3-plain-fused": (deepseek_v3_plain, 47, None, None),
     "falcon": (falcon, 6, None, None),
     "falcon-older-config": (falcon, 6, older_flat, None),
 }
@@ -582,6 +618,9 @@ def random_weights(model, generator):
                 weight.data[3] = -1.0
                 weight.data[5] = -1.75
                 weight.data[6 + torch.randint(len(weight) - 6, (), generator=generator)] = -1.0
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.data = normal(buffer.shape, 0.3)
 
 
 def make(name, out):

@@ -59,7 +59,7 @@ def plans(groups):
 
 def splits(parameters):
     """The options of a plan: both ways to split a change over experts where it has some."""
-    if not any("experts." in name for name in parameters):
+    if not any(".experts." in name for name in parameters):
         return [[]]
     return [["--split", "even"], ["--split", "least-norm"]]
 

@@ -28,7 +28,7 @@ mlir::Location BlockBuilder::at(StringRef as, StringRef what) const {
   return mlir::NameLoc::get(builder.getStringAttr(as), where);
 }
 
-mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape) {
+mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape, bool frozen) {
   auto [module, kind] = name.rsplit('.'); // "mlp.up_proj", "weight"
   if (kind != "weight" && kind != "bias")
     module = name; // "mlp.experts.down_proj"
@@ -39,7 +39,7 @@ mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape) {
   RankedTensorType type = isBankName(stored) ? tensors.bankType(stored, shape, context())
                                              : tensors.type(stored, shape, context());
   std::string symbol = relative ? name.str() : stored;
-  return xf::ParamOp::create(builder, at(as, module), type, symbol);
+  return xf::ParamOp::create(builder, at(as, module), type, symbol, frozen);
 }
 
 mlir::Value BlockBuilder::embed(StringRef as, Value table, Value id) {

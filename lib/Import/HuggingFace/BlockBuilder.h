@@ -44,8 +44,9 @@ public:
   /// Whether the checkpoint stores it; false where there are no weights.
   bool has(StringRef name) const { return tensors.has(prefix + name.str()); }
   /// A stored parameter, named after its module ("mlp.up_proj.weight": %up_proj). With a `*` in its
-  /// name it is one stored tensor for each entry of its first dimension.
-  Value param(StringRef name, llvm::ArrayRef<int64_t> shape);
+  /// name it is one stored tensor for each entry of its first dimension. No patch changes it where
+  /// it is `frozen`.
+  Value param(StringRef name, llvm::ArrayRef<int64_t> shape, bool frozen = false);
   Value embed(StringRef as, Value table, Value id);
   /// The token's absolute position plus `offset`, an id for `embed`; `id` for every token.
   Value position(StringRef as, int64_t offset = 0);

@@ -57,7 +57,7 @@ public:
 
 protected:
   /// A n with what layer `layer` sees and whether it rotates.
-  Value attend(BlockBuilder &b, Value n, int64_t layer) const;
+  virtual Value attend(BlockBuilder &b, Value n, int64_t layer) const;
   /// M z; a family whose layers differ in M says which layer has which.
   virtual Value feed(BlockBuilder &b, Value z, int64_t layer) const;
 

@@ -45,14 +45,16 @@ public:
   virtual Value afterHead(BlockBuilder &b, Value logits) const { return logits; }
 
   int64_t layers = 0, hidden = 0, vocabulary = 0;
-  bool tied = false;     ///< the head is the embedding
-  bool headBias = false; ///< the head has a bias, beside its weight's name
+  int64_t extraLayers = 0; ///< stored behind those, and of no effect on the next token
+  bool tied = false;       ///< the head is the embedding
+  bool headBias = false;   ///< the head has a bias, beside its weight's name
 };
 
 /// The readers, one a family; HuggingFace.cpp says which model_type each reads. Null and a problem
 /// where the config is of a variant that is not supported.
 std::unique_ptr<Family> makeBloom(ConfigReader &config);
 std::unique_ptr<Family> makeCohere(ConfigReader &config);
+std::unique_ptr<Family> makeDeepseekV3(ConfigReader &config);
 std::unique_ptr<Family> makeFalcon(ConfigReader &config);
 std::unique_ptr<Family> makeFalconH1(ConfigReader &config);
 std::unique_ptr<Family> makeGemma(ConfigReader &config);

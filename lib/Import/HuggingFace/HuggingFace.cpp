@@ -64,6 +64,7 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     // clang-format off: one line a family
     {"bloom", makeBloom},
     {"cohere", makeCohere},
+    {"deepseek_v3", makeDeepseekV3},
     {"falcon", makeFalcon},
     {"falcon_h1", makeFalconH1},
     {"gemma", makeGemma},
@@ -234,11 +235,22 @@ private:
   StringMap<xf::BlockOp> blocks; ///< by their text under the family's name
 };
 
+/// Whether a tensor is of a layer behind the last one that the family speaks of.
+bool isOfExtraLayer(const Family &family, StringRef name) {
+  int64_t layer;
+  for (StringRef stem : family.stems())
+    if (StringRef rest = name; rest.consume_front((stem + family.layerStem()).str()) &&
+                               !rest.consumeInteger(10, layer) && rest.starts_with("."))
+      return layer >= family.layers && layer < family.layers + family.extraLayers;
+  return false;
+}
+
 /// Tensors of the text model that the equations do not read. transformers drops
 /// them silently too, but they may mean that the config names the wrong family.
-void warnOfUnused(const StoredTensors &tensors, StringRef directory,
+void warnOfUnused(const StoredTensors &tensors, const Family &family, StringRef directory,
                   std::vector<std::string> &warnings) {
   std::vector<std::string> names = tensors.unused();
+  llvm::erase_if(names, [&](StringRef name) { return isOfExtraLayer(family, name); });
   llvm::erase_if(names, [](StringRef name) {
     // Masks that GPT-2, GPT-J, GPT-Neo and GPT-NeoX once stored.
     bool mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
@@ -299,6 +311,6 @@ Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRConte
     return problems.take();
   if (failed(mlir::verify(*imported.module)))
     return makeError(configPath + ": the imported model does not verify; see the messages above");
-  warnOfUnused(tensors, directory, imported.warnings);
+  warnOfUnused(tensors, *family, directory, imported.warnings);
   return imported;
 }

@@ -122,16 +122,29 @@ mlir::Value PlainMlp::operator()(BlockBuilder &b, StringRef as, StringRef module
 
 mlir::Value GatedExperts::operator()(BlockBuilder &b, StringRef as, StringRef module,
                                      mlir::Value z) const {
-  mlir::Value s = b.router("s", (module + "." + router).str(), count, z);
-  mlir::Value top = b.topK("top", s, active);
-  mlir::Value w = b.gather(sumToOne ? "s_top" : "w", s, top);
-  if (sumToOne)
-    w = b.sumToOne("w", w);
-
+  auto [top, w] = route(b, (module + "." + router).str(), z);
   std::string path = (module + ".experts.").str();
   mlir::Value e =
       b.has(path + "gate_up_proj") ? fromOne(b, path, top, z) : fromEach(b, path + "*.", top, z);
   return b.combine(as, w, e);
+}
+
+std::pair<mlir::Value, mlir::Value> GatedExperts::route(BlockBuilder &b, const std::string &path,
+                                                        mlir::Value z) const {
+  mlir::Value s =
+      sigmoid ? b.activation("s", xf::ActivationKind::sigmoid, b.linear("s_logits", path, count, z))
+              : b.router("s", path, count, z);
+  mlir::Value choice = s;
+  if (corrected)
+    choice = b.bias("s_corrected", s,
+                    b.param(path + ".e_score_correction_bias", {count}, /*frozen=*/true));
+  mlir::Value top = b.topK("top", choice, active, groups, keep);
+  mlir::Value w = b.gather(sumToOne || factor != 1 ? "s_top" : "w", s, top);
+  if (sumToOne) // sigmoids may all be next to nothing
+    w = b.sumToOne(factor != 1 ? "w_one" : "w", w, sigmoid ? 1e-20 : 0);
+  if (factor != 1)
+    w = b.times("w", w, factor);
+  return {top, w};
 }
 
 mlir::Value GatedExperts::fromEach(BlockBuilder &b, const std::string &path, mlir::Value top,
@@ -160,6 +173,21 @@ void hf::readExperts(ConfigReader &config, StringRef key, int64_t count, int64_t
   if (experts.active > experts.count)
     config.problem("num_experts_per_tok", "is more than " + key + " = " + Twine(experts.count));
   experts.active = std::min(experts.active, experts.count);
+}
+
+void hf::readExpertGroups(ConfigReader &config, int64_t groups, int64_t keep,
+                          GatedExperts &experts) {
+  experts.groups = config.integer("n_group", groups, 1, maxExperts);
+  experts.keep = config.integer("topk_group", keep, 1, maxExperts);
+  int64_t size = experts.count / experts.groups;
+  if (experts.count % experts.groups || size < 2)
+    config.problem("n_group", "does not divide the " + Twine(experts.count) +
+                                  " experts into groups of two or more");
+  else if (experts.keep > experts.groups)
+    config.problem("topk_group", "is more than n_group = " + Twine(experts.groups));
+  else if (experts.active > experts.keep * size)
+    config.problem("num_experts_per_tok", "is more than the " + Twine(experts.keep * size) +
+                                              " experts of the groups that are kept");
 }
 
 StringRef hf::expertsKey(const ConfigReader &config, StringRef key) {

@@ -96,12 +96,17 @@ struct PlainMlp {
 };
 
 /// Σ_{e ∈ top} w_e E_e z with E_e = D_e (act(G_e z) ⊙ U_e z) of width `inner`, the scores
-/// s = softmax(R z), top the `active` largest of `count`, and w = s, over their sum where
-/// `sumToOne`.
+/// s = softmax(R z), or σ(R z) where `sigmoid`, top the `active` largest of `count`, and w = s,
+/// over their sum where `sumToOne`, times `factor`.
 struct GatedExperts {
   int64_t count = 1, active = 1, inner = 0;
   xf::ActivationKind act = xf::ActivationKind::silu;
-  bool sumToOne = false;
+  bool sigmoid = false, sumToOne = false;
+  double factor = 1;
+  /// The largest of s + b are taken, with b = MODULE.ROUTER.e_score_correction_bias; w is still of
+  /// s.
+  bool corrected = false;
+  int64_t groups = 1, keep = 1; ///< as xf.top_k says
   /// Modules: R below MODULE, and below MODULE.experts.N those of the matrices. Where the
   /// checkpoint has MODULE.experts.gate_up_proj, all experts in one tensor and the rows of G and U
   /// in one matrix, that and MODULE.experts.down_proj are read instead.
@@ -112,6 +117,9 @@ struct GatedExperts {
                          mlir::Value z) const;
 
 private:
+  /// top and w.
+  std::pair<mlir::Value, mlir::Value> route(BlockBuilder &b, const std::string &path,
+                                            mlir::Value z) const;
   mlir::Value fromEach(BlockBuilder &b, const std::string &path, mlir::Value top,
                        mlir::Value z) const;
   mlir::Value fromOne(BlockBuilder &b, const std::string &path, mlir::Value top,
@@ -121,6 +129,9 @@ private:
 /// Reads how many experts there are, under `key`, and num_experts_per_tok.
 void readExperts(ConfigReader &config, llvm::StringRef key, int64_t count, int64_t active,
                  GatedExperts &experts);
+
+/// Reads n_group and topk_group, and checks that they fit the experts, which are read.
+void readExpertGroups(ConfigReader &config, int64_t groups, int64_t keep, GatedExperts &experts);
 
 /// `key`, or num_local_experts where that is what the config has: transformers takes either name
 /// for the number of experts, and has stored both.
