@@ -6,6 +6,7 @@
 #include "Fixture.h"
 #include "mlir/Parser/Parser.h"
 #include <cmath>
+#include <cstdlib>
 
 namespace ctxc::test {
 
@@ -41,10 +42,15 @@ public:
     reference = createReferenceExecutor(program, *weights);
   }
 
-  /// Compiles; the error's text, or empty.
-  std::string compile() {
+  /// Compiles, and takes no kernel from the cache unless it is `cached`; the error's text, or
+  /// empty.
+  std::string compile(bool cached = false) {
     if (!reference)
       return "there is no program";
+    if (cached)
+      ::unsetenv("CTXC_KERNEL_CACHE");
+    else
+      ::setenv("CTXC_KERNEL_CACHE", "off", /*overwrite=*/1);
     auto built = createCompiledExecutor(program, *weights, {threads});
     if (!built)
       return llvm::toString(built.takeError());
