@@ -20,8 +20,8 @@ from pathlib import Path
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (BloomConfig, CohereConfig, DeepseekV3Config, FalconConfig, FalconH1Config,
-                          Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GPT2Config,
+from transformers import (BertConfig, BloomConfig, CohereConfig, DeepseekV3Config, FalconConfig,
+                          FalconH1Config, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GPT2Config,
                           GPTJConfig, GPTNeoConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig,
                           JambaConfig, LlamaConfig, MambaConfig, MistralConfig, MixtralConfig,
                           NemotronConfig, Olmo2Config, OlmoConfig, OlmoeConfig, OPTConfig,
@@ -38,6 +38,12 @@ def options(config):
     slopes_twice = config.model_type == "falcon" and config.alibi
     return dict(attn_implementation="sdpa" if slopes_twice else "eager",
                 experts_implementation="eager", dtype=torch.float32)
+
+
+def loader(config):
+    """The class with the head that predicts tokens."""
+    encoder = config.model_type == "bert"
+    return transformers.AutoModelForMaskedLM if encoder else transformers.AutoModelForCausalLM
 
 
 def gemma3(**changes):
@@ -434,6 +440,44 @@ def falcon_alibi():
                         multi_query=False, bias=True)
 
 
+def bert(**changes):
+    """Three segments, fewer positions than other families' checkpoints, odd heads."""
+    return BertConfig(**(dict(
+        vocab_size=97, hidden_size=33, intermediate_size=46, num_hidden_layers=3,
+        num_attention_heads=3, hidden_act="gelu_new", max_position_embeddings=40,
+        type_vocab_size=3, layer_norm_eps=1e-4) | changes))
+
+
+def bert_older():
+    return bert(vocab_size=79, hidden_size=30, num_hidden_layers=2, hidden_act="gelu",
+                num_attention_heads=5, type_vocab_size=2, layer_norm_eps=1e-12)
+
+
+def older_bert(config):
+    """As the first checkpoints have it."""
+    for key in ("add_cross_attention", "is_decoder", "tie_word_embeddings", "dtype",
+                "bos_token_id", "eos_token_id", "classifier_dropout"):
+        del config[key]
+    return config | {"gradient_checkpointing": False, "position_embedding_type": "absolute"}
+
+
+def store_older_bert(out, model):
+    """The first checkpoints' names of norms, and the parts that only pretraining needed."""
+    path, size = out / "model.safetensors", model.config.hidden_size
+    older = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    tensors = {}
+    for name, x in load_file(path).items():
+        for new, old in older.items():
+            name = name.replace(new, old)
+        tensors[name] = x
+    for name, shape in (("bert.pooler.dense.weight", (size, size)),
+                        ("bert.pooler.dense.bias", (size,)),
+                        ("cls.seq_relationship.weight", (2, size)),
+                        ("cls.seq_relationship.bias", (2,))):
+        tensors[name] = torch.ones(shape)
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
 def mamba():
     """A rank and a width that are not the automatic ones, biases wherever there can be some."""
     return MambaConfig(vocab_size=79, hidden_size=22, intermediate_size=38, state_size=5,
@@ -575,6 +619,8 @@ GOLDENS = {
     "opt": (opt, 38, None, None),
     "opt-post-norm": (opt_post_norm, 39, None, None),
     "bloom": (bloom, 40, older_bloom, None),
+    "bert": (bert, 46, None, None),
+    "bert-older": (bert_older, 47, older_bert, None),
     "falcon-40b": (falcon_40b, 41, None, None),
     "falcon-alibi": (falcon_alibi, 42, None, None),
     "olmoe": (olmoe, 43, older_flat, None),
@@ -625,8 +671,7 @@ def random_weights(model, generator):
 
 def make(name, out):
     config, seed, older, shard = GOLDENS[name]
-    model = transformers.AutoModelForCausalLM.from_config(
-        config(), **options(config())).eval()
+    model = loader(config()).from_config(config(), **options(config())).eval()
     generator = torch.Generator().manual_seed(seed)
     random_weights(model, generator)
     tokens = torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator)
@@ -640,9 +685,10 @@ def make(name, out):
         path.write_text(json.dumps(older(json.loads(path.read_text())), indent=2) + "\n")
     if name == "gpt2-bare":
         store_bare(out, model)
+    if name == "bert-older":
+        store_older_bert(out, model)
     # The logits come from what was written, so that they belong to the files.
-    written = transformers.AutoModelForCausalLM.from_pretrained(
-        out, **options(config())).eval()
+    written = loader(config()).from_pretrained(out, **options(config())).eval()
     with torch.no_grad():
         logits = written(tokens[None], use_cache=False).logits[0].contiguous()
     if not torch.isfinite(logits).all():

@@ -77,7 +77,8 @@ static StringRef architectureOf(StringRef modelType) {
       .Case("deepseek_v3", "deepseek2")
       .Case("olmoe", "olmoe")
       .Cases({"gpt2", "gptj", "falcon", "phi3", "gemma", "gemma2", "olmo", "olmo2", "qwen2",
-              "qwen3", "starcoder2", "stablelm", "granite", "nemotron", "smollm3", "glm4", "bloom"},
+              "qwen3", "starcoder2", "stablelm", "granite", "nemotron", "smollm3", "glm4", "bloom",
+              "bert"},
              modelType)
       .Default("");
 }
@@ -88,19 +89,20 @@ static StringRef matrixOf(StringRef module) {
   return StringSwitch<StringRef>(module)
       .Cases({"mlp.gate_proj", "feed_forward.gate_proj"}, "ffn_gate")
       .Cases({"mlp.up_proj", "mlp.c_fc", "mlp.fc_in", "mlp.fc1", "mlp.dense_h_to_4h", "fc1",
-              "mlp.gate_up_proj"},
+              "mlp.gate_up_proj", "intermediate.dense"},
              "ffn_up") // Phi 3 and GLM 4 keep gate and up in one
-      .Cases({"mlp.down_proj", "mlp.c_proj", "mlp.fc_out", "mlp.fc2", "mlp.dense_4h_to_h", "fc2"},
+      .Cases({"mlp.down_proj", "mlp.c_proj", "mlp.fc_out", "mlp.fc2", "mlp.dense_4h_to_h", "fc2",
+              "output.dense"},
              "ffn_down")
       .Cases({"self_attn.o_proj", "attn.c_proj", "attn.out_proj", "self_attention.dense",
-              "attention.dense", "self_attn.dense", "self_attn.out_proj"},
+              "attention.dense", "self_attn.dense", "self_attn.out_proj", "attention.output.dense"},
              "attn_output")
       .Default("");
 }
 
 /// "model.layers.3.mlp.down_proj": blk.3.ffn_down.weight.
 static Expected<std::string> tensorName(StringRef module) {
-  for (StringRef stem : {"layers.", "h."}) {
+  for (StringRef stem : {"layers.", "h.", "layer."}) {
     StringRef rest = module;
     size_t at = rest.starts_with(stem) ? 0 : rest.find(("." + stem).str());
     if (at == StringRef::npos)

@@ -24,8 +24,10 @@ static std::string moduleOf(StringRef module) {
 
 static Error writeConfig(StringRef path, ArrayRef<std::string> modules, bool inFirst,
                          const AdapterModel &model) {
+  // PEFT has no name for the task of predicting masked tokens, and needs none.
+  json::Value task = model.modelType == "bert" ? json::Value(nullptr) : "CAUSAL_LM";
   json::Object config{{"peft_type", "LORA"},
-                      {"task_type", "CAUSAL_LM"},
+                      {"task_type", std::move(task)},
                       {"base_model_name_or_path", model.directory},
                       {"inference_mode", true},
                       {"r", 1},

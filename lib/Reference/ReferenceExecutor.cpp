@@ -16,9 +16,15 @@ class ReferenceRun : public Run {
 public:
   ReferenceRun(int64_t capacity, size_t steps) : capacity(capacity), blocks(steps) {}
   int64_t size() const override { return positions.size(); }
+  void truncate(int64_t count) override {
+    positions.resize(std::min<int64_t>(count, size()));
+    for (BlockState &block : blocks)
+      block.truncate(size());
+  }
 
   int64_t capacity;
   std::vector<int64_t> positions;
+  std::vector<int64_t> sequence;  ///< of a bidirectional model: the tokens of its first call
   std::vector<BlockState> blocks; ///< one a step of the program
 };
 
@@ -27,10 +33,7 @@ public:
 class Rollback {
 public:
   explicit Rollback(ReferenceRun &run) : run(run) {}
-  ~Rollback() {
-    for (BlockState &block : run.blocks)
-      block.truncate(run.size());
-  }
+  ~Rollback() { run.truncate(run.size()); }
   void keep(ArrayRef<int64_t> positions) {
     run.positions.insert(run.positions.end(), positions.begin(), positions.end());
   }
@@ -71,7 +74,7 @@ void observe(const LayerObserver &observer, const ProgramStep &step, bool isFirs
 class ReferenceExecutor : public Executor {
 public:
   ReferenceExecutor(const Program &program, Weights &weights)
-      : program(program), weights(weights) {}
+      : program(program), weights(weights), bidirectional(ctxc::isBidirectional(program)) {}
 
   std::unique_ptr<Run> start(int64_t capacity) override {
     return std::make_unique<ReferenceRun>(capacity, program.steps.size());
@@ -81,6 +84,7 @@ public:
                                               const ForwardOptions &options) override;
   llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
                                   const PatchOptions &options) override;
+  bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
 
@@ -92,6 +96,8 @@ private:
     Values fullValues, reducedValues;
   };
 
+  llvm::Error checkStep(const ReferenceRun &run, ArrayRef<int64_t> tokens,
+                        ArrayRef<int64_t> positions) const;
   llvm::Expected<std::vector<BlockPatch>> loadsOf(const ProgramStep &step,
                                                   const Patch &patch) const;
   llvm::Expected<std::vector<double>> logits(const Values &values,
@@ -102,15 +108,18 @@ private:
 
   Program program;
   Weights &weights;
+  bool bidirectional;
 };
 
 } // namespace
 
 /// The step of `run` that is asked for can be taken.
-static llvm::Error checkStep(const ReferenceRun &run, ArrayRef<int64_t> tokens,
-                             ArrayRef<int64_t> positions) {
+llvm::Error ReferenceExecutor::checkStep(const ReferenceRun &run, ArrayRef<int64_t> tokens,
+                                         ArrayRef<int64_t> positions) const {
   int64_t last = run.positions.empty() ? -1 : run.positions.back();
-  return ctxc::checkStep(run.size(), last, run.capacity, tokens, positions);
+  if (llvm::Error error = ctxc::checkStep(run.size(), last, run.capacity, tokens, positions))
+    return error;
+  return bidirectional ? checkSequence(run.size(), run.sequence, tokens) : llvm::Error::success();
 }
 
 llvm::Expected<std::vector<double>>
@@ -189,8 +198,11 @@ ReferenceExecutor::forward(Run &opaqueRun, ArrayRef<int64_t> tokens, ArrayRef<in
     return result;
   if (!options.allLogits) // a model whose last step is no head gives all rows
     result->erase(result->begin(), result->end() - program.vocabulary);
-  if (options.append)
+  if (options.append) {
+    if (bidirectional && run.size() == 0)
+      run.sequence = tokens.vec();
     rollback.keep(positions);
+  }
   return result;
 }
 

@@ -19,7 +19,8 @@ using Values = llvm::DenseMap<Value, Rows>;
 class CompiledExecutor : public Executor {
 public:
   CompiledExecutor(const Program &program, Weights &weights, int threads)
-      : program(program), weights(weights), kernels(this->program, threads) {}
+      : program(program), weights(weights), kernels(this->program, threads),
+        bidirectional(ctxc::isBidirectional(program)) {}
 
   llvm::Error compile() { return kernels.compile(); }
 
@@ -31,10 +32,13 @@ public:
                                               const ForwardOptions &options) override;
   llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
                                   const PatchOptions &options) override;
+  bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
 
 private:
+  llvm::Error checkStep(const CompiledRun &run, ArrayRef<int64_t> tokens,
+                        ArrayRef<int64_t> positions) const;
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
   llvm::Error runBoth(size_t step, int32_t token, int32_t position, Values *values);
@@ -42,6 +46,7 @@ private:
   Program program;
   Weights &weights;
   KernelCalls kernels;
+  bool bidirectional;
 };
 
 /// Calls the kernel of `block` on the layer's values and binds its outputs.
@@ -62,9 +67,11 @@ llvm::Error CompiledExecutor::runInto(size_t step, xf::BlockOp block, Weights &f
 // Forward
 //===----------------------------------------------------------------------===//
 
-static llvm::Error checkStep(const CompiledRun &run, ArrayRef<int64_t> tokens,
-                             ArrayRef<int64_t> positions) {
-  return ctxc::checkStep(run.count, run.last(), run.capacity, tokens, positions);
+llvm::Error CompiledExecutor::checkStep(const CompiledRun &run, ArrayRef<int64_t> tokens,
+                                        ArrayRef<int64_t> positions) const {
+  if (llvm::Error error = ctxc::checkStep(run.count, run.last(), run.capacity, tokens, positions))
+    return error;
+  return bidirectional ? checkSequence(run.count, run.sequence, tokens) : llvm::Error::success();
 }
 
 /// Shows a step's outputs: several residual streams side by side, row by row.
@@ -137,8 +144,11 @@ llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &opaqueRun,
       return std::move(error);
     observe(options.observer, step, i == 0, values, rows);
   }
-  if (options.append)
+  if (options.append) {
+    if (bidirectional && run.count == 0)
+      run.sequence = tokens.vec();
     run.count += rows;
+  }
   Value logits = program.steps.back().layer->getBlock()->back().getOperand(0);
   ArrayRef<float> numbers = values[logits];
   return finiteLogits(options.allLogits ? numbers : numbers.take_back(program.vocabulary));

@@ -20,10 +20,12 @@ public:
       : capacity(capacity), slots(capacity), states(steps) {}
   int64_t size() const override { return count; }
   int64_t last() const { return count ? slots[count - 1] : -1; }
+  void truncate(int64_t tokens) override { count = std::min(count, tokens); }
 
   int64_t capacity, count = 0;
   std::vector<int32_t> slots;            ///< absolute positions of the tokens held
   std::vector<std::vector<Rows>> states; ///< of each step: capacity × elements each
+  std::vector<int64_t> sequence; ///< of a bidirectional model: the tokens of its first call
 };
 
 /// What one call reads and writes beside weights and settings.

@@ -27,12 +27,24 @@ llvm::Error ctxc::checkStep(int64_t held, int64_t last, int64_t capacity, ArrayR
   return llvm::Error::success();
 }
 
+llvm::Error ctxc::checkSequence(int64_t held, ArrayRef<int64_t> sequence,
+                                ArrayRef<int64_t> tokens) {
+  if (held == 0 || sequence.drop_front(held) == tokens)
+    return llvm::Error::success();
+  return makeError(
+      "the run holds " + llvm::Twine(held) +
+      " tokens, which have not seen those that follow; a bidirectional model takes all "
+      "tokens of a run at once");
+}
+
 llvm::Error ctxc::checkIds(const Program &program, ArrayRef<int64_t> tokens,
                            ArrayRef<int64_t> positions) {
   for (ProgramStep step : program.steps)
     for (xf::EmbedOp embed : step.block.getBody().getOps<xf::EmbedOp>()) {
       int64_t rows = cast<RankedTensorType>(embed.getTable().getType()).getDimSize(0);
       auto position = embed.getId().getDefiningOp<xf::PositionOp>();
+      if (embed.getId().getDefiningOp<xf::ConstantOp>())
+        continue;                                           // the verifier's
       int64_t offset = position ? position.getOffset() : 0; // rows of no position
       for (int64_t id : position ? positions : tokens)
         if (id < 0 || id >= rows - offset)
@@ -86,4 +98,11 @@ llvm::Error ctxc::checkStartLayer(const Program &program, int64_t layer) {
 bool ctxc::readsContext(xf::BlockOp block) {
   return llvm::any_of(block.getBody().getOps(),
                       [](Operation &op) { return isa<xf::ContextualOpInterface>(op); });
+}
+
+bool ctxc::isBidirectional(const Program &program) {
+  return llvm::any_of(program.steps, [](ProgramStep step) {
+    return llvm::any_of(step.block.getBody().getOps<xf::AttentionOp>(),
+                        [](xf::AttentionOp op) { return op.getBidirectional(); });
+  });
 }

@@ -9,11 +9,12 @@ using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
 
-Error ctxc::checkRequest(const RunRequest &request, int64_t vocabulary, int64_t layers) {
+Error ctxc::checkRequest(const RunRequest &request, const Executor &executor, int64_t count) {
   Error errors = Error::success();
   auto fail = [&](const llvm::Twine &message) {
     errors = llvm::joinErrors(std::move(errors), makeError(message));
   };
+  int64_t vocabulary = executor.vocabulary(), layers = executor.layers();
   int64_t last = static_cast<int64_t>(request.tokens.size()) - 1;
   if (last < 1)
     fail("tokens: found " + llvm::Twine(last + 1) +
@@ -35,6 +36,13 @@ Error ctxc::checkRequest(const RunRequest &request, int64_t vocabulary, int64_t 
   if (request.startLayer < 0 || request.startLayer >= layers)
     fail("start layer: found " + llvm::Twine(request.startLayer) + ", expected a layer from 0 to " +
          llvm::Twine(layers - 1));
+  if (executor.isBidirectional() && !request.kept.empty())
+    fail("kept positions: found some, and the model is bidirectional: kept tokens would see the "
+         "patched one, and change with it; expected none");
+  if (executor.isBidirectional() && count > 1)
+    fail("tokens to generate: found " + llvm::Twine(count) +
+         ", and the model is bidirectional: a token more would change the runs of those before it; "
+         "expected 1");
   return errors;
 }
 
@@ -61,19 +69,17 @@ struct Runs {
 /// Fills the full run with the context and the reduced run with the kept tokens,
 /// unpatched.
 Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t count) {
-  llvm::ArrayRef<int64_t> context = llvm::ArrayRef(request.tokens).drop_back();
-  Runs runs{executor.start(context.size() + count), executor.start(request.kept.size() + 1)};
-  auto positions = llvm::to_vector(llvm::seq<int64_t>(0, context.size()));
-  Expected<std::vector<double>> logits =
-      executor.forward(*runs.full, context, positions, ForwardOptions());
-  if (!logits)
-    return logits.takeError();
+  Runs runs{executor.start(request.tokens.size() - 1 + count),
+            executor.start(request.kept.size() + 1)};
+  if (Error error = readContext(executor, *runs.full, request.tokens))
+    return std::move(error);
   if (request.kept.empty())
     return runs;
   std::vector<int64_t> keptTokens;
   for (int64_t position : request.kept)
     keptTokens.push_back(request.tokens[position]);
-  logits = executor.forward(*runs.reduced, keptTokens, request.kept, ForwardOptions());
+  Expected<std::vector<double>> logits =
+      executor.forward(*runs.reduced, keptTokens, request.kept, ForwardOptions());
   if (!logits)
     return logits.takeError();
   return runs;
@@ -95,7 +101,7 @@ public:
 
   Error start(int64_t count) {
     Stopwatch watch(times.prefill);
-    if (Error error = checkRequest(request, executor.vocabulary(), executor.layers()))
+    if (Error error = checkRequest(request, executor, count))
       return error;
     Expected<Runs> made = prefill(executor, request, count);
     if (!made)
@@ -270,7 +276,7 @@ Expected<VerifyResult> ctxc::verifyPatch(Executor &executor, const RunRequest &r
 
 Expected<PatchStep> ctxc::makePatch(Executor &executor, const RunRequest &request,
                                     RunTimes &times) {
-  if (Error error = checkRequest(request, executor.vocabulary(), executor.layers()))
+  if (Error error = checkRequest(request, executor))
     return error;
   Runs runs;
   {

@@ -91,7 +91,8 @@ def gguf_problem(checkpoint, path, patch_file):
         if not key.endswith(".u"):
             continue
         v, module = expected[key[:-1] + "v"], key[:-len(".weight.u")]
-        name = names.get_name(module) or names.get_name(f"transformer.{module}")
+        name = names.get_name(module) or names.get_name(f"transformer.{module}") \
+            or names.get_name(module.removeprefix("bert."))
         a, b = tensors.pop(f"{name}.weight.lora_a"), tensors.pop(f"{name}.weight.lora_b")
         change = u @ v.T
         if config["model_type"] == "gpt2":
@@ -161,7 +162,7 @@ def main():
                     continue
                 good &= check_adapters(args.ctxc, checkpoint, plan, options, Path(folder))
                 judged += 1
-        if holdable:
+        if holdable and not judge.is_encoder(checkpoint):
             with tempfile.TemporaryDirectory() as folder:
                 good &= check_adapters(args.ctxc, checkpoint, f"{holdable[-1]}, a token kept",
                                        ["--tokens", args.tokens, "--plan", holdable[-1], "--keep", "1"],

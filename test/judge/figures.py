@@ -17,10 +17,10 @@ float32, of compiled kernels in ctxc, and in transformers of eager attention. La
 |---|---|
 | plan | `default`, and that of `--objective fewest-parameters` where it is another ([plans](plans.md)) |
 | patched | the parameters patched in each layer: F; G |
-| full run | ctxc's run with the context, against transformers' own; three tokens |
-| same process | ctxc's patched run without the context, against its own full run (`ctxc verify`); three tokens |
+| full run | ctxc's run with the context, against transformers' own; three tokens, of an encoder one |
+| same process | ctxc's patched run without the context, against its own full run (`ctxc verify`); as many |
 | predicted | what ctxc says of its patch: the error of a layer's output in another program ([replay](updates.md)) |
-| other program | the patch file, added to the weights in transformers, which runs the last token without the context, against its own full run; the worst of no, contiguous and scattered kept tokens, and of the default plan with both updates where a scale behind a norm is patched, and both splits where experts are |
+| other program | the patch file, added to the weights in transformers, which runs the last token without the context, against its own full run; the worst of no, contiguous and scattered kept tokens (of an encoder none), and of the default plan with both updates where a scale behind a norm is patched, and both splits where experts are |
 | control | the same without the patch: the least of them |
 | bf16, f16 | the same weights rounded to that type: full run / other program, transformers in float32 on the rounded weights |
 """

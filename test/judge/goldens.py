@@ -9,7 +9,8 @@ For the default plan and for that of --objective fewest-parameters:
     against ctxc's own
   - `ctxc patch` without kept tokens, with contiguous ones and with gaps, and, of the default plan,
     with the other update and the other split where it has them; each file is judged (judge.py)
-and once more, with the default plan, on the weights rounded to bf16 and to f16.
+and once more, with the default plan, on the weights rounded to bf16 and to f16. Of an encoder one token
+is verified, and none kept.
 
 PAGE, docs/judged-families.md, must have a row for each golden and plan; with CTXC_WRITE_DOCS=1 in the
 environment the rows are written. Exit code: 0 when all of it holds, else 1.
@@ -51,6 +52,8 @@ class Ctxc:
     def __init__(self, program, checkpoint, folder):
         self.program, self.checkpoint, self.folder = program, str(checkpoint), Path(folder)
         self.files = 0
+        encoder = judge.is_encoder(checkpoint)
+        self.steps, self.contexts = (1, [[]]) if encoder else (STEPS, CONTEXTS)
 
     def run(self, command, *options):
         return subprocess.run([self.program, command, self.checkpoint, "--threads", "1", *options],
@@ -63,7 +66,7 @@ class Ctxc:
     def verify(self, options):
         """The report, the full runs' logits."""
         report, logits = self.new_file(), self.new_file()
-        done = self.run("verify", "--tokens", TOKENS, "--generate", str(STEPS), "--json", report,
+        done = self.run("verify", "--tokens", TOKENS, "--generate", str(self.steps), "--json", report,
                         "--logits", logits, *options)
         if done.returncode:
             raise Failed(f"ctxc verify {' '.join(options)}: exit code {done.returncode}: {done.stderr}")
@@ -80,13 +83,13 @@ class Ctxc:
         return file
 
 
-def full_error(model, report, logits):
+def full_error(model, report, logits, steps):
     """The largest difference of the full runs' logits from transformers'."""
     tokens, worst = list(report["settings"]["tokens"]), 0.0
     for step, found in zip(report["steps"], logits):
         worst = max(worst, (found - judge.full_run(model, tokens)).abs().max().item())
         tokens.append(step["next"])
-    return worst if len(logits) == STEPS else float("nan")
+    return worst if len(logits) == steps else float("nan")
 
 
 def has_experts(checkpoint):
@@ -110,9 +113,9 @@ def judge_patches(judged, files, problems):
     return max(patched), min(control)
 
 
-def patch_files(ctxc, options, contexts=CONTEXTS, variants=VARIANTS):
+def patch_files(ctxc, options, contexts=None, variants=VARIANTS):
     """(what it is, file) of each patch: all contexts, and without kept tokens all variants."""
-    every = [context + options for context in contexts] + [options + variant for variant in variants]
+    every = [context + options for context in contexts or ctxc.contexts] + [options + variant for variant in variants]
     files = [(" ".join(each) or "by default", ctxc.patch(each)) for each in every]
     return [(what, file) for what, file in files if file]
 
@@ -159,7 +162,7 @@ def judge_storage(program, checkpoint, name, problems):
         report, logits = ctxc.verify([])
         if report["settings"]["dtype"] != name:
             problems.append(f"{name}: ctxc runs it as {report['settings']['dtype']}")
-        full = full_error(judged.model, report, logits)
+        full = full_error(judged.model, report, logits, ctxc.steps)
         files = patch_files(ctxc, [], contexts=[[]], variants=[])
         return f"{figure(full)} / {figure(judge_patches(judged, files, problems)[0])}"
 
@@ -179,7 +182,7 @@ def judge_golden(program, checkpoint):
             patched, control = judge_patches(judged, files, problems)
             rows.append(Row(checkpoint.name, plan, {
                 "patched": plan_text(report),
-                "full run": figure(full_error(judged.model, report, logits)),
+                "full run": figure(full_error(judged.model, report, logits, ctxc.steps)),
                 "same process": figure(report["summary"]["linf"]),
                 "predicted": figure(report["summary"]["replayError"]),
                 "other program": figure(patched), "control": figure(control),

@@ -37,6 +37,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 
+# Their tokens see those behind them too: nothing is kept, generated or cached.
+ENCODERS = ("bert",)
+
+
 class BadInput(Exception):
     """What the user has to mend; its text is the whole message."""
 
@@ -61,9 +65,16 @@ def load_checkpoint(directory, **options):
     config = transformers.AutoConfig.from_pretrained(directory)
     # Falcon's eager attention adds the slopes of ALiBi twice, in the mask and to the scores.
     slopes_twice = config.model_type == "falcon" and config.alibi
-    return transformers.AutoModelForCausalLM.from_pretrained(
+    head = transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else \
+        transformers.AutoModelForCausalLM
+    return head.from_pretrained(
         directory, attn_implementation="sdpa" if slopes_twice else "eager",
         experts_implementation="eager", dtype=torch.float32, **options)
+
+
+def is_encoder(directory):
+    config = json.loads((Path(directory) / "config.json").read_text())
+    return config.get("model_type") in ENCODERS
 
 
 def weight_files(directory):
@@ -119,6 +130,8 @@ def read_patch(path, model):
                        f"{len(tokens)} tokens")
     if min(tokens) < 0 or max(tokens) >= model.config.vocab_size:
         raise BadInput(f"{path}: a token is outside the vocabulary of {model.config.vocab_size}")
+    if kept and model.config.model_type in ENCODERS:
+        raise BadInput(f"{path}: an encoder's kept tokens would see the patched one")
     if kept != sorted(set(kept)) or any(p < 0 or p >= len(tokens) - 1 for p in kept):
         raise BadInput(f"{path}: kept positions {kept} are not ascending and before the last token")
     return Patch(tokens, kept, meta["update"], dense_deltas(path, tensors, model))
@@ -224,6 +237,8 @@ def place_slopes(model, keys):
 
 def run_tokens(model, tokens, positions, cache, cached):
     """Runs `tokens` at absolute `positions` on top of a cache of the tokens at positions `cached`."""
+    if model.config.model_type in ENCODERS:
+        return model(torch.tensor([tokens]), position_ids=torch.tensor([positions])).logits[0, -1]
     place_local_masks(model, positions, cached)
     place_slopes(model, cached + positions)
     return model(
@@ -274,6 +289,8 @@ def routed_apart(one, other):
 
 @torch.no_grad()
 def full_run(model, tokens):
+    if model.config.model_type in ENCODERS:
+        return model(torch.tensor([tokens])).logits[0, -1]
     place_local_masks(model, list(range(len(tokens))), [])
     place_slopes(model, list(range(len(tokens))))
     return model(torch.tensor([tokens]), use_cache=False, logits_to_keep=1).logits[0, -1]

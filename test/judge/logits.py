@@ -4,8 +4,8 @@
   logits.py CTXC CHECKPOINT... [--prompts FILE] [--generate N] [--tolerance X] [-- OPTIONS...]
 
 ctxc verifies N tokens of each context (OPTIONS are handed to it) and must succeed: every token of
-the patched run is the full run's. Prints one line of JSON a context. Exit code: 0 when all of it
-holds, else 1.
+the patched run is the full run's. Of an encoder N is 1. Prints one line of JSON a context. Exit
+code: 0 when all of it holds, else 1.
 """
 
 import argparse
@@ -25,7 +25,8 @@ TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 def verify(args, checkpoint, context, folder):
     """ctxc's report and logits, and whether it calls the run verified."""
     report, logits = Path(folder) / "report.json", Path(folder) / "logits.safetensors"
-    command = [args.ctxc, "verify", checkpoint, *context, "--generate", str(args.generate),
+    count = 1 if judge.is_encoder(checkpoint) else args.generate
+    command = [args.ctxc, "verify", checkpoint, *context, "--generate", str(count),
                "--json", str(report), "--logits", str(logits), *args.options]
     code = subprocess.run(command, stdout=subprocess.DEVNULL).returncode
     if code not in (0, 1):

@@ -4,7 +4,7 @@
   run.py CTXC CHECKPOINT... [--update NAME...] [--prompts FILE] [--backend NAME] [--plans]
 
 Without --prompts the context is made of a few fixed tokens; with it, every line of FILE is one. The
-first context is also patched with kept tokens, contiguous and with a gap. With --plans, not the
+first context is also patched with kept tokens, contiguous and with a gap (not in an encoder). With --plans, not the
 default plan but every plan that `ctxc check --plans` lists is judged, but for those that it calls
 fragile: float64 is needed for these. Where a plan splits a change over experts, by both splits; the
 full run and the control of a mixture must select different experts. Exit code: 0 when every patch
@@ -26,13 +26,14 @@ TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 KEPT = ["0-3", "1,4-5,9"]
 
 
-def contexts(args):
+def contexts(args, checkpoint):
     """The options that name a context, one list a context."""
     whole = [["--tokens", TOKENS]]
     if args.prompts:
         lines = Path(args.prompts).read_text().splitlines()
         whole = [["--prompt", line] for line in lines if line]
-    return whole + [whole[0] + ["--keep", kept] for kept in KEPT]
+    kept = [] if judge.is_encoder(checkpoint) else KEPT
+    return whole + [whole[0] + ["--keep", positions] for positions in kept]
 
 
 def has_post_norm(checkpoint):
@@ -81,7 +82,7 @@ def write_patches(args, checkpoint, folder):
     else:
         variants = splits([patch["parameter"] for group in groups for patch in group["output"]])
     files, commands = [], []
-    for context in contexts(args):
+    for context in contexts(args, checkpoint):
         for variant in variants:
             name = " ".join(variant[1:]).replace("*", "N") or "default"
             file = str(Path(folder) / f"{len(files)} {name}.safetensors")

@@ -109,8 +109,7 @@ public:
       settings.request.logits = logits.observer();
     TokenName name = session->tokenName();
     VerifyText text(llvm::outs(), settings, name);
-    if (Error error = checkRequest(settings.request, session->executor().vocabulary(),
-                                   session->executor().layers()))
+    if (Error error = checkRequest(settings.request, session->executor(), settings.generate))
       return std::move(error);
     text.begin();
     Expected<VerifyResult> result = verifyAll(text);

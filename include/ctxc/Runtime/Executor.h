@@ -14,6 +14,8 @@
 
 #include "ctxc/Runtime/Patch.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/Error.h"
 #include <functional>
 #include <memory>
@@ -26,6 +28,8 @@ public:
   virtual ~Run() = default;
   /// How many tokens' state it holds.
   virtual int64_t size() const = 0;
+  /// Forgets the state of all but the first `count` tokens.
+  virtual void truncate(int64_t count) = 0;
 };
 
 /// Sees a layer's output, one row a token: called in layer order, with the
@@ -73,6 +77,11 @@ public:
   /// An empty run with room for `capacity` tokens.
   virtual std::unique_ptr<Run> start(int64_t capacity) = 0;
 
+  /// Whether tokens see those behind them, as in an encoder. The tokens of a run then come in one
+  /// call; what that call appended may be truncated, and only the tokens taken back be run again,
+  /// alone and with the same state of the others.
+  virtual bool isBidirectional() const = 0;
+
   /// Runs tokens at their absolute positions (increasing, beyond those that the
   /// run holds) through the model. Returns logits: (tokens × vocabulary) where
   /// all are asked for, else (vocabulary) of the last token.
@@ -89,6 +98,19 @@ public:
   virtual int64_t vocabulary() const = 0;
   virtual int64_t layers() const = 0;
 };
+
+/// Fills the empty run `full` with the state of all but the last of `tokens`, at positions from 0
+/// on, as Executor::patch continues it by the last: where the model is bidirectional, they have
+/// seen it.
+inline llvm::Error readContext(Executor &executor, Run &full, llvm::ArrayRef<int64_t> tokens) {
+  llvm::ArrayRef<int64_t> seen = executor.isBidirectional() ? tokens : tokens.drop_back();
+  auto positions = llvm::to_vector(llvm::seq<int64_t>(0, seen.size()));
+  auto logits = executor.forward(full, seen, positions, ForwardOptions());
+  if (!logits)
+    return logits.takeError();
+  full.truncate(tokens.size() - 1);
+  return llvm::Error::success();
+}
 
 } // namespace ctxc
 

@@ -26,8 +26,17 @@ llvm::Error checkPatch(const Program &program, const Patch &patch, bool material
 /// `layer` is one of the program's, or their number (then nothing is patched).
 llvm::Error checkStartLayer(const Program &program, int64_t layer);
 
+/// Of a bidirectional program (isBidirectional): a run that holds `held` tokens is given tokens
+/// that it has seen, those behind the `held` of `sequence`, the tokens of its first call. Others
+/// would have had to be seen by those that it holds.
+llvm::Error checkSequence(int64_t held, llvm::ArrayRef<int64_t> sequence,
+                          llvm::ArrayRef<int64_t> tokens);
+
 /// Whether a block has a contextual op, so that it needs every token.
 bool readsContext(xf::BlockOp block);
+
+/// Whether tokens see those behind them.
+bool isBidirectional(const Program &program);
 
 } // namespace ctxc
 

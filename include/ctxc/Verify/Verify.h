@@ -8,6 +8,10 @@
 //             sees nothing of the full run but the patch;
 //   control   original weights, the kept tokens only.
 //
+// In a bidirectional model (an encoder) the context sees the token as well: the full run is then of
+// all of them at once, of which the token itself is taken back, to be run again beside the reduced
+// run. Its state comes out the same.
+//
 // Written against Executor alone, so that the compiled kernels and the reference
 // are verified by the same code.
 //
@@ -73,10 +77,11 @@ struct VerifyResult {
 /// Called after each step, in order: for output while it happens.
 using StepObserver = llvm::function_ref<void(const VerifyStep &)>;
 
-/// Checks that `request` can be run: at least two tokens, all in [0, vocabulary);
-/// kept positions ascending and before the last token; startLayer below
-/// `layers`. All problems together.
-llvm::Error checkRequest(const RunRequest &request, int64_t vocabulary, int64_t layers);
+/// Checks that `request` can be run for `count` tokens: at least two tokens, all in the executor's
+/// vocabulary; kept positions ascending and before the last token; startLayer one of its layers.
+/// Where the model is bidirectional, the last token alone is run without the context, and no token
+/// after it: all others would see it, and change with its patch. All problems together.
+llvm::Error checkRequest(const RunRequest &request, const Executor &executor, int64_t count = 1);
 
 /// Generates `count` tokens greedily with the full run, and verifies each. A
 /// disagreement is recorded, and the full run's token taken, as the paper does.

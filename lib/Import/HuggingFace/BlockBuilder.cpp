@@ -30,10 +30,10 @@ mlir::Location BlockBuilder::at(StringRef as, StringRef what) const {
 
 mlir::Value BlockBuilder::param(StringRef name, ArrayRef<int64_t> shape, bool frozen) {
   auto [module, kind] = name.rsplit('.'); // "mlp.up_proj", "weight"
-  if (kind != "weight" && kind != "bias")
+  if (kind != "weight" && kind != "bias" && kind != "gamma" && kind != "beta")
     module = name; // "mlp.experts.down_proj"
   std::string as = module.substr(module.rfind('.') + 1).str();
-  if (kind == "bias")
+  if (kind == "bias" || kind == "beta")
     as += "_bias";
   std::string stored = prefix + name.str();
   RankedTensorType type = isBankName(stored) ? tensors.bankType(stored, shape, context())
@@ -86,12 +86,16 @@ mlir::Value BlockBuilder::norm(StringRef as, StringRef module, const Norm &norm,
   std::string scaled = (norm.bias ? as + "_scaled" : as).str();
   SmallVector<int64_t> shape(dims.empty() ? ArrayRef<int64_t>(width(x)) : dims);
   Value y = xf::NormalizeOp::create(builder, at(hat, module), norm.kind, x, APFloat(norm.eps));
+  // BERT's first checkpoints say gamma and beta.
+  bool older = has((module + ".gamma").str());
   double offset = tensors.conventions().wholeScales ? 0 : norm.offset;
   if (norm.scale)
     y = xf::ScaleOp::create(builder, at(scaled, module), y,
-                            param((module + ".weight").str(), shape), APFloat(float(offset)));
+                            param((module + (older ? ".gamma" : ".weight")).str(), shape),
+                            APFloat(float(offset)));
   if (norm.bias)
-    y = xf::BiasOp::create(builder, at(as, module), y, param((module + ".bias").str(), shape));
+    y = xf::BiasOp::create(builder, at(as, module), y,
+                           param((module + (older ? ".beta" : ".bias")).str(), shape));
   return y;
 }
 
@@ -184,7 +188,8 @@ mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, con
 mlir::Value BlockBuilder::contextual(StringRef as, StringRef module, StringRef kind,
                                      ArrayRef<Value> operands, ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, builder.getF32Type());
-  return xf::OpaqueContextualOp::create(builder, at(as, module), type, kind, operands, mlir::StringAttr());
+  return xf::OpaqueContextualOp::create(builder, at(as, module), type, kind, operands,
+                                        mlir::StringAttr());
 }
 
 mlir::Value BlockBuilder::router(StringRef as, StringRef module, int64_t count, Value z) {

@@ -32,6 +32,8 @@ public:
   virtual llvm::StringRef embeddingName() const { return "embed_tokens.weight"; }
   /// Where the output head may be stored; used where it is not tied.
   virtual llvm::SmallVector<llvm::StringRef> headNames() const { return {"lm_head.weight"}; }
+  /// Where its bias may be stored; where empty, beside the head.
+  virtual llvm::SmallVector<llvm::StringRef> headBiasNames() const { return {}; }
 
   /// T(C, x) of layer `layer`, in [0, layers). Layers whose blocks come out alike, and differ at
   /// most in what they give to the block's settings, share one: state what differs as a setting
@@ -47,11 +49,12 @@ public:
   int64_t layers = 0, hidden = 0, vocabulary = 0;
   int64_t extraLayers = 0; ///< stored behind those, and of no effect on the next token
   bool tied = false;       ///< the head is the embedding
-  bool headBias = false;   ///< the head has a bias, beside its weight's name
+  bool headBias = false;   ///< the head has a bias
 };
 
 /// The readers, one a family; HuggingFace.cpp says which model_type each reads. Null and a problem
 /// where the config is of a variant that is not supported.
+std::unique_ptr<Family> makeBert(ConfigReader &config);
 std::unique_ptr<Family> makeBloom(ConfigReader &config);
 std::unique_ptr<Family> makeCohere(ConfigReader &config);
 std::unique_ptr<Family> makeDeepseekV3(ConfigReader &config);

@@ -62,6 +62,7 @@ std::unique_ptr<Family> makeGemma3WithImages(ConfigReader &config) {
 /// The readers by model_type.
 constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> families[] = {
     // clang-format off: one line a family
+    {"bert", makeBert},
     {"bloom", makeBloom},
     {"cohere", makeCohere},
     {"deepseek_v3", makeDeepseekV3},
@@ -177,7 +178,10 @@ private:
   std::string storedHead() { return tensors.stemOf(family.headNames(), "").str(); }
 
   Value headBias() {
-    std::string name = StringRef(storedHead()).rsplit('.').first.str() + ".bias";
+    SmallVector<StringRef> names = family.headBiasNames();
+    std::string name = names.empty()
+                           ? StringRef(storedHead()).rsplit('.').first.str() + ".bias"
+                           : tensors.stemOf(names, "").str();
     auto type = tensors.type(name, {family.vocabulary}, builder.getContext());
     return xf::ParamOp::create(
         builder, mlir::NameLoc::get(builder.getStringAttr("head_bias"), named(name)), type, name);
@@ -255,7 +259,10 @@ void warnOfUnused(const StoredTensors &tensors, const Family &family, StringRef 
     // Masks that GPT-2, GPT-J, GPT-Neo and GPT-NeoX once stored.
     bool mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
                 name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias");
-    return mask || name.ends_with("rotary_emb.inv_freq") || name.ends_with("lm_head.weight") ||
+    // What BERT's checkpoints hold for the other task of its pretraining.
+    bool pairs = name.contains("pooler.dense.") || name.starts_with("cls.seq_relationship.") ||
+                 name.ends_with("embeddings.position_ids");
+    return mask || pairs || name.ends_with("rotary_emb.inv_freq") || name.ends_with("lm_head.weight") ||
            name.contains("vision_tower.") || name.contains("multi_modal_projector.");
   });
   if (names.empty())

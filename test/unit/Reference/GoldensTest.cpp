@@ -51,8 +51,7 @@ protected:
   Distances patchLast() {
     size_t last = tokens.size() - 1;
     auto full = executor->start(tokens.size()), reduced = executor->start(1);
-    llvm::cantFail(executor->forward(*full, llvm::ArrayRef(tokens).drop_back(),
-                                     llvm::ArrayRef(positions).drop_back(), {}));
+    llvm::cantFail(readContext(*executor, *full, tokens));
     PatchStep step = llvm::cantFail(executor->patch(*full, *reduced, tokens[last], last, {}));
     ForwardOptions options;
     options.append = false;

@@ -14,16 +14,22 @@ namespace ctxc::testing {
 struct FakeRun : Run {
   std::vector<int64_t> tokens, positions;
   int64_t size() const override { return tokens.size(); }
+  void truncate(int64_t count) override {
+    tokens.resize(std::min<size_t>(count, tokens.size()));
+    positions.resize(tokens.size());
+  }
 };
 
 class FakeExecutor : public Executor {
 public:
   double error = 0;                           ///< added to every patch
   bool broken = false;                        ///< patched runs give NaN
+  bool bidirectional = false;
   std::vector<std::vector<int64_t>> prefills; ///< positions of each appending forward
   int64_t patchedRuns = 0, controls = 0;
 
   std::unique_ptr<Run> start(int64_t) override { return std::make_unique<FakeRun>(); }
+  bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return 7; }
   int64_t layers() const override { return 2; }
 

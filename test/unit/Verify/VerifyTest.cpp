@@ -126,6 +126,31 @@ TEST_F(VerifyTest, oneTokenIsNoContext) {
                        "that is run after it");
 }
 
+TEST_F(VerifyTest, aBidirectionalContextHasSeenTheToken) {
+  executor.bidirectional = true;
+  run(1);
+  // All tokens at once, of which the last is taken back: the patch appends it again.
+  EXPECT_EQ(executor.prefills, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3}}));
+  RunTimes times;
+  auto made = makePatch(executor, request, times);
+  ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
+  auto checked = verifyPatch(executor, request, made->patch, norms);
+  ASSERT_TRUE(bool(checked)) << llvm::toString(checked.takeError());
+  EXPECT_TRUE(summarize(checked->steps).verified());
+}
+
+TEST_F(VerifyTest, aBidirectionalModelKeepsAndGeneratesNothing) {
+  executor.bidirectional = true;
+  request.kept = {1};
+  auto result = verify(executor, request, 2, norms, [](const VerifyStep &) {});
+  EXPECT_EQ(
+      llvm::toString(result.takeError()),
+      "kept positions: found some, and the model is bidirectional: kept tokens would see the "
+      "patched one, and change with it; expected none\n"
+      "tokens to generate: found 2, and the model is bidirectional: a token more would change "
+      "the runs of those before it; expected 1");
+}
+
 TEST(PatchNorms, rank1IsTheProductOfTheFactorsNorms) {
   ParameterPatch patch{"w", ParameterPatch::Kind::Rank1, {2, 3}, {3, 4}, {0, 0, 2}, {}};
   EXPECT_DOUBLE_EQ(squaredNorm(patch), 25 * 4);
