@@ -162,6 +162,27 @@ def phi3():
                          "partial_rotary_factor": 0.45})
 
 
+def phi3_longrope():
+    """Whole heads rotated by the short factors: what is run is shorter than the original context."""
+    return Phi3Config(
+        vocab_size=79, hidden_size=42, intermediate_size=54, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=1, max_position_embeddings=256,
+        original_max_position_embeddings=40, pad_token_id=None, eos_token_id=None,
+        rope_parameters={"rope_type": "longrope", "rope_theta": 900.0,
+                         "short_factor": [1.0, 1.1, 1.3, 1.6, 2.0, 2.5, 3.1],
+                         "long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0]})
+
+
+def older_phi3(config):
+    """As on the hub, with the original context beside the rope."""
+    config = older_flat(config)
+    scaling = config["rope_scaling"]
+    scaling["type"] = scaling["rope_type"]
+    for key in ("rope_type", "original_max_position_embeddings", "partial_rotary_factor"):
+        scaling.pop(key, None)
+    return config
+
+
 def mixtral():
     """2 of 5 experts, a window of 9 in all layers."""
     return MixtralConfig(
@@ -625,6 +646,7 @@ GOLDENS = {
     "falcon-alibi": (falcon_alibi, 42, None, None),
     "olmoe": (olmoe, 43, older_flat, None),
     "qwen3-moe": (qwen3_moe, 44, older_qwen3_moe, None),
+    "phi3-longrope": (phi3_longrope, 46, older_phi3, None),
     "qwen3-moe-fused": (qwen3_moe_normed, 45, None, None),
     "deepseek-v3": (deepseek_v3, 46, older_deepseek_v3, None),
     "deepseek-v3-plain-fused": (deepseek_v3_plain, 47, None, None),

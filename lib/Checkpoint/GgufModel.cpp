@@ -3,6 +3,8 @@
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
+#include <cstring>
 #include <set>
 
 using namespace llvm;
@@ -125,6 +127,31 @@ private:
   Error problems = Error::success();
 };
 
+constexpr StringLiteral ropeDivisors = "rope_freqs.weight";
+
+/// Each frequency divided by a number of its own (Llama 3.1's rule, worked out by the converter), as
+/// the factors of longrope.
+void readDivisors(const TensorView &tensor, int64_t dim, Keys &keys, json::Object &rope) {
+  if (tensor.dtype != DType::F32 || ArrayRef<int64_t>(tensor.shape) != ArrayRef<int64_t>{dim / 2} ||
+      rope["rope_type"] != "default") {
+    keys.problem("tensor " + quoted(tensor.name) + " is not understood; expected " +
+                 Twine(dim / 2) + " numbers of type F32, and no rope scaling beside it");
+    return;
+  }
+  json::Array shorter, longer;
+  for (int64_t i = 0; i < dim / 2; ++i) {
+    float x;
+    memcpy(&x, tensor.data + i * sizeof x, sizeof x);
+    for (json::Array *factors : {&shorter, &longer})
+      factors->push_back(std::isfinite(x) ? x : 0.0); // 0 is out of the importer's range
+  }
+  rope["rope_type"] = "longrope";
+  rope["short_factor"] = std::move(shorter);
+  rope["long_factor"] = std::move(longer);
+  rope["attention_factor"] = 1.0;
+  rope["original_max_position_embeddings"] = 1 << 20; // nothing changes there
+}
+
 /// The rotation's keys, as `rope_parameters`.
 json::Object readRope(Keys &keys, double base) {
   json::Object rope{{"rope_type", "default"},
@@ -167,11 +194,9 @@ json::Object readConfig(const GgufFile &file, const Architecture &architecture, 
   keys.require("rope.dimension_count", dim);
   keys.require("expert_count", 0);
   keys.require("expert_used_count", 0);
-  if (file.find("rope_freqs.weight"))
-    keys.problem("tensor 'rope_freqs.weight' scales the rotation's frequencies one by one, which "
-                 "is not supported");
-
   json::Object rope = readRope(keys, architecture.name == "gemma3" ? 1e6 : 1e4);
+  if (const TensorView *divisors = file.find(ropeDivisors))
+    readDivisors(*divisors, dim, keys, rope);
   if (architecture.name == "gemma3") {
     // Gemma 3 27B alone divides by the width of a head's share of the residual stream.
     config["query_pre_attn_scalar"] = layers == 62 ? hidden / heads : dim;
@@ -209,6 +234,8 @@ Expected<GgufModel> ctxc::readGgufModel(const GgufFile &file) {
     return std::move(error);
   model.conventions = architecture->conventions;
   for (TensorView view : file.tensors()) {
+    if (view.name == ropeDivisors)
+      continue; // in the config
     view.name = rename(view.name, *architecture);
     model.tensors.push_back(std::move(view));
   }

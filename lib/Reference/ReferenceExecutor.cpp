@@ -117,13 +117,14 @@ private:
 llvm::Error ReferenceExecutor::checkStep(const ReferenceRun &run, ArrayRef<int64_t> tokens,
                                          ArrayRef<int64_t> positions) const {
   int64_t last = run.positions.empty() ? -1 : run.positions.back();
-  if (llvm::Error error = ctxc::checkStep(run.size(), last, run.capacity, tokens, positions))
+  if (llvm::Error error =
+          ctxc::checkStep(program, run.size(), last, run.capacity, tokens, positions))
     return error;
   return bidirectional ? checkSequence(run.size(), run.sequence, tokens) : llvm::Error::success();
 }
 
-llvm::Expected<std::vector<double>>
-ReferenceExecutor::logits(const Values &values, ArrayRef<int64_t> positions) const {
+llvm::Expected<std::vector<double>> ReferenceExecutor::logits(const Values &values,
+                                                              ArrayRef<int64_t> positions) const {
   xf::LayerOp last = program.steps.back().layer;
   Matrix rows = values.lookup(last->getBlock()->back().getOperand(0));
   for (int64_t t = 0; t < rows.rows(); ++t)
@@ -152,9 +153,10 @@ llvm::Expected<std::vector<BlockPatch>> ReferenceExecutor::loadsOf(const Program
   return loads;
 }
 
-llvm::Expected<std::vector<double>>
-ReferenceExecutor::forward(Run &opaqueRun, ArrayRef<int64_t> tokens, ArrayRef<int64_t> positions,
-                           const ForwardOptions &options) {
+llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
+                                                               ArrayRef<int64_t> tokens,
+                                                               ArrayRef<int64_t> positions,
+                                                               const ForwardOptions &options) {
   auto &run = static_cast<ReferenceRun &>(opaqueRun);
   if (llvm::Error error = checkStep(run, tokens, positions))
     return error;
@@ -227,9 +229,12 @@ llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values 
 llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materialize,
                                        PatchStep &result) {
   ProgramStep &step = program.steps[index];
-  Environment environment{weights, step.layer, pair.token, pair.position,
-                          {{"full", &pair.full.blocks[index]},
-                           {"reduced", &pair.reduced.blocks[index]}}};
+  Environment environment{
+      weights,
+      step.layer,
+      pair.token,
+      pair.position,
+      {{"full", &pair.full.blocks[index]}, {"reduced", &pair.reduced.blocks[index]}}};
   llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, pair.fullValues);
   llvm::append_range(inputs, inputsOf(step.layer, pair.reducedValues));
   Evaluation evaluation(environment);
@@ -263,8 +268,12 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
 
 llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int64_t token,
                                                    int64_t position, const PatchOptions &options) {
-  Pair pair{static_cast<ReferenceRun &>(full), static_cast<ReferenceRun &>(reduced), token,
-            position, Values(), Values()};
+  Pair pair{static_cast<ReferenceRun &>(full),
+            static_cast<ReferenceRun &>(reduced),
+            token,
+            position,
+            Values(),
+            Values()};
   if (&full == &reduced)
     return makeError("the full and the reduced run are one; they need a run each");
   for (ReferenceRun *run : {&pair.full, &pair.reduced})

@@ -69,7 +69,8 @@ llvm::Error CompiledExecutor::runInto(size_t step, xf::BlockOp block, Weights &f
 
 llvm::Error CompiledExecutor::checkStep(const CompiledRun &run, ArrayRef<int64_t> tokens,
                                         ArrayRef<int64_t> positions) const {
-  if (llvm::Error error = ctxc::checkStep(run.count, run.last(), run.capacity, tokens, positions))
+  if (llvm::Error error =
+          ctxc::checkStep(program, run.count, run.last(), run.capacity, tokens, positions))
     return error;
   return bidirectional ? checkSequence(run.count, run.sequence, tokens) : llvm::Error::success();
 }

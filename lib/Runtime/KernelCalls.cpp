@@ -3,6 +3,7 @@
 #include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
+#include "mlir/IR/Threading.h"
 #include <cstring>
 
 using namespace mlir;
@@ -19,27 +20,55 @@ static int64_t elementsOf(Type type) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// A kernel's module, and what becomes of it.
+struct Compilation {
+  OwningOpRef<ModuleOp> module;
+  std::unique_ptr<llvm::MemoryBuffer> object;
+  llvm::Error error = llvm::Error::success();
+};
+} // namespace
+
+/// From the cache, or compiled and kept there.
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+objectOf(ModuleOp module, const CpuTarget &target, const KernelCache &cache) {
+  std::string key = KernelCache::keyOf(module, target);
+  if (std::unique_ptr<llvm::MemoryBuffer> object = cache.find(key))
+    return object;
+  auto object = compileKernels(module, target);
+  if (object)
+    cache.insert(key, (*object)->getBuffer());
+  return object;
+}
+
 llvm::Error KernelCalls::compile() {
-  CpuTarget target = CpuTarget::host();
-  KernelCache cache = KernelCache::ofUser();
-  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  std::vector<Compilation> compilations;
   for (xf::BlockOp block : kernelBlocks(program)) {
     FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
     if (failed(module))
       return makeError("the model has no compiled form; run it with --backend reference");
     std::string name = kernelName(block);
     kernels[name].args = kernelArguments((*module)->lookupSymbol<func::FuncOp>(name));
-    std::string key = KernelCache::keyOf(**module, target);
-    std::unique_ptr<llvm::MemoryBuffer> object = cache.find(key);
-    if (!object) {
-      auto compiled = compileKernels(**module, target);
-      if (!compiled)
-        return compiled.takeError();
-      object = std::move(*compiled);
-      cache.insert(key, object->getBuffer());
-    }
-    objects.push_back(std::move(object));
+    compilations.push_back({std::move(*module), nullptr});
   }
+  CpuTarget target = CpuTarget::host();
+  KernelCache cache = KernelCache::ofUser();
+  ModuleOp module = program.module;
+  parallelForEach(module.getContext(), compilations, [&](Compilation &c) {
+    llvm::ErrorAsOutParameter checked(c.error);
+    if (auto object = objectOf(*c.module, target, cache))
+      c.object = std::move(*object);
+    else
+      c.error = object.takeError();
+  });
+  llvm::Error failure = llvm::Error::success();
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  for (Compilation &c : compilations) {
+    failure = llvm::joinErrors(std::move(failure), std::move(c.error));
+    objects.push_back(std::move(c.object));
+  }
+  if (failure)
+    return failure;
   auto loaded = KernelLibrary::load(std::move(objects));
   if (!loaded)
     return loaded.takeError();

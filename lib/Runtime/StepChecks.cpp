@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace ctxc;
 
-llvm::Error ctxc::checkStep(int64_t held, int64_t last, int64_t capacity, ArrayRef<int64_t> tokens,
-                            ArrayRef<int64_t> positions) {
+llvm::Error ctxc::checkStep(const Program &program, int64_t held, int64_t last, int64_t capacity,
+                            ArrayRef<int64_t> tokens, ArrayRef<int64_t> positions) {
   if (tokens.empty())
     return makeError("there is no token to run");
   if (tokens.size() != positions.size())
@@ -19,6 +19,9 @@ llvm::Error ctxc::checkStep(int64_t held, int64_t last, int64_t capacity, ArrayR
                        llvm::Twine(last) + "; positions of a run must increase from 0");
     last = position;
   }
+  if (program.positions && last >= *program.positions)
+    return makeError("position " + llvm::Twine(last) + " is out of range; the model is known for " +
+                     llvm::Twine(*program.positions) + " positions, and is another beyond");
   if (last > INT32_MAX)
     return makeError("position " + llvm::Twine(last) + " is beyond what a run can hold");
   if (held + int64_t(tokens.size()) > capacity)

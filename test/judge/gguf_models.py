@@ -3,7 +3,7 @@
 
   gguf_models.py CTXC ARCHITECTURE...
 
-For each architecture (gemma3, llama, qwen2, qwen3) a tiny random model is written by the gguf
+For each architecture (gemma3, llama, llama-3.1, qwen2, qwen3) a tiny random model is written by the gguf
 package, its matrices in every block format that rows of their width can have. transformers
 dequantises the file; the logits of ctxc's full run must be its logits, and ctxc's patch, added to the
 dequantised weights, must give the token alone the logits of the whole context. Where the numbers are
@@ -28,6 +28,9 @@ from safetensors.torch import load_file
 LAYERS, HIDDEN, INNER, HEADS, GROUPS, VOCABULARY = 3, 96, 256, 4, 2, 77
 # What transformers takes heads to be, whatever the file says: Gemma's scores are scaled for 256.
 DIM = {"gemma3": 256, "qwen3": 128}
+# Llama 3.1's rule for the frequencies, which its GGUF files hold worked out, as divisors.
+ROPE = {"rope_type": "llama3", "rope_theta": 5000.0, "factor": 4.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 3.0, "original_max_position_embeddings": 64}
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 SMALL = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F16", "BF16", "F32"]  # rows of 32 and more
 LARGE = ["Q4_K", "Q5_K", "Q6_K"]  # rows of 256
@@ -74,7 +77,17 @@ class Writer:
         self.file.close()
 
 
+def rope_divisors(dim):
+    frequencies = ROPE["rope_theta"] ** (-np.arange(0, dim, 2) / dim)
+    turns = ROPE["original_max_position_embeddings"] * frequencies / (2 * np.pi)
+    low, high = ROPE["low_freq_factor"], ROPE["high_freq_factor"]
+    kept = np.clip((turns - low) / (high - low), 0, 1)
+    return 1 / ((1 - kept) / ROPE["factor"] + kept)
+
+
 def write_model(path, architecture, seed):
+    scaled = architecture == "llama-3.1"
+    architecture = architecture.removesuffix("-3.1")
     w = Writer(path, architecture, seed)
     gemma = architecture == "gemma3"
     w.file.add_block_count(LAYERS)
@@ -94,6 +107,8 @@ def write_model(path, architecture, seed):
     if gemma:
         w.file.add_sliding_window(4)
     dim = DIM.get(architecture, HIDDEN // HEADS)
+    if scaled:
+        w.file.add_tensor("rope_freqs.weight", rope_divisors(dim).astype(np.float32))
     w.matrix("token_embd.weight", VOCABULARY, HIDDEN)
     for i in range(LAYERS):
         at = f"blk.{i}."
@@ -122,13 +137,15 @@ def write_model(path, architecture, seed):
     return w.used
 
 
-def dequantised(file, out):
-    """transformers' reading of the file, saved as a directory."""
+def dequantised(file, out, rope):
+    """transformers' reading of the file, saved as a directory, with its rope where it is given."""
     model = transformers.AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, dtype=torch.float32, attn_implementation="eager")
     model.hf_quantizer = None
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
+    if rope:
+        model.config.rope_parameters = rope
     model.save_pretrained(out)
     return out
 
@@ -144,7 +161,8 @@ def ctxc_logits(ctxc, model, folder, *options):
 def judged(ctxc, architecture, folder):
     file = folder / f"{architecture}.gguf"
     used = write_model(file, architecture, seed=len(architecture))
-    directory = dequantised(file, folder / "directory")
+    rope = ROPE if architecture == "llama-3.1" else None # transformers leaves the divisors away
+    directory = dequantised(file, folder / "directory", rope)
     report, logits = ctxc_logits(ctxc, file, folder)
     context = report["settings"]["tokens"] + [step["next"] for step in report["steps"][:-1]]
     model = judge.load_checkpoint(directory)
@@ -164,7 +182,7 @@ def judged(ctxc, architecture, folder):
     refused = subprocess.run([ctxc, "apply", file, patch, "-o", folder / "applied"],
                              capture_output=True, text=True)
     says = refused.returncode == 2 and "is a GGUF file" in refused.stderr and not (folder / "applied").exists()
-    good = error <= 1e-4 and code == 0 and says and (equal or architecture in ("gemma3", "llama"))
+    good = error <= 1e-4 and code == 0 and says and (equal or architecture in ("gemma3", "llama", "llama-3.1"))
     print(json.dumps({"architecture": architecture, "formats": sorted(used), "full_run": error,
                       "equal_to_directory": equal, "judge": code, "apply_refused": says,
                       "ok": good}), flush=True)

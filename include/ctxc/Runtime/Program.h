@@ -16,6 +16,10 @@
 
 namespace ctxc {
 
+/// An attribute of an xf.model: from this position on the equations are others, so that the model is
+/// not to be run there.
+constexpr llvm::StringLiteral positionsAttr = "xf.positions";
+
 /// One step of the model's chain.
 struct ProgramStep {
   xf::LayerOp layer;            ///< prefix, settings, bindings; SSA operands and results
@@ -31,6 +35,7 @@ struct Program {
   llvm::SmallVector<ProgramStep> steps;
   int64_t vocabulary = 0;
   int64_t layers = 0;
+  std::optional<int64_t> positions; ///< positionsAttr
 };
 
 /// The plan of a layer: none, or one without an output site, where it is not to be

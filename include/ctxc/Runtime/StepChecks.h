@@ -11,8 +11,8 @@ namespace ctxc {
 
 /// Tokens go to increasing positions beyond `last` (−1: the run is empty), and the
 /// run, which holds `held` tokens, has room for them.
-llvm::Error checkStep(int64_t held, int64_t last, int64_t capacity, llvm::ArrayRef<int64_t> tokens,
-                      llvm::ArrayRef<int64_t> positions);
+llvm::Error checkStep(const Program &program, int64_t held, int64_t last, int64_t capacity,
+                      llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions);
 
 /// Every token and position has a row in the tables that embed it. For executors whose
 /// ops do not check ids themselves.

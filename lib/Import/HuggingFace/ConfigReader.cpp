@@ -20,34 +20,97 @@ constexpr size_t maxReported = 50;
 const StringSet<> &harmlessKeys() {
   static const StringSet<> keys{
       // what it is and who wrote it
-      "architectures", "model_type", "transformers_version", "_name_or_path", "name_or_path",
-      "_model_name_or_path", "_commit_hash", "auto_map", "tokenizer_class",
-      "task_specific_params", "custom_pipelines", "transformers.js_config",
+      "architectures",
+      "model_type",
+      "transformers_version",
+      "_name_or_path",
+      "name_or_path",
+      "_model_name_or_path",
+      "_commit_hash",
+      "auto_map",
+      "tokenizer_class",
+      "task_specific_params",
+      "custom_pipelines",
+      "transformers.js_config",
       // training
-      "attention_dropout", "hidden_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop",
-      "resid_dropout", "residual_dropout", "embed_dropout", "embedding_dropout",
-      "classifier_dropout", "initializer_range", "gradient_checkpointing", "finetuning_task",
+      "attention_dropout",
+      "hidden_dropout",
+      "resid_pdrop",
+      "embd_pdrop",
+      "attn_pdrop",
+      "resid_dropout",
+      "residual_dropout",
+      "embed_dropout",
+      "embedding_dropout",
+      "classifier_dropout",
+      "initializer_range",
+      "gradient_checkpointing",
+      "finetuning_task",
       // a limit that no formula here reads but llama3's rope, which asks for it
       "max_position_embeddings",
       // how it is run
-      "use_cache", "cache_implementation", "torch_dtype", "dtype", "use_bfloat16", "torchscript",
-      "return_dict", "output_attentions", "output_hidden_states", "attn_implementation",
-      "_attn_implementation", "_attn_implementation_autoset", "experts_implementation",
-      "_experts_implementation", "chunk_size_feed_forward", "is_encoder_decoder", "is_decoder",
-      "tie_encoder_decoder", "tie_last_hidden_states",
+      "use_cache",
+      "cache_implementation",
+      "torch_dtype",
+      "dtype",
+      "use_bfloat16",
+      "torchscript",
+      "return_dict",
+      "output_attentions",
+      "output_hidden_states",
+      "attn_implementation",
+      "_attn_implementation",
+      "_attn_implementation_autoset",
+      "experts_implementation",
+      "_experts_implementation",
+      "chunk_size_feed_forward",
+      "is_encoder_decoder",
+      "is_decoder",
+      "tie_encoder_decoder",
+      "tie_last_hidden_states",
       // token roles
-      "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "sep_token_id",
-      "decoder_start_token_id", "prefix",
+      "bos_token_id",
+      "eos_token_id",
+      "pad_token_id",
+      "unk_token_id",
+      "sep_token_id",
+      "decoder_start_token_id",
+      "prefix",
       // labels
-      "id2label", "label2id", "num_labels", "problem_type",
+      "id2label",
+      "label2id",
+      "num_labels",
+      "problem_type",
       // generation
-      "max_length", "min_length", "max_new_tokens", "do_sample", "early_stopping", "num_beams",
-      "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p", "typical_p",
-      "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
-      "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "output_scores",
-      "return_dict_in_generate", "forced_bos_token_id", "forced_eos_token_id",
-      "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens",
-      "begin_suppress_tokens", "epsilon_cutoff", "eta_cutoff", "encoder_repetition_penalty",
+      "max_length",
+      "min_length",
+      "max_new_tokens",
+      "do_sample",
+      "early_stopping",
+      "num_beams",
+      "num_beam_groups",
+      "diversity_penalty",
+      "temperature",
+      "top_k",
+      "top_p",
+      "typical_p",
+      "repetition_penalty",
+      "length_penalty",
+      "no_repeat_ngram_size",
+      "encoder_no_repeat_ngram_size",
+      "bad_words_ids",
+      "num_return_sequences",
+      "output_scores",
+      "return_dict_in_generate",
+      "forced_bos_token_id",
+      "forced_eos_token_id",
+      "remove_invalid_values",
+      "exponential_decay_length_penalty",
+      "suppress_tokens",
+      "begin_suppress_tokens",
+      "epsilon_cutoff",
+      "eta_cutoff",
+      "encoder_repetition_penalty",
   };
   return keys;
 }
@@ -181,16 +244,35 @@ std::vector<int64_t> ConfigReader::integers(StringRef key, int64_t least, int64_
   return found;
 }
 
-std::vector<double> ConfigReader::factors(StringRef key, size_t count, double least, double most) {
-  std::vector<double> absent(count, 1), found;
-  const json::Value *value = take(key);
-  if (!value)
-    return absent;
-  const json::Array *array = value->getAsArray();
+/// The numbers of an array that are in the range.
+static std::vector<double> numbersOf(const json::Array *array, double least, double most) {
+  std::vector<double> found;
   for (const json::Value &element : array ? *array : json::Array())
     if (std::optional<double> number = element.getAsNumber())
       if (*number >= least && *number <= most)
         found.push_back(*number);
+  return found;
+}
+
+std::vector<double> ConfigReader::numbers(StringRef key, double least, double most) {
+  const json::Value *value = take(key);
+  if (!value)
+    return {};
+  const json::Array *array = value->getAsArray();
+  std::vector<double> found = numbersOf(array, least, most);
+  if (array && found.size() == array->size())
+    return found;
+  problem(key, "is not understood; expected an array of numbers " + range(least, most));
+  return {};
+}
+
+std::vector<double> ConfigReader::factors(StringRef key, size_t count, double least, double most) {
+  std::vector<double> absent(count, 1);
+  const json::Value *value = take(key);
+  if (!value)
+    return absent;
+  const json::Array *array = value->getAsArray();
+  std::vector<double> found = numbersOf(array, least, most);
   if (array && array->size() == count && found.size() == count)
     return found;
   problem(key, "is not understood; expected an array of " + Twine(count) + " numbers " +
@@ -210,8 +292,8 @@ ConfigReader *ConfigReader::object(StringRef key) {
     problem(key, "is not understood; expected an object");
     return nullptr;
   }
-  nested.emplace_back(key.str(), std::make_unique<ConfigReader>(*found, file, at + key.str() + ".",
-                                                                problems));
+  nested.emplace_back(key.str(),
+                      std::make_unique<ConfigReader>(*found, file, at + key.str() + ".", problems));
   return nested.back().second.get();
 }
 
@@ -222,8 +304,8 @@ void ConfigReader::require(StringRef key, bool absent, bool supported, StringRef
 
 void ConfigReader::problem(StringRef key, const Twine &message) {
   const json::Value *value = json.get(key);
-  problems.add(file + ": key " + quoted(at + key.str()) + " = " +
-               (value ? shown(*value) : "null") + " " + message);
+  problems.add(file + ": key " + quoted(at + key.str()) + " = " + (value ? shown(*value) : "null") +
+               " " + message);
 }
 
 void ConfigReader::problem(const Twine &message) { problems.add(file + ": " + message); }

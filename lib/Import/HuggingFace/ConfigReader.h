@@ -60,6 +60,8 @@ public:
   std::vector<int64_t> integers(llvm::StringRef key, int64_t least, int64_t most);
   /// An array of finite numbers in [least, most], `count` of them; that many 1s where absent.
   std::vector<double> factors(llvm::StringRef key, size_t count, double least, double most);
+  /// An array of finite numbers in [least, most]; empty where absent.
+  std::vector<double> numbers(llvm::StringRef key, double least, double most);
   /// The value itself, for what no other reader reads; null where absent.
   const llvm::json::Value *value(llvm::StringRef key) { return take(key); }
   /// The reader of a nested object, owned by this one; null where absent.

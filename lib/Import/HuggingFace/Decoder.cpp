@@ -11,6 +11,7 @@ Decoder::Decoder(StringRef name, ConfigReader &config, const Defaults &absent) :
   tied = config.flag("tie_word_embeddings", absent.tied);
   attention.heads = readHeads(config, hidden, absent.queries, absent.keys, absent.dim);
   attention.rope = readRope(config, absent.rope, attention.heads.dim);
+  positions = attention.rope->positions;
   int64_t inner = config.integer("intermediate_size", absent.inner, 1, maxWidth);
   mlp = GatedMlp{inner, readActivation(config, absent.actKey, absent.act)};
 }

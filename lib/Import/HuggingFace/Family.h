@@ -48,6 +48,7 @@ public:
 
   int64_t layers = 0, hidden = 0, vocabulary = 0;
   int64_t extraLayers = 0; ///< stored behind those, and of no effect on the next token
+  int64_t positions = 0;   ///< at which the equations end to hold; 0 is never
   bool tied = false;       ///< the head is the embedding
   bool headBias = false;   ///< the head has a bias
 };

@@ -4,6 +4,7 @@
 #include "Family.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Runtime/Program.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -137,6 +138,8 @@ public:
     mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(file));
     builder.setInsertionPointToEnd(module->getBody());
     auto model = xf::ModelOp::create(builder, named("model"), "model");
+    if (family.positions)
+      model->setAttr(positionsAttr, builder.getI64IntegerAttr(family.positions));
     body = &model.getBody().emplaceBlock();
     builder.setInsertionPointToEnd(body);
     BlockBuilder ends(builder, tensors, stem, /*relative=*/false, file);

@@ -49,7 +49,7 @@ mlir::Value LatentAttention::queries(BlockBuilder &b, const std::string &module,
 mlir::Value LatentAttention::operator()(BlockBuilder &b, StringRef as, StringRef at,
                                         mlir::Value n) const {
   std::string module = at.str();
-  mlir::Value f = b.rope("rotary", rotated, rope.attr(b.context(), rotated));
+  mlir::Value f = b.rope("rotary", rotated, rope.frequencies(b.context(), rotated));
   mlir::Value q = queries(b, module, n, f);
 
   mlir::Value low = b.linear("kv_low", module + ".kv_a_proj_with_mqa", rank + rotated, n, bias);

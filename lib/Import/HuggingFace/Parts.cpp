@@ -46,7 +46,7 @@ mlir::Value Attention::mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::
                            mlir::Value window, mlir::Value sinks) const {
   if (rope) {
     int64_t dims = rope->dims(heads.dim);
-    auto attr = rope->attr(b.context(), heads.dim);
+    mlir::Attribute attr = rope->frequencies(b.context(), heads.dim);
     mlir::Value r = ropeByLayer ? b.layerRope("rotary", dims, attr) : b.rope("rotary", dims, attr);
     q = b.rotary("q_rot", q, r, style, rope->amplitude);
     k = b.rotary("k_rot", k, r, style, rope->amplitude);

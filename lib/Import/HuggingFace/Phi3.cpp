@@ -12,15 +12,14 @@ namespace {
 
 class Phi3 : public Decoder {
 public:
-  explicit Phi3(ConfigReader &config) : Decoder("phi3", config, defaults()) {
+  explicit Phi3(ConfigReader &config) : Decoder("phi3", config, defaults(config)) {
     norm = Norm::rms(config.number("rms_norm_eps", 1e-5, 0, 1));
     std::get<GatedMlp>(mlp).fused = true;
     windows = readOneWindow(config, layers, std::nullopt);
     for (StringRef key : {"attention_bias", "mlp_bias", "lm_head_bias"})
       config.require(key, false, false, "this family has no biases");
-    // longrope's, and what no forward pass reads.
-    for (StringRef key :
-         {"original_max_position_embeddings", "full_attn_mod", "interpolate_factor"})
+    // What no forward pass reads.
+    for (StringRef key : {"full_attn_mod", "interpolate_factor"})
       config.ignore(key);
   }
 
@@ -36,10 +35,12 @@ public:
   }
 
 private:
-  static Defaults defaults() {
+  static Defaults defaults(ConfigReader &config) {
     Defaults absent{32, 3072, 8192, 32064, 32, std::nullopt, std::nullopt};
     absent.rope = RopeForm::part(1);
-    absent.rope.mayScale = false; // its only scaling, longrope, depends on how long the run is
+    absent.rope.types = RopeForm::longOnly;
+    absent.rope.original =
+        config.integer("original_max_position_embeddings", 4096, 2, int64_t(1) << 40);
     return absent;
   }
 };

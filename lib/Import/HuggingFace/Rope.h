@@ -15,19 +15,26 @@ struct Rope {
   double linear = 1;
   llvm::SmallVector<double, 4> llama3;
   llvm::SmallVector<double, 5> yarn;
-  double amplitude = 1; ///< of what is rotated
+  llvm::SmallVector<double> divisors; ///< of the frequencies, one by one; none where empty
+  double amplitude = 1;               ///< of what is rotated
+  int64_t positions = 0;              ///< from which on the frequencies are others; 0 is none
 
   /// How many entries of a head are rotated.
   int64_t dims(int64_t head) const { return entries ? entries : int64_t(head * rotated); }
-  xf::RopeAttr attr(mlir::MLIRContext *context, int64_t head) const {
-    return xf::RopeAttr::get(context, base, dims(head), linear, llama3, yarn);
-  }
+  /// The frequencies for heads of `head` entries, as a setting takes them.
+  mlir::Attribute frequencies(mlir::MLIRContext *context, int64_t head) const;
 };
 
 /// What a family's class does with the keys of a rope.
 struct RopeForm {
-  double base = 10000;        ///< where the config gives none
-  bool mayScale = true;       ///< takes linear, llama3 and yarn
+  /// Which types there are beside the default one: linear, llama3, yarn and longrope; or longrope
+  /// alone.
+  enum Types { every, longOnly };
+
+  double base = 10000; ///< where the config gives none
+  Types types = every;
+  /// The context of the first training, where it does not stand among the parameters.
+  std::optional<int64_t> original = {};
   bool mayRotatePart = false; ///< reads partial_rotary_factor
   double rotated = 1;         ///< where the config gives no partial_rotary_factor
   /// What the older configs call these two.
@@ -43,14 +50,14 @@ struct RopeForm {
 
 /// Reads the one rope of a model: `rope_parameters`, or the older `rope_theta`
 /// and `rope_scaling` (whose type was once called `type`). With a head's size,
-/// also checks that what is rotated of it are pairs.
+/// also checks that what is rotated of it are pairs, each with a factor of longrope.
 Rope readRope(ConfigReader &config, RopeForm form = {}, std::optional<int64_t> head = {});
 
 /// Reads rope_type, rope_theta and the numbers of its type from `parameters`,
-/// which may be null. `config` holds the model's limit of positions, llama3's
+/// which may be null. `config` holds the model's limit of positions, the
 /// default for the original one. `base` is for where there is no rope_theta.
 Rope readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base,
-                        bool mayScale = true);
+                        const RopeForm &form = {});
 
 /// What YaRN's authors multiply queries and keys by each, for contexts `factor` times as long.
 double yarnGrowth(double factor, double by = 1);

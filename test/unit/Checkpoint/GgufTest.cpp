@@ -188,6 +188,19 @@ TEST_F(Gguf, IsAModelOnlyWhereEveryKeyIsKnown) {
   EXPECT_TRUE(c.find("blk.0.other.weight"));
   EXPECT_TRUE(c.conventions().interleavedHeads);
 
+  tensors.push_back({"rope_freqs.weight", {8}, 0, 32});
+  opened = Checkpoint::open(write("m.gguf", file()));
+  ASSERT_TRUE(bool(opened)) << messageOf(std::move(opened));
+  const llvm::json::Object *rope = (*opened)->config().getObject("rope_parameters");
+  EXPECT_EQ(rope->getString("rope_type"), StringRef("longrope"));
+  EXPECT_EQ(rope->getArray("short_factor")->size(), 8u);
+  EXPECT_EQ(rope->getNumber("attention_factor"), 1.0);
+  EXPECT_FALSE((*opened)->find("rope_freqs.weight"));
+  tensors.back() = {"rope_freqs.weight", {9}, 0, 36};
+  EXPECT_NE(modelProblem().find("tensor 'rope_freqs.weight' is not understood; expected 8 numbers"),
+            std::string::npos);
+  tensors.pop_back();
+
   keys = base();
   keys.push_back(real("llama.logit_scale", 0.5f));
   keys.push_back(integer("llama.expert_count", 8));

@@ -399,7 +399,7 @@ inline const std::vector<Expectation> &expectations() {
        nullptr},
       {"Phi 3, Phi 4",
        "phi3",
-       {"phi3"},
+       {"phi3", "phi3-longrope"},
        "sequential",
        "2 RMS w",
        "none",

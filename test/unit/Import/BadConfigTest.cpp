@@ -87,9 +87,8 @@ const Case cases[] = {
     {"llama", "hidden_act", "\"xielu\"", "key 'hidden_act' = 'xielu' is not supported"},
     {"llama", "partial_rotary_factor", "0.5", "is not supported; expected 1"},
     {"llama", "rope_parameters", "{\"rope_type\": \"dynamic\", \"factor\": 2}",
-     "key 'rope_parameters.rope_type' = 'dynamic' is not supported; default, linear, llama3 and "
-     "yarn "
-     "are"},
+     "key 'rope_parameters.rope_type' = 'dynamic' is not supported; default, linear, llama3, yarn "
+     "and longrope are"},
     {"llama", "rope_parameters", "{\"rope_type\": \"linear\"}", "needs a 'factor' beside it"},
     {"llama", "rope_parameters", "{\"rope_type\": \"llama3\", \"factor\": 2}",
      "needs a 'low_freq_factor' beside it"},
@@ -149,7 +148,11 @@ const Case cases[] = {
     {"phi3", "rope_parameters",
      "{\"rope_type\": \"longrope\", \"rope_theta\": 9, \"short_factor\": [1], \"long_factor\": "
      "[2]}",
-     "key 'rope_parameters.rope_type' = 'longrope' is not supported in this family; default is"},
+     "key 'rope_parameters.short_factor' = [1] has 1 numbers; expected 9, one for each pair"},
+    {"phi3", "rope_parameters", "{\"rope_type\": \"yarn\", \"factor\": 2}",
+     "'yarn' is not supported in this family; default and longrope are"},
+    {"phi3", "rope_parameters", "{\"rope_type\": \"longrope\", \"short_factor\": [1, \"2\"]}",
+     "expected an array of numbers"},
     {"phi3", "rope_parameters", "{\"partial_rotary_factor\": 0.5}",
      "key 'rope_parameters.partial_rotary_factor' = 0.5 rotates 9 of 18 entries of a head"},
     {"phi3", "rope_parameters", "{\"partial_rotary_factor\": 0.01}", "rotates 0 of 18 entries"},
@@ -163,7 +166,10 @@ const Case cases[] = {
     {"mixtral", "attention_bias", "true", "key 'attention_bias' = true is not understood"},
     {"mixtral", "norm_topk_prob", "false", "key 'norm_topk_prob' = false is not understood"},
     {"mixtral", "rope_parameters", "{\"rope_type\": \"longrope\", \"factor\": 2}",
-     "key 'rope_parameters.rope_type' = 'longrope' is not supported"},
+     "key 'rope_parameters.rope_type' = 'longrope' needs a 'short_factor' beside it"},
+    {"mixtral", "rope_parameters",
+     "{\"rope_type\": \"longrope\", \"short_factor\": [1], \"long_factor\": [2]}",
+     "key 'rope_parameters.short_factor' = [1] is not supported in this family"},
     {"qwen2-moe", "num_experts_per_tok", "8", "is more than num_experts = 7"},
     {"qwen2-moe", "num_experts", "-1", "key 'num_experts' = -1 is out of range"},
     {"qwen2-moe", "mlp_only_layers", "[\"1\"]", "expected an array of integers from 0 to 10000"},
