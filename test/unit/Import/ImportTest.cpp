@@ -222,6 +222,45 @@ TEST_F(Import, OlmoeClipsBehindItsNorms) {
   EXPECT_EQ(occurrences(importedWith("olmoe", {{"clip_qkv", nullptr}}), "xf.clamp"), 0);
 }
 
+TEST_F(Import, DeepseekIsAsTheConfigSays) {
+  std::string text = imported(golden("deepseek-v3"));
+  EXPECT_EQ(layersByBlock(text), (Layers{{0}, {1, 2}}));
+  EXPECT_EQ(occurrences(text, "xf.top_k %s_corrected k 3 groups 4 keep 2"), 1);
+  EXPECT_EQ(occurrences(text, "xf.param \"mlp.gate.e_score_correction_bias\" frozen"), 1);
+  EXPECT_EQ(occurrences(text, "xf.gather %s["), 1);
+  EXPECT_EQ(occurrences(text, "xf.rotary interleaved"), 4);
+  // (0.1 · 0.9 ln 4 + 1)² / √16, and both q and k times (0.1 · 0.6 ln 4 + 1) / (0.1 · 0.9 ln 4 +
+  // 1).
+  EXPECT_EQ(occurrences(text, "scale 0.31627"), 2);
+  EXPECT_EQ(occurrences(text, "amplitude 0.96302"), 4);
+
+  std::string plain = imported(golden("deepseek-v3-plain-fused"));
+  EXPECT_EQ(occurrences(plain, "xf.rotary half"), 2);
+  EXPECT_EQ(occurrences(plain, "q_proj.weight"), 1);
+  EXPECT_EQ(occurrences(plain, "groups"), 0);
+  EXPECT_EQ(occurrences(plain, "xf.normalize sum"), 0);
+  EXPECT_EQ(layersByBlock(importedWith("deepseek-v3", {{"first_k_dense_replace", 0}})),
+            (Layers{{0, 1, 2}}));
+}
+
+TEST_F(Import, LayersThatPredictFurtherTokensAreLeftAlone) {
+  StoredTensorMap tensors = tensorsOf("deepseek-v3");
+  StoredTensor norm = tensors.at("model.norm.weight");
+  tensors["model.layers.3.enorm.weight"] = norm;
+  writeConfig(configOf("deepseek-v3"));
+  writeTensors(tensors);
+  mlir::MLIRContext context;
+  Expected<ImportedModel> model = importModel(directory(), context);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  EXPECT_TRUE(model->warnings.empty());
+  tensors["model.layers.4.enorm.weight"] = norm; // one more than the config speaks of
+  writeTensors(tensors);
+  model = importModel(directory(), context);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  ASSERT_EQ(model->warnings.size(), 1u);
+  EXPECT_HAS(model->warnings[0], "'model.layers.4.enorm.weight': not read by");
+}
+
 TEST_F(Import, AnExpertStoredInAnotherTypeIsRefused) {
   StoredTensorMap tensors = tensorsOf("mixtral");
   StoredTensor &w = tensors.at("model.layers.1.block_sparse_moe.experts.3.w2.weight");
