@@ -18,7 +18,7 @@ public:
     layers = config.integer("num_hidden_layers", 12, 1, maxLayers);
     hidden = config.integer("hidden_size", 768, 1, maxWidth);
     vocabulary = config.integer("vocab_size", 30522, 1, maxVocabulary);
-    positions = config.integer("max_position_embeddings", 512, 1, maxVocabulary);
+    places = config.integer("max_position_embeddings", 512, 1, maxVocabulary);
     segments = config.integer("type_vocab_size", 2, 1, maxVocabulary);
     tied = config.flag("tie_word_embeddings", true);
     headBias = true;
@@ -47,10 +47,10 @@ public:
   }
 
   Value afterEmbedding(BlockBuilder &b, Value x) const override {
-    Value types = b.param(table("token_type"), {segments, hidden});
-    Value places = b.param(table("position"), {positions, hidden});
+    Value types = b.param(nameOf("token_type"), {segments, hidden});
+    Value table = b.param(nameOf("position"), {places, hidden});
     Value typed = b.add("x_typed", x, b.embed("x_type", types, b.constant("segment", 0)));
-    Value placed = b.add("x_placed", typed, b.embed("x_place", places, b.position("position")));
+    Value placed = b.add("x_placed", typed, b.embed("x_place", table, b.position("position")));
     return b.norm("x_n", "bert.embeddings.LayerNorm", norm, placed);
   }
 
@@ -66,7 +66,7 @@ public:
   }
 
 private:
-  static std::string table(StringRef kind) {
+  static std::string nameOf(StringRef kind) {
     return ("bert.embeddings." + kind + "_embeddings.weight").str();
   }
 
@@ -79,7 +79,7 @@ private:
     return attention.mix(b, q, k, heads("v_heads", "attention.self.value"));
   }
 
-  int64_t positions, segments;
+  int64_t places, segments;
   Norm norm;
   Attention attention;
   PlainMlp mlp;
