@@ -43,9 +43,9 @@ struct BlockShape {
 constexpr BlockShape blockShapes[] = {
 #define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES)                                     \
   {BlockFormat::NAME_IN_TEXT, ELEMENTS, BYTES},
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)                              \
+  {BlockFormat::NAME_IN_TEXT, ELEMENTS, BYTES},
 #include "ctxc/Support/BlockFormats.def"
-    {BlockFormat::f8e4m3, 1, 1},
-    {BlockFormat::mxfp4, 32, 16},
 };
 } // namespace
 

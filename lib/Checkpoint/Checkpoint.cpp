@@ -1,4 +1,5 @@
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ScaledTensors.h"
 #include "ShardIndex.h"
 #include "ctxc/Checkpoint/FileDigest.h"
 #include "ctxc/Checkpoint/StrictJson.h"
@@ -119,7 +120,6 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
                          ", expected it in one shard"));
         continue;
       }
-      checkpoint->byName[view.name] = checkpoint->views.size();
       checkpoint->views.push_back(view);
     }
     checkpoint->shards.push_back(std::move(*file));
@@ -137,7 +137,18 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
                                   " more problems of its weight files"));
   if (errors)
     return std::move(errors);
+  Expected<std::vector<TensorView>> joined =
+      joinScales(checkpoint->config(), checkpoint->configPath(), std::move(checkpoint->views));
+  if (!joined)
+    return joined.takeError();
+  checkpoint->setTensors(std::move(*joined));
   return checkpoint;
+}
+
+void Checkpoint::setTensors(std::vector<TensorView> tensors) {
+  views = std::move(tensors);
+  for (auto [i, view] : llvm::enumerate(views))
+    byName[view.name] = i;
 }
 
 Expected<std::unique_ptr<Checkpoint>> Checkpoint::openGguf(StringRef path) {
@@ -152,9 +163,7 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::openGguf(StringRef path) {
   checkpoint->gguf = std::move(*file);
   checkpoint->configuration = std::move(model->config);
   checkpoint->storedConventions = model->conventions;
-  checkpoint->views = std::move(model->tensors);
-  for (auto [i, view] : llvm::enumerate(checkpoint->views))
-    checkpoint->byName[view.name] = i;
+  checkpoint->setTensors(std::move(model->tensors));
   return checkpoint;
 }
 

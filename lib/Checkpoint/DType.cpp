@@ -1,5 +1,6 @@
 #include "ctxc/Checkpoint/DType.h"
 #include "ctxc/Numerics/BlockFormats.h"
+#include "ctxc/Numerics/ScaledFormats.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <cstring>
@@ -14,7 +15,7 @@ struct Description {
   unsigned bits;
 };
 
-/// Indexed by DType, without the block formats.
+/// Indexed by DType, without the quantised ones.
 constexpr Description descriptions[] = {
     {"BOOL", 8},        {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
     {"I8", 8},          {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
@@ -27,11 +28,14 @@ static_assert(std::size(descriptions) == static_cast<size_t>(DType::U64) + 1);
 struct Format {
   const char *name;
   BlockSize size;
+  bool scalesApart;
 };
 
 /// From the first quantised type on.
 constexpr Format formats[] = {
-#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) {#NAME, {ELEMENTS, BYTES}},
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) {#NAME, {ELEMENTS, BYTES}, false},
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)                              \
+  {TEXT, {ELEMENTS, BYTES}, true},
 #include "ctxc/Support/BlockFormats.def"
 };
 
@@ -102,6 +106,10 @@ template <typename T> void write(DType dtype, ArrayRef<T> from, uint8_t *to) {
 
 } // namespace
 
+bool ctxc::hasScalesApart(DType dtype) {
+  return isQuantized(dtype) && formats[formatOf(dtype)].scalesApart;
+}
+
 unsigned ctxc::bitsOf(DType dtype) {
   assert(!isQuantized(dtype));
   return descriptions[static_cast<size_t>(dtype)].bits;
@@ -112,6 +120,12 @@ BlockSize ctxc::blockSizeOf(DType dtype) {
     return formats[formatOf(dtype)].size;
   assert(bitsOf(dtype) % 8 == 0);
   return {1, bitsOf(dtype) / 8};
+}
+
+const void *ctxc::sliceOf(DType dtype, const void *stored, int64_t index, uint64_t elements) {
+  if (hasScalesApart(dtype))
+    return static_cast<const ctxc_scaled_matrix *>(stored) + index;
+  return static_cast<const char *>(stored) + bytesOf(dtype, index * elements);
 }
 
 StringRef ctxc::nameOf(DType dtype) {
@@ -171,17 +185,22 @@ uint16_t ctxc::floatToF16(float value) {
   return static_cast<uint16_t>(sign | ((magnitude >> 13) - (112u << 10)));
 }
 
-void ctxc::readFloats(DType dtype, const uint8_t *from, MutableArrayRef<float> to) {
-  if (isQuantized(dtype))
-    return ctxc_decode_blocks(formatOf(dtype), to.size(), from, to.data());
-  read(dtype, from, to);
+/// Where element `first` begins.
+static const uint8_t *elementAt(DType dtype, const void *stored, int64_t first) {
+  return static_cast<const uint8_t *>(stored) + ctxc::bytesOf(dtype, first);
 }
 
-void ctxc::readDoubles(DType dtype, const uint8_t *from, MutableArrayRef<double> to) {
+void ctxc::readFloats(DType dtype, const void *stored, int64_t first, MutableArrayRef<float> to) {
+  if (isQuantized(dtype))
+    return ctxc_decode(formatOf(dtype), stored, first, to.size(), to.data());
+  read(dtype, elementAt(dtype, stored, first), to);
+}
+
+void ctxc::readDoubles(DType dtype, const void *stored, int64_t first, MutableArrayRef<double> to) {
   if (!isQuantized(dtype))
-    return read(dtype, from, to);
+    return read(dtype, elementAt(dtype, stored, first), to);
   SmallVector<float, 0> floats(to.size());
-  readFloats(dtype, from, floats);
+  readFloats(dtype, stored, first, floats);
   llvm::copy(floats, to.begin());
 }
 

@@ -74,7 +74,7 @@ int64_t firstNonFiniteQuantized(const TensorView &tensor) {
   std::vector<float> values;
   for (int64_t first = 0, n = tensor.elements(); first < n; first += chunk) {
     values.resize(std::min(chunk, n - first));
-    readFloats(tensor.dtype, tensor.data + bytesOf(tensor.dtype, first), values);
+    readFloats(tensor.dtype, tensor.stored(), first, values);
     auto bad = llvm::find_if(values, [](float x) { return !std::isfinite(x); });
     if (bad != values.end())
       return first + (bad - values.begin());
@@ -105,7 +105,7 @@ Error ctxc::checkFinite(const TensorView &tensor) {
     return Error::success();
   BlockSize block = blockSizeOf(tensor.dtype);
   SmallVector<double, 256> values(block.elements);
-  readDoubles(tensor.dtype, tensor.data + bytesOf(tensor.dtype, index), values);
+  readDoubles(tensor.dtype, tensor.stored(), index / block.elements * block.elements, values);
   double value = values[index % block.elements];
   SmallVector<int64_t, 4> position(tensor.shape.size());
   int64_t rest = index;

@@ -32,7 +32,7 @@ llvm::Expected<std::vector<double>> ctxc::readParameter(xf::ParamOp param, const
   std::vector<double> numbers(type.getNumElements());
   size_t each = numbers.size() / pieces.size();
   for (auto [i, piece] : llvm::enumerate(pieces))
-    readDoubles(storageOf(type.getElementType()), static_cast<const uint8_t *>(piece),
+    readDoubles(storageOf(type.getElementType()), piece,
                 MutableArrayRef(numbers).slice(i * each, each));
   return numbers;
 }

@@ -157,6 +157,22 @@ Expected<ApplyReport> writeWeights(const Checkpoint &checkpoint, const Patch &pa
   return report;
 }
 
+/// Quantised weights cannot hold a patch: its rounding to their few bits would be all of it.
+Error checkWritable(const Checkpoint &checkpoint) {
+  std::string what;
+  if (checkpoint.isGguf())
+    what = ": is a GGUF file";
+  for (const TensorView &view : checkpoint.tensors())
+    if (what.empty() && isQuantized(view.dtype))
+      what = ": stores " + quoted(view.name) + " as " + nameOf(view.dtype).str();
+  if (what.empty())
+    return Error::success();
+  return makeError(
+      checkpoint.directory() + what +
+      "; quantised weights cannot hold a patch, which stays beside them as the factors "
+      "of the patch file");
+}
+
 Expected<ApplyReport> build(const Checkpoint &checkpoint, const Patch &patch, StringRef directory,
                             std::optional<DType> storage) {
   if (Error e = writeConfig(checkpoint, directory, storage))
@@ -177,10 +193,8 @@ Expected<ApplyReport> ctxc::applyPatch(const Checkpoint &checkpoint, const Patch
                                        StringRef outDir, std::optional<DType> storage) {
   if (storage && (!isFloating(*storage) || *storage == DType::F64))
     return makeError("cannot store weights as " + nameOf(*storage) + ", expected F32, F16 or BF16");
-  if (checkpoint.isGguf())
-    return makeError(checkpoint.directory() +
-                     ": is a GGUF file; quantised weights cannot hold a patch, which stays beside "
-                     "them as the factors of the patch file");
+  if (Error e = checkWritable(checkpoint))
+    return std::move(e);
   if (Error e = joinErrors(checkPatch(patch), checkShapesAgainst(checkpoint, patch)))
     return std::move(e);
   ApplyReport report;

@@ -256,7 +256,7 @@ Error ctxc::checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch)
                    shapeText(shape));
     if (!isReadable(stored->dtype))
       problems.add(name + ": is stored as " + nameOf(stored->dtype) +
-                   ", expected F32, F16, BF16, F64 or one of GGUF's block formats");
+                   ", expected F32, F16, BF16, F64 or a quantised format");
   }
   return problems.take();
 }

@@ -209,7 +209,7 @@ KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {
                                               llvm::JITSymbolFlags::Exported |
                                                   llvm::JITSymbolFlags::Callable};
   };
-  define("ctxc_decode_blocks", &ctxc_decode_blocks);
+  define("ctxc_decode", &ctxc_decode);
   define("ctxc_decode_rows", &ctxc_decode_rows);
   define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
   define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);

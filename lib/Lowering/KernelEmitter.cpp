@@ -162,12 +162,14 @@ static constexpr StringLiteral quantizedAttr = "ctxc.quantized";
 Value KernelEmitter::param(StringRef name) {
   auto argument = cast<BlockArgument>(this->argument(KernelArgKind::Param, name, 0));
   RankedTensorType stored = args[argument.getArgNumber()].stored;
-  if (!stored)
-    return readTensor(builder, loc, argument);
+  return readTensor(builder, loc, stored ? quantizedMatrix(argument, stored) : Value(argument));
+}
+
+Value KernelEmitter::quantizedMatrix(Value memory, RankedTensorType stored) {
   auto numbers = UnrealizedConversionCastOp::create(
-      builder, loc, MemRefType::get(stored.getShape(), builder.getF32Type()), argument);
+      builder, loc, MemRefType::get(stored.getShape(), builder.getF32Type()), memory);
   numbers->setAttr(quantizedAttr, TypeAttr::get(stored));
-  return readTensor(builder, loc, numbers.getResult(0));
+  return numbers.getResult(0);
 }
 
 std::optional<KernelEmitter::Quantized> KernelEmitter::quantized(Value value) {

@@ -120,16 +120,13 @@ private:
   /// `count` rows of a quantised W from `row` on: each is read once, whatever S is.
   void decode(Value row, int64_t count) {
     auto element = cast<xf::QuantizedType>(stored.getElementType());
-    Type ptr = packed.getType(), i64 = b.getI64Type();
-    int64_t stride = xf::QuantizedType::bytesOf(stored) / out;
-    Value offset = toI64(b, loc, arith::MulIOp::create(b, loc, row, index(stride)));
-    Value from =
-        LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), packed, ArrayRef<LLVM::GEPArg>{offset});
+    Type i64 = b.getI64Type();
+    Value first = toI64(b, loc, arith::MulIOp::create(b, loc, row, index(in)));
     auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
-    StringRef name = "ctxc_decode_blocks";
+    StringRef name = "ctxc_decode";
     SmallVector<Value> operands{
-        arith::ConstantIntOp::create(b, loc, int64_t(element.getFormat()), 32),
-        LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(count * in)), from, decoded};
+        arith::ConstantIntOp::create(b, loc, int64_t(element.getFormat()), 32), packed, first,
+        LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(count * in)), decoded};
     if (!module.lookupSymbol(name)) {
       OpBuilder declare(module.getBodyRegion());
       func::FuncOp::create(declare, loc, name,
@@ -215,7 +212,7 @@ private:
   int64_t lanes, blockRows, out, in;
   VectorType accumulator;
   Value w, x, y;
-  Value packed, decoded; ///< of a quantised W: its bytes, and the block of rows that `w` is
+  Value packed, decoded; ///< of a quantised W: where it is stored, and the rows that `w` is
 };
 
 /// Whether the rows of a matrix lie one after the other.
@@ -287,7 +284,7 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
     if (quantized) {
       os << xf::stringifyBlockFormat(
           cast<xf::QuantizedType>(quantized->stored.getElementType()).getFormat());
-      w = quantized->bytes;
+      w = quantized->memory;
     } else {
       os << type.getElementType();
     }

@@ -48,12 +48,50 @@ static std::string shapeText(const KernelArg &arg) {
   return text;
 }
 
+/// Whether a parameter's scales lie apart, so that it, or a slice of it, is a ctxc_scaled_matrix.
+static bool hasScalesApart(const KernelArg &arg) {
+  auto element =
+      arg.stored ? dyn_cast<xf::QuantizedType>(arg.stored.getElementType()) : xf::QuantizedType();
+  if (!element)
+    return false;
+  switch (element.getFormat()) {
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)                              \
+  case xf::BlockFormat::NAME_IN_TEXT:
+#include "ctxc/Support/BlockFormats.def"
+    return true;
+  default:
+    return false;
+  }
+}
+
 static std::string elementText(const KernelArg &arg) {
   if (arg.kind == KernelArgKind::Bank)
     return "address";
+  if (hasScalesApart(arg))
+    return "ctxc_scaled_matrix";
   std::string text;
   llvm::raw_string_ostream(text) << cast<MemRefType>(arg.type).getElementType();
   return text;
+}
+
+/// The type of ctxc/Numerics/ScaledFormats.h, where a kernel takes one.
+static void writeScaledMatrix(ModuleOp kernels, llvm::raw_ostream &os) {
+  bool isTaken = false;
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    isTaken |= isKernel(kernel) && llvm::any_of(kernelArguments(kernel), hasScalesApart);
+  if (!isTaken)
+    return;
+  os << "\n#ifndef CTXC_NUMERICS_SCALEDFORMATS_H\n"
+     << "/* A quantised matrix whose scales lie apart: element (i, j), row by row, is times scale\n"
+     << " * (i / block_rows, j / block_columns). f8e4m3: a byte an element; mxfp4: two a byte, "
+        "the\n"
+     << " * first in the low half. scale_type: 0 float32, 1 bfloat16, 2 a byte b for 2^(b - 127). "
+        "*/\n"
+     << "typedef struct ctxc_scaled_matrix {\n"
+     << "  const uint8_t *elements, *scales;\n"
+     << "  int64_t rows, columns, block_rows, block_columns;\n"
+     << "  int32_t scale_type;\n"
+     << "} ctxc_scaled_matrix;\n#endif\n";
 }
 
 void ctxc::writeKernelHeader(ModuleOp kernels, llvm::raw_ostream &os) {
@@ -74,6 +112,7 @@ void ctxc::writeKernelHeader(ModuleOp kernels, llvm::raw_ostream &os) {
      << "  void *parallel_context;\n"
      << "} ctxc_call;\n#elif CTXC_KERNEL_ABI_VERSION != 1\n"
      << "#error \"these kernels were generated for version 1 of the kernel ABI\"\n#endif\n";
+  writeScaledMatrix(kernels, os);
   for (auto kernel : kernels.getOps<func::FuncOp>()) {
     if (!isKernel(kernel))
       continue;

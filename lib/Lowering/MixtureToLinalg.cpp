@@ -226,6 +226,16 @@ Value vectorAt(KernelEmitter &e, Value memory, Value index, int64_t n) {
   return memrefAt(b, e.loc, address, MemRefType::get({1, n}, b.getF32Type()), {});
 }
 
+/// The matrix that is stored at `address`.
+Value matrixAt(KernelEmitter &e, Value address, RankedTensorType stored) {
+  OpBuilder &b = e.builder;
+  if (!isa<xf::QuantizedType>(stored.getElementType()))
+    return memrefAt(b, e.loc, address, MemRefType::get(stored.getShape(), stored.getElementType()),
+                    {});
+  auto bytes = MemRefType::get({xf::QuantizedType::bytesOf(stored)}, b.getI8Type());
+  return e.quantizedMatrix(memrefAt(b, e.loc, address, bytes, {}), stored);
+}
+
 /// y = W x in memory, for one vector; what KernelEmitter::linear is for tensors.
 void contract(KernelEmitter &e, Value weight, Value x, Value y, bool transposed) {
   OpBuilder &b = e.builder;
@@ -284,9 +294,7 @@ struct LowerExpertLinear : Lowering<LowerExpertLinear, xf::ExpertLinearOp> {
       Value address = memref::LoadOp::create(b, loc, table, ValueRange{expert});
       address =
           LLVM::IntToPtrOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), address);
-      Value weight =
-          memrefAt(b, loc, address,
-                   MemRefType::get(bank.getShape().drop_front(), bank.getElementType()), {});
+      Value weight = matrixAt(e, address, bank.clone(bank.getShape().drop_front()));
       contract(e, weight, vectorAt(e, x, one ? row : vector, in), vectorAt(e, y, vector, out),
                linear.getTransposed());
     }

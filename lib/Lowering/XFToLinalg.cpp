@@ -80,7 +80,7 @@ Value decodeRows(KernelEmitter &e, const KernelEmitter::Quantized &table, Value 
       .i32(int64_t(cast<xf::QuantizedType>(table.stored.getElementType()).getFormat()))
       .size(e.rows())
       .i64(width)
-      .memory(table.bytes, 0)
+      .memory(table.memory, 0)
       .tensor(indices)
       .memory(rows, 0)
       .emit();

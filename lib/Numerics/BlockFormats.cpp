@@ -1,16 +1,12 @@
 // Decoders of GGUF's block formats. Each inner loop has a fixed length and no branch, which the
 // compiler turns into vector code for the processor it finds (target_clones).
 #include "ctxc/Numerics/BlockFormats.h"
+#include "EachCpu.h"
+#include "ctxc/Numerics/ScaledFormats.h"
 #include <cstring>
 
 // One rounding for each operation, in all clones.
 #pragma STDC FP_CONTRACT OFF
-
-#if defined(__x86_64__) && defined(__ELF__)
-#define CTXC_EACH_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CTXC_EACH_CPU
-#endif
 
 namespace {
 
@@ -179,23 +175,45 @@ CTXC_EACH_CPU void decodeQ6_K(int64_t blocks, const uint8_t *from, float *to) {
   }
 }
 
+/// A format's decoder: of blocks, or of a matrix whose scales lie apart.
 constexpr struct {
-  void (*decode)(int64_t, const uint8_t *, float *);
+  void (*blocks)(int64_t, const uint8_t *, float *);
+  void (*scaled)(const ctxc_scaled_matrix *, int64_t, int64_t, float *);
   int64_t elements, bytes;
 } decoders[] = {
-#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) {decode##NAME, ELEMENTS, BYTES},
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES)                                     \
+  {decode##NAME, nullptr, ELEMENTS, BYTES},
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)                              \
+  {nullptr, ctxc_decode_##NAME_IN_TEXT, ELEMENTS, BYTES},
 #include "ctxc/Support/BlockFormats.def"
 };
 
 } // namespace
 
-void ctxc_decode_blocks(int32_t format, int64_t elements, const uint8_t *from, float *to) {
-  decoders[format].decode(elements / decoders[format].elements, from, to);
+void ctxc_decode(int32_t format, const void *stored, int64_t first, int64_t count, float *to) {
+  const auto &decoder = decoders[format];
+  if (!decoder.scaled) {
+    const auto *bytes = static_cast<const uint8_t *>(stored);
+    bytes += first / decoder.elements * decoder.bytes;
+    return decoder.blocks(count / decoder.elements, bytes, to);
+  }
+  const auto *matrix = static_cast<const ctxc_scaled_matrix *>(stored);
+  while (count > 0) {
+    int64_t each = matrix->rows * matrix->columns;
+    if (first < each) {
+      int64_t n = each - first < count ? each - first : count;
+      decoder.scaled(matrix, first, n, to);
+      to += n;
+      count -= n;
+      first += n;
+    }
+    first -= each;
+    ++matrix;
+  }
 }
 
-void ctxc_decode_rows(int32_t format, int64_t rows, int64_t width, const uint8_t *table,
+void ctxc_decode_rows(int32_t format, int64_t rows, int64_t width, const void *table,
                       const int32_t *indices, float *to) {
-  int64_t stride = width / decoders[format].elements * decoders[format].bytes;
   for (int64_t i = 0; i < rows; ++i)
-    ctxc_decode_blocks(format, width, table + indices[i] * stride, to + i * width);
+    ctxc_decode(format, table, indices[i] * width, width, to + i * width);
 }

@@ -26,8 +26,7 @@ StoredTensor StoredTensor::slice(int64_t index) const {
   StoredTensor result;
   result.dtype = dtype;
   result.shape.assign(shape.begin() + 1, shape.end());
-  result.data = slices.empty() ? data + bytesOf(dtype, index * result.elements())
-                               : slices[index];
+  result.data = slices.empty() ? sliceOf(dtype, data, index, result.elements()) : slices[index];
   return result;
 }
 
@@ -41,7 +40,7 @@ void StoredTensor::read(int64_t first, llvm::MutableArrayRef<double> to) const {
     }
     return;
   }
-  readDoubles(dtype, data + bytesOf(dtype, first), to);
+  readDoubles(dtype, data, first, to);
 }
 
 //===----------------------------------------------------------------------===//
@@ -70,7 +69,7 @@ StoredTensor Evaluation::stored(Value parameter, int64_t token) const {
   if (isShared(parameter))
     return parameters.lookup(parameter);
   StoredTensor own;
-  own.data = reinterpret_cast<const uint8_t *>(rows(parameter).row(token).data());
+  own.data = rows(parameter).row(token).data();
   llvm::append_range(own.shape, cast<RankedTensorType>(parameter.getType()).getShape());
   return own;
 }

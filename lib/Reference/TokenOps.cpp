@@ -27,13 +27,12 @@ static llvm::Error evaluateOp(xf::ParamOp op, Evaluation &e) {
     auto slices = getSlices(env.weights, name, type);
     if (!slices)
       return slices.takeError();
-    for (const void *slice : *slices)
-      parameter.slices.push_back(static_cast<const uint8_t *>(slice));
+    parameter.slices = std::move(*slices);
   } else {
     llvm::Expected<const void *> data = env.weights.get(name, type);
     if (!data)
       return data.takeError();
-    parameter.data = static_cast<const uint8_t *>(*data);
+    parameter.data = *data;
   }
   e.set(op.getResult(), std::move(parameter));
   return llvm::Error::success();

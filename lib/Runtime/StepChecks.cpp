@@ -68,15 +68,20 @@ static void addNames(xf::BlockOp block, xf::LayerOp layer, StringRef name,
     names.insert(sliceName(parameter.stored, i));
 }
 
-llvm::Error ctxc::checkPatch(const Program &program, const Patch &patch, bool materialize) {
-  llvm::StringSet<> all, loadable, seen;
-  for (ProgramStep step : program.steps) {
-    for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>())
-      addNames(step.block, step.layer, param.getName(), all);
+llvm::StringSet<> ctxc::loadableNames(const Program &program) {
+  llvm::StringSet<> names;
+  for (ProgramStep step : program.steps)
     if (step.applied)
       for (patch::LoadOp load : step.applied.getBody().getOps<patch::LoadOp>())
-        addNames(step.block, step.layer, load.getParameter(), loadable);
-  }
+        addNames(step.block, step.layer, load.getParameter(), names);
+  return names;
+}
+
+llvm::Error ctxc::checkPatch(const Program &program, const Patch &patch, bool materialize) {
+  llvm::StringSet<> all, seen, loadable = loadableNames(program);
+  for (ProgramStep step : program.steps)
+    for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>())
+      addNames(step.block, step.layer, param.getName(), all);
   for (const ParameterPatch &entry : patch.parameters) {
     if (!seen.insert(entry.parameter).second)
       return makeError(entry.parameter + ": the patch changes it twice");

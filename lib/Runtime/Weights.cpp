@@ -83,7 +83,7 @@ public:
     // right type may lie at an odd address.
     bool aligned = reinterpret_cast<uintptr_t>(view->data) % alignmentOf(dtype) == 0;
     if (view->dtype == dtype && aligned)
-      return view->data;
+      return view->stored();
     uint64_t bytes = bytesOf(dtype, view->elements());
     return copies.get(name, dtype, bytes, [&](uint8_t *to) { return convert(*view, dtype, to); });
   }
@@ -105,7 +105,7 @@ private:
     SmallVector<float> numbers;
     for (int64_t i = 0, n = view.elements(); i < n; i += chunk) {
       numbers.resize(std::min(chunk, n - i));
-      readFloats(view.dtype, view.data + bytesOf(view.dtype, i), numbers);
+      readFloats(view.dtype, view.stored(), i, numbers);
       if (!store(dtype, numbers, to + bytesOf(dtype, i)))
         return makeError(view.file + ": tensor " + quoted(view.name) +
                          " has a number beyond the range of " + nameOf(dtype) +
@@ -174,6 +174,7 @@ private:
 DType ctxc::storageOf(mlir::Type element) {
   constexpr DType formats[] = {
 #define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) DType::NAME,
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES) DType::NAME,
 #include "ctxc/Support/BlockFormats.def"
   };
   if (auto quantized = dyn_cast<xf::QuantizedType>(element))
@@ -184,6 +185,9 @@ DType ctxc::storageOf(mlir::Type element) {
 mlir::Type ctxc::elementOf(DType dtype, mlir::MLIRContext *context) {
   switch (dtype) {
 #define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES)                                     \
+  case DType::NAME:                                                                                \
+    return xf::QuantizedType::get(context, xf::BlockFormat::NAME_IN_TEXT);
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)                              \
   case DType::NAME:                                                                                \
     return xf::QuantizedType::get(context, xf::BlockFormat::NAME_IN_TEXT);
 #include "ctxc/Support/BlockFormats.def"
@@ -204,16 +208,15 @@ std::unique_ptr<Weights> ctxc::randomWeights(uint64_t seed) {
   return std::make_unique<RandomWeights>(seed);
 }
 
-Expected<const void *> ctxc::getSlice(Weights &weights, StringRef name,
-                                      mlir::RankedTensorType type, int64_t index) {
+Expected<const void *> ctxc::getSlice(Weights &weights, StringRef name, mlir::RankedTensorType type,
+                                      int64_t index) {
   auto slice = mlir::RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
   if (isBankName(name))
     return weights.get(sliceName(name, index), slice);
   Expected<const void *> whole = weights.get(name, type);
   if (!whole)
     return whole.takeError();
-  uint64_t bytes = bytesOf(storageOf(type.getElementType()), slice.getNumElements());
-  return static_cast<const char *>(*whole) + index * bytes;
+  return sliceOf(storageOf(type.getElementType()), *whole, index, slice.getNumElements());
 }
 
 Expected<std::vector<const void *>> ctxc::getSlices(Weights &weights, StringRef name,

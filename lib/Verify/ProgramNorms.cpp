@@ -44,13 +44,12 @@ protected:
       return data.takeError();
     if (!whole.empty())
       type = type.clone(type.getShape().drop_front());
-    const auto *bytes = static_cast<const uint8_t *>(*data);
     DType dtype = storageOf(type.getElementType());
     double sum = 0;
     double buffer[1024];
     for (int64_t done = 0, count = type.getNumElements(); done < count;) {
       int64_t step = std::min<int64_t>(1024, count - done);
-      readDoubles(dtype, bytes + bytesOf(dtype, done), {buffer, static_cast<size_t>(step)});
+      readDoubles(dtype, *data, done, {buffer, static_cast<size_t>(step)});
       for (int64_t i = 0; i < step; ++i)
         sum += buffer[i] * buffer[i];
       done += step;

@@ -2,20 +2,52 @@
 // the product that reads them: once, for one vector and for many.
 // RUN: split-file %s %t
 // RUN: ctxc-opt %t/good.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s
+// RUN: ctxc-opt %t/apart.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s --check-prefix=APART
+// RUN: ctxc-opt %t/bank.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s --check-prefix=BANK
+// RUN: not ctxc-opt %t/transposed.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=TRANSPOSED
 // RUN: not ctxc-opt %t/wide.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=WIDE
 // RUN: not ctxc-opt %t/row.mlir 2>&1 | FileCheck %s --check-prefix=ROW
 // RUN: not ctxc-opt %t/vector.mlir 2>&1 | FileCheck %s --check-prefix=VECTOR
 
 //--- good.mlir
-// CHECK: llvm.func @ctxc_decode_blocks(i32, i64, !llvm.ptr, !llvm.ptr)
+// CHECK: llvm.func @ctxc_decode(i32, !llvm.ptr, i64, i64, !llvm.ptr)
 // CHECK-LABEL: llvm.func @contract_16x64_q8_0(
 // CHECK-NOT: llvm.func
-// CHECK: llvm.call @ctxc_decode_blocks(
+// CHECK: llvm.call @ctxc_decode(
 // CHECK-NOT: llvm.call
 xf.block @good(%x: tensor<64xf32>) -> tensor<16xf32> {
   %W = xf.param "w" : tensor<16x64x!xf.quantized<q8_0>>
   %y = xf.linear %W * %x : tensor<16x64x!xf.quantized<q8_0>>, tensor<64xf32>
   xf.yield %y : tensor<16xf32>
+}
+
+//--- apart.mlir
+// One whose scales lie apart is decoded in the same way, from where both tensors are.
+// APART-LABEL: llvm.func @contract_17x45_f8e4m3(
+// APART: llvm.call @ctxc_decode(
+xf.block @apart(%x: tensor<45xf32>) -> tensor<17xf32> {
+  %W = xf.param "w" : tensor<17x45x!xf.quantized<f8e4m3>>
+  %y = xf.linear %W * %x : tensor<17x45x!xf.quantized<f8e4m3>>, tensor<45xf32>
+  xf.yield %y : tensor<17xf32>
+}
+
+//--- bank.mlir
+// Each expert of a bank is a matrix at an address of its own.
+// BANK-LABEL: llvm.func @contract_16x64_mxfp4(
+// BANK: llvm.call @ctxc_decode(
+xf.block @bank(%x: tensor<64xf32>) -> tensor<2x16xf32> {
+  %top = xf.top_k %x k 2 : tensor<64xf32>
+  %W = xf.param "w" : tensor<64x16x64x!xf.quantized<mxfp4>>
+  %y = xf.expert_linear %W[%top] * %x : tensor<64x16x64x!xf.quantized<mxfp4>>, tensor<2xi32>, tensor<64xf32>
+  xf.yield %y : tensor<2x16xf32>
+}
+
+//--- transposed.mlir
+// TRANSPOSED: error: a quantised matrix is read by an op that has no compiled kernel for it; run it with --backend reference, or read the weights as --dtype f32
+xf.block @transposed(%x: tensor<64xf32>) -> tensor<32xf32> {
+  %W = xf.param "w" : tensor<64x32x!xf.quantized<mxfp4>>
+  %y = xf.linear %W * %x transposed : tensor<64x32x!xf.quantized<mxfp4>>, tensor<64xf32>
+  xf.yield %y : tensor<32xf32>
 }
 
 //--- wide.mlir

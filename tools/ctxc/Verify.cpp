@@ -4,6 +4,7 @@
 #include "Prompt.h"
 #include "Session.h"
 #include "ctxc/Export/PatchFile.h"
+#include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringSet.h"
@@ -79,12 +80,7 @@ Error refuseWithPatch(const Arguments &arguments) {
 
 /// Every patched parameter must be one that the program applies patches to.
 Error checkLoadable(const Program &program, const Patch &patch, StringRef file) {
-  llvm::StringSet<> loadable;
-  for (ProgramStep step : program.steps)
-    if (step.applied)
-      step.applied.walk([&](patch::LoadOp load) {
-        loadable.insert(step.layer.getStoredName(load.getParameter()));
-      });
+  llvm::StringSet<> loadable = loadableNames(program);
   Error errors = Error::success();
   for (const ParameterPatch &parameter : patch.parameters)
     if (!loadable.contains(parameter.parameter))

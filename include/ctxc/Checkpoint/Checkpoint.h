@@ -36,7 +36,8 @@ public:
   const llvm::json::Object &config() const { return *configuration.getAsObject(); }
 
   /// All tensors, by file name, then offset. They point into maps that live as
-  /// long as the checkpoint.
+  /// long as the checkpoint. One that is stored with its scales in another tensor, as a
+  /// quantization_config of fp8 or mxfp4 says, is here as one of a quantised type.
   llvm::ArrayRef<TensorView> tensors() const { return views; }
   const TensorView *find(llvm::StringRef name) const;
 
@@ -74,6 +75,7 @@ private:
   Checkpoint() : configuration(nullptr) {}
   static llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path);
   std::vector<WeightFile> weightFiles() const;
+  void setTensors(std::vector<TensorView> tensors);
   std::string path;
   llvm::json::Value configuration;
   StorageConventions storedConventions;

@@ -1,7 +1,7 @@
 //===- DType.h - element types of stored tensors, and their roundings -----===//
 //
 // The element types that safetensors knows, in the order its writer sorts by
-// (narrow types first), then GGUF's block formats; and the conversions between the
+// (narrow types first), then quantised formats; and the conversions between the
 // ones that weights are stored in and the float32 and float64 that we compute in.
 //
 //===----------------------------------------------------------------------===//
@@ -39,11 +39,17 @@ enum class DType : uint8_t {
   I64,
   U64,
 #define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) NAME,
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES) NAME,
 #include "ctxc/Support/BlockFormats.def"
 };
 
 /// Whether elements are stored in blocks that share their scales.
 constexpr bool isQuantized(DType dtype) { return dtype > DType::U64; }
+
+/// Whether they are stored in a tensor of their own: what stands for such a tensor's bytes, below
+/// and wherever a stored parameter is passed on, is a ctxc_scaled_matrix
+/// (Numerics/ScaledFormats.h), of a bank an array of them.
+bool hasScalesApart(DType dtype);
 
 /// Bits of one element: 4 for F4, 6 for the F6 types, else a multiple of 8. Not of a
 /// quantised type.
@@ -56,11 +62,15 @@ struct BlockSize {
 };
 BlockSize blockSizeOf(DType dtype);
 
-/// The bytes of `elements` elements, whole blocks of them.
+/// The bytes of `elements` elements, whole blocks of them; without scales that lie apart.
 inline uint64_t bytesOf(DType dtype, uint64_t elements) {
   BlockSize block = blockSizeOf(dtype);
   return elements / block.elements * block.bytes;
 }
+
+/// Where entry `index` of the first dimension of a tensor of three or more is stored, or of any if
+/// its scales do not lie apart; `elements` are in each.
+const void *sliceOf(DType dtype, const void *stored, int64_t index, uint64_t elements);
 
 /// The name in a safetensors header, such as "BF16", or GGUF's, such as "Q4_K".
 llvm::StringRef nameOf(DType dtype);
@@ -80,11 +90,20 @@ float f16ToFloat(uint16_t bits);
 uint16_t floatToBf16(float value);
 uint16_t floatToF16(float value);
 
-/// Reads `to.size()` elements of readable type `dtype` at `from`, which need
-/// not be aligned: whole blocks. F64 is rounded to float in the first form. A quantised
-/// element is the float32 that its format's formula gives in float32 arithmetic.
-void readFloats(DType dtype, const uint8_t *from, llvm::MutableArrayRef<float> to);
-void readDoubles(DType dtype, const uint8_t *from, llvm::MutableArrayRef<double> to);
+/// Reads `to.size()` elements of readable type `dtype` from element `first` on of the tensor at
+/// `stored`, which need not be aligned; whole blocks, where its scales do not lie apart. F64 is
+/// rounded to float in the first form. A quantised element is the float32 that its format's formula
+/// gives in float32 arithmetic.
+void readFloats(DType dtype, const void *stored, int64_t first, llvm::MutableArrayRef<float> to);
+void readDoubles(DType dtype, const void *stored, int64_t first, llvm::MutableArrayRef<double> to);
+
+/// The same from the first element on.
+inline void readFloats(DType dtype, const void *stored, llvm::MutableArrayRef<float> to) {
+  readFloats(dtype, stored, 0, to);
+}
+inline void readDoubles(DType dtype, const void *stored, llvm::MutableArrayRef<double> to) {
+  readDoubles(dtype, stored, 0, to);
+}
 
 /// Writes `from` as elements of floating type `dtype` at `to`, which need not be
 /// aligned, rounded to nearest even. Doubles go to BF16 and F16 through float.

@@ -12,6 +12,7 @@
 
 #include "ctxc/Checkpoint/DType.h"
 #include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Numerics/ScaledFormats.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
@@ -31,8 +32,13 @@ struct TensorView {
   const uint8_t *data = nullptr;
   uint64_t bytes = 0;
   std::string file; ///< path of the file, for messages
+  /// Where the scales of its type lie apart (ScaledTensors.h): each matrix with its scales; `data`
+  /// and `bytes` are the elements'.
+  std::shared_ptr<ctxc_scaled_matrix[]> matrices = {};
 
   int64_t elements() const; ///< product of `shape`
+  /// What readFloats and kernels take.
+  const void *stored() const { return matrices ? static_cast<const void *>(matrices.get()) : data; }
 };
 
 /// What a header says of one tensor; [begin, end) counts from dataStart.

@@ -51,12 +51,15 @@ public:
   /// A parameter; of a quantised one a tensor of float32 that only a contraction may read,
   /// which decodes it, or whoever asks for `quantized`.
   mlir::Value param(llvm::StringRef name);
-  /// The bytes behind such a tensor, and what they store; none for any other.
+  /// The memory behind such a tensor, as ctxc_decode takes it, and what it stores; none for any
+  /// other.
   struct Quantized {
-    mlir::Value bytes;
+    mlir::Value memory;
     mlir::RankedTensorType stored;
   };
   static std::optional<Quantized> quantized(mlir::Value tensorOrMemref);
+  /// A matrix of float32 that only a contraction may read: what `memory` stores.
+  mlir::Value quantizedMatrix(mlir::Value memory, mlir::RankedTensorType stored);
   /// Whether a parameter reaches the kernel as a table of its slices' addresses.
   static bool isBank(xf::ParamOp param);
   mlir::Value setting(llvm::StringRef name);

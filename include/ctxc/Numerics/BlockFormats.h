@@ -1,8 +1,9 @@
 /*===- BlockFormats.h - quantised rows, decoded ------------------------------===*
  *
- * The numbers behind GGUF's block formats (ctxc/Support/BlockFormats.def), as ggml
+ * The numbers behind the formats of ctxc/Support/BlockFormats.def. GGUF's are as ggml
  * defines them: a number is d q, d q + m or d (q - zero) with q an integer of a few bits and
- * d, m the block's, which the K formats scale for each 32 or 16 elements by an integer.
+ * d, m the block's, which the K formats scale for each 32 or 16 elements by an integer. The others
+ * are those of ScaledFormats.h.
  *
  *===----------------------------------------------------------------------===*/
 #ifndef CTXC_NUMERICS_BLOCKFORMATS_H
@@ -14,15 +15,17 @@
 extern "C" {
 #endif
 
-/* `elements` numbers, a multiple of a block's, of format `format` (its place in
- * BlockFormats.def) from `from` into `to`. Each is what float32 arithmetic gives in the order
- * of the format's formula, so that a number does not depend on who decodes it. Plain C, no
- * state. */
-void ctxc_decode_blocks(int32_t format, int64_t elements, const uint8_t *from, float *to);
+/* `count` numbers of format `format` (its place in BlockFormats.def) from number `first` on, row by
+ * row, into `to`. `stored` is where the blocks are, or of a format whose scales lie apart its
+ * ctxc_scaled_matrix, or an array of them, one below the other; of blocks, `first` and `count` are
+ * multiples of their size. A number is what
+ * float32 arithmetic gives in the order of the format's formula, so that it does not depend on who
+ * decodes it. Plain C, no state. */
+void ctxc_decode(int32_t format, const void *stored, int64_t first, int64_t count, float *to);
 
 /* Rows indices[0], …, indices[rows - 1] of a table with rows of `width` numbers, one after the
  * other into `to`. */
-void ctxc_decode_rows(int32_t format, int64_t rows, int64_t width, const uint8_t *table,
+void ctxc_decode_rows(int32_t format, int64_t rows, int64_t width, const void *table,
                       const int32_t *indices, float *to);
 
 #ifdef __cplusplus

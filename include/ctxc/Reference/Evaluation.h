@@ -23,11 +23,11 @@ namespace ctxc::reference {
 /// A parameter where it is stored, read and widened piece by piece.
 struct StoredTensor {
   DType dtype = DType::F64;
-  const uint8_t *data = nullptr;
+  const void *data = nullptr; ///< what readDoubles takes
   llvm::SmallVector<int64_t, 2> shape;
   /// Where each slice along the first dimension begins, of a bank whose slices are tensors of
   /// their own; `data` is null then.
-  std::vector<const uint8_t *> slices = {};
+  std::vector<const void *> slices = {};
 
   int64_t elements() const;
   /// Entry `index` of the first dimension.

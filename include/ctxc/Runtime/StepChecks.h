@@ -5,6 +5,7 @@
 #include "ctxc/Runtime/Patch.h"
 #include "ctxc/Runtime/Program.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 
 namespace ctxc {
@@ -18,6 +19,9 @@ llvm::Error checkStep(const Program &program, int64_t held, int64_t last, int64_
 /// ops do not check ids themselves.
 llvm::Error checkIds(const Program &program, llvm::ArrayRef<int64_t> tokens,
                      llvm::ArrayRef<int64_t> positions);
+
+/// The stored names that a factored patch may change, experts one by one.
+llvm::StringSet<> loadableNames(const Program &program);
 
 /// The patch changes parameters of the model, each once, and, unless it is
 /// materialized, such as the applied blocks take in.

@@ -24,7 +24,8 @@ public:
 
   /// The tensor stored under `name`, as row-major elements of `type` (f32, f16, bf16, or
   /// quantised, which nothing converts to; static shape). Mapped memory where the file
-  /// stores that type, else a converted copy that this object owns. Errors: missing, another
+  /// stores that type (where its scales lie apart, a ctxc_scaled_matrix that points into it, or an
+  /// array of them), else a converted copy that this object owns. Errors: missing, another
   /// shape, a type that cannot be converted, a number that is not finite.
   virtual llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) = 0;
 

@@ -43,6 +43,8 @@ public:
 
   /// Whether the checkpoint stores it; false where there are no weights.
   bool has(StringRef name) const { return tensors.has(prefix + name.str()); }
+  /// Whether it is stored in a quantised format; false where there are no weights.
+  bool isQuantized(StringRef name) const { return tensors.isQuantized(prefix + name.str()); }
   /// A stored parameter, named after its module ("mlp.up_proj.weight": %up_proj). With a `*` in its
   /// name it is one stored tensor for each entry of its first dimension. No patch changes it where
   /// it is `frozen`.

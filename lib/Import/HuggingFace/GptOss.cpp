@@ -33,12 +33,15 @@ struct ClampedExperts {
   }
 
 private:
-  /// W_e x + b_e for the selected e, with W_e stored as (in, out).
+  /// W_e x + b_e for the selected e, with W_e stored as (in, out), or in mxfp4 as (out, in).
   mlir::Value affine(BlockBuilder &b, StringRef as, const std::string &name, int64_t out,
                      mlir::Value top, mlir::Value x) const {
-    mlir::Value bank = b.param(name, {count, width(x), out});
-    mlir::Value y =
-        b.expertLinear((as + "_product").str(), name, bank, top, x, /*transposed=*/true);
+    bool transposed = !b.isQuantized(name);
+    std::array<int64_t, 3> shape{count, out, width(x)};
+    if (transposed)
+      std::swap(shape[1], shape[2]);
+    mlir::Value bank = b.param(name, shape);
+    mlir::Value y = b.expertLinear((as + "_product").str(), name, bank, top, x, transposed);
     mlir::Value biases = b.param(name + "_bias", {count, out});
     return b.add(as, y, b.gather((as + "_biases").str(), biases, top));
   }

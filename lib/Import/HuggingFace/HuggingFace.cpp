@@ -124,6 +124,38 @@ DType configDType(ConfigReader &config) {
       .Default(DType::F32);
 }
 
+/// Reads quantization_config. Which tensors are quantised, and how, is seen in the files
+/// (Checkpoint::open); here is what else could change the numbers.
+void readQuantization(ConfigReader &config) {
+  StringRef key = "quantization_config";
+  const json::Value *value = config.value(key);
+  if (!value)
+    return;
+  const json::Object *object = value->getAsObject();
+  std::optional<StringRef> method = object ? object->getString("quant_method") : std::nullopt;
+  if (method != "fp8" && method != "mxfp4")
+    return config.problem(key, "is not supported; a quant_method of fp8 (as DeepSeek-V3 has it) or "
+                               "mxfp4 (as gpt-oss) is, and GGUF files are");
+  ConfigReader &quantization = *config.object(key);
+  for (StringRef harmless : {"quant_method", "modules_to_not_convert", "dequantize"})
+    quantization.ignore(harmless);
+  if (method == "mxfp4")
+    return;
+  auto must = [&](StringRef name, StringRef supported) {
+    if (quantization.text(name, supported) != supported)
+      quantization.problem(name, "is not supported; " + supported + " is");
+  };
+  must("fmt", "e4m3");
+  must("expert_dtype", "fp8");
+  must("activation_scheme", "dynamic"); // of others, activations have stored scales
+  StringRef block = "weight_block_size";
+  if (quantization.isNull(block) ||
+      (quantization.integers(block, 1, maxWidth).size() != 2 && quantization.has(block)))
+    quantization.problem(block, "is not understood; expected the rows and columns of a block");
+  for (StringRef harmless : {"scale_fmt", "ignored_layers", "modules_to_convert"})
+    quantization.ignore(harmless);
+}
+
 /// Builds the module of a family.
 class ModelBuilder {
 public:
@@ -309,6 +341,7 @@ Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRConte
       imported.checkpoint ? imported.checkpoint->configPath() : inside(directory, "config.json");
   ConfigReader reader(*config, configPath, "", problems);
   std::unique_ptr<Family> family = makeFamily(reader);
+  readQuantization(reader);
   if (family)
     reader.finish();
   if (!problems.empty())

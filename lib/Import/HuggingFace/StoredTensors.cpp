@@ -17,12 +17,14 @@ mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> sha
       problems.add(place + ": has no tensor " + quoted(name) + "; expected " + shapeText(shape));
     else if (first && ArrayRef(view->shape) != shape)
       problems.add(view->file + ": tensor " + quoted(name) + " has shape " +
-                   shapeText(view->shape) + "; expected " + shapeText(shape) +
-                   " from config.json");
+                   shapeText(view->shape) + "; expected " + shapeText(shape) + " from config.json");
     if (first && view && !isReadable(view->dtype))
       problems.add(view->file + ": tensor " + quoted(name) + " is stored as " +
-                   nameOf(view->dtype) + "; expected F32, BF16, F16 or one of GGUF's "
-                                         "block formats");
+                   nameOf(view->dtype) +
+                   "; expected F32, BF16, F16 or one of GGUF's block formats" +
+                   (view->dtype == DType::F8E4M3 ? ", or a quantization_config of quant_method fp8 "
+                                                   "in config.json, with which it has scales"
+                                                 : ""));
     else if (first && view && view->dtype == DType::F64 && !storage)
       problems.add(view->file + ": tensor " + quoted(name) +
                    " is stored as F64; ask for --dtype f32 to round it");
@@ -44,6 +46,11 @@ mlir::RankedTensorType StoredTensors::bankType(StringRef name, ArrayRef<int64_t>
                    quoted(sliceName(name, 0)) + "; ask for one with --dtype");
   }
   return mlir::RankedTensorType::get(shape, first.getElementType());
+}
+
+bool StoredTensors::isQuantized(StringRef name) const {
+  const TensorView *view = checkpoint ? checkpoint->find(name) : nullptr;
+  return view && ctxc::isQuantized(view->dtype);
 }
 
 StringRef StoredTensors::stemOf(ArrayRef<StringRef> stems, StringRef name) const {

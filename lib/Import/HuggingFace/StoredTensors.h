@@ -36,6 +36,9 @@ public:
 
   bool has(llvm::StringRef name) const { return checkpoint && checkpoint->find(name); }
 
+  /// Whether it is stored in a quantised format: a bank of gpt-oss is (out, in) then.
+  bool isQuantized(llvm::StringRef name) const;
+
   /// The first of `stems` under which `name` is stored; the first where none has it.
   llvm::StringRef stemOf(llvm::ArrayRef<llvm::StringRef> stems, llvm::StringRef name) const;
 

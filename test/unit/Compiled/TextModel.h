@@ -13,7 +13,10 @@ namespace ctxc::test {
 class TextModel {
 public:
   explicit TextModel(std::string source, uint64_t seed = 1, int threads = 2, bool planned = false)
-      : text(std::move(source)), weights(randomWeights(seed)), threads(threads) {
+      : TextModel(std::move(source), randomWeights(seed), threads, planned) {}
+  TextModel(std::string source, std::unique_ptr<Weights> given, int threads = 2,
+            bool planned = false)
+      : text(std::move(source)), weights(std::move(given)), threads(threads) {
     mlir::DialectRegistry registry;
     registerCodegenDialects(registry);
     registerReferenceModels(registry);

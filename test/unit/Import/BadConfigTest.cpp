@@ -23,7 +23,7 @@ TEST_F(BadConfig, UnreadKeysAreRefusedUnlessTheyAreNull) {
   EXPECT_HAS(importedWith("llama", {{"residual_multiplier", 0.25}}),
              "key 'residual_multiplier' = 0.25 is not understood and may change the numbers");
   EXPECT_HAS(importedWith("llama", {{"quantization_config", json::Object{{"bits", 4}}}}),
-             "key 'quantization_config' = {\"bits\":4} is not understood");
+             "key 'quantization_config' = {\"bits\":4} is not supported; a quant_method of fp8");
   EXPECT_EQ(importedWith("llama", {{"residual_multiplier", nullptr}}), importedWith("llama", {}));
   json::Object full{{"beta", 2}};
   json::Object rope{{"full_attention", std::move(full)}};
@@ -53,6 +53,23 @@ TEST_F(BadConfig, MixersWithoutAttention) {
              "num_hidden_layers = 4");
   EXPECT_HAS(importedWith("qwen3-next", {{"linear_num_value_heads", 3}}),
              "is not a multiple of linear_num_key_heads = 2");
+}
+
+TEST_F(BadConfig, QuantisationThatChangesMoreThanWhatIsStored) {
+  auto with = [&](StringRef more) {
+    std::string text = (R"({"quant_method":"fp8",)" + more + "}").str();
+    return importedWith("llama", {{"quantization_config", cantFail(json::parse(text))}});
+  };
+  std::string at = "key 'quantization_config.";
+  EXPECT_EQ(with(R"("fmt":"e4m3","modules_to_not_convert":["lm_head"])"),
+            importedWith("llama", {}));
+  EXPECT_HAS(with(R"("fmt":"e5m2")"), at + "fmt' = 'e5m2' is not supported; e4m3 is");
+  EXPECT_HAS(with(R"("activation_scheme":"static")"),
+             at + "activation_scheme' = 'static' is not supported; dynamic is");
+  EXPECT_HAS(with(R"("expert_dtype":"fp4")"), at + "expert_dtype' = 'fp4' is not supported");
+  for (StringRef size : {"null", "[128]", "[128,0]", "7"})
+    EXPECT_HAS(with((R"("weight_block_size":)" + size).str()), at + "weight_block_size' = ");
+  EXPECT_HAS(with(R"("bits":8)"), at + "bits' = 8 is not understood");
 }
 
 TEST_F(BadConfig, AllProblemsAreReportedTogether) {

@@ -1,0 +1,45 @@
+/*===- ScaledFormats.h - quantised matrices with scales apart ----------------===*
+ *
+ * The numbers of matrices that are stored in two tensors: elements of a few bits, and a scale
+ * for each block of them. fp8 as DeepSeek-V3's checkpoints have it (e4m3, whose largest is
+ * 448; blocks of rows and columns), and mxfp4 as gpt-oss's (e2m1, two a byte, the first in the
+ * low half; 32 of a row share a power of two).
+ *
+ *===----------------------------------------------------------------------===*/
+#ifndef CTXC_NUMERICS_SCALEDFORMATS_H
+#define CTXC_NUMERICS_SCALEDFORMATS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ctxc_scale_type {
+  CTXC_SCALE_F32,
+  CTXC_SCALE_BF16,
+  CTXC_SCALE_E8M0 /* 2^(byte - 127); 255 is NaN */
+};
+
+/* One matrix: where its two tensors are, in any alignment, and how they go together. The scale of
+ * the element in row i and column j is that in row i / block_rows and column j / block_columns of
+ * a matrix of ceil(columns / block_columns) columns. */
+typedef struct ctxc_scaled_matrix {
+  const uint8_t *elements;
+  const uint8_t *scales;
+  int64_t rows, columns;
+  int64_t block_rows, block_columns;
+  int32_t scale_type;
+} ctxc_scaled_matrix;
+
+/* `count` numbers of `matrix` from number `first` on, row by row, into `to`: each element times its
+ * scale, in float32. NaN where an element or its scale is NaN. mxfp4 takes blocks of 1 × 32.
+ * Plain C, no state. */
+void ctxc_decode_f8e4m3(const ctxc_scaled_matrix *matrix, int64_t first, int64_t count, float *to);
+void ctxc_decode_mxfp4(const ctxc_scaled_matrix *matrix, int64_t first, int64_t count, float *to);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CTXC_NUMERICS_SCALEDFORMATS_H */

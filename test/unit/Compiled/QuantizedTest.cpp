@@ -1,0 +1,179 @@
+// Quantised matrices and banks of them: reference against compiled, and compiled against the same
+// numbers in float32, to the last bit.
+#include "TextModel.h"
+#include "ctxc/Numerics/ScaledFormats.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include <cstring>
+#include <list>
+#include <random>
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+/// Random numbers in the formats asked for. Banks in one piece and expert by expert hold the same.
+class QuantizedWeights : public Weights {
+public:
+  explicit QuantizedWeights(uint64_t seed) : seed(seed), plain(randomWeights(seed)) {}
+
+  llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override {
+    DType dtype = storageOf(type.getElementType());
+    if (!isQuantized(dtype))
+      return plain->get(name, type);
+    auto &known = made[name.str()];
+    if (known)
+      return known;
+    std::mt19937 random(seed + std::hash<std::string>()(name.str()));
+    int64_t columns = type.getShape().back(), rows = type.getNumElements() / columns;
+    int64_t matrices = type.getRank() == 3 ? type.getDimSize(0) : 1;
+    if (!hasScalesApart(dtype))
+      return known = blocks(dtype, rows * columns, random);
+    auto *list = new (keep(sizeof(ctxc_scaled_matrix) * matrices)) ctxc_scaled_matrix[matrices];
+    for (int64_t i = 0; i < matrices; ++i)
+      list[i] = scaled(dtype, rows / matrices, columns, random);
+    return known = list;
+  }
+  std::string hash() override { return "quantised"; }
+
+private:
+  uint8_t *keep(int64_t bytes) { return memory.emplace_back(bytes).data(); }
+
+  const void *blocks(DType dtype, int64_t elements, std::mt19937 &random) {
+    int64_t size = blockSizeOf(dtype).bytes, bytes = bytesOf(dtype, elements);
+    uint8_t *at = keep(bytes);
+    for (int64_t i = 0; i < bytes; ++i)
+      at[i] = uint8_t(random());
+    for (int64_t block = 0; block < bytes; block += size) {
+      uint16_t d = floatToF16(dtype == DType::Q6_K ? 1e-5f : 1e-3f);
+      std::memcpy(at + block + (dtype == DType::Q6_K ? size - 2 : 0), &d, sizeof d);
+    }
+    return at;
+  }
+
+  /// Blocks that do not divide the matrix, and scales that are not aligned.
+  ctxc_scaled_matrix scaled(DType dtype, int64_t rows, int64_t columns, std::mt19937 &random) {
+    bool isF8 = dtype == DType::ScaledF8E4M3;
+    ctxc_scaled_matrix m = {};
+    m.rows = rows, m.columns = columns;
+    m.block_rows = isF8 ? 5 : 1, m.block_columns = isF8 ? 12 : 32;
+    m.scale_type = isF8 ? CTXC_SCALE_F32 : CTXC_SCALE_E8M0;
+    int64_t bytes = isF8 ? rows * columns : rows * columns / 2;
+    uint8_t *elements = keep(bytes);
+    for (int64_t i = 0; i < bytes; ++i) {
+      elements[i] = uint8_t(random());
+      if (isF8 && (elements[i] & 0x7f) > 0x50) // up to 16
+        elements[i] -= 0x30;
+    }
+    int64_t count = (rows / m.block_rows + 1) * (columns / m.block_columns + 1);
+    uint8_t *scales = keep(4 * count + 1) + 1;
+    for (int64_t i = 0; i < count; ++i) {
+      float scale = 0.01f + 0.0001f * float(random() % 100);
+      if (isF8)
+        std::memcpy(scales + 4 * i, &scale, sizeof scale);
+      else
+        scales[i] = uint8_t(122 + random() % 3);
+    }
+    m.elements = elements, m.scales = scales;
+    return m;
+  }
+
+  uint64_t seed;
+  std::unique_ptr<Weights> plain;
+  std::map<std::string, const void *> made;
+  std::list<std::vector<uint8_t>> memory;
+};
+
+/// What other weights hold in `format`, as float32.
+class Dequantized : public Weights {
+public:
+  Dequantized(std::unique_ptr<Weights> from, std::string format, mlir::MLIRContext &context)
+      : from(std::move(from)), element(mlir::parseType(format, &context)) {}
+
+  llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override {
+    if (!name.contains("q_"))
+      return from->get(name, type);
+    auto data = from->get(name, type.clone(element));
+    if (!data)
+      return data;
+    std::vector<float> &numbers = made[name.str()];
+    numbers.resize(type.getNumElements());
+    readFloats(storageOf(element), *data, numbers);
+    return numbers.data();
+  }
+  std::string hash() override { return "dequantised"; }
+
+private:
+  std::unique_ptr<Weights> from;
+  mlir::Type element;
+  std::map<std::string, std::vector<float>> made;
+};
+
+/// Names the parameters of `format` so that Dequantized knows them.
+struct QuantizedText : BlockText {
+  using BlockText::BlockText;
+  TextValue param(const Shape &shape, const std::string &element,
+                  const std::string &suffix) override {
+    bool quantized = element[0] == '!' || element == "twin";
+    return op("xf.param \"" + fresh(quantized ? "q_" : "p") + suffix + "\"",
+              typeOf(shape, element == "twin" ? "f32" : element), shape);
+  }
+};
+
+std::string modelIn(const std::string &element, int64_t in, int64_t inner) {
+  // The element of parameters is that of the text's types, which a twin writes as f32.
+  QuantizedText b("quantised", in);
+  TextValue x = b.input();
+  std::string shown = element == "twin" ? "f32" : element;
+  auto linear = [&](const TextValue &v, int64_t out) {
+    Shape stored{out, v.shape.back()}, shape = v.shape;
+    shape.back() = out;
+    TextValue w = b.param(stored, element, "");
+    return b.op("xf.linear " + w.name + " * " + v.name, typeOf(stored, shown) + ", " + typeOf(v),
+                shape);
+  };
+  auto experts = [&](const TextValue &v, const TextValue &sel, int64_t out, bool each) {
+    Shape stored{5, out, v.shape.back()};
+    TextValue w = b.param(stored, element, each ? ".*" : "");
+    return b.op("xf.expert_linear " + w.name + "[" + sel.name + "] * " + v.name,
+                typeOf(stored, shown) + ", " + typeOf(sel.shape, "i32") + ", " + typeOf(v),
+                {sel.shape[0], out});
+  };
+  b.output(b.unary("times", linear(x, in), " by 0.5"));
+  TextValue z = b.unary("normalize rms", x, " eps 1.0e-2");
+  TextValue scores = b.unary("softmax", b.linear(z, 5)), top = b.topK(scores, 2);
+  for (bool each : {false, true}) {
+    TextValue h = b.unary("activation silu", experts(z, top, inner, each));
+    b.output(b.combine(b.gather(scores, top), experts(h, top, 11, each)));
+  }
+  return modelText({b});
+}
+
+struct Quantized : testing::TestWithParam<const char *> {};
+
+TEST_P(Quantized, CompiledIsTheReferenceAndTheSameInFloat32ToTheLastBit) {
+  std::string element = "!xf.quantized<" + std::string(GetParam()) + ">";
+  bool isF8 = element.find("f8e4m3") != std::string::npos,
+       isQ6 = element.find("q6") != std::string::npos;
+  int64_t in = isF8 ? 45 : isQ6 ? 256 : 96, inner = isF8 ? 37 : isQ6 ? 512 : 64;
+  TextModel model(modelIn(element, in, inner), std::make_unique<QuantizedWeights>(3));
+  expectAgreement(model, 2e-5);
+
+  mlir::MLIRContext context;
+  context.loadDialect<xf::XFDialect>();
+  TextModel twin(
+      modelIn("twin", in, inner),
+      std::make_unique<Dequantized>(std::make_unique<QuantizedWeights>(3), element, context));
+  ASSERT_EQ(twin.compile(), "");
+  std::vector<int64_t> tokens = someTokens(5, 2), at = upTo(5);
+  auto run = model.compiled->start(5), twinRun = twin.compiled->start(5);
+  Seen found = see(*model.compiled, *run, tokens, at),
+       expected = see(*twin.compiled, *twinRun, tokens, at);
+  EXPECT_EQ(found.layers, expected.layers);
+  EXPECT_EQ(found.logits, expected.logits);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, Quantized, testing::Values("f8e4m3", "mxfp4", "q8_0", "q6_k"),
+                         [](const auto &info) { return std::string(info.param); });
+
+} // namespace
