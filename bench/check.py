@@ -23,10 +23,12 @@ QWEN = dict(model_type="qwen2_moe", vocab_size=151936, hidden_size=3584, num_hid
             num_attention_heads=28, num_key_value_heads=4, num_experts=256, num_experts_per_tok=8,
             decoder_sparse_step=2, moe_intermediate_size=2560,
             shared_expert_intermediate_size=20480, intermediate_size=18944)
+DEEPSEEK = dict(model_type="deepseek_v3")  # the sizes of V3 and R1 are the defaults
 MODELS = {
     "Mixtral, 100 layers of 256 experts": MIXTRAL,
     "Mixtral, 1000 layers of 256 experts": MIXTRAL | dict(num_hidden_layers=1000),
     "Qwen 2 MoE, 100 layers, every second one of 256 experts": QWEN,
+    "DeepSeek-V3, 61 layers, 58 of 256 experts": DEEPSEEK,
 }
 RUNS = 20
 
