@@ -61,6 +61,11 @@ def qwen2_moe():
         shared_expert_intermediate_size=58, mlp_only_layers=[1])))
 
 
+def deepseek_v3():
+    return goldens().deepseek_v3(hidden_size=138, intermediate_size=150, moe_intermediate_size=133,
+                                 q_lora_rank=130, kv_lora_rank=129)
+
+
 def gpt_oss():
     return GptOssConfig(**(SIZES | dict(
         hidden_size=96, intermediate_size=64, head_dim=14, num_local_experts=5,
@@ -155,6 +160,7 @@ MODELS = {
     "mixtral-fp8": (mixtral, Fp8(), False),
     "mixtral-fp8-fused": (mixtral, Fp8(), True),
     "qwen2-moe-fp8": (qwen2_moe, Fp8(), False),
+    "deepseek-v3-fp8": (deepseek_v3, Fp8(), False),
     "mixtral-mxfp4": (lambda: mixtral(hidden_size=96, intermediate_size=64, head_dim=14), Mxfp4(),
                       True),
     "gpt-oss-mxfp4-whole": (gpt_oss, Mxfp4(turned=True), False),
