@@ -97,6 +97,9 @@ static StringRef matrixOf(StringRef module) {
       .Cases({"self_attn.o_proj", "attn.c_proj", "attn.out_proj", "self_attention.dense",
               "attention.dense", "self_attn.dense", "self_attn.out_proj", "attention.output.dense"},
              "attn_output")
+      .Cases({"mlp.shared_experts.gate_proj", "mlp.shared_expert.gate_proj"}, "ffn_gate_shexp")
+      .Cases({"mlp.shared_experts.up_proj", "mlp.shared_expert.up_proj"}, "ffn_up_shexp")
+      .Cases({"mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj"}, "ffn_down_shexp")
       .Default("");
 }
 

@@ -4,6 +4,7 @@
 #include "PatchMetadata.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -20,6 +21,15 @@ static std::string moduleOf(StringRef module) {
   if (module.consume_front("language_model.model."))
     return "model.language_model." + module.str();
   return module.str();
+}
+
+/// Whether PEFT takes every target module of a name that experts once had (down_proj, ...) for the
+/// experts, which transformers keeps in one tensor now; and leaves out, with a warning, what was
+/// meant. A target parameter is taken by its name.
+static bool takesNamesForExperts(StringRef modelType) {
+  return StringSwitch<bool>(modelType)
+      .Cases({"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3"}, true)
+      .Default(false);
 }
 
 static Error writeConfig(StringRef path, ArrayRef<std::string> modules, bool inFirst,
@@ -41,6 +51,13 @@ static Error writeConfig(StringRef path, ArrayRef<std::string> modules, bool inF
                       {"alpha_pattern", json::Object()},
                       {"modules_to_save", nullptr},
                       {"target_modules", json::Array(modules)}};
+  if (takesNamesForExperts(model.modelType)) {
+    json::Array parameters;
+    for (const std::string &module : modules)
+      parameters.push_back(module + ".weight");
+    config["target_modules"] = json::Array();
+    config["target_parameters"] = std::move(parameters);
+  }
   return writeFileAtomically(path, [&](raw_pwrite_stream &os) {
     os << formatv("{0:2}", json::Value(std::move(config))) << "\n";
     return Error::success();

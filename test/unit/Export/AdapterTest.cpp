@@ -92,6 +92,20 @@ TEST_F(Adapters, Gguf) {
   EXPECT_EQ(file.substr(file.size() - 64, 12), bytesOf({0.5f, 0.25f, 4}));
 }
 
+TEST_F(Adapters, OfMixturesOfExperts) {
+  model.modelType = "deepseek_v3";
+  std::string module = "model.layers.10.mlp.shared_experts.down_proj";
+  matrices.parameters[0].parameter = module + ".weight";
+  ASSERT_EQ(peft(matrices), "");
+  json::Object written = config();
+  EXPECT_EQ(*written.getArray("target_modules"), json::Array{});
+  EXPECT_EQ(*written.getArray("target_parameters"), json::Array{module + ".weight"});
+  EXPECT_EQ(tensor("base_model.model." + module + ".lora_A.weight", {1, 3}),
+            (Values{0.5, 0.25, 4}));
+  ASSERT_EQ(gguf(matrices), "");
+  EXPECT_HAS(contentOf("adapter.gguf"), "blk.10.ffn_down_shexp.weight.lora_a");
+}
+
 TEST_F(Adapters, WhatALoraCannotHold) {
   expectRefused(Patch(), "the patch changes nothing");
   expectRefused(patch(), "parameter 'layers.0.norm': the patch changes a vector, and a LoRA holds "
