@@ -17,6 +17,7 @@ struct Architecture {
   StringLiteral name, modelType;
   StorageConventions conventions;
   bool sandwichNorms; ///< norms before and after each branch
+  bool experts = false;
 };
 
 constexpr Architecture architectures[] = {
@@ -24,6 +25,7 @@ constexpr Architecture architectures[] = {
     {"llama", "llama", {false, true}, false},
     {"qwen2", "qwen2", {}, false},
     {"qwen3", "qwen3", {}, false},
+    {"qwen3moe", "qwen3_moe", {}, false, true},
 };
 
 constexpr std::pair<StringLiteral, StringLiteral> modelNames[] = {
@@ -36,7 +38,11 @@ constexpr std::pair<StringLiteral, StringLiteral> layerNames[] = {
     {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
     {"attn_k_norm", "self_attn.k_norm"}, {"ffn_gate", "mlp.gate_proj"},
     {"ffn_up", "mlp.up_proj"},           {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
 };
+/// Of all experts of a layer.
+constexpr std::pair<StringLiteral, StringLiteral> bankNames[] = {
+    {"ffn_gate_exps", "gate_proj"}, {"ffn_up_exps", "up_proj"}, {"ffn_down_exps", "down_proj"}};
 constexpr std::pair<StringLiteral, StringLiteral> plainNorms[] = {
     {"ffn_norm", "post_attention_layernorm"}};
 constexpr std::pair<StringLiteral, StringLiteral> sandwichNorms[] = {
@@ -65,6 +71,29 @@ std::string rename(StringRef name, const Architecture &architecture) {
   if (!to)
     to = architecture.sandwichNorms ? lookup(sandwichNorms, part) : lookup(plainNorms, part);
   return to ? ("model.layers." + layer + "." + *to + "." + kind).str() : name.str();
+}
+
+/// A bank of experts as one tensor for each, "model.layers.7.mlp.experts.0.up_proj.weight" and so
+/// on; false where `view` is none.
+bool addExperts(const TensorView &view, std::vector<TensorView> &tensors) {
+  auto [module, kind] = StringRef(view.name).rsplit('.');
+  auto [stem, rest] = module.split('.');
+  auto [layer, part] = rest.split('.');
+  std::optional<StringRef> name = lookup(bankNames, part);
+  if (stem != "blk" || kind != "weight" || layer.empty() || !llvm::all_of(layer, isDigit) ||
+      !name || view.shape.size() != 3 || view.bytes == 0)
+    return false;
+  int64_t count = view.shape.front();
+  for (int64_t i = 0; i < count; ++i) {
+    TensorView expert = view;
+    expert.name =
+        ("model.layers." + layer + ".mlp.experts." + Twine(i) + "." + *name + ".weight").str();
+    expert.shape.erase(expert.shape.begin());
+    expert.bytes = view.bytes / count;
+    expert.data = view.data + i * expert.bytes;
+    tensors.push_back(std::move(expert));
+  }
+  return true;
 }
 
 /// Reads the architecture's keys, each once; those that nobody read are problems.
@@ -129,8 +158,8 @@ private:
 
 constexpr StringLiteral ropeDivisors = "rope_freqs.weight";
 
-/// Each frequency divided by a number of its own (Llama 3.1's rule, worked out by the converter), as
-/// the factors of longrope.
+/// Each frequency divided by a number of its own (Llama 3.1's rule, worked out by the converter),
+/// as the factors of longrope.
 void readDivisors(const TensorView &tensor, int64_t dim, Keys &keys, json::Object &rope) {
   if (tensor.dtype != DType::F32 || ArrayRef<int64_t>(tensor.shape) != ArrayRef<int64_t>{dim / 2} ||
       rope["rope_type"] != "default") {
@@ -192,8 +221,15 @@ json::Object readConfig(const GgufFile &file, const Architecture &architecture, 
   keys.ignore("vocab_size"); // the table's own rows say it
   keys.require("attention.value_length", dim);
   keys.require("rope.dimension_count", dim);
-  keys.require("expert_count", 0);
-  keys.require("expert_used_count", 0);
+  if (architecture.experts) {
+    config["num_experts"] = keys.needed("expert_count");
+    config["num_experts_per_tok"] = keys.needed("expert_used_count");
+    config["moe_intermediate_size"] = keys.needed("expert_feed_forward_length");
+    config["norm_topk_prob"] = true; // what llama.cpp computes
+  } else {
+    keys.require("expert_count", 0);
+    keys.require("expert_used_count", 0);
+  }
   json::Object rope = readRope(keys, architecture.name == "gemma3" ? 1e6 : 1e4);
   if (const TensorView *divisors = file.find(ropeDivisors))
     readDivisors(*divisors, dim, keys, rope);
@@ -226,7 +262,7 @@ Expected<GgufModel> ctxc::readGgufModel(const GgufFile &file) {
     return makeError(path + ": is a GGUF file of type " + quoted(type) + "; expected a model");
   if (architecture == std::end(architectures))
     return makeError(path + ": key 'general.architecture' = " + quoted(name) +
-                     " is not supported; gemma3, llama, qwen2 and qwen3 are");
+                     " is not supported; gemma3, llama, qwen2, qwen3 and qwen3moe are");
   GgufModel model;
   Keys keys(file, name);
   model.config = readConfig(file, *architecture, keys);
@@ -236,6 +272,8 @@ Expected<GgufModel> ctxc::readGgufModel(const GgufFile &file) {
   for (TensorView view : file.tensors()) {
     if (view.name == ropeDivisors)
       continue; // in the config
+    if (architecture->experts && addExperts(view, model.tensors))
+      continue;
     view.name = rename(view.name, *architecture);
     model.tensors.push_back(std::move(view));
   }

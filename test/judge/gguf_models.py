@@ -3,7 +3,7 @@
 
   gguf_models.py CTXC ARCHITECTURE...
 
-For each architecture (gemma3, llama, llama-3.1, qwen2, qwen3) a tiny random model is written by the gguf
+For each architecture (gemma3, llama, llama-3.1, qwen2, qwen3, qwen3moe) a tiny random model is written by the gguf
 package, its matrices in every block format that rows of their width can have. transformers
 dequantises the file; the logits of ctxc's full run must be its logits, and ctxc's patch, added to the
 dequantised weights, must give the token alone the logits of the whole context. Where the numbers are
@@ -23,11 +23,12 @@ import judge
 import numpy as np
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 LAYERS, HIDDEN, INNER, HEADS, GROUPS, VOCABULARY = 3, 96, 256, 4, 2, 77
 # What transformers takes heads to be, whatever the file says: Gemma's scores are scaled for 256.
-DIM = {"gemma3": 256, "qwen3": 128}
+DIM = {"gemma3": 256, "qwen3": 128, "qwen3moe": 128}
+EXPERTS, ACTIVE, EXPERT_INNER = 5, 2, 768  # the last is what transformers takes it to be
 # Llama 3.1's rule for the frequencies, which its GGUF files hold worked out, as divisors.
 ROPE = {"rope_type": "llama3", "rope_theta": 5000.0, "factor": 4.0, "low_freq_factor": 1.0,
         "high_freq_factor": 3.0, "original_max_position_embeddings": 64}
@@ -48,16 +49,22 @@ class Writer:
         numbers = around + 0.3 * self.random.standard_normal(width)
         self.file.add_tensor(name, numbers.astype(np.float32))
 
-    def matrix(self, name, rows, width):
+    def bank(self, name, rows, width):
+        """One matrix below the other, in one format."""
+        self.matrix(name, rows, width, EXPERTS)
+
+    def matrix(self, name, rows, width, count=None):
         names = LARGE if width % 256 == 0 else SMALL
         format = gguf.GGMLQuantizationType[names[self.turns[width] % len(names)]]
         self.turns[width] += 1
         self.used.add(format.name)
         if format.name in LARGE:
-            stored = self.blocks(format, rows, width)
+            stored = self.blocks(format, rows * (count or 1), width)
         else:
-            numbers = self.random.standard_normal((rows, width)) / np.sqrt(width)
+            numbers = self.random.standard_normal((rows * (count or 1), width)) / np.sqrt(width)
             stored = gguf.quantize(numbers.astype(np.float32), format)
+        if count:
+            stored = stored.reshape(count, rows, -1)
         self.file.add_tensor(name, stored, raw_dtype=format)
 
     def blocks(self, format, rows, width):
@@ -99,13 +106,17 @@ def write_model(path, architecture, seed):
     w.file.add_layer_norm_rms_eps(1e-5)
     w.file.add_rope_freq_base(5000.0)
     w.file.add_vocab_size(VOCABULARY)
-    if architecture in ("gemma3", "qwen3"):
+    if architecture in ("gemma3", "qwen3", "qwen3moe"):
         w.file.add_key_length(DIM[architecture])
         w.file.add_value_length(DIM[architecture])
     if architecture == "llama":
         w.file.add_rope_dimension_count(HIDDEN // HEADS)
     if gemma:
         w.file.add_sliding_window(4)
+    if architecture == "qwen3moe":
+        w.file.add_expert_count(EXPERTS)
+        w.file.add_expert_used_count(ACTIVE)
+        w.file.add_expert_feed_forward_length(EXPERT_INNER)
     dim = DIM.get(architecture, HIDDEN // HEADS)
     if scaled:
         w.file.add_tensor("rope_freqs.weight", rope_divisors(dim).astype(np.float32))
@@ -119,7 +130,7 @@ def write_model(path, architecture, seed):
         if architecture == "qwen2":
             for name, heads in (("q", HEADS), ("k", GROUPS), ("v", GROUPS)):
                 w.vector(f"{at}attn_{name}.bias", heads * dim)
-        if architecture in ("gemma3", "qwen3"):
+        if architecture in ("gemma3", "qwen3", "qwen3moe"):
             w.vector(at + "attn_q_norm.weight", dim, 1)
             w.vector(at + "attn_k_norm.weight", dim, 1)
         w.matrix(at + "attn_output.weight", HIDDEN, HEADS * dim)
@@ -127,6 +138,13 @@ def write_model(path, architecture, seed):
             w.vector(at + "post_attention_norm.weight", HIDDEN, 1)
             w.vector(at + "post_ffw_norm.weight", HIDDEN, 1)
         w.vector(at + "ffn_norm.weight", HIDDEN, 1)
+        if architecture == "qwen3moe":
+            router = w.random.standard_normal((EXPERTS, HIDDEN)) / np.sqrt(HIDDEN)
+            w.file.add_tensor(at + "ffn_gate_inp.weight", router.astype(np.float32))
+            w.bank(at + "ffn_gate_exps.weight", EXPERT_INNER, HIDDEN)
+            w.bank(at + "ffn_up_exps.weight", EXPERT_INNER, HIDDEN)
+            w.bank(at + "ffn_down_exps.weight", HIDDEN, EXPERT_INNER)
+            continue
         w.matrix(at + "ffn_gate.weight", INNER, HIDDEN)
         w.matrix(at + "ffn_up.weight", INNER, HIDDEN)
         w.matrix(at + "ffn_down.weight", HIDDEN, INNER)
@@ -135,6 +153,24 @@ def write_model(path, architecture, seed):
         w.matrix("output.weight", VOCABULARY, HIDDEN)
     w.close()
     return w.used
+
+
+def split_banks(file):
+    """Each expert as tensors of its own, as checkpoints of mixtures have them."""
+    tensors = {}
+    for name, tensor in load_file(file).items():
+        stem, _, kind = name.rpartition(".")
+        if not stem.endswith(".experts"):
+            tensors[name] = tensor
+            continue
+        for i, expert in enumerate(tensor):
+            if kind == "gate_up_proj":
+                gate, up = expert.chunk(2)
+                tensors[f"{stem}.{i}.gate_proj.weight"] = gate.clone()
+                tensors[f"{stem}.{i}.up_proj.weight"] = up.clone()
+            else:
+                tensors[f"{stem}.{i}.{kind}.weight"] = expert.clone()
+    save_file(tensors, file, metadata={"format": "pt"})
 
 
 def dequantised(file, out, rope):
@@ -147,6 +183,7 @@ def dequantised(file, out, rope):
     if rope:
         model.config.rope_parameters = rope
     model.save_pretrained(out)
+    split_banks(out / "model.safetensors")
     return out
 
 

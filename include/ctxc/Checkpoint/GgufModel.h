@@ -29,9 +29,9 @@ struct GgufModel {
   StorageConventions conventions;
 };
 
-/// Architectures: gemma3, llama, qwen2, qwen3. Errors, joined, each beginning with the path:
-/// another architecture; a key that is missing, of another type, or that changes numbers and
-/// is not known here.
+/// Architectures: gemma3, llama, qwen2, qwen3, qwen3moe, whose banks are a tensor for each expert.
+/// Errors, joined, each beginning with the path: another architecture; a key that is missing, of
+/// another type, or that changes numbers and is not known here.
 llvm::Expected<GgufModel> readGgufModel(const GgufFile &file);
 
 } // namespace ctxc

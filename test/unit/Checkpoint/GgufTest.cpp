@@ -220,6 +220,38 @@ TEST_F(Gguf, IsAModelOnlyWhereEveryKeyIsKnown) {
   EXPECT_NE(modelProblem().find("of type 'adapter'; expected a model"), std::string::npos);
 }
 
+TEST_F(Gguf, ABankIsATensorForEachExpert) {
+  keys = {words("general.architecture", "qwen3moe"),
+          integer("qwen3moe.block_count", 1),
+          integer("qwen3moe.embedding_length", 32),
+          integer("qwen3moe.feed_forward_length", 64),
+          integer("qwen3moe.attention.head_count", 2),
+          integer("qwen3moe.expert_count", 3),
+          integer("qwen3moe.expert_used_count", 2),
+          integer("qwen3moe.expert_feed_forward_length", 5)};
+  tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
+             {"blk.0.ffn_gate_inp.weight", {32, 3}, 0, 3 * 32 * 4},
+             {"blk.0.ffn_up_exps.weight", {32, 5, 3}, 8, 3 * 5 * 34}};
+  auto opened = Checkpoint::open(write("m.gguf", file()));
+  ASSERT_TRUE(bool(opened)) << messageOf(std::move(opened));
+  const Checkpoint &c = **opened;
+  EXPECT_EQ(c.config().getInteger("num_experts"), 3);
+  EXPECT_EQ(c.config().getInteger("num_experts_per_tok"), 2);
+  EXPECT_EQ(c.config().getInteger("moe_intermediate_size"), 5);
+  EXPECT_TRUE(c.find("model.layers.0.mlp.gate.weight"));
+  const TensorView *first = c.find("model.layers.0.mlp.experts.0.up_proj.weight"),
+                   *last = c.find("model.layers.0.mlp.experts.2.up_proj.weight");
+  ASSERT_TRUE(first && last);
+  EXPECT_EQ(ArrayRef<int64_t>(last->shape), ArrayRef<int64_t>({5, 32}));
+  EXPECT_EQ(last->dtype, DType::Q8_0);
+  EXPECT_EQ(last->bytes, 5u * 34);
+  EXPECT_EQ(last->data - first->data, 2 * 5 * 34);
+  EXPECT_EQ(c.find("model.layers.0.mlp.experts.3.up_proj.weight"), nullptr);
+
+  keys.erase(keys.begin() + 5);
+  EXPECT_NE(modelProblem().find("has no key 'qwen3moe.expert_count'"), std::string::npos);
+}
+
 TEST_F(Gguf, FindsAScaleThatIsNotFinite) {
   tensors = {{"w", {32, 2}, 8, 68}};
   std::string bytes = file();
