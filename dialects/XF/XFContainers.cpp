@@ -50,6 +50,9 @@ LogicalResult BlockOp::verifyRegions() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ModelOp::verifyRegions() {
+  // C3
+  if (getPositions() && int64_t(*getPositions()) <= 0)
+    return emitOpError("ends at position ") << int64_t(*getPositions()) << "; it must be positive";
   // C1
   auto yield = getBody().front().empty() ? YieldOp() : dyn_cast<YieldOp>(getBody().front().back());
   if (!yield || yield.getNumOperands() != 1)

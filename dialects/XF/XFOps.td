@@ -66,13 +66,22 @@ def XF_ModelOp : XF_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, NoTermi
   let description = [{
     The body runs once for each token: `xf.token` is its id, `xf.position` its
     absolute position; `xf.layer` calls the blocks; `xf.yield` gives the logits.
+    From position n on, where `positions` n is given, the equations are others: the
+    model is not run there.
 
     - C1: the body ends in an `xf.yield` of one value.
     - C2: every `xf.layer` names a block of the module with matching types.
+    - C3: n is positive.
+
+    ```mlir
+    xf.model @m positions 4096 {
+      …
+    }
+    ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$positions);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name (`positions` $positions^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 

@@ -54,17 +54,6 @@ FailureOr<xf::ModelOp> singleModel(ModuleOp module) {
   return failure();
 }
 
-LogicalResult readPositions(xf::ModelOp model, Program &program) {
-  Attribute given = model->getDiscardableAttr(positionsAttr);
-  auto positions = dyn_cast_or_null<IntegerAttr>(given);
-  if (positions && positions.getInt() > 0)
-    program.positions = positions.getInt();
-  else if (given)
-    return model.emitError() << "attribute '" << positionsAttr << "' is " << given
-                             << "; expected a positive integer";
-  return success();
-}
-
 } // namespace
 
 FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::UpdateKind update) {
@@ -104,8 +93,7 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
   }
   Value logits = model->getBody().front().getTerminator()->getOperand(0);
   program.vocabulary = cast<RankedTensorType>(logits.getType()).getNumElements();
-  if (failed(readPositions(*model, program)))
-    return failure();
+  program.positions = model->getPositions();
   return program;
 }
 

@@ -16,10 +16,6 @@
 
 namespace ctxc {
 
-/// An attribute of an xf.model: from this position on the equations are others, so that the model is
-/// not to be run there.
-constexpr llvm::StringLiteral positionsAttr = "xf.positions";
-
 /// One step of the model's chain.
 struct ProgramStep {
   xf::LayerOp layer;            ///< prefix, settings, bindings; SSA operands and results
@@ -35,7 +31,7 @@ struct Program {
   llvm::SmallVector<ProgramStep> steps;
   int64_t vocabulary = 0;
   int64_t layers = 0;
-  std::optional<int64_t> positions; ///< positionsAttr
+  std::optional<int64_t> positions; ///< from which on the model is not to be run
 };
 
 /// The plan of a layer: none, or one without an output site, where it is not to be

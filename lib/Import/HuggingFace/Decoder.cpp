@@ -10,7 +10,7 @@ Decoder::Decoder(StringRef name, ConfigReader &config, const Defaults &absent) :
   vocabulary = config.integer("vocab_size", absent.vocabulary, 1, maxVocabulary);
   tied = config.flag("tie_word_embeddings", absent.tied);
   attention.heads = readHeads(config, hidden, absent.queries, absent.keys, absent.dim);
-  attention.rope = readRope(config, absent.rope, attention.heads.dim);
+  attention.rope = readRope(config, attention.heads.dim, absent.rope);
   positions = attention.rope->positions;
   int64_t inner = config.integer("intermediate_size", absent.inner, 1, maxWidth);
   mlp = GatedMlp{inner, readActivation(config, absent.actKey, absent.act)};

@@ -81,10 +81,11 @@ private:
     heads.keys = oneKey ? 1 : heads.queries % keys ? heads.queries : keys;
     if (config.flag("alibi", false))
       attention.setAlibi(/*scaled=*/true, /*rounded=*/true);
-    Rope rope = readRope(config);
+    Rope rope = readRope(config, heads.dim);
     if (!attention.slopes.empty())
       return;
     attention.rope = rope;
+    positions = rope.positions;
     if (heads.dim % 2)
       config.problem("hidden_size", "gives an odd head dimension of " + Twine(heads.dim) +
                                         "; a rotary embedding needs an even one");

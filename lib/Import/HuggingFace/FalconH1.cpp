@@ -69,7 +69,8 @@ private:
 
   void readAttention(ConfigReader &config) {
     attention.heads = readHeads(config, hidden, 32, 8, std::nullopt);
-    attention.rope = readRope(config);
+    attention.rope = readRope(config, attention.heads.dim);
+    positions = attention.rope->positions;
     attention.qkvBias = attention.outBias = config.flag("attention_bias", false);
     // (q · k_m k) is the score of both, rotated or not.
     attention.scale =

@@ -73,10 +73,13 @@ private:
     double global = config.number("rope_theta", 1e6, 1e-3, 1e30);
     double local = config.number("rope_local_base_freq", 1e4, 1e-3, 1e30);
     ConfigReader *nested = config.object("rope_parameters");
+    RopeForm form;
+    form.mayBeLong = false;
     globalRope = readRopeParameters(
-        config, nested ? nested->object("full_attention") : config.object("rope_scaling"), global);
-    localRope =
-        readRopeParameters(config, nested ? nested->object("sliding_attention") : nullptr, local);
+        config, nested ? nested->object("full_attention") : config.object("rope_scaling"), global,
+        form);
+    localRope = readRopeParameters(config, nested ? nested->object("sliding_attention") : nullptr,
+                                   local, form);
     for (StringRef key : {"full_attention", "sliding_attention"})
       if (nested && nested->object(key))
         checkWholeHeads(*nested->object(key));

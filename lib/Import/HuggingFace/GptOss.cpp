@@ -1,11 +1,12 @@
 // gpt-oss (openai/gpt-oss-20b, -120b): attention with sinks, and a mixture of clamped gated MLPs.
 //   v = x + W_o attention(R q, R k, v; sinks) + b_o            n = w₁ ⊙ rms x,  q = W_q n + b_q, …
 //   y = v + Σ_e p_e (D_e h_e + d_e)                            z = w₂ ⊙ rms v
-//   h_e = (clamp u + 1) ⊙ g σ(α g)                             (g', u) = U_e z + u_e,  g = min(g',
-//   c)
+//   h_e = (u + 1) ⊙ g σ(1.702 g)                               g = min(g', c),  u = u' inside ±c
+//                                                              (g', u') = U_e z + u_e
 // over the experts e with the largest router logits l = R z + r, with p their softmax. The rows of
-// g' and u alternate in U_e. Every other layer sees a window.
-#include "Parts.h"
+// g' and u' alternate in U_e. Every other layer sees a window.
+#include "Decoder.h"
+#include <array>
 
 using namespace llvm;
 using namespace ctxc;
@@ -52,20 +53,18 @@ private:
   }
 };
 
-class GptOss : public Family {
+class GptOss : public Decoder {
 public:
-  explicit GptOss(ConfigReader &config) {
-    layers = config.integer("num_hidden_layers", 36, 1, maxLayers);
-    hidden = config.integer("hidden_size", 2880, 1, maxWidth);
-    vocabulary = config.integer("vocab_size", 201088, 1, maxVocabulary);
-    eps = config.number("rms_norm_eps", 1e-5, 0, 1);
-    tied = config.flag("tie_word_embeddings", false);
-    attention.heads = readHeads(config, hidden, 64, 8, 64);
+  explicit GptOss(ConfigReader &config) : Decoder("gpt_oss", config, defaults()) {
+    norm = Norm::rms(config.number("rms_norm_eps", 1e-5, 0, 1));
     attention.qkvBias = attention.outBias = config.flag("attention_bias", true);
     attention.sinks = true;
-    attention.rope = readYarnRope(config);
+    if (!config.has("rope_parameters") && !config.has("rope_scaling")) {
+      attention.rope->yarn = {32, 32, 1, 4096, 0};
+      attention.rope->amplitude = yarnGrowth(32);
+    }
     windows = readSlidingLayers(config, layers, [](int64_t i) { return i % 2 == 0; }, 128);
-    experts.inner = config.integer("intermediate_size", 2880, 1, maxWidth);
+    experts.inner = std::get<GatedMlp>(mlp).inner; // whose function is not theirs
     experts.count = config.integer("num_local_experts", 128, 1, maxExperts);
     experts.active = config.integer("num_experts_per_tok", 4, 1, maxExperts);
     if (experts.active > experts.count)
@@ -74,43 +73,24 @@ public:
     experts.limit = config.number("swiglu_limit", 7, 1e-3, 1e6);
     if (config.number("swiglu_alpha", 1.702, 0, 1e6) != 1.702)
       config.problem("swiglu_alpha", "is not supported; expected 1.702");
-    // Of training; other names of what is read; the function is the one above whatever this says.
+    // Of training; other names of what is read.
     for (StringRef key : {"output_router_logits", "router_aux_loss_coef", "experts_per_token",
-                          "initial_context_length", "hidden_act"})
+                          "initial_context_length"})
       config.ignore(key);
   }
 
-  StringRef name() const override { return "gpt_oss"; }
-  SmallVector<StringRef> stems() const override { return {"model.", ""}; }
-
-  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
-    Value window = windows.of(b, layer);
-    Value n = b.rmsNorm("n", "input_layernorm", x, eps);
-    Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
-    Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
-    return b.add("y", mid, experts(b, "mlp", "mlp", z));
-  }
-
-  Value beforeHead(BlockBuilder &b, Value x) const override {
-    return b.rmsNorm("n", "norm", x, eps);
+protected:
+  Value feed(BlockBuilder &b, Value z, int64_t) const override {
+    return experts(b, "mlp", "mlp", z);
   }
 
 private:
-  /// YaRN with these numbers where the config says nothing of a rope.
-  static Rope readYarnRope(ConfigReader &config) {
-    RopeForm form;
-    form.base = 150000;
-    Rope rope = readRope(config, form);
-    if (!config.has("rope_parameters") && !config.has("rope_scaling")) {
-      rope.yarn = {32, 32, 1, 4096, 0};
-      rope.amplitude = yarnGrowth(32);
-    }
-    return rope;
+  static Defaults defaults() {
+    Defaults absent{36, 2880, 2880, 201088, 64, 8, 64};
+    absent.rope.base = 150000;
+    return absent;
   }
 
-  double eps;
-  Attention attention;
-  SlidingLayers windows;
   ClampedExperts experts;
 };
 

@@ -4,7 +4,6 @@
 #include "Family.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
-#include "ctxc/Runtime/Program.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -169,9 +168,10 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> build() {
     mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(file));
     builder.setInsertionPointToEnd(module->getBody());
-    auto model = xf::ModelOp::create(builder, named("model"), "model");
+    mlir::IntegerAttr positions;
     if (family.positions)
-      model->setAttr(positionsAttr, builder.getI64IntegerAttr(family.positions));
+      positions = builder.getI64IntegerAttr(family.positions);
+    auto model = xf::ModelOp::create(builder, named("model"), "model", positions);
     body = &model.getBody().emplaceBlock();
     builder.setInsertionPointToEnd(body);
     BlockBuilder ends(builder, tensors, stem, /*relative=*/false, file);
@@ -214,9 +214,8 @@ private:
 
   Value headBias() {
     SmallVector<StringRef> names = family.headBiasNames();
-    std::string name = names.empty()
-                           ? StringRef(storedHead()).rsplit('.').first.str() + ".bias"
-                           : tensors.stemOf(names, "").str();
+    std::string name = names.empty() ? StringRef(storedHead()).rsplit('.').first.str() + ".bias"
+                                     : tensors.stemOf(names, "").str();
     auto type = tensors.type(name, {family.vocabulary}, builder.getContext());
     return xf::ParamOp::create(
         builder, mlir::NameLoc::get(builder.getStringAttr("head_bias"), named(name)), type, name);
@@ -297,8 +296,9 @@ void warnOfUnused(const StoredTensors &tensors, const Family &family, StringRef 
     // What BERT's checkpoints hold for the other task of its pretraining.
     bool pairs = name.contains("pooler.dense.") || name.starts_with("cls.seq_relationship.") ||
                  name.ends_with("embeddings.position_ids");
-    return mask || pairs || name.ends_with("rotary_emb.inv_freq") || name.ends_with("lm_head.weight") ||
-           name.contains("vision_tower.") || name.contains("multi_modal_projector.");
+    return mask || pairs || name.ends_with("rotary_emb.inv_freq") ||
+           name.ends_with("lm_head.weight") || name.contains("vision_tower.") ||
+           name.contains("multi_modal_projector.");
   });
   if (names.empty())
     return;

@@ -38,7 +38,7 @@ private:
   static Defaults defaults(ConfigReader &config) {
     Defaults absent{32, 3072, 8192, 32064, 32, std::nullopt, std::nullopt};
     absent.rope = RopeForm::part(1);
-    absent.rope.types = RopeForm::longOnly;
+    absent.rope.mayScale = false;
     absent.rope.original =
         config.integer("original_max_position_embeddings", 4096, 2, int64_t(1) << 40);
     return absent;

@@ -4,6 +4,7 @@
 // with gated MLPs E_e and S, over the experts e with the largest entries of p = softmax(R z), which
 // are made to sum to one where norm_topk_prob. Other layers have one gated MLP M: y = v + M z.
 // Some layers may see a window.
+#include "Decoder.h"
 #include "QwenMixture.h"
 
 using namespace llvm;
@@ -12,16 +13,11 @@ using namespace ctxc::hf;
 
 namespace {
 
-class Qwen2Moe : public Family {
+class Qwen2Moe : public Decoder {
 public:
-  explicit Qwen2Moe(ConfigReader &config) {
-    layers = config.integer("num_hidden_layers", 24, 1, maxLayers);
-    hidden = config.integer("hidden_size", 2048, 1, maxWidth);
-    vocabulary = config.integer("vocab_size", 151936, 1, maxVocabulary);
-    eps = config.number("rms_norm_eps", 1e-6, 0, 1);
-    tied = config.flag("tie_word_embeddings", false);
-    attention.heads = readHeads(config, hidden, 16, 16, std::nullopt);
-    attention.rope = readRope(config);
+  explicit Qwen2Moe(ConfigReader &config)
+      : Decoder("qwen2_moe", config, {24, 2048, 5632, 151936, 16, 16, std::nullopt}) {
+    norm = Norm::rms(config.number("rms_norm_eps", 1e-6, 0, 1));
     attention.qkvBias = config.flag("qkv_bias", true);
     int64_t most = config.integer("max_window_layers", 28, 0, maxLayers);
     windows =
@@ -29,25 +25,12 @@ public:
     mixture.read(config, {60, 4, 1408, 5632, /*sumToOne=*/false});
   }
 
-  StringRef name() const override { return "qwen2_moe"; }
-  SmallVector<StringRef> stems() const override { return {"model.", ""}; }
-
-  Value block(BlockBuilder &b, Value x, int64_t layer) const override {
-    Value window = windows.of(b, layer);
-    Value n = b.rmsNorm("n", "input_layernorm", x, eps);
-    Value mid = b.add("mid", x, attention(b, "attn", "self_attn", n, window));
-    Value z = b.rmsNorm("z", "post_attention_layernorm", mid, eps);
-    return b.add("y", mid, mixture(b, z, layer));
-  }
-
-  Value beforeHead(BlockBuilder &b, Value x) const override {
-    return b.rmsNorm("n", "norm", x, eps);
+protected:
+  Value feed(BlockBuilder &b, Value z, int64_t layer) const override {
+    return mixture(b, z, layer);
   }
 
 private:
-  double eps;
-  Attention attention;
-  SlidingLayers windows;
   QwenMixture mixture;
 };
 

@@ -28,7 +28,8 @@ public:
     tied = config.flag("tie_word_embeddings", false);
     norm = Norm::rms(config.number("rms_norm_eps", 1e-6, 0, 1), /*offset=*/1);
     attention.heads = readHeads(config, hidden, 16, 2, 256);
-    attention.rope = readRope(config, RopeForm::part(0.25), attention.heads.dim);
+    attention.rope = readRope(config, attention.heads.dim, RopeForm::part(0.25));
+    positions = attention.rope->positions;
     attention.qkvBias = attention.outBias = config.flag("attention_bias", false);
     mixture.read(config, {512, 10, 512, 512, /*sumToOne=*/true});
     readDelta(config);

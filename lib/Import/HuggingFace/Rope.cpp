@@ -127,36 +127,31 @@ Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, doub
   std::string type = parameters->text("rope_type", older);
   StringRef key = parameters->has("rope_type") ? "rope_type" : "type";
   TypeReader numbers(config, *parameters, form, rope);
-  bool every = form.types == RopeForm::every;
-  if (type == "longrope")
+  if (form.mayBeLong && type == "longrope")
     numbers.longrope();
-  else if (every && type == "linear")
+  else if (form.mayScale && type == "linear")
     numbers.linear();
-  else if (every && type == "llama3")
+  else if (form.mayScale && type == "llama3")
     numbers.llama3();
-  else if (every && type == "yarn")
+  else if (form.mayScale && type == "yarn")
     numbers.yarn();
   else if (type != "default")
-    parameters->problem(key, every ? "is not supported; default, linear, llama3, yarn and longrope "
-                                     "are"
-                                   : "is not supported in this family; default and longrope are");
+    parameters->problem(key, "is not supported in this family; default" +
+                                 Twine(form.mayScale ? ", linear, llama3, yarn" : "") +
+                                 (form.mayBeLong ? " and longrope are" : " are"));
   return rope;
 }
 
 /// Reports factors of longrope that are not one for each pair of a head.
-static void checkDivisors(ConfigReader *parameters, const Rope &rope, std::optional<int64_t> head) {
-  int64_t given = rope.divisors.size();
-  if (!given)
-    return;
-  if (!head)
-    parameters->problem("short_factor", "is not supported in this family");
-  else if (given != rope.dims(*head) / 2)
+static void checkDivisors(ConfigReader *parameters, const Rope &rope, int64_t head) {
+  int64_t given = rope.divisors.size(), pairs = rope.dims(head) / 2;
+  if (given && given != pairs)
     parameters->problem("short_factor", "has " + Twine(given) + " numbers; expected " +
-                                            Twine(rope.dims(*head) / 2) +
+                                            Twine(pairs) +
                                             ", one for each pair of a head that is rotated");
 }
 
-Rope hf::readRope(ConfigReader &config, RopeForm form, std::optional<int64_t> head) {
+Rope hf::readRope(ConfigReader &config, int64_t head, RopeForm form) {
   checkOneRopeForm(config);
   double base = config.number(form.baseKey, form.base, 1e-3, maxBase);
   ConfigReader *parameters =
@@ -177,8 +172,8 @@ Rope hf::readRope(ConfigReader &config, RopeForm form, std::optional<int64_t> he
     at = parameters;
     key = "partial_rotary_factor";
   }
-  if (head && (rope.dims(*head) < 2 || rope.dims(*head) % 2))
-    at->problem(key, "rotates " + Twine(rope.dims(*head)) + " of " + Twine(*head) +
+  if (rope.dims(head) < 2 || rope.dims(head) % 2)
+    at->problem(key, "rotates " + Twine(rope.dims(head)) + " of " + Twine(head) +
                          " entries of a head; expected an even "
                          "number of at least 2");
   checkDivisors(parameters, rope, head);

@@ -27,12 +27,9 @@ struct Rope {
 
 /// What a family's class does with the keys of a rope.
 struct RopeForm {
-  /// Which types there are beside the default one: linear, llama3, yarn and longrope; or longrope
-  /// alone.
-  enum Types { every, longOnly };
-
-  double base = 10000; ///< where the config gives none
-  Types types = every;
+  double base = 10000;   ///< where the config gives none
+  bool mayScale = true;  ///< takes linear, llama3 and yarn
+  bool mayBeLong = true; ///< takes longrope
   /// The context of the first training, where it does not stand among the parameters.
   std::optional<int64_t> original = {};
   bool mayRotatePart = false; ///< reads partial_rotary_factor
@@ -49,9 +46,9 @@ struct RopeForm {
 };
 
 /// Reads the one rope of a model: `rope_parameters`, or the older `rope_theta`
-/// and `rope_scaling` (whose type was once called `type`). With a head's size,
-/// also checks that what is rotated of it are pairs, each with a factor of longrope.
-Rope readRope(ConfigReader &config, RopeForm form = {}, std::optional<int64_t> head = {});
+/// and `rope_scaling` (whose type was once called `type`). Of a head of `head` entries pairs are
+/// rotated, each with a factor of longrope.
+Rope readRope(ConfigReader &config, int64_t head, RopeForm form = {});
 
 /// Reads rope_type, rope_theta and the numbers of its type from `parameters`,
 /// which may be null. `config` holds the model's limit of positions, the

@@ -452,3 +452,11 @@ xf.block @rope_yarn(%x: tensor<8xf32>) -> tensor<8xf32> {
   %f = xf.setting "rope" : tensor<2xf32> = #xf.rope<base = 1.0e+04, dims = 4, yarn = [8.0, 32.0, 1.0, 4096.0, 2.0]>
   xf.yield %x : tensor<8xf32>
 }
+
+// -----
+
+// expected-error @below {{'xf.model' op ends at position 0; it must be positive}}
+xf.model @model_c3 positions 0 {
+  %id = xf.token : tensor<i32>
+  xf.yield %id : tensor<i32>
+}

@@ -110,8 +110,8 @@ xf.block @one(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
-// CHECK: xf.model @whole {
-xf.model @whole {
+// CHECK: xf.model @whole positions 16 {
+xf.model @whole positions 16 {
   // CHECK: xf.token : tensor<i32>
   %id = xf.token : tensor<i32>
   // CHECK: xf.position : tensor<i32>

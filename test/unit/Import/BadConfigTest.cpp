@@ -104,8 +104,9 @@ const Case cases[] = {
     {"llama", "hidden_act", "\"xielu\"", "key 'hidden_act' = 'xielu' is not supported"},
     {"llama", "partial_rotary_factor", "0.5", "is not supported; expected 1"},
     {"llama", "rope_parameters", "{\"rope_type\": \"dynamic\", \"factor\": 2}",
-     "key 'rope_parameters.rope_type' = 'dynamic' is not supported; default, linear, llama3, yarn "
-     "and longrope are"},
+     "key 'rope_parameters.rope_type' = 'dynamic' is not supported in this family; default, "
+     "linear, "
+     "llama3, yarn and longrope are"},
     {"llama", "rope_parameters", "{\"rope_type\": \"linear\"}", "needs a 'factor' beside it"},
     {"llama", "rope_parameters", "{\"rope_type\": \"llama3\", \"factor\": 2}",
      "needs a 'low_freq_factor' beside it"},
@@ -186,7 +187,9 @@ const Case cases[] = {
      "key 'rope_parameters.rope_type' = 'longrope' needs a 'short_factor' beside it"},
     {"mixtral", "rope_parameters",
      "{\"rope_type\": \"longrope\", \"short_factor\": [1], \"long_factor\": [2]}",
-     "key 'rope_parameters.short_factor' = [1] is not supported in this family"},
+     "key 'rope_parameters.short_factor' = [1] has 1 numbers; expected 5, one for each pair"},
+    {"gemma3", "rope_parameters", "{\"full_attention\": {\"rope_type\": \"longrope\"}}",
+     "'longrope' is not supported in this family; default, linear, llama3, yarn are"},
     {"qwen2-moe", "num_experts_per_tok", "8", "is more than num_experts = 7"},
     {"qwen2-moe", "num_experts", "-1", "key 'num_experts' = -1 is out of range"},
     {"qwen2-moe", "mlp_only_layers", "[\"1\"]", "expected an array of integers from 0 to 10000"},
