@@ -19,7 +19,7 @@ static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &o
     os << "  " << llvm::left_justify(command.name, 12) << command.summary << "\n";
   os << "\nMODEL is a Hugging Face directory (config.json, model.safetensors or its sharded "
         "index,\n"
-        "tokenizer.json or tokenizer.model) or an .mlir file in the xf dialect.\n\n"
+        "tokenizer.json or tokenizer.model), a .gguf file, or an .mlir file in the xf dialect.\n\n"
         "every command takes --load-dialect-plugin=FILE, a shared library with ops of another\n"
         "dialect (docs/new-op.md).\n\n"
         "exit codes: 0 good (controllable, output-only, verified); 1 a verdict against (rejected,\n"
