@@ -4,10 +4,10 @@
   build/judges/bin/python bench/measure.py build/bin/ctxc build/models/gemma-3-270m \\
       build/models/gemma-3-270m-bf16
 
-Five tables: the full run's logits against transformers; what each update costs and how exact it is,
+Six tables: the full run's logits against transformers; what each update costs and how exact it is,
 in ctxc and in transformers; each prompt with the default update, with and without kept tokens, in
-transformers; generated tokens in float32 and bfloat16; what a check of large models costs (check.py).
-What ctxc reported of each run is kept in --work, and runs that are found there are not repeated.
+transformers; generated tokens in float32 and bfloat16; what a check of large models costs (check.py);
+how long a run takes to start (start.py). What ctxc reported of each run is kept in --work, and runs that are found there are not repeated.
 """
 
 import argparse
@@ -22,10 +22,12 @@ sys.path.insert(0, str(ROOT / "test" / "judge"))
 import check  # noqa: E402
 import judge  # noqa: E402
 import logits  # noqa: E402
+import start  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
 UPDATES = ["least", "balanced", "naive", "stable", "scaled"]
 KEPT = ["0-3", "1,4-5,9"]
+EXPERTS = [ROOT / "test/goldens" / name for name in ("mixtral", "gpt-oss")]
 TOKENS = 20
 
 
@@ -240,6 +242,17 @@ bench/check.py build/bin/ctxc
 ```
 
 {checked}
+
+## The start
+
+Seconds until `ctxc verify` computes: the first run ever, which also digests the weights, compiles
+its kernels and keeps them; and the run after it. Medians of five. `compile` is two threads' time.
+
+```sh
+bench/start.py build/bin/ctxc build/models/gemma-3-270m build/models/gemma-3-270m-bf16 test/goldens/mixtral test/goldens/gpt-oss
+```
+
+{started}
 """
 
 
@@ -265,7 +278,8 @@ def main():
     compared, generated = tables.logits_table(), tables.tokens_table()
     least, most = control_range(tables)
     text = TEXT.format(least=least, most=most, tokens=TOKENS, logits=compared, updates=updates,
-                       judge=judged, generated=generated, checked=check.check_table(args.ctxc))
+                       judge=judged, generated=generated, checked=check.check_table(args.ctxc),
+                       started=start.start_table(args.ctxc, [args.f32, args.bf16, *EXPERTS]))
     Path(args.output).parent.mkdir(parents=True, exist_ok=True)
     Path(args.output).write_text(text)
     print(f"{args.output}: written")
