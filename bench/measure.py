@@ -7,7 +7,8 @@
 Six tables: the full run's logits against transformers; what each update costs and how exact it is,
 in ctxc and in transformers; each prompt with the default update, with and without kept tokens, in
 transformers; generated tokens in float32 and bfloat16; what a check of large models costs (check.py);
-how long a run takes to start (start.py). What ctxc reported of each run is kept in --work, and runs that are found there are not repeated.
+how long a run takes to start (start.py). What ctxc reported of each run is kept in --work, and runs
+that are found there are not repeated.
 """
 
 import argparse
