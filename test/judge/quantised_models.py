@@ -62,8 +62,9 @@ def qwen2_moe():
 
 
 def deepseek_v3():
-    return goldens().deepseek_v3(hidden_size=138, intermediate_size=150, moe_intermediate_size=133,
-                                 q_lora_rank=130, kv_lora_rank=129)
+    return goldens().configs.deepseek_v3(
+        hidden_size=138, intermediate_size=150, moe_intermediate_size=133, q_lora_rank=130,
+        kv_lora_rank=129)
 
 
 def gpt_oss():

@@ -16,8 +16,7 @@ namespace {
 
 class DeepseekV3 : public Decoder {
 public:
-  explicit DeepseekV3(ConfigReader &config)
-      : Decoder("deepseek_v3", config, {61, 7168, 18432, 129280, 128, 128, 64}) {
+  explicit DeepseekV3(ConfigReader &config) : Decoder("deepseek_v3", config, defaults()) {
     norm = Norm::rms(config.number("rms_norm_eps", 1e-6, 0, 1));
     latent = LatentAttention(config, attention.heads.queries, *attention.rope);
     if (attention.heads.keys != latent.heads)
@@ -46,6 +45,12 @@ protected:
   }
 
 private:
+  static Defaults defaults() {
+    Defaults absent{61, 7168, 18432, 129280, 128, 128, 64};
+    absent.rope.mayBeLong = false; // its factors would be of the part of a head that rotates
+    return absent;
+  }
+
   void readMixture(ConfigReader &config) {
     readExperts(config, expertsKey(config, "n_routed_experts"), 256, 8, experts);
     experts.act = shared.act = std::get<GatedMlp>(mlp).act;

@@ -200,6 +200,8 @@ const Case cases[] = {
     {"qwen2-moe", "layer_types", "[\"sliding_attention\", \"full_attention\"]",
      "has other entries than full_attention, and use_sliding_window is false"},
     {"qwen2-moe-normed", "sliding_window", "0", "key 'sliding_window' = 0 is out of range"},
+    {"deepseek-v3", "rope_scaling", "{\"type\": \"longrope\"}",
+     "'longrope' is not supported in this family; default, linear, llama3, yarn are"},
     {"deepseek-v3", "n_group", "5", "does not divide the 12 experts into groups of two or more"},
     {"deepseek-v3", "n_group", "12", "does not divide the 12 experts into groups of two or more"},
     {"deepseek-v3", "topk_group", "5", "is more than n_group = 4"},
