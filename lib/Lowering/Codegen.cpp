@@ -3,6 +3,7 @@
 #include "ctxc/Numerics/KernelABI.h"
 #include "ctxc/Support/Error.h"
 #include "dialects/Patch/Patch.h"
+#include "lib/Lowering/GuardLibrary.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -32,8 +33,8 @@ void ctxc::registerCodegenDialects(DialectRegistry &registry) {
   registerLoweringModels(registry);
 }
 
-std::string ctxc::kernelName(xf::BlockOp block) {
-  std::string name = "ctxc_" + block.getSymName().str();
+std::string ctxc::kernelName(xf::BlockOp block, StringRef prefix) {
+  std::string name = (prefix + "_" + block.getSymName()).str();
   for (char &c : name)
     if (!llvm::isAlnum(c))
       c = '_';
@@ -49,11 +50,12 @@ llvm::SmallVector<xf::BlockOp> ctxc::kernelBlocks(const Program &program) {
   return blocks.takeVector();
 }
 
-FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(ArrayRef<xf::BlockOp> blocks) {
+FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(ArrayRef<xf::BlockOp> blocks,
+                                                         StringRef prefix) {
   xf::BlockOp first = blocks.front();
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(first.getLoc());
   for (xf::BlockOp block : blocks)
-    if (failed(lowerBlockToLinalg(block, *kernels, kernelName(block))))
+    if (failed(lowerBlockToLinalg(block, *kernels, kernelName(block, prefix))))
       return failure();
   return kernels;
 }
@@ -71,21 +73,37 @@ static void leaveOutStrengthReduction() {
     option->second->addOccurrence(0, "disable-lsr", "true");
 }
 
+/// LLVM's back end for the architecture of `triple`; no other is touched.
+static void initialiseTarget(const llvm::Triple &triple) {
+  StringRef name = triple.isAArch64() ? "AArch64" : "X86";
+#define LLVM_TARGET(NAME)                                                                          \
+  if (name == #NAME) {                                                                             \
+    LLVMInitialize##NAME##TargetInfo();                                                            \
+    LLVMInitialize##NAME##Target();                                                                \
+    LLVMInitialize##NAME##TargetMC();                                                              \
+  }
+#include "llvm/Config/Targets.def"
+#define LLVM_ASM_PRINTER(NAME)                                                                     \
+  if (name == #NAME)                                                                               \
+    LLVMInitialize##NAME##AsmPrinter();
+#include "llvm/Config/AsmPrinters.def"
+  static bool once = (leaveOutStrengthReduction(), true);
+  (void)once;
+}
+
 static llvm::orc::JITTargetMachineBuilder machineBuilder(const CpuTarget &target) {
-  static bool initialised = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    leaveOutStrengthReduction();
-    return true;
-  }();
-  (void)initialised;
-  llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(llvm::sys::getProcessTriple())};
+  llvm::Triple triple(target.triple.empty() ? llvm::sys::getProcessTriple() : target.triple);
+  initialiseTarget(triple);
+  llvm::orc::JITTargetMachineBuilder builder{triple};
   builder.setCPU(target.cpu);
   for (auto feature : llvm::split(target.features, ','))
     if (!feature.empty())
       builder.getFeatures().AddFeature(feature.drop_front(), feature.front() == '+');
   builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
   builder.setRelocationModel(llvm::Reloc::PIC_);
+  // Without one, code may lie anywhere in memory, which only a process's own needs.
+  if (!target.triple.empty())
+    builder.setCodeModel(llvm::CodeModel::Small);
   return builder;
 }
 
@@ -110,8 +128,16 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-llvm::Expected<std::unique_ptr<llvm::Module>>
-ctxc::translateKernels(ModuleOp lowered, llvm::LLVMContext &context, const CpuTarget &target) {
+/// Whether a function is for callers: an entry, or what gives the size of its workspace.
+static bool isCallable(const llvm::Function &f) {
+  return f.getName().ends_with("_workspace") ||
+         f.getParent()->getFunction((f.getName() + "_workspace").str());
+}
+
+llvm::Expected<std::unique_ptr<llvm::Module>> ctxc::translateKernels(ModuleOp lowered,
+                                                                     llvm::LLVMContext &context,
+                                                                     const CpuTarget &target,
+                                                                     StringRef prefix) {
   auto machine = machineBuilder(target).createTargetMachine();
   if (!machine)
     return machine.takeError();
@@ -124,22 +150,25 @@ ctxc::translateKernels(ModuleOp lowered, llvm::LLVMContext &context, const CpuTa
     if (!f.isDeclaration()) {
       f.addFnAttr("target-cpu", target.cpu);
       f.addFnAttr("target-features", target.features);
-      f.addFnAttr("prefer-vector-width", target.lanes >= 16 ? "512" : "256");
-      if (f.getName().ends_with("_body") || f.getName().starts_with("contract_"))
+      f.addFnAttr("prefer-vector-width", std::to_string(32 * target.lanes));
+      if (!isCallable(f))
         f.setLinkage(llvm::GlobalValue::InternalLinkage);
     }
+  if (!prefix.empty())
+    if (llvm::Error error = guardLibrary(*module, target, prefix))
+      return std::move(error);
   optimise(*module, **machine);
   return module;
 }
 
-llvm::Error ctxc::emitObject(llvm::Module &module, const CpuTarget &target,
-                             llvm::raw_pwrite_stream &os) {
+llvm::Error ctxc::emitMachineCode(llvm::Module &module, const CpuTarget &target,
+                                  llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
   auto machine = machineBuilder(target).createTargetMachine();
   if (!machine)
     return machine.takeError();
   llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::ObjectFile))
-    return makeError("the target cannot write object files");
+  if ((*machine)->addPassesToEmitFile(passes, os, nullptr, type))
+    return makeError("the target cannot write machine code");
   passes.run(module);
   return llvm::Error::success();
 }
@@ -183,7 +212,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> ctxc::compileKernels(ModuleO
     return module.takeError();
   SmallVector<char, 0> object;
   llvm::raw_svector_ostream os(object);
-  if (llvm::Error error = emitObject(**module, target, os))
+  if (llvm::Error error = emitMachineCode(**module, target, llvm::CodeGenFileType::ObjectFile, os))
     return std::move(error);
   return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object),
                                                          /*RequiresNullTerminator=*/false);

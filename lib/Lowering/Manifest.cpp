@@ -1,171 +1,197 @@
-// What a caller of generated kernels needs to know: a C header, and a manifest.
+// What a program that calls generated kernels needs to know, as JSON.
 #include "ctxc/Lowering/Codegen.h"
+#include "lib/Lowering/ArgumentLayout.h"
 #include "lib/Lowering/Passes.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 using namespace ctxc;
+using llvm::json::OStream;
 
-static const char *const meanings[] = {"absolute positions of the rows",
-                                       "token ids of the rows",
-                                       "block input",
-                                       "block output",
-                                       "stored parameter",
-                                       "addresses of a stored parameter's slices",
-                                       "setting",
-                                       "state of a contextual op, the last rows are written",
-                                       "absolute positions of the visible tokens",
-                                       "patch part, written",
-                                       "patch part, read",
-                                       "obligations: harmless and harmful counts, added to",
-                                       "predicted replay error of the output, written"};
-
-/// "S x 640", "visible[0] x 2 x 8", of a bank "8 x (64 x 128 bf16)", of a quantised matrix
-/// "640 x 2048 q6_k".
-static std::string shapeText(const KernelArg &arg) {
-  auto type = cast<MemRefType>(arg.type);
-  if (arg.stored && arg.kind == KernelArgKind::Param) {
-    auto element = cast<xf::QuantizedType>(arg.stored.getElementType());
-    return (Twine(arg.stored.getDimSize(0)) + " x " + Twine(arg.stored.getDimSize(1)) + " " +
-            xf::stringifyBlockFormat(element.getFormat()))
-        .str();
-  }
-  if (arg.stored) {
-    std::string text;
-    llvm::raw_string_ostream(text)
-        << arg.stored.getDimSize(0) << " x (" << arg.stored.getDimSize(1) << " x "
-        << arg.stored.getDimSize(2) << " " << arg.stored.getElementType() << ")";
-    return text;
-  }
-  bool state = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
-  std::string text;
-  for (int64_t d : type.getShape()) {
-    if (!text.empty())
-      text += " x ";
-    text += ShapedType::isDynamic(d) ? (state ? "visible[" + std::to_string(arg.stream) + "]" : "S")
-                                     : std::to_string(d);
-  }
-  return text;
+static void writeTarget(const CpuTarget &target, OStream &json) {
+  json.attributeObject("target", [&] {
+    json.attribute("triple", target.triple.empty() ? llvm::sys::getProcessTriple() : target.triple);
+    json.attribute("cpu", target.cpu);
+    json.attributeArray("needed_features", [&] {
+      for (StringRef feature : target.needed)
+        json.value(feature);
+    });
+    json.attribute("float32_lanes", target.lanes);
+  });
 }
 
-/// Whether a parameter's scales lie apart, so that it, or a slice of it, is a ctxc_scaled_matrix.
-static bool hasScalesApart(const KernelArg &arg) {
-  auto element =
-      arg.stored ? dyn_cast<xf::QuantizedType>(arg.stored.getElementType()) : xf::QuantizedType();
-  if (!element)
-    return false;
-  switch (element.getFormat()) {
-#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)                              \
-  case xf::BlockFormat::NAME_IN_TEXT:
-#include "ctxc/Support/BlockFormats.def"
-    return true;
-  default:
-    return false;
-  }
+static void writeStatus(OStream &json) {
+  json.attributeObject("status", [&] {
+    json.attribute(std::to_string(CTXC_GOOD), "all is written");
+    json.attribute(std::to_string(CTXC_INEXACT),
+                   "all is written, and a harmful count went up: a condition under which the patch "
+                   "is exact does not hold for these data");
+    json.attribute(std::to_string(CTXC_WRONG_CPU),
+                   "nothing is written: this machine lacks what the code needs");
+  });
 }
 
-static std::string elementText(const KernelArg &arg) {
-  if (arg.kind == KernelArgKind::Bank)
-    return "address";
-  if (hasScalesApart(arg))
-    return "ctxc_scaled_matrix";
-  std::string text;
-  llvm::raw_string_ostream(text) << cast<MemRefType>(arg.type).getElementType();
-  return text;
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static void writeArray(const ArrayLayout &array, OStream &json) {
+  json.attribute("type", array.type);
+  json.attributeArray("shape", [&] {
+    for (StringRef size : array.shape)
+      if (int64_t number; !size.getAsInteger(10, number))
+        json.value(number);
+      else
+        json.value(size);
+  });
+  if (array.strides.empty())
+    json.attribute("layout", array.alignment == 8 ? "a ctxc_scaled_matrix" : "blocks, row by row");
+  else
+    json.attributeArray("strides", [&] {
+      for (int64_t stride : array.strides)
+        json.value(stride);
+    });
+  json.attribute("alignment", array.alignment);
 }
 
-/// The type of ctxc/Numerics/ScaledFormats.h, where a kernel takes one.
-static void writeScaledMatrix(ModuleOp kernels, llvm::raw_ostream &os) {
-  bool isTaken = false;
-  for (auto kernel : kernels.getOps<func::FuncOp>())
-    isTaken |= isKernel(kernel) && llvm::any_of(kernelArguments(kernel), hasScalesApart);
-  if (!isTaken)
-    return;
-  os << "\n#ifndef CTXC_NUMERICS_SCALEDFORMATS_H\n"
-     << "/* A quantised matrix whose scales lie apart: element (i, j), row by row, is times scale\n"
-     << " * (i / block_rows, j / block_columns). f8e4m3: a byte an element; mxfp4: two a byte, "
-        "the\n"
-     << " * first in the low half. scale_type: 0 float32, 1 bfloat16, 2 a byte b for 2^(b - 127). "
-        "*/\n"
-     << "typedef struct ctxc_scaled_matrix {\n"
-     << "  const uint8_t *elements, *scales;\n"
-     << "  int64_t rows, columns, block_rows, block_columns;\n"
-     << "  int32_t scale_type;\n"
-     << "} ctxc_scaled_matrix;\n#endif\n";
+static void writeArgument(const ArgumentLayout &argument, OStream &json) {
+  json.object([&] {
+    json.attribute("identifier", argument.identifier);
+    json.attribute("kind", stringifyKernelArgKind(argument.arg.kind));
+    if (!argument.arg.name.empty())
+      json.attribute("name", argument.arg.name);
+    if (!argument.part.empty())
+      json.attribute("part", argument.part);
+    json.attribute("index", argument.arg.index);
+    json.attribute("stream", argument.arg.stream);
+    json.attribute("access", argument.access);
+    writeArray(argument.array, json);
+    if (argument.slice)
+      json.attributeObject("slice", [&] { writeArray(*argument.slice, json); });
+  });
 }
 
-void ctxc::writeKernelHeader(ModuleOp kernels, llvm::raw_ostream &os) {
-  os << "/* Generated by ctxc. How to call: ctxc_kernel.h, whose contents come first. */\n"
-     << "#ifndef CTXC_GENERATED_KERNELS_H\n#define CTXC_GENERATED_KERNELS_H\n\n"
-     << "#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-     << "#ifndef CTXC_KERNEL_ABI_VERSION\n#define CTXC_KERNEL_ABI_VERSION 1\n\n"
-     << "typedef void (*ctxc_parallel_for)(void *context, int64_t count,\n"
-     << "                                  void (*body)(void *data, int64_t begin, int64_t end),\n"
-     << "                                  void *data);\n\n"
-     << "typedef struct ctxc_call {\n"
-     << "  int64_t rows;            /* S: tokens of this call */\n"
-     << "  int64_t visible[2];      /* tokens with state, these S included: of the run, of the "
-        "reduced run */\n"
-     << "  void *const *arguments;  /* one pointer an argument, in the order below */\n"
-     << "  void *workspace;         /* <kernel>_workspace bytes, aligned to 64 */\n"
-     << "  ctxc_parallel_for parallel_for;\n"
-     << "  void *parallel_context;\n"
-     << "} ctxc_call;\n#elif CTXC_KERNEL_ABI_VERSION != 1\n"
-     << "#error \"these kernels were generated for version 1 of the kernel ABI\"\n#endif\n";
-  writeScaledMatrix(kernels, os);
-  for (auto kernel : kernels.getOps<func::FuncOp>()) {
-    if (!isKernel(kernel))
-      continue;
-    os << "\n/* " << kernel.getName() << " arguments:\n";
-    for (auto [i, arg] : llvm::enumerate(kernelArguments(kernel))) {
-      os << " *  " << i << "  " << elementText(arg) << " [" << shapeText(arg) << "]  "
-         << meanings[int(arg.kind)];
-      if (!arg.name.empty())
-        os << " " << arg.name;
-      if (arg.kind != KernelArgKind::Param && arg.kind != KernelArgKind::Bank &&
-          arg.kind != KernelArgKind::Setting)
-        os << " " << arg.index;
-      os << "\n";
+/// What each row of a kernel's counts is about.
+static void writeObligations(xf::BlockOp block, OStream &json) {
+  auto obligation = [&](int64_t index, StringRef condition, StringRef lemma) {
+    json.object([&] {
+      json.attribute("index", index);
+      json.attribute("condition", condition);
+      if (!lemma.empty())
+        json.attribute("lemma", lemma);
+    });
+  };
+  json.attributeArray("obligations", [&] {
+    block.walk([&](Operation *op) {
+      if (auto solve = dyn_cast<patch::SolveScaleOp>(op))
+        obligation(solve.getIndex(), "nonzero_elements", "");
+      else if (auto zero = dyn_cast<patch::ObligationOp>(op))
+        obligation(zero.getIndex(), patch::stringifyCondition(zero.getCondition()),
+                   zero.getLemma());
+      else if (auto same = dyn_cast<patch::SameSelectionOp>(op))
+        obligation(same.getIndex(), "same_selection", same.getLemma());
+    });
+  });
+}
+
+static void writeKernel(func::FuncOp kernel, xf::BlockOp block, OStream &json) {
+  json.object([&] {
+    json.attribute("name", kernel.getName());
+    json.attribute("workspace", (kernel.getName() + "_workspace").str());
+    json.attribute("workspace_alignment", 64);
+    json.attributeArray("arguments", [&] {
+      for (const ArgumentLayout &argument : argumentLayouts(kernel))
+        writeArgument(argument, json);
+    });
+    writeObligations(block, json);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The model's layers
+//===----------------------------------------------------------------------===//
+
+static void writeSettings(ProgramStep step, OStream &json) {
+  llvm::StringSet<> seen;
+  json.attributeObject("settings", [&] {
+    for (xf::BlockOp block : {step.block, step.dual, step.applied}) {
+      if (!block)
+        continue;
+      for (auto setting : block.getBody().getOps<xf::SettingOp>()) {
+        if (!seen.insert(setting.getName()).second)
+          continue;
+        bool integer = isa<IndexType>(setting.getType());
+        json.attributeArray(setting.getName(), [&] {
+          for (double x :
+               xf::SettingOp::numbers(setting.getType(), step.layer.getSettingValue(setting)))
+            if (integer)
+              json.value(int64_t(x));
+            else
+              json.value(x);
+        });
+      }
     }
-    os << " */\nvoid " << kernel.getName() << "(const ctxc_call *call);\n"
-       << "int64_t " << kernel.getName()
-       << "_workspace(int64_t rows, int64_t visible0, int64_t visible1);\n";
-  }
-  os << "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+  });
 }
 
-void ctxc::writeKernelManifest(ModuleOp kernels, const CpuTarget &target, llvm::raw_ostream &os) {
-  llvm::json::OStream json(os, 2);
+/// Values of the chain are numbered in the order in which layers give them.
+static void writeStep(ProgramStep step, StringRef prefix, llvm::DenseMap<Value, int64_t> &numbers,
+                      OStream &json) {
+  json.object([&] {
+    if (step.index)
+      json.attribute("layer", *step.index);
+    json.attributeArray("inputs", [&] {
+      for (Value input : step.layer->getOperands())
+        json.value(numbers.lookup(input));
+    });
+    json.attributeArray("outputs", [&] {
+      for (Value output : step.layer->getResults())
+        json.value(numbers.try_emplace(output, numbers.size()).first->second);
+    });
+    json.attributeObject("kernels", [&] {
+      json.attribute("plain", kernelName(step.block, prefix));
+      if (step.dual)
+        json.attribute("dual", kernelName(step.dual, prefix));
+      if (step.applied)
+        json.attribute("applied", kernelName(step.applied, prefix));
+    });
+    json.attributeObject("parameters", [&] {
+      llvm::StringSet<> seen;
+      for (xf::BlockOp block : {step.block, step.dual, step.applied})
+        if (block)
+          block.walk([&](xf::ParamOp param) {
+            if (seen.insert(param.getName()).second)
+              json.attribute(param.getName(), step.layer.getStoredName(param.getName()));
+          });
+    });
+    writeSettings(step, json);
+  });
+}
+
+void ctxc::writeKernelManifest(const LibraryInterface &library, llvm::raw_ostream &os) {
+  OStream json(os, 2);
+  ModuleOp kernels = library.kernels;
   json.object([&] {
     json.attribute("abi_version", CTXC_KERNEL_ABI_VERSION);
-    json.attribute("cpu", target.cpu);
-    json.attribute("features", target.features);
+    json.attribute("refusal", library.prefix + "_refusal");
+    writeTarget(library.target, json);
+    writeStatus(json);
     json.attributeArray("support_functions", [&] {
       for (auto function : kernels.getOps<func::FuncOp>())
         if (function.isExternal())
           json.value(function.getName());
     });
     json.attributeArray("kernels", [&] {
-      for (auto kernel : kernels.getOps<func::FuncOp>()) {
-        if (!isKernel(kernel))
-          continue;
-        json.object([&] {
-          json.attribute("name", kernel.getName());
-          json.attribute("workspace", (kernel.getName() + "_workspace").str());
-          json.attributeArray("arguments", [&] {
-            for (const KernelArg &arg : kernelArguments(kernel))
-              json.object([&] {
-                json.attribute("kind", stringifyKernelArgKind(arg.kind));
-                if (!arg.name.empty())
-                  json.attribute("name", arg.name);
-                json.attribute("index", arg.index);
-                json.attribute("stream", arg.stream);
-                json.attribute("shape", shapeText(arg));
-                json.attribute("type", elementText(arg));
-              });
-          });
-        });
-      }
+      for (xf::BlockOp block : kernelBlocks(library.program))
+        writeKernel(kernels.lookupSymbol<func::FuncOp>(kernelName(block, library.prefix)), block,
+                    json);
+    });
+    json.attributeArray("steps", [&] {
+      llvm::DenseMap<Value, int64_t> numbers;
+      for (const ProgramStep &step : library.program.steps)
+        writeStep(step, library.prefix, numbers, json);
     });
   });
   os << "\n";

@@ -17,9 +17,13 @@ mlir::LogicalResult lowerContractions(mlir::ModuleOp module, const CpuTarget &ta
 /// `<name>_workspace(rows, visible0, visible1)` that gives the bytes.
 mlir::LogicalResult placeBuffers(mlir::ModuleOp module);
 
-/// Adds for each kernel `<name>` its C entry of that name; the kernel itself
-/// becomes `<name>_body`.
+/// Adds for each kernel `<name>` its C entry of that name, which gives the status of
+/// ctxc_kernel.h; the kernel itself becomes `<name>_body`.
 void addEntryPoints(mlir::ModuleOp module);
+
+/// Writes what the target has no instruction for, and LLVM would call a library for, in
+/// others: fused multiply-adds as two roundings, float16 as integers.
+void withoutMissingInstructions(mlir::ModuleOp module, const CpuTarget &target);
 
 /// Whether `function` is a kernel (its arguments say what they are).
 bool isKernel(mlir::func::FuncOp function);

@@ -10,7 +10,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -30,23 +29,6 @@ void ctxc::registerLoweringModels(DialectRegistry &registry) {
   });
   registry.addExtension(
       +[](MLIRContext *context, patch::PatchDialect *) { registerPatchLoweringModels(context); });
-}
-
-CpuTarget CpuTarget::host() {
-  CpuTarget target;
-  target.cpu = llvm::sys::getHostCPUName().str();
-  auto features = llvm::sys::getHostCPUFeatures();
-  for (auto &feature : features) {
-    if (!target.features.empty())
-      target.features += ',';
-    target.features += (feature.second ? "+" : "-") + feature.first().str();
-  }
-  if (features.lookup("avx512f") && features.lookup("avx512bw") && features.lookup("avx512vl")) {
-    target.lanes = 16;
-    target.registers = 32;
-    target.features += ",-prefer-256-bit";
-  }
-  return target;
 }
 
 /// memref.copy of a strided buffer would call into a runtime library; a loop does not.
@@ -78,6 +60,7 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
   if (failed(lowerContractions(module, target)) || failed(placeBuffers(module)))
     return failure();
   addEntryPoints(module);
+  withoutMissingInstructions(module, target);
 
   PassManager lower(context);
   lower.addPass(createConvertLinalgToLoopsPass());

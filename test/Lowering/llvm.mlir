@@ -3,7 +3,7 @@
 
 // The entry takes the call alone; the sizes of its buffers are a function of their own.
 // CHECK: llvm.func @ffn_body(
-// CHECK: llvm.func @ffn(%{{[a-z0-9]+}}: !llvm.ptr) {
+// CHECK: llvm.func @ffn(%{{[a-z0-9]+}}: !llvm.ptr) -> i32 {
 // CHECK: llvm.func @ffn_workspace(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64) -> i64
 // CHECK: vector<8xf32>
 

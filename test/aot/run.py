@@ -1,48 +1,95 @@
-"""Compiles a model to a library, a C program against its header, and runs the program.
+"""Compiles models to libraries, C programs against their headers, and runs the programs.
 
-The program finds arguments by names that come from the manifest:
-ARG_<KERNEL>_<KIND or parameter>[_<index>] is an argument's place.
+The models are Llamas of one layer: that of a folder, and others of random sizes, in every storage
+type. A library must need nothing but libc and libm, and keep no more than the word that it documents.
 """
 import argparse
 import json
 import pathlib
+import random
 import re
 import subprocess
 import sys
 
+STORAGE = {"f32": "F32", "bf16": "BF16", "f16": "F16"}
 
-def places(manifest):
-    lines = []
-    for kernel in manifest["kernels"]:
-        prefix = "ARG_" + kernel["name"].removeprefix("ctxc_").upper()
-        for i, argument in enumerate(kernel["arguments"]):
-            name = re.sub(r"\W", "_", argument.get("name") or argument["kind"])
-            index = f"_{argument['index']}" if argument["kind"] in ("input", "output", "state") else ""
-            if argument["kind"] in ("store", "load"):
-                index = f"_{argument['kind']}_{argument['index']}"
-            stream = "_reduced" if argument["stream"] else ""
-            lines.append(f"#define {prefix}_{name}{index}{stream} {i}")
-        lines.append(f"#define {prefix}_count {len(kernel['arguments'])}")
-    assert len(set(line.split()[1] for line in lines)) == len(lines), "two arguments have one name"
-    return "\n".join(lines) + "\n"
+
+def sizes(config):
+    return {"D": config["hidden_size"], "HEADS": config["num_attention_heads"],
+            "GROUPS": config["num_key_value_heads"], "E": config["head_dim"],
+            "M": config["intermediate_size"], "VOCABULARY": config["vocab_size"]}
+
+
+def random_sizes(config, seed):
+    r = random.Random(seed)
+    groups = r.randint(1, 3)
+    smallest = seed == 0
+    return config | {"hidden_size": 1 if smallest else r.randint(2, 150),
+                     "num_key_value_heads": groups,
+                     "num_attention_heads": groups * r.randint(1, 3),
+                     "head_dim": 2 if smallest else 2 * r.randint(1, 20),
+                     "intermediate_size": 1 if smallest else r.randint(2, 200),
+                     "vocab_size": 1 if smallest else r.randint(2, 300)}
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def check_library(library):
+    """What the library needs, and what of it can be written."""
+    needed = re.findall(r"NEEDED.*\[(.*)\]", output_of("llvm-readelf", "-d", library))
+    assert set(needed) <= {"libm.so.6", "libc.so.6"}, needed
+    undefined = output_of("llvm-nm", "-D", "--undefined-only", library)
+    for name in ("malloc", "calloc", "realloc", "aligned_alloc", "free", "pthread", "__tls", "Zn",
+                 "ctxc"):
+        assert not re.search(rf"\b_?{name}", undefined), undefined
+    for line in output_of("llvm-nm", library).splitlines():
+        kind, name = line.split()[-2:]
+        # What start-up files bring, and sections that are read-only once it is loaded.
+        if kind in "bBdDsS" and name not in ("ctxc_cpu", "completed.0", "__dso_handle",
+                                             "__TMC_END__", "_GLOBAL_OFFSET_TABLE_", "_DYNAMIC"):
+            assert is_relocated_only(library, name), f"{name} of {library} can be written"
+
+
+def is_relocated_only(library, name):
+    sections = output_of("llvm-readelf", "-SW", library)
+    index = next(line.split()[6] for line in output_of("llvm-readelf", "-sW", library).splitlines()
+                 if line.split()[-1:] == [name])
+    return re.search(rf"\[ *{index}\] \.(data\.rel\.ro|init_array|fini_array)", sections)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("ctxc", "cc", "model", "program", "work"):
+    for option in ("ctxc", "cc", "model", "work", "tools"):
         parser.add_argument("--" + option, required=True)
+    parser.add_argument("--programs", nargs="+", required=True)
     options = parser.parse_args()
-    work = pathlib.Path(options.work)
-    work.mkdir(parents=True, exist_ok=True)
-    library = work / "kernels.so"
-    subprocess.run([options.ctxc, "compile", options.model, "--emit=shared", "-o", library], check=True)
-    manifest = json.loads((work / "kernels.json").read_text())
-    assert manifest["abi_version"] == 1, manifest["abi_version"]
-    (work / "arguments.h").write_text(places(manifest))
-    program = work / "program"
-    subprocess.run([options.cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-I", work,
-                    options.program, "-o", program, "-ldl", "-lm"], check=True)
-    return subprocess.run([program, library]).returncode
+    import os
+    os.environ["PATH"] += os.pathsep + options.tools
+    shipped = json.loads((pathlib.Path(options.model) / "config.json").read_text())
+    models = [(shipped, "f32")] + [(random_sizes(shipped, seed), list(STORAGE)[seed % 3])
+                                   for seed in range(6)]
+    failures = 0
+    for number, (config, storage) in enumerate(models):
+        work = pathlib.Path(options.work) / str(number)
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
+        library = work / "kernels.so"
+        subprocess.run([options.ctxc, "compile", work, "--emit=shared", "--dtype", storage,
+                        "-o", library], check=True)
+        assert json.loads((work / "kernels.json").read_text())["abi_version"] == 2
+        check_library(library)
+        macros = [f"-D{name}={size}" for name, size in sizes(config).items()]
+        for source in options.programs:
+            program = work / pathlib.Path(source).stem
+            subprocess.run([options.cc, "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra",
+                            "-Werror", "-O1", "-I", work, *macros, f"-DWEIGHT={STORAGE[storage]}",
+                            source, "-o", program, "-pthread", "-ldl", "-lm"], check=True)
+            if subprocess.run([program, library]).returncode:
+                print(f"{program} fails: {storage}, {sizes(config)}")
+                failures += 1
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

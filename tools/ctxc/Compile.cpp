@@ -35,6 +35,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
+  auto code = CodeOptions::parse(arguments);
+  if (!code)
+    return code.takeError();
   auto use = stage == "xf"      ? Session::Use::Read
              : stage == "patch" ? Session::Use::Patch
                                 : Session::Use::Compile;
@@ -46,7 +49,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     return makeError(arguments.positional(0) +
                      ": has blocks and no xf.model; kernels are made of models");
   if (llvm::Error error = isDialect ? writeText((*session)->module(), path)
-                                    : emitCode((*session)->getProgram(), stage, path))
+                                    : emitCode((*session)->getProgram(), *code))
     return std::move(error);
   return ExitGood;
 }
@@ -61,11 +64,19 @@ Command driver::compileCommand() {
         "xf      the model\n"
         "patch   with the dual and applied block of every plan\n"
         "linalg  their kernels, on tensors\n"
-        "llvm    the kernels as LLVM IR, optimised for this machine\n"
+        "llvm    the kernels as LLVM IR, optimised for the target\n"
+        "asm     as assembly\n"
         "obj     an object file, with a C header and a manifest (JSON) beside it\n"
         "shared  a library, with the same beside it",
-        {"xf", "patch", "linalg", "llvm", "obj", "shared"},
+        {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared"},
         true},
+       {"--target",
+        "CPU",
+        "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64, or LLVM's\n"
+        "name of a processor of x86-64, such as znver4; code is for it and all\n"
+        "that have its features, and refuses others",
+        {}},
+       {"--prefix", "NAME", "what all names of the library start with; default: ctxc", {}},
        {"-o", "PATH", "the file to write; - for the screen", {}, true},
        {"--update",
         "NAME",
@@ -77,9 +88,10 @@ Command driver::compileCommand() {
       "reduced run together with the patch formed between them (dual), or its forward with a "
       "given\n"
       "patch (applied). Layers of the same structure share their kernels. The header says how to\n"
-      "call them from C; an object file also needs libCtxcNumerics.a.",
+      "call them from C; an object file also needs libCtxcNumerics.a. docs/kernel-library.md.",
       "  ctxc compile gemma-3-270m --emit=patch -o -\n"
       "  ctxc compile gemma-3-270m --emit=shared -o kernels.so\n"
+      "  ctxc compile gemma-3-270m --emit=shared --target=x86-64-v3 -o kernels.so\n"
       "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n",
       run};
 }

@@ -3,6 +3,7 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
@@ -32,12 +33,12 @@ static std::string besides(StringRef path, StringRef extension) {
   return std::string(other);
 }
 
-static Error writeInterface(mlir::ModuleOp kernels, const CpuTarget &target, StringRef path) {
+static Error writeInterface(const LibraryInterface &library, StringRef path) {
   if (Error error = writeOutput(besides(path, ".h"),
-                                [&](llvm::raw_ostream &os) { writeKernelHeader(kernels, os); }))
+                                [&](llvm::raw_ostream &os) { writeKernelHeader(library, os); }))
     return error;
   return writeOutput(besides(path, ".json"),
-                     [&](llvm::raw_ostream &os) { writeKernelManifest(kernels, target, os); });
+                     [&](llvm::raw_ostream &os) { writeKernelManifest(library, os); });
 }
 
 /// What kernels call of ours: beside an installed ctxc, else where it was built.
@@ -49,18 +50,19 @@ static std::string numericsArchive() {
   return llvm::sys::fs::exists(installed) ? std::string(installed) : CTXC_NUMERICS_ARCHIVE;
 }
 
-/// Links `object` and what kernels call of ours into `library`.
-static Error linkShared(StringRef object, StringRef library) {
-  for (const char *name : {"c++", "clang++", "clang++-22", "g++"}) {
-    llvm::ErrorOr<std::string> linker = llvm::sys::findProgramByName(name);
+/// Links `object` and what kernels call of ours into `library`, which programs find as `name`.
+static Error linkShared(StringRef object, StringRef library, StringRef name) {
+  std::string soname = ("-Wl,-soname," + llvm::sys::path::filename(name)).str();
+  for (const char *program : {"c++", "clang++", "clang++-22", "g++"}) {
+    llvm::ErrorOr<std::string> linker = llvm::sys::findProgramByName(program);
     if (!linker)
       continue;
     std::string message;
-    int code =
-        llvm::sys::ExecuteAndWait(*linker,
-                                  {*linker, "-shared", "-o", library, object, numericsArchive(),
-                                   "-Wl,-z,defs", "-Wl,--exclude-libs,ALL", "-lm"},
-                                  std::nullopt, {}, 0, 0, &message);
+    int code = llvm::sys::ExecuteAndWait(
+        *linker,
+        {*linker, "-shared", "-o", library, object, numericsArchive(),
+         "-Wl,-z,defs,-z,relro,-z,now", "-Wl,--exclude-libs,ALL", "-Wl,--as-needed", "-lm", soname},
+        std::nullopt, {}, 0, 0, &message);
     if (code == 0)
       return Error::success();
     return makeError(library + ": " + *linker + " could not link it" +
@@ -70,52 +72,81 @@ static Error linkShared(StringRef object, StringRef library) {
                              "needs none");
 }
 
-static Error emitMachineCode(llvm::Module &code, const CpuTarget &target, StringRef stage,
-                             StringRef path) {
-  auto writeObject = [&](StringRef to) {
-    return writeFileAtomically(
-        to, [&](llvm::raw_pwrite_stream &os) { return emitObject(code, target, os); });
+static Error writeMachineCode(llvm::Module &code, const CpuTarget &target, StringRef stage,
+                              StringRef path) {
+  auto write = [&](StringRef to, llvm::CodeGenFileType type) {
+    if (to != "-")
+      return writeFileAtomically(
+          to, [&](llvm::raw_pwrite_stream &os) { return emitMachineCode(code, target, type, os); });
+    llvm::SmallVector<char, 0> text;
+    llvm::raw_svector_ostream os(text);
+    Error error = emitMachineCode(code, target, type, os);
+    llvm::outs() << os.str();
+    return error;
   };
+  if (stage == "asm")
+    return write(path, llvm::CodeGenFileType::AssemblyFile);
   if (stage == "obj")
-    return writeObject(path);
+    return write(path, llvm::CodeGenFileType::ObjectFile);
   // Linked beside its place and then renamed, so that nothing half-written is left.
   std::string object = (path + ".tmp.o").str(), library = (path + ".tmp.so").str();
   llvm::scope_exit cleanUp([&] {
     llvm::sys::fs::remove(object);
     llvm::sys::fs::remove(library);
   });
-  if (Error error = writeObject(object))
+  if (Error error = write(object, llvm::CodeGenFileType::ObjectFile))
     return error;
-  if (Error error = linkShared(object, library))
+  if (Error error = linkShared(object, library, path))
     return error;
   if (std::error_code error = llvm::sys::fs::rename(library, path))
     return makeError(path + ": cannot be written: " + error.message());
   return Error::success();
 }
 
-Error driver::emitCode(const Program &program, StringRef stage, StringRef path) {
+Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
+  CodeOptions options;
+  options.stage = arguments.get("--emit", "");
+  options.path = arguments.get("-o", "");
+  options.prefix = arguments.get("--prefix", "ctxc");
+  bool isName = !options.prefix.empty() && !llvm::isDigit(options.prefix[0]) &&
+                llvm::all_of(options.prefix, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  if (!isName)
+    return makeError("--prefix: found '" + options.prefix +
+                     "', expected a C identifier: letters, digits and _, no digit first");
+  auto target = CpuTarget::named(arguments.get("--target", "native"));
+  if (!target)
+    return makeError("--target: " + llvm::toString(target.takeError()));
+  options.target = std::move(*target);
+  if (options.stage == "shared" && !options.target.isOfThisArchitecture())
+    return makeError("--emit=shared: this machine has no linker for " + options.target.triple +
+                     "; write --emit=obj, and link it there with its libCtxcNumerics.a");
+  return options;
+}
+
+Error driver::emitCode(const Program &program, const CodeOptions &options) {
   mlir::DialectRegistry registry;
   registerCodegenDialects(registry);
   mlir::MLIRContext &context = *program.module->getContext();
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
-  auto kernels = buildKernelModule(kernelBlocks(program));
+  auto kernels = buildKernelModule(kernelBlocks(program), options.prefix);
   if (mlir::failed(kernels))
     return makeError("a block has no compiled form; see the messages above");
-  if (stage == "linalg")
-    return writeOutput(path, [&](llvm::raw_ostream &os) { (*kernels)->print(os); });
+  if (options.stage == "linalg")
+    return writeOutput(options.path, [&](llvm::raw_ostream &os) { (*kernels)->print(os); });
 
-  CpuTarget target = CpuTarget::host();
   mlir::OwningOpRef<mlir::ModuleOp> lowered((*kernels)->clone());
-  if (mlir::failed(lowerKernelsToLLVM(*lowered, target)))
+  if (mlir::failed(lowerKernelsToLLVM(*lowered, options.target)))
     return makeError("kernels could not be lowered; see the messages above");
   llvm::LLVMContext llvmContext;
-  Expected<std::unique_ptr<llvm::Module>> code = translateKernels(*lowered, llvmContext, target);
+  auto code = translateKernels(*lowered, llvmContext, options.target, options.prefix);
   if (!code)
     return code.takeError();
-  if (stage == "llvm")
-    return writeOutput(path, [&](llvm::raw_ostream &os) { (*code)->print(os, nullptr); });
-  if (Error error = emitMachineCode(**code, target, stage, path))
+  if (options.stage == "llvm")
+    return writeOutput(options.path, [&](llvm::raw_ostream &os) { (*code)->print(os, nullptr); });
+  if (Error error = writeMachineCode(**code, options.target, options.stage, options.path))
     return error;
-  return writeInterface(**kernels, target, path);
+  if (options.stage == "asm")
+    return Error::success();
+  return writeInterface({**kernels, program, options.target, options.prefix}, options.path);
 }

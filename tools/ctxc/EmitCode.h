@@ -2,18 +2,30 @@
 #ifndef CTXC_TOOLS_CTXC_EMITCODE_H
 #define CTXC_TOOLS_CTXC_EMITCODE_H
 
+#include "CommandLine.h"
+#include "ctxc/Lowering/CpuTarget.h"
 #include "ctxc/Runtime/Program.h"
 #include "llvm/Support/Error.h"
 
 namespace ctxc::driver {
 
-/// Writes `stage` of the program's kernels to `path` ("-": the screen, for text):
+/// What to write, for which processor.
+struct CodeOptions {
+  std::string stage, path, prefix;
+  CpuTarget target;
+
+  /// From --emit, -o, --prefix and --target.
+  static llvm::Expected<CodeOptions> parse(const Arguments &arguments);
+};
+
+/// Writes a stage of the program's kernels to a path ("-": the screen, for text):
 ///   linalg   kernels on tensors and memrefs, before tiling
-///   llvm     LLVM IR, optimised for this machine
+///   llvm     LLVM IR, optimised for the target
+///   asm      assembly
 ///   obj      an object file; shared: a library. Beside either, with the same
 ///            stem, NAME.h (C declarations) and NAME.json (the manifest).
 /// A shared library needs a linker: c++, clang++ or g++ in PATH.
-llvm::Error emitCode(const Program &program, llvm::StringRef stage, llvm::StringRef path);
+llvm::Error emitCode(const Program &program, const CodeOptions &options);
 
 } // namespace ctxc::driver
 

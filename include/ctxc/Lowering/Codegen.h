@@ -5,6 +5,7 @@
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Runtime/Program.h"
 #include "ctxc/Runtime/ctxc_kernel.h"
+#include "llvm/Support/CodeGen.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -25,22 +26,35 @@ llvm::SmallVector<xf::BlockOp> kernelBlocks(const Program &program);
 
 /// A module of linalg kernels, one for each block, named by kernelName.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-buildKernelModule(llvm::ArrayRef<xf::BlockOp> blocks);
+buildKernelModule(llvm::ArrayRef<xf::BlockOp> blocks, llvm::StringRef prefix = "ctxc");
 
-/// A block's symbol as a C identifier.
-std::string kernelName(xf::BlockOp block);
+/// A block's symbol as a C identifier, after `prefix` and "_".
+std::string kernelName(xf::BlockOp block, llvm::StringRef prefix = "ctxc");
 
-/// LLVM IR of a lowered module, optimised for `target`.
-llvm::Expected<std::unique_ptr<llvm::Module>>
-translateKernels(mlir::ModuleOp lowered, llvm::LLVMContext &context, const CpuTarget &target);
+/// LLVM IR of a lowered module, optimised for `target`. With a prefix, for code that is kept: its
+/// entries refuse a machine that lacks what the target needs, and `<prefix>_refusal` says why.
+llvm::Expected<std::unique_ptr<llvm::Module>> translateKernels(mlir::ModuleOp lowered,
+                                                               llvm::LLVMContext &context,
+                                                               const CpuTarget &target,
+                                                               llvm::StringRef prefix = "");
 
-/// Writes an object file, position independent.
-llvm::Error emitObject(llvm::Module &module, const CpuTarget &target, llvm::raw_pwrite_stream &os);
+/// Writes an object file, position independent, or assembly.
+llvm::Error emitMachineCode(llvm::Module &module, const CpuTarget &target,
+                            llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os);
 
-/// The C header and the manifest (JSON) of the kernels in a module of linalg
-/// kernels: arguments in order, with their meaning, shape and type.
-void writeKernelHeader(mlir::ModuleOp kernels, llvm::raw_ostream &os);
-void writeKernelManifest(mlir::ModuleOp kernels, const CpuTarget &target, llvm::raw_ostream &os);
+/// What the header and the manifest of a library tell.
+struct LibraryInterface {
+  mlir::ModuleOp kernels; ///< of linalg kernels
+  const Program &program; ///< whose layers call them
+  const CpuTarget &target;
+  std::string prefix; ///< of all names
+};
+
+/// The C header: ctxc_kernel.h, the kernels, and their arguments in order.
+void writeKernelHeader(const LibraryInterface &library, llvm::raw_ostream &os);
+/// The manifest (JSON): the same for programs, with strides and alignment, and which layer of the
+/// model calls which kernel with which parameters and settings.
+void writeKernelManifest(const LibraryInterface &library, llvm::raw_ostream &os);
 
 /// Lowers a module of linalg kernels all the way to an object file in memory.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> compileKernels(mlir::ModuleOp kernels,
@@ -49,7 +63,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> compileKernels(mlir::ModuleO
 /// Kernels loaded into this process.
 class KernelLibrary {
 public:
-  using Kernel = void (*)(const ctxc_call *);
+  using Kernel = int32_t (*)(const ctxc_call *);
   using Workspace = int64_t (*)(int64_t rows, int64_t visible0, int64_t visible1);
 
   /// Loads object files that were compiled for this processor.

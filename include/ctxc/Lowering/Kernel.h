@@ -11,6 +11,7 @@
 #ifndef CTXC_LOWERING_KERNEL_H
 #define CTXC_LOWERING_KERNEL_H
 
+#include "ctxc/Lowering/CpuTarget.h"
 #include "dialects/XF/XF.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -53,16 +54,6 @@ llvm::SmallVector<KernelArg> kernelArguments(mlir::func::FuncOp kernel);
 /// compiled form.
 mlir::FailureOr<mlir::func::FuncOp> lowerBlockToLinalg(xf::BlockOp block, mlir::ModuleOp module,
                                                        llvm::StringRef name);
-
-/// What the code is generated for.
-struct CpuTarget {
-  std::string cpu;      ///< LLVM's name of the processor
-  std::string features; ///< LLVM's feature string
-  int64_t lanes = 8;    ///< float32 lanes of a vector register
-  int64_t registers = 16;
-
-  static CpuTarget host();
-};
 
 /// Lowers a module of kernels from linalg to the LLVM dialect: bufferised in
 /// place, contractions as register-tiled loops handed to the caller's threads,

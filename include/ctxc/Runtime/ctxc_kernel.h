@@ -4,12 +4,15 @@
  * one block's step for some rows (tokens). It keeps no state, starts no thread
  * and allocates nothing: its caller owns every buffer and brings the threads.
  *
- *   1. Take the kernel's argument list from the manifest (or the generated
+ *   1. Ask <prefix>_refusal(CTXC_KERNEL_ABI_VERSION) whether this library can be
+ *      used: NULL, or why it cannot.
+ *   2. Take the kernel's argument list from the manifest (or the generated
  *      header), and give one pointer for each, in that order, in `arguments`.
- *   2. Give a workspace of at least <kernel>_workspace(rows, visible) bytes,
+ *      Elements lie row by row without gaps, and need no alignment but their own.
+ *   3. Give a workspace of at least <kernel>_workspace(rows, visible) bytes,
  *      aligned to 64.
- *   3. Call <kernel>(&call). Calls that share no output, state or workspace may
- *      run at the same time.
+ *   4. Call <kernel>(&call), and look at the status that it returns. Calls that
+ *      share no output, state or workspace may run at the same time.
  *
  *===----------------------------------------------------------------------===*/
 #ifndef CTXC_KERNEL_H
@@ -21,7 +24,15 @@
 extern "C" {
 #endif
 
-#define CTXC_KERNEL_ABI_VERSION 1
+#define CTXC_KERNEL_ABI_VERSION 2
+
+/* What a kernel returns. */
+enum {
+  CTXC_GOOD = 0,      /* all is written */
+  CTXC_INEXACT = 1,   /* all is written, and a harmful count went up: a condition under which the
+                         patch is exact does not hold for these data */
+  CTXC_WRONG_CPU = -1 /* nothing is written: this machine lacks what the code needs */
+};
 
 /* Runs body(data, begin, end) over ranges that together cover [0, count) once,
  * in any order, on any threads, and returns when all are done. */
@@ -38,7 +49,8 @@ typedef struct ctxc_call {
   void *parallel_context;
 } ctxc_call;
 
-/* void <kernel>(const ctxc_call *call);
+/* const char *<prefix>_refusal(int32_t abi_version);
+ * int32_t <kernel>(const ctxc_call *call);
  * int64_t <kernel>_workspace(int64_t rows, int64_t visible0, int64_t visible1); */
 
 #ifdef __cplusplus

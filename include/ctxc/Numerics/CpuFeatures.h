@@ -1,0 +1,47 @@
+//===- CpuFeatures.h - what this machine can execute ----------------------===//
+//
+// Generated libraries refuse a machine that lacks what their code uses. A set of
+// features is a mask: bit i is line i of CpuFeatures.def. The C functions are what
+// a library calls; they are compiled for any x86-64, allocate nothing and may be
+// called by any number of threads.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_NUMERICS_CPUFEATURES_H
+#define CTXC_NUMERICS_CPUFEATURES_H
+
+#include <cstdint>
+
+namespace ctxc {
+
+/// What CPUID says, and which registers the operating system saves (XCR0; 0 where it has none).
+struct CpuIdentity {
+  enum Word { Leaf1Ecx, Leaf7Ebx, Leaf7Ecx, Leaf7Edx, Leaf7Sub1Eax, Extended1Ecx };
+  static constexpr int wordCount = Extended1Ecx + 1;
+  uint32_t words[wordCount] = {};
+  uint64_t savedRegisters = 0;
+
+  static CpuIdentity ofThisMachine(); ///< all zero on other architectures
+};
+
+/// The features that a machine with this identity has: those that the processor has and
+/// whose registers are saved.
+uint64_t cpuFeatures(const CpuIdentity &identity);
+
+/// The bit of a feature that LLVM calls `name`, or 0.
+uint64_t cpuFeatureNamed(const char *name, int64_t length);
+
+} // namespace ctxc
+
+extern "C" {
+/// The features of this machine.
+uint64_t ctxc_cpu_features(void);
+
+/// NULL where `present` has all of `needed`; else which is missing, as a sentence.
+const char *ctxc_cpu_refusal(uint64_t needed, uint64_t present);
+
+/// 1 if this machine has all of `needed`, else -1. `*known` is 0 before the first call, and holds
+/// the answer after it: the only memory of a library's, written once with that value.
+int32_t ctxc_cpu_runs(uint64_t needed, int32_t *known);
+}
+
+#endif // CTXC_NUMERICS_CPUFEATURES_H

@@ -1,0 +1,67 @@
+// What older processors have no instruction for. LLVM would call libm's fmaf, and its own run-time
+// library's conversions, once for each lane.
+#include "lib/Lowering/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+/// a b + c in two roundings.
+template <typename Fma> static void split(Fma op, Value a, Value b, Value c) {
+  OpBuilder builder(op);
+  Value product = arith::MulFOp::create(builder, op.getLoc(), a, b);
+  op.replaceAllUsesWith(arith::AddFOp::create(builder, op.getLoc(), product, c).getResult());
+  op.erase();
+}
+
+static Type withElement(Type like, Type element) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
+}
+
+static Value number(OpBuilder &b, Location loc, Type type, TypedAttr one) {
+  auto vector = dyn_cast<VectorType>(type);
+  TypedAttr value = vector ? TypedAttr(SplatElementsAttr::get(vector, one)) : one;
+  return arith::ConstantOp::create(b, loc, type, value);
+}
+
+/// float16 to float32: exponent and mantissa, moved to their places, are the number times 2⁻¹¹²,
+/// also where it is subnormal; all ones in the exponent stay all ones.
+static void widen(arith::ExtFOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Type f32 = op.getType(), i32 = withElement(f32, b.getI32Type()),
+       i16 = withElement(f32, b.getI16Type());
+  auto integer = [&](uint32_t x) { return number(b, loc, i32, b.getI32IntegerAttr(int32_t(x))); };
+  Value bits =
+      arith::ExtUIOp::create(b, loc, i32, arith::BitcastOp::create(b, loc, i16, op.getIn()));
+  Value size = arith::AndIOp::create(b, loc, bits, integer(0x7fff));
+  Value sign = arith::ShLIOp::create(b, loc, arith::AndIOp::create(b, loc, bits, integer(0x8000)),
+                                     integer(16));
+  Value placed = arith::ShLIOp::create(b, loc, size, integer(13));
+  Value scaled = arith::MulFOp::create(b, loc, arith::BitcastOp::create(b, loc, f32, placed),
+                                       number(b, loc, f32, b.getF32FloatAttr(0x1p112f)));
+  Value finite = arith::BitcastOp::create(b, loc, i32, scaled);
+  Value infinite = arith::OrIOp::create(b, loc, placed, integer(0x7f800000));
+  Value isInfinite =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, size, integer(0x7c00));
+  Value result = arith::OrIOp::create(
+      b, loc, sign, arith::SelectOp::create(b, loc, isInfinite, infinite, finite));
+  op.replaceAllUsesWith(arith::BitcastOp::create(b, loc, f32, result).getResult());
+  op.erase();
+}
+
+void ctxc::withoutMissingInstructions(ModuleOp module, const CpuTarget &target) {
+  module.walk([&](Operation *op) {
+    if (auto fma = dyn_cast<vector::FMAOp>(op); fma && !target.fma)
+      return split(fma, fma.getLhs(), fma.getRhs(), fma.getAcc());
+    if (auto fma = dyn_cast<math::FmaOp>(op); fma && !target.fma)
+      return split(fma, fma.getA(), fma.getB(), fma.getC());
+    if (auto extend = dyn_cast<arith::ExtFOp>(op); extend && !target.halfPrecision &&
+                                                   getElementTypeOrSelf(extend.getIn()).isF16() &&
+                                                   getElementTypeOrSelf(extend.getType()).isF32())
+      widen(extend);
+  });
+}

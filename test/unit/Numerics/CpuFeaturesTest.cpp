@@ -1,0 +1,74 @@
+#include "ctxc/Numerics/CpuFeatures.h"
+#include "gtest/gtest.h"
+#include <cstring>
+
+using namespace ctxc;
+
+static uint64_t bit(const char *name) { return cpuFeatureNamed(name, strlen(name)); }
+
+/// A processor that has everything, under an operating system that saves all registers.
+static CpuIdentity everything() {
+  CpuIdentity identity;
+  for (uint32_t &word : identity.words)
+    word = ~0u;
+  identity.savedRegisters = 0xe7;
+  return identity;
+}
+
+TEST(CpuFeatures, EachNameHasABitOfItsOwn) {
+  uint64_t all = 0;
+#define CTXC_CPU_FEATURE(NAME, WORD, BIT, REGISTERS)                                               \
+  EXPECT_NE(bit(NAME), 0u) << NAME;                                                                \
+  EXPECT_EQ(all &bit(NAME), 0u) << NAME;                                                           \
+  all |= bit(NAME);
+#include "ctxc/Numerics/CpuFeatures.def"
+  EXPECT_EQ(cpuFeatures(everything()), all);
+  EXPECT_EQ(bit("avx512"), 0u);
+  EXPECT_EQ(bit("amx-tile"), 0u);
+}
+
+TEST(CpuFeatures, RegistersThatAreNotSavedAreNotThere) {
+  CpuIdentity identity = everything();
+  identity.savedRegisters = 0x07; // AVX, and not AVX-512
+  uint64_t present = cpuFeatures(identity);
+  EXPECT_TRUE(present & bit("avx2"));
+  EXPECT_TRUE(present & bit("bmi2"));
+  EXPECT_FALSE(present & bit("avx512f"));
+  identity.savedRegisters = 0;
+  present = cpuFeatures(identity);
+  EXPECT_TRUE(present & bit("sse4.2"));
+  EXPECT_FALSE(present & bit("avx"));
+  EXPECT_FALSE(present & bit("fma"));
+}
+
+TEST(CpuFeatures, ARefusalNamesWhatIsMissing) {
+  uint64_t needed = bit("avx2") | bit("avx512f") | bit("avx512fp16");
+  EXPECT_EQ(ctxc_cpu_refusal(needed, needed | bit("aes")), nullptr);
+  EXPECT_STREQ(ctxc_cpu_refusal(needed, needed & ~bit("avx512fp16")),
+               "the kernels need avx512fp16, which this machine lacks");
+  EXPECT_STREQ(ctxc_cpu_refusal(needed, 0), "the kernels need avx2, which this machine lacks");
+  EXPECT_EQ(ctxc_cpu_refusal(0, 0), nullptr);
+}
+
+TEST(CpuFeatures, TheAnswerIsKept) {
+  int32_t known = 0;
+  EXPECT_EQ(ctxc_cpu_runs(0, &known), 1);
+  EXPECT_EQ(known, 1);
+  uint64_t all = cpuFeatures(everything());
+  known = 0;
+  EXPECT_EQ(ctxc_cpu_runs(all, &known), ctxc_cpu_features() == all ? 1 : -1);
+  known = -1;
+  EXPECT_EQ(ctxc_cpu_runs(0, &known), -1);
+}
+
+#ifdef __x86_64__
+TEST(CpuFeatures, AreThoseThatTheCompilerFinds) {
+  uint64_t present = ctxc_cpu_features();
+  EXPECT_EQ(bool(present & bit("sse4.2")), bool(__builtin_cpu_supports("sse4.2")));
+  EXPECT_EQ(bool(present & bit("avx2")), bool(__builtin_cpu_supports("avx2")));
+  EXPECT_EQ(bool(present & bit("fma")), bool(__builtin_cpu_supports("fma")));
+  EXPECT_EQ(bool(present & bit("avx512f")), bool(__builtin_cpu_supports("avx512f")));
+  EXPECT_EQ(bool(present & bit("avx512vl")), bool(__builtin_cpu_supports("avx512vl")));
+  EXPECT_EQ(bool(present & bit("avx512vnni")), bool(__builtin_cpu_supports("avx512vnni")));
+}
+#endif
