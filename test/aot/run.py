@@ -5,6 +5,7 @@ type. A library must need nothing but libc and libm, and keep no more than the w
 """
 import argparse
 import json
+import os
 import pathlib
 import random
 import re
@@ -65,7 +66,6 @@ def main():
         parser.add_argument("--" + option, required=True)
     parser.add_argument("--programs", nargs="+", required=True)
     options = parser.parse_args()
-    import os
     os.environ["PATH"] += os.pathsep + options.tools
     shipped = json.loads((pathlib.Path(options.model) / "config.json").read_text())
     models = [(shipped, "f32")] + [(random_sizes(shipped, seed), list(STORAGE)[seed % 3])
