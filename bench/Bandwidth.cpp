@@ -1,0 +1,151 @@
+//===- Bandwidth.cpp - see Bandwidth.h -------------------------------------===//
+#include "Bandwidth.h"
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+namespace ctxc::bench {
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kStep = 4 * kLine; ///< what is read of one stream at a time
+
+/// Integers: their sum waits for one cycle, so that only memory is measured.
+using Vector = std::uint64_t __attribute__((vector_size(kLine)));
+
+template <int Streams, int Prefetch>
+std::uint64_t sum(const char *begin, std::size_t bytes) {
+  std::size_t length = bytes / Streams / kStep * kStep;
+  Vector sums[4] = {};
+  for (std::size_t at = 0; at < length; at += kStep)
+    for (int s = 0; s < Streams; ++s) {
+      const char *from = begin + s * length + at;
+      for (int i = 0; i < 4; ++i) {
+        if constexpr (Prefetch > 0)
+          __builtin_prefetch(from + i * kLine + Prefetch, 0, 3);
+        sums[i] += *reinterpret_cast<const Vector *>(from + i * kLine);
+      }
+    }
+  Vector all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  std::uint64_t result = 0;
+  for (std::size_t i = 0; i < kLine / sizeof(result); ++i)
+    result += all[i];
+  return result;
+}
+
+using Sum = std::uint64_t (*)(const char *, std::size_t);
+
+template <int Streams> Sum sumFor(int prefetch) {
+  return prefetch == 0      ? sum<Streams, 0>
+         : prefetch == 1024 ? sum<Streams, 1024>
+                            : sum<Streams, 4096>;
+}
+
+Sum sumFor(const ReadPattern &pattern) {
+  switch (pattern.streams) {
+  case 1:
+    return sumFor<1>(pattern.prefetch);
+  case 4:
+    return sumFor<4>(pattern.prefetch);
+  default:
+    return sumFor<8>(pattern.prefetch);
+  }
+}
+
+std::size_t lastLevelCache() {
+  long size = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+  return size > 0 ? std::size_t(size) : 0;
+}
+
+void *allocate(std::size_t bytes, bool hugePages) {
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return nullptr;
+  madvise(memory, bytes, hugePages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  std::memset(memory, 1, bytes); // pages of zeros would all be one
+  return memory;
+}
+
+/// Keeps the sums alive.
+std::atomic<std::uint64_t> sink;
+
+/// The seconds of one sweep by all threads, from the first to begin until the last to end.
+double sweep(Sum sum, const char *memory, std::size_t bytes, int threads) {
+  using Clock = std::chrono::steady_clock;
+  std::atomic<int> waiting{threads};
+  std::vector<Clock::time_point> begins(threads), ends(threads);
+  auto work = [&](int i) {
+    --waiting;
+    while (waiting > 0) {
+    }
+    begins[i] = Clock::now();
+    std::size_t share = bytes / threads / kStep * kStep;
+    sink += sum(memory + i * share, share);
+    ends[i] = Clock::now();
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < threads; ++i)
+    others.emplace_back(work, i);
+  work(0);
+  for (std::thread &other : others)
+    other.join();
+  return std::chrono::duration<double>(*std::max_element(ends.begin(), ends.end()) -
+                                       *std::min_element(begins.begin(), begins.end()))
+      .count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+} // namespace
+
+ReadBandwidth::ReadBandwidth(int threads) : threads(threads) {
+  size = std::max<std::size_t>(10 * lastLevelCache(), std::size_t(512) << 20);
+  for (bool hugePages : {false, true})
+    buffers[hugePages] = allocate(size, hugePages);
+}
+
+ReadBandwidth::~ReadBandwidth() {
+  for (void *buffer : buffers)
+    if (buffer)
+      munmap(buffer, size);
+}
+
+std::vector<ReadResult> ReadBandwidth::measure(double seconds) const {
+  std::vector<ReadPattern> patterns;
+  for (bool hugePages : {false, true})
+    for (int streams : {1, 4, 8})
+      for (int prefetch : {0, 1024, 4096})
+        if (buffers[hugePages])
+          patterns.push_back({streams, prefetch, hugePages});
+  std::vector<std::vector<double>> times(patterns.size());
+  auto begin = std::chrono::steady_clock::now();
+  do {
+    for (std::size_t i = 0; i < patterns.size(); ++i)
+      times[i].push_back(sweep(sumFor(patterns[i]),
+                               static_cast<const char *>(buffers[patterns[i].hugePages]), size,
+                               threads));
+  } while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() <
+           seconds);
+  std::vector<ReadResult> results;
+  for (std::size_t i = 0; i < patterns.size(); ++i)
+    results.push_back({patterns[i], double(size) / median(times[i]) / 1e9});
+  return results;
+}
+
+ReadResult best(const std::vector<ReadResult> &results) {
+  ReadResult fastest{{1, 0, false}, 0};
+  for (const ReadResult &result : results)
+    if (result.gigabytesPerSecond > fastest.gigabytesPerSecond)
+      fastest = result;
+  return fastest;
+}
+
+} // namespace ctxc::bench
