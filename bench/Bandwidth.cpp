@@ -1,13 +1,14 @@
 //===- Bandwidth.cpp - see Bandwidth.h -------------------------------------===//
-#include "Bandwidth.h"
+#include "bench/Bandwidth.h"
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
 
 namespace ctxc::bench {
 namespace {
@@ -18,8 +19,7 @@ constexpr std::size_t kStep = 4 * kLine; ///< what is read of one stream at a ti
 /// Integers: their sum waits for one cycle, so that only memory is measured.
 using Vector = std::uint64_t __attribute__((vector_size(kLine)));
 
-template <int Streams, int Prefetch>
-std::uint64_t sum(const char *begin, std::size_t bytes) {
+template <int Streams, int Prefetch> std::uint64_t sum(const char *begin, std::size_t bytes) {
   std::size_t length = bytes / Streams / kStep * kStep;
   Vector sums[4] = {};
   for (std::size_t at = 0; at < length; at += kStep)
@@ -57,9 +57,16 @@ Sum sumFor(const ReadPattern &pattern) {
   }
 }
 
+/// Of one processor's view: sysconf may sum up a whole socket's.
 std::size_t lastLevelCache() {
-  long size = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
-  return size > 0 ? std::size_t(size) : 0;
+  for (int index : {3, 2}) {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
+                       "/size");
+    std::size_t kilobytes = 0;
+    if (file >> kilobytes)
+      return kilobytes << 10;
+  }
+  return std::size_t(32) << 20;
 }
 
 void *allocate(std::size_t bytes, bool hugePages) {

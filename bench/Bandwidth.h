@@ -10,7 +10,6 @@
 #define CTXC_BENCH_BANDWIDTH_H
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 namespace ctxc::bench {
@@ -19,7 +18,7 @@ namespace ctxc::bench {
 /// streams side by side, and asks for what lies `prefetch` bytes ahead.
 struct ReadPattern {
   int streams;
-  int prefetch;  ///< bytes ahead; 0 leaves it to the hardware
+  int prefetch; ///< bytes ahead; 0 leaves it to the hardware
   bool hugePages;
 };
 

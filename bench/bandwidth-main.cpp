@@ -6,7 +6,7 @@
 // "gbps"}]}
 //
 //===----------------------------------------------------------------------===//
-#include "Bandwidth.h"
+#include "bench/Bandwidth.h"
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -8,7 +8,7 @@ Six tables: the full run's logits against transformers; what each update costs a
 in ctxc and in transformers; each prompt with the default update, with and without kept tokens, in
 transformers; generated tokens in float32 and bfloat16; what a check of large models costs (check.py);
 how long a run takes to start (start.py). What ctxc reported of each run is kept in --work, and runs
-that are found there are not repeated.
+that are found there are not repeated. The page's section that side_by_side.py writes is left as it is.
 """
 
 import argparse
@@ -19,10 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "test" / "judge"))
+sys.path[:0] = [str(ROOT / "test" / "judge"), str(ROOT / "bench" / "peers")]
 import check  # noqa: E402
 import judge  # noqa: E402
 import logits  # noqa: E402
+import report as beside  # noqa: E402
 import start  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
@@ -281,8 +282,11 @@ def main():
     text = TEXT.format(least=least, most=most, tokens=TOKENS, logits=compared, updates=updates,
                        judge=judged, generated=generated, checked=check.check_table(args.ctxc),
                        started=start.start_table(args.ctxc, [args.f32, args.bf16, *EXPERTS]))
-    Path(args.output).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.output).write_text(text)
+    page = Path(args.output)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    if page.exists():
+        text = beside.with_section(text, beside.section_of(page.read_text()))
+    page.write_text(text)
     print(f"{args.output}: written")
 
 

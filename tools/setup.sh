@@ -5,6 +5,8 @@
 #                               PCRE2, utf8proc
 #   tools/setup.sh --judges     and to test: the judges' Python environment and Gemma 3 270M
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: clang's sanitizer runtime
+#   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
+#                               matplotlib, Google Benchmark, OpenBLAS
 #
 # For Debian 12. Needs root or sudo where a package is missing. Gemma 3 270M is optional: where it
 # cannot be had, the tests that need it are skipped, by name.
@@ -60,6 +62,12 @@ make_judges() {
     fail "the judges' packages could not be installed; see the messages of pip above"
 }
 
+make_bench() {
+  make_judges
+  pip_into "$judges/.ctxc-bench" "$root/tools/requirements-bench.txt" ||
+    fail "matplotlib could not be installed; see the messages of pip above"
+}
+
 # Microsoft's SARIF Multitool, which holds a report against the published schema.
 make_sarif_validator() {
   local package=@microsoft/sarif-multitool-linux@5.7.0
@@ -84,16 +92,20 @@ make_gemma() {
   [[ -f $gguf ]] || "$judges/bin/python" "$example/make-directory.py" "$gguf" || return 1
 }
 
-with_judges=0
+with_judges=0 with_bench=0
 for argument in "$@"; do
   case $argument in
   --judges) with_judges=1 ;;
+  --bench)
+    with_bench=1
+    packages+=(libbenchmark-dev libopenblas-dev)
+    ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown argument '$argument'; expected --judges or --sanitizers" ;;
+  *) fail "unknown argument '$argument'; expected --judges, --sanitizers or --bench" ;;
   esac
 done
 
@@ -104,3 +116,4 @@ if [[ $with_judges == 1 ]]; then
     say "SARIF's validator is not available here: the test that needs it will be skipped"
   make_gemma || say "Gemma 3 270M is not available here: the tests that need it will be skipped"
 fi
+[[ $with_bench == 0 ]] || make_bench

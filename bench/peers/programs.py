@@ -126,11 +126,10 @@ class LlamaCpp:
              "-r", repeats, "-o", "json", *what, *options]))
 
     def fastest(self, name):
-        """Flash attention or not, mapped or read: the faster."""
-        runs = self.bench(name, ["-fa", "0,1", "-mmp", "0,1"], 2)
+        """Flash attention or not, weights mapped or read into memory: the faster."""
+        runs = self.bench(name, ["-fa", "0,1", "-lm", "none,mmap"], 2)
         best = min(runs, key=lambda run: run["avg_ns"])
-        self.commit = best["build_commit"]
-        return ["-fa", int(best["flash_attn"]), "-mmp", int(best["use_mmap"])]
+        return ["-fa", int(best["flash_attn"]), "-lm", best["load_mode"]]
 
     def round(self):
         # avg_ns is of all tokens of one run.

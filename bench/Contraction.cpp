@@ -1,0 +1,75 @@
+//===- Contraction.cpp - see Contraction.h ---------------------------------===//
+#include "bench/Contraction.h"
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/ParallelFor.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/Alignment.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::bench;
+
+constexpr auto kBlock = R"(
+xf.block @linear(%x: tensor<{1}xf32>) -> (tensor<{0}xf32>) {{
+  %w = xf.param "w" : tensor<{0}x{1}x{2}>
+  %y = xf.linear %w * %x : tensor<{0}x{1}x{2}>, tensor<{1}xf32>
+  xf.yield %y : tensor<{0}xf32>
+})";
+
+llvm::Expected<std::unique_ptr<Contraction>> Contraction::compile(int64_t outputs, int64_t inputs,
+                                                                  llvm::StringRef element) {
+  std::unique_ptr<Contraction> result(new Contraction);
+  DialectRegistry registry;
+  registerCodegenDialects(registry);
+  result->context.appendDialectRegistry(registry);
+  result->context.loadAllAvailableDialects();
+  std::string text = llvm::formatv(kBlock, outputs, inputs, element).str();
+  auto source = parseSourceString<ModuleOp>(text, &result->context);
+  if (!source)
+    return makeError("the block of one linear layer does not parse");
+  xf::BlockOp block = *source->getOps<xf::BlockOp>().begin();
+  FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
+  if (failed(module))
+    return makeError("the block of one linear layer has no kernel");
+  std::string name = kernelName(block);
+  result->arguments = kernelArguments((*module)->lookupSymbol<func::FuncOp>(name));
+
+  auto object = compileKernels(**module, CpuTarget::host());
+  if (!object)
+    return object.takeError();
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  objects.push_back(std::move(*object));
+  auto library = KernelLibrary::load(std::move(objects));
+  if (!library)
+    return library.takeError();
+  result->library = std::move(*library);
+  auto kernel = result->library->kernel(name);
+  if (!kernel)
+    return kernel.takeError();
+  result->kernel = *kernel;
+  auto workspace = result->library->workspace(name);
+  if (!workspace)
+    return workspace.takeError();
+  result->workspaceOf = *workspace;
+  return result;
+}
+
+void Contraction::run(const void *weight, const float *x, float *y, int64_t rows, int threads) {
+  int32_t positions[64] = {};
+  assert(rows <= 64);
+  llvm::SmallVector<void *> pointers;
+  for (const KernelArg &arg : arguments)
+    pointers.push_back(arg.kind == KernelArgKind::Param    ? const_cast<void *>(weight)
+                       : arg.kind == KernelArgKind::Input  ? const_cast<float *>(x)
+                       : arg.kind == KernelArgKind::Output ? static_cast<void *>(y)
+                                                           : positions);
+  constexpr size_t kAlignment = 64;
+  size_t bytes = workspaceOf(rows, 0, 0) + kAlignment;
+  if (workspace.size() < bytes)
+    workspace.resize(bytes);
+  uintptr_t aligned = llvm::alignTo(reinterpret_cast<uintptr_t>(workspace.data()), kAlignment);
+  ctxc_call call = {rows,        {0, 0},  pointers.data(), reinterpret_cast<void *>(aligned),
+                    parallelFor, &threads};
+  kernel(&call);
+}

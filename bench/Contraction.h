@@ -1,0 +1,34 @@
+//===- Contraction.h - one linear layer, compiled as in a model -----------===//
+#ifndef CTXC_BENCH_CONTRACTION_H
+#define CTXC_BENCH_CONTRACTION_H
+
+#include "ctxc/Lowering/Codegen.h"
+#include "mlir/IR/MLIRContext.h"
+
+namespace ctxc::bench {
+
+/// y = W x of an xf.block that is a single xf.linear: the generated code that every projection of a
+/// model goes through, called as the executor calls it.
+class Contraction {
+public:
+  /// W is `outputs` × `inputs`, of `element` ("f32", "bf16"). Fails where it cannot be compiled.
+  static llvm::Expected<std::unique_ptr<Contraction>> compile(int64_t outputs, int64_t inputs,
+                                                              llvm::StringRef element);
+
+  /// Y = X Wᵀ for X of `rows` × inputs, on `threads` threads.
+  void run(const void *weight, const float *x, float *y, int64_t rows, int threads);
+
+private:
+  Contraction() = default;
+
+  mlir::MLIRContext context;
+  llvm::SmallVector<KernelArg> arguments;
+  std::unique_ptr<KernelLibrary> library;
+  KernelLibrary::Kernel kernel = nullptr;
+  KernelLibrary::Workspace workspaceOf = nullptr;
+  std::vector<char> workspace;
+};
+
+} // namespace ctxc::bench
+
+#endif // CTXC_BENCH_CONTRACTION_H

@@ -1,0 +1,75 @@
+"""The plot of results.json: what a token costs in reads of the weights."""
+
+import results as r
+
+BARS = [  # group, program, measurement, label
+    ("decoding", "ctxc", "plain", "ctxc"),
+    ("decoding", r.LLAMA_CPP, "plain", "llama.cpp"),
+    ("decoding", r.PYTORCH, "plain", "PyTorch"),
+    ("Algorithm 1", "ctxc", "patch", "ctxc"),
+    ("Algorithm 1", r.PYTORCH, "factored_tuned", "PyTorch, factored, tuned"),
+    ("Algorithm 1", r.PYTORCH, "factored", "PyTorch, factored"),
+    ("Algorithm 1", r.PYTORCH, "materialised_tuned", "PyTorch, materialised, tuned"),
+    ("Algorithm 1", r.PYTORCH, "materialised", "PyTorch, materialised"),
+]
+OURS, THEIRS, INK, QUIET = "#c2410c", "#94a3b8", "#1e293b", "#64748b"
+
+
+def bars_of(setup):
+    """(group, label, is ours, milliseconds) of what was measured."""
+    found = [(group, label, program == "ctxc", r.median(setup, program, measurement))
+             for group, program, measurement, label in BARS]
+    return [bar for bar in found if bar[3] is not None]
+
+
+def draw(axes, setup, longest):
+    floor, at, ticks, labels, last = r.floor_ms(setup), 0.0, [], [], None
+    for group, label, ours, ms in bars_of(setup):
+        if group != last:
+            at += 0.45 if last else 0
+            axes.text(0, at, group, ha="left", va="center", fontsize=8.5, color=QUIET,
+                      style="italic")
+            at, last = at + 0.95, group
+        axes.barh(at, ms / floor, color=OURS if ours else THEIRS, height=0.74)
+        axes.text(ms / floor + longest * 0.012, at, f"{ms:.0f} ms" if ms >= 99.5 else f"{ms:.1f} ms",
+                  va="center", fontsize=8.5, color=INK)
+        ticks.append(at)
+        labels.append(label)
+        at += 1
+    axes.axvline(1, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
+    axes.set_yticks(ticks, labels, fontsize=9, color=INK)
+    axes.set_ylim(at - 0.3, -0.6)
+    axes.set_xlim(0, longest * 1.13)
+    axes.set_title(f"{r.title(setup)}: one read of the weights takes {floor:.1f} ms", fontsize=10,
+                   color=INK, loc="left", pad=8)
+    axes.tick_params(axis="x", labelsize=8.5, colors=QUIET)
+    axes.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(QUIET)
+
+
+def save(results, path):
+    """Draws the setups on the most threads, where memory's speed and weights are known."""
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "ctxc"  # the same numbers give the same file
+    import matplotlib.pyplot as plt
+
+    most = max(setup["threads"] for setup in results["setups"].values())
+    setups = [s for s in results["setups"].values() if s["threads"] == most and r.floor_ms(s)]
+    setups.sort(key=lambda s: (s["model"], s["dtype"] != "f32"))
+    if not setups:
+        return False
+    rows = (len(setups) + 1) // 2
+    figure, grid = plt.subplots(rows, min(2, len(setups)), figsize=(11.5, 3.5 * rows + 0.7),
+                                squeeze=False, layout="constrained")
+    longest = max(bar[3] / r.floor_ms(s) for s in setups for bar in bars_of(s))
+    for axes, setup in zip(grid.flat, setups):
+        draw(axes, setup, longest)
+    for axes in grid.flat[len(setups):]:
+        axes.set_visible(False)
+    figure.supxlabel(f"time of a token, in reads of the weights at the speed of memory (dashed: one "
+                     f"read); {most} threads", fontsize=9.5, color=INK)
+    figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
+    return True

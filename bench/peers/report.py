@@ -1,0 +1,170 @@
+"""The tables and the plot of results.json (results.py)."""
+
+import re
+
+import results as r
+
+HEADING = "## Beside others"
+
+
+def number(value):
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.1f}"
+
+
+def table(head, rows):
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows
+    return "\n".join("| " + " | ".join(row) + " |" for row in lines)
+
+
+def factor(setup, comparison):
+    """How many times faster ours is; in bold where that is less than the goal."""
+    ratio, goal = r.ratio(setup, comparison), comparison.goal(setup)
+    if ratio is None:
+        return "–"
+    text = f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}"
+    return f"{text} (≥ {goal:g})" if ratio >= goal else f"**{text}** (≥ {goal:g})"
+
+
+def comparison_table(setups, name, value):
+    """Ours, and of each peer its value and our factor over it."""
+    comparisons = r.TABLES[name]
+    head = ["model", "threads", "ctxc"]
+    if name == "plain":
+        head += ["of bandwidth"]
+    for comparison in comparisons:
+        head += [comparison.label, "faster by"]
+    rows = []
+    for setup in setups:
+        ours = r.median(setup, "ctxc", name)
+        row = [r.title(setup), str(setup["threads"]), number(value(setup, ours))]
+        if name == "plain":
+            floor = r.floor_ms(setup)
+            row.append("–" if None in (floor, ours) else f"{100 * floor / ours:.0f} %")
+        for c in comparisons:
+            row += [number(value(setup, r.median(setup, c.program, c.measurement))),
+                    factor(setup, c)]
+        rows.append(row)
+    return table(head, rows)
+
+
+def milliseconds(setup, value):
+    return value
+
+
+def tokens_per_second(setup, value):
+    return None if value is None else setup["prefill"] / value * 1e3
+
+
+def gemv_speeds(run):
+    """(shape, type, streams): {library: GB/s of the matrix}, of each library's fastest way."""
+    found = {}
+    for benchmark in run["benchmarks"]:
+        if "error_occurred" in benchmark:
+            raise ValueError(f"{benchmark['name']}: {benchmark['error_message']}")
+        if benchmark.get("aggregate_name") != "median":
+            continue
+        library, dtype, shape, streams = benchmark["run_name"].split("/")[:4]
+        speeds = found.setdefault((shape, dtype, streams.removeprefix("S")), {})
+        library = library.split("-")[0]
+        speeds[library] = max(speeds.get(library, 0), benchmark["bytes_per_second"] / 1e9)
+    return found
+
+
+def gemv_table(runs):
+    """GB/s by shape, type and streams; the best of memory beside it."""
+    libraries = ["ctxc", "Eigen", "OpenBLAS"]
+    rows = []
+    for threads, run in sorted(runs.items()):
+        memory = number(float(run["context"]["read_gbps"]))
+        for (shape, dtype, streams), speeds in gemv_speeds(run).items():
+            rows.append([shape.replace("x", " × "), dtype, streams, threads,
+                         *(number(speeds.get(library)) for library in libraries), memory])
+    return table(["W", "type", "vectors", "threads", *libraries, "memory"], rows)
+
+
+TEXT = HEADING + """
+
+The same weights, on the same threads, in one run: rounds of everything, one program after the other, and
+medians over the rounds. {machine}
+
+```sh
+build/judges/bin/python bench/side_by_side.py build GEMMA-F32 GEMMA-BF16 -o build/side-by-side.json
+```
+
+`faster by` is the median of each round's own ratio, with what is aimed at behind it, and bold where
+that is missed. [What is compared, and how to repeat it](#what-is-compared).
+
+![Times of a token in units of one read of the weights](side-by-side.svg)
+
+Algorithm 1 whole, milliseconds: a token's patches of all layers, and the patched model's logits.
+
+{patch}
+
+Plain decoding, milliseconds a token. *Of bandwidth* is the time in which memory could give the weights
+once, as a share of ours.
+
+{plain}
+
+Prefill of {prefill} tokens, tokens a second.
+
+{prefilled}
+{gemv}
+### What is compared
+
+- **ctxc**: `ctxc-bench`, the compiled kernels; both streams and the head in one sweep over the weights.
+- **PyTorch** {torch} with transformers {transformers}, {context} tokens of context in its cache: its own
+  decoding (scaled-dot-product attention, inference mode, last logits only), and Algorithm 1 as one writes
+  it on top ([`algorithm1.py`](../bench/peers/algorithm1.py)): a run that records, a reduced run whose
+  forward hooks patch layer by layer, a run that verifies. *Factored* applies u (vᵀ z) beside the
+  weights, *materialised* adds the rank-1 matrices to them and puts them back. *Tuned* is the same by someone
+  who counts bytes: no head in the reduced run, patched matrices written in one operation to buffers
+  of their own. Each checks that its patched logits are the full run's before it is timed.
+- **llama.cpp** (of {llama}, built for this processor), its own `llama-bench`, on GGUF files that its own tools
+  made of the same checkpoint, with the fastest of its options for attention and loading.
+- **Llama 260M** has random weights, made on the spot
+  ([`random_llama.py`](../bench/peers/random_llama.py)): 16 layers, vocabulary 32,000.
+- **memory**: [`Bandwidth.h`](../bench/Bandwidth.h), the best of eighteen ways to read a buffer of ten
+  times the last-level cache.
+"""
+
+GEMV = """
+One matrix times one vector, or two, out of memory: GB/s of the matrix's bytes. For two vectors Eigen and
+OpenBLAS take the faster of their matrix product and two sweeps.
+
+```sh
+tools/setup.sh --bench && tools/build.sh ctxc-gemv && build/bin/ctxc-gemv --threads=2
+```
+
+{table}
+"""
+
+
+def section(results):
+    """The section of docs/measurements.md, in Markdown."""
+    setups = sorted(results["setups"].values(),
+                    key=lambda s: (s["model"], s["dtype"] != "f32", s["threads"]))
+    about = next((s["about"] for s in setups if "torch" in s.get("about", {})), {})
+    gemv = results.get("gemv")
+    return TEXT.format(
+        machine=results["machine"]["text"], patch=comparison_table(setups, "patch", milliseconds),
+        plain=comparison_table(setups, "plain", milliseconds), prefill=setups[0]["prefill"],
+        prefilled=comparison_table(setups, "prefill", tokens_per_second),
+        context=setups[0]["context"], torch=about.get("torch", "–"),
+        transformers=about.get("transformers", "–"), llama=results["machine"]["llama.cpp"],
+        gemv=GEMV.format(table=gemv_table(gemv)) if gemv else "")
+
+
+def section_of(text):
+    """The section as it stands in a page; empty where there is none."""
+    found = re.search(rf"^{HEADING}\n.*?(?=^## |\Z)", text, re.M | re.S)
+    return found[0] if found else ""
+
+
+def with_section(text, section):
+    """The page with this section in place of its own, or at its end."""
+    old = section_of(text)
+    if not section:
+        return text
+    return text.replace(old, section) if old else text.rstrip("\n") + "\n\n" + section

@@ -1,0 +1,72 @@
+"""What was measured, with what is compared of it, and what is aimed at.
+
+results.json: {"machine": {…}, "setups": {NAME: {"model", "dtype", "threads", "weight_bytes", "about",
+"rounds": [{PROGRAM: {MEASUREMENT: number}}]}}, "gemv": {THREADS: Google Benchmark's JSON}}. Times are
+milliseconds, bandwidth is GB/s.
+"""
+
+import statistics
+from dataclasses import dataclass
+
+MODELS = {"gemma-3-270m": "Gemma 3 270M", "llama-260m": "Llama 260M"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times faster ours is to be than a peer."""
+    ours: str
+    program: str
+    measurement: str
+    label: str
+    goals: dict  # by dtype; "llama-260m f32" is of that model only. Without one: 1, never slower
+
+    def goal(self, setup):
+        model = f"{setup['model']} {setup['dtype']}"
+        return self.goals.get(model, self.goals.get(setup["dtype"], 1))
+
+
+PYTORCH = "PyTorch"
+LLAMA_CPP = "llama.cpp"
+TABLES = {
+    "plain": [
+        Comparison("plain", PYTORCH, "plain", "PyTorch", {}),
+        Comparison("plain", LLAMA_CPP, "plain", "llama.cpp", {"f32": 1.15, "bf16": 2.3}),
+    ],
+    "patch": [
+        Comparison("patch", PYTORCH, "factored", "factored", {"f32": 3.5, "bf16": 7}),
+        Comparison("patch", PYTORCH, "factored_tuned", "factored, tuned", {}),
+        Comparison("patch", PYTORCH, "materialised", "materialised",
+                   {"llama-260m f32": 9, "llama-260m bf16": 22}),
+        Comparison("patch", PYTORCH, "materialised_tuned", "materialised, tuned", {}),
+    ],
+    "prefill": [
+        Comparison("prefill", PYTORCH, "prefill", "PyTorch", {}),
+        Comparison("prefill", LLAMA_CPP, "prefill", "llama.cpp", {}),
+    ],
+}
+
+
+def median(setup, program, measurement):
+    """None where it was not measured."""
+    values = [round_[program][measurement] for round_ in setup["rounds"]
+              if measurement in round_.get(program, {})]
+    return statistics.median(values) if values else None
+
+
+def ratio(setup, comparison):
+    """The median of the rounds' own ratios: what slows a whole round down is not in it."""
+    ratios = [round_[comparison.program][comparison.measurement] / round_["ctxc"][comparison.ours]
+              for round_ in setup["rounds"]
+              if comparison.ours in round_.get("ctxc", {})
+              and comparison.measurement in round_.get(comparison.program, {})]
+    return statistics.median(ratios) if ratios else None
+
+
+def floor_ms(setup):
+    """The time to read the weights once, at the speed of memory in that very run."""
+    gbps = median(setup, "bandwidth", "read_gbps")
+    return setup["weight_bytes"] / gbps / 1e6 if gbps and setup.get("weight_bytes") else None
+
+
+def title(setup):
+    return f"{MODELS[setup['model']]}, {setup['dtype']}"

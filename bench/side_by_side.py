@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Measures ctxc beside PyTorch, llama.cpp, Eigen, OpenBLAS and the machine's memory.
+
+  tools/setup.sh --bench                            # Google Benchmark, OpenBLAS, matplotlib
+  tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv
+  bench/peers/build_llama_cpp.sh build/llama.cpp    # ten minutes; optional
+  build/judges/bin/python bench/side_by_side.py build GEMMA-F32 GEMMA-BF16 -o results.json
+
+GEMMA-F32 and GEMMA-BF16 are directories of Gemma 3 270M; a Llama of 260M parameters with random
+weights is made in --work. Each setup (model, type, threads) is measured in --rounds rounds, in
+which everything has its turn. A setup that -o already has is not measured again: runs
+add up, and --only names some of them. --page writes the tables into the page's section, --plot
+draws; with --report nothing is measured.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench" / "peers"))
+import plot  # noqa: E402
+import programs  # noqa: E402
+import report  # noqa: E402
+import results as r  # noqa: E402
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def machine(args):
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    cpu = cpu[1] if cpu else platform.machine()
+    features = Path("/proc/cpuinfo").read_text()
+    wide = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in features]
+    script = (ROOT / "bench/peers/build_llama_cpp.sh").read_text()
+    package = re.search(r"package=(\S+)", script)[1].replace("==", " ")
+    text = f"{cpu}, {os.cpu_count()} cores, {', '.join(wide)}; {datetime.date.today()}."
+    return {"text": text, "llama.cpp": package}
+
+
+def setups(args):
+    import random_llama
+    directories = {"gemma-3-270m": {"f32": args.f32, "bf16": args.bf16},
+                   "llama-260m": random_llama.make(args.work)}
+    for model, by_type in directories.items():
+        for dtype, directory in by_type.items():
+            for threads in args.threads:
+                setup = programs.Setup(model, directory, dtype, threads, args)
+                if all(word in setup.name.split() for word in args.only):
+                    yield setup
+
+
+def weight_bytes(directory):
+    """What a token needs: all weights, less an embedding that is no head."""
+    from safetensors import safe_open
+    config = json.loads((directory / "config.json").read_text())
+    total = 0
+    for path in directory.glob("*.safetensors"):
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():
+                tensor = file.get_slice(name)
+                size = {"F32": 4, "BF16": 2}[tensor.get_dtype()]
+                for d in tensor.get_shape():
+                    size *= d
+                total += 0 if "embed" in name and not config["tie_word_embeddings"] else size
+    return total
+
+
+def peers(setup, args, started):
+    """The programs of a setup, by name; `started` gets each as soon as it runs."""
+    build = Path(args.build)
+    if not args.without_ours:
+        started["ctxc"] = programs.Ours(build, setup)
+    started[r.PYTORCH] = programs.PyTorch(setup)
+    if (Path(args.llama) / "bin/llama-bench").exists():
+        started[r.LLAMA_CPP] = programs.LlamaCpp(args.llama, args.work, setup)
+    else:
+        say(f"{args.llama}: has no llama-bench; llama.cpp is left out")
+    started["bandwidth"] = programs.Bandwidth(build, setup)
+
+
+def measure(setup, args):
+    started = {}
+    try:
+        peers(setup, args, started)
+        rounds = []
+        for i in range(args.rounds):
+            rounds.append({name: program.round() for name, program in started.items()})
+            say(f"{setup.name}: round {i + 1} of {args.rounds}")
+        about = dict(started[r.PYTORCH].about)
+        if r.LLAMA_CPP in started:
+            about[r.LLAMA_CPP] = started[r.LLAMA_CPP].options
+        size = weight_bytes(setup.directory)
+        return {"model": setup.model, "dtype": setup.dtype, "threads": setup.threads,
+                "context": setup.context, "prefill": setup.prefill, "weight_bytes": size,
+                "about": about, "rounds": rounds}
+    finally:
+        for program in started.values():
+            program.close()
+
+
+def gemv(args, threads):
+    program = Path(args.build) / "bin/ctxc-gemv"
+    if not program.is_file():
+        say(f"{program}: not there; Eigen and OpenBLAS are left out")
+        return None
+    return json.loads(programs.output_of(
+        [program, f"--threads={threads}", "--benchmark_format=json", "--benchmark_min_time=0.1",
+         "--benchmark_repetitions=5", "--benchmark_enable_random_interleaving=true"]))
+
+
+def run(args, results, keep):
+    for setup in setups(args):
+        if setup.name not in results["setups"]:
+            results["setups"][setup.name] = measure(setup, args)
+            keep()
+    for threads in args.threads:
+        if str(threads) not in results.setdefault("gemv", {}) and not args.only:
+            found = gemv(args, threads)
+            if found:
+                results["gemv"][str(threads)] = found
+                keep()
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", metavar="BUILD", help="the build folder")
+    parser.add_argument("f32", metavar="GEMMA-F32")
+    parser.add_argument("bf16", metavar="GEMMA-BF16")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.json")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--context", type=int, default=64, help="tokens before the one at hand")
+    parser.add_argument("--tokens", type=int, default=10, help="decoded in a round")
+    parser.add_argument("--prefill", type=int, default=512)
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD",
+                        help="setups whose name has all of these: gemma-3-270m, bf16, 2…")
+    parser.add_argument("--without-ours", action="store_true", help="measure the others only")
+    parser.add_argument("--work", default=ROOT / "build/peers", metavar="FOLDER",
+                        help="for models made of others")
+    parser.add_argument("--llama", default=ROOT / "build/llama.cpp", metavar="FOLDER")
+    parser.add_argument("--report", action="store_true", help="measure nothing")
+    parser.add_argument("--page", metavar="FILE.md", help="docs/measurements.md")
+    parser.add_argument("--plot", metavar="FILE.svg")
+    return parser.parse_args()
+
+
+def main():
+    args = parse()
+    output = Path(args.output)
+    results = json.loads(output.read_text()) if output.exists() else {"setups": {}}
+    if not args.report:
+        Path(args.work).mkdir(parents=True, exist_ok=True)
+        results["machine"] = machine(args)
+        run(args, results, lambda: output.write_text(json.dumps(results, indent=1) + "\n"))
+    section = report.section(results)
+    print(section)
+    if args.page:
+        page = Path(args.page)
+        page.write_text(report.with_section(page.read_text(), section))
+    if args.plot and not plot.save(results, args.plot):
+        say(f"{args.plot}: not drawn; no setup has the machine's bandwidth")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (programs.Failed, OSError) as error:
+        sys.exit(f"side_by_side: {error}")

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""What the tables of bench/side_by_side.py say of measurements."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "peers"))
+import report  # noqa: E402
+import results as r  # noqa: E402
+
+
+def setup(rounds, **changes):
+    return {"model": "gemma-3-270m", "dtype": "f32", "threads": 2, "context": 64, "prefill": 512,
+            "weight_bytes": 10**9, "about": {}, "rounds": rounds} | changes
+
+
+def round_(ours, factored, gbps=20.0):
+    return {"ctxc": {"patch": ours, "plain": ours / 2}, "PyTorch": {"factored": factored},
+            "bandwidth": {"read_gbps": gbps}}
+
+
+class ReportTest(unittest.TestCase):
+    FACTORED = next(c for c in r.TABLES["patch"] if c.measurement == "factored")
+
+    def test_ratio_is_the_median_of_the_rounds_own(self):
+        # The middle round was slow for both.
+        s = setup([round_(10, 40), round_(100, 350), round_(10, 30)])
+        self.assertEqual(r.ratio(s, self.FACTORED), 3.5)
+
+    def test_a_missed_goal_is_bold(self):
+        self.assertEqual(report.factor(setup([round_(10, 36)]), self.FACTORED), "3.60 (≥ 3.5)")
+        self.assertEqual(report.factor(setup([round_(10, 34)]), self.FACTORED), "**3.40** (≥ 3.5)")
+        self.assertEqual(report.factor(setup([round_(10, 36)], dtype="bf16"), self.FACTORED),
+                         "**3.60** (≥ 7)")
+
+    def test_goals_of_one_model(self):
+        materialised = next(c for c in r.TABLES["patch"] if c.measurement == "materialised")
+        self.assertEqual(materialised.goal(setup([])), 1)
+        self.assertEqual(materialised.goal(setup([], model="llama-260m")), 9)
+        self.assertEqual(materialised.goal(setup([], model="llama-260m", dtype="bf16")), 22)
+
+    def test_what_was_not_measured_is_a_dash(self):
+        s = setup([{"PyTorch": {"factored": 36.0}}])
+        self.assertEqual(report.factor(s, self.FACTORED), "–")
+        self.assertIn("| – | 36.0 | – |", report.comparison_table([s], "patch", report.milliseconds))
+
+    def test_share_of_bandwidth(self):
+        # 1 GB at 20 GB/s is 50 ms; plain decoding takes 62.5.
+        s = setup([round_(125, 400)])
+        self.assertIn("| 62.5 | 80 % |", report.comparison_table([s], "plain", report.milliseconds))
+
+    def test_gemv_takes_a_librarys_fastest_way_and_no_wrong_result(self):
+        def benchmark(name, gbps, **more):
+            return {"name": name, "run_name": name, "bytes_per_second": gbps * 1e9,
+                    "aggregate_name": "median"} | more
+        run = {"context": {"read_gbps": "30"}, "benchmarks": [
+            benchmark("Eigen/f32/4x2/S2/real_time", 5), benchmark("Eigen-product/f32/4x2/S2/real_time", 7),
+            benchmark("ctxc/f32/4x2/S2/real_time", 20),
+            benchmark("ctxc/f32/4x2/S2/real_time", 99, aggregate_name="max")]}
+        self.assertIn("| 4 × 2 | f32 | 2 | 1 | 20.0 | 7.0 | – | 30.0 |", report.gemv_table({"1": run}))
+        run["benchmarks"].append(benchmark("ctxc/f32/4x2/S1/real_time", 1, error_occurred=True,
+                                           error_message="its result is wrong"))
+        with self.assertRaises(ValueError):
+            report.gemv_table({"1": run})
+
+    def test_the_section_takes_its_place_in_the_page(self):
+        page = "# Page\n\n## One\n\ntext\n"
+        first = report.with_section(page, report.HEADING + "\n\nold\n")
+        self.assertTrue(first.startswith(page))
+        self.assertEqual(report.section_of(first), report.HEADING + "\n\nold\n")
+        second = report.with_section(first + "## Two\n", report.HEADING + "\n\nnew\n")
+        self.assertEqual(second, page + "\n" + report.HEADING + "\n\nnew\n## Two\n")
+        self.assertEqual(report.section_of(page), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
