@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { F32, BF16, F16 };
 #define EPS 1e-05 /* rms_norm_eps of the model */
@@ -20,19 +22,28 @@ static int failures;
 
 /* Memory ------------------------------------------------------------------*/
 
-enum { MARGIN = 67 }; /* elements on either side, so that a slice starts at an odd one */
+enum { MARGIN = 67 }; /* elements before a slice, so that it starts at an odd one */
 
-/* `count` elements of `size` bytes; around them all bits are one, which is no number. */
+/* `count` elements of `size` bytes. Every other slice ends where memory ends: to read on is to die.
+ * Around the others, and before all, all bits are one, which is no number. */
 static inline void *slice(int64_t count, int64_t size) {
-  int64_t bytes = ((count + 2 * MARGIN) * size + 63) / 64 * 64;
-  unsigned char *memory = aligned_alloc(64, bytes);
-  memset(memory, 0xff, bytes);
-  return memory + MARGIN * size;
+  static int64_t made;
+  int64_t page = sysconf(_SC_PAGESIZE), after = made++ % 2 ? MARGIN * size : 0;
+  int64_t bytes = (MARGIN + count) * size + after, pages = (bytes + page - 1) / page * page;
+  unsigned char *memory =
+      mmap(NULL, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory + pages, page, PROT_NONE)) {
+    fprintf(stderr, "no memory\n");
+    exit(2);
+  }
+  memset(memory, 0xff, pages);
+  return memory + pages - after - count * size;
 }
 static inline void check_margins(const char *what, const void *data, int64_t count, int64_t size) {
   const unsigned char *begin = data, *end = begin + count * size;
+  int64_t page = sysconf(_SC_PAGESIZE), after = (uintptr_t)end % page ? MARGIN * size : 0;
   for (int64_t i = 0; i < MARGIN * size; ++i)
-    if (begin[-1 - i] != 0xff || end[i] != 0xff) {
+    if (begin[-1 - i] != 0xff || (i < after && end[i] != 0xff)) {
       fprintf(stderr, "%s: the bytes around it were written\n", what);
       ++failures;
       return;

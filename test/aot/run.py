@@ -1,12 +1,15 @@
 """Compiles models to libraries, C programs against their headers, and runs the programs.
 
 The models are Llamas of one layer: that of a folder, and others of random sizes, in every storage
-type. A library must need nothing but libc and libm, and keep no more than the word that it documents.
+type, for this processor and for older ones. A library must need nothing but libc and libm, and keep no
+more than the word that it documents.
 """
 import argparse
+import ctypes
 import json
 import os
 import pathlib
+import platform
 import random
 import re
 import subprocess
@@ -37,6 +40,12 @@ def output_of(*command):
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 
+def refusal(library):
+    ask = ctypes.CDLL(str(library)).ctxc_refusal
+    ask.restype = ctypes.c_char_p
+    return ask(2)
+
+
 def check_library(library):
     """What the library needs, and what of it can be written."""
     needed = re.findall(r"NEEDED.*\[(.*)\]", output_of("llvm-readelf", "-d", library))
@@ -65,29 +74,40 @@ def main():
     for option in ("ctxc", "cc", "model", "work", "tools"):
         parser.add_argument("--" + option, required=True)
     parser.add_argument("--programs", nargs="+", required=True)
+    parser.add_argument("--flags", nargs="*", default=[], help="more flags of the C compiler, each "
+                        "without its dash; with any, only the first four models")
     options = parser.parse_args()
     os.environ["PATH"] += os.pathsep + options.tools
     shipped = json.loads((pathlib.Path(options.model) / "config.json").read_text())
-    models = [(shipped, "f32")] + [(random_sizes(shipped, seed), list(STORAGE)[seed % 3])
-                                   for seed in range(6)]
+    models = [(shipped, "f32", "native")] + [
+        (random_sizes(shipped, seed), list(STORAGE)[seed % 3], target)
+        for seed, target in enumerate(["native", "native", "x86-64-v2", "x86-64-v3", "native",
+                                       "x86-64-v2", "x86-64-v4", "x86-64-v3"])]
+    if platform.machine() != "x86_64":
+        models = [model for model in models if model[2] == "native"]
+    if options.flags:
+        models = models[:4]
     failures = 0
-    for number, (config, storage) in enumerate(models):
+    for number, (config, storage, target) in enumerate(models):
         work = pathlib.Path(options.work) / str(number)
         work.mkdir(parents=True, exist_ok=True)
         (work / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
         library = work / "kernels.so"
         subprocess.run([options.ctxc, "compile", work, "--emit=shared", "--dtype", storage,
-                        "-o", library], check=True)
+                        "--target", target, "-o", library], check=True)
         assert json.loads((work / "kernels.json").read_text())["abi_version"] == 2
         check_library(library)
+        if reason := refusal(library):
+            print(f"{target}: {reason}")
+            continue
         macros = [f"-D{name}={size}" for name, size in sizes(config).items()]
         for source in options.programs:
             program = work / pathlib.Path(source).stem
-            subprocess.run([options.cc, "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra",
-                            "-Werror", "-O1", "-I", work, *macros, f"-DWEIGHT={STORAGE[storage]}",
+            subprocess.run([options.cc, "-std=c11", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra",
+                            "-Werror", "-O1", *("-" + flag for flag in options.flags), "-I", work, *macros, f"-DWEIGHT={STORAGE[storage]}",
                             source, "-o", program, "-pthread", "-ldl", "-lm"], check=True)
             if subprocess.run([program, library]).returncode:
-                print(f"{program} fails: {storage}, {sizes(config)}")
+                print(f"{program} fails: {storage}, {target}, {sizes(config)}")
                 failures += 1
     return 1 if failures else 0
 
