@@ -24,7 +24,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "peers"))
-import plot  # noqa: E402
 import programs  # noqa: E402
 import report  # noqa: E402
 import results as r  # noqa: E402
@@ -166,8 +165,10 @@ def main():
     if args.page:
         page = Path(args.page)
         page.write_text(report.with_section(page.read_text(), section))
-    if args.plot and not plot.save(results, args.plot):
-        say(f"{args.plot}: not drawn; no setup has the machine's bandwidth")
+    if args.plot:
+        import plot
+        if not plot.save(results, args.plot):
+            say(f"{args.plot}: not drawn; no setup has the machine's bandwidth")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,12 @@
 """The plot of results.json: what a token costs in reads of the weights."""
 
+import matplotlib
+import matplotlib.pyplot as plt
 import results as r
+from matplotlib.ticker import MaxNLocator
+
+matplotlib.use("Agg")
+matplotlib.rcParams["svg.hashsalt"] = "ctxc"  # the same numbers give the same file
 
 BARS = [  # group, program, measurement, label
     ("decoding", "ctxc", "plain", "ctxc"),
@@ -22,13 +28,13 @@ def bars_of(setup):
     return [bar for bar in found if bar[3] is not None]
 
 
-def draw(axes, setup, longest):
+def draw(axes, setup, longest, labelled):
     floor, at, ticks, labels, last = r.floor_ms(setup), 0.0, [], [], None
     for group, label, ours, ms in bars_of(setup):
         if group != last:
-            at += 0.45 if last else 0
-            axes.text(0, at, group, ha="left", va="center", fontsize=8.5, color=QUIET,
-                      style="italic")
+            at += 0.5 if last else 0
+            ticks.append(at)
+            labels.append(group)
             at, last = at + 0.95, group
         axes.barh(at, ms / floor, color=OURS if ours else THEIRS, height=0.74)
         axes.text(ms / floor + longest * 0.012, at, f"{ms:.0f} ms" if ms >= 99.5 else f"{ms:.1f} ms",
@@ -37,11 +43,15 @@ def draw(axes, setup, longest):
         labels.append(label)
         at += 1
     axes.axvline(1, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
-    axes.set_yticks(ticks, labels, fontsize=9, color=INK)
+    axes.set_yticks(ticks, labels if labelled else [""] * len(labels), fontsize=9, color=INK)
+    for tick, label in zip(axes.get_yticklabels(), labels):
+        if label in {bar[0] for bar in BARS}:
+            tick.set(fontstyle="italic", color=QUIET)
     axes.set_ylim(at - 0.3, -0.6)
     axes.set_xlim(0, longest * 1.13)
-    axes.set_title(f"{r.title(setup)}: one read of the weights takes {floor:.1f} ms", fontsize=10,
-                   color=INK, loc="left", pad=8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_title(f"{r.title(setup)} (one read: {floor:.1f} ms)", fontsize=10, color=INK,
+                   loc="left", pad=8)
     axes.tick_params(axis="x", labelsize=8.5, colors=QUIET)
     axes.tick_params(axis="y", length=0)
     for side in ("top", "right", "left"):
@@ -50,12 +60,8 @@ def draw(axes, setup, longest):
 
 
 def save(results, path):
-    """Draws the setups on the most threads, where memory's speed and weights are known."""
-    import matplotlib
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "ctxc"  # the same numbers give the same file
-    import matplotlib.pyplot as plt
-
+    """Draws the setups on the most threads, where the speed of memory is known; whether there are
+    any."""
     most = max(setup["threads"] for setup in results["setups"].values())
     setups = [s for s in results["setups"].values() if s["threads"] == most and r.floor_ms(s)]
     setups.sort(key=lambda s: (s["model"], s["dtype"] != "f32"))
@@ -65,11 +71,13 @@ def save(results, path):
     figure, grid = plt.subplots(rows, min(2, len(setups)), figsize=(11.5, 3.5 * rows + 0.7),
                                 squeeze=False, layout="constrained")
     longest = max(bar[3] / r.floor_ms(s) for s in setups for bar in bars_of(s))
-    for axes, setup in zip(grid.flat, setups):
-        draw(axes, setup, longest)
+    for i, (axes, setup) in enumerate(zip(grid.flat, setups)):
+        beside = setups[i - 1] if i % 2 else None  # whose labels serve for both
+        draw(axes, setup, longest, not beside or
+             [bar[:2] for bar in bars_of(beside)] != [bar[:2] for bar in bars_of(setup)])
     for axes in grid.flat[len(setups):]:
         axes.set_visible(False)
     figure.supxlabel(f"time of a token, in reads of the weights at the speed of memory (dashed: one "
-                     f"read); {most} threads", fontsize=9.5, color=INK)
+                     f"read); {most} thread{'s' if most > 1 else ''}", fontsize=9.5, color=INK)
     figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
     return True

@@ -90,11 +90,14 @@ The same weights, on the same threads, in one run: rounds of everything, one pro
 medians over the rounds. {machine}
 
 ```sh
-build/judges/bin/python bench/side_by_side.py build GEMMA-F32 GEMMA-BF16 -o build/side-by-side.json
+tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv
+PYTHON=build/judges/bin/python bench/peers/build_llama_cpp.sh build/llama.cpp
+build/judges/bin/python bench/side_by_side.py build build/models/gemma-3-270m build/models/gemma-3-270m-bf16 \\
+    -o build/side-by-side.json --page docs/measurements.md --plot docs/side-by-side.svg
 ```
 
-`faster by` is the median of each round's own ratio, with what is aimed at behind it, and bold where
-that is missed. [What is compared, and how to repeat it](#what-is-compared).
+*Faster by* is the median of each round's own ratio, with what is aimed at behind it, and bold where
+that is missed. [What is compared](#what-is-compared) says how.
 
 ![Times of a token in units of one read of the weights](side-by-side.svg)
 
