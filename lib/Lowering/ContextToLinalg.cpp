@@ -104,51 +104,115 @@ Value slopeBias(OpBuilder &b, Location l, Value slope, Value position, bool roun
   return roundedToBf16(b, l, product);
 }
 
-struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
-  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    auto attention = cast<xf::AttentionOp>(op);
-    OpBuilder &b = e.builder;
-    MLIRContext *context = op->getContext();
-    StringRef stream = attention.getStateStream();
-    Value visible = e.visible(stream);
-    SmallVector<Value> memrefs = e.states(op);
-    Value keys = extendState(e, memrefs[0], e.data(attention.getKey()), visible);
-    Value values = extendState(e, memrefs[1], e.data(attention.getValue()), visible);
+/// Attention over a state. The tokens that a row sees lie in slots: those of the state, of which
+/// the last S are the call's own rows, so that rows see each other. In the reduced stream of a dual
+/// block each row is a sequence of its own, that of the kept tokens and the row: its state is read
+/// and not written, and the last of its slots is the row's own key and value.
+class AttentionEmitter {
+public:
+  AttentionEmitter(xf::AttentionOp attention, KernelEmitter &e)
+      : attention(attention), e(e), b(e.builder), stream(attention.getStateStream()),
+        isolated(streamIndex(stream) == 1), visible(e.visible(stream)),
+        heads(ranked(attention.getQuery()).getDimSize(0)),
+        groups(ranked(attention.getKey()).getDimSize(0)), repeat(heads / groups),
+        width(ranked(attention.getQuery()).getDimSize(1)), out(ranked(attention).getDimSize(1)) {}
 
-    int64_t heads = ranked(attention.getQuery()).getDimSize(0),
-            width = ranked(attention.getQuery()).getDimSize(1);
-    int64_t groups = ranked(attention.getKey()).getDimSize(0),
-            out = ranked(attention).getDimSize(1);
-    int64_t repeat = heads / groups;
-    SmallVector<ReassociationIndices> split{{0}, {1, 2}, {3}};
-    auto grouped = [&](int64_t last) {
-      return RankedTensorType::get({ShapedType::kDynamic, groups, repeat, last}, b.getF32Type());
-    };
-    auto groupedSizes = [&](int64_t last) {
-      return SmallVector<OpFoldResult>{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat),
-                                       b.getIndexAttr(last)};
-    };
-    Value query = tensor::ExpandShapeOp::create(
-        b, e.loc, grouped(width), e.data(attention.getQuery()), split, groupedSizes(width));
+  void emit() {
+    SmallVector<Value> memrefs = e.states(attention);
+    for (Value fresh : {attention.getKey(), attention.getValue()}) {
+      Value memref = memrefs[own.size()];
+      own.push_back(e.data(fresh));
+      states.push_back(isolated ? keptState(memref) : extendState(e, memref, own.back(), visible));
+    }
+    // Up to a multiple of the lanes there are slots that nothing lies in, and no row sees.
+    Value lanes = e.index(kSumLanes);
+    Value wide = arith::MulIOp::create(b, e.loc,
+                                       arith::CeilDivUIOp::create(b, e.loc, visible, lanes), lanes);
+    Value scores = e.filled(emptyGrouped(wide), -INFINITY);
+    OpFoldResult first = b.getIndexAttr(0);
+    Value masked = maskedScores(slots(scores, 3, first, visible));
+    Value weights = softmax(e, putSlots(masked, scores, 3, first, visible), sinks());
+    Value mixed = mix(slots(weights, 3, first, visible));
+    e.bind(attention, tensor::CollapseShapeOp::create(
+                          b, e.loc, mixed, SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}}));
+  }
 
-    auto par = IteratorType::parallel, red = IteratorType::reduction;
+private:
+  static constexpr IteratorType par = IteratorType::parallel, red = IteratorType::reduction;
+
+  Value kept() { return arith::SubIOp::create(b, e.loc, visible, e.index(1)); }
+
+  /// The kept tokens' rows of a state.
+  Value keptState(Value memref) {
+    auto type = cast<MemRefType>(memref.getType());
+    Value all = bufferization::ToTensorOp::create(
+        b, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
+        /*restrict=*/true);
+    return slots(all, 0, e.index(0), kept());
+  }
+
+  /// `count` entries from `from` on of the dimension `dim`.
+  Value slots(Value x, int64_t dim, OpFoldResult from, OpFoldResult count) {
+    auto [offsets, sizes, strides] = window(x, dim, from, count);
+    return tensor::ExtractSliceOp::create(b, e.loc, x, offsets, sizes, strides);
+  }
+  Value putSlots(Value part, Value into, int64_t dim, OpFoldResult from, OpFoldResult count) {
+    auto [offsets, sizes, strides] = window(into, dim, from, count);
+    return tensor::InsertSliceOp::create(b, e.loc, part, into, offsets, sizes, strides);
+  }
+  using Sizes = SmallVector<OpFoldResult>;
+  std::tuple<Sizes, Sizes, Sizes> window(Value x, int64_t dim, OpFoldResult from,
+                                         OpFoldResult count) {
+    Sizes sizes = tensor::getMixedSizes(b, e.loc, x), offsets(sizes.size(), b.getIndexAttr(0)),
+          strides(sizes.size(), b.getIndexAttr(1));
+    offsets[dim] = from;
+    sizes[dim] = count;
+    return {offsets, sizes, strides};
+  }
+
+  SmallVector<OpFoldResult> groupedSizes(OpFoldResult last) {
+    return {e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat), last};
+  }
+  Value emptyGrouped(OpFoldResult last) {
+    return tensor::EmptyOp::create(b, e.loc, groupedSizes(last), b.getF32Type());
+  }
+  AffineMap map5(ArrayRef<AffineExpr> exprs) { return AffineMap::get(5, 0, exprs, b.getContext()); }
+
+  static Value accumulate(OpBuilder &nested, Location l, ValueRange a) {
+    Value product = arith::MulFOp::create(nested, l, a[0], a[1], kFast);
+    return arith::AddFOp::create(nested, l, a[2], product, kFast);
+  }
+
+  /// The products of queries and keys: S × groups × repeat × visible.
+  Value products() {
+    auto grouped =
+        RankedTensorType::get({ShapedType::kDynamic, groups, repeat, width}, b.getF32Type());
+    Value query = tensor::ExpandShapeOp::create(b, e.loc, grouped, e.data(attention.getQuery()),
+                                                SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}},
+                                                groupedSizes(b.getIndexAttr(width)));
     AffineExpr s, g, r, t, d;
-    bindDims(context, s, g, r, t, d);
-    auto map5 = [&](ArrayRef<AffineExpr> exprs) { return AffineMap::get(5, 0, exprs, context); };
-    SmallVector<OpFoldResult> scoreSizes{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat),
-                                         visible};
-    Value empty = tensor::EmptyOp::create(b, e.loc, scoreSizes, b.getF32Type());
-    auto accumulate = [](OpBuilder &nested, Location l, ValueRange a) -> Value {
-      Value product = arith::MulFOp::create(nested, l, a[0], a[1], kFast);
-      return arith::AddFOp::create(nested, l, a[2], product, kFast);
+    bindDims(b.getContext(), s, g, r, t, d);
+    auto times = [&](Value keys, AffineMap map, Value init) {
+      return e.generic(init, {query, keys}, {map5({s, g, r, d}), map, map5({s, g, r, t})},
+                       {par, par, par, par, red}, accumulate);
     };
-    Value scores = e.generic(e.filled(empty, 0), {query, keys},
-                             {map5({s, g, r, d}), map5({t, g, d}), map5({s, g, r, t})},
-                             {par, par, par, par, red}, accumulate);
+    Value all = e.filled(emptyGrouped(visible), 0);
+    if (!isolated)
+      return times(states[0], map5({t, g, d}), all);
+    OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
+    Value ofKept = times(states[0], map5({t, g, d}), slots(all, 3, first, last));
+    all = putSlots(ofKept, all, 3, first, last);
+    Value ofOwn = times(own[0], map5({s, g, d}), slots(all, 3, last, one));
+    return putSlots(ofOwn, all, 3, last, one);
+  }
 
-    // Scaled, capped, and −∞ where the token at slot t is not visible from row s.
+  /// Scaled, capped, and −∞ where the token at slot t is not visible from row s.
+  Value maskedScores(Value init) {
+    MLIRContext *context = b.getContext();
+    AffineExpr s, g, r, t;
+    bindDims(context, s, g, r, t);
     AffineMap identity = AffineMap::getMultiDimIdentityMap(4, context);
-    SmallVector<Value> ins{scores, e.positions(), e.slots(stream)};
+    SmallVector<Value> ins{products(), e.positions(), e.slots(stream)};
     SmallVector<AffineMap> maps{identity, AffineMap::get(4, 0, {s}, context),
                                 AffineMap::get(4, 0, {t}, context)};
     if (attention.getWindow()) {
@@ -156,73 +220,106 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
       maps.push_back(AffineMap::get(4, 0, {b.getAffineConstantExpr(0)}, context));
     }
     if (Value slopes = attention.getSlopes()) {
-      ins.push_back(e.hasRows(slopes) ? groupedRows(slopes, groups, repeat, e)
-                                      : oneRow(slopes, groups, repeat, e));
+      ins.push_back(e.hasRows(slopes) ? groupedRows(slopes) : oneRow(slopes));
       maps.push_back(e.hasRows(slopes) ? AffineMap::get(4, 0, {s, g, r}, context)
                                        : AffineMap::get(4, 0, {g, r}, context));
     }
     maps.push_back(identity);
-    double scale = attention.getScale().convertToFloat();
-    auto score = [&](OpBuilder &n, Location l, Value product) {
-      Value s = mul(n, l, product, constant(n, l, scale));
-      return attention.getSoftcap() ? softcap(n, l, s, attention.getSoftcap()->convertToFloat())
-                                    : s;
-    };
-    auto biased = [&](OpBuilder &n, Location l, ValueRange a) -> Value {
-      if (!attention.getSlopes())
-        return a[0];
-      return add(n, l, a[0], slopeBias(n, l, a[a.size() - 2], a[2], attention.getRounded()));
-    };
-    empty = tensor::EmptyOp::create(b, e.loc, scoreSizes, b.getF32Type());
-    scores = e.generic(
-        empty, ins, maps, {par, par, par, par},
-        [&](OpBuilder &n, Location l, ValueRange a) -> Value {
-          if (attention.getBidirectional())
-            return score(n, l, biased(n, l, a));
-          Value distance = arith::SubIOp::create(n, l, a[1], a[2]);
-          Value seen = arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, distance,
-                                             arith::ConstantIntOp::create(n, l, 0, 32));
-          if (attention.getWindow()) {
-            Value window = arith::TruncIOp::create(n, l, n.getI32Type(), a[3]);
-            Value unlimited = arith::CmpIOp::create(n, l, arith::CmpIPredicate::eq, window,
-                                                    arith::ConstantIntOp::create(n, l, 0, 32));
-            Value near = arith::CmpIOp::create(n, l, arith::CmpIPredicate::slt, distance, window);
-            seen = arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
-          }
-          return arith::SelectOp::create(n, l, seen, score(n, l, biased(n, l, a)),
-                                         constant(n, l, -INFINITY));
-        });
-    Value weights = softmax(e, scores, sinks(attention, groups, repeat, e));
+    Value last = isolated ? kept() : Value();
+    return e.generic(init, ins, maps, {par, par, par, par},
+                     [&](OpBuilder &n, Location l, ValueRange a) -> Value {
+                       Value isOwn, place = a[2];
+                       if (isolated) {
+                         isOwn = arith::CmpIOp::create(n, l, arith::CmpIPredicate::eq,
+                                                       linalg::IndexOp::create(n, l, 3), last);
+                         place = arith::SelectOp::create(n, l, isOwn, a[1], place);
+                       }
+                       Value score = scored(n, l, a, place);
+                       if (attention.getBidirectional())
+                         return score;
+                       return arith::SelectOp::create(n, l, isSeen(n, l, a, place, isOwn), score,
+                                                      constant(n, l, -INFINITY));
+                     });
+  }
 
-    // e is the innermost loop, so that the values are read along their rows.
-    AffineExpr x = b.getAffineDimExpr(4);
-    Value mixed =
-        e.generic(e.filled(tensor::EmptyOp::create(b, e.loc, groupedSizes(out), b.getF32Type()), 0),
-                  {weights, values}, {map5({s, g, r, t}), map5({t, g, x}), map5({s, g, r, x})},
-                  {par, par, par, red, par}, accumulate);
-    e.bind(attention, tensor::CollapseShapeOp::create(b, e.loc, mixed, split));
-    return success();
+  /// `a`: the product, the row's position, the slot's, and as there are: the window, the slope.
+  Value scored(OpBuilder &n, Location l, ValueRange a, Value place) {
+    Value product = a[0];
+    if (attention.getSlopes())
+      product = add(n, l, product, slopeBias(n, l, a[a.size() - 2], place, attention.getRounded()));
+    Value score = mul(n, l, product, constant(n, l, attention.getScale().convertToFloat()));
+    return attention.getSoftcap() ? softcap(n, l, score, attention.getSoftcap()->convertToFloat())
+                                  : score;
+  }
+
+  /// Whether the row sees the token at `place`: itself, and those before it, in the window.
+  Value isSeen(OpBuilder &n, Location l, ValueRange a, Value place, Value isOwn) {
+    auto compare = [&](arith::CmpIPredicate p, Value x, Value y) -> Value {
+      return arith::CmpIOp::create(n, l, p, x, y);
+    };
+    Value zero = arith::ConstantIntOp::create(n, l, 0, 32);
+    Value distance = arith::SubIOp::create(n, l, a[1], place);
+    Value seen = compare(arith::CmpIPredicate::sge, distance, zero);
+    if (isolated) // of the kept tokens those before it alone
+      seen = arith::OrIOp::create(n, l, isOwn, compare(arith::CmpIPredicate::sgt, distance, zero));
+    if (!attention.getWindow())
+      return seen;
+    Value window = arith::TruncIOp::create(n, l, n.getI32Type(), a[3]);
+    Value unlimited = compare(arith::CmpIPredicate::eq, window, zero);
+    Value near = compare(arith::CmpIPredicate::slt, distance, window);
+    return arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
+  }
+
+  /// Σ_t w_t v_t, slot after slot.
+  Value mix(Value weights) {
+    // x is the innermost loop, so that the values are read along their rows.
+    AffineExpr s, g, r, t, x;
+    bindDims(b.getContext(), s, g, r, t, x);
+    auto sum = [&](Value of, Value values, AffineMap map, Value init) {
+      return e.generic(init, {of, values}, {map5({s, g, r, t}), map, map5({s, g, r, x})},
+                       {par, par, par, red, par}, accumulate);
+    };
+    Value mixed = e.filled(emptyGrouped(b.getIndexAttr(out)), 0);
+    if (!isolated)
+      return sum(weights, states[1], map5({t, g, x}), mixed);
+    OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
+    mixed = sum(slots(weights, 3, first, last), states[1], map5({t, g, x}), mixed);
+    return sum(slots(weights, 3, last, one), own[1], map5({s, g, x}), mixed);
   }
 
   /// One number for each head as (groups, repeat); and a row of them for each token.
-  static Value oneRow(Value heads, int64_t groups, int64_t repeat, KernelEmitter &e) {
-    OpBuilder &b = e.builder;
+  Value oneRow(Value heads) {
     return tensor::ExpandShapeOp::create(
         b, e.loc, RankedTensorType::get({groups, repeat}, b.getF32Type()), e.lookup(heads),
         SmallVector<ReassociationIndices>{{0, 1}},
         SmallVector<OpFoldResult>{b.getIndexAttr(groups), b.getIndexAttr(repeat)});
   }
-  static Value groupedRows(Value heads, int64_t groups, int64_t repeat, KernelEmitter &e) {
-    OpBuilder &b = e.builder;
+  Value groupedRows(Value heads) {
     return tensor::ExpandShapeOp::create(
         b, e.loc, RankedTensorType::get({ShapedType::kDynamic, groups, repeat}, b.getF32Type()),
         e.data(heads), SmallVector<ReassociationIndices>{{0}, {1, 2}},
         SmallVector<OpFoldResult>{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat)});
   }
   /// The scores of the sinks, for each row; null where there are none.
-  static Value sinks(xf::AttentionOp attention, int64_t groups, int64_t repeat, KernelEmitter &e) {
+  Value sinks() {
     Value sinks = attention.getSinks();
-    return sinks ? groupedRows(sinks, groups, repeat, e) : Value();
+    return sinks ? groupedRows(sinks) : Value();
+  }
+
+  xf::AttentionOp attention;
+  KernelEmitter &e;
+  OpBuilder &b;
+  StringRef stream;
+  bool isolated;
+  Value visible;
+  int64_t heads, groups, repeat, width, out;
+  SmallVector<Value, 2> own, states; ///< keys and values: the rows', and those of the state
+};
+
+struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    AttentionEmitter(cast<xf::AttentionOp>(op), e).emit();
+    return success();
   }
 };
 

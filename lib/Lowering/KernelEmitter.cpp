@@ -133,9 +133,9 @@ void KernelEmitter::addArguments() {
       obligations = std::max<int64_t>(obligations, same.getIndex() + 1);
   });
   if (obligations)
-    addArgument(KernelArgKind::Counts, MemRefType::get({obligations, 2}, i64));
+    addArgument(KernelArgKind::Counts, rowsOf({obligations, 2}, i64));
   if (!block.getBody().getOps<patch::StoreOp>().empty())
-    addArgument(KernelArgKind::Replay, MemRefType::get({1}, builder.getF64Type()));
+    addArgument(KernelArgKind::Replay, rowsOf({}, builder.getF64Type()));
 }
 
 Value KernelEmitter::argument(KernelArgKind kind, StringRef name, int64_t index) {

@@ -15,8 +15,8 @@ using utils::IteratorType;
 namespace {
 
 Value scratch(KernelEmitter &e, int64_t d) {
-  return memref::AllocOp::create(e.builder, e.loc,
-                                 MemRefType::get({scratchDoubles(d)}, e.builder.getF64Type()));
+  auto type = MemRefType::get({ShapedType::kDynamic, scratchDoubles(d)}, e.builder.getF64Type());
+  return memref::AllocOp::create(e.builder, e.loc, type, ValueRange{e.rows()});
 }
 
 /// offset + m, as the norm's scale multiplies.
@@ -159,7 +159,7 @@ struct LowerInvertRmsNorm : Lowering<LowerInvertRmsNorm, patch::InvertRmsNormOp>
     Value result = callResult(e, d);
     SupportCall(e, "ctxc_rows_invert_rms_norm")
         .i32(int64_t(invert.getUpdate()))
-        .size(e.rows())
+        .i64(1)
         .i64(d)
         .f32(invert.getEps().convertToDouble())
         .tensor(e.data(invert.getTarget()))
@@ -183,7 +183,7 @@ struct LowerSolveScale : Lowering<LowerSolveScale, patch::SolveScaleOp> {
     Value result = callResult(e, d);
     SupportCall(e, "ctxc_rows_solve_scale")
         .i32(int64_t(solve.getUpdate()))
-        .size(e.rows())
+        .i64(1)
         .i64(d)
         .tensor(e.data(solve.getTarget()))
         .tensor(m)
@@ -204,11 +204,11 @@ struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
     int64_t all = ranked(obligation.getData()).getNumElements();
     bool elements = obligation.getCondition() == patch::Condition::nonzero_elements;
     int64_t width = elements ? all : ranked(obligation.getData()).getShape().back();
-    Value vectors = arith::MulIOp::create(e.builder, e.loc, e.rows(), e.index(all / width));
+    int64_t vectors = all / width; // of a row
     if (!obligation.getChange()) {
       SupportCall(e, "ctxc_rows_count_zeros")
           .i32(elements)
-          .size(vectors)
+          .i64(vectors)
           .i64(width)
           .tensor(e.data(obligation.getData()))
           .memory(counts, 16 * obligation.getIndex())
@@ -216,9 +216,9 @@ struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
       return success();
     }
     SupportCall(e, "ctxc_rows_count_unserved")
-        .size(vectors)
+        .i64(vectors)
         .i64(width)
-        .i64(ranked(obligation.getChange()).getNumElements() / (all / width))
+        .i64(ranked(obligation.getChange()).getNumElements() / vectors)
         .tensor(e.data(obligation.getData()))
         .tensor(e.data(obligation.getChange()))
         .memory(counts, 16 * obligation.getIndex())
@@ -231,7 +231,7 @@ struct LowerSameSelection : Lowering<LowerSameSelection, patch::SameSelectionOp>
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto same = cast<patch::SameSelectionOp>(op);
     SupportCall(e, "ctxc_rows_count_different")
-        .size(e.rows())
+        .i64(1)
         .i64(ranked(same.getFull()).getNumElements())
         .tensor(e.lookup(same.getFull()))
         .tensor(e.lookup(same.getReduced()))
@@ -295,7 +295,7 @@ void emitReplayPrediction(KernelEmitter &e) {
   auto count = [](Value v) { return ranked(v).getNumElements(); };
   if (auto rank1 = dyn_cast_or_null<patch::Rank1Op>(maker)) {
     SupportCall(e, "ctxc_rows_predict_rank1_replay")
-        .size(e.rows())
+        .i64(1)
         .i64(count(rank1.getU()))
         .i64(ranked(rank1.getV()).getShape().back())
         .tensor(e.data(rank1.getCurrent()))
@@ -314,7 +314,7 @@ void emitReplayPrediction(KernelEmitter &e) {
     }
     auto patched = target.getDefiningOp<patch::ApplyRank1Op>();
     SupportCall(e, "ctxc_rows_predict_scale_replay")
-        .size(e.rows())
+        .i64(1)
         .i64(count(target))
         .f32(eps)
         .tensor(effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat()))
@@ -325,7 +325,7 @@ void emitReplayPrediction(KernelEmitter &e) {
         .emit();
   } else if (auto shift = dyn_cast_or_null<xf::SubOp>(maker)) { // Δb = target − current
     SupportCall(e, "ctxc_rows_predict_rank1_replay")
-        .size(e.rows())
+        .i64(1)
         .i64(count(shift.getResult()))
         .i64(0)
         .tensor(e.data(shift.getRhs()))

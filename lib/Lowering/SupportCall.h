@@ -1,7 +1,7 @@
 //===- SupportCall.h - calls of the kernel support functions --------------===//
 //
 // What a kernel calls is plain C (ctxc/Numerics); here is how an op's lowering
-// emits such a call, and memory for it to fill.
+// emits such calls, one a row, and memory for them to fill.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_SUPPORTCALL_H
@@ -13,10 +13,15 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace ctxc {
 
-/// Builds the arguments of a call: numbers by value, memory by address.
+/// On a loop over rows whose iterations are independent of each other.
+constexpr llvm::StringLiteral kRowLoopAttr = "ctxc.rows";
+
+/// Builds the arguments of a call: numbers by value, memory by address. The call is made for each
+/// row, with the addresses of what the row has in everything that has rows.
 class SupportCall {
 public:
   SupportCall(KernelEmitter &e, llvm::StringRef function) : e(e), function(function) {}
@@ -28,11 +33,8 @@ public:
     return add(mlir::arith::ConstantIntOp::create(e.builder, e.loc, x, 64));
   }
   SupportCall &f32(double x) { return add(e.constant(x)); }
-  SupportCall &size(mlir::Value index) {
-    return add(mlir::arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), index));
-  }
   SupportCall &tensor(mlir::Value tensor) {
-    return add(addressOf(e.builder, e.loc, e.read(tensor)));
+    return add(addressOf(e.builder, e.loc, e.read(tensor)), rowBytes(tensor.getType()));
   }
   /// The address `bytes` into a memref of identity layout.
   SupportCall &memory(mlir::Value memref, int64_t bytes) {
@@ -40,31 +42,55 @@ public:
         mlir::memref::ExtractAlignedPointerAsIndexOp::create(e.builder, e.loc, memref);
     if (bytes)
       address = mlir::arith::AddIOp::create(e.builder, e.loc, address, e.index(bytes));
-    mlir::Value integer =
-        mlir::arith::IndexCastOp::create(e.builder, e.loc, e.builder.getI64Type(), address);
-    return add(mlir::LLVM::IntToPtrOp::create(
-        e.builder, e.loc, mlir::LLVM::LLVMPointerType::get(e.builder.getContext()), integer));
+    mlir::Value integer = toI64(e.builder, e.loc, address);
+    return add(
+        mlir::LLVM::IntToPtrOp::create(
+            e.builder, e.loc, mlir::LLVM::LLVMPointerType::get(e.builder.getContext()), integer),
+        rowBytes(memref.getType()));
   }
 
   void emit() {
+    mlir::SmallVector<mlir::Value> operands = llvm::to_vector(llvm::make_first_range(arguments));
     auto module = e.kernel->getParentOfType<mlir::ModuleOp>();
     if (!module.lookupSymbol(function)) {
       mlir::OpBuilder b(module.getBodyRegion());
       auto declaration = mlir::func::FuncOp::create(
-          b, e.loc, function, b.getFunctionType(mlir::TypeRange(mlir::ValueRange(arguments)), {}));
+          b, e.loc, function, b.getFunctionType(mlir::TypeRange(mlir::ValueRange(operands)), {}));
       declaration.setPrivate();
     }
-    mlir::func::CallOp::create(e.builder, e.loc, function, mlir::TypeRange(), arguments);
+    mlir::OpBuilder &b = e.builder;
+    auto loop = mlir::scf::ForOp::create(b, e.loc, e.index(0), e.rows(), e.index(1));
+    loop->setAttr(kRowLoopAttr, b.getUnitAttr());
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    mlir::Value row = toI64(b, e.loc, loop.getInductionVar());
+    for (auto [operand, argument] : llvm::zip(operands, arguments)) {
+      if (!argument.second)
+        continue;
+      mlir::Value bytes = mlir::arith::ConstantIntOp::create(b, e.loc, argument.second, 64);
+      bytes = mlir::arith::MulIOp::create(b, e.loc, row, bytes);
+      operand = mlir::LLVM::GEPOp::create(b, e.loc, operand.getType(), b.getI8Type(), operand,
+                                          mlir::ArrayRef<mlir::LLVM::GEPArg>{bytes});
+    }
+    mlir::func::CallOp::create(b, e.loc, function, mlir::TypeRange(), operands);
   }
 
 private:
-  SupportCall &add(mlir::Value v) {
-    arguments.push_back(v);
+  /// What lies between two rows; 0 for what has none.
+  static int64_t rowBytes(mlir::Type type) {
+    auto shaped = mlir::cast<mlir::ShapedType>(type);
+    if (shaped.getRank() == 0 || !shaped.isDynamicDim(0))
+      return 0;
+    return mlir::ShapedType::getNumElements(shaped.getShape().drop_front()) *
+           shaped.getElementTypeBitWidth() / 8;
+  }
+  SupportCall &add(mlir::Value v, int64_t bytes = 0) {
+    arguments.push_back({v, bytes});
     return *this;
   }
   KernelEmitter &e;
   llvm::StringRef function;
-  llvm::SmallVector<mlir::Value> arguments;
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>> arguments;
 };
 
 /// Memory of S × d floats for a support function to fill.

@@ -78,7 +78,7 @@ Value decodeRows(KernelEmitter &e, const KernelEmitter::Quantized &table, Value 
   Value rows = callResult(e, width);
   SupportCall(e, "ctxc_decode_rows")
       .i32(int64_t(cast<xf::QuantizedType>(table.stored.getElementType()).getFormat()))
-      .size(e.rows())
+      .i64(1)
       .i64(width)
       .memory(table.memory, 0)
       .tensor(indices)

@@ -84,6 +84,9 @@ public:
                                               const ForwardOptions &options) override;
   llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
                                   const PatchOptions &options) override;
+  llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<int64_t> tokens,
+                        ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                        PatchSink sink) override;
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
@@ -313,6 +316,49 @@ llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int6
   result.reducedLogits = std::move(*reducedLogits);
   fullRollback.keep(position);
   return result;
+}
+
+/// Token by token, each with a copy of the kept tokens before it.
+llvm::Error ReferenceExecutor::patchEach(Run &opaqueFull, Run &opaqueReduced,
+                                         ArrayRef<int64_t> tokens, ArrayRef<int64_t> positions,
+                                         const PatchEachOptions &options, PatchSink sink) {
+  auto &full = static_cast<ReferenceRun &>(opaqueFull);
+  auto &reduced = static_cast<ReferenceRun &>(opaqueReduced);
+  if (&full == &reduced)
+    return makeError("the full and the reduced run are one; they need a run each");
+  if (bidirectional)
+    return makeError("the model is bidirectional: every token sees all others, so that no two of "
+                     "them can be patched in one pass");
+  if (llvm::Error error = checkStep(full, tokens, positions))
+    return error;
+  int64_t before = full.size();
+  auto patchOne = [&](int64_t token, int64_t position) -> llvm::Error {
+    ReferenceRun kept = reduced;
+    kept.truncate(llvm::lower_bound(reduced.positions, position) - reduced.positions.begin());
+    PatchOptions one;
+    one.startLayer = options.startLayer;
+    llvm::Expected<PatchStep> step = patch(full, kept, token, position, one);
+    if (!step)
+      return step.takeError();
+    TokenPatch given;
+    given.token = token;
+    given.position = position;
+    if (options.logits) {
+      given.fullLogits = std::move(step->fullLogits);
+      given.reducedLogits = std::move(step->reducedLogits);
+    }
+    given.obligations = std::move(step->obligations);
+    given.replayError = std::move(step->replayError);
+    auto makePatch = [&]() -> llvm::Expected<Patch> { return step->patch; };
+    given.patch = makePatch;
+    return sink(given);
+  };
+  for (auto [token, position] : llvm::zip(tokens, positions))
+    if (llvm::Error error = patchOne(token, position)) {
+      full.truncate(before);
+      return error;
+    }
+  return llvm::Error::success();
 }
 
 std::unique_ptr<Executor> ctxc::createReferenceExecutor(const Program &program, Weights &weights) {

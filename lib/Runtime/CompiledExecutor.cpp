@@ -6,8 +6,8 @@
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/KernelCalls.h"
 #include "lib/Runtime/ParallelFor.h"
+#include "lib/Runtime/PatchEach.h"
 #include "llvm/ADT/DenseMap.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
@@ -32,6 +32,13 @@ public:
                                               const ForwardOptions &options) override;
   llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
                                   const PatchOptions &options) override;
+  llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<int64_t> tokens,
+                        ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                        PatchSink sink) override {
+    return PatchEach(program, weights, kernels, static_cast<CompiledRun &>(full),
+                     static_cast<CompiledRun &>(reduced), options)
+        .run(tokens, positions, sink);
+  }
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
@@ -88,14 +95,6 @@ static void observe(const LayerObserver &observer, ProgramStep step, bool first,
       seen.insert(seen.end(), x.begin() + r * width, x.begin() + (r + 1) * width);
     }
   observer(step.index.value_or(-1), seen, rows);
-}
-
-static llvm::Expected<std::vector<double>> finiteLogits(ArrayRef<float> logits) {
-  for (float x : logits)
-    if (!std::isfinite(x))
-      return makeError(
-          "the logits are not finite; the weights or the patch are too large for float32");
-  return std::vector<double>(logits.begin(), logits.end());
 }
 
 llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &opaqueRun,
@@ -232,8 +231,8 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
         values[0][value] = std::move(frame.outputs[j]);
         values[1][value] = std::move(frame.outputs[half + j]);
       }
-      result.obligations[*step.index] = frame.obligations;
-      result.replayError[*step.index] = frame.replayError;
+      result.obligations[*step.index] = frame.obligations.front();
+      result.replayError[*step.index] = frame.replayError.empty() ? 0 : frame.replayError.front();
       if (options.materialize) { // what the rounded weights really give
         MaterializedWeights patched(weights, frame.stores);
         if (llvm::Error error = plain(i, 1, patched))

@@ -4,6 +4,7 @@
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "mlir/IR/Threading.h"
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -173,10 +174,11 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
     if (llvm::Error error = load(step, kernel, *call.loads))
       return error;
   int64_t nextState[2] = {0, 0};
+  size_t nextPart = 0;
   int64_t visible[2] = {0, 0};
   for (int stream : {0, 1})
     if (CompiledRun *run = call.runs[stream])
-      visible[stream] = run->count + call.rows;
+      visible[stream] = run->count + (stream == 0 ? call.rows : 1);
 
   for (const KernelArg &arg : kernel.args) {
     switch (arg.kind) {
@@ -228,6 +230,13 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       arguments.push_back(call.runs[arg.stream]->slots.data());
       break;
     case KernelArgKind::Store:
+      if (call.parts) {
+        if (call.parts->size() <= nextPart)
+          call.parts->resize(nextPart + 1);
+        (*call.parts)[nextPart].resize(call.rows * elementsOf(arg.type));
+        arguments.push_back((*call.parts)[nextPart++].data());
+        break;
+      }
       stores.emplace_back(call.rows * elementsOf(arg.type));
       arguments.push_back(stores.back().data());
       break;
@@ -235,11 +244,12 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       arguments.push_back(loaded[loadKey(step, arg)].data());
       break;
     case KernelArgKind::Counts:
-      counts.assign(elementsOf(arg.type), 0);
+      counts.assign(call.rows * elementsOf(arg.type), 0);
       arguments.push_back(counts.data());
       break;
     case KernelArgKind::Replay:
-      arguments.push_back(&call.replayError);
+      call.replayError.resize(call.rows);
+      arguments.push_back(call.replayError.data());
       break;
     }
   }
@@ -249,11 +259,12 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       parallelFor,      &threads};
   kernel.function(&frame);
 
-  for (size_t i = 0; i + 1 < counts.size(); i += 2) {
-    call.obligations.harmless += counts[i];
-    call.obligations.harmful += counts[i + 1];
+  call.obligations.assign(call.rows, LayerObligations());
+  for (size_t i = 0, each = counts.size() / call.rows; i + 1 < counts.size(); i += 2) {
+    call.obligations[i / each].harmless += counts[i];
+    call.obligations[i / each].harmful += counts[i + 1];
   }
-  return readStores(step, kernel, stores, call);
+  return call.parts ? llvm::Error::success() : readParts(step, block, stores, 0, call.stores);
 }
 
 /// At least `bytes` of memory, aligned to 64.
@@ -264,8 +275,9 @@ void *KernelCalls::workspaceOf(int64_t bytes) {
   return reinterpret_cast<void *>((address + 63) / 64 * 64);
 }
 
-llvm::Error KernelCalls::readStores(size_t step, const Kernel &kernel, ArrayRef<Rows> rows,
-                                    StepCall &call) {
+llvm::Error KernelCalls::readParts(size_t step, xf::BlockOp block, ArrayRef<Rows> rows, int64_t row,
+                                   Patch &patch) {
+  const Kernel &kernel = kernels[kernelName(block)];
   ProgramStep at = program.steps[step];
   PatchParts parts; // of one parameter
   size_t next = 0;
@@ -273,7 +285,8 @@ llvm::Error KernelCalls::readStores(size_t step, const Kernel &kernel, ArrayRef<
     const KernelArg &arg = kernel.args[i];
     if (arg.kind != KernelArgKind::Store)
       continue;
-    const Rows &part = rows[next++];
+    int64_t size = elementsOf(arg.type);
+    ArrayRef<float> part = ArrayRef(rows[next++]).slice(row * size, size);
     parts.emplace_back(part.begin(), part.end());
     for (size_t e = 0; isIndices(arg) && e < part.size(); ++e) {
       int32_t index;
@@ -289,8 +302,24 @@ llvm::Error KernelCalls::readStores(size_t step, const Kernel &kernel, ArrayRef<
     auto entries = toStored(*parameter, parts);
     if (!entries)
       return entries.takeError();
-    llvm::append_range(call.stores.parameters, std::move(*entries));
+    llvm::append_range(patch.parameters, std::move(*entries));
     parts.clear();
   }
   return llvm::Error::success();
+}
+
+int64_t KernelCalls::partsSize(xf::BlockOp block) {
+  int64_t size = 0;
+  for (const KernelArg &arg : kernels[kernelName(block)].args)
+    if (arg.kind == KernelArgKind::Store)
+      size += elementsOf(arg.type);
+  return size;
+}
+
+llvm::Expected<std::vector<double>> ctxc::finiteLogits(ArrayRef<float> logits) {
+  for (float x : logits)
+    if (!std::isfinite(x))
+      return makeError(
+          "the logits are not finite; the weights or the patch are too large for float32");
+  return std::vector<double>(logits.begin(), logits.end());
 }

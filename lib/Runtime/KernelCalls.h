@@ -25,7 +25,7 @@ public:
   int64_t capacity, count = 0;
   std::vector<int32_t> slots;            ///< absolute positions of the tokens held
   std::vector<std::vector<Rows>> states; ///< of each step: capacity × elements each
-  std::vector<int64_t> sequence; ///< of a bidirectional model: the tokens of its first call
+  std::vector<int64_t> sequence;         ///< of a bidirectional model: the tokens of its first call
 };
 
 /// What one call reads and writes beside weights and settings.
@@ -37,9 +37,12 @@ struct StepCall {
   const Patch *loads = nullptr;
 
   std::vector<Rows> outputs;
-  Patch stores; ///< by stored names, in stored orientation
-  LayerObligations obligations;
-  double replayError = 0;
+  Patch stores; ///< of one row, by stored names, in stored orientation
+  /// Where given, each part of a patch for all rows, in the order of the kernel's arguments; then
+  /// `stores` stays empty.
+  std::vector<Rows> *parts = nullptr;
+  std::vector<LayerObligations> obligations; ///< one a row
+  std::vector<double> replayError;           ///< one a row
 };
 
 class KernelCalls {
@@ -52,6 +55,12 @@ public:
   /// Calls the kernel of `block`, one of step `step`'s, with weights from `weights`.
   llvm::Error call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call);
 
+  /// The changes of stored tensors that row `row` of `parts` (StepCall) is, added to `patch`.
+  llvm::Error readParts(size_t step, xf::BlockOp block, llvm::ArrayRef<Rows> parts, int64_t row,
+                        Patch &patch);
+  /// The float32 numbers of a row's patch of a step.
+  int64_t partsSize(xf::BlockOp block);
+
 private:
   struct Kernel {
     KernelLibrary::Kernel function = nullptr;
@@ -62,8 +71,6 @@ private:
   void *setting(size_t step, const KernelArg &arg);
   /// The parts of `patch` that the kernel takes, into `loaded`.
   llvm::Error load(size_t step, const Kernel &kernel, const Patch &patch);
-  llvm::Error readStores(size_t step, const Kernel &kernel, llvm::ArrayRef<Rows> rows,
-                         StepCall &call);
   void *workspaceOf(int64_t bytes);
 
   const Program &program;
@@ -75,6 +82,9 @@ private:
   /// Parts of the patch at hand; of indices the bits of int32.
   llvm::StringMap<Rows> loaded;
 };
+
+/// Logits as they cross the executor's door; an error where one is not finite.
+llvm::Expected<std::vector<double>> finiteLogits(llvm::ArrayRef<float> logits);
 
 } // namespace ctxc
 

@@ -31,8 +31,8 @@ enum class KernelArgKind {
   Slots,     ///< visible × i32: the absolute positions of a run's tokens, these S included
   Store,     ///< S × n, f32: a part of a parameter's patch, written
   Load,      ///< n, f32: a part of a parameter's patch, read
-  Counts,    ///< obligations × 2, i64: harmless and harmful, added to
-  Replay     ///< 1, f64: the predicted replay error of the block's output, written
+  Counts,    ///< S × obligations × 2, i64: harmless and harmful, added to
+  Replay     ///< S, f64: the predicted replay error of the block's output, written
 };
 
 llvm::StringRef stringifyKernelArgKind(KernelArgKind kind);

@@ -70,6 +70,27 @@ struct PatchStep {
   std::vector<double> replayError;
 };
 
+struct PatchEachOptions {
+  int64_t startLayer = 0; ///< layers before it are left unpatched
+  bool logits = false;    ///< both streams of every token go through the head too
+  /// How many tokens go through the layers together; 0: as many as keep memory in bounds. The
+  /// patches do not depend on it.
+  int64_t rows = 0;
+};
+
+/// What Executor::patchEach gives for one token.
+struct TokenPatch {
+  int64_t token = 0, position = 0;
+  std::vector<double> fullLogits, reducedLogits; ///< as of PatchStep; empty unless asked for
+  std::vector<LayerObligations> obligations;     ///< one a layer
+  std::vector<double> replayError;               ///< as of PatchStep
+  /// Makes the patch, out of memory that is used again after the sink's call.
+  llvm::function_ref<llvm::Expected<Patch>()> patch;
+};
+
+/// Takes the tokens' patches in order, as they are made. An error ends the pass.
+using PatchSink = llvm::function_ref<llvm::Error(const TokenPatch &)>;
+
 class Executor {
 public:
   virtual ~Executor() = default;
@@ -94,6 +115,18 @@ public:
   /// is; the patches of all layers make the reduced stream follow the full one.
   virtual llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
                                           const PatchOptions &options) = 0;
+
+  /// Algorithm 1 for each of several tokens, in one pass over the weights for many of them:
+  /// continues `full` by all tokens, of which each sees those before it, and gives each the patch
+  /// with which it follows the full run where it is run alone after those tokens of `reduced` that
+  /// are at positions before its own. In the reduced stream no token sees another of the call. The
+  /// reduced run stays as it is, and has room for one token more. Each patch is the one that
+  /// `patch` gives for that token after the same context.
+  /// Errors: as of forward and patch; a bidirectional model, whose tokens' runs are one; what the
+  /// sink gives. After an error `full` is what it was.
+  virtual llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<int64_t> tokens,
+                                llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                                PatchSink sink) = 0;
 
   virtual int64_t vocabulary() const = 0;
   virtual int64_t layers() const = 0;

@@ -22,8 +22,8 @@ struct FakeRun : Run {
 
 class FakeExecutor : public Executor {
 public:
-  double error = 0;                           ///< added to every patch
-  bool broken = false;                        ///< patched runs give NaN
+  double error = 0;    ///< added to every patch
+  bool broken = false; ///< patched runs give NaN
   bool bidirectional = false;
   std::vector<std::vector<int64_t>> prefills; ///< positions of each appending forward
   int64_t patchedRuns = 0, controls = 0;
@@ -69,6 +69,24 @@ public:
     step.obligations = {{0, 0}, {2, 1}};
     step.replayError = {0, 1e-6};
     return step;
+  }
+
+  llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<int64_t> tokens,
+                        llvm::ArrayRef<int64_t> positions, const PatchEachOptions &,
+                        PatchSink sink) override {
+    for (auto [token, position] : llvm::zip(tokens, positions)) {
+      FakeRun kept = static_cast<FakeRun &>(reduced);
+      kept.truncate(llvm::lower_bound(kept.positions, position) - kept.positions.begin());
+      auto step = patch(full, kept, token, position, {});
+      if (!step)
+        return step.takeError();
+      TokenPatch given{token, position, {}, {}, step->obligations, step->replayError, {}};
+      auto makePatch = [&]() -> llvm::Expected<Patch> { return step->patch; };
+      given.patch = makePatch;
+      if (llvm::Error error = sink(given))
+        return error;
+    }
+    return llvm::Error::success();
   }
 
 private:

@@ -1,0 +1,307 @@
+#include "lib/Runtime/PatchEach.h"
+#include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Support/Error.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc;
+
+/// A chunk's patches are kept until its last layer is done: at most so many bytes, in at most so
+/// many rows. More rows would read the weights less often, and by then they cost next to nothing.
+constexpr int64_t maxPartsBytes = 64 << 20, maxChunk = 128, minChunk = 4;
+
+/// Rows of each stream that go through the head together: their logits are a vocabulary each.
+constexpr int64_t headRows = 8;
+
+llvm::Error PatchEach::check(ArrayRef<int64_t> tokens, ArrayRef<int64_t> positions) {
+  if (&full == &reduced)
+    return makeError("the full and the reduced run are one; they need a run each");
+  if (isBidirectional(program))
+    return makeError("the model is bidirectional: every token sees all others, so that no two of "
+                     "them can be patched in one pass");
+  if (llvm::Error error =
+          checkStep(program, full.count, full.last(), full.capacity, tokens, positions))
+    return error;
+  if (reduced.count + 1 > reduced.capacity)
+    return makeError("the reduced run has room for " + llvm::Twine(reduced.capacity) +
+                     " tokens, and needs it for one more than the " + llvm::Twine(reduced.count) +
+                     " that it holds");
+  if (llvm::Error error = checkIds(program, tokens, positions))
+    return error;
+  return checkStartLayer(program, options.startLayer);
+}
+
+int64_t PatchEach::chunkSize() {
+  if (options.rows > 0)
+    return options.rows;
+  int64_t each = 1;
+  for (auto [i, step] : llvm::enumerate(program.steps))
+    if (isPatched(i))
+      each += kernels.partsSize(step.dual) * sizeof(float);
+  return std::clamp<int64_t>(maxPartsBytes / each, minChunk, maxChunk);
+}
+
+llvm::Error PatchEach::run(ArrayRef<int64_t> allTokens, ArrayRef<int64_t> allPositions,
+                           PatchSink sink) {
+  if (llvm::Error error = check(allTokens, allPositions))
+    return error;
+  int64_t before = full.count, chunk = chunkSize();
+  for (int64_t from = 0, count = allTokens.size(); from < count; from += chunk) {
+    int64_t size = std::min(chunk, count - from);
+    ArrayRef<int64_t> ids = allTokens.slice(from, size), at = allPositions.slice(from, size);
+    tokens.assign(ids.begin(), ids.end());
+    positions.assign(at.begin(), at.end());
+    if (llvm::Error error = runChunk(sink)) {
+      full.truncate(before);
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+bool PatchEach::isPatched(size_t step) const {
+  const ProgramStep &at = program.steps[step];
+  return at.dual && *at.index >= options.startLayer;
+}
+
+/// The last step, where nothing of it is needed but the logits.
+bool PatchEach::isHead(size_t step) {
+  return step > 0 && step + 1 == program.steps.size() && !program.steps[step].index &&
+         !readsContext(program.steps[step].block);
+}
+
+llvm::Error PatchEach::runChunk(PatchSink sink) {
+  llvm::copy(positions, full.slots.begin() + full.count);
+  headCount = 0;
+  for (Values &stream : values)
+    stream.clear();
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    if (!isHead(i))
+      if (llvm::Error error = runStep(i))
+        return error;
+  full.count += rows();
+  for (int64_t row = 0; row < rows(); ++row)
+    if (llvm::Error error = give(row, sink))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error PatchEach::runStep(size_t step) {
+  const ProgramStep &at = program.steps[step];
+  if (isPatched(step))
+    return runDual(step);
+  if (!at.index && !readsContext(at.block))
+    return runEnd(step);
+  if (llvm::Error error = runPlainFull(step))
+    return error;
+  return runPlainReduced(step);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+llvm::Error PatchEach::runDual(size_t step) {
+  ProgramStep &at = program.steps[step];
+  StepCall frame;
+  frame.rows = rows();
+  frame.tokens = tokens;
+  frame.positions = positions;
+  frame.runs[0] = &full;
+  frame.runs[1] = &reduced;
+  frame.parts = &parts[step];
+  for (Values &stream : values)
+    for (Value input : at.layer.getInputs())
+      frame.inputs.push_back(&stream[input]);
+  if (llvm::Error error = kernels.call(step, at.dual, weights, frame))
+    return error;
+  size_t half = frame.outputs.size() / 2;
+  for (auto [j, value] : llvm::enumerate(at.layer.getOutputs())) {
+    values[0][value] = std::move(frame.outputs[j]);
+    values[1][value] = std::move(frame.outputs[half + j]);
+  }
+  obligations[step] = std::move(frame.obligations);
+  replayError[step] = std::move(frame.replayError);
+  return llvm::Error::success();
+}
+
+/// A step without a context, of which the two streams are rows of one call.
+llvm::Error PatchEach::runEnd(size_t step) {
+  ProgramStep &at = program.steps[step];
+  std::vector<int32_t> ids(tokens), where(positions);
+  std::vector<Rows> packed;
+  if (!at.layer.getInputs().empty()) {
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+    where.insert(where.end(), positions.begin(), positions.end());
+  }
+  for (Value input : at.layer.getInputs()) {
+    packed.push_back(values[0][input]);
+    llvm::append_range(packed.back(), values[1][input]);
+  }
+  StepCall frame;
+  frame.rows = ids.size();
+  frame.tokens = ids;
+  frame.positions = where;
+  for (const Rows &x : packed)
+    frame.inputs.push_back(&x);
+  if (llvm::Error error = kernels.call(step, at.block, weights, frame))
+    return error;
+  for (auto [value, x] : llvm::zip(at.layer.getOutputs(), frame.outputs)) {
+    size_t half = packed.empty() ? 0 : x.size() / 2;
+    values[1][value] = Rows(x.begin() + half, x.end());
+    if (half)
+      x.resize(half);
+    values[0][value] = std::move(x);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error PatchEach::runPlainFull(size_t step) {
+  ProgramStep &at = program.steps[step];
+  StepCall frame;
+  frame.rows = rows();
+  frame.tokens = tokens;
+  frame.positions = positions;
+  frame.runs[0] = &full;
+  for (Value input : at.layer.getInputs())
+    frame.inputs.push_back(&values[0][input]);
+  if (llvm::Error error = kernels.call(step, at.block, weights, frame))
+    return error;
+  for (auto [value, x] : llvm::zip(at.layer.getOutputs(), frame.outputs))
+    values[0][value] = std::move(x);
+  return llvm::Error::success();
+}
+
+/// A layer that is not patched has no kernel for rows that do not see each other: row by row, each
+/// with the state of the kept tokens before it.
+llvm::Error PatchEach::runPlainReduced(size_t step) {
+  ProgramStep &at = program.steps[step];
+  CompiledRun run(reduced.capacity, program.steps.size());
+  run.slots = reduced.slots;
+  std::vector<Rows> inputs(at.layer.getInputs().size());
+  Values outputs;
+  for (int64_t row = 0; row < rows(); ++row) {
+    run.states[step] = reduced.states[step];
+    auto kept = ArrayRef(reduced.slots).take_front(reduced.count);
+    run.count = llvm::lower_bound(kept, positions[row]) - kept.begin();
+    run.slots[run.count] = positions[row];
+    StepCall frame;
+    frame.tokens = ArrayRef(tokens).slice(row, 1);
+    frame.positions = ArrayRef(positions).slice(row, 1);
+    frame.runs[0] = &run;
+    for (auto [input, x] : llvm::zip(at.layer.getInputs(), inputs)) {
+      const Rows &all = values[1][input];
+      size_t width = all.size() / rows();
+      x.assign(all.begin() + row * width, all.begin() + (row + 1) * width);
+      frame.inputs.push_back(&x);
+    }
+    if (llvm::Error error = kernels.call(step, at.block, weights, frame))
+      return error;
+    for (auto [value, x] : llvm::zip(at.layer.getOutputs(), frame.outputs))
+      llvm::append_range(outputs[value], x);
+    run.slots[run.count] = reduced.slots[run.count];
+  }
+  for (Value value : at.layer.getOutputs())
+    values[1][value] = std::move(outputs[value]);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// What a token is given
+//===----------------------------------------------------------------------===//
+
+/// The logits of `count` rows from `from` on: of the full stream, then of the reduced.
+llvm::Error PatchEach::runHead(int64_t from, int64_t count, Rows &logits) {
+  size_t step = program.steps.size() - 1;
+  ProgramStep &at = program.steps[step];
+  if (!isHead(step)) { // it was run as any other
+    Value value = at.layer->getBlock()->back().getOperand(0);
+    for (Values &stream : values) {
+      auto begin = stream[value].begin() + from * program.vocabulary;
+      logits.insert(logits.end(), begin, begin + count * program.vocabulary);
+    }
+    return llvm::Error::success();
+  }
+  std::vector<int32_t> ids, where;
+  std::vector<Rows> inputs(at.layer.getInputs().size());
+  for (Values &stream : values) {
+    ids.insert(ids.end(), tokens.begin() + from, tokens.begin() + from + count);
+    where.insert(where.end(), positions.begin() + from, positions.begin() + from + count);
+    for (auto [input, x] : llvm::zip(at.layer.getInputs(), inputs)) {
+      size_t width = stream[input].size() / rows();
+      auto begin = stream[input].begin() + from * width;
+      x.insert(x.end(), begin, begin + count * width);
+    }
+  }
+  StepCall frame;
+  frame.rows = ids.size();
+  frame.tokens = ids;
+  frame.positions = where;
+  for (const Rows &x : inputs)
+    frame.inputs.push_back(&x);
+  if (llvm::Error error = kernels.call(step, at.block, weights, frame))
+    return error;
+  logits = std::move(frame.outputs.front());
+  return llvm::Error::success();
+}
+
+/// What the last layer gives of a row, in both streams: whatever is not finite before it shows.
+llvm::Error PatchEach::checkFinite(int64_t row) {
+  const ProgramStep &last =
+      program.steps[program.steps.size() - (isHead(program.steps.size() - 1) ? 2 : 1)];
+  xf::LayerOp layer = last.layer;
+  for (Values &stream : values)
+    for (Value output : layer.getOutputs()) {
+      ArrayRef<float> x = stream[output];
+      size_t width = x.size() / rows();
+      if (!llvm::all_of(x.slice(row * width, width), [](float v) { return std::isfinite(v); }))
+        return makeError("the numbers at position " + llvm::Twine(positions[row]) +
+                         " are not finite; the weights or the patch are too large for float32");
+    }
+  return llvm::Error::success();
+}
+
+llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
+  if (llvm::Error error = checkFinite(row))
+    return error;
+  TokenPatch given;
+  given.token = tokens[row];
+  given.position = positions[row];
+  given.obligations.resize(program.layers);
+  given.replayError.resize(program.layers);
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (!isPatched(i))
+      continue;
+    given.obligations[*step.index] = obligations[i][row];
+    if (!replayError[i].empty())
+      given.replayError[*step.index] = replayError[i][row];
+  }
+  if (options.logits) {
+    if (row >= headFrom + headCount || headCount == 0) {
+      headFrom = row;
+      headCount = std::min(headRows, rows() - row);
+      headLogits.clear();
+      if (llvm::Error error = runHead(headFrom, headCount, headLogits))
+        return error;
+    }
+    for (int64_t stream : {0, 1}) {
+      auto logits =
+          finiteLogits(ArrayRef(headLogits)
+                           .slice((stream * headCount + row - headFrom) * program.vocabulary,
+                                  program.vocabulary));
+      if (!logits)
+        return logits.takeError();
+      (stream == 0 ? given.fullLogits : given.reducedLogits) = std::move(*logits);
+    }
+  }
+  auto makePatch = [&]() -> llvm::Expected<Patch> {
+    Patch patch;
+    for (auto [i, step] : llvm::enumerate(program.steps))
+      if (isPatched(i))
+        if (llvm::Error error = kernels.readParts(i, step.dual, parts[i], row, patch))
+          return std::move(error);
+    return patch;
+  };
+  given.patch = makePatch;
+  return sink(given);
+}

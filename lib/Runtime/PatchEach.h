@@ -1,0 +1,61 @@
+// Executor::patchEach over compiled kernels: chunks of tokens through the dual kernels, S rows of
+// each stream in one call.
+#ifndef CTXC_LIB_RUNTIME_PATCHEACH_H
+#define CTXC_LIB_RUNTIME_PATCHEACH_H
+
+#include "ctxc/Runtime/Program.h"
+#include "lib/Runtime/KernelCalls.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace ctxc {
+
+class PatchEach {
+public:
+  PatchEach(Program program, Weights &weights, KernelCalls &kernels, CompiledRun &full,
+            CompiledRun &reduced, const PatchEachOptions &options)
+      : program(program), weights(weights), kernels(kernels), full(full), reduced(reduced),
+        options(options), parts(program.steps.size()), obligations(program.steps.size()),
+        replayError(program.steps.size()) {}
+
+  llvm::Error run(llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions,
+                  PatchSink sink);
+
+private:
+  using Values = llvm::DenseMap<mlir::Value, Rows>;
+
+  llvm::Error check(llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions);
+  int64_t chunkSize();
+  llvm::Error runChunk(PatchSink sink);
+  llvm::Error runStep(size_t step);
+  llvm::Error runDual(size_t step);
+  llvm::Error runEnd(size_t step);
+  llvm::Error runPlainFull(size_t step);
+  llvm::Error runPlainReduced(size_t step);
+  bool isHead(size_t step);
+  llvm::Error runHead(int64_t from, int64_t count, Rows &logits);
+  llvm::Error checkFinite(int64_t row);
+  llvm::Error give(int64_t row, PatchSink sink);
+  int64_t rows() const { return tokens.size(); }
+  bool isPatched(size_t step) const;
+
+  Program program;
+  Weights &weights;
+  KernelCalls &kernels;
+  CompiledRun &full, &reduced;
+  const PatchEachOptions &options;
+
+  // Of the chunk: its tokens, their values in the two streams, and of each step the parts of the
+  // patches, the obligations and the predicted errors, row after row.
+  std::vector<int32_t> tokens, positions;
+  Values values[2];
+  std::vector<std::vector<Rows>> parts;
+  std::vector<std::vector<LayerObligations>> obligations;
+  std::vector<std::vector<double>> replayError;
+  /// Logits of some rows of the chunk, from `headFrom` on: of the full stream, then of the reduced.
+  Rows headLogits;
+  int64_t headFrom = 0, headCount = 0;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_PATCHEACH_H

@@ -1,0 +1,260 @@
+// Patches for every position of a prompt in one pass: each is the one that the token alone is
+// given, bit for bit, and in a run of its own gives the full run's logits.
+#include "Fixture.h"
+#include "test/unit/Goldens.h"
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+/// What the sink saw of a token.
+struct Given {
+  TokenPatch token;
+  Patch patch;
+};
+
+using Ids = llvm::ArrayRef<int64_t>;
+
+/// A run of the tokens at `positions`, with room for `more`.
+std::unique_ptr<Run> runOf(Executor &executor, Ids tokens, Ids positions, int64_t more) {
+  auto run = executor.start(positions.size() + more);
+  std::vector<int64_t> ids;
+  for (int64_t position : positions)
+    ids.push_back(tokens[position]);
+  if (!ids.empty()) {
+    auto logits = executor.forward(*run, ids, positions, {});
+    EXPECT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
+  }
+  return run;
+}
+
+/// The patches of all tokens from `first` on, each at its index, with the tokens at `kept` kept.
+std::vector<Given> patchAll(Executor &executor, Ids tokens, Ids kept, int64_t first,
+                            const PatchEachOptions &options = {}) {
+  auto full = runOf(executor, tokens, upTo(first), tokens.size() - first);
+  auto reduced = runOf(executor, tokens, kept, 1);
+  std::vector<Given> all;
+  auto positions = upTo(tokens.size());
+  llvm::Error error = executor.patchEach(*full, *reduced, tokens.drop_front(first),
+                                         Ids(positions).drop_front(first), options,
+                                         [&](const TokenPatch &token) -> llvm::Error {
+                                           auto patch = token.patch();
+                                           if (!patch)
+                                             return patch.takeError();
+                                           all.push_back({token, std::move(*patch)});
+                                           return llvm::Error::success();
+                                         });
+  EXPECT_EQ(llvm::toString(std::move(error)), "");
+  EXPECT_EQ(full->size(), int64_t(tokens.size()));
+  EXPECT_EQ(reduced->size(), int64_t(kept.size()));
+  EXPECT_EQ(all.size(), tokens.size() - first);
+  return all;
+}
+
+std::vector<int64_t> before(Ids kept, int64_t position) {
+  return kept.take_while([&](int64_t k) { return k < position; }).vec();
+}
+
+void expectBitEqual(const Patch &found, const Patch &expected, const std::string &what) {
+  ASSERT_EQ(found.parameters.size(), expected.parameters.size()) << what;
+  for (auto [a, b] : llvm::zip(found.parameters, expected.parameters)) {
+    EXPECT_EQ(a.parameter, b.parameter) << what;
+    EXPECT_EQ(a.kind, b.kind) << what;
+    EXPECT_EQ(a.shape, b.shape) << what;
+    EXPECT_TRUE(a.u == b.u && a.v == b.v && a.delta == b.delta)
+        << what << ", " << a.parameter << ": u by " << largestDifference(a.u, b.u) << ", v by "
+        << largestDifference(a.v, b.v) << ", delta by " << largestDifference(a.delta, b.delta);
+  }
+}
+
+/// Against `patch` for each token alone after the same context.
+void expectOneByOne(Executor &executor, Ids tokens, Ids kept, const PatchEachOptions &options) {
+  std::vector<Given> all = patchAll(executor, tokens, kept, 1, options);
+  auto full = runOf(executor, tokens, 0, tokens.size());
+  for (const Given &given : all) {
+    int64_t at = given.token.position;
+    std::string what = "position " + std::to_string(at);
+    EXPECT_EQ(given.token.token, tokens[at]);
+    auto reduced = runOf(executor, tokens, before(kept, at), 1);
+    PatchOptions one;
+    one.startLayer = options.startLayer;
+    auto step = executor.patch(*full, *reduced, tokens[at], at, one);
+    ASSERT_TRUE(bool(step)) << llvm::toString(step.takeError());
+    expectBitEqual(given.patch, step->patch, what);
+    ASSERT_EQ(given.token.obligations.size(), step->obligations.size());
+    for (auto [a, b] : llvm::zip(given.token.obligations, step->obligations)) {
+      EXPECT_EQ(a.harmful, b.harmful) << what;
+      EXPECT_EQ(a.harmless, b.harmless) << what;
+    }
+    EXPECT_EQ(given.token.replayError, step->replayError) << what;
+    if (options.logits) {
+      EXPECT_EQ(given.token.fullLogits, step->fullLogits) << what;
+      EXPECT_EQ(given.token.reducedLogits, step->reducedLogits) << what;
+    }
+  }
+}
+
+/// A separate run of each token under its patch gives the full run's logits; without it not.
+void expectVerified(Executor &executor, Ids tokens, Ids kept, double tolerance) {
+  auto run = runOf(executor, tokens, {}, tokens.size());
+  ForwardOptions whole;
+  whole.allLogits = true;
+  auto logits = executor.forward(*run, tokens, upTo(tokens.size()), whole);
+  ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
+  double leastControl = INFINITY;
+  for (const Given &given : patchAll(executor, tokens, kept, 1)) {
+    int64_t at = given.token.position, vocabulary = executor.vocabulary();
+    auto reduced = runOf(executor, tokens, before(kept, at), 1);
+    ForwardOptions options;
+    options.append = false;
+    auto control = executor.forward(*reduced, tokens[at], at, options);
+    options.patch = &given.patch;
+    auto patched = executor.forward(*reduced, tokens[at], at, options);
+    ASSERT_TRUE(control && patched);
+    auto full = llvm::ArrayRef(*logits).slice(at * vocabulary, vocabulary);
+    EXPECT_LE(largestDifference(*patched, full), tolerance) << "position " << at;
+    if (before(kept, at).size() < size_t(at))
+      leastControl = std::min(leastControl, largestDifference(*control, full));
+  }
+  EXPECT_GT(leastControl, 100 * tolerance);
+}
+
+/// More tokens than a vector register has lanes.
+std::vector<int64_t> longPrompt(Model &model) {
+  std::vector<int64_t> tokens = model.golden().first;
+  for (size_t i = 0, count = tokens.size(); tokens.size() < 37; ++i)
+    tokens.push_back((tokens[i] * 3 + i / count) % model.program.vocabulary);
+  return tokens;
+}
+
+struct PatchEach : testing::TestWithParam<std::string> {};
+
+TEST_P(PatchEach, IsEachTokensOwnPatch) {
+  Model model(GetParam());
+  ASSERT_NE(model.compiled, nullptr);
+  std::vector<int64_t> tokens = longPrompt(model);
+  for (std::vector<int64_t> kept : {std::vector<int64_t>(), {0, 3}}) {
+    SCOPED_TRACE("kept: " + std::to_string(kept.size()));
+    for (int64_t rows : {0, 1, 7}) {
+      PatchEachOptions options;
+      options.rows = rows;
+      options.logits = rows == 7;
+      expectOneByOne(*model.compiled, tokens, kept, options);
+    }
+    expectVerified(*model.compiled, tokens, kept, 1e-4);
+  }
+}
+
+TEST_P(PatchEach, IsTheReferences) {
+  Model model(GetParam());
+  ASSERT_NE(model.compiled, nullptr);
+  std::vector<int64_t> tokens = longPrompt(model), kept = {0, 3};
+  std::vector<Given> found = patchAll(*model.compiled, tokens, kept, 1),
+                     expected = patchAll(*model.reference, tokens, kept, 1);
+  for (auto [a, b] : llvm::zip(found, expected)) {
+    std::string what = "position " + std::to_string(b.token.position);
+    if (b.token.position == 1)
+      continue; // all that is before it is kept: the patch is zero, but for roundings
+    ASSERT_EQ(a.patch.parameters.size(), b.patch.parameters.size()) << what;
+    for (size_t i = 0; i < a.patch.parameters.size(); ++i) {
+      const ParameterPatch &x = a.patch.parameters[i], &y = b.patch.parameters[i];
+      EXPECT_EQ(x.parameter, y.parameter) << what;
+      auto near = [&](llvm::ArrayRef<double> p, llvm::ArrayRef<double> q) {
+        double scale = 0;
+        for (double v : q)
+          scale = std::max(scale, std::abs(v));
+        EXPECT_LE(largestDifference(p, q), 2e-3 * scale + 2e-4) << what << ", " << x.parameter;
+      };
+      near(x.u, y.u);
+      near(x.v, y.v);
+      near(x.delta, y.delta);
+    }
+  }
+  expectVerified(*model.reference, tokens, kept, 1e-8);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, PatchEach,
+                         testing::Values("llama", "gemma3", "gemma2", "mistral", "mixtral",
+                                         "gpt-oss", "falcon-alibi", "bloom", "deepseek-v3", "gpt2",
+                                         "opt-post-norm", "gpt-neo", "olmo2", "glm4"),
+                         goldenTestName);
+
+TEST(PatchEachPasses, UnpatchedLayersSeeTheKeptTokensAlone) {
+  Model model("llama");
+  ASSERT_NE(model.compiled, nullptr);
+  std::vector<int64_t> tokens = longPrompt(model);
+  PatchEachOptions options;
+  options.startLayer = 1;
+  expectOneByOne(*model.compiled, tokens, {}, options);
+  expectOneByOne(*model.compiled, tokens, {0, 3}, options);
+}
+
+TEST(PatchEachPasses, ContinueARun) {
+  Model model("gemma3");
+  ASSERT_NE(model.compiled, nullptr);
+  std::vector<int64_t> tokens = longPrompt(model);
+  std::vector<Given> all = patchAll(*model.compiled, tokens, {}, 1),
+                     some = patchAll(*model.compiled, tokens, {}, 4);
+  for (const Given &given : some)
+    expectBitEqual(given.patch, all[given.token.position - 1].patch, "continued");
+}
+
+TEST(PatchEachPasses, PatchNothingWhereThereIsNoContext) {
+  Model model("llama");
+  ASSERT_NE(model.compiled, nullptr);
+  std::vector<int64_t> tokens = longPrompt(model);
+  for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+    std::vector<Given> all = patchAll(*executor, tokens, {}, 0);
+    for (const ParameterPatch &change : all.front().patch.parameters)
+      for (double u : change.u)
+        EXPECT_NEAR(u, 0, 1e-6) << change.parameter;
+  }
+}
+
+TEST(PatchEachPasses, LeaveTheRunAsItWasAfterAnError) {
+  Model model("llama");
+  for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+    ASSERT_NE(executor, nullptr);
+    std::vector<int64_t> tokens = longPrompt(model), positions = upTo(tokens.size());
+    auto full = executor->start(tokens.size()), reduced = executor->start(1);
+    int seen = 0;
+    PatchEachOptions options;
+    options.rows = 2;
+    llvm::Error error =
+        executor->patchEach(*full, *reduced, tokens, positions, options, [&](const TokenPatch &) {
+          return ++seen < 4 ? llvm::Error::success() : llvm::createStringError("enough");
+        });
+    EXPECT_EQ(llvm::toString(std::move(error)), "enough");
+    EXPECT_EQ(seen, 4);
+    EXPECT_EQ(full->size(), 0);
+  }
+}
+
+TEST(PatchEachPasses, RefuseWhatTheyCannotDo) {
+  auto none = [](const TokenPatch &) { return llvm::Error::success(); };
+  Model model("llama"), encoder("bert");
+  for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+    ASSERT_NE(executor, nullptr);
+    auto full = executor->start(2), reduced = executor->start(1), roomless = executor->start(0);
+    auto refusal = [&](ctxc::Run &a, ctxc::Run &b, Ids tokens, Ids positions) {
+      return llvm::toString(executor->patchEach(a, b, tokens, positions, {}, none));
+    };
+    EXPECT_NE(refusal(*full, *full, {1}, {0}).find("a run each"), std::string::npos);
+    EXPECT_NE(refusal(*full, *reduced, {}, {}).find("no token"), std::string::npos);
+    EXPECT_NE(refusal(*full, *reduced, {1, 2, 3}, {0, 1, 2}).find("has room for 2"),
+              std::string::npos);
+    EXPECT_NE(refusal(*full, *reduced, {1, 2}, {1, 1}).find("must increase"), std::string::npos);
+    EXPECT_NE(refusal(*full, *roomless, {1, 2}, {0, 1}).find("has room for 0"), std::string::npos);
+    EXPECT_NE(refusal(*full, *reduced, {int64_t(1) << 40}, {0}), "");
+    EXPECT_EQ(full->size(), 0);
+  }
+  for (Executor *executor : {encoder.reference.get(), encoder.compiled.get()}) {
+    ASSERT_NE(executor, nullptr);
+    auto full = executor->start(2), reduced = executor->start(1);
+    llvm::Error error = executor->patchEach(*full, *reduced, {1, 2}, {0, 1}, {}, none);
+    EXPECT_NE(llvm::toString(std::move(error)).find("bidirectional"), std::string::npos);
+  }
+}
+
+} // namespace
