@@ -4,20 +4,28 @@
 #include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace ctxc;
 
 /// The sum of all harmful counts at `counts`, an array of pairs.
-static Value sumHarmful(OpBuilder &b, Location loc, Value counts, int64_t obligations) {
+static Value sumHarmful(OpBuilder &b, Location loc, Value counts, Value pairs) {
   Type i64 = b.getI64Type();
-  Value sum = arith::ConstantIntOp::create(b, loc, 0, 64);
-  for (int64_t i = 0; i < obligations; ++i) {
-    Value address = LLVM::GEPOp::create(b, loc, counts.getType(), i64, counts,
-                                        ArrayRef<LLVM::GEPArg>{int32_t(2 * i + 1)});
-    sum = arith::AddIOp::create(b, loc, sum, LLVM::LoadOp::create(b, loc, i64, address));
-  }
-  return sum;
+  Value none = arith::ConstantIntOp::create(b, loc, 0, 64);
+  if (!counts)
+    return none;
+  auto index = [&](int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); };
+  auto loop = scf::ForOp::create(b, loc, index(0), pairs, index(1), none);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value pair = toI64(b, loc, loop.getInductionVar());
+  Value address = LLVM::GEPOp::create(b, loc, counts.getType(), LLVM::LLVMArrayType::get(i64, 2),
+                                      counts, ArrayRef<LLVM::GEPArg>{pair, 1});
+  Value sum = arith::AddIOp::create(b, loc, loop.getRegionIterArg(0),
+                                    LLVM::LoadOp::create(b, loc, i64, address));
+  scf::YieldOp::create(b, loc, sum);
+  return loop.getResult(0);
 }
 
 static void addEntryPoint(func::FuncOp kernel) {
@@ -36,25 +44,25 @@ static void addEntryPoint(func::FuncOp kernel) {
                       toIndex(b, loc, loadCallField(b, loc, call, CallField::Visible, 1))};
   Value arguments = loadCallField(b, loc, call, CallField::Arguments);
   SmallVector<Value> operands;
-  Value counts;
-  int64_t obligations = 0;
+  Value counts, pairs; // of each row one for each obligation
   for (auto [i, arg] : llvm::enumerate(kernelArguments(kernel))) {
     Value slot =
         LLVM::GEPOp::create(b, loc, ptr, ptr, arguments, ArrayRef<LLVM::GEPArg>{int32_t(i)});
     Value address = LLVM::LoadOp::create(b, loc, ptr, slot);
     if (arg.kind == KernelArgKind::Counts) {
       counts = address;
-      obligations = cast<MemRefType>(arg.type).getDimSize(0);
+      pairs = arith::ConstantIndexOp::create(b, loc, cast<MemRefType>(arg.type).getDimSize(1));
+      pairs = arith::MulIOp::create(b, loc, rows, pairs);
     }
     bool state = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
     operands.push_back(
         memrefAt(b, loc, address, cast<MemRefType>(arg.type), state ? visible[arg.stream] : rows));
   }
   operands.push_back(call);
-  Value before = sumHarmful(b, loc, counts, obligations);
+  Value before = sumHarmful(b, loc, counts, pairs);
   func::CallOp::create(b, loc, kernel, operands);
   Value more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                     sumHarmful(b, loc, counts, obligations), before);
+                                     sumHarmful(b, loc, counts, pairs), before);
   Value status = arith::ExtUIOp::create(b, loc, b.getI32Type(), more);
   static_assert(CTXC_GOOD == 0 && CTXC_INEXACT == 1);
   func::ReturnOp::create(b, loc, status);

@@ -27,7 +27,8 @@ static KindText textOf(KernelArgKind kind) {
   case KernelArgKind::Setting:
     return {"read", "setting"};
   case KernelArgKind::State:
-    return {"read-write", "state of a contextual op, the last rows are written"};
+    return {"read-write",
+            "state of a contextual op, the last rows are written (of a reduced run none)"};
   case KernelArgKind::Slots:
     return {"read", "absolute positions of the visible tokens"};
   case KernelArgKind::Store:

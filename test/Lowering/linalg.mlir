@@ -51,7 +51,8 @@ xf.block @packed(%a: tensor<7xf32>, %b: tensor<7xf32>) -> (tensor<5xf32>, tensor
 // CHECK-SAME: memref<?xi32> {ctxc.kind = "slots"}
 // CHECK-SAME: memref<?xi32> {ctxc.kind = "slots", ctxc.stream = 1 : i64}
 // CHECK-SAME: memref<?x2xf32> {ctxc.kind = "store", ctxc.name = "b"}
-// CHECK-SAME: memref<1x2xi64> {ctxc.kind = "counts"}
+// CHECK-SAME: memref<?x1x2xi64> {ctxc.kind = "counts"}
+// CHECK-SAME: memref<?xf64> {ctxc.kind = "replay"}
 xf.block @streams(%x: tensor<1x2xf32>, %y: tensor<1x2xf32>) -> tensor<1x2xf32> {
   %a = xf.attention %x, %x, %x scale 1.0 stream "full" : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
   %b = xf.attention %y, %y, %y scale 1.0 stream "reduced" : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>

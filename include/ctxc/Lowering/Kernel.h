@@ -27,8 +27,10 @@ enum class KernelArgKind {
   Param,     ///< a stored parameter, in its stored shape and type
   Bank,      ///< the address of each slice, along the first dimension, of a stored parameter
   Setting,   ///< f32 numbers of a setting (index settings: one i64)
-  State,     ///< visible × shape, f32: what a contextual op keeps; the last S rows are written
-  Slots,     ///< visible × i32: the absolute positions of a run's tokens, these S included
+  State,     ///< visible × shape, f32: what a contextual op keeps; the last S rows are written, but
+             ///< in the reduced run of a dual block none
+  Slots,     ///< visible × i32: the absolute positions of a run's tokens, these S included; in the
+             ///< reduced run of a dual block the last is not read
   Store,     ///< S × n, f32: a part of a parameter's patch, written
   Load,      ///< n, f32: a part of a parameter's patch, read
   Counts,    ///< S × obligations × 2, i64: harmless and harmful, added to

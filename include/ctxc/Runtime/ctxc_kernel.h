@@ -41,8 +41,9 @@ typedef void (*ctxc_parallel_for)(void *context, int64_t count,
 
 typedef struct ctxc_call {
   int64_t rows;           /* S: tokens of this call */
-  int64_t visible[2];     /* tokens whose state is there, these S included: of the run (or the full
-                             run), and of the reduced run */
+  int64_t visible[2];     /* tokens that are seen: of the run (or the full run) those whose state is
+                             there, these S included; of the reduced run, where each of the S is
+                             alone after the kept tokens, those and one */
   void *const *arguments; /* one pointer an argument, in the manifest's order */
   void *workspace;
   ctxc_parallel_for parallel_for;
