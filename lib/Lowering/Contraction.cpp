@@ -1,0 +1,335 @@
+#include "lib/Lowering/Contraction.h"
+#include "lib/Lowering/CallFrame.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// Rows of a tile, and streams of a range.
+constexpr int64_t tileRows = 4;
+/// From so many vectors on a panel of rows is worth its keep.
+constexpr int64_t manyVectors = 16;
+/// Numbers of a panel: 256 KB of float32.
+constexpr int64_t panelSize = 1 << 16;
+constexpr int64_t maxPanelRows = 64;
+
+class Emitter {
+public:
+  Emitter(const Contraction &c, ModuleOp module, Location loc)
+      : c(c), module(module), b(module.getContext()), loc(loc),
+        accumulator(VectorType::get({c.lanes}, b.getF32Type())) {}
+
+  func::FuncOp emit(StringRef name);
+
+private:
+  Value index(int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); }
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+  Value sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
+  Value times(Value x, int64_t y) { return arith::MulIOp::create(b, loc, x, index(y)); }
+  Value over(Value x, int64_t y) { return arith::DivUIOp::create(b, loc, x, index(y)); }
+  using Body = llvm::function_ref<void(Value)>;
+  void forRange(Value from, Value to, int64_t step, Body body);
+
+  // Memory of the thread for rows in float32.
+  int64_t scratchRows() const;
+  int64_t panelRows() const;
+  bool isWidened() const { return c.stored || !c.weight.getElementType().isF32(); }
+  void decode(Value row, Value count, Value intoRow);
+  void widenRow(Value row, Value intoRow);
+
+  // Ranges of rows.
+  void streamed(Value begin, Value end);
+  void blocked(Value begin, Value end);
+  void panel(Value from, Value to, int64_t vectors, Value s);
+  void fewVectors(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows);
+
+  // Tiles.
+  Value load(Value memref, Value row, Value column, Value mask);
+  SmallVector<Value> step(ValueRange sums, Value matrix, ArrayRef<Value> wRows,
+                          ArrayRef<Value> xRows, Value k, Value mask);
+  void tile(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows, Value s, int64_t vectors);
+  Value totals(SmallVector<Value> sums);
+  Value addedHalves(Value x, Value y, int64_t blocks);
+
+  const Contraction &c;
+  ModuleOp module;
+  OpBuilder b;
+  Location loc;
+  VectorType accumulator;
+  Value w, x, y, rows;
+  Value address, scratchAddress, scratch;
+};
+
+void Emitter::forRange(Value from, Value to, int64_t step, Body body) {
+  auto loop = scf::ForOp::create(b, loc, from, to, index(step));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+func::FuncOp Emitter::emit(StringRef name) {
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  b.setInsertionPointToEnd(module.getBody());
+  auto function = func::FuncOp::create(b, loc, name, b.getFunctionType({ptr, i64, i64}, {}));
+  function.setPrivate();
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  auto field = [&](int32_t i, Type type) {
+    Value at = LLVM::GEPOp::create(b, loc, ptr, Contraction::frameType(b.getContext()),
+                                   entry->getArgument(0), ArrayRef<LLVM::GEPArg>{0, i});
+    return LLVM::LoadOp::create(b, loc, type, at);
+  };
+  auto rowsOf = [&](int64_t width) {
+    return MemRefType::get({ShapedType::kDynamic, width}, b.getF32Type());
+  };
+  rows = toIndex(b, loc, field(3, i64));
+  address = field(0, ptr);
+  if (!c.stored)
+    w = memrefAt(b, loc, address, c.weight, {});
+  x = memrefAt(b, loc, field(1, ptr), rowsOf(c.in()), rows);
+  y = memrefAt(b, loc, field(2, ptr), rowsOf(c.out()), rows);
+  if (int64_t count = scratchRows()) {
+    Value size = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(count * c.in()));
+    scratchAddress = LLVM::AllocaOp::create(b, loc, ptr, b.getF32Type(), size, /*alignment=*/64);
+    scratch =
+        memrefAt(b, loc, scratchAddress, MemRefType::get({count, c.in()}, b.getF32Type()), {});
+  }
+
+  Value begin = toIndex(b, loc, entry->getArgument(1)),
+        end = toIndex(b, loc, entry->getArgument(2));
+  if (panelRows() == 0) {
+    streamed(begin, end);
+  } else {
+    Value many = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows, index(manyVectors));
+    auto branch = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    blocked(begin, end);
+    b.setInsertionPointToStart(branch.elseBlock());
+    streamed(begin, end);
+  }
+  b.setInsertionPointToEnd(entry);
+  func::ReturnOp::create(b, loc);
+  return function;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows in float32
+//===----------------------------------------------------------------------===//
+
+/// 0: rows are too long for a panel of them.
+int64_t Emitter::panelRows() const {
+  int64_t fitting = std::min(panelSize / c.in(), maxPanelRows);
+  return fitting / tileRows * tileRows;
+}
+
+int64_t Emitter::scratchRows() const {
+  int64_t streams = c.stored ? tileRows : 0;
+  return std::max(streams, isWidened() ? panelRows() : 0);
+}
+
+/// `count` rows of a quantised W from `row` on.
+void Emitter::decode(Value row, Value count, Value intoRow) {
+  auto element = cast<xf::QuantizedType>(c.stored.getElementType());
+  StringRef name = "ctxc_decode";
+  Value into = LLVM::GEPOp::create(b, loc, address.getType(), b.getF32Type(), scratchAddress,
+                                   ArrayRef<LLVM::GEPArg>{toI64(b, loc, times(intoRow, c.in()))});
+  SmallVector<Value> operands{
+      arith::ConstantIntOp::create(b, loc, int64_t(element.getFormat()), 32), address,
+      toI64(b, loc, times(row, c.in())), toI64(b, loc, times(count, c.in())), into};
+  if (!module.lookupSymbol(name)) {
+    OpBuilder declare(module.getBodyRegion());
+    func::FuncOp::create(declare, loc, name, b.getFunctionType(TypeRange(ValueRange(operands)), {}))
+        .setPrivate();
+  }
+  func::CallOp::create(b, loc, name, TypeRange(), operands);
+}
+
+void Emitter::widenRow(Value row, Value intoRow) {
+  int64_t whole = c.in() / c.lanes * c.lanes;
+  if (whole > 0)
+    forRange(index(0), index(whole), c.lanes, [&](Value k) {
+      vector::StoreOp::create(b, loc, load(w, row, k, {}), scratch, ValueRange{intoRow, k});
+    });
+  forRange(index(whole), index(c.in()), 1, [&](Value k) {
+    Value number = memref::LoadOp::create(b, loc, w, ValueRange{row, k});
+    Value wide = arith::ExtFOp::create(b, loc, b.getF32Type(), number);
+    memref::StoreOp::create(b, loc, wide, scratch, ValueRange{intoRow, k});
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges of rows
+//===----------------------------------------------------------------------===//
+
+/// One row of each stream, with every vector.
+void Emitter::fewVectors(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows) {
+  Value pairs = times(over(rows, 2), 2);
+  forRange(index(0), pairs, 2, [&](Value s) { tile(matrix, wRows, yRows, s, 2); });
+  forRange(pairs, rows, 1, [&](Value s) { tile(matrix, wRows, yRows, s, 1); });
+}
+
+void Emitter::streamed(Value begin, Value end) {
+  auto compute = [&](ArrayRef<Value> at) {
+    if (!c.stored)
+      return fewVectors(w, at, at);
+    SmallVector<Value> decoded;
+    for (auto [i, row] : llvm::enumerate(at)) {
+      decoded.push_back(index(i));
+      decode(row, index(1), decoded.back());
+    }
+    fewVectors(scratch, decoded, at);
+  };
+  Value length = over(sub(end, begin), tileRows);
+  forRange(index(0), length, 1, [&](Value i) {
+    SmallVector<Value> at{add(begin, i)};
+    while (at.size() < tileRows)
+      at.push_back(add(at.back(), length));
+    compute(at);
+  });
+  forRange(add(begin, times(length, tileRows)), end, 1, [&](Value row) { compute(row); });
+}
+
+void Emitter::blocked(Value begin, Value end) {
+  // Sums, a vector of each x, and one of W fill the registers.
+  int64_t vectors = c.registers >= 32 ? 6 : 3;
+  forRange(begin, end, panelRows(), [&](Value from) {
+    Value to = arith::MinUIOp::create(b, loc, add(from, index(panelRows())), end);
+    if (c.stored)
+      decode(from, sub(to, from), index(0));
+    else if (isWidened())
+      forRange(from, to, 1, [&](Value row) { widenRow(row, sub(row, from)); });
+    Value groups = times(over(rows, vectors), vectors);
+    forRange(index(0), groups, vectors, [&](Value s) { panel(from, to, vectors, s); });
+    forRange(groups, rows, 1, [&](Value s) { panel(from, to, 1, s); });
+  });
+}
+
+/// Rows `from` to `to` with `vectors` vectors from `s` on.
+void Emitter::panel(Value from, Value to, int64_t vectors, Value s) {
+  auto compute = [&](Value row, int64_t count) {
+    SmallVector<Value> wRows, yRows;
+    for (int64_t i = 0; i < count; ++i) {
+      yRows.push_back(add(row, index(i)));
+      wRows.push_back(isWidened() ? sub(yRows.back(), from) : yRows.back());
+    }
+    tile(isWidened() ? scratch : w, wRows, yRows, s, vectors);
+  };
+  Value whole = add(from, times(over(sub(to, from), tileRows), tileRows));
+  forRange(from, whole, tileRows, [&](Value row) { compute(row, tileRows); });
+  forRange(whole, to, 1, [&](Value row) { compute(row, 1); });
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+Value Emitter::load(Value memref, Value row, Value column, Value mask) {
+  auto element = cast<MemRefType>(memref.getType()).getElementType();
+  auto type = VectorType::get({c.lanes}, element);
+  Value v;
+  if (mask) {
+    Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    v = vector::MaskedLoadOp::create(b, loc, type, memref, ValueRange{row, column}, mask, zero);
+  } else {
+    v = vector::LoadOp::create(b, loc, type, memref, ValueRange{row, column});
+  }
+  return element.isF32() ? v : Value(arith::ExtFOp::create(b, loc, accumulator, v));
+}
+
+/// One step along the rows: sums += W[·, k…] x[·, k…]; a row's sums lie side by side.
+SmallVector<Value> Emitter::step(ValueRange sums, Value matrix, ArrayRef<Value> wRows,
+                                 ArrayRef<Value> xRows, Value k, Value mask) {
+  SmallVector<Value> xs, next;
+  for (Value s : xRows)
+    xs.push_back(load(x, s, k, mask));
+  for (Value row : wRows) {
+    Value wide = load(matrix, row, k, mask);
+    for (Value xv : xs)
+      next.push_back(vector::FMAOp::create(b, loc, wide, xv, sums[next.size()]));
+  }
+  return next;
+}
+
+void Emitter::tile(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows, Value s,
+                   int64_t vectors) {
+  SmallVector<Value> xRows;
+  for (int64_t j = 0; j < vectors; ++j)
+    xRows.push_back(add(s, index(j)));
+  Value zero = arith::ConstantOp::create(b, loc, accumulator, b.getZeroAttr(accumulator));
+  SmallVector<Value> sums(wRows.size() * vectors, zero);
+  int64_t whole = c.in() / c.lanes * c.lanes;
+  if (whole > 0) {
+    auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(c.lanes), sums);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    scf::YieldOp::create(
+        b, loc, step(loop.getRegionIterArgs(), matrix, wRows, xRows, loop.getInductionVar(), {}));
+    sums.assign(loop.result_begin(), loop.result_end());
+  }
+  if (whole < c.in()) {
+    Value mask = vector::ConstantMaskOp::create(b, loc, VectorType::get({c.lanes}, b.getI1Type()),
+                                                ArrayRef<int64_t>{c.in() - whole});
+    sums = step(sums, matrix, wRows, xRows, index(whole), mask);
+  }
+  for (int64_t j = 0; j < vectors; ++j) {
+    SmallVector<Value> ofVector;
+    for (size_t i = 0; i < wRows.size(); ++i)
+      ofVector.push_back(sums[i * vectors + j]);
+    Value total = totals(ofVector);
+    for (auto [i, row] : llvm::enumerate(yRows))
+      memref::StoreOp::create(
+          b, loc, vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{int64_t(i)}), y,
+          ValueRange{xRows[j], row});
+  }
+}
+
+/// The sum of each of `sums`, a power of two of them, side by side.
+Value Emitter::totals(SmallVector<Value> sums) {
+  int64_t blocks = 1, lanes = c.lanes;
+  for (; sums.size() > 1 && lanes > 1; blocks *= 2, lanes /= 2) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < sums.size(); i += 2)
+      next.push_back(addedHalves(sums[i], sums[i + 1], blocks));
+    sums = next;
+  }
+  assert(sums.size() == 1 && "a tile has at most as many rows as a vector has lanes");
+  for (; lanes > 1; lanes /= 2)
+    sums[0] = addedHalves(sums[0], {}, blocks);
+  return sums[0];
+}
+
+/// Of each of the `blocks` equal blocks of x, and then of y, the first half plus the second.
+Value Emitter::addedHalves(Value x, Value y, int64_t blocks) {
+  int64_t width = cast<VectorType>(x.getType()).getDimSize(0), half = width / blocks / 2;
+  SmallVector<int64_t> first, second;
+  for (int64_t block = 0; block < (y ? 2 : 1) * blocks; ++block)
+    for (int64_t i = 0; i < half; ++i) {
+      first.push_back(block * 2 * half + i);
+      second.push_back(block * 2 * half + half + i);
+    }
+  Value other = y ? y : x;
+  return arith::AddFOp::create(b, loc, vector::ShuffleOp::create(b, loc, x, other, first),
+                               vector::ShuffleOp::create(b, loc, x, other, second));
+}
+
+} // namespace
+
+LLVM::LLVMStructType Contraction::frameType(MLIRContext *context) {
+  Type ptr = LLVM::LLVMPointerType::get(context);
+  return LLVM::LLVMStructType::getLiteral(context, {ptr, ptr, ptr, IntegerType::get(context, 64)});
+}
+
+func::FuncOp Contraction::emit(ModuleOp module, StringRef name, Location loc) const {
+  return Emitter(*this, module, loc).emit(name);
+}

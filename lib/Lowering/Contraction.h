@@ -1,0 +1,48 @@
+// The code of one contraction, y[s, m] = Σ_k W[m, k] x[s, k], as a function over a range of W's
+// rows, which is what the caller's threads share out.
+//
+// Few vectors (decoding: S is 1, or 2 with both streams) are bound by memory. The range is cut into
+// as many equal streams as a tile has rows, and a tile takes one row of each: so each stream
+// runs through memory in one direction over the whole range, which is what the processor's
+// prefetchers follow best. (Tiles of adjacent rows, short streams that start anew every few
+// kilobytes, reached half of that for bfloat16.) A row that is loaded serves two vectors.
+//
+// Many vectors (a prompt) are bound by arithmetic. A panel of rows, widened to float32 once where
+// it is stored otherwise, stays in the caches while all vectors pass; a tile keeps rows × vectors
+// sums in registers.
+//
+// A quantised W is decoded row by row, or panel by panel, into memory of the thread first.
+//
+// Every sum is taken in one order, whatever S, the tile and the threads are: `lanes` partial sums
+// by position modulo lanes, each along the row, then their halves added, and again. So fused and
+// separate runs agree to the last bit. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ +
+// log2 lanes, a sum is off by at most γ Σ_k |W[m, k] x[s, k]|.
+#ifndef CTXC_LOWERING_CONTRACTION_H
+#define CTXC_LOWERING_CONTRACTION_H
+
+#include "ctxc/Lowering/Kernel.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
+
+namespace ctxc {
+
+struct Contraction {
+  mlir::MemRefType weight;       ///< of rows that lie one after the other; f32, bf16, f16
+  mlir::RankedTensorType stored; ///< of a quantised W; null else
+  int64_t lanes, registers;      ///< of the target
+
+  int64_t out() const { return weight.getDimSize(0); }
+  int64_t in() const { return weight.getDimSize(1); }
+
+  /// Rows longer than this are not decoded.
+  static constexpr int64_t maxDecoded = 1 << 16;
+
+  /// What the function finds at its first argument: W, x, y, S.
+  static mlir::LLVM::LLVMStructType frameType(mlir::MLIRContext *context);
+
+  /// Adds `name`(frame, begin, end) to the module: rows begin to end of y for all vectors.
+  mlir::func::FuncOp emit(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc) const;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LOWERING_CONTRACTION_H
