@@ -73,16 +73,17 @@ def weight_bytes(directory):
 
 
 def peers(setup, args, started):
-    """The programs of a setup, by name; `started` gets each as soon as it runs."""
+    """The programs of a setup, by name; `started` gets each as soon as it runs. In a round they have
+    their turns in this order: memory comes between what is held against it."""
     build = Path(args.build)
     if not args.without_ours:
         started["ctxc"] = programs.Ours(build, setup)
-    started[r.PYTORCH] = programs.PyTorch(setup)
+    started["bandwidth"] = programs.Bandwidth(build, setup)
     if (Path(args.llama) / "bin/llama-bench").exists():
         started[r.LLAMA_CPP] = programs.LlamaCpp(args.llama, args.work, setup)
     else:
         say(f"{args.llama}: has no llama-bench; llama.cpp is left out")
-    started["bandwidth"] = programs.Bandwidth(build, setup)
+    started[r.PYTORCH] = programs.PyTorch(setup)
 
 
 def measure(setup, args):

@@ -13,6 +13,10 @@ def number(value):
     return f"{value:.0f}" if value >= 99.5 else f"{value:.1f}"
 
 
+def percent(value):
+    return "–" if value is None else f"{100 * value:.0f} %"
+
+
 def table(head, rows):
     lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows
     return "\n".join("| " + " | ".join(row) + " |" for row in lines)
@@ -35,16 +39,19 @@ def comparison_table(setups, name, value):
         head += ["of bandwidth"]
     for comparison in comparisons:
         head += [comparison.label, "faster by"]
+    if name == "plain":
+        head += ["llama.cpp of bandwidth"]
     rows = []
     for setup in setups:
         ours = r.median(setup, "ctxc", name)
         row = [r.title(setup), str(setup["threads"]), number(value(setup, ours))]
         if name == "plain":
-            floor = r.floor_ms(setup)
-            row.append("–" if None in (floor, ours) else f"{100 * floor / ours:.0f} %")
+            row.append(percent(r.share_of_bandwidth(setup, "ctxc")))
         for c in comparisons:
             row += [number(value(setup, r.median(setup, c.program, c.measurement))),
                     factor(setup, c)]
+        if name == "plain":
+            row.append(percent(r.share_of_bandwidth(setup, r.LLAMA_CPP)))
         rows.append(row)
     return table(head, rows)
 
@@ -106,7 +113,7 @@ Algorithm 1 whole, milliseconds: a token's patches of all layers, and the patche
 {patch}
 
 Plain decoding, milliseconds a token. *Of bandwidth* is the time in which memory could give the weights
-once, as a share of ours.
+once, in that round, as a share of the time taken: where a peer is near 100 %, little is left to win.
 
 {plain}
 

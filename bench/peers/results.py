@@ -48,24 +48,36 @@ TABLES = {
 
 def median(setup, program, measurement):
     """None where it was not measured."""
-    values = [round_[program][measurement] for round_ in setup["rounds"]
-              if measurement in round_.get(program, {})]
+    return median_of(setup, lambda round_: round_[program][measurement])
+
+
+def median_of(setup, function):
+    """The median over the rounds, where `function` of a round is not a measurement that it lacks."""
+    values = []
+    for round_ in setup["rounds"]:
+        try:
+            values.append(function(round_))
+        except KeyError:
+            pass
     return statistics.median(values) if values else None
 
 
 def ratio(setup, comparison):
     """The median of the rounds' own ratios: what slows a whole round down is not in it."""
-    ratios = [round_[comparison.program][comparison.measurement] / round_["ctxc"][comparison.ours]
-              for round_ in setup["rounds"]
-              if comparison.ours in round_.get("ctxc", {})
-              and comparison.measurement in round_.get(comparison.program, {})]
-    return statistics.median(ratios) if ratios else None
+    return median_of(setup, lambda round_: round_[comparison.program][comparison.measurement]
+                     / round_["ctxc"][comparison.ours])
 
 
-def floor_ms(setup):
-    """The time to read the weights once, at the speed of memory in that very run."""
-    gbps = median(setup, "bandwidth", "read_gbps")
-    return setup["weight_bytes"] / gbps / 1e6 if gbps and setup.get("weight_bytes") else None
+def floor_ms(setup, round_=None):
+    """The time to read the weights once, at the speed of memory in a round; the rounds' median."""
+    if round_:
+        return setup["weight_bytes"] / round_["bandwidth"]["read_gbps"] / 1e6
+    return median_of(setup, lambda each: floor_ms(setup, each))
+
+
+def share_of_bandwidth(setup, program):
+    """Of plain decoding."""
+    return median_of(setup, lambda round_: floor_ms(setup, round_) / round_[program]["plain"])
 
 
 def title(setup):
