@@ -3,7 +3,8 @@
 #
 #   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece,
 #                               PCRE2, utf8proc
-#   tools/setup.sh --judges     and to test: the judges' Python environment and Gemma 3 270M
+#   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, an emulated
+#                               AArch64
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: clang's sanitizer runtime
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
@@ -95,14 +96,17 @@ make_gemma() {
 with_judges=0 with_bench=0
 for argument in "$@"; do
   case $argument in
-  --judges) with_judges=1 ;;
+  --judges)
+    with_judges=1
+    packages+=(qemu-user g++-aarch64-linux-gnu libc6-dev-arm64-cross)
+    ;;
   --bench)
     with_bench=1
     packages+=(libbenchmark-dev libopenblas-dev)
     ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
   *) fail "unknown argument '$argument'; expected --judges, --sanitizers or --bench" ;;

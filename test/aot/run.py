@@ -69,6 +69,18 @@ def is_relocated_only(library, name):
     return re.search(rf"\[ *{index}\] \.(data\.rel\.ro|init_array|fini_array)", sections)
 
 
+def compile_program(compiler, source, program, work, config, storage, flags):
+    macros = [f"-D{name}={size}" for name, size in sizes(config).items()]
+    subprocess.run([*compiler, "-std=c11", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1",
+                    "-I", work, *macros, f"-DWEIGHT={STORAGE[storage]}", *flags, source,
+                    "-o", program, "-pthread", "-ldl", "-lm"], check=True)
+
+
+def make_model(work, config):
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
+
+
 def main():
     parser = argparse.ArgumentParser()
     for option in ("ctxc", "cc", "model", "work", "tools"):
@@ -90,8 +102,7 @@ def main():
     failures = 0
     for number, (config, storage, target) in enumerate(models):
         work = pathlib.Path(options.work) / str(number)
-        work.mkdir(parents=True, exist_ok=True)
-        (work / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
+        make_model(work, config)
         library = work / "kernels.so"
         subprocess.run([options.ctxc, "compile", work, "--emit=shared", "--dtype", storage,
                         "--target", target, "-o", library], check=True)
@@ -100,12 +111,10 @@ def main():
         if reason := refusal(library):
             print(f"{target}: {reason}")
             continue
-        macros = [f"-D{name}={size}" for name, size in sizes(config).items()]
         for source in options.programs:
             program = work / pathlib.Path(source).stem
-            subprocess.run([options.cc, "-std=c11", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra",
-                            "-Werror", "-O1", *("-" + flag for flag in options.flags), "-I", work, *macros, f"-DWEIGHT={STORAGE[storage]}",
-                            source, "-o", program, "-pthread", "-ldl", "-lm"], check=True)
+            compile_program([options.cc], source, program, work, config, storage,
+                            ["-" + flag for flag in options.flags])
             if subprocess.run([program, library]).returncode:
                 print(f"{program} fails: {storage}, {target}, {sizes(config)}")
                 failures += 1
