@@ -73,7 +73,7 @@ static void writeArgument(const ArgumentLayout &argument, OStream &json) {
   });
 }
 
-/// What each row of a kernel's counts is about.
+/// What each of the rows that a token has in a kernel's counts is about.
 static void writeObligations(xf::BlockOp block, OStream &json) {
   auto obligation = [&](int64_t index, StringRef condition, StringRef lemma) {
     json.object([&] {
