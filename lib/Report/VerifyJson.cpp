@@ -89,6 +89,8 @@ static Object settingsJson(const VerifySettings &settings) {
                 {"dtype", settings.dtype},          {"backend", settings.backend},
                 {"threads", settings.threads},      {"materialize", request.materialize},
                 {"startLayer", request.startLayer}, {"plan", settings.plan}};
+  if (!request.positions.empty())
+    result["positions"] = Array(request.positions);
   if (!settings.patchFile.empty())
     result["patch"] = settings.patchFile;
   if (settings.tolerance)

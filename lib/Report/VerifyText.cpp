@@ -20,8 +20,7 @@ static std::string seconds(double value) {
   return llvm::formatv("{0}", llvm::format(value < 10 ? "%.2f s" : "%.1f s", value)).str();
 }
 
-/// Positions as people write them: "0-3, 7".
-static std::string positionsText(llvm::ArrayRef<int64_t> positions) {
+std::string ctxc::positionsText(llvm::ArrayRef<int64_t> positions) {
   std::string text;
   for (size_t i = 0, end; i < positions.size(); i = end) {
     for (end = i + 1; end < positions.size() && positions[end] == positions[end - 1] + 1;)
@@ -51,22 +50,29 @@ void VerifyText::begin() {
   os << "update     " << (settings.updateApplies ? settings.update : "none applies") << ", "
      << (request.materialize ? "added to the weights and rounded to their type"
                              : "kept factored beside the weights")
-     << "\nplan       " << settings.plan << "\nbackend    " << settings.backend << "\ncontext    "
-     << request.tokens.size() - 1 << " tokens; ";
+     << "\nplan       " << settings.plan << "\nbackend    " << settings.backend << "\n";
+  if (request.positions.empty())
+    os << "context    " << request.tokens.size() - 1 << " tokens; ";
+  else
+    os << "positions  " << fitColumns(positionsText(request.positions), 88, false) << " of "
+       << request.tokens.size() << " tokens, each patched after the tokens before it\n           ";
   if (request.kept.empty())
     os << "none of them kept in the reduced run";
   else
     os << "kept in the reduced run: positions " << positionsText(request.kept);
   os << "\n\n"
      << "                      full run          patched run         unpatched\n"
-        "step token            with context      without context     without context        L∞     "
+     << (request.positions.empty() ? "step" : "pos.")
+     << " token            with context      without context     without context        L∞     "
         " "
         "TVD\n";
 }
 
 void VerifyText::step(const VerifyStep &step) {
-  os << llvm::format("%4d ", static_cast<int>(++count)) << fitColumns(name(step.token), 16) << " "
-     << fitColumns(name(step.next), 17) << " ";
+  ++count;
+  bool isStep = settings.request.positions.empty();
+  os << llvm::format("%4d ", static_cast<int>(isStep ? count : step.position))
+     << fitColumns(name(step.token), 16) << " " << fitColumns(name(step.next), 17) << " ";
   mark(step.patched.match);
   os << " " << fitColumns(name(step.patched.token), 17) << " ";
   mark(step.control.match);

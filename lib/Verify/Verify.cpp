@@ -4,10 +4,41 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
+
+/// The positions to patch, where several are.
+static Error checkPositions(const RunRequest &request, const Executor &executor) {
+  if (request.positions.empty())
+    return Error::success();
+  Error errors = Error::success();
+  auto fail = [&](const llvm::Twine &message) {
+    errors = llvm::joinErrors(std::move(errors), makeError(message));
+  };
+  int64_t last = static_cast<int64_t>(request.tokens.size()) - 1, before = 0;
+  for (int64_t position : request.positions) {
+    if (position == 0)
+      fail("positions: found 0, whose token has no context; expected positions from 1 to " +
+           llvm::Twine(last));
+    else if (position < 0 || position > last)
+      fail("positions: found " + llvm::Twine(position) + ", expected positions from 1 to " +
+           llvm::Twine(last) + ", the last token's");
+    else if (position <= before)
+      fail("positions: " + llvm::Twine(position) + " follows " + llvm::Twine(before) +
+           ", expected ascending positions");
+    before = std::max(before, position);
+  }
+  if (request.materialize)
+    fail("positions: patches of several are kept beside the weights; expected none of them "
+         "materialized");
+  if (executor.isBidirectional())
+    fail("positions: the model is bidirectional: every token sees all others, so that no two of "
+         "them can be patched in one pass; expected the last token alone");
+  return errors;
+}
 
 Error ctxc::checkRequest(const RunRequest &request, const Executor &executor, int64_t count) {
   Error errors = Error::success();
@@ -43,7 +74,7 @@ Error ctxc::checkRequest(const RunRequest &request, const Executor &executor, in
     fail("tokens to generate: found " + llvm::Twine(count) +
          ", and the model is bidirectional: a token more would change the runs of those before it; "
          "expected 1");
-  return errors;
+  return llvm::joinErrors(std::move(errors), checkPositions(request, executor));
 }
 
 namespace {
@@ -66,13 +97,15 @@ struct Runs {
   std::unique_ptr<Run> full, reduced;
 };
 
-/// Fills the full run with the context and the reduced run with the kept tokens,
-/// unpatched.
-Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t count) {
+/// Fills the full run with the context, unless that is to come later, and the reduced run with the
+/// kept tokens, unpatched.
+Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t count,
+                       bool context = true) {
   Runs runs{executor.start(request.tokens.size() - 1 + count),
             executor.start(request.kept.size() + 1)};
-  if (Error error = readContext(executor, *runs.full, request.tokens))
-    return std::move(error);
+  if (context)
+    if (Error error = readContext(executor, *runs.full, request.tokens))
+      return std::move(error);
   if (request.kept.empty())
     return runs;
   std::vector<int64_t> keptTokens;
@@ -113,6 +146,23 @@ public:
     if (!second)
       return second.takeError();
     secondRuns = std::move(*second);
+    return Error::success();
+  }
+
+  /// Where the patches come from another pass: an empty reduced run.
+  void startAlone() { runs.reduced = executor.start(request.kept.size() + 1); }
+
+  /// Runs the kept tokens before `position` that were not yet.
+  Error keepBefore(int64_t position) {
+    llvm::ArrayRef<int64_t> kept = request.kept;
+    for (int64_t held;
+         held = runs.reduced->size(), held < int64_t(kept.size()) && kept[held] < position;) {
+      Stopwatch watch(times.prefill);
+      auto logits =
+          executor.forward(*runs.reduced, request.tokens[kept[held]], kept[held], ForwardOptions());
+      if (!logits)
+        return logits.takeError();
+    }
     return Error::success();
   }
 
@@ -223,7 +273,104 @@ private:
   } seen;
 };
 
+/// What the pass that made the patch found of its layers.
+void addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligations,
+               llvm::ArrayRef<double> replayError) {
+  for (size_t layer = 0; layer < step.layers.size(); ++layer) {
+    if (layer < obligations.size())
+      step.layers[layer].obligations = obligations[layer];
+    if (layer < replayError.size())
+      step.layers[layer].replayError = replayError[layer];
+  }
+}
+
+/// Gives `sink` the patches of the request's positions, and the time that it takes to `seconds`
+/// but for what is spent in the sink.
+Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOptions options,
+                     RunTimes &times, PatchSink sink) {
+  Runs runs;
+  llvm::ArrayRef<int64_t> tokens = request.tokens, wanted = request.positions;
+  {
+    Stopwatch watch(times.prefill);
+    Expected<Runs> made = prefill(executor, request, 1, /*context=*/false);
+    if (!made)
+      return made.takeError();
+    runs = std::move(*made);
+  }
+  options.startLayer = request.startLayer;
+  std::vector<int64_t> all(tokens.size());
+  std::iota(all.begin(), all.end(), 0);
+  llvm::ArrayRef<int64_t> positions = all;
+  while (!wanted.empty()) {
+    int64_t held = runs.full->size(), first = wanted.front();
+    if (first > held) {
+      Stopwatch watch(times.prefill);
+      auto logits = executor.forward(*runs.full, tokens.slice(held, first - held),
+                                     positions.slice(held, first - held), ForwardOptions());
+      if (!logits)
+        return logits.takeError();
+    }
+    size_t count = 1;
+    while (count < wanted.size() && wanted[count] == wanted[count - 1] + 1)
+      ++count;
+    double inSink = 0;
+    Error error = Error::success();
+    {
+      Stopwatch watch(times.patch);
+      error = executor.patchEach(*runs.full, *runs.reduced, tokens.slice(first, count),
+                                 positions.slice(first, count), options,
+                                 [&](const TokenPatch &given) -> Error {
+                                   Stopwatch other(inSink);
+                                   return sink(given);
+                                 });
+    }
+    times.patch -= inSink;
+    if (error)
+      return error;
+    wanted = wanted.drop_front(count);
+  }
+  return Error::success();
+}
+
 } // namespace
+
+Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &request,
+                                        PatchNorms &norms, StepObserver observe) {
+  if (Error error = checkRequest(request, executor))
+    return std::move(error);
+  VerifyResult result;
+  Verifier verifier(executor, request, norms);
+  verifier.startAlone();
+  PatchEachOptions options;
+  options.logits = true;
+  Error error = patchPositions(
+      executor, request, options, verifier.times, [&](const TokenPatch &given) -> Error {
+        Expected<Patch> patch = given.patch();
+        if (!patch)
+          return patch.takeError();
+        if (Error error = verifier.keepBefore(given.position))
+          return error;
+        Expected<VerifyStep> step = verifier.check(given.token, given.position, *patch,
+                                                   given.fullLogits, given.reducedLogits);
+        if (!step)
+          return step.takeError();
+        addLayers(*step, given.obligations, given.replayError);
+        observe(*step);
+        result.steps.push_back(std::move(*step));
+        return Error::success();
+      });
+  if (error)
+    return std::move(error);
+  result.times = verifier.times;
+  return result;
+}
+
+Error ctxc::makePatches(Executor &executor, const RunRequest &request, RunTimes &times,
+                        PatchSink sink) {
+  if (Error error = checkRequest(request, executor))
+    return error;
+  return patchPositions(executor, request, PatchEachOptions(), times, sink);
+}
 
 Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &request, int64_t count,
                                     PatchNorms &norms, StepObserver observe) {
@@ -240,12 +387,7 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
         verifier.check(token, position, made->patch, made->fullLogits, made->reducedLogits);
     if (!step)
       return step.takeError();
-    for (size_t layer = 0; layer < step->layers.size(); ++layer) {
-      if (layer < made->obligations.size())
-        step->layers[layer].obligations = made->obligations[layer];
-      if (layer < made->replayError.size())
-        step->layers[layer].replayError = made->replayError[layer];
-    }
+    addLayers(*step, made->obligations, made->replayError);
     observe(*step);
     token = step->next;
     result.steps.push_back(std::move(*step));

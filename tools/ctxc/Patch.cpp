@@ -2,6 +2,8 @@
 #include "Commands.h"
 #include "PatchOutput.h"
 #include "Prompt.h"
+#include "Timer.h"
+#include "ctxc/Export/PatchDirectory.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/Support/Format.h"
 
@@ -10,15 +12,24 @@ using namespace ctxc::driver;
 using llvm::Error;
 using llvm::Expected;
 
-static PatchMetadata metadataOf(const VerifySettings &settings) {
+/// Of the patch of the token at `position`, the last that the full run sees.
+static PatchMetadata metadataOf(const VerifySettings &settings, int64_t position) {
   PatchMetadata metadata;
   metadata.modelHash = settings.modelHash;
-  metadata.tokens = settings.request.tokens;
-  metadata.position = settings.request.tokens.size() - 1;
-  metadata.kept = settings.request.kept;
+  metadata.tokens = llvm::ArrayRef(settings.request.tokens).take_front(position + 1).vec();
+  metadata.position = position;
+  metadata.kept = llvm::ArrayRef(settings.request.kept)
+                      .take_while([&](int64_t kept) { return kept < position; })
+                      .vec();
   metadata.update = settings.update;
   metadata.dtype = settings.dtype;
   return metadata;
+}
+
+static void noteHarmful(int64_t divisors) {
+  if (divisors)
+    llvm::outs() << "note: " << divisors
+                 << " divisors were zero where a change was needed; the patch is not exact there\n";
 }
 
 /// What was written, on one line, and a note where it is not exact.
@@ -35,16 +46,56 @@ static Error summarizePatch(Session &session, const PatchStep &step, llvm::Strin
                << session.settings().patchedLayers << " layers; norm of matrices "
                << llvm::format("%.3g", norms->total.matrix) << ", of vectors "
                << llvm::format("%.3g", norms->total.vector) << "\n";
-  if (all.harmful)
-    llvm::outs() << "note: " << all.harmful
-                 << " divisors were zero where a change was needed; the patch is not exact there\n";
+  noteHarmful(all.harmful);
   return Error::success();
+}
+
+/// The patches of several positions, each written when it is made.
+static Expected<int> runEach(const Arguments &arguments, Session &session,
+                             VerifySettings settings) {
+  llvm::StringRef path = arguments.get("-o", "");
+  RunTimes times;
+  double writing = 0;
+  int64_t harmful = 0;
+  size_t parameters = 0;
+  PatchNorm largest;
+  auto makeAll = [&](PatchWriter write) {
+    return makePatches(session.executor(), settings.request, times,
+                       [&](const TokenPatch &given) -> Error {
+                         Timer timer(writing);
+                         Expected<Patch> patch = given.patch();
+                         if (!patch)
+                           return patch.takeError();
+                         auto norms = measure(*patch, session.executor().layers(), session.norms());
+                         if (!norms)
+                           return norms.takeError();
+                         largest.matrix = std::max(largest.matrix, norms->total.matrix);
+                         largest.vector = std::max(largest.vector, norms->total.vector);
+                         parameters = patch->parameters.size();
+                         for (const LayerObligations &layer : given.obligations)
+                           harmful += layer.harmful;
+                         return write(*patch, metadataOf(settings, given.position));
+                       });
+  };
+  if (Error error = writePatchDirectory(path, settings.request.tokens.size() - 1, makeAll))
+    return std::move(error);
+  llvm::outs() << path << ": " << settings.request.positions.size() << " patches, of positions "
+               << positionsText(settings.request.positions) << "\n"
+               << "each " << parameters << " parameters of " << settings.patchedLayers
+               << " layers; norm of matrices at most " << llvm::format("%.3g", largest.matrix)
+               << ", of vectors " << llvm::format("%.3g", largest.vector) << "\n"
+               << llvm::format("time: prefill %.2f s, patch %.2f s, write %.2f s\n", times.prefill,
+                               times.patch, writing);
+  noteHarmful(harmful);
+  return ExitGood;
 }
 
 static Expected<int> run(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
   if (Error error = llvm::joinErrors(checkPromptOptions(arguments), checkPatchOutput(arguments)))
     return std::move(error);
+  if (auto positions = promptPositions(arguments, 2); !positions)
+    return positions.takeError();
   Expected<RunOptions> options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
@@ -59,11 +110,18 @@ static Expected<int> run(const Arguments &arguments) {
   if (!tokens)
     return tokens.takeError();
   settings.request.tokens = std::move(*tokens);
+  int64_t last = settings.request.tokens.size() - 1;
+  auto positions = promptPositions(arguments, last + 1);
+  if (!positions)
+    return positions.takeError();
+  settings.request.positions = std::move(*positions);
+  if (arguments.has("--positions"))
+    return runEach(arguments, **session, std::move(settings));
   RunTimes times;
   Expected<PatchStep> step = makePatch((*session)->executor(), settings.request, times);
   if (!step)
     return step.takeError();
-  if (Error error = writePatchOutput(arguments, **session, step->patch, metadataOf(settings)))
+  if (Error error = writePatchOutput(arguments, **session, step->patch, metadataOf(settings, last)))
     return std::move(error);
   if (Error error = summarizePatch(**session, *step, path))
     return std::move(error);
@@ -81,13 +139,18 @@ Command driver::patchCommand() {
       "token alone, at its absolute position (after the kept tokens, run unpatched), and gets the\n"
       "logits of the whole context. Where only matrices are patched, an adapter for other "
       "programs\n"
-      "can be written in its place.",
+      "can be written in its place.\n"
+      "With --positions the patches of many tokens, each after those before it, are made in one "
+      "pass\n"
+      "and written to one such file each, position-0012.safetensors, in a new directory.",
       "  ctxc patch gemma-3-270m --tokens 2,818,5279,529 -o patch.safetensors\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --keep 0-3 -o patch.safetensors\n"
+      "  ctxc patch gemma-3-270m --prompt @prompt.txt --positions all -o patches\n"
       "  ctxc patch llama --tokens 2,818,5279,529 --format=peft -o adapter\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model\n",
       run};
+  command.options.push_back(positionsOption());
   for (OptionSpec &option : patchOutputOptions())
     command.options.push_back(option);
   for (OptionSpec &option : runOptions())

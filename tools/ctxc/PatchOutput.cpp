@@ -11,7 +11,11 @@ using llvm::Error;
 using llvm::StringRef;
 
 std::vector<OptionSpec> driver::patchOutputOptions() {
-  return {{"-o", "PATH", "what to write: a file, or for --format=peft a new directory", {}, true},
+  return {{"-o",
+           "PATH",
+           "what to write: a file; a new directory for --format=peft and for --positions",
+           {},
+           true},
           {"--format",
            "FORMAT",
            "patch (default), ctxc's own file; peft, a LoRA adapter for transformers;\n"
@@ -21,7 +25,12 @@ std::vector<OptionSpec> driver::patchOutputOptions() {
 
 Error driver::checkPatchOutput(const Arguments &arguments) {
   StringRef path = arguments.get("-o", "");
-  if (arguments.get("--format", "patch") != "peft")
+  StringRef format = arguments.get("--format", "patch");
+  bool several = arguments.has("--positions");
+  if (several && format != "patch")
+    return makeError("--positions: does not go with --format=" + format +
+                     ", which is an adapter for the patch of one token");
+  if (!several && format != "peft")
     return checkWritable("-o", path);
   if (llvm::sys::fs::exists(path))
     return makeError("-o: " + path + " already exists; name a directory that does not");
@@ -73,8 +82,7 @@ static Error withAdvice(const Arguments &arguments, Error why) {
   llvm::Expected<RunOptions> options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
-  auto session = Session::plan(arguments.positional(0), std::move(*options),
-                               Session::Use::Read);
+  auto session = Session::plan(arguments.positional(0), std::move(*options), Session::Use::Read);
   if (!session)
     return session.takeError();
   std::string plan = planOfMatrices(**session);

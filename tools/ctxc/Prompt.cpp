@@ -41,3 +41,26 @@ Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, 
     return tokenizer.takeError();
   return (*tokenizer)->encode(*text, (*tokenizer)->addsSpecial());
 }
+
+OptionSpec driver::positionsOption() {
+  return {"--positions", "RANGES",
+          "in place of the last token each of these, after the tokens before it: the\n"
+          "patches of all are made in one pass. As \"1-3,7\"; all: from 1 to the last,\n"
+          "for the token at position 0 has no context"};
+}
+
+Expected<std::vector<int64_t>> driver::promptPositions(const Arguments &arguments, int64_t count) {
+  auto text = arguments.get("--positions");
+  if (!text)
+    return std::vector<int64_t>();
+  if (*text != "all") {
+    Expected<std::vector<int64_t>> positions = parsePositions(*text, "--positions");
+    if (positions && positions->empty())
+      return makeError("--positions: found none, expected all, or some as \"1-3,7\"");
+    return positions;
+  }
+  std::vector<int64_t> positions;
+  for (int64_t position = 1; position < count; ++position)
+    positions.push_back(position);
+  return positions;
+}

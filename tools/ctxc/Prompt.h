@@ -15,6 +15,11 @@ llvm::Error checkPromptOptions(const Arguments &arguments);
 /// The tokens that the options name.
 llvm::Expected<std::vector<int64_t>> promptTokens(const Arguments &arguments, Session &session);
 
+/// --positions, and the positions that it names in a prompt of `count` tokens; none where it is not
+/// given.
+OptionSpec positionsOption();
+llvm::Expected<std::vector<int64_t>> promptPositions(const Arguments &arguments, int64_t count);
+
 } // namespace ctxc::driver
 
 #endif // CTXC_TOOLS_CTXC_PROMPT_H

@@ -34,6 +34,17 @@ Expected<double> positive(StringRef option, StringRef text) {
   return value;
 }
 
+/// Each position is the last token of a run of its own, patched beside the weights.
+Error refuseWithPositions(const Arguments &arguments) {
+  Error errors = Error::success();
+  for (StringRef option : {"--generate", "--materialize", "--trace"})
+    if (arguments.has("--positions") && arguments.has(option))
+      errors = llvm::joinErrors(std::move(errors),
+                                makeError(option + ": does not go with --positions, which patches "
+                                                   "tokens of the prompt, many in one pass"));
+  return errors;
+}
+
 Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
   VerifyOptions options;
   auto generate = arguments.integer("--generate", 1, 1 << 20, 1);
@@ -41,6 +52,10 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
     return generate.takeError();
   options.generate = *generate;
   options.materialize = arguments.has("--materialize");
+  if (auto positions = promptPositions(arguments, 2); !positions)
+    return positions.takeError();
+  if (Error error = refuseWithPositions(arguments))
+    return std::move(error);
   options.patchFile = arguments.get("--patch", "");
   options.json = arguments.get("--json", "");
   options.trace = arguments.get("--trace", "");
@@ -70,7 +85,7 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
 Error refuseWithPatch(const Arguments &arguments) {
   Error errors = Error::success();
   for (StringRef option :
-       {"--tokens", "--prompt", "--keep", "--generate", "--update", "--start-layer"})
+       {"--tokens", "--prompt", "--positions", "--keep", "--generate", "--update", "--start-layer"})
     if (arguments.has(option))
       errors = llvm::joinErrors(std::move(errors),
                                 makeError(option + ": does not go with --patch, whose file has "
@@ -143,6 +158,10 @@ private:
     if (!tokens)
       return tokens.takeError();
     settings.request.tokens = std::move(*tokens);
+    auto positions = promptPositions(arguments, settings.request.tokens.size());
+    if (!positions)
+      return positions.takeError();
+    settings.request.positions = std::move(*positions);
     return Error::success();
   }
 
@@ -185,6 +204,9 @@ private:
   }
 
   Expected<VerifyResult> verifyAll(VerifyText &text) {
+    if (arguments.has("--positions"))
+      return verifyEach(session->executor(), settings.request, session->norms(),
+                        [&](const VerifyStep &step) { text.step(step); });
     if (options.patchFile.empty())
       return verify(session->executor(), settings.request, options.generate, session->norms(),
                     [&](const VerifyStep &step) { text.step(step); });
@@ -195,7 +217,8 @@ private:
   }
 
   std::string generatedText(const VerifyResult &result) {
-    if (!session->checkpoint() || !session->checkpoint()->tokenizerPath())
+    if (arguments.has("--positions") || !session->checkpoint() ||
+        !session->checkpoint()->tokenizerPath())
       return "";
     Expected<Tokenizer *> tokenizer = session->tokenizer();
     std::vector<int64_t> ids;
@@ -258,15 +281,20 @@ Command driver::verifyCommand() {
       "layers, runs the patched model without the context as an ordinary forward that sees\n"
       "nothing of the first run, and compares the logits. The unpatched model without the context\n"
       "is the control. Where patched and full run disagree, that is recorded and the full run's\n"
-      "token is taken. Exit code 0 when every token agrees, 1 when one does not.",
+      "token is taken. Exit code 0 when every token agrees, 1 when one does not.\n"
+      "With --positions the tokens are the prompt's own: the patches of all of them are made in "
+      "one\n"
+      "pass, and each is verified in a run of its own.",
       "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"
       "  ctxc verify gemma-3-270m --prompt @prompt.txt --generate 20 --json report.json\n"
       "  ctxc verify gemma-3-270m --tokens 2,818,5279 --update naive --dtype bf16 --materialize\n"
       "  ctxc verify gemma-3-270m --tokens @tokens.txt --keep 0-3 --backend reference\n"
+      "  ctxc verify gemma-3-270m --prompt @prompt.txt --positions all\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc verify block.mlir --weights random:1 --tokens 1,2,3 --trace trace.jsonl\n",
       run};
   std::vector<OptionSpec> own = {
+      positionsOption(),
       {"--generate", "N", "how many tokens to generate and verify; default 1"},
       {"--patch", "FILE", "check this stored patch instead; it names its tokens"},
       {"--materialize", "",

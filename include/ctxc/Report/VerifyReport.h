@@ -41,6 +41,9 @@ using TokenName = std::function<std::string(int64_t)>;
 /// with spaces where `pad`.
 std::string fitColumns(llvm::StringRef text, unsigned columns, bool pad = true);
 
+/// Ascending positions as people write them: "0-3, 7".
+std::string positionsText(llvm::ArrayRef<int64_t> positions);
+
 /// Writes the text report piece by piece; at most 100 columns.
 class VerifyText {
 public:

@@ -88,7 +88,8 @@ struct TokenPatch {
   llvm::function_ref<llvm::Expected<Patch>()> patch;
 };
 
-/// Takes the tokens' patches in order, as they are made. An error ends the pass.
+/// Takes the tokens' patches in order, as they are made; it may run the executor on other runs. An
+/// error ends the pass.
 using PatchSink = llvm::function_ref<llvm::Error(const TokenPatch &)>;
 
 class Executor {

@@ -44,6 +44,10 @@ struct RunRequest {
   /// Where layers of two runs are compared; null: nowhere.
   Trace *trace = nullptr;
   LogitsObserver logits; ///< where the logits themselves are wanted
+  /// For verifyEach and makePatches alone: ascending positions from 1 on, whose tokens are patched,
+  /// each as the last of the tokens up to it. The reduced run of each keeps those of `kept` that
+  /// are before it.
+  std::vector<int64_t> positions = {};
 };
 
 /// Wall-clock seconds of each part, summed over tokens.
@@ -78,9 +82,10 @@ struct VerifyResult {
 using StepObserver = llvm::function_ref<void(const VerifyStep &)>;
 
 /// Checks that `request` can be run for `count` tokens: at least two tokens, all in the executor's
-/// vocabulary; kept positions ascending and before the last token; startLayer one of its layers.
+/// vocabulary; kept positions ascending and before the last token; startLayer one of its layers;
+/// positions to patch ascending, from 1 to the last, and then nothing materialized.
 /// Where the model is bidirectional, the last token alone is run without the context, and no token
-/// after it: all others would see it, and change with its patch. All problems together.
+/// beside or after it: all others would see it, and change with its patch. All problems together.
 llvm::Error checkRequest(const RunRequest &request, const Executor &executor, int64_t count = 1);
 
 /// Generates `count` tokens greedily with the full run, and verifies each. A
@@ -91,6 +96,17 @@ llvm::Expected<VerifyResult> verify(Executor &executor, const RunRequest &reques
 /// Verifies a patch that came from elsewhere for the last of the tokens.
 llvm::Expected<VerifyResult> verifyPatch(Executor &executor, const RunRequest &request,
                                          const Patch &patch, PatchNorms &norms);
+
+/// Verifies the patch of each of `request.positions`, made in one pass over the tokens. Each is
+/// checked as if it were by itself: by a run of the token with its patch alone after the kept
+/// tokens before it, and one without the patch.
+llvm::Expected<VerifyResult> verifyEach(Executor &executor, const RunRequest &request,
+                                        PatchNorms &norms, StepObserver observe);
+
+/// The patch of each of `request.positions`, made in one pass over the tokens and given to `sink`
+/// in order (`ctxc patch --positions`).
+llvm::Error makePatches(Executor &executor, const RunRequest &request, RunTimes &times,
+                        PatchSink sink);
 
 /// The patch of the last token given the ones before it (`ctxc patch`).
 llvm::Expected<PatchStep> makePatch(Executor &executor, const RunRequest &request, RunTimes &times);

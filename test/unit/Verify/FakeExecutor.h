@@ -80,7 +80,13 @@ public:
       auto step = patch(full, kept, token, position, {});
       if (!step)
         return step.takeError();
-      TokenPatch given{token, position, {}, {}, step->obligations, step->replayError, {}};
+      TokenPatch given{token,
+                       position,
+                       step->fullLogits,
+                       step->reducedLogits,
+                       step->obligations,
+                       step->replayError,
+                       {}};
       auto makePatch = [&]() -> llvm::Expected<Patch> { return step->patch; };
       given.patch = makePatch;
       if (llvm::Error error = sink(given))

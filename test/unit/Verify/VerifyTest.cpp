@@ -43,6 +43,43 @@ TEST_F(VerifyTest, patchesFollowTheFullRun) {
   EXPECT_EQ(executor.controls, 3);
 }
 
+TEST_F(VerifyTest, positionsArePatchedInOnePassAndCheckedOneByOne) {
+  request.tokens = {2, 1, 4, 3, 5, 2};
+  request.kept = {1, 4};
+  request.positions = {2, 3, 5};
+  std::vector<int64_t> seen;
+  auto result = verifyEach(executor, request, norms,
+                           [&](const VerifyStep &step) { seen.push_back(step.position); });
+  ASSERT_TRUE(bool(result)) << llvm::toString(result.takeError());
+  EXPECT_EQ(seen, request.positions);
+  EXPECT_EQ(result->steps[1].token, 3);
+  for (const VerifyStep &step : result->steps) {
+    EXPECT_TRUE(step.patched.match);
+    EXPECT_LT(step.patched.linf, 1e-12);
+    EXPECT_GT(step.control.linf, 0.1);
+    EXPECT_EQ(step.layers[1].obligations.harmless, 2);
+  }
+  // The kept tokens of the pass; those between the patched; and of the checks, each when it is due.
+  std::vector<std::vector<int64_t>> expected = {{1, 4}, {0, 1}, {1}, {4}, {4}};
+  EXPECT_EQ(executor.prefills, expected);
+}
+
+TEST_F(VerifyTest, positionsAreChecked) {
+  auto problem = [&](std::vector<int64_t> positions) {
+    request.positions = std::move(positions);
+    return llvm::toString(checkRequest(request, executor));
+  };
+  EXPECT_EQ(problem({1, 3}), "");
+  EXPECT_NE(problem({0, 1}).find("found 0, whose token has no context"), std::string::npos);
+  EXPECT_NE(problem({1, 4}).find("found 4, expected positions from 1 to 3"), std::string::npos);
+  EXPECT_NE(problem({2, 2}).find("2 follows 2"), std::string::npos);
+  request.materialize = true;
+  EXPECT_NE(problem({1}).find("none of them materialized"), std::string::npos);
+  request.materialize = false;
+  executor.bidirectional = true;
+  EXPECT_NE(problem({1}).find("bidirectional"), std::string::npos);
+}
+
 TEST_F(VerifyTest, contextIsPrefilledOnceAndKeptTokensToo) {
   request.kept = {0, 2};
   run(3);
