@@ -12,7 +12,7 @@ import numpy as np
 ABI_VERSION = 2
 GOOD, INEXACT, WRONG_CPU = 0, 1, -1
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64,
-          "bf16": np.uint16, "f16": np.float16}
+          "bf16": np.uint16, "f16": np.float16, "address": np.int64}
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, BODY, ctypes.c_void_p)
@@ -89,13 +89,22 @@ class Step:
         self.bound = {}
         for name in step["kernels"].values():
             for argument in kernels.arguments[name]:
+                identifier, stored = argument["identifier"], argument.get("name")
                 if argument["kind"] == "param":
-                    stored = step["parameters"][argument["name"]]
-                    self.bound[argument["identifier"]] = parameters(stored)
+                    self.bound[identifier] = parameters(step["parameters"][stored])
+                elif argument["kind"] == "bank":
+                    self.bound[identifier] = self.bank(
+                        step["parameters"][stored], argument["shape"][0], parameters)
                 elif argument["kind"] == "setting":
-                    self.bound[argument["identifier"]] = np.array(
-                        step["settings"][argument["name"]], DTYPES[argument["type"]]
+                    self.bound[identifier] = np.array(
+                        step["settings"][stored], DTYPES[argument["type"]]
                     ).reshape(argument["shape"])
+
+    def bank(self, stored, count, parameters):
+        """The addresses of the experts' matrices: each a tensor, with its number for *, or all one."""
+        slices = [parameters(stored.replace("*", str(i))) if "*" in stored
+                  else parameters(stored)[i] for i in range(count)]
+        return np.array([address(matrix) for matrix in slices], np.int64)
 
     def __call__(self, phase, positions, visible, arrays):
         """`phase` is plain, dual or applied."""

@@ -12,10 +12,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import sentencepiece
 from ctxc_kernels import DTYPES, INEXACT, Kernels, Step
 
-STORED = {"BF16": "bf16", "F16": "f16", "F32": "f32"}
+STORED = {"BF16": "bf16", "F16": "f16", "F32": "f32", "I64": "i64"}
 
 
 def safetensors(path):
@@ -37,8 +36,8 @@ class Model:
                       for step in kernels.manifest["steps"]]
 
     def run(self, tokens, first, patches=None):
-        """Logits of tokens at positions from `first` on, and each layer's state; with patches, each
-        layer's patched form. Nothing is visible before them."""
+        """The logits of tokens at positions from `first` on, and each layer's state; with patches, of
+        each layer's patched form. Nothing is visible before them."""
         x, states = None, []
         positions = np.arange(first, first + len(tokens), dtype=np.int32)
         for step in self.steps:
@@ -52,7 +51,7 @@ class Model:
             _, arrays = step(phase, positions, (len(tokens), 0), arrays)
             states.append([arrays[name] for name, _, _ in step.states(phase)])
             x = arrays["output_0"]
-        return x[-1], states
+        return x, states
 
     def dual(self, token, position, states):
         """The full and the reduced run of one token: their logits, the patches, and whether every
@@ -78,6 +77,7 @@ class Model:
 
 
 def main():
+    import sentencepiece
     library, folder, prompt = sys.argv[1:]
     model = Model(Kernels(library, threads=2), safetensors(Path(folder) / "model.safetensors"))
     words = sentencepiece.SentencePieceProcessor(str(Path(folder) / "tokenizer.model"))
@@ -90,6 +90,7 @@ def main():
     unpatched, _ = model.run([token], position)
 
     def line(what, logits):
+        logits = logits.reshape(-1, logits.shape[-1])[-1]
         print(f"{what:38}{words.id_to_piece(int(logits.argmax())):10}"
               f"{np.abs(logits - full).max():.3g}")
 
