@@ -80,15 +80,20 @@ def gemv_speeds(run):
 
 
 def gemv_table(runs):
-    """GB/s by shape, type and streams; the best of memory beside it."""
+    """GB/s by matrix and type, of one vector and of two; the best of memory beside it."""
     libraries = ["ctxc", "Eigen", "OpenBLAS"]
     rows = []
-    for threads, run in sorted(runs.items()):
-        memory = number(float(run["context"]["read_gbps"]))
-        for (shape, dtype, streams), speeds in gemv_speeds(run).items():
-            rows.append([shape.replace("x", " × "), dtype, streams, threads,
-                         *(number(speeds.get(library)) for library in libraries), memory])
-    return table(["W", "type", "vectors", "threads", *libraries, "memory"], rows)
+    for threads, run in runs.items():
+        speeds = gemv_speeds(run)
+        for shape, dtype in {key[:2] for key in speeds}:
+            cells = [number(speeds.get((shape, dtype, vectors), {}).get(library))
+                     for vectors in ("1", "2") for library in libraries]
+            sizes = [int(size) for size in shape.split("x")]
+            rows.append(((sizes, dtype != "f32", int(threads)),
+                         [shape.replace("x", " × "), dtype, threads, *cells,
+                          number(float(run["context"]["read_gbps"]))]))
+    head = ["W", "type", "threads", *libraries, *(f"{name}, 2" for name in libraries), "memory"]
+    return table(head, [row for _, row in sorted(rows)])
 
 
 TEXT = HEADING + """
@@ -140,8 +145,9 @@ Prefill of {prefill} tokens, tokens a second.
 """
 
 GEMV = """
-One matrix times one vector, or two, out of memory: GB/s of the matrix's bytes. For two vectors Eigen and
-OpenBLAS take the faster of their matrix product and two sweeps.
+One matrix times one vector, or two at once, out of memory: GB/s of the matrix's bytes. For two vectors
+Eigen and OpenBLAS take the faster of their matrix product and two sweeps. Eigen has no threads here, and
+neither has bfloat16 matrices with float32 vectors.
 
 ```sh
 tools/setup.sh --bench && tools/build.sh ctxc-gemv && build/bin/ctxc-gemv --threads=2
