@@ -22,8 +22,9 @@ public:
   Error run() {
     for (const char *name : {"_refusal", "_cpu"})
       if (module.getNamedValue((prefix + name).str()))
-        return makeError("a block of the model has the kernel name " + prefix + name +
-                         ", which the library uses itself; choose another --prefix");
+        return makeError(
+            "a block of the model has the kernel name " + prefix + name +
+            ", which the library has a use of its own for; give the block another name");
     SmallVector<Function *> callable;
     for (Function &f : module)
       if (!f.isDeclaration() && f.hasExternalLinkage())
