@@ -141,7 +141,7 @@ Prefill of {prefill} tokens, tokens a second.
 - **Llama 260M** has random weights, made on the spot
   ([`random_llama.py`](../bench/peers/random_llama.py)): 16 layers, vocabulary 32,000.
 - **memory**: [`Bandwidth.h`](../bench/Bandwidth.h), the best of eighteen ways to read a buffer of ten
-  times the last-level cache.
+  times the last-level cache; before ctxc and after it in every round, of which the faster counts.
 """
 
 GEMV = """

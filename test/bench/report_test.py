@@ -49,6 +49,8 @@ class ReportTest(unittest.TestCase):
         # 1 GB at 20 GB/s is 50 ms; plain decoding takes 62.5.
         s = setup([round_(125, 400)])
         self.assertIn("| 62.5 | 80 % |", report.comparison_table([s], "plain", report.milliseconds))
+        s["rounds"][0]["ctxc"]["read_gbps"] = 40.0
+        self.assertIn("| 62.5 | 40 % |", report.comparison_table([s], "plain", report.milliseconds))
 
     def test_gemv_takes_a_librarys_fastest_way_and_no_wrong_result(self):
         def benchmark(name, gbps, **more):
