@@ -44,7 +44,6 @@ class Ours:
                         "--prefill", setup.prefill, "--json", "-"]
         if not self.command[0].is_file():
             raise Failed(f"{self.command[0]}: not there; build it first")
-        self.weight_bytes = json.loads(output_of(self.command))["weight_bytes"]  # and keeps kernels
 
     def round(self):
         medians = json.loads(output_of(self.command))["medians"]
