@@ -8,9 +8,9 @@
 
 GEMMA-F32 and GEMMA-BF16 are directories of Gemma 3 270M; a Llama of 260M parameters with random
 weights is made in --work. Each setup (model, type, threads) is measured in --rounds rounds, in
-which everything has its turn. A setup that -o already has is not measured again: runs
-add up, and --only names some of them. --page writes the tables into the page's section, --plot
-draws; with --report nothing is measured.
+which everything has its turn. Rounds that -o already has count: what was interrupted goes on, and
+--only names some setups. --page writes the tables into the page's section, --plot draws; with
+--report nothing is measured.
 """
 
 import argparse
@@ -86,21 +86,18 @@ def peers(setup, args, started):
     started[r.PYTORCH] = programs.PyTorch(setup)
 
 
-def measure(setup, args):
+def measure(setup, args, entry, keep):
+    """Adds rounds to what there is of a setup, and keeps each as soon as it is done."""
     started = {}
     try:
         peers(setup, args, started)
-        rounds = []
-        for i in range(args.rounds):
-            rounds.append({name: program.round() for name, program in started.items()})
-            say(f"{setup.name}: round {i + 1} of {args.rounds}")
-        about = dict(started[r.PYTORCH].about)
+        entry["about"] = dict(started[r.PYTORCH].about)
         if r.LLAMA_CPP in started:
-            about[r.LLAMA_CPP] = started[r.LLAMA_CPP].options
-        size = weight_bytes(setup.directory)
-        return {"model": setup.model, "dtype": setup.dtype, "threads": setup.threads,
-                "context": setup.context, "prefill": setup.prefill, "weight_bytes": size,
-                "about": about, "rounds": rounds}
+            entry["about"][r.LLAMA_CPP] = started[r.LLAMA_CPP].options
+        while len(entry["rounds"]) < args.rounds:
+            entry["rounds"].append({name: program.round() for name, program in started.items()})
+            keep()
+            say(f"{setup.name}: round {len(entry['rounds'])} of {args.rounds}")
     finally:
         for program in started.values():
             program.close()
@@ -118,9 +115,12 @@ def gemv(args, threads):
 
 def run(args, results, keep):
     for setup in setups(args):
-        if setup.name not in results["setups"]:
-            results["setups"][setup.name] = measure(setup, args)
-            keep()
+        entry = results["setups"].setdefault(setup.name, {
+            "model": setup.model, "dtype": setup.dtype, "threads": setup.threads,
+            "context": setup.context, "prefill": setup.prefill,
+            "weight_bytes": weight_bytes(setup.directory), "about": {}, "rounds": []})
+        if len(entry["rounds"]) < args.rounds:
+            measure(setup, args, entry, keep)
     for threads in args.threads:
         if str(threads) not in results.setdefault("gemv", {}) and not args.only:
             found = gemv(args, threads)
