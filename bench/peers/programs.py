@@ -5,6 +5,7 @@ all its tokens) or GB/s, by name. None of them computes while another is timed.
 """
 
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -127,13 +128,13 @@ class LlamaCpp:
     def fastest(self, name):
         """Flash attention or not, weights mapped or read into memory: the faster."""
         runs = self.bench(name, ["-fa", "0,1", "-lm", "none,mmap"], 2)
-        best = min(runs, key=lambda run: run["avg_ns"])
+        best = min(runs, key=lambda run: min(run["samples_ns"]))
         return ["-fa", int(best["flash_attn"]), "-lm", best["load_mode"]]
 
     def round(self):
-        # avg_ns is of all tokens of one run.
-        times = {name: self.bench(name, self.options[name], 1)[0]["avg_ns"] / 1e6
-                 for name in self.options}
+        # A sample is the time of all tokens of one run.
+        times = {name: statistics.median(self.bench(name, self.options[name], repeats)[0]["samples_ns"])
+                 / 1e6 for name, repeats in (("plain", 3), ("prefill", 1))}
         return {"plain": times["plain"] / self.setup.tokens, "prefill": times["prefill"]}
 
     def close(self):
