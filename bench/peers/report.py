@@ -136,8 +136,9 @@ Prefill of {prefill} tokens, tokens a second.
   weights, *materialised* adds the rank-1 matrices to them and puts them back. *Tuned* is the same by someone
   who counts bytes: no head in the reduced run, patched matrices written in one operation to buffers
   of their own. Each checks that its patched logits are the full run's before it is timed.
-- **llama.cpp** (of {llama}, built for this processor), its own `llama-bench`, on GGUF files that its own tools
-  made of the same checkpoint, with the fastest of its options for attention and loading.
+- **llama.cpp** (of {llama}, built for this processor), its own `llama-bench`,
+  on GGUF files that its own tools made of the same checkpoint, with the fastest of its options for attention
+  and loading.
 - **Llama 260M** has random weights, made on the spot
   ([`random_llama.py`](../bench/peers/random_llama.py)): 16 layers, vocabulary 32,000.
 - **memory**: [`Bandwidth.h`](../bench/Bandwidth.h), the best of eighteen ways to read a buffer of ten
