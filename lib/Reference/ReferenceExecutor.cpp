@@ -164,7 +164,7 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
   if (llvm::Error error = checkStep(run, tokens, positions))
     return error;
   const Patch none, &patch = options.patch ? *options.patch : none;
-  if (llvm::Error error = checkPatch(program, patch, options.materialize))
+  if (llvm::Error error = PatchableNames(program).check(patch, options.materialize))
     return error;
   MaterializedWeights patched(weights, options.materialize ? patch : none);
 
@@ -312,6 +312,8 @@ llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int6
   auto reducedLogits = logits(pair.reducedValues, position);
   if (!reducedLogits)
     return reducedLogits.takeError();
+  result.fullNext = argmax(*fullLogits);
+  result.reducedNext = argmax(*reducedLogits);
   result.fullLogits = std::move(*fullLogits);
   result.reducedLogits = std::move(*reducedLogits);
   fullRollback.keep(position);

@@ -5,6 +5,7 @@
 #include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/KernelCalls.h"
+#include "lib/Runtime/Logits.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "lib/Runtime/PatchEach.h"
 #include "llvm/ADT/DenseMap.h"
@@ -19,8 +20,8 @@ using Values = llvm::DenseMap<Value, Rows>;
 class CompiledExecutor : public Executor {
 public:
   CompiledExecutor(const Program &program, Weights &weights, int threads)
-      : program(program), weights(weights), kernels(this->program, threads),
-        bidirectional(ctxc::isBidirectional(program)) {}
+      : program(program), weights(weights), kernels(this->program, weights, threads),
+        bidirectional(ctxc::isBidirectional(program)), names(program) {}
 
   llvm::Error compile() { return kernels.compile(); }
 
@@ -30,6 +31,8 @@ public:
   llvm::Expected<std::vector<double>> forward(Run &run, ArrayRef<int64_t> tokens,
                                               ArrayRef<int64_t> positions,
                                               const ForwardOptions &options) override;
+  llvm::Expected<int64_t> next(Run &run, int64_t token, int64_t position,
+                               const ForwardOptions &options) override;
   llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
                                   const PatchOptions &options) override;
   llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<int64_t> tokens,
@@ -46,20 +49,38 @@ public:
 private:
   llvm::Error checkStep(const CompiledRun &run, ArrayRef<int64_t> tokens,
                         ArrayRef<int64_t> positions) const;
+  /// The logits that `options` ask for, in memory that the next call uses again.
+  llvm::Expected<ArrayRef<float>> logitsOf(CompiledRun &run, ArrayRef<int64_t> tokens,
+                                           ArrayRef<int64_t> positions,
+                                           const ForwardOptions &options);
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
-  llvm::Error runBoth(size_t step, int32_t token, int32_t position, Values *values);
+  llvm::Error runBoth(size_t step, int32_t token, int32_t position);
+  /// Gives back the memory of the values that no step after `step` reads.
+  void forget(size_t step, Values &values);
 
   Program program;
   Weights &weights;
   KernelCalls kernels;
   bool bidirectional;
+  const PatchableNames names;
+  Values values[2]; ///< of one token they stay, as memory for the next
+  struct {
+    std::vector<Rows> inputs, outputs;
+  } both; ///< the two streams' rows of one of the model's ends
 };
+
+/// What was put out the last time is memory for what is now.
+static void takeMemory(xf::LayerOp layer, Values &values, StepCall &frame) {
+  for (Value output : layer.getOutputs())
+    frame.outputs.push_back(std::move(values[output]));
+}
 
 /// Calls the kernel of `block` on the layer's values and binds its outputs.
 llvm::Error CompiledExecutor::runInto(size_t step, xf::BlockOp block, Weights &from,
                                       StepCall &frame, Values &values) {
   xf::LayerOp layer = program.steps[step].layer;
+  takeMemory(layer, values, frame); // before any address of a value is taken
   if (frame.inputs.empty())
     for (Value input : layer.getInputs())
       frame.inputs.push_back(&values[input]);
@@ -97,25 +118,34 @@ static void observe(const LayerObserver &observer, ProgramStep step, bool first,
   observer(step.index.value_or(-1), seen, rows);
 }
 
-llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &opaqueRun,
-                                                              ArrayRef<int64_t> tokens,
-                                                              ArrayRef<int64_t> positions,
-                                                              const ForwardOptions &options) {
-  auto &run = static_cast<CompiledRun &>(opaqueRun);
+void CompiledExecutor::forget(size_t step, Values &values) {
+  xf::LayerOp layer = program.steps[step].layer;
+  for (Value input : layer.getInputs())
+    if (llvm::all_of(input.getUsers(), [&](Operation *user) {
+          return user == layer || user->isBeforeInBlock(layer);
+        }))
+      values.erase(input);
+}
+
+llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run,
+                                                           ArrayRef<int64_t> tokens,
+                                                           ArrayRef<int64_t> positions,
+                                                           const ForwardOptions &options) {
   if (llvm::Error error = checkStep(run, tokens, positions))
     return std::move(error);
   static const Patch none;
   const Patch &patch = options.patch ? *options.patch : none;
   if (llvm::Error error = checkIds(program, tokens, positions))
     return std::move(error);
-  if (llvm::Error error = checkPatch(program, patch, options.materialize))
+  if (llvm::Error error = names.check(patch, options.materialize))
     return std::move(error);
   MaterializedWeights patched(weights, options.materialize ? patch : none);
+  Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
   bool factored = options.patch && !options.materialize;
 
   std::vector<int32_t> ids(tokens.begin(), tokens.end()), at(positions.begin(), positions.end());
   std::copy(at.begin(), at.end(), run.slots.begin() + run.count);
-  Values values;
+  Values &values = this->values[0];
   int64_t rows = ids.size();
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     StepCall frame;
@@ -123,7 +153,8 @@ llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &opaqueRun,
     frame.tokens = ids;
     frame.positions = at;
     frame.runs[0] = &run;
-    frame.loads = &patch;
+    if (factored)
+      frame.loads = &patch;
     // The head can be as large as all layers together: only tokens whose logits
     // are asked for go there.
     std::vector<Rows> last;
@@ -140,9 +171,11 @@ llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &opaqueRun,
       frame.rows = 1;
     }
     xf::BlockOp block = factored && step.applied ? step.applied : step.block;
-    if (llvm::Error error = runInto(i, block, patched, frame, values))
+    if (llvm::Error error = runInto(i, block, from, frame, values))
       return std::move(error);
     observe(options.observer, step, i == 0, values, rows);
+    if (rows > 1)
+      forget(i, values);
   }
   if (options.append) {
     if (bidirectional && run.count == 0)
@@ -151,7 +184,24 @@ llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &opaqueRun,
   }
   Value logits = program.steps.back().layer->getBlock()->back().getOperand(0);
   ArrayRef<float> numbers = values[logits];
-  return finiteLogits(options.allLogits ? numbers : numbers.take_back(program.vocabulary));
+  return options.allLogits ? numbers : numbers.take_back(program.vocabulary);
+}
+
+llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &run, ArrayRef<int64_t> tokens,
+                                                              ArrayRef<int64_t> positions,
+                                                              const ForwardOptions &options) {
+  auto logits = logitsOf(static_cast<CompiledRun &>(run), tokens, positions, options);
+  if (!logits)
+    return logits.takeError();
+  return finiteLogits(*logits);
+}
+
+llvm::Expected<int64_t> CompiledExecutor::next(Run &run, int64_t token, int64_t position,
+                                               const ForwardOptions &options) {
+  auto logits = logitsOf(static_cast<CompiledRun &>(run), token, position, options);
+  if (!logits)
+    return logits.takeError();
+  return largestLogit(*logits);
 }
 
 //===----------------------------------------------------------------------===//
@@ -159,27 +209,29 @@ llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &opaqueRun,
 //===----------------------------------------------------------------------===//
 
 /// One of the model's ends for both streams, in one sweep over its weights.
-llvm::Error CompiledExecutor::runBoth(size_t index, int32_t token, int32_t position,
-                                      Values *values) {
+llvm::Error CompiledExecutor::runBoth(size_t index, int32_t token, int32_t position) {
   ProgramStep &step = program.steps[index];
-  std::vector<Rows> packed;
-  for (Value input : step.layer.getInputs()) {
-    packed.push_back(values[0][input]);
-    packed.back().insert(packed.back().end(), values[1][input].begin(), values[1][input].end());
-  }
   const int32_t tokens[2] = {token, token}, positions[2] = {position, position};
   StepCall frame;
   frame.rows = 2;
   frame.tokens = tokens;
   frame.positions = positions;
-  for (const Rows &x : packed)
-    frame.inputs.push_back(&x);
+  both.inputs.resize(step.layer.getInputs().size());
+  for (auto [input, packed] : llvm::zip(step.layer.getInputs(), both.inputs)) {
+    packed.clear();
+    for (Values &stream : values)
+      llvm::append_range(packed, stream[input]);
+    frame.inputs.push_back(&packed);
+  }
+  frame.outputs = std::move(both.outputs);
   if (llvm::Error error = kernels.call(index, step.block, weights, frame))
     return error;
-  for (auto [value, x] : llvm::zip(step.layer.getOutputs(), frame.outputs)) {
-    values[0][value] = Rows(x.begin(), x.begin() + x.size() / 2);
-    values[1][value] = Rows(x.begin() + x.size() / 2, x.end());
-  }
+  both.outputs = std::move(frame.outputs);
+  for (auto [value, x] : llvm::zip(step.layer.getOutputs(), both.outputs))
+    for (int stream : {0, 1}) {
+      auto begin = x.begin() + stream * (x.size() / 2);
+      values[stream][value].assign(begin, begin + x.size() / 2);
+    }
   return llvm::Error::success();
 }
 
@@ -204,7 +256,6 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
   result.obligations.resize(program.layers);
   result.replayError.resize(program.layers);
   const int32_t id = token, at = position;
-  Values values[2];
   auto frameFor = [&](CompiledRun *first, CompiledRun *second) {
     StepCall frame;
     frame.tokens = id;
@@ -221,6 +272,8 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     if (step.dual && *step.index >= options.startLayer) {
       StepCall frame = frameFor(&full, &reduced);
+      for (Values &stream : values)
+        takeMemory(step.layer, stream, frame);
       for (Values &stream : values)
         for (Value input : step.layer.getInputs())
           frame.inputs.push_back(&stream[input]);
@@ -240,7 +293,7 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
       }
       llvm::append_range(result.patch.parameters, std::move(frame.stores.parameters));
     } else if (!step.index && !readsContext(step.block)) {
-      if (llvm::Error error = runBoth(i, id, at, values))
+      if (llvm::Error error = runBoth(i, id, at))
         return std::move(error);
     } else {
       for (int stream : {0, 1})
@@ -252,14 +305,16 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
   }
   ++full.count;
   Value logits = program.steps.back().layer->getBlock()->back().getOperand(0);
-  auto fullLogits = finiteLogits(values[0][logits]);
-  if (!fullLogits)
-    return fullLogits.takeError();
-  auto reducedLogits = finiteLogits(values[1][logits]);
-  if (!reducedLogits)
-    return reducedLogits.takeError();
-  result.fullLogits = std::move(*fullLogits);
-  result.reducedLogits = std::move(*reducedLogits);
+  std::vector<double> *wanted[] = {&result.fullLogits, &result.reducedLogits};
+  int64_t *next[] = {&result.fullNext, &result.reducedNext};
+  for (int stream : {0, 1}) {
+    auto largest = largestLogit(values[stream][logits]);
+    if (!largest)
+      return largest.takeError();
+    *next[stream] = *largest;
+    if (options.logits)
+      wanted[stream]->assign(values[stream][logits].begin(), values[stream][logits].end());
+  }
   return result;
 }
 

@@ -92,10 +92,6 @@ llvm::Error KernelCalls::compile() {
 // One call
 //===----------------------------------------------------------------------===//
 
-static std::string loadKey(size_t step, const KernelArg &arg) {
-  return std::to_string(step) + "#" + arg.name + "#" + std::to_string(arg.index);
-}
-
 void *KernelCalls::setting(size_t step, const KernelArg &arg) {
   std::vector<char> &bytes = settings[step][arg.name];
   if (!bytes.empty())
@@ -127,6 +123,7 @@ static bool isIndices(const KernelArg &arg) {
 llvm::Error KernelCalls::load(size_t step, const Kernel &kernel, const Patch &patch) {
   ProgramStep at = program.steps[step];
   std::vector<const KernelArg *> group; // of one parameter
+  size_t next = 0;
   for (size_t i = 0; i < kernel.args.size(); ++i) {
     const KernelArg &arg = kernel.args[i];
     if (arg.kind != KernelArgKind::Load)
@@ -145,7 +142,9 @@ llvm::Error KernelCalls::load(size_t step, const Kernel &kernel, const Patch &pa
     if (!parts)
       return parts.takeError();
     for (auto [j, part] : llvm::enumerate(group)) {
-      Rows &numbers = loaded[loadKey(step, *part)];
+      if (loaded.size() <= next)
+        loaded.resize(next + 1);
+      Rows &numbers = loaded[next++];
       numbers.assign(sizes[j], 0.0f); // a parameter that is not in the patch is unpatched
       for (int64_t e = 0; !parts->empty() && e < sizes[j]; ++e) {
         if (!isIndices(*part)) {
@@ -161,60 +160,80 @@ llvm::Error KernelCalls::load(size_t step, const Kernel &kernel, const Patch &pa
   return llvm::Error::success();
 }
 
+llvm::Expected<KernelCalls::Binding> KernelCalls::bind(size_t step, const Kernel &kernel,
+                                                       Weights &weights) {
+  xf::LayerOp layer = program.steps[step].layer;
+  Binding binding;
+  for (const KernelArg &arg : kernel.args) {
+    void *argument = nullptr;
+    if (arg.kind == KernelArgKind::Param) {
+      auto type = cast<MemRefType>(arg.type);
+      auto stored =
+          arg.stored ? arg.stored : RankedTensorType::get(type.getShape(), type.getElementType());
+      auto data = weights.get(layer.getStoredName(arg.name), stored);
+      if (!data)
+        return data.takeError();
+      argument = const_cast<void *>(*data);
+    } else if (arg.kind == KernelArgKind::Bank) {
+      auto slices = getSlices(weights, layer.getStoredName(arg.name), arg.stored);
+      if (!slices)
+        return slices.takeError();
+      binding.banks.push_back(std::move(*slices));
+      argument = binding.banks.back().data();
+    } else if (arg.kind == KernelArgKind::Setting) {
+      argument = setting(step, arg);
+    }
+    binding.arguments.push_back(argument);
+  }
+  return binding;
+}
+
 llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
   const Kernel &kernel = kernels[kernelName(block)];
-  ProgramStep at = program.steps[step];
-  std::vector<void *> arguments;
-  std::vector<Rows> stores;
-  std::vector<std::vector<const void *>> banks;
-  std::vector<int64_t> counts;
-  stores.reserve(kernel.args.size());
+  auto found = bindings.find({step, &kernel});
+  Binding changed; // of weights that are not the original ones
+  if (&weights != &original || found == bindings.end()) {
+    llvm::Expected<Binding> made = bind(step, kernel, weights);
+    if (!made)
+      return made.takeError();
+    if (&weights == &original)
+      found = bindings.insert({{step, &kernel}, std::move(*made)}).first;
+    else
+      changed = std::move(*made);
+  }
+  arguments = (&weights == &original ? found->second : changed).arguments;
+
   call.outputs.resize(block.getNumResults());
   if (call.loads)
     if (llvm::Error error = load(step, kernel, *call.loads))
       return error;
-  int64_t nextState[2] = {0, 0};
-  size_t nextPart = 0;
+  std::vector<Rows> &parts = call.parts ? *call.parts : stores;
+  size_t nextState[2] = {0, 0}, nextPart = 0, nextLoad = 0;
   int64_t visible[2] = {0, 0};
   for (int stream : {0, 1})
     if (CompiledRun *run = call.runs[stream])
       visible[stream] = run->count + (stream == 0 ? call.rows : 1);
+  counts.clear();
 
-  for (const KernelArg &arg : kernel.args) {
+  for (auto [i, arg] : llvm::enumerate(kernel.args)) {
+    void *&argument = arguments[i];
     switch (arg.kind) {
     case KernelArgKind::Positions:
-      arguments.push_back(const_cast<int32_t *>(call.positions.data()));
+      argument = const_cast<int32_t *>(call.positions.data());
       break;
     case KernelArgKind::Tokens:
-      arguments.push_back(const_cast<int32_t *>(call.tokens.data()));
+      argument = const_cast<int32_t *>(call.tokens.data());
       break;
     case KernelArgKind::Input:
-      arguments.push_back(const_cast<float *>(call.inputs[arg.index]->data()));
+      argument = const_cast<float *>(call.inputs[arg.index]->data());
       break;
     case KernelArgKind::Output:
       call.outputs[arg.index].resize(call.rows * elementsOf(arg.type));
-      arguments.push_back(call.outputs[arg.index].data());
+      argument = call.outputs[arg.index].data();
       break;
-    case KernelArgKind::Param: {
-      auto type = cast<MemRefType>(arg.type);
-      auto stored =
-          arg.stored ? arg.stored : RankedTensorType::get(type.getShape(), type.getElementType());
-      auto data = weights.get(at.layer.getStoredName(arg.name), stored);
-      if (!data)
-        return data.takeError();
-      arguments.push_back(const_cast<void *>(*data));
-      break;
-    }
-    case KernelArgKind::Bank: {
-      auto slices = getSlices(weights, at.layer.getStoredName(arg.name), arg.stored);
-      if (!slices)
-        return slices.takeError();
-      banks.push_back(std::move(*slices));
-      arguments.push_back(banks.back().data());
-      break;
-    }
+    case KernelArgKind::Param:
+    case KernelArgKind::Bank:
     case KernelArgKind::Setting:
-      arguments.push_back(setting(step, arg));
       break;
     case KernelArgKind::State: {
       CompiledRun &run = *call.runs[arg.stream];
@@ -223,33 +242,28 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       if (states.size() <= index)
         states.resize(index + 1);
       states[index].resize(run.capacity * elementsOf(arg.type));
-      arguments.push_back(states[index].data());
+      argument = states[index].data();
       break;
     }
     case KernelArgKind::Slots:
-      arguments.push_back(call.runs[arg.stream]->slots.data());
+      argument = call.runs[arg.stream]->slots.data();
       break;
     case KernelArgKind::Store:
-      if (call.parts) {
-        if (call.parts->size() <= nextPart)
-          call.parts->resize(nextPart + 1);
-        (*call.parts)[nextPart].resize(call.rows * elementsOf(arg.type));
-        arguments.push_back((*call.parts)[nextPart++].data());
-        break;
-      }
-      stores.emplace_back(call.rows * elementsOf(arg.type));
-      arguments.push_back(stores.back().data());
+      if (parts.size() <= nextPart)
+        parts.resize(nextPart + 1);
+      parts[nextPart].resize(call.rows * elementsOf(arg.type));
+      argument = parts[nextPart++].data();
       break;
     case KernelArgKind::Load:
-      arguments.push_back(loaded[loadKey(step, arg)].data());
+      argument = loaded[nextLoad++].data();
       break;
     case KernelArgKind::Counts:
       counts.assign(call.rows * elementsOf(arg.type), 0);
-      arguments.push_back(counts.data());
+      argument = counts.data();
       break;
     case KernelArgKind::Replay:
       call.replayError.resize(call.rows);
-      arguments.push_back(call.replayError.data());
+      argument = call.replayError.data();
       break;
     }
   }
@@ -314,12 +328,4 @@ int64_t KernelCalls::partsSize(xf::BlockOp block) {
     if (arg.kind == KernelArgKind::Store)
       size += elementsOf(arg.type);
   return size;
-}
-
-llvm::Expected<std::vector<double>> ctxc::finiteLogits(ArrayRef<float> logits) {
-  for (float x : logits)
-    if (!std::isfinite(x))
-      return makeError(
-          "the logits are not finite; the weights or the patch are too large for float32");
-  return std::vector<double>(logits.begin(), logits.end());
 }

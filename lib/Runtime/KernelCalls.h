@@ -7,6 +7,7 @@
 #include "ctxc/Runtime/Executor.h"
 #include "ctxc/Runtime/Weights.h"
 #include "llvm/ADT/StringMap.h"
+#include <map>
 
 namespace ctxc {
 
@@ -36,8 +37,8 @@ struct StepCall {
   std::vector<const Rows *> inputs;
   const Patch *loads = nullptr;
 
-  std::vector<Rows> outputs;
-  Patch stores; ///< of one row, by stored names, in stored orientation
+  std::vector<Rows> outputs; ///< memory given here is used
+  Patch stores;              ///< of one row, by stored names, in stored orientation
   /// Where given, each part of a patch for all rows, in the order of the kernel's arguments; then
   /// `stores` stays empty.
   std::vector<Rows> *parts = nullptr;
@@ -47,7 +48,8 @@ struct StepCall {
 
 class KernelCalls {
 public:
-  KernelCalls(const Program &program, int threads) : program(program), threads(threads) {}
+  KernelCalls(const Program &program, Weights &original, int threads)
+      : program(program), original(original), threads(threads) {}
 
   /// Compiles every distinct block of the program.
   llvm::Error compile();
@@ -69,22 +71,33 @@ private:
   };
 
   void *setting(size_t step, const KernelArg &arg);
+  /// What of a step's arguments is the same at every call: weights and settings. The others are
+  /// null.
+  struct Binding {
+    std::vector<void *> arguments;
+    std::vector<std::vector<const void *>> banks; ///< what arguments point to
+  };
+  llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights);
   /// The parts of `patch` that the kernel takes, into `loaded`.
   llvm::Error load(size_t step, const Kernel &kernel, const Patch &patch);
   void *workspaceOf(int64_t bytes);
 
   const Program &program;
+  Weights &original;
   int threads;
   std::unique_ptr<KernelLibrary> library;
   llvm::StringMap<Kernel> kernels;
+  /// Of the original weights, which stay where they are.
+  std::map<std::pair<size_t, const Kernel *>, Binding> bindings;
+  // Memory that each call uses again.
   std::vector<char> workspace;
+  std::vector<void *> arguments;
+  std::vector<Rows> stores;
+  std::vector<int64_t> counts;
   std::vector<llvm::StringMap<std::vector<char>>> settings; ///< of each step, by name
   /// Parts of the patch at hand; of indices the bits of int32.
-  llvm::StringMap<Rows> loaded;
+  std::vector<Rows> loaded;
 };
-
-/// Logits as they cross the executor's door; an error where one is not finite.
-llvm::Expected<std::vector<double>> finiteLogits(llvm::ArrayRef<float> logits);
 
 } // namespace ctxc
 

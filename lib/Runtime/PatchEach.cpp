@@ -1,6 +1,7 @@
 #include "lib/Runtime/PatchEach.h"
 #include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/Logits.h"
 #include <cmath>
 
 using namespace mlir;

@@ -77,11 +77,14 @@ llvm::StringSet<> ctxc::loadableNames(const Program &program) {
   return names;
 }
 
-llvm::Error ctxc::checkPatch(const Program &program, const Patch &patch, bool materialize) {
-  llvm::StringSet<> all, seen, loadable = loadableNames(program);
+PatchableNames::PatchableNames(const Program &program) : loadable(loadableNames(program)) {
   for (ProgramStep step : program.steps)
     for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>())
       addNames(step.block, step.layer, param.getName(), all);
+}
+
+llvm::Error PatchableNames::check(const Patch &patch, bool materialize) const {
+  llvm::StringSet<> seen;
   for (const ParameterPatch &entry : patch.parameters) {
     if (!seen.insert(entry.parameter).second)
       return makeError(entry.parameter + ": the patch changes it twice");

@@ -22,6 +22,16 @@ Command compileCommand();
 Command importCommand();
 Command explainCommand();
 
+/// Runs a command with the words of its line, and prints what goes wrong. Returns the exit code.
+int runCommand(const Command &command, llvm::ArrayRef<llvm::StringRef> words);
+
+/// One line a message: joined errors are printed one after the other. Returns the exit code.
+int reportError(llvm::Error error);
+
+/// `code`, or ExitBadInput where what was printed did not arrive: a script would read half of it
+/// as all.
+int flushed(int code);
+
 } // namespace ctxc::driver
 
 #endif // CTXC_TOOLS_CTXC_COMMANDS_H

@@ -30,47 +30,6 @@ static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &o
         "  ctxc verify --help\n";
 }
 
-/// One line a message: joined errors are printed one after the other. Returns the
-/// exit code.
-static int report(llvm::Error error) {
-  llvm::outs().flush(); // what was found before it comes before it
-  int code = ExitAgainst;
-  llvm::handleAllErrors(
-      std::move(error), [](const VerdictAgainst &) { /* its diagnostics are printed */ },
-      [&](const llvm::ErrorInfoBase &info) {
-        code = ExitBadInput;
-        llvm::SmallVector<StringRef> lines;
-        std::string message = info.message();
-        StringRef(message).split(lines, '\n', -1, false);
-        for (StringRef line : lines)
-          llvm::errs() << "ctxc: error: " << line << "\n";
-      });
-  return code;
-}
-
-/// What was printed must have arrived, or a script reads half of it as all.
-static int flushed(int code) {
-  llvm::outs().flush();
-  if (!llvm::outs().has_error())
-    return code;
-  std::string message = llvm::outs().error().message();
-  llvm::outs().clear_error();
-  llvm::errs() << "ctxc: error: standard output: " << message << "\n";
-  return ExitBadInput;
-}
-
-static int runCommand(const Command &command, llvm::ArrayRef<StringRef> words) {
-  if (llvm::is_contained(words, "--help") || llvm::is_contained(words, "-h")) {
-    printHelp(command, llvm::outs());
-    return ExitGood;
-  }
-  llvm::Expected<Arguments> arguments = Arguments::parse(command, words);
-  if (!arguments)
-    return report(arguments.takeError());
-  llvm::Expected<int> code = command.run(*arguments);
-  return code ? *code : report(code.takeError());
-}
-
 int main(int argc, char **argv) {
   ctxc::installMappedFileGuard();
   const std::vector<Command> commands = {checkCommand(),  checkProofCommand(), verifyCommand(),
@@ -78,7 +37,7 @@ int main(int argc, char **argv) {
                                          importCommand(), explainCommand()};
   std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))
-    return report(std::move(error));
+    return reportError(std::move(error));
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     printOverview(commands, words.empty() ? llvm::errs() : llvm::outs());
     return flushed(words.empty() ? ExitBadInput : ExitGood);
@@ -96,5 +55,5 @@ int main(int argc, char **argv) {
                  << suggestion(words[0], names) << "\n";
     return ExitBadInput;
   }
-  return flushed(runCommand(*found, llvm::ArrayRef(words).drop_front()));
+  return runCommand(*found, llvm::ArrayRef(words).drop_front());
 }

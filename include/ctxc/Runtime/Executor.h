@@ -12,6 +12,7 @@
 #ifndef CTXC_RUNTIME_EXECUTOR_H
 #define CTXC_RUNTIME_EXECUTOR_H
 
+#include "ctxc/Numerics/Metrics.h"
 #include "ctxc/Runtime/Patch.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -50,6 +51,7 @@ struct ForwardOptions {
 struct PatchOptions {
   int64_t startLayer = 0; ///< layers before it are left unpatched
   bool materialize = false;
+  bool logits = true; ///< false: of the logits only the largest's index is wanted
   LayerObserver fullObserver, reducedObserver;
 };
 
@@ -64,6 +66,7 @@ struct PatchStep {
   Patch patch;
   std::vector<double> fullLogits;            ///< of the run with context
   std::vector<double> reducedLogits;         ///< of the fused reduced stream
+  int64_t fullNext = -1, reducedNext = -1;   ///< the index of the largest, the lowest of equals
   std::vector<LayerObligations> obligations; ///< one a layer
   /// Predicted replay error of each layer's output, in units of that output
   /// (docs/updates.md); one a layer, 0 where the layer is not patched.
@@ -110,6 +113,16 @@ public:
   virtual llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<int64_t> tokens,
                                                       llvm::ArrayRef<int64_t> positions,
                                                       const ForwardOptions &options) = 0;
+
+  /// Runs one token as forward does. Returns the token that follows, greedily: the index of the
+  /// largest logit, the lowest of equals. No logits are handed out.
+  virtual llvm::Expected<int64_t> next(Run &run, int64_t token, int64_t position,
+                                       const ForwardOptions &options) {
+    auto logits = forward(run, token, position, options);
+    if (!logits)
+      return logits.takeError();
+    return argmax(*logits);
+  }
 
   /// Algorithm 1 for one token: continues `full` by it (its state is appended
   /// there) and runs it beside that in the reduced run, whose state stays as it

@@ -23,9 +23,18 @@ llvm::Error checkIds(const Program &program, llvm::ArrayRef<int64_t> tokens,
 /// The stored names that a factored patch may change, experts one by one.
 llvm::StringSet<> loadableNames(const Program &program);
 
-/// The patch changes parameters of the model, each once, and, unless it is
-/// materialized, such as the applied blocks take in.
-llvm::Error checkPatch(const Program &program, const Patch &patch, bool materialize);
+/// The stored names that a patch may change.
+class PatchableNames {
+public:
+  explicit PatchableNames(const Program &program);
+
+  /// The patch changes parameters of the model, each once, and, unless it is
+  /// materialized, such as the applied blocks take in.
+  llvm::Error check(const Patch &patch, bool materialize) const;
+
+private:
+  llvm::StringSet<> all, loadable;
+};
 
 /// `layer` is one of the program's, or their number (then nothing is patched).
 llvm::Error checkStartLayer(const Program &program, int64_t layer);

@@ -1,0 +1,15 @@
+//===- WeightBytes.h - how many bytes of weights a token needs ------------===//
+#ifndef CTXC_BENCH_WEIGHTBYTES_H
+#define CTXC_BENCH_WEIGHTBYTES_H
+
+#include "ctxc/Runtime/Program.h"
+
+namespace ctxc::bench {
+
+/// The stored bytes of every parameter that a plain forward of one token reads: of a table the
+/// row that is looked up, of experts those that are selected.
+int64_t weightBytes(const Program &program);
+
+} // namespace ctxc::bench
+
+#endif // CTXC_BENCH_WEIGHTBYTES_H

@@ -1,0 +1,57 @@
+#include "lib/Runtime/Logits.h"
+#include "ctxc/Support/Error.h"
+#include <cfloat>
+#include <cmath>
+
+using namespace ctxc;
+using llvm::ArrayRef;
+
+namespace {
+
+struct Range {
+  float largest;
+  bool isFinite;
+};
+
+} // namespace
+
+/// A loop that compilers vectorise: no branch, and several maxima side by side.
+static Range rangeOf(ArrayRef<float> numbers) {
+  constexpr size_t width = 32;
+  float largest[width];
+  std::fill(largest, largest + width, -FLT_MAX);
+  unsigned bad[width] = {};
+  size_t whole = numbers.size() / width * width;
+  auto see = [&](float x, size_t lane) {
+    largest[lane] = x > largest[lane] ? x : largest[lane];
+    bad[lane] |= !(std::fabs(x) <= FLT_MAX);
+  };
+  for (size_t i = 0; i < whole; i += width)
+    for (size_t lane = 0; lane < width; ++lane)
+      see(numbers[i + lane], lane);
+  for (size_t i = whole; i < numbers.size(); ++i)
+    see(numbers[i], 0);
+  Range range{largest[0], bad[0] == 0};
+  for (size_t lane = 1; lane < width; ++lane) {
+    range.largest = std::max(range.largest, largest[lane]);
+    range.isFinite &= bad[lane] == 0;
+  }
+  return range;
+}
+
+static llvm::Error notFinite() {
+  return makeError("the logits are not finite; the weights or the patch are too large for float32");
+}
+
+llvm::Expected<std::vector<double>> ctxc::finiteLogits(ArrayRef<float> logits) {
+  if (!rangeOf(logits).isFinite)
+    return notFinite();
+  return std::vector<double>(logits.begin(), logits.end());
+}
+
+llvm::Expected<int64_t> ctxc::largestLogit(ArrayRef<float> logits) {
+  Range range = rangeOf(logits);
+  if (!range.isFinite)
+    return notFinite();
+  return llvm::find(logits, range.largest) - logits.begin();
+}

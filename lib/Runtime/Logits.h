@@ -1,0 +1,18 @@
+// What crosses the executor's door of logits in float32; an error where one is not finite.
+#ifndef CTXC_LIB_RUNTIME_LOGITS_H
+#define CTXC_LIB_RUNTIME_LOGITS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+#include <vector>
+
+namespace ctxc {
+
+llvm::Expected<std::vector<double>> finiteLogits(llvm::ArrayRef<float> logits);
+
+/// The index of the largest of them, the lowest of equals.
+llvm::Expected<int64_t> largestLogit(llvm::ArrayRef<float> logits);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_LOGITS_H
