@@ -17,6 +17,17 @@ mlir::LogicalResult lowerContractions(mlir::ModuleOp module, const CpuTarget &ta
 /// `<name>_workspace(rows, visible0, visible1)` that gives the bytes.
 mlir::LogicalResult placeBuffers(mlir::ModuleOp module);
 
+/// In loops: a sum that goes from one step to the next through memory goes through a register.
+void keepSumsInRegisters(mlir::ModuleOp module);
+
+/// Marks innermost loops whose steps are independent, as scf and then as LLVM's.
+void markParallelLoops(mlir::ModuleOp module);
+void markParallelAccesses(mlir::ModuleOp module);
+
+/// Replaces exp, tanh, erf, … of float32 by polynomials, which loops over them can be vectorised
+/// with: a call of the C library's could not. They are within a few units in the last place.
+void approximateFunctions(mlir::ModuleOp module);
+
 /// Adds for each kernel `<name>` its C entry of that name, which gives the status of
 /// ctxc_kernel.h; the kernel itself becomes `<name>_body`.
 void addEntryPoints(mlir::ModuleOp module);

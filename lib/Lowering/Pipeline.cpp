@@ -6,8 +6,10 @@
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -42,6 +44,15 @@ static void copiesToLinalg(ModuleOp module) {
   });
 }
 
+void ctxc::approximateFunctions(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+    return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.log", "math.log1p"},
+                              name);
+  });
+  (void)applyPatternsGreedily(module, std::move(patterns));
+}
+
 LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target) {
   MLIRContext *context = module.getContext();
   PassManager bufferize(context);
@@ -62,12 +73,19 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
   addEntryPoints(module);
   withoutMissingInstructions(module, target);
 
+  PassManager loops(context);
+  loops.addPass(createConvertLinalgToLoopsPass());
+  loops.addPass(memref::createFoldMemRefAliasOpsPass());
+  loops.addPass(createCanonicalizerPass());
+  loops.addPass(createCSEPass());
+  loops.addPass(createLoopInvariantCodeMotionPass());
+  if (failed(loops.run(module)))
+    return failure();
+  keepSumsInRegisters(module);
+  approximateFunctions(module);
+  markParallelLoops(module);
+
   PassManager lower(context);
-  lower.addPass(createConvertLinalgToLoopsPass());
-  lower.addPass(memref::createFoldMemRefAliasOpsPass());
-  lower.addPass(createCanonicalizerPass());
-  lower.addPass(createCSEPass());
-  lower.addPass(createLoopInvariantCodeMotionPass());
   lower.addPass(createSCFToControlFlowPass());
   lower.addPass(memref::createExpandStridedMetadataPass());
   lower.addPass(createLowerAffinePass());
@@ -78,5 +96,8 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
   lower.addPass(createReconcileUnrealizedCastsPass());
   lower.addPass(createCanonicalizerPass());
   lower.addPass(createCSEPass());
-  return lower.run(module);
+  if (failed(lower.run(module)))
+    return failure();
+  markParallelAccesses(module);
+  return success();
 }

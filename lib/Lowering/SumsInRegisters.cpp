@@ -1,0 +1,79 @@
+// Sums that a loop keeps in memory, kept in a register instead.
+//
+//   for k { y[i] = y[i] + a[k] * b[k] }   becomes   s = y[i]; for k { s = s + a[k] * b[k] }; y[i] =
+//   s
+//
+// Linalg's loops are of the first form, and LLVM must suppose that a or b may be y: it then neither
+// vectorises the loop nor holds the sum. Bufferisation has made sure that what an op reads at other
+// places than it writes is other memory.
+#include "lib/Lowering/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// A load and the store that follows it, both at a place that the loop does not change.
+struct Sum {
+  memref::LoadOp load;
+  memref::StoreOp store;
+};
+
+std::optional<Sum> findSum(scf::ForOp loop) {
+  Sum sum;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (auto store = dyn_cast<memref::StoreOp>(op)) {
+      if (sum.store)
+        return std::nullopt;
+      sum.store = store;
+    } else if (!isa<memref::LoadOp>(op) && !isMemoryEffectFree(&op)) {
+      return std::nullopt;
+    }
+  }
+  if (!sum.store || !loop.isDefinedOutsideOfLoop(sum.store.getMemRef()) ||
+      !llvm::all_of(sum.store.getIndices(),
+                    [&](Value i) { return loop.isDefinedOutsideOfLoop(i); }))
+    return std::nullopt;
+  for (auto load : loop.getBody()->getOps<memref::LoadOp>()) {
+    if (load.getMemRef() != sum.store.getMemRef())
+      continue;
+    if (sum.load || load.getIndices() != sum.store.getIndices())
+      return std::nullopt;
+    sum.load = load;
+  }
+  if (!sum.load || !sum.load->isBeforeInBlock(sum.store))
+    return std::nullopt;
+  return sum;
+}
+
+void keepInRegister(scf::ForOp loop, Sum sum) {
+  IRRewriter rewriter(loop);
+  Value begin = memref::LoadOp::create(rewriter, sum.load.getLoc(), sum.load.getMemRef(),
+                                       sum.load.getIndices());
+  Value memref = sum.store.getMemRef();
+  SmallVector<Value> indices(sum.store.getIndices());
+  auto replaced = llvm::cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
+      rewriter, begin, /*replaceInitOperandUsesInLoop=*/false,
+      [&](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
+        sum.load.getResult().replaceAllUsesWith(arguments.front());
+        return SmallVector<Value>{sum.store.getValueToStore()};
+      }));
+  rewriter.eraseOp(sum.load);
+  rewriter.eraseOp(sum.store);
+  rewriter.setInsertionPointAfter(replaced);
+  memref::StoreOp::create(rewriter, replaced.getLoc(), replaced.getResults().back(), memref,
+                          indices);
+}
+
+} // namespace
+
+void ctxc::keepSumsInRegisters(ModuleOp module) {
+  SmallVector<scf::ForOp> loops; // inner ones first
+  module.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+  for (scf::ForOp loop : loops)
+    if (auto sum = findSum(loop))
+      keepInRegister(loop, *sum);
+}
