@@ -1,4 +1,5 @@
-// Tells LLVM which innermost loops have steps that do not depend on each other.
+// Loops of linalg ops, and telling LLVM which innermost ones have steps that do not depend on each
+// other.
 //
 // A loop that writes y[…, i] at step i, and reads y nowhere else, could be vectorised but for what
 // LLVM must suppose: that the memory of what else it reads is y's. Bufferisation has made sure that
@@ -7,6 +8,8 @@
 // LLVM's.
 #include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -15,8 +18,28 @@ using namespace ctxc;
 
 static constexpr StringLiteral annotationName = "llvm.loop_annotation";
 
+static constexpr StringLiteral linalgName = "ctxc.of_linalg";
+
+bool ctxc::isOfLinalg(scf::ForOp loop) { return loop->hasAttr(linalgName); }
+
+LogicalResult ctxc::linalgToLoops(ModuleOp module) {
+  SmallVector<linalg::LinalgOp> ops;
+  module.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
+  IRRewriter rewriter(module.getContext());
+  for (linalg::LinalgOp op : ops) {
+    rewriter.setInsertionPoint(op);
+    FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
+    if (failed(loops))
+      return op.emitError("has no loops");
+    for (Operation *loop : *loops)
+      loop->setAttr(linalgName, rewriter.getUnitAttr());
+    rewriter.eraseOp(op);
+  }
+  return success();
+}
+
 static bool isParallel(scf::ForOp loop) {
-  if (loop.getNumResults())
+  if (!isOfLinalg(loop) || loop.getNumResults())
     return false;
   memref::StoreOp store;
   for (Operation &op : loop.getBody()->without_terminator()) {

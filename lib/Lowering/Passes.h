@@ -4,6 +4,7 @@
 #define CTXC_LOWERING_PASSES_H
 
 #include "ctxc/Lowering/Kernel.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace ctxc {
 
@@ -17,10 +18,16 @@ mlir::LogicalResult lowerContractions(mlir::ModuleOp module, const CpuTarget &ta
 /// `<name>_workspace(rows, visible0, visible1)` that gives the bytes.
 mlir::LogicalResult placeBuffers(mlir::ModuleOp module);
 
-/// In loops: a sum that goes from one step to the next through memory goes through a register.
+/// Replaces every linalg op on memrefs by loops, which isOfLinalg then knows: what such an op reads
+/// at other places than it writes is other memory.
+mlir::LogicalResult linalgToLoops(mlir::ModuleOp module);
+bool isOfLinalg(mlir::scf::ForOp loop);
+
+/// In linalg's loops: a sum that goes from one step to the next through memory goes through a
+/// register.
 void keepSumsInRegisters(mlir::ModuleOp module);
 
-/// Marks innermost loops whose steps are independent, as scf and then as LLVM's.
+/// Marks innermost loops of linalg whose steps are independent, as scf and then as LLVM's.
 void markParallelLoops(mlir::ModuleOp module);
 void markParallelAccesses(mlir::ModuleOp module);
 

@@ -73,8 +73,9 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
   addEntryPoints(module);
   withoutMissingInstructions(module, target);
 
+  if (failed(linalgToLoops(module)))
+    return failure();
   PassManager loops(context);
-  loops.addPass(createConvertLinalgToLoopsPass());
   loops.addPass(memref::createFoldMemRefAliasOpsPass());
   loops.addPass(createCanonicalizerPass());
   loops.addPass(createCSEPass());

@@ -23,6 +23,8 @@ struct Sum {
 };
 
 std::optional<Sum> findSum(scf::ForOp loop) {
+  if (!isOfLinalg(loop))
+    return std::nullopt;
   Sum sum;
   for (Operation &op : loop.getBody()->without_terminator()) {
     if (auto store = dyn_cast<memref::StoreOp>(op)) {

@@ -197,7 +197,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
     if (!made)
       return made.takeError();
     if (&weights == &original)
-      found = bindings.insert({{step, &kernel}, std::move(*made)}).first;
+      found = bindings.try_emplace({step, &kernel}, std::move(*made)).first;
     else
       changed = std::move(*made);
   }

@@ -74,6 +74,9 @@ private:
   /// What of a step's arguments is the same at every call: weights and settings. The others are
   /// null.
   struct Binding {
+    Binding() = default;
+    Binding(Binding &&) = default; // a copy's arguments would point to this one's banks
+    Binding &operator=(Binding &&) = default;
     std::vector<void *> arguments;
     std::vector<std::vector<const void *>> banks; ///< what arguments point to
   };
