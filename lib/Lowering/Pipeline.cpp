@@ -71,7 +71,6 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
   if (failed(lowerContractions(module, target)) || failed(placeBuffers(module)))
     return failure();
   addEntryPoints(module);
-  withoutMissingInstructions(module, target);
 
   if (failed(linalgToLoops(module)))
     return failure();
@@ -84,6 +83,7 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
     return failure();
   keepSumsInRegisters(module);
   approximateFunctions(module);
+  withoutMissingInstructions(module, target);
   markParallelLoops(module);
 
   PassManager lower(context);
