@@ -124,15 +124,7 @@ public:
       own.push_back(e.data(fresh));
       states.push_back(isolated ? keptState(memref) : extendState(e, memref, own.back(), visible));
     }
-    // Up to a multiple of the lanes there are slots that nothing lies in, and no row sees.
-    Value lanes = e.index(kSumLanes);
-    Value wide = arith::MulIOp::create(b, e.loc,
-                                       arith::CeilDivUIOp::create(b, e.loc, visible, lanes), lanes);
-    Value scores = e.filled(emptyGrouped(wide), -INFINITY);
-    OpFoldResult first = b.getIndexAttr(0);
-    Value masked = maskedScores(slots(scores, 3, first, visible));
-    Value weights = softmax(e, putSlots(masked, scores, 3, first, visible), sinks());
-    Value mixed = mix(slots(weights, 3, first, visible));
+    Value mixed = mix(softmax(e, maskedScores(), sinks()));
     e.bind(attention, tensor::CollapseShapeOp::create(
                           b, e.loc, mixed, SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}}));
   }
@@ -207,7 +199,7 @@ private:
   }
 
   /// Scaled, capped, and −∞ where the token at slot t is not visible from row s.
-  Value maskedScores(Value init) {
+  Value maskedScores() {
     MLIRContext *context = b.getContext();
     AffineExpr s, g, r, t;
     bindDims(context, s, g, r, t);
@@ -226,7 +218,7 @@ private:
     }
     maps.push_back(identity);
     Value last = isolated ? kept() : Value();
-    return e.generic(init, ins, maps, {par, par, par, par},
+    return e.generic(emptyGrouped(visible), ins, maps, {par, par, par, par},
                      [&](OpBuilder &n, Location l, ValueRange a) -> Value {
                        Value isOwn, place = a[2];
                        if (isolated) {

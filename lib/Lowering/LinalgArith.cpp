@@ -21,38 +21,6 @@ static Value zip(KernelEmitter &e, Value x, Value y, KernelEmitter::Body body) {
                    SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel), body);
 }
 
-/// Sum over the last dimension. In kSumLanes partial sums where it is dynamic, so that zeros at
-/// the end change nothing: the sum of what a token sees is the same in every call.
-static Value sumLast(KernelEmitter &e, Value x) {
-  auto plus = [](OpBuilder &b, Location l, ValueRange a) -> Value {
-    return arith::AddFOp::create(b, l, a[0], a[1], kFast);
-  };
-  int64_t rank = ranked(x).getRank();
-  if (!ranked(x).isDynamicDim(rank - 1))
-    return e.reduceLast(x, 0, plus);
-  OpBuilder &b = e.builder;
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, e.loc, x);
-  SmallVector<int64_t> shape(ranked(x).getShape());
-  SmallVector<ReassociationIndices> groups;
-  for (int64_t i = 0; i < rank; ++i)
-    groups.push_back({i});
-  groups.back().push_back(rank);
-  sizes.back() =
-      arith::DivUIOp::create(b, e.loc, cast<Value>(sizes.back()), e.index(kSumLanes)).getResult();
-  sizes.push_back(b.getIndexAttr(kSumLanes));
-  shape.push_back(kSumLanes);
-  Value blocks = tensor::ExpandShapeOp::create(
-      b, e.loc, RankedTensorType::get(shape, b.getF32Type()), x, groups, sizes);
-  sizes.erase(sizes.end() - 2);
-  Value lanes = e.filled(tensor::EmptyOp::create(b, e.loc, sizes, b.getF32Type()), 0);
-  AffineMap identity = AffineMap::getMultiDimIdentityMap(rank + 1, b.getContext());
-  SmallVector<utils::IteratorType> iterators(rank + 1, utils::IteratorType::parallel);
-  iterators[rank - 1] = utils::IteratorType::reduction;
-  lanes = e.generic(lanes, {blocks}, {identity, identity.dropResult(rank - 1)}, iterators,
-                    [&](OpBuilder &n, Location l, ValueRange a) { return add(n, l, a[1], a[0]); });
-  return e.reduceLast(lanes, 0, plus);
-}
-
 Value ctxc::softmax(KernelEmitter &e, Value x, Value rest) {
   auto maximum = [](OpBuilder &b, Location l, ValueRange a) -> Value {
     return arith::MaximumFOp::create(b, l, a[0], a[1]);
@@ -64,7 +32,9 @@ Value ctxc::softmax(KernelEmitter &e, Value x, Value rest) {
       e.mapWithReduced(x, {largest}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
         return math::ExpOp::create(b, l, sub(b, l, a[0], a[1]));
       });
-  Value total = sumLast(e, powers);
+  Value total = e.reduceLast(powers, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+    return arith::AddFOp::create(b, l, a[0], a[1], kFast);
+  });
   if (rest) {
     Value power = zip(e, rest, largest, [](OpBuilder &b, Location l, ValueRange a) -> Value {
       return math::ExpOp::create(b, l, sub(b, l, a[0], a[1]));

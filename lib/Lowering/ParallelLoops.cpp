@@ -6,7 +6,6 @@
 // it is not. LLVM is told by groups of memory accesses, which loops name
 // (llvm.loop.parallel_accesses): on loops in scf, whose loads and stores are marked when they are
 // LLVM's.
-#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -23,21 +22,23 @@ static constexpr StringLiteral linalgName = "ctxc.of_linalg";
 
 bool ctxc::isOfLinalg(scf::ForOp loop) { return loop->hasAttr(linalgName); }
 
+FailureOr<linalg::LinalgLoops> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::LinalgOp op) {
+  FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
+  if (failed(loops))
+    return op.emitError("has no loops");
+  for (Operation *loop : *loops)
+    loop->setAttr(linalgName, rewriter.getUnitAttr());
+  return loops;
+}
+
 LogicalResult ctxc::linalgToLoops(ModuleOp module) {
   SmallVector<linalg::LinalgOp> ops;
   module.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
   IRRewriter rewriter(module.getContext());
   for (linalg::LinalgOp op : ops) {
     rewriter.setInsertionPoint(op);
-    if (attentionToLoops(rewriter, op)) {
-      rewriter.eraseOp(op);
-      continue;
-    }
-    FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
-    if (failed(loops))
-      return op.emitError("has no loops");
-    for (Operation *loop : *loops)
-      loop->setAttr(linalgName, rewriter.getUnitAttr());
+    if (failed(linalgToLoops(rewriter, op)))
+      return failure();
     rewriter.eraseOp(op);
   }
   return success();

@@ -4,6 +4,7 @@
 #define CTXC_LOWERING_PASSES_H
 
 #include "ctxc/Lowering/Kernel.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace ctxc {
@@ -13,6 +14,10 @@ namespace ctxc {
 /// else reads a quantised matrix.
 mlir::LogicalResult lowerContractions(mlir::ModuleOp module, const CpuTarget &target);
 
+/// Makes functions of a range of rows of what goes over rows and is no contraction, and calls of
+/// the caller's parallel-for of them.
+mlir::LogicalResult shareRows(mlir::ModuleOp module);
+
 /// Places every memref.alloc of the kernels in the caller's workspace, one after
 /// the other and aligned to 64 bytes, and adds for each kernel the function
 /// `<name>_workspace(rows, visible0, visible1)` that gives the bytes.
@@ -21,6 +26,9 @@ mlir::LogicalResult placeBuffers(mlir::ModuleOp module);
 /// Replaces every linalg op on memrefs by loops, which isOfLinalg then knows: what such an op reads
 /// at other places than it writes is other memory.
 mlir::LogicalResult linalgToLoops(mlir::ModuleOp module);
+/// The same of one op, which stays; outermost loop first.
+mlir::FailureOr<mlir::linalg::LinalgLoops> linalgToLoops(mlir::RewriterBase &rewriter,
+                                                         mlir::linalg::LinalgOp op);
 bool isOfLinalg(mlir::scf::ForOp loop);
 
 /// In linalg's loops: a sum that goes from one step to the next through memory goes through a

@@ -68,7 +68,8 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
     return failure();
 
   copiesToLinalg(module);
-  if (failed(lowerContractions(module, target)) || failed(placeBuffers(module)))
+  if (failed(lowerContractions(module, target)) || failed(shareRows(module)) ||
+      failed(placeBuffers(module)))
     return failure();
   addEntryPoints(module);
 

@@ -9,6 +9,7 @@
 
 #include "ctxc/Lowering/KernelEmitter.h"
 #include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/RowLoop.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -16,9 +17,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace ctxc {
-
-/// On a loop over rows whose iterations are independent of each other.
-constexpr llvm::StringLiteral kRowLoopAttr = "ctxc.rows";
 
 /// Builds the arguments of a call: numbers by value, memory by address. The call is made for each
 /// row, with the addresses of what the row has in everything that has rows.

@@ -13,10 +13,9 @@
 // CHECK: %[[NEWV:.*]] = memref.subview %[[V]][%[[SEEN]], 0, 0] [%[[S]], 2, 3]
 // CHECK: memref.copy %{{.*}}, %[[NEWV]]
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[K]] : memref<?x2x2x2xf32>, memref<?x2x2xf32>)
-// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[V]] : memref<?x2x2x?xf32, {{.*}}>, memref<?x2x3xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[V]] : memref<?x2x2x?xf32>, memref<?x2x3xf32>)
 
-// Two copies of S rows, the output's, and no other but of views onto themselves, which are dropped;
-// no second cache.
+// Two copies of S rows, the output's, and no other; no second cache.
 // NONE-LABEL: func.func private @attend(
 // NONE-NOT: memref.alloc{{.*}}: memref<?x2x3xf32>
 // NONE-NOT: memref.copy
@@ -25,8 +24,6 @@
 // NONE-NOT: memref.copy
 // NONE: memref.copy %{{.*}}, %subview
 // NONE-NOT: memref.alloc{{.*}}: memref<?x2x3xf32>
-// NONE-NOT: memref.copy
-// NONE: memref.copy %[[SCORES:subview_[0-9]+]], %[[SCORES]] : memref<?x2x2x?xf32,
 // NONE-NOT: memref.copy
 // NONE: memref.copy %{{.*}}, %arg3 : memref<?x8xf32>
 // NONE-NOT: memref.copy
@@ -51,6 +48,7 @@ xf.block @attend(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // Rows of a dual block's reduced stream are sequences of their own: the kept tokens' state is read
 // and not written, and the products are of the kept keys and of each row's own.
+// A copy of a view onto itself is dropped later.
 // CHECK-LABEL: func.func private @alone(
 // CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {ctxc.kind = "state", ctxc.stream = 1 : i64}
 // CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x2xf32> {ctxc.index = 1 : i64, ctxc.kind = "state", ctxc.stream = 1 : i64}
@@ -64,8 +62,6 @@ xf.block @attend(%x: tensor<8xf32>) -> tensor<8xf32> {
 // NONE: memref.copy %[[A:subview_[0-9]+]], %[[A]] : memref<?x2x2x?xf32,
 // NONE-NOT: memref.copy
 // NONE: memref.copy %[[B:subview_[0-9]+]], %[[B]] : memref<?x2x2x1xf32,
-// NONE-NOT: memref.copy
-// NONE: memref.copy %[[C:subview_[0-9]+]], %[[C]] : memref<?x2x2x?xf32,
 // NONE-NOT: memref.copy
 // NONE: memref.copy %{{.*}}, %arg4 : memref<?x4x2xf32>
 // NONE-NOT: memref.copy

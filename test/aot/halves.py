@@ -27,8 +27,10 @@ def embed(path):
     size.restype, size.argtypes = ctypes.c_int64, [ctypes.c_int64] * 3
     memory = ctypes.create_string_buffer(size(256, 0, 0) + 64)
     workspace = (ctypes.addressof(memory) + 63) // 64 * 64
+    body_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
-                                ctypes.c_void_p)(lambda *_: sys.exit("no matrix is multiplied"))
+                                ctypes.c_void_p)(
+        lambda _, count, body, data: body_type(body)(data, 0, count))
     call = struct.pack("<qqqQQQQ", 256, 0, 0,
                        ctypes.addressof(pointers := (ctypes.c_void_p * 4)(*addresses)), workspace,
                        ctypes.cast(parallel, ctypes.c_void_p).value, 0)

@@ -40,9 +40,6 @@ inline mlir::Value div(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir
 /// cap · tanh(x / cap).
 mlir::Value softcap(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, double cap);
 
-/// What the last dimension of a softmax must be a multiple of where it is dynamic.
-constexpr int64_t kSumLanes = 16;
-
 /// softmax along the last dimension of any tensor. With `rest`, of x's shape without that
 /// dimension, the sum below the fraction has the term exp(rest) too.
 mlir::Value softmax(KernelEmitter &e, mlir::Value x, mlir::Value rest = {});

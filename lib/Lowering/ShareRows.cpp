@@ -1,0 +1,397 @@
+// Loops over the rows of a call, shared out to the caller's threads.
+//
+// What is no contraction is done row by row: an op whose first loop runs over the rows, or a loop
+// over them that calls a support function. Such ops that follow each other become one loop over
+// the rows where each reads, of what another writes, its own row alone; so a row's values are
+// still in the caches closest to the core when the next op takes them. The loop becomes a function
+// of a range of rows; from `sharedFrom` rows on it is handed to the caller's parallel-for. A row's
+// numbers depend on neither: the order within a row stays as it is.
+#include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/Passes.h"
+#include "lib/Lowering/RowLoop.h"
+#include "lib/Lowering/RowReductions.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// With fewer rows a second thread costs more than it brings.
+constexpr int64_t sharedFrom = 16;
+
+//===----------------------------------------------------------------------===//
+// Which ops make one loop
+//===----------------------------------------------------------------------===//
+
+/// Where a memref comes from, and whether its rows are the first rows of that.
+struct Origin {
+  Value root; ///< null: not known
+  bool sameRows = true;
+};
+
+Origin originOf(Value memref) {
+  Origin origin{memref};
+  while (Operation *op = origin.root.getDefiningOp()) {
+    if (isa<memref::AllocOp>(op))
+      return origin;
+    if (auto view = dyn_cast<memref::SubViewOp>(op)) {
+      origin.sameRows &=
+          view.getMixedOffsets().front() == OpFoldResult(Builder(op).getIndexAttr(0)) &&
+          view.getMixedStrides().front() == OpFoldResult(Builder(op).getIndexAttr(1)) &&
+          !view.getDroppedDims().test(0);
+      origin.root = view.getSource();
+    } else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op)) {
+      origin.sameRows &= expand.getReassociationIndices().front().size() == 1;
+      origin.root = expand.getSrc();
+    } else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op)) {
+      origin.sameRows &= collapse.getReassociationIndices().front().size() == 1;
+      origin.root = collapse.getSrc();
+    } else if (auto cast = dyn_cast<memref::CastOp>(op)) {
+      origin.root = cast.getSource();
+    } else {
+      return {};
+    }
+  }
+  return origin;
+}
+
+/// What one op does to memory, as far as rows are concerned.
+struct RowOp {
+  Operation *op = nullptr;
+  Value count; ///< of rows
+  bool isKnown = true;
+  struct Access {
+    Value root;
+    bool isOwnRow, isWrite;
+  };
+  SmallVector<Access> accesses;
+};
+
+/// How many rows the memref has, as a value of the kernel; null where that is not known.
+Value rowsOf(Value memref) {
+  Operation *op = memref.getDefiningOp();
+  if (!op) {
+    // All arguments that have rows have as many as the first.
+    auto argument = cast<BlockArgument>(memref);
+    auto kernel = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto kind = kernel ? kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind")
+                       : StringAttr();
+    if (!kind || kind == stringifyKernelArgKind(KernelArgKind::State) ||
+        kind == stringifyKernelArgKind(KernelArgKind::Slots))
+      return {};
+    for (Operation *user : kernel.getArgument(0).getUsers())
+      if (auto dim = dyn_cast<memref::DimOp>(user); dim && dim.getConstantIndex() == 0)
+        return dim;
+    return {};
+  }
+  OpFoldResult size;
+  if (auto alloc = dyn_cast<memref::AllocOp>(op))
+    size = alloc.getMixedSizes().front();
+  else if (auto view = dyn_cast<memref::SubViewOp>(op); view && !view.getDroppedDims().test(0))
+    size = view.getMixedSizes().front();
+  else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op))
+    size = expand.getMixedOutputShape().front();
+  else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op);
+           collapse && collapse.getReassociationIndices().front().size() == 1)
+    return rowsOf(collapse.getSrc());
+  else if (auto cast = dyn_cast<memref::CastOp>(op))
+    return rowsOf(cast.getSource());
+  return dyn_cast_if_present<Value>(size);
+}
+
+/// An op that goes over rows: none where it is no such op.
+std::optional<RowOp> rowOp(Operation &op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop->hasAttr(kRowLoopAttr))
+    return RowOp{&op, loop.getUpperBound(), /*isKnown=*/false, {}};
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  if (!linalgOp || !linalgOp.hasPureBufferSemantics() || linalgOp.getNumLoops() == 0 ||
+      linalgOp.getIteratorTypesArray().front() != utils::IteratorType::parallel)
+    return std::nullopt;
+  RowOp result{&op, {}, true, {}};
+  for (OpOperand &operand : op.getOpOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    if (!type)
+      continue;
+    AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
+    bool byRow =
+        map.getNumResults() > 0 && map.getResult(0) == getAffineDimExpr(0, op.getContext());
+    bool isWrite = linalgOp.isDpsInit(&operand);
+    if (isWrite && (!byRow || !type.isDynamicDim(0)))
+      return std::nullopt;
+    if (isWrite)
+      result.count = rowsOf(operand.get());
+    Origin origin = originOf(operand.get());
+    result.isKnown &= bool(origin.root);
+    result.accesses.push_back({origin.root, byRow && origin.sameRows, isWrite});
+  }
+  if (!result.count)
+    return std::nullopt;
+  op.walk([&](memref::LoadOp load) { // in its body, at any place
+    Origin origin = originOf(load.getMemRef());
+    result.isKnown &= bool(origin.root);
+    result.accesses.push_back({origin.root, false, false});
+  });
+  return result;
+}
+
+/// Whether `next` may follow `group` in one loop over the rows.
+bool mayJoin(ArrayRef<RowOp> group, const RowOp &next) {
+  if (!next.isKnown || !group.front().isKnown || next.count != group.front().count)
+    return false;
+  auto conflicts = [](const RowOp &a, const RowOp &b) {
+    for (const RowOp::Access &x : a.accesses)
+      for (const RowOp::Access &y : b.accesses)
+        if (x.root == y.root && (x.isWrite || y.isWrite) && !(x.isOwnRow && y.isOwnRow))
+          return true;
+    return false;
+  };
+  return llvm::none_of(group, [&](const RowOp &op) { return conflicts(op, next); });
+}
+
+//===----------------------------------------------------------------------===//
+// The loop as a function
+//===----------------------------------------------------------------------===//
+
+/// The type in which a value crosses to another function; null where it cannot.
+Type crossingType(Type type) {
+  MLIRContext *context = type.getContext();
+  Type i64 = IntegerType::get(context, 64), ptr = LLVM::LLVMPointerType::get(context);
+  if (type.isIndex())
+    return i64;
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref)
+    return LLVM::isCompatibleType(type) ? type : Type();
+  SmallVector<Type> fields{ptr, ptr, i64};
+  if (memref.getRank() > 0)
+    fields.append(2, LLVM::LLVMArrayType::get(i64, memref.getRank()));
+  return LLVM::LLVMStructType::getLiteral(context, fields);
+}
+
+Value toCrossing(OpBuilder &b, Location loc, Value value) {
+  if (value.getType().isIndex())
+    return toI64(b, loc, value);
+  Type type = crossingType(value.getType());
+  return type == value.getType()
+             ? value
+             : UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
+}
+
+Value fromCrossing(OpBuilder &b, Location loc, Value crossed, Type type) {
+  if (type.isIndex())
+    return toIndex(b, loc, crossed);
+  return type == crossed.getType()
+             ? crossed
+             : UnrealizedConversionCastOp::create(b, loc, type, crossed).getResult(0);
+}
+
+class RowSharer {
+public:
+  explicit RowSharer(func::FuncOp kernel)
+      : kernel(kernel), b(kernel.getContext()), rewriter(kernel.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult finish(SmallVectorImpl<RowOp> &group);
+  scf::ForOp merge(ArrayRef<RowOp> group);
+  LogicalResult outline(scf::ForOp loop);
+  func::FuncOp makeRowFunction(scf::ForOp loop, ArrayRef<Value> captured,
+                               LLVM::LLVMStructType frame);
+  func::FuncOp makeRangeFunction(Location loc, func::FuncOp row);
+  void callFunction(scf::ForOp loop, func::FuncOp function, Value frame);
+
+  func::FuncOp kernel;
+  OpBuilder b;
+  IRRewriter rewriter;
+  int64_t count = 0;
+};
+
+LogicalResult RowSharer::run() {
+  SmallVector<RowOp> group;
+  for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
+    std::optional<RowOp> next = rowOp(op);
+    if (next && !group.empty() && mayJoin(group, *next)) {
+      group.push_back(std::move(*next));
+      continue;
+    }
+    // What only makes a value stands where it is, before the loop that the group becomes.
+    if (!next && (isa<memref::AllocOp>(op) || isMemoryEffectFree(&op)) &&
+        !op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    if (failed(finish(group)))
+      return failure();
+    if (next)
+      group.push_back(std::move(*next));
+  }
+  return success();
+}
+
+LogicalResult RowSharer::finish(SmallVectorImpl<RowOp> &group) {
+  if (group.empty())
+    return success();
+  scf::ForOp loop = merge(group);
+  group.clear();
+  return loop ? outline(loop) : failure();
+}
+
+/// One loop over the rows, in the place of the last op of the group.
+scf::ForOp RowSharer::merge(ArrayRef<RowOp> group) {
+  if (auto loop = dyn_cast<scf::ForOp>(group.front().op))
+    return loop;
+  scf::ForOp merged;
+  Operation *last = group.back().op;
+  for (const RowOp &member : group) {
+    rewriter.setInsertionPoint(last);
+    auto linalgOp = cast<linalg::LinalgOp>(member.op);
+    scf::ForOp loop = reductionToLoops(rewriter, linalgOp);
+    if (!loop) {
+      auto loops = linalgToLoops(rewriter, linalgOp);
+      if (failed(loops))
+        return nullptr;
+      loop = cast<scf::ForOp>(loops->front());
+    }
+    if (!merged) {
+      merged = loop;
+    } else {
+      merged->moveBefore(loop);
+      Block *body = merged.getBody();
+      rewriter.eraseOp(loop.getBody()->getTerminator());
+      rewriter.inlineBlockBefore(loop.getBody(), body->getTerminator(), merged.getInductionVar());
+      // What the second loop needs stands after the first until now.
+      merged->moveAfter(loop);
+      rewriter.eraseOp(loop);
+    }
+    if (member.op != last)
+      rewriter.eraseOp(member.op);
+  }
+  rewriter.eraseOp(last);
+  return merged;
+}
+
+LogicalResult RowSharer::outline(scf::ForOp loop) {
+  llvm::SetVector<Value> outside;
+  getUsedValuesDefinedAbove(loop.getRegion(), outside);
+  SmallVector<Value> captured;
+  SmallVector<Type> types;
+  for (Value value : outside) {
+    if (matchPattern(value, m_Constant()))
+      continue;
+    Type type = crossingType(value.getType());
+    if (!type) // a function's address and the like: the loop stays where it is
+      return success();
+    captured.push_back(value);
+    types.push_back(type);
+  }
+  auto frameType = LLVM::LLVMStructType::getLiteral(kernel.getContext(), types);
+  func::FuncOp row = makeRowFunction(loop, captured, frameType);
+  func::FuncOp function = makeRangeFunction(loop.getLoc(), row);
+
+  Location loc = loop.getLoc();
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  Value one = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(1));
+  Value frame = LLVM::AllocaOp::create(b, loc, ptr, frameType, one);
+  b.setInsertionPoint(loop);
+  for (auto [i, value] : llvm::enumerate(captured)) {
+    Value field =
+        LLVM::GEPOp::create(b, loc, ptr, frameType, frame, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    LLVM::StoreOp::create(b, loc, toCrossing(b, loc, value), field);
+  }
+  callFunction(loop, function, frame);
+  loop.erase();
+  return success();
+}
+
+/// The loop's body as a function of the frame and a row. It stays one: taken into a loop, vectors
+/// over several rows would add up the sums of the rows that are left over in another order.
+func::FuncOp RowSharer::makeRowFunction(scf::ForOp loop, ArrayRef<Value> captured,
+                                        LLVM::LLVMStructType frame) {
+  Location loc = loop.getLoc();
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  b.setInsertionPointAfter(kernel);
+  auto function = func::FuncOp::create(b, loc, (kernel.getName() + "_row_" + Twine(count)).str(),
+                                       b.getFunctionType({ptr, i64}, {}));
+  function.setPrivate();
+  function->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  IRMapping inside;
+  for (auto [i, value] : llvm::enumerate(captured)) {
+    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry->getArgument(0),
+                                      ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    Value crossed = LLVM::LoadOp::create(b, loc, frame.getBody()[i], field);
+    inside.map(value, fromCrossing(b, loc, crossed, value.getType()));
+  }
+  llvm::SetVector<Value> outside;
+  getUsedValuesDefinedAbove(loop.getRegion(), outside);
+  for (Value value : outside)
+    if (!inside.contains(value))
+      inside.map(value, b.clone(*value.getDefiningOp())->getResult(0));
+  inside.map(loop.getInductionVar(), toIndex(b, loc, entry->getArgument(1)));
+  for (Operation &op : loop.getBody()->without_terminator())
+    b.clone(op, inside);
+  func::ReturnOp::create(b, loc);
+  return function;
+}
+
+/// What threads share out: a range of rows.
+func::FuncOp RowSharer::makeRangeFunction(Location loc, func::FuncOp row) {
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  b.setInsertionPointAfter(row);
+  auto function = func::FuncOp::create(b, loc, (kernel.getName() + "_rows_" + Twine(count++)).str(),
+                                       b.getFunctionType({ptr, i64, i64}, {}));
+  function.setPrivate();
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  auto loop = scf::ForOp::create(b, loc, toIndex(b, loc, entry->getArgument(1)),
+                                 toIndex(b, loc, entry->getArgument(2)),
+                                 arith::ConstantIndexOp::create(b, loc, 1));
+  func::ReturnOp::create(b, loc);
+  b.setInsertionPointToStart(loop.getBody());
+  Value index = toI64(b, loc, loop.getInductionVar());
+  func::CallOp::create(b, loc, row, ValueRange{entry->getArgument(0), index});
+  return function;
+}
+
+/// All rows at once where there are few, else as the caller's parallel-for shares them out.
+void RowSharer::callFunction(scf::ForOp loop, func::FuncOp function, Value frame) {
+  Location loc = loop.getLoc();
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  Value rows = loop.getUpperBound();
+  Value many = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, rows,
+                                     arith::ConstantIndexOp::create(b, loc, sharedFrom));
+  auto branch = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value call = kernel.getArguments().back();
+  Value parallelFor = loadCallField(b, loc, call, CallField::ParallelFor);
+  Value context = loadCallField(b, loc, call, CallField::ParallelContext);
+  Value body = func::ConstantOp::create(b, loc, function.getFunctionType(),
+                                        FlatSymbolRefAttr::get(function));
+  Value address = UnrealizedConversionCastOp::create(b, loc, ptr, body).getResult(0);
+  auto signature =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, i64, ptr, ptr});
+  LLVM::CallOp::create(b, loc, signature,
+                       ValueRange{parallelFor, context, toI64(b, loc, rows), address, frame});
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value none = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(0));
+  func::CallOp::create(b, loc, function, ValueRange{frame, none, toI64(b, loc, rows)});
+}
+
+} // namespace
+
+LogicalResult ctxc::shareRows(ModuleOp module) {
+  for (auto kernel : llvm::to_vector(module.getOps<func::FuncOp>()))
+    if (isKernel(kernel) && failed(RowSharer(kernel).run()))
+      return failure();
+  return success();
+}
