@@ -1,5 +1,6 @@
 #include "lib/Lowering/Contraction.h"
 #include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/VectorSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -39,9 +40,8 @@ private:
   // Memory of the thread for rows in float32.
   int64_t scratchRows() const;
   int64_t panelRows() const;
-  bool isWidened() const { return c.stored || !c.weight.getElementType().isF32(); }
   void decode(Value row, Value count, Value intoRow);
-  void widenRow(Value row, Value intoRow);
+  void copyRow(Value row, Value intoRow);
 
   // Ranges of rows.
   void streamed(Value begin, Value end);
@@ -54,8 +54,6 @@ private:
   SmallVector<Value> step(ValueRange sums, Value matrix, ArrayRef<Value> wRows,
                           ArrayRef<Value> xRows, Value k, Value mask);
   void tile(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows, Value s, int64_t vectors);
-  Value totals(SmallVector<Value> sums);
-  Value addedHalves(Value x, Value y, int64_t blocks);
 
   const Contraction &c;
   ModuleOp module;
@@ -137,7 +135,7 @@ int64_t Emitter::panelRows() const {
 
 int64_t Emitter::scratchRows() const {
   int64_t streams = c.stored ? tileRows : 0;
-  return std::max(streams, isWidened() ? panelRows() : 0);
+  return std::max(streams, panelRows());
 }
 
 /// `count` rows of a quantised W from `row` on.
@@ -157,7 +155,7 @@ void Emitter::decode(Value row, Value count, Value intoRow) {
   func::CallOp::create(b, loc, name, TypeRange(), operands);
 }
 
-void Emitter::widenRow(Value row, Value intoRow) {
+void Emitter::copyRow(Value row, Value intoRow) {
   int64_t whole = c.in() / c.lanes * c.lanes;
   if (whole > 0)
     forRange(index(0), index(whole), c.lanes, [&](Value k) {
@@ -165,8 +163,9 @@ void Emitter::widenRow(Value row, Value intoRow) {
     });
   forRange(index(whole), index(c.in()), 1, [&](Value k) {
     Value number = memref::LoadOp::create(b, loc, w, ValueRange{row, k});
-    Value wide = arith::ExtFOp::create(b, loc, b.getF32Type(), number);
-    memref::StoreOp::create(b, loc, wide, scratch, ValueRange{intoRow, k});
+    if (!number.getType().isF32())
+      number = arith::ExtFOp::create(b, loc, b.getF32Type(), number);
+    memref::StoreOp::create(b, loc, number, scratch, ValueRange{intoRow, k});
   });
 }
 
@@ -209,8 +208,8 @@ void Emitter::blocked(Value begin, Value end) {
     Value to = arith::MinUIOp::create(b, loc, add(from, index(panelRows())), end);
     if (c.stored)
       decode(from, sub(to, from), index(0));
-    else if (isWidened())
-      forRange(from, to, 1, [&](Value row) { widenRow(row, sub(row, from)); });
+    else
+      forRange(from, to, 1, [&](Value row) { copyRow(row, sub(row, from)); });
     Value groups = times(over(rows, vectors), vectors);
     forRange(index(0), groups, vectors, [&](Value s) { panel(from, to, vectors, s); });
     forRange(groups, rows, 1, [&](Value s) { panel(from, to, 1, s); });
@@ -223,9 +222,9 @@ void Emitter::panel(Value from, Value to, int64_t vectors, Value s) {
     SmallVector<Value> wRows, yRows;
     for (int64_t i = 0; i < count; ++i) {
       yRows.push_back(add(row, index(i)));
-      wRows.push_back(isWidened() ? sub(yRows.back(), from) : yRows.back());
+      wRows.push_back(sub(yRows.back(), from));
     }
-    tile(isWidened() ? scratch : w, wRows, yRows, s, vectors);
+    tile(scratch, wRows, yRows, s, vectors);
   };
   Value whole = add(from, times(over(sub(to, from), tileRows), tileRows));
   forRange(from, whole, tileRows, [&](Value row) { compute(row, tileRows); });
@@ -288,41 +287,12 @@ void Emitter::tile(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows, V
     SmallVector<Value> ofVector;
     for (size_t i = 0; i < wRows.size(); ++i)
       ofVector.push_back(sums[i * vectors + j]);
-    Value total = totals(ofVector);
+    Value total = totals(b, loc, ofVector);
     for (auto [i, row] : llvm::enumerate(yRows))
       memref::StoreOp::create(
           b, loc, vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{int64_t(i)}), y,
           ValueRange{xRows[j], row});
   }
-}
-
-/// The sum of each of `sums`, a power of two of them, side by side.
-Value Emitter::totals(SmallVector<Value> sums) {
-  int64_t blocks = 1, lanes = c.lanes;
-  for (; sums.size() > 1 && lanes > 1; blocks *= 2, lanes /= 2) {
-    SmallVector<Value> next;
-    for (size_t i = 0; i < sums.size(); i += 2)
-      next.push_back(addedHalves(sums[i], sums[i + 1], blocks));
-    sums = next;
-  }
-  assert(sums.size() == 1 && "a tile has at most as many rows as a vector has lanes");
-  for (; lanes > 1; lanes /= 2)
-    sums[0] = addedHalves(sums[0], {}, blocks);
-  return sums[0];
-}
-
-/// Of each of the `blocks` equal blocks of x, and then of y, the first half plus the second.
-Value Emitter::addedHalves(Value x, Value y, int64_t blocks) {
-  int64_t width = cast<VectorType>(x.getType()).getDimSize(0), half = width / blocks / 2;
-  SmallVector<int64_t> first, second;
-  for (int64_t block = 0; block < (y ? 2 : 1) * blocks; ++block)
-    for (int64_t i = 0; i < half; ++i) {
-      first.push_back(block * 2 * half + i);
-      second.push_back(block * 2 * half + half + i);
-    }
-  Value other = y ? y : x;
-  return arith::AddFOp::create(b, loc, vector::ShuffleOp::create(b, loc, x, other, first),
-                               vector::ShuffleOp::create(b, loc, x, other, second));
 }
 
 } // namespace

@@ -7,9 +7,8 @@
 // prefetchers follow best. (Tiles of adjacent rows, short streams that start anew every few
 // kilobytes, reached half of that for bfloat16.) A row that is loaded serves two vectors.
 //
-// Many vectors (a prompt) are bound by arithmetic. A panel of rows, widened to float32 once where
-// it is stored otherwise, stays in the caches while all vectors pass; a tile keeps rows × vectors
-// sums in registers.
+// Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side in float32,
+// stays in the caches while all vectors pass; a tile keeps rows × vectors sums in registers.
 //
 // A quantised W is decoded row by row, or panel by panel, into memory of the thread first.
 //

@@ -6,6 +6,7 @@
 // it is not. LLVM is told by groups of memory accesses, which loops name
 // (llvm.loop.parallel_accesses): on loops in scf, whose loads and stores are marked when they are
 // LLVM's.
+#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -37,7 +38,7 @@ LogicalResult ctxc::linalgToLoops(ModuleOp module) {
   IRRewriter rewriter(module.getContext());
   for (linalg::LinalgOp op : ops) {
     rewriter.setInsertionPoint(op);
-    if (failed(linalgToLoops(rewriter, op)))
+    if (!attentionToLoops(rewriter, op) && failed(linalgToLoops(rewriter, op)))
       return failure();
     rewriter.eraseOp(op);
   }

@@ -6,6 +6,7 @@
 // still in the caches closest to the core when the next op takes them. The loop becomes a function
 // of a range of rows; from `sharedFrom` rows on it is handed to the caller's parallel-for. A row's
 // numbers depend on neither: the order within a row stays as it is.
+#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Passes.h"
 #include "lib/Lowering/RowLoop.h"
@@ -252,7 +253,9 @@ scf::ForOp RowSharer::merge(ArrayRef<RowOp> group) {
   for (const RowOp &member : group) {
     rewriter.setInsertionPoint(last);
     auto linalgOp = cast<linalg::LinalgOp>(member.op);
-    scf::ForOp loop = reductionToLoops(rewriter, linalgOp);
+    scf::ForOp loop = attentionToLoops(rewriter, linalgOp);
+    if (!loop)
+      loop = reductionToLoops(rewriter, linalgOp);
     if (!loop) {
       auto loops = linalgToLoops(rewriter, linalgOp);
       if (failed(loops))

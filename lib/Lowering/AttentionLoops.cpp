@@ -1,0 +1,233 @@
+// The heads of a group read the same keys and values: a vector that is loaded serves several of
+// them, and several slots (of scores) or several vectors (of mixed values) keep the arithmetic busy
+// where a single sum would wait for itself. Each sum has the order that it has alone: a score's is
+// that of contractions (VectorSums.h), a mixed value's slot after slot.
+#include "lib/Lowering/AttentionLoops.h"
+#include "lib/Lowering/VectorSums.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// On all targets, so that sums are the same on all.
+constexpr int64_t lanes = 16;
+/// Of a tile.
+constexpr int64_t tileHeads = 4, tileSlots = 4, tileVectors = 4;
+
+bool hasMaps(linalg::LinalgOp op, ArrayRef<unsigned> first, ArrayRef<unsigned> second,
+             ArrayRef<unsigned> result) {
+  if (op.getNumLoops() != 5 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return false;
+  auto map = [&](ArrayRef<unsigned> dims) {
+    return AffineMap::getMultiDimMapWithTargets(5, dims, op.getContext());
+  };
+  Block &body = op->getRegion(0).front();
+  if (!llvm::hasNItems(body, 3) || body.getOps<arith::MulFOp>().empty() ||
+      body.getOps<arith::AddFOp>().empty())
+    return false;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  return maps[0] == map(first) && maps[1] == map(second) && maps[2] == map(result);
+}
+
+/// float32, of static heads, its last dimension's elements side by side.
+bool isInLine(Value memref) {
+  auto type = dyn_cast<MemRefType>(memref.getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return type && type.getElementType().isF32() && !type.isDynamicDim(1) &&
+         succeeded(type.getStridesAndOffset(strides, offset)) && strides.back() == 1;
+}
+
+class Emitter {
+public:
+  Emitter(OpBuilder &b, linalg::LinalgOp op)
+      : b(b), loc(op.getLoc()), left(op.getDpsInputs()[0]), right(op.getDpsInputs()[1]),
+        result(op.getDpsInits()[0]), vector(VectorType::get({lanes}, b.getF32Type())) {}
+
+  scf::ForOp scores();
+  scf::ForOp mixed();
+
+private:
+  using Values = SmallVector<Value>;
+  Value index(int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); }
+  Value plus(Value x, int64_t i) {
+    return i ? arith::AddIOp::create(b, loc, x, index(i)).getResult() : x;
+  }
+  Value dim(Value memref, int64_t i) { return b.createOrFold<memref::DimOp>(loc, memref, i); }
+  scf::ForOp loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body);
+  /// A loop that carries vectors; `step` gives the next ones.
+  Values sum(Value from, Value to, int64_t by, Values init,
+             llvm::function_ref<Values(ValueRange, Value)> step);
+  Value maskOf(int64_t count);
+  Value load(Value memref, ValueRange at, Value mask);
+
+  /// Calls body(group, first head, heads of the tile) for all heads of row s.
+  scf::ForOp forHeads(llvm::function_ref<void(Value, Value, Value, int64_t)> body);
+  void scoresTile(Value s, Value group, Value head, int64_t heads, Value slot, int64_t slots);
+  void mixedTile(Value s, Value group, Value head, int64_t heads, Value first, int64_t vectors,
+                 Value mask);
+
+  OpBuilder &b;
+  Location loc;
+  Value left, right, result;
+  VectorType vector;
+};
+
+scf::ForOp Emitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
+  auto loop = scf::ForOp::create(b, loc, from, to, index(step));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+  return loop;
+}
+
+SmallVector<Value> Emitter::sum(Value from, Value to, int64_t by, Values init,
+                                llvm::function_ref<Values(ValueRange, Value)> step) {
+  auto loop = scf::ForOp::create(b, loc, from, to, index(by), init);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  scf::YieldOp::create(b, loc, step(loop.getRegionIterArgs(), loop.getInductionVar()));
+  return Values(loop.getResults());
+}
+
+Value Emitter::maskOf(int64_t count) {
+  return vector::ConstantMaskOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()),
+                                        ArrayRef<int64_t>{count});
+}
+
+Value Emitter::load(Value memref, ValueRange at, Value mask) {
+  if (!mask)
+    return vector::LoadOp::create(b, loc, vector, memref, at);
+  Value zero = arith::ConstantOp::create(b, loc, vector, b.getZeroAttr(vector));
+  return vector::MaskedLoadOp::create(b, loc, vector, memref, at, mask, zero);
+}
+
+scf::ForOp Emitter::forHeads(llvm::function_ref<void(Value, Value, Value, int64_t)> body) {
+  auto type = cast<MemRefType>(left.getType());
+  int64_t groups = type.getDimSize(1), repeat = type.getDimSize(2);
+  int64_t whole = repeat / tileHeads * tileHeads;
+  return loop(index(0), dim(left, 0), 1, [&](Value s) {
+    loop(index(0), index(groups), 1, [&](Value group) {
+      if (whole)
+        loop(index(0), index(whole), tileHeads,
+             [&](Value head) { body(s, group, head, tileHeads); });
+      if (whole < repeat)
+        body(s, group, index(whole), repeat - whole);
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+scf::ForOp Emitter::scores() {
+  return forHeads([&](Value s, Value group, Value head, int64_t heads) {
+    Value count = dim(right, 0), tile = index(tileSlots);
+    Value whole = arith::SubIOp::create(b, loc, count, arith::RemUIOp::create(b, loc, count, tile));
+    loop(index(0), whole, tileSlots,
+         [&](Value slot) { scoresTile(s, group, head, heads, slot, tileSlots); });
+    loop(whole, count, 1, [&](Value slot) { scoresTile(s, group, head, heads, slot, 1); });
+  });
+}
+
+void Emitter::scoresTile(Value s, Value group, Value head, int64_t heads, Value slot,
+                         int64_t slots) {
+  int64_t width = cast<MemRefType>(right.getType()).getDimSize(2), whole = width / lanes * lanes;
+  auto step = [&](ValueRange sums, Value d, Value mask) {
+    Values queries, next;
+    for (int64_t r = 0; r < heads; ++r)
+      queries.push_back(load(left, {s, group, plus(head, r), d}, mask));
+    for (int64_t t = 0; t < slots; ++t) {
+      Value key = load(right, {plus(slot, t), group, d}, mask);
+      for (Value query : queries)
+        next.push_back(vector::FMAOp::create(b, loc, key, query, sums[next.size()]));
+    }
+    return next;
+  };
+  Value zero = arith::ConstantOp::create(b, loc, vector, b.getZeroAttr(vector));
+  Values sums(slots * heads, zero);
+  if (whole)
+    sums = sum(index(0), index(whole), lanes, sums,
+               [&](ValueRange carried, Value d) { return step(carried, d, {}); });
+  if (whole < width)
+    sums = step(sums, index(whole), maskOf(width - whole));
+  for (int64_t r = 0; r < heads; ++r) {
+    Values ofHead;
+    for (int64_t t = 0; t < slots; ++t)
+      ofHead.push_back(sums[t * heads + r]);
+    Value total = totals(b, loc, ofHead);
+    Values at{s, group, plus(head, r), slot};
+    Value before = vector::LoadOp::create(b, loc, cast<VectorType>(total.getType()), result, at);
+    vector::StoreOp::create(b, loc, arith::AddFOp::create(b, loc, before, total), result, at);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Mixed values
+//===----------------------------------------------------------------------===//
+
+scf::ForOp Emitter::mixed() {
+  return forHeads([&](Value s, Value group, Value head, int64_t heads) {
+    int64_t width = cast<MemRefType>(right.getType()).getDimSize(2);
+    constexpr int64_t tile = tileVectors * lanes;
+    int64_t tiles = width / tile * tile, whole = width / lanes * lanes;
+    if (tiles)
+      loop(index(0), index(tiles), tile,
+           [&](Value x) { mixedTile(s, group, head, heads, x, tileVectors, {}); });
+    if (tiles < whole)
+      mixedTile(s, group, head, heads, index(tiles), (whole - tiles) / lanes, {});
+    if (whole < width)
+      mixedTile(s, group, head, heads, index(whole), 1, maskOf(width - whole));
+  });
+}
+
+void Emitter::mixedTile(Value s, Value group, Value head, int64_t heads, Value first,
+                        int64_t vectors, Value mask) {
+  auto placeOf = [&](int64_t r, int64_t v) {
+    return Values{s, group, plus(head, r), plus(first, v * lanes)};
+  };
+  Values sums;
+  for (int64_t r = 0; r < heads; ++r)
+    for (int64_t v = 0; v < vectors; ++v)
+      sums.push_back(load(result, placeOf(r, v), mask));
+  sums = sum(index(0), dim(right, 0), 1, sums, [&](ValueRange carried, Value slot) {
+    Values values, next;
+    for (int64_t v = 0; v < vectors; ++v)
+      values.push_back(load(right, {slot, group, plus(first, v * lanes)}, mask));
+    for (int64_t r = 0; r < heads; ++r) {
+      Value weight =
+          memref::LoadOp::create(b, loc, left, ValueRange{s, group, plus(head, r), slot});
+      Value wide = vector::BroadcastOp::create(b, loc, vector, weight);
+      for (Value value : values)
+        next.push_back(vector::FMAOp::create(b, loc, wide, value, carried[next.size()]));
+    }
+    return next;
+  });
+  for (int64_t r = 0; r < heads; ++r)
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value total = sums[r * vectors + v];
+      if (mask)
+        vector::MaskedStoreOp::create(b, loc, result, placeOf(r, v), mask, total);
+      else
+        vector::StoreOp::create(b, loc, total, result, placeOf(r, v));
+    }
+}
+
+} // namespace
+
+scf::ForOp ctxc::attentionToLoops(OpBuilder &b, linalg::LinalgOp op) {
+  enum : unsigned { s, g, r, t, x, d = x };
+  bool isScores = hasMaps(op, {s, g, r, d}, {t, g, d}, {s, g, r, t});
+  bool isMixed = hasMaps(op, {s, g, r, t}, {t, g, x}, {s, g, r, x});
+  if (!isScores && !isMixed)
+    return {};
+  for (Value operand : op->getOperands())
+    if (!isInLine(operand))
+      return {};
+  Emitter emitter(b, op);
+  return isScores ? emitter.scores() : emitter.mixed();
+}

@@ -1,0 +1,18 @@
+// The two products of attention, as loops over tiles that registers hold.
+#ifndef CTXC_LIB_LOWERING_ATTENTIONLOOPS_H
+#define CTXC_LIB_LOWERING_ATTENTIONLOOPS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace ctxc {
+
+/// Loops that compute `op`, on memrefs, at the builder's place; the outermost, over rows, is
+/// returned. Null where `op` is neither
+///   scores[s, g, r, t] += Σ_d query[s, g, r, d] key[t, g, d]   nor
+///   mixed[s, g, r, x]  += Σ_t weight[s, g, r, t] value[t, g, x].
+mlir::scf::ForOp attentionToLoops(mlir::OpBuilder &b, mlir::linalg::LinalgOp op);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_LOWERING_ATTENTIONLOOPS_H
