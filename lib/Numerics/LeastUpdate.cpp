@@ -23,6 +23,22 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 // Shrinking
 //===----------------------------------------------------------------------===//
 
+/// s and −½ ds/d(log λ) of each component.
+static void shrunk(int64_t size, const double *__restrict a, const double *__restrict beta,
+                   double inverse, double *__restrict s, double *__restrict slope) {
+  for (int64_t k = 0; k < size; ++k) {
+    double b = beta[k] * inverse;
+    double z = b > 1 ? 1 / b : 1;
+    for (int step = 0; step < 5; ++step) {
+      double square = z * z;
+      z -= (square * square + b * z - 1) / (4 * square * z + b);
+    }
+    double fourth = z * z * z * z, root = z * inverse;
+    s[k] = a[k] * root * root;
+    slope[k] = s[k] * fourth / (1 + 3 * fourth);
+  }
+}
+
 /// With λ = w⁴ and x = √a z / w the root reads z⁴ + b z = 1, b = M / (√a w):
 /// one parameter, 0 < z ≤ 1, M = 0 included. Newton from the right is monotone
 /// as the left side is convex, and five steps from min(1, 1/b) reach rounding.
@@ -45,17 +61,7 @@ static void shrink(const UnitProblem &p, double total0) {
   constexpr int maxIterations = 100;
   for (int iteration = 0; iteration < maxIterations; ++iteration) {
     double inverse = 1 / w;
-    for (int64_t k = 0; k < p.size; ++k) {
-      double b = beta[k] * inverse;
-      double z = b > 1 ? 1 / b : 1;
-      for (int step = 0; step < 5; ++step) {
-        double square = z * z;
-        z -= (square * square + b * z - 1) / (4 * square * z + b);
-      }
-      double fourth = z * z * z * z, root = z * inverse;
-      s[k] = p.a[k] * root * root;
-      slope[k] = s[k] * fourth / (1 + 3 * fourth); // −½ ds/d(log λ)
-    }
+    shrunk(p.size, p.a, beta, inverse, s, slope);
     double total = sum(s, p.size), slopes = sum(slope, p.size);
     if (std::fabs(total - 1) <= tolerance)
       break;
@@ -130,17 +136,25 @@ double Growing::dump(int64_t k, double amount) const {
 /// Sets s to the near branch at ν = t ν_cap for all but `except`; returns Σ s.
 /// r is the root of (1 − r) r³ = c in [¾, 1]: Newton from the right, where the
 /// left side is concave, starting on its parabola at the peak.
-double Growing::near(double t, int64_t except) {
-  for (int64_t k = 0; k < p.size; ++k) {
-    double c = peak * std::min(t * relative[k], 1.0);
-    double r = std::min(1.0, 0.75 + std::sqrt((peak - c) / 1.125));
+static void nearBranch(int64_t size, double t, const double *__restrict relative,
+                       const double *__restrict s0, double *__restrict s) {
+  for (int64_t k = 0; k < size; ++k) {
+    double c = t * relative[k];
+    c = peak * (c < 1.0 ? c : 1.0);
+    double r = 0.75 + std::sqrt((peak - c) / 1.125);
+    r = r < 1.0 ? r : 1.0;
     for (int step = 0; step < 6; ++step) {
       double square = r * r;
       r -= ((1 - r) * square * r - c) / (square * (3 - 4 * r) - 1e-300);
-      r = std::min(1.0, std::max(0.75, r));
+      r = r > 0.75 ? r : 0.75;
+      r = r < 1.0 ? r : 1.0;
     }
     s[k] = s0[k] / (r * r);
   }
+}
+
+double Growing::near(double t, int64_t except) {
+  nearBranch(p.size, t, relative, s0, s);
   if (except >= 0)
     s[except] = 0;
   return sum(s, p.size);
@@ -181,7 +195,7 @@ void Growing::consider(double cost, int64_t except, double rest) {
 /// Σ s(t) = 1 by bisection in u = √(1 − t), in which s is smooth at the cap,
 /// quickened by the secant (Illinois).
 void Growing::spread() {
-  double lo = 0, hi = 1;                 // u
+  double lo = 0, hi = 1;                       // u
   double flo = near(1, -1) - 1, fhi = -excess; // Σ s − 1
   if (!(flo >= 0))
     return;
