@@ -8,6 +8,7 @@
 // LLVM's.
 #include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/Passes.h"
+#include "lib/Lowering/RowReductions.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -23,13 +24,18 @@ static constexpr StringLiteral linalgName = "ctxc.of_linalg";
 
 bool ctxc::isOfLinalg(scf::ForOp loop) { return loop->hasAttr(linalgName); }
 
-FailureOr<linalg::LinalgLoops> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::LinalgOp op) {
+FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::LinalgOp op) {
+  scf::ForOp loop = attentionToLoops(rewriter, op);
+  if (!loop)
+    loop = reductionToLoops(rewriter, op);
+  if (loop)
+    return loop;
   FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
   if (failed(loops))
     return op.emitError("has no loops");
-  for (Operation *loop : *loops)
-    loop->setAttr(linalgName, rewriter.getUnitAttr());
-  return loops;
+  for (Operation *inner : *loops)
+    inner->setAttr(linalgName, rewriter.getUnitAttr());
+  return loops->empty() ? scf::ForOp() : cast<scf::ForOp>(loops->front());
 }
 
 LogicalResult ctxc::linalgToLoops(ModuleOp module) {
@@ -38,7 +44,7 @@ LogicalResult ctxc::linalgToLoops(ModuleOp module) {
   IRRewriter rewriter(module.getContext());
   for (linalg::LinalgOp op : ops) {
     rewriter.setInsertionPoint(op);
-    if (!attentionToLoops(rewriter, op) && failed(linalgToLoops(rewriter, op)))
+    if (failed(linalgToLoops(rewriter, op)))
       return failure();
     rewriter.eraseOp(op);
   }

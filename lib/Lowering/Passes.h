@@ -23,12 +23,13 @@ mlir::LogicalResult shareRows(mlir::ModuleOp module);
 /// `<name>_workspace(rows, visible0, visible1)` that gives the bytes.
 mlir::LogicalResult placeBuffers(mlir::ModuleOp module);
 
-/// Replaces every linalg op on memrefs by loops, which isOfLinalg then knows: what such an op reads
-/// at other places than it writes is other memory.
+/// Replaces every linalg op on memrefs by loops: products of attention and reductions by loops over
+/// vectors, others by plain ones, which isOfLinalg then knows. What a linalg op reads at other
+/// places than it writes is other memory.
 mlir::LogicalResult linalgToLoops(mlir::ModuleOp module);
-/// The same of one op, which stays; outermost loop first.
-mlir::FailureOr<mlir::linalg::LinalgLoops> linalgToLoops(mlir::RewriterBase &rewriter,
-                                                         mlir::linalg::LinalgOp op);
+/// The same of one op, which stays. The outermost loop, null where there is none.
+mlir::FailureOr<mlir::scf::ForOp> linalgToLoops(mlir::RewriterBase &rewriter,
+                                                mlir::linalg::LinalgOp op);
 bool isOfLinalg(mlir::scf::ForOp loop);
 
 /// In linalg's loops: a sum that goes from one step to the next through memory goes through a

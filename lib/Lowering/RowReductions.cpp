@@ -5,6 +5,7 @@
 // the order would depend on the loops around it and on the dimension's length; here zeros at the
 // end, such as what a token does not see, change nothing.
 #include "lib/Lowering/RowReductions.h"
+#include "lib/Lowering/VectorSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -199,8 +200,8 @@ private:
           vector::CreateMaskOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()), left);
       sums = step(sums, neutral, mask);
     }
-    Value total =
-        vector::ReductionOp::create(b, loc, reduction.kind(), sums, arith::FastMathFlags::reassoc);
+    Value total = isSum ? vector::ExtractOp::create(b, loc, totals(b, loc, {sums}), 0).getResult()
+                        : vector::ReductionOp::create(b, loc, reduction.kind(), sums).getResult();
     OpOperand *init = op.getDpsInitOperand(0);
     SmallVector<Value> indices = indicesOf(init);
     Value before = memref::LoadOp::create(b, loc, init->get(), indices);

@@ -6,11 +6,9 @@
 // still in the caches closest to the core when the next op takes them. The loop becomes a function
 // of a range of rows; from `sharedFrom` rows on it is handed to the caller's parallel-for. A row's
 // numbers depend on neither: the order within a row stays as it is.
-#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Passes.h"
 #include "lib/Lowering/RowLoop.h"
-#include "lib/Lowering/RowReductions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -253,15 +251,10 @@ scf::ForOp RowSharer::merge(ArrayRef<RowOp> group) {
   for (const RowOp &member : group) {
     rewriter.setInsertionPoint(last);
     auto linalgOp = cast<linalg::LinalgOp>(member.op);
-    scf::ForOp loop = attentionToLoops(rewriter, linalgOp);
-    if (!loop)
-      loop = reductionToLoops(rewriter, linalgOp);
-    if (!loop) {
-      auto loops = linalgToLoops(rewriter, linalgOp);
-      if (failed(loops))
-        return nullptr;
-      loop = cast<scf::ForOp>(loops->front());
-    }
+    FailureOr<scf::ForOp> made = linalgToLoops(rewriter, linalgOp);
+    if (failed(made))
+      return nullptr;
+    scf::ForOp loop = *made;
     if (!merged) {
       merged = loop;
     } else {

@@ -34,7 +34,7 @@
 // ROWS: llvm.func @ffn_row_0(%{{.*}}: !llvm.ptr, %{{.*}}: i64) attributes {passthrough = ["noinline"]
 // ROWS: vector<16xf32>
 // ROWS: llvm.intr.masked.load
-// ROWS: llvm.intr.vector.reduce.fadd
+// ROWS: llvm.shufflevector %{{.*}} [0, 1, 2, 3, 4, 5, 6, 7] : vector<16xf32>
 // ROWS: llvm.intr.sqrt
 // ROWS-NOT: llvm.call
 // ROWS: llvm.func @ffn_rows_0(
