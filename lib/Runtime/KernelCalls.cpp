@@ -82,6 +82,7 @@ llvm::Error KernelCalls::compile() {
     if (!size)
       return size.takeError();
     entry.second.function = *kernel;
+    if (getenv("CTXC_ADDR")) fprintf(stderr, "ADDR %s %p\n", entry.first().str().c_str(), (void*)*kernel);
     entry.second.workspace = *size;
   }
   settings.resize(program.steps.size());
@@ -146,13 +147,15 @@ llvm::Error KernelCalls::load(size_t step, const Kernel &kernel, const Patch &pa
         loaded.resize(next + 1);
       Rows &numbers = loaded[next++];
       numbers.assign(sizes[j], 0.0f); // a parameter that is not in the patch is unpatched
-      for (int64_t e = 0; !parts->empty() && e < sizes[j]; ++e) {
-        if (!isIndices(*part)) {
-          numbers[e] = float((*parts)[j][e]);
-          continue;
-        }
-        int32_t index = int32_t((*parts)[j][e]);
-        memcpy(&numbers[e], &index, sizeof index);
+      if (parts->empty())
+        continue;
+      if (!isIndices(*part)) {
+        std::copy((*parts)[j].begin(), (*parts)[j].end(), numbers.begin());
+        continue;
+      }
+      for (auto [number, x] : llvm::zip(numbers, (*parts)[j])) {
+        int32_t index = int32_t(x);
+        memcpy(&number, &index, sizeof index);
       }
     }
     group.clear();
