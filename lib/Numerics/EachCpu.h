@@ -1,5 +1,5 @@
-// Decoders' inner loops are compiled for the processors that differ in their vectors, and the one
-// that fits is taken when the program starts.
+// Inner loops are compiled for the processors that differ in their vectors, and the one that fits is
+// taken when the program starts.
 #ifndef CTXC_LIB_NUMERICS_EACHCPU_H
 #define CTXC_LIB_NUMERICS_EACHCPU_H
 

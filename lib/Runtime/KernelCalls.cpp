@@ -82,7 +82,6 @@ llvm::Error KernelCalls::compile() {
     if (!size)
       return size.takeError();
     entry.second.function = *kernel;
-    if (getenv("CTXC_ADDR")) fprintf(stderr, "ADDR %s %p\n", entry.first().str().c_str(), (void*)*kernel);
     entry.second.workspace = *size;
   }
   settings.resize(program.steps.size());
