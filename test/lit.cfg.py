@@ -1,5 +1,6 @@
 # How lit runs the .mlir tests: ctxc-opt and LLVM's FileCheck, not, split-file in PATH.
 import os
+import sys
 
 import lit.formats
 
@@ -14,3 +15,4 @@ config.environment["PATH"] = os.pathsep.join(
 )
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.ctxc_build_dir, "test", "cache")
 config.substitutions.append(("%source", config.ctxc_source_dir))
+config.substitutions.append(("%python", sys.executable))

@@ -365,20 +365,25 @@ TEST(RowSums, DependOnNeitherThreadsNorRows) {
   experts = b.expertLinear(experts, sel, 6, 33, "f32", false, false);
   h = b.add(h, b.combine(b.gather(scores, sel), experts));
   b.output(b.linear(h, 65));
-  TextModel one(modelText({b}), 1, 1), two(modelText({b}), 1, 2);
+  // As many rows as take the panels of a prompt, and are shared out; and one by one.
+  constexpr int64_t count = 37;
+  std::vector<int64_t> tokens = someTokens(count, 3);
+  TextModel one(modelText({b}), 1, 1);
   ASSERT_EQ(one.compile(), "");
-  ASSERT_EQ(two.compile(), "");
-  std::vector<int64_t> tokens = someTokens(7, 3);
-  auto first = one.compiled->start(7), second = two.compiled->start(7),
-       third = two.compiled->start(7);
-  Seen expected = see(*one.compiled, *first, tokens, upTo(7)),
-       found = see(*two.compiled, *second, tokens, upTo(7));
-  EXPECT_EQ(found.logits, expected.logits);
-  EXPECT_EQ(found.layers, expected.layers);
-  for (int64_t i = 0; i < 7; ++i)
-    EXPECT_EQ(see(*two.compiled, *third, tokens[i], i).logits,
-              llvm::ArrayRef(expected.logits).slice(i * kVocabulary, kVocabulary).vec())
-        << i;
+  auto first = one.compiled->start(count);
+  Seen expected = see(*one.compiled, *first, tokens, upTo(count));
+  for (int threads : {1, 2, 4}) {
+    TextModel other(modelText({b}), 1, threads);
+    ASSERT_EQ(other.compile(), "");
+    auto together = other.compiled->start(count), single = other.compiled->start(count);
+    Seen found = see(*other.compiled, *together, tokens, upTo(count));
+    EXPECT_EQ(found.logits, expected.logits) << threads;
+    EXPECT_EQ(found.layers, expected.layers) << threads;
+    for (int64_t i = 0; i < count; ++i)
+      EXPECT_EQ(see(*other.compiled, *single, tokens[i], i).logits,
+                llvm::ArrayRef(expected.logits).slice(i * kVocabulary, kVocabulary).vec())
+          << i << ", " << threads;
+  }
 }
 
 } // namespace

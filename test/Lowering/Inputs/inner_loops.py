@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Prints what the inner loops of functions do, from x86-64 assembly on standard input.
+
+  inner_loops.py FUNCTIONS [OPERATION]     FUNCTIONS: a regular expression
+
+One line for each loop of one basic block that has an OPERATION (vfmadd), in order of their sizes.
+Loads are operands in memory, those of arithmetic too; spills are loads and stores of the stack.
+"""
+
+import re
+import sys
+
+
+def bodies_of(functions, lines):
+    inside, found = False, []
+    for line in lines:
+        if re.match(rf"{functions}:", line):
+            inside = True
+        elif line.startswith(".Lfunc_end"):
+            inside = False
+        if inside:
+            found.append(line)
+    return found or sys.exit(f"inner_loops.py: no function {functions}")
+
+
+def loops_in(lines):
+    """Each run of instructions from a label to a jump back to it, without a label between."""
+    label, block = None, []
+    for line in lines:
+        text = line.split("#")[0].strip()
+        if text.endswith(":"):
+            label, block = text[:-1], []
+        elif text and not text.startswith("."):
+            block.append(text)
+            if label and re.match(rf"j\w+\s+{re.escape(label)}$", text):
+                yield block
+
+
+def describe(block, operation):
+    """Operations, loads, spills, calls, and the registers' kind."""
+    operations = [text for text in block if text.startswith(operation)]
+    memory = [text for text in block if "(" in text and not text.startswith(("lea", "nop", "data16"))]
+    spills = [text for text in memory if "%rsp" in text or "%rbp" in text.split("(", 1)[1]]
+    stores = [text for text in memory if text.rstrip().endswith(")")]
+    widths = sorted({width for text in operations for width in re.findall(r"%([xyz]mm)", text)})
+    calls = sum(text.startswith("call") for text in block)
+    return (len(operations), f"{len(operations)} {operation} {'/'.join(widths)}, "
+            f"{len(memory) - len(stores)} loads, {len(stores)} stores, {len(spills)} spills, "
+            f"{calls} calls")
+
+
+def main():
+    functions, operation = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "vfmadd"
+    found = [describe(block, operation) for block in loops_in(bodies_of(functions, sys.stdin))]
+    for count, text in sorted(found):
+        if count:
+            print(text)
+
+
+main()
