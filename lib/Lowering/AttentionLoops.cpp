@@ -45,7 +45,8 @@ class Emitter {
 public:
   Emitter(OpBuilder &b, linalg::LinalgOp op)
       : b(b), loc(op.getLoc()), left(op.getDpsInputs()[0]), right(op.getDpsInputs()[1]),
-        result(op.getDpsInits()[0]), vector(VectorType::get({lanes}, b.getF32Type())) {}
+        result(op.getDpsInits()[0]), isCausal(op->hasAttr(kCausalAttr)),
+        vector(VectorType::get({lanes}, b.getF32Type())) {}
 
   scf::ForOp scores();
   scf::ForOp mixed();
@@ -61,6 +62,8 @@ private:
   /// A loop that carries vectors; `step` gives the next ones.
   Values sum(Value from, Value to, int64_t by, Values init,
              llvm::function_ref<Values(ValueRange, Value)> step);
+  /// How many slots row s may see.
+  Value slotsOf(Value s);
   Value maskOf(int64_t count);
   Value load(Value memref, ValueRange at, Value mask);
 
@@ -73,6 +76,7 @@ private:
   OpBuilder &b;
   Location loc;
   Value left, right, result;
+  bool isCausal;
   VectorType vector;
 };
 
@@ -91,6 +95,14 @@ SmallVector<Value> Emitter::sum(Value from, Value to, int64_t by, Values init,
   b.setInsertionPointToStart(loop.getBody());
   scf::YieldOp::create(b, loc, step(loop.getRegionIterArgs(), loop.getInductionVar()));
   return Values(loop.getResults());
+}
+
+Value Emitter::slotsOf(Value s) {
+  Value all = dim(right, 0);
+  if (!isCausal)
+    return all;
+  Value before = arith::SubIOp::create(b, loc, all, dim(left, 0));
+  return plus(arith::AddIOp::create(b, loc, before, s), 1);
 }
 
 Value Emitter::maskOf(int64_t count) {
@@ -126,7 +138,7 @@ scf::ForOp Emitter::forHeads(llvm::function_ref<void(Value, Value, Value, int64_
 
 scf::ForOp Emitter::scores() {
   return forHeads([&](Value s, Value group, Value head, int64_t heads) {
-    Value count = dim(right, 0), tile = index(tileSlots);
+    Value count = slotsOf(s), tile = index(tileSlots);
     Value whole = arith::SubIOp::create(b, loc, count, arith::RemUIOp::create(b, loc, count, tile));
     loop(index(0), whole, tileSlots,
          [&](Value slot) { scoresTile(s, group, head, heads, slot, tileSlots); });
@@ -194,7 +206,7 @@ void Emitter::mixedTile(Value s, Value group, Value head, int64_t heads, Value f
   for (int64_t r = 0; r < heads; ++r)
     for (int64_t v = 0; v < vectors; ++v)
       sums.push_back(load(result, placeOf(r, v), mask));
-  sums = sum(index(0), dim(right, 0), 1, sums, [&](ValueRange carried, Value slot) {
+  sums = sum(index(0), slotsOf(s), 1, sums, [&](ValueRange carried, Value slot) {
     Values values, next;
     for (int64_t v = 0; v < vectors; ++v)
       values.push_back(load(right, {slot, group, plus(first, v * lanes)}, mask));

@@ -7,6 +7,10 @@
 
 namespace ctxc {
 
+/// On an op of those below: the S rows are the last S slots, in order, and see none behind their own,
+/// so that what comes of those need not be computed.
+constexpr llvm::StringLiteral kCausalAttr = "ctxc.causal";
+
 /// Loops that compute `op`, on memrefs, at the builder's place; the outermost, over rows, is
 /// returned. Null where `op` is neither
 ///   scores[s, g, r, t] += Σ_d query[s, g, r, d] key[t, g, d]   nor

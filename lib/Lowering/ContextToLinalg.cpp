@@ -1,6 +1,7 @@
 // The compiled form of what reads positions and the context: rotary embeddings,
 // and attention over a cache that is written in place.
 #include "ctxc/Lowering/LinalgArith.h"
+#include "lib/Lowering/AttentionLoops.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -175,6 +176,14 @@ private:
     return arith::AddFOp::create(nested, l, a[2], product, kFast);
   }
 
+  /// Marks a product with all slots, of which the rows' own are the last, where no row sees another
+  /// that comes after it.
+  Value inOrder(Value product) {
+    if (!attention.getBidirectional())
+      product.getDefiningOp()->setAttr(kCausalAttr, b.getUnitAttr());
+    return product;
+  }
+
   /// The products of queries and keys: S × groups × repeat × visible.
   Value products() {
     auto grouped =
@@ -190,7 +199,7 @@ private:
     };
     Value all = e.filled(emptyGrouped(visible), 0);
     if (!isolated)
-      return times(states[0], map5({t, g, d}), all);
+      return inOrder(times(states[0], map5({t, g, d}), all));
     OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
     Value ofKept = times(states[0], map5({t, g, d}), slots(all, 3, first, last));
     all = putSlots(ofKept, all, 3, first, last);
@@ -273,7 +282,7 @@ private:
     };
     Value mixed = e.filled(emptyGrouped(b.getIndexAttr(out)), 0);
     if (!isolated)
-      return sum(weights, states[1], map5({t, g, x}), mixed);
+      return inOrder(sum(weights, states[1], map5({t, g, x}), mixed));
     OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
     mixed = sum(slots(weights, 3, first, last), states[1], map5({t, g, x}), mixed);
     return sum(slots(weights, 3, last, one), own[1], map5({s, g, x}), mixed);
