@@ -165,15 +165,18 @@ Value KernelEmitter::linear(Value weight, Value x, bool transposed) {
   Value count = tensor::DimOp::create(builder, loc, flat, 0);
   Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, out},
                                         builder.getF32Type(), ValueRange{count});
-  AffineExpr s, m, k;
-  bindDims(context, s, m, k);
-  SmallVector<AffineExpr> w =
-      transposed ? SmallVector<AffineExpr>{k, m} : SmallVector<AffineExpr>{m, k};
+  // Along a row of W the innermost loop runs.
+  constexpr auto parallel = IteratorType::parallel, reduction = IteratorType::reduction;
+  AffineExpr s, i, j;
+  bindDims(context, s, i, j);
+  AffineExpr m = transposed ? j : i, k = transposed ? i : j;
+  SmallVector<IteratorType> iterators{parallel, parallel, reduction};
+  if (transposed)
+    iterators = {parallel, reduction, parallel};
   Value y = generic(filled(empty, 0), {weight, flat},
-                    {AffineMap::get(3, 0, w, context), AffineMap::get(3, 0, {s, k}, context),
+                    {AffineMap::get(3, 0, {i, j}, context), AffineMap::get(3, 0, {s, k}, context),
                      AffineMap::get(3, 0, {s, m}, context)},
-                    {IteratorType::parallel, IteratorType::parallel, IteratorType::reduction},
-                    [&](OpBuilder &b, Location l, ValueRange args) -> Value {
+                    iterators, [&](OpBuilder &b, Location l, ValueRange args) -> Value {
                       auto fast = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
                       Value product = arith::MulFOp::create(b, l, args[0], args[1], fast);
                       return arith::AddFOp::create(b, l, args[2], product, fast);

@@ -11,6 +11,9 @@
 #include "dialects/Patch/Patch.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -60,6 +63,13 @@ Expected<std::unique_ptr<Session>> Session::plan(StringRef model, RunOptions opt
   return session;
 }
 
+/// What was freed goes back to the system: compilers, and parsers of large tokenizers, leave much.
+static void giveBackMemory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions options) {
   auto session = plan(model, std::move(options), Use::Run);
   if (!session)
@@ -68,11 +78,17 @@ Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions opt
     return makeError(model + ": has blocks and no xf.model; expected a model, to run it");
   if (Error error = (*session)->loadWeights())
     return std::move(error);
-  Timer timer((*session)->setup.compile);
-  auto executor = (*session)->makeExecutor((*session)->options.backend);
-  if (!executor)
-    return executor.takeError();
-  (*session)->mainExecutor = std::move(*executor);
+  {
+    Timer timer((*session)->setup.compile);
+    auto executor = (*session)->makeExecutor((*session)->options.backend);
+    if (!executor)
+      return executor.takeError();
+    (*session)->mainExecutor = std::move(*executor);
+    giveBackMemory();
+  }
+  // After the compilation, so that its memory and all of the weights are not there at once.
+  if (Error error = (*session)->identifyWeights())
+    return std::move(error);
   (*session)->parameterNorms = programNorms((*session)->program, *(*session)->weights);
   return session;
 }
@@ -175,7 +191,6 @@ Error Session::checkNumerics() {
 Error Session::loadWeights() {
   Timer timer(setup.import);
   StringRef source = options.weights;
-  Checkpoint *checkpoint = imported.checkpoint.get();
   if (source.consume_front("random:")) {
     uint64_t seed;
     if (source.getAsInteger(10, seed))
@@ -188,15 +203,20 @@ Error Session::loadWeights() {
     if (!opened)
       return opened.takeError();
     weightsCheckpoint = std::move(*opened);
-    checkpoint = weightsCheckpoint.get();
   }
   if (!weights)
-    weights = checkpointWeights(*checkpoint);
-  if (!checkpoint) {
+    weights = checkpointWeights(*checkpoint());
+  return Error::success();
+}
+
+Error Session::identifyWeights() {
+  Timer timer(setup.import);
+  Checkpoint *from = checkpoint();
+  if (!from || StringRef(options.weights).starts_with("random:")) {
     modelHash = weights->hash();
     return Error::success();
   }
-  Expected<std::string> hash = checkpoint->hash();
+  Expected<std::string> hash = from->hash();
   if (!hash)
     return hash.takeError();
   modelHash = *hash;
@@ -217,6 +237,7 @@ Expected<Tokenizer *> Session::tokenizer() {
     if (!opened)
       return opened.takeError();
     pieces = std::move(*opened);
+    giveBackMemory();
   }
   return pieces.get();
 }

@@ -111,6 +111,7 @@ private:
   mlir::LogicalResult measure(xf::BlockOp block, const PlanOptions &planOptions,
                               PlanCandidate &candidate) const;
   llvm::Error loadWeights();
+  llvm::Error identifyWeights();
   llvm::Error planBlocks();
 
   RunOptions options;

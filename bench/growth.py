@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Measures how ctxc grows with the model: time per token, compile time, widths that are no multiple.
+
+  tools/build.sh ctxc-bench
+  bench/growth.py build/bin
+
+Llamas with random weights, made on the spot, in bfloat16. Prints three tables:
+
+  sizes   1 M to 1 B parameters: milliseconds per token, and GB/s of weights beside what memory gives
+  depth   2 to 64 layers: seconds of compiling, with an empty cache
+  widths  a model whose widths are multiples of the vectors', and one of the next odd widths
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+#        hidden, intermediate, layers, heads, vocabulary
+SIZES = [(128, 384, 4, 4, 1024), (256, 768, 8, 4, 4096), (512, 1536, 12, 8, 16000),
+         (768, 2048, 20, 12, 32000), (1280, 3584, 28, 20, 32000), (1792, 5120, 24, 28, 32000)]
+DEPTHS = [2, 8, 32, 64]
+WIDTHS = [("multiples of 32", (1024, 3072, 8, 8, 32000)), ("odd", (1023, 3071, 8, 8, 31999))]
+
+
+def write_config(folder, shape):
+    hidden, intermediate, layers, heads, vocabulary = shape
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden,
+        "intermediate_size": intermediate, "num_hidden_layers": layers,
+        "num_attention_heads": heads, "num_key_value_heads": heads // 4 or 1,
+        "head_dim": hidden // heads // 2 * 2, "vocab_size": vocabulary, "rms_norm_eps": 1e-6,
+        "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False,
+        "max_position_embeddings": 4096, "attention_bias": False, "mlp_bias": False}))
+    return folder
+
+
+def output_of(command, **environment):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          env=os.environ | environment)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]}: exit code {done.returncode}: {done.stderr[-500:]}")
+    return done.stdout
+
+
+def decode(build, folder, threads):
+    """Medians of ctxc-bench."""
+    return json.loads(output_of(
+        [build / "ctxc-bench", folder, "--weights", "random:1", "--dtype", "bf16", "--threads",
+         threads, "--rounds", 3, "--prefill", 8, "--json", "-"]))
+
+
+def compile_seconds(build, folder):
+    def once():
+        with tempfile.TemporaryDirectory() as cache:
+            text = output_of([build / "ctxc", "verify", folder, "--weights", "random:1", "--dtype",
+                              "bf16", "--tokens", "2,5,7"], XDG_CACHE_HOME=cache)
+        return float(re.search(r"compile ([\d.]+) s", text)[1])
+    return statistics.median(once() for _ in range(3))
+
+
+def table(head, rows):
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", metavar="BUILD/BIN", type=Path)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        work = Path(work)
+
+        def row(name, shape):
+            found = decode(args.build, write_config(work / "model", shape), args.threads)
+            medians, weights = found["medians"], found["weight_bytes"]
+            rate = weights / medians["plain_ms"] / 1e6
+            return [name, f"{weights / 2e6:.1f} M", f"{medians['plain_ms']:.2f}",
+                    f"{medians['patch_ms']:.2f}", f"{rate:.1f}", f"{medians['read_gbps']:.1f}",
+                    f"{100 * rate / medians['read_gbps']:.0f} %"]
+
+        head = ["parameters a token reads", "ms a token", "ms a patch", "GB/s", "memory's", "share"]
+        print(table(["hidden"] + head, [row(shape[0], shape) for shape in SIZES]), "\n", flush=True)
+        print(table(["layers", "seconds"],
+                    [[depth, f"{compile_seconds(args.build, write_config(work / 'model', (256, 768, depth, 4, 4096))):.2f}"]
+                     for depth in DEPTHS]), "\n", flush=True)
+        print(table(["widths"] + head, [row(name, shape) for name, shape in WIDTHS]))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (RuntimeError, OSError) as error:
+        sys.exit(f"growth: {error}")
