@@ -28,7 +28,8 @@ DEPTHS = [2, 8, 32, 64]
 WIDTHS = [("multiples of 32", (1024, 3072, 8, 8, 32000)), ("odd", (1023, 3071, 8, 8, 31999))]
 
 
-def write_config(folder, shape):
+def make_model(build, folder, shape):
+    """The model as an .mlir file, whose weights may be random."""
     hidden, intermediate, layers, heads, vocabulary = shape
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps({
@@ -38,7 +39,9 @@ def write_config(folder, shape):
         "head_dim": hidden // heads // 2 * 2, "vocab_size": vocabulary, "rms_norm_eps": 1e-6,
         "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False,
         "max_position_embeddings": 4096, "attention_bias": False, "mlp_bias": False}))
-    return folder
+    model = folder / "model.mlir"
+    output_of([build / "ctxc", "compile", folder, "--dtype", "bf16", "--emit=xf", "-o", model])
+    return model
 
 
 def output_of(command, **environment):
@@ -49,18 +52,18 @@ def output_of(command, **environment):
     return done.stdout
 
 
-def decode(build, folder, threads):
+def decode(build, model, threads):
     """Medians of ctxc-bench."""
     return json.loads(output_of(
-        [build / "ctxc-bench", folder, "--weights", "random:1", "--dtype", "bf16", "--threads",
-         threads, "--rounds", 3, "--prefill", 8, "--json", "-"]))
+        [build / "ctxc-bench", model, "--weights", "random:1", "--threads", threads, "--rounds", 3,
+         "--prefill", 8, "--json", "-"]))
 
 
-def compile_seconds(build, folder):
+def compile_seconds(build, model):
     def once():
         with tempfile.TemporaryDirectory() as cache:
-            text = output_of([build / "ctxc", "verify", folder, "--weights", "random:1", "--dtype",
-                              "bf16", "--tokens", "2,5,7"], XDG_CACHE_HOME=cache)
+            text = output_of([build / "ctxc", "verify", model, "--weights", "random:1", "--tokens",
+                              "2,5,7"], XDG_CACHE_HOME=cache)
         return float(re.search(r"compile ([\d.]+) s", text)[1])
     return statistics.median(once() for _ in range(3))
 
@@ -80,7 +83,7 @@ def main():
         work = Path(work)
 
         def row(name, shape):
-            found = decode(args.build, write_config(work / "model", shape), args.threads)
+            found = decode(args.build, make_model(args.build, work / "model", shape), args.threads)
             medians, weights = found["medians"], found["weight_bytes"]
             rate = weights / medians["plain_ms"] / 1e6
             return [name, f"{weights / 2e6:.1f} M", f"{medians['plain_ms']:.2f}",
@@ -89,9 +92,11 @@ def main():
 
         head = ["parameters a token reads", "ms a token", "ms a patch", "GB/s", "memory's", "share"]
         print(table(["hidden"] + head, [row(shape[0], shape) for shape in SIZES]), "\n", flush=True)
-        print(table(["layers", "seconds"],
-                    [[depth, f"{compile_seconds(args.build, write_config(work / 'model', (256, 768, depth, 4, 4096))):.2f}"]
-                     for depth in DEPTHS]), "\n", flush=True)
+        rows = []
+        for depth in DEPTHS:
+            model = make_model(args.build, work / "model", (256, 768, depth, 4, 4096))
+            rows.append([depth, f"{compile_seconds(args.build, model):.2f}"])
+        print(table(["layers", "seconds"], rows), "\n", flush=True)
         print(table(["widths"] + head, [row(name, shape) for name, shape in WIDTHS]))
 
 
