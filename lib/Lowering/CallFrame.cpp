@@ -30,6 +30,38 @@ Value ctxc::toIndex(OpBuilder &b, Location loc, Value i64) {
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), i64);
 }
 
+Value ctxc::storeFrame(OpBuilder &b, Location loc, func::FuncOp kernel, LLVM::LLVMStructType type,
+                       ValueRange values) {
+  Type ptr = pointer(b), i64 = b.getI64Type();
+  Value frame;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&kernel.getBody().front());
+    Value one = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(1));
+    frame = LLVM::AllocaOp::create(b, loc, ptr, type, one);
+  }
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value field =
+        LLVM::GEPOp::create(b, loc, ptr, type, frame, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    LLVM::StoreOp::create(b, loc, value, field);
+  }
+  return frame;
+}
+
+void ctxc::callParallelFor(OpBuilder &b, Location loc, func::FuncOp kernel, func::FuncOp function,
+                           Value count, Value frame) {
+  Type ptr = pointer(b), i64 = b.getI64Type();
+  Value call = kernel.getArguments().back();
+  Value parallelFor = loadCallField(b, loc, call, CallField::ParallelFor);
+  Value context = loadCallField(b, loc, call, CallField::ParallelContext);
+  Value body = func::ConstantOp::create(b, loc, function.getFunctionType(),
+                                        FlatSymbolRefAttr::get(function));
+  Value address = UnrealizedConversionCastOp::create(b, loc, ptr, body).getResult(0);
+  auto signature =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, i64, ptr, ptr});
+  LLVM::CallOp::create(b, loc, signature, ValueRange{parallelFor, context, count, address, frame});
+}
+
 Value ctxc::memrefAt(OpBuilder &b, Location loc, Value address, MemRefType type, Value leading) {
   MLIRContext *context = b.getContext();
   Type i64 = b.getI64Type();

@@ -2,6 +2,8 @@
 #ifndef CTXC_LOWERING_CALLFRAME_H
 #define CTXC_LOWERING_CALLFRAME_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -21,6 +23,15 @@ enum class CallField : int32_t {
 /// (entry `index`), else !llvm.ptr.
 mlir::Value loadCallField(mlir::OpBuilder &b, mlir::Location loc, mlir::Value call, CallField field,
                           int64_t index = 0);
+
+/// Stores `values` side by side in memory of the kernel, a struct of `type`, and returns its
+/// address. The memory is taken at the kernel's begin.
+mlir::Value storeFrame(mlir::OpBuilder &b, mlir::Location loc, mlir::func::FuncOp kernel,
+                       mlir::LLVM::LLVMStructType type, mlir::ValueRange values);
+
+/// Hands `function`(frame, begin, end) to the caller's parallel-for, for `count` (i64) together.
+void callParallelFor(mlir::OpBuilder &b, mlir::Location loc, mlir::func::FuncOp kernel,
+                     mlir::func::FuncOp function, mlir::Value count, mlir::Value frame);
 
 /// A memref of identity layout at `address` (!llvm.ptr). Only its first dimension may
 /// be dynamic, and is then `leading` (index).

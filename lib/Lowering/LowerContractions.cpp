@@ -63,7 +63,6 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
       contractions.push_back(op);
   });
   OpBuilder b(module.getContext());
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   for (linalg::GenericOp op : contractions) {
     auto kernel = op->getParentOfType<func::FuncOp>();
     Location loc = op.getLoc();
@@ -94,30 +93,14 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
     if (!function)
       function = contraction.emit(module, name, loc);
 
-    b.setInsertionPointToStart(&kernel.getBody().front());
-    Value one = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(1));
-    auto frameType = Contraction::frameType(b.getContext());
-    Value frame = LLVM::AllocaOp::create(b, loc, ptr, frameType, one);
     b.setInsertionPoint(op);
     Value rows = memref::DimOp::create(b, loc, x, 0);
-    for (auto [i, value] :
-         llvm::enumerate(SmallVector<Value>{addressOf(b, loc, w), addressOf(b, loc, x),
-                                            addressOf(b, loc, y), toI64(b, loc, rows)})) {
-      Value field =
-          LLVM::GEPOp::create(b, loc, ptr, frameType, frame, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-      LLVM::StoreOp::create(b, loc, value, field);
-    }
-    Value call = kernel.getArguments().back();
-    Value parallelFor = loadCallField(b, loc, call, CallField::ParallelFor);
-    Value context = loadCallField(b, loc, call, CallField::ParallelContext);
-    Value body = func::ConstantOp::create(b, loc, function.getFunctionType(),
-                                          FlatSymbolRefAttr::get(function));
-    Value bodyAddress = UnrealizedConversionCastOp::create(b, loc, ptr, body).getResult(0);
-    Value count = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(contraction.out()));
-    auto signature =
-        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, i64, ptr, ptr});
-    LLVM::CallOp::create(b, loc, signature,
-                         ValueRange{parallelFor, context, count, bodyAddress, frame});
+    Value frame = storeFrame(
+        b, loc, kernel, Contraction::frameType(b.getContext()),
+        {addressOf(b, loc, w), addressOf(b, loc, x), addressOf(b, loc, y), toI64(b, loc, rows)});
+    Value count =
+        LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(contraction.out()));
+    callParallelFor(b, loc, kernel, function, count, frame);
     op.erase();
   }
   return dropQuantized(module);

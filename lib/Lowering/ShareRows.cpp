@@ -292,16 +292,11 @@ LogicalResult RowSharer::outline(scf::ForOp loop) {
   func::FuncOp function = makeRangeFunction(loop.getLoc(), row);
 
   Location loc = loop.getLoc();
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  b.setInsertionPointToStart(&kernel.getBody().front());
-  Value one = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(1));
-  Value frame = LLVM::AllocaOp::create(b, loc, ptr, frameType, one);
   b.setInsertionPoint(loop);
-  for (auto [i, value] : llvm::enumerate(captured)) {
-    Value field =
-        LLVM::GEPOp::create(b, loc, ptr, frameType, frame, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-    LLVM::StoreOp::create(b, loc, toCrossing(b, loc, value), field);
-  }
+  SmallVector<Value> crossed;
+  for (Value value : captured)
+    crossed.push_back(toCrossing(b, loc, value));
+  Value frame = storeFrame(b, loc, kernel, frameType, crossed);
   callFunction(loop, function, frame);
   loop.erase();
   return success();
@@ -361,23 +356,14 @@ func::FuncOp RowSharer::makeRangeFunction(Location loc, func::FuncOp row) {
 /// All rows at once where there are few, else as the caller's parallel-for shares them out.
 void RowSharer::callFunction(scf::ForOp loop, func::FuncOp function, Value frame) {
   Location loc = loop.getLoc();
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  Type i64 = b.getI64Type();
   Value rows = loop.getUpperBound();
   Value many = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, rows,
                                      arith::ConstantIndexOp::create(b, loc, sharedFrom));
   auto branch = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  Value call = kernel.getArguments().back();
-  Value parallelFor = loadCallField(b, loc, call, CallField::ParallelFor);
-  Value context = loadCallField(b, loc, call, CallField::ParallelContext);
-  Value body = func::ConstantOp::create(b, loc, function.getFunctionType(),
-                                        FlatSymbolRefAttr::get(function));
-  Value address = UnrealizedConversionCastOp::create(b, loc, ptr, body).getResult(0);
-  auto signature =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, i64, ptr, ptr});
-  LLVM::CallOp::create(b, loc, signature,
-                       ValueRange{parallelFor, context, toI64(b, loc, rows), address, frame});
+  callParallelFor(b, loc, kernel, function, toI64(b, loc, rows), frame);
   b.setInsertionPointToStart(branch.elseBlock());
   Value none = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(0));
   func::CallOp::create(b, loc, function, ValueRange{frame, none, toI64(b, loc, rows)});
