@@ -100,6 +100,23 @@ static double correlate(llvm::ArrayRef<int32_t> p, llvm::ArrayRef<int32_t> q) {
   return 1 - 6 * squares / (size * (size * size - 1));
 }
 
+/// What is of the softmax of both. Their memory is given back before the ranks take theirs.
+template <typename T>
+static void compareDistributions(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q, TokenMetrics &metrics) {
+  std::vector<double> P = softmax(p), Q = softmax(q);
+  double absolute = 0, squares = 0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (p[i] != q[i]) // −∞ and −∞ are equal, not NaN apart
+      metrics.linf = std::max(metrics.linf, std::fabs(static_cast<double>(p[i]) - q[i]));
+    absolute += std::fabs(P[i] - Q[i]);
+    double root = std::sqrt(P[i]) - std::sqrt(Q[i]);
+    squares += root * root;
+  }
+  metrics.totalVariation = std::min(1.0, absolute / 2);
+  metrics.hellinger = std::min(1.0, std::sqrt(squares / 2));
+  metrics.top1Difference = P[metrics.baselineToken] - Q[metrics.baselineToken];
+}
+
 template <typename T, typename Key>
 static TokenMetrics compare(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -115,18 +132,7 @@ static TokenMetrics compare(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q) {
   }
   metrics.match = metrics.baselineToken == metrics.token;
 
-  std::vector<double> P = softmax(p), Q = softmax(q);
-  double absolute = 0, squares = 0;
-  for (size_t i = 0; i < p.size(); ++i) {
-    if (p[i] != q[i]) // −∞ and −∞ are equal, not NaN apart
-      metrics.linf = std::max(metrics.linf, std::fabs(static_cast<double>(p[i]) - q[i]));
-    absolute += std::fabs(P[i] - Q[i]);
-    double root = std::sqrt(P[i]) - std::sqrt(Q[i]);
-    squares += root * root;
-  }
-  metrics.totalVariation = std::min(1.0, absolute / 2);
-  metrics.hellinger = std::min(1.0, std::sqrt(squares / 2));
-  metrics.top1Difference = P[metrics.baselineToken] - Q[metrics.baselineToken];
+  compareDistributions(p, q, metrics);
   metrics.rankCorrelation = correlate(ranksOf<T, Key>(p), ranksOf<T, Key>(q));
   return metrics;
 }

@@ -39,7 +39,9 @@ Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, 
   Expected<Tokenizer *> tokenizer = session.tokenizer();
   if (!tokenizer)
     return tokenizer.takeError();
-  return (*tokenizer)->encode(*text, (*tokenizer)->addsSpecial());
+  auto tokens = (*tokenizer)->encode(*text, (*tokenizer)->addsSpecial());
+  session.restTokenizer();
+  return tokens;
 }
 
 OptionSpec driver::positionsOption() {

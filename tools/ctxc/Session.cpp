@@ -237,9 +237,16 @@ Expected<Tokenizer *> Session::tokenizer() {
     if (!opened)
       return opened.takeError();
     pieces = std::move(*opened);
-    giveBackMemory();
   }
+  giveBackMemory(); // before it takes some again
   return pieces.get();
+}
+
+void Session::restTokenizer() {
+  if (!pieces)
+    return;
+  pieces->rest();
+  giveBackMemory();
 }
 
 TokenName Session::tokenName() {

@@ -97,6 +97,8 @@ public:
 
   /// The checkpoint's tokenizer; an error where it has none.
   llvm::Expected<Tokenizer *> tokenizer();
+  /// Gives back the memory that the tokenizer needs for texts, until the next one.
+  void restTokenizer();
   /// Names tokens by their pieces where there is a tokenizer, else by id.
   TokenName tokenName();
 

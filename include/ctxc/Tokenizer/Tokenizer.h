@@ -55,6 +55,9 @@ public:
   /// Whether encode with `addSpecial` puts anything around a text.
   virtual bool addsSpecial() const = 0;
 
+  /// Gives back memory that encode and decode need and that the next call of them builds again.
+  virtual void rest() {}
+
 protected:
   Tokenizer() = default;
 };
