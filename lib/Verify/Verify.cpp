@@ -193,8 +193,9 @@ public:
         reduced(token, position, &patch, times.verify, seen.patched);
     if (!patched)
       return patched.takeError();
-    Expected<std::vector<double>> control =
-        reduced(token, position, nullptr, times.control, seen.control);
+    Expected<std::vector<double>> control = std::vector<double>();
+    if (request.control)
+      control = reduced(token, position, nullptr, times.control, seen.control);
     if (!control)
       return control.takeError();
     if (Error error = trace(token, position, patch))

@@ -21,6 +21,7 @@ Command applyCommand();
 Command compileCommand();
 Command importCommand();
 Command explainCommand();
+Command experimentCommand();
 
 /// Runs a command with the words of its line, and prints what goes wrong. Returns the exit code.
 int runCommand(const Command &command, llvm::ArrayRef<llvm::StringRef> words);

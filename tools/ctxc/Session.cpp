@@ -70,13 +70,16 @@ static void giveBackMemory() {
 #endif
 }
 
-Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions options) {
+Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions options,
+                                                 Session *sharing) {
   auto session = plan(model, std::move(options), Use::Run);
   if (!session)
     return session;
   if ((*session)->program.steps.empty())
     return makeError(model + ": has blocks and no xf.model; expected a model, to run it");
-  if (Error error = (*session)->loadWeights())
+  if (sharing)
+    (*session)->weights = sharing->weights;
+  else if (Error error = (*session)->loadWeights())
     return std::move(error);
   {
     Timer timer((*session)->setup.compile);
@@ -87,7 +90,9 @@ Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions opt
     giveBackMemory();
   }
   // After the compilation, so that its memory and all of the weights are not there at once.
-  if (Error error = (*session)->identifyWeights())
+  if (sharing)
+    (*session)->modelHash = sharing->modelHash;
+  else if (Error error = (*session)->identifyWeights())
     return std::move(error);
   (*session)->parameterNorms = programNorms((*session)->program, *(*session)->weights);
   return session;
@@ -107,8 +112,7 @@ static std::string commonType(llvm::ArrayRef<DType> types) {
   return "f32";
 }
 
-/// The common type of all floating tensors; "" (as it is) for quantised ones.
-static std::string storedType(const Checkpoint &checkpoint) {
+std::string driver::storedType(const Checkpoint &checkpoint) {
   llvm::SmallVector<DType> types;
   for (const TensorView &tensor : checkpoint.tensors()) {
     if (isQuantized(tensor.dtype))
@@ -158,7 +162,8 @@ Error Session::import(bool needWeights) {
     return result.takeError();
   imported = std::move(*result);
   for (const std::string &warning : imported.warnings)
-    llvm::errs() << "ctxc: warning: " << warning << "\n";
+    if (!options.quiet)
+      llvm::errs() << "ctxc: warning: " << warning << "\n";
   if (options.dtype.empty())
     options.dtype = writtenType(*imported.module);
   return Error::success();
@@ -197,15 +202,16 @@ Error Session::loadWeights() {
       return makeError("--weights: found 'random:" + source +
                        "', expected random:SEED with an "
                        "integer SEED");
-    weights = randomWeights(seed);
+    ownWeights = randomWeights(seed);
   } else if (!source.empty()) {
     Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(source);
     if (!opened)
       return opened.takeError();
     weightsCheckpoint = std::move(*opened);
   }
-  if (!weights)
-    weights = checkpointWeights(*checkpoint());
+  if (!ownWeights)
+    ownWeights = checkpointWeights(*checkpoint());
+  weights = ownWeights.get();
   return Error::success();
 }
 

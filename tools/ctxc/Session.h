@@ -40,6 +40,10 @@ void printDiagnostics(mlir::MLIRContext &context, llvm::StringRef model);
 std::vector<llvm::StringRef> storageNames();
 DType storageNamed(llvm::StringRef name);
 
+/// The common storage type of all floating tensors, as --dtype names it: bf16 or f16 where all are
+/// that, else f32; "" (as it is) where some are quantised.
+std::string storedType(const Checkpoint &checkpoint);
+
 /// --sites, --objective, --plan.
 std::vector<OptionSpec> planOptions();
 
@@ -58,6 +62,7 @@ struct RunOptions {
   llvm::SmallVector<std::string> parameters; ///< of --plan
   int64_t startLayer = 0, threads = 0;
   std::vector<int64_t> kept;
+  bool quiet = false; ///< the importer's warnings were told by another session
 };
 
 class Session {
@@ -75,8 +80,10 @@ public:
   static llvm::Expected<std::unique_ptr<Session>> plan(llvm::StringRef model, RunOptions options,
                                                        Use use);
 
-  /// As above, with weights and an executor.
-  static llvm::Expected<std::unique_ptr<Session>> open(llvm::StringRef model, RunOptions options);
+  /// As above, with weights and an executor. `sharing` is a session of the same model, storage
+  /// type and --weights, whose weights this one reads too, and which must outlive it.
+  static llvm::Expected<std::unique_ptr<Session>> open(llvm::StringRef model, RunOptions options,
+                                                       Session *sharing = nullptr);
 
   /// Fails where an option on planning applies to nothing in the module.
   llvm::Error checkPlanOptions();
@@ -89,6 +96,7 @@ public:
   /// Another executor of the same program, for a trace.
   llvm::Expected<std::unique_ptr<Executor>> makeExecutor(llvm::StringRef backend);
   PatchNorms &norms() { return *parameterNorms; }
+  Weights &getWeights() { return *weights; }
   /// The checkpoint that the weights come from; null for random ones.
   Checkpoint *checkpoint() {
     return weightsCheckpoint ? weightsCheckpoint.get() : imported.checkpoint.get();
@@ -121,7 +129,8 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
   ImportedModel imported;
   std::unique_ptr<Checkpoint> weightsCheckpoint; ///< of --weights DIR
-  std::unique_ptr<Weights> weights;
+  std::unique_ptr<Weights> ownWeights;
+  Weights *weights = nullptr; ///< its own, or those of the session that shares them
   Program program;
   std::unique_ptr<PatchNorms> parameterNorms;
   std::unique_ptr<Executor> mainExecutor;

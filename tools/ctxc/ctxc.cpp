@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
   ctxc::installMappedFileGuard();
   const std::vector<Command> commands = {checkCommand(),  checkProofCommand(), verifyCommand(),
                                          patchCommand(),  applyCommand(),      compileCommand(),
-                                         importCommand(), explainCommand()};
+                                         importCommand(), explainCommand(),    experimentCommand()};
   std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))
     return reportError(std::move(error));

@@ -41,6 +41,8 @@ struct RunRequest {
   std::vector<int64_t> kept;
   int64_t startLayer = 0;   ///< layers before it stay unpatched
   bool materialize = false; ///< patches are added to the weights, in their type
+  /// false: no control run, and a step's `control` and the logits observer's have nothing in them.
+  bool control = true;
   /// Where layers of two runs are compared; null: nowhere.
   Trace *trace = nullptr;
   LogitsObserver logits; ///< where the logits themselves are wanted
@@ -64,7 +66,8 @@ struct VerifyStep {
   int64_t position = 0; ///< its absolute position
   int64_t next = 0;     ///< the full run's choice, which the next step runs
   TokenMetrics patched; ///< the patched run against the full run
-  TokenMetrics control; ///< the unpatched run without context against the full run
+  /// The unpatched run without context against the full run; not finite where it was not asked for.
+  TokenMetrics control;
   /// max |·| between the logits of the separate patched run and those of the
   /// reduced stream in which the patch was made; none for a stored patch.
   std::optional<double> fusedLinf;

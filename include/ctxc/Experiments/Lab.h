@@ -1,0 +1,141 @@
+//===- Lab.h - the paper's experiments, and what each of them is given ----===//
+//
+// An experiment is a function that opens models as it needs them and writes records. It knows
+// nothing of command lines, files or plots: `ctxc experiment` gives it a Lab, and the script
+// tools/plot_experiment.py draws what it wrote. A new one is a file here, a line in Registry.cpp,
+// and a module under tools/plots.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EXPERIMENTS_LAB_H
+#define CTXC_EXPERIMENTS_LAB_H
+
+#include "ctxc/Experiments/Progress.h"
+#include "ctxc/Experiments/Records.h"
+#include "ctxc/Report/VerifyReport.h"
+#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Runtime/Program.h"
+#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Verify/PatchNorms.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ctxc::experiments {
+
+/// How a model is opened. What may differ from run to run of an opened one (the start layer,
+/// materialised patches, kept tokens) is not here.
+struct Setting {
+  std::string dtype;                ///< f32, bf16 or f16: how weights are stored; "": as they are
+  std::string update = "least";     ///< least, balanced, naive, stable or scaled
+  std::string backend = "compiled"; ///< or reference: float64
+  std::string sites = "mlp";        ///< or all
+  std::string plan = {}; ///< names of parameters, separated by commas; "": the default plan
+  int64_t threads = 0;   ///< 0: the command's own --threads
+};
+
+/// A model that is opened with a setting.
+class OpenedModel {
+public:
+  virtual ~OpenedModel() = default;
+  virtual Executor &executor() = 0;
+  virtual PatchNorms &norms() = 0;
+  virtual const Program &program() const = 0;
+  virtual Weights &weights() = 0;
+};
+
+/// The model that an experiment is about. Implemented by the driver.
+class Models {
+public:
+  virtual ~Models() = default;
+
+  /// Opens it; weights are shared between those of one dtype, kernels are kept on disk, so that
+  /// opening again is cheap. The result must not outlive this object.
+  virtual llvm::Expected<std::unique_ptr<OpenedModel>> open(const Setting &setting) = 0;
+
+  /// Whether the updates differ: some plan patches a post-norm scale.
+  virtual bool updatesDiffer() const = 0;
+  virtual int64_t layers() const = 0;
+  virtual int64_t vocabulary() const = 0;
+  virtual bool isBidirectional() const = 0;
+
+  /// The piece that a token is, or its id where there is no tokenizer.
+  virtual std::string tokenText(int64_t token) = 0;
+  /// The tokens of a text, with those that the tokenizer puts around it.
+  virtual llvm::Expected<std::vector<int64_t>> encode(llvm::StringRef text) = 0;
+  /// What patch files made of this model say: Checkpoint::hash(), or the seed.
+  virtual std::string hash() const = 0;
+};
+
+/// A context and the token after it, at positions from 0 on.
+struct Prompt {
+  std::string text; ///< as it was given
+  std::vector<int64_t> tokens;
+};
+
+/// What an experiment is given.
+struct Lab {
+  Models &models;
+  Records &records;
+  Progress &progress;
+  std::string directory; ///< where the records are; for files beside them
+  std::vector<Prompt> prompts;
+  int64_t generate = 0; ///< tokens to generate of each prompt
+  std::vector<std::string> dtypes, updates;
+  llvm::StringMap<std::string> options; ///< of the experiment's own, those that were given
+
+  llvm::StringRef option(llvm::StringRef name, llvm::StringRef otherwise) const {
+    auto found = options.find(name);
+    return found == options.end() ? otherwise : llvm::StringRef(found->second);
+  }
+};
+
+/// An option that one experiment alone has.
+struct ExperimentOption {
+  llvm::StringRef name;  ///< with its dashes
+  llvm::StringRef value; ///< what stands for its value in help
+  llvm::StringRef help;
+};
+
+struct Experiment {
+  llvm::StringRef name;
+  llvm::StringRef paper;   ///< "figures 1 and 2", "not in the paper"
+  llvm::StringRef summary; ///< a clause; may have several lines
+  int64_t generate = 20;   ///< tokens a prompt, unless --generate says otherwise
+  std::vector<llvm::StringRef> dtypes = {"f32", "bf16"};
+  std::vector<llvm::StringRef> updates = {"least", "balanced", "naive", "stable", "scaled"};
+  std::vector<ExperimentOption> options = {};
+  llvm::Error (*run)(Lab &lab) = nullptr;
+};
+
+/// All of them, in the order of the help.
+llvm::ArrayRef<Experiment> experiments();
+const Experiment *findExperiment(llvm::StringRef name);
+
+/// The paper's five prompts (section "Setup" and appendix "Additional Prompts").
+llvm::ArrayRef<llvm::StringLiteral> paperPrompts();
+
+/// Five made-up prompts of 12 token ids, for models without a tokenizer.
+std::vector<std::vector<int64_t>> madeUpPrompts(int64_t vocabulary);
+
+/// A record's key: "prompt=0 dtype=f32 update=least step=3".
+std::string key(llvm::ArrayRef<std::pair<llvm::StringRef, std::string>> parts);
+
+/// "position", "token", "text", "next", "nextText" of a record.
+llvm::json::Object tokenJson(Models &models, int64_t position, int64_t token, int64_t next);
+
+/// The norms of all layers together: matrixNorm, matrixRelative, vectorNorm, vectorRelative.
+llvm::json::Object normJson(const PatchNorm &norm);
+
+/// Continues a prompt greedily: its tokens, then `count` − 1 generated ones, so that each of the
+/// `count` last tokens has something to predict. Stops where there is no largest logit.
+llvm::Expected<std::vector<int64_t>> continueGreedily(Executor &executor, const Prompt &prompt,
+                                                      int64_t count);
+
+} // namespace ctxc::experiments
+
+#endif // CTXC_EXPERIMENTS_LAB_H

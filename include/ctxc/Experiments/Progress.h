@@ -1,0 +1,41 @@
+//===- Progress.h - how far an experiment has come ------------------------===//
+//
+// A bar with the time that is left, redrawn in place, on a terminal; elsewhere (a log) a line at
+// every tenth.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EXPERIMENTS_PROGRESS_H
+#define CTXC_EXPERIMENTS_PROGRESS_H
+
+#include "llvm/Support/raw_ostream.h"
+#include <chrono>
+
+namespace ctxc::experiments {
+
+class Progress {
+public:
+  /// `terminal`: whether `os` is one.
+  Progress(llvm::raw_ostream &os, bool terminal) : os(os), terminal(terminal) {}
+
+  /// `count` more units are to be done, usually tokens; before the first `advance`.
+  void expect(int64_t count) { expected += count; }
+  /// What is being computed from here on.
+  void begin(const llvm::Twine &what);
+  /// `count` units are done; `skipped`: without work, as they were there already.
+  void advance(int64_t count = 1, bool skipped = false);
+  /// Ends the line. No more units come.
+  void finish();
+
+private:
+  void draw();
+  using Clock = std::chrono::steady_clock;
+  llvm::raw_ostream &os;
+  bool terminal, drawn = false;
+  std::string label;
+  int64_t expected = 0, done = 0, worked = 0, tenths = 0;
+  Clock::time_point start = Clock::now(), last;
+};
+
+} // namespace ctxc::experiments
+
+#endif // CTXC_EXPERIMENTS_PROGRESS_H

@@ -1,0 +1,68 @@
+//===- Records.h - an experiment's data, a JSON object a line -------------===//
+//
+// DIR/records.jsonl. The first line holds what the experiment was told to do, and the machine; each
+// line after it is one record, usually of one token and setting, under a key of its own. A record
+// is on the disk before the next one is computed, so that a run that was interrupted, in whatever
+// way, goes on where it was: opening the file again drops a last line that was cut off, and `has`
+// tells what need not be computed again.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EXPERIMENTS_RECORDS_H
+#define CTXC_EXPERIMENTS_RECORDS_H
+
+#include "ctxc/Numerics/Metrics.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <memory>
+
+namespace ctxc::experiments {
+
+/// A number as JSON has it: null where it is not finite.
+llvm::json::Value number(double value);
+
+/// The members of `metrics` that a record of one token has: match, linf, totalVariation, hellinger,
+/// rankCorrelation, top1Difference, finite.
+llvm::json::Object metricsJson(const TokenMetrics &metrics);
+
+/// Sets the members of `from` in `to`.
+void merge(llvm::json::Object &to, llvm::json::Object from);
+
+class Records {
+public:
+  /// Opens DIRECTORY/records.jsonl, or begins it; makes the directory. `settings` decide what the
+  /// records are: where the file has others, that is an error which names each that differs.
+  /// `about` (machine, versions, command) is stored when the file is begun and may differ later.
+  /// Errors besides: the file or the directory cannot be written; the file is not one of records,
+  /// or a line before its last is not JSON.
+  static llvm::Expected<std::unique_ptr<Records>>
+  open(llvm::StringRef directory, llvm::json::Object settings, llvm::json::Object about);
+
+  bool has(llvm::StringRef key) const { return keys.contains(key); }
+  /// How many records the file had when it was opened.
+  size_t found() const { return foundBefore; }
+  size_t size() const { return keys.size(); }
+  llvm::StringRef path() const { return file; }
+
+  /// Appends `record` with its key, and hands it to the system. A record whose key is there already
+  /// is not written again: what is computed anew because only a part of it was there is the same.
+  llvm::Error add(llvm::StringRef key, llvm::json::Object record);
+
+  /// Appends a line without a key: of the run itself, such as the seconds it took.
+  llvm::Error note(llvm::json::Object line);
+
+private:
+  Records() = default;
+  llvm::Error read(llvm::StringRef text, const llvm::json::Object &settings, size_t &whole);
+  llvm::Error append(llvm::json::Object line);
+
+  std::string file;
+  llvm::StringSet<> keys;
+  size_t foundBefore = 0;
+  std::unique_ptr<llvm::raw_fd_ostream> os;
+};
+
+} // namespace ctxc::experiments
+
+#endif // CTXC_EXPERIMENTS_RECORDS_H

@@ -1,0 +1,78 @@
+// The prompts of experiments, and what all experiments do with them.
+#include "ctxc/Experiments/Lab.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace ctxc;
+using namespace ctxc::experiments;
+using llvm::Expected;
+using llvm::StringRef;
+using llvm::json::Object;
+
+llvm::ArrayRef<llvm::StringLiteral> experiments::paperPrompts() {
+  // The lines of examples/02-gemma-3-270m/prompts.txt; a unit test holds them to it.
+  static constexpr llvm::StringLiteral prompts[] = {
+      "Write a single-sentence weather forecast for Mars, from the perspective of a slightly "
+      "annoyed robot:",
+      "What is the meaning of life? Answer in exactly 20 words without using the letter e:",
+      "Explain the word \"bug\" in computer programming to a medieval peasant:",
+      "Write a haiku about three siblings named Jack, Fred and Alice:",
+      "Write a rhyming couplet about the weights of an MLP absorbing a prompt:"};
+  return prompts;
+}
+
+std::vector<std::vector<int64_t>> experiments::madeUpPrompts(int64_t vocabulary) {
+  std::vector<std::vector<int64_t>> prompts(5);
+  uint64_t state = 1;
+  for (std::vector<int64_t> &prompt : prompts)
+    for (int i = 0; i < 12; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      prompt.push_back((state >> 33) % vocabulary);
+    }
+  return prompts;
+}
+
+std::string experiments::key(llvm::ArrayRef<std::pair<StringRef, std::string>> parts) {
+  std::string text;
+  for (auto &[name, value] : parts) {
+    text += text.empty() ? "" : " ";
+    text += (name + "=" + value).str();
+  }
+  return text;
+}
+
+Object experiments::tokenJson(Models &models, int64_t position, int64_t token, int64_t next) {
+  return Object{{"position", position},
+                {"token", token},
+                {"text", llvm::json::fixUTF8(models.tokenText(token))},
+                {"next", next},
+                {"nextText", llvm::json::fixUTF8(next < 0 ? "" : models.tokenText(next))}};
+}
+
+Object experiments::normJson(const PatchNorm &norm) {
+  return Object{{"matrixNorm", number(norm.matrix)},
+                {"matrixRelative", number(norm.matrixRelative)},
+                {"vectorNorm", number(norm.vector)},
+                {"vectorRelative", number(norm.vectorRelative)}};
+}
+
+Expected<std::vector<int64_t>> experiments::continueGreedily(Executor &executor,
+                                                             const Prompt &prompt, int64_t count) {
+  std::vector<int64_t> tokens = prompt.tokens;
+  if (count <= 1)
+    return tokens;
+  std::unique_ptr<Run> run = executor.start(tokens.size() + count);
+  llvm::ArrayRef<int64_t> context = llvm::ArrayRef(tokens).drop_back();
+  auto positions = llvm::to_vector(llvm::seq<int64_t>(0, context.size()));
+  auto logits = executor.forward(*run, context, positions, ForwardOptions());
+  if (!logits)
+    return logits.takeError();
+  for (int64_t i = 1; i < count; ++i) {
+    auto next = executor.next(*run, tokens.back(), tokens.size() - 1, ForwardOptions());
+    if (!next)
+      return next.takeError();
+    if (*next < 0)
+      break;
+    tokens.push_back(*next);
+  }
+  return tokens;
+}

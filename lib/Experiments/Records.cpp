@@ -1,0 +1,161 @@
+#include "ctxc/Experiments/Records.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <cmath>
+
+using namespace ctxc;
+using namespace ctxc::experiments;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+using llvm::json::Object;
+using llvm::json::Value;
+
+/// What the first line says that the file is.
+static constexpr StringRef Format = "ctxc-experiment";
+static constexpr int64_t Version = 1;
+
+Value experiments::number(double value) {
+  return std::isfinite(value) ? Value(value) : Value(nullptr);
+}
+
+Object experiments::metricsJson(const TokenMetrics &metrics) {
+  return Object{{"match", metrics.match},
+                {"linf", number(metrics.linf)},
+                {"totalVariation", number(metrics.totalVariation)},
+                {"hellinger", number(metrics.hellinger)},
+                {"rankCorrelation", number(metrics.rankCorrelation)},
+                {"top1Difference", number(metrics.top1Difference)},
+                {"finite", metrics.finite}};
+}
+
+void experiments::merge(Object &to, Object from) {
+  for (auto &[name, value] : from)
+    to[name] = std::move(value);
+}
+
+static std::string compact(const Value &value) { return llvm::formatv("{0}", value).str(); }
+
+/// `text`, cut where it would fill a terminal.
+static std::string brief(const Value &value) {
+  std::string text = compact(value);
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+/// Every setting that the two have not in common.
+static Error compareSettings(StringRef file, const Object &found, const Object &wanted) {
+  Error errors = Error::success();
+  auto fail = [&](StringRef name, const Value &before, const Value &now) {
+    errors = llvm::joinErrors(std::move(errors),
+                              makeError(file + ": " + name + " is " + brief(before) +
+                                        " there, and " + brief(now) + " was asked for"));
+  };
+  std::vector<StringRef> names;
+  for (const Object *object : {&found, &wanted})
+    for (auto &[name, value] : *object)
+      names.push_back(name);
+  llvm::sort(names);
+  names.erase(llvm::unique(names), names.end());
+  const Value none(nullptr);
+  for (StringRef name : names) {
+    const Value *before = found.get(name), *now = wanted.get(name);
+    if (!before || !now || compact(*before) != compact(*now))
+      fail(name, before ? *before : none, now ? *now : none);
+  }
+  if (errors)
+    errors = llvm::joinErrors(std::move(errors),
+                              makeError(file + ": belongs to a run with other settings; name "
+                                               "another directory with -o, or the same settings "
+                                               "to go on with it"));
+  return errors;
+}
+
+/// Takes what `text` has: its whole lines, `whole` bytes of them.
+Error Records::read(StringRef text, const Object &settings, size_t &whole) {
+  whole = 0;
+  for (int64_t line = 1; whole < text.size(); ++line) {
+    size_t end = text.find('\n', whole);
+    if (end == StringRef::npos)
+      break; // cut off while it was written
+    auto parsed = llvm::json::parse(text.slice(whole, end));
+    if (!parsed && end + 1 == text.size()) {
+      llvm::consumeError(parsed.takeError()); // the same, on a file system that fills in later
+      break;
+    }
+    if (!parsed)
+      return makeError(file + ": line " + llvm::Twine(line) + ": " +
+                       llvm::toString(parsed.takeError()) +
+                       "; mend it, or name another directory with -o");
+    const Object *object = parsed->getAsObject();
+    if (line == 1) {
+      const Object *stored = object ? object->getObject("settings") : nullptr;
+      if (!stored || object->getString("format") != Format ||
+          object->getInteger("version") != Version)
+        return makeError(file + ": is not a file of an experiment's records, version " +
+                         llvm::Twine(Version) + "; name another directory with -o");
+      if (Error error = compareSettings(file, *stored, settings))
+        return error;
+    } else if (object) {
+      if (auto key = object->getString("key"))
+        keys.insert(*key);
+    }
+    whole = end + 1;
+  }
+  return Error::success();
+}
+
+Expected<std::unique_ptr<Records>> Records::open(StringRef directory, Object settings,
+                                                 Object about) {
+  if (std::error_code code = llvm::sys::fs::create_directories(directory))
+    return makeError("-o: " + directory + ": " + code.message());
+  std::unique_ptr<Records> records(new Records());
+  records->file = (directory + "/records.jsonl").str();
+  size_t whole = 0;
+  if (auto buffer = llvm::MemoryBuffer::getFile(records->file, /*IsText=*/false,
+                                                /*RequiresNullTerminator=*/false)) {
+    if (Error error = records->read((*buffer)->getBuffer(), settings, whole))
+      return std::move(error);
+  } else if (buffer.getError() != std::errc::no_such_file_or_directory) {
+    return makeError(records->file + ": " + buffer.getError().message());
+  }
+  records->foundBefore = records->keys.size();
+
+  int descriptor = -1;
+  std::error_code code = llvm::sys::fs::openFileForReadWrite(
+      records->file, descriptor, llvm::sys::fs::CD_OpenAlways, llvm::sys::fs::OF_Append);
+  if (!code)
+    code = llvm::sys::fs::resize_file(descriptor, whole);
+  if (code)
+    return makeError(records->file + ": " + code.message());
+  records->os = std::make_unique<llvm::raw_fd_ostream>(descriptor, /*shouldClose=*/true);
+  if (whole == 0) {
+    Object first{{"format", Format}, {"version", Version}, {"settings", std::move(settings)}};
+    merge(first, std::move(about));
+    if (Error error = records->append(std::move(first)))
+      return std::move(error);
+  }
+  return records;
+}
+
+Error Records::append(Object line) {
+  std::string text = compact(std::move(line)) + "\n";
+  *os << text;
+  os->flush();
+  if (!os->has_error())
+    return Error::success();
+  std::string message = os->error().message();
+  os->clear_error();
+  return makeError(file + ": " + message);
+}
+
+Error Records::add(StringRef key, Object record) {
+  if (!keys.insert(key).second)
+    return Error::success();
+  record["key"] = key;
+  return append(std::move(record));
+}
+
+Error Records::note(Object line) { return append(std::move(line)); }

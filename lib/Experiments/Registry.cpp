@@ -1,0 +1,18 @@
+// The experiments' names. A new one is a line here.
+#include "Experiments.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace ctxc::experiments;
+
+llvm::ArrayRef<Experiment> ctxc::experiments::experiments() {
+  static const std::vector<Experiment> all = {
+      generationExperiment(),
+  };
+  return all;
+}
+
+const Experiment *ctxc::experiments::findExperiment(llvm::StringRef name) {
+  llvm::ArrayRef<Experiment> all = experiments();
+  auto found = llvm::find_if(all, [&](const Experiment &e) { return e.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}

@@ -1,0 +1,346 @@
+// ctxc experiment: reads the command line, gives an experiment of lib/Experiments what it needs,
+// and has its records drawn.
+#include "Commands.h"
+#include "ExperimentModels.h"
+#include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Lowering/CpuTarget.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
+#include "llvm/TargetParser/Host.h"
+#include <chrono>
+#include <thread>
+#include <unistd.h>
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using namespace ctxc::experiments;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+using llvm::json::Array;
+using llvm::json::Object;
+
+namespace {
+
+std::string gibibytes(uint64_t bytes) {
+  double gib = double(bytes) / double(1 << 30);
+  return llvm::formatv(gib < 9.95 ? "{0:F2} GiB" : "{0:F0} GiB", gib).str();
+}
+
+/// The physical memory of this machine.
+uint64_t machineMemory() {
+  return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
+}
+
+/// The names in a list separated by commas, each one of `choices`.
+Expected<std::vector<std::string>> namesOf(const Arguments &arguments, StringRef option,
+                                           llvm::ArrayRef<StringRef> choices) {
+  llvm::SmallVector<StringRef> words;
+  arguments.get(option, "").split(words, ',');
+  std::vector<std::string> names;
+  for (StringRef word : words) {
+    word = word.trim();
+    if (!llvm::is_contained(choices, word))
+      return makeError(option + ": found '" + word + "', expected some of " +
+                       llvm::join(choices, ", ") + ", separated by commas" +
+                       suggestion(word, choices));
+    if (!llvm::is_contained(names, word))
+      names.push_back(word.str());
+  }
+  return names;
+}
+
+class ExperimentCommand {
+public:
+  explicit ExperimentCommand(const Arguments &arguments) : arguments(arguments) {}
+
+  Expected<int> run() {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point begin = Clock::now();
+    if (Error error = find())
+      return std::move(error);
+    if (Error error = openModels())
+      return std::move(error);
+    if (Error error = chooseWays())
+      return std::move(error);
+    if (Error error = readPrompts())
+      return std::move(error);
+    if (Error error = checkMemory())
+      return std::move(error);
+    auto records = Records::open(directory, settings(), about());
+    if (!records)
+      return records.takeError();
+    if ((*records)->found())
+      llvm::errs() << (*records)->path() << ": goes on after " << (*records)->found()
+                   << " records\n";
+
+    Progress progress(llvm::errs(), llvm::sys::Process::StandardErrIsDisplayed());
+    Lab lab{*models, **records, progress, directory, prompts, generate, dtypes, updates, {}};
+    for (const ExperimentOption &option : experiment->options)
+      if (auto value = arguments.get(option.name))
+        lab.options[option.name] = value->str();
+    Error error = experiment->run(lab);
+    progress.finish();
+    if (error)
+      return std::move(error);
+    double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    size_t added = (*records)->size() - (*records)->found();
+    if (added)
+      if (Error error = (*records)->note(Object{{"seconds", seconds}, {"records", added}}))
+        return std::move(error);
+    llvm::outs() << (*records)->path() << ": " << (*records)->size() << " records, " << added
+                 << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
+    return ExitGood;
+  }
+
+private:
+  /// The experiment, and that no option is given which only others have.
+  Error find() {
+    StringRef name = arguments.positional(0);
+    experiment = findExperiment(name);
+    std::vector<StringRef> names;
+    for (const Experiment &each : experiments::experiments())
+      names.push_back(each.name);
+    if (!experiment)
+      return makeError("unknown experiment '" + name + "', expected one of " +
+                       llvm::join(names, ", ") + suggestion(name, names));
+    for (const Experiment &other : experiments::experiments())
+      for (const ExperimentOption &option : other.options)
+        if (arguments.has(option.name) && !has(*experiment, option.name))
+          return makeError(option.name + ": applies to the experiment " + other.name +
+                           ", and not to " + name);
+    directory = arguments.get("-o", "").str();
+    return Error::success();
+  }
+
+  static bool has(const Experiment &experiment, StringRef option) {
+    return llvm::any_of(experiment.options,
+                        [&](const ExperimentOption &own) { return own.name == option; });
+  }
+
+  Error openModels() {
+    RunOptions options;
+    options.weights = arguments.get("--weights", "").str();
+    options.backend = "compiled";
+    auto threads = arguments.integer("--threads", 1, 1024, 0);
+    if (!threads)
+      return threads.takeError();
+    options.threads = *threads;
+    auto opened = ExperimentModels::create(arguments.positional(1), std::move(options));
+    if (!opened)
+      return opened.takeError();
+    models = std::move(*opened);
+    return Error::success();
+  }
+
+  /// Types and updates: those asked for; else the experiment's, as far as the model has them.
+  Error chooseWays() {
+    auto all = arguments.integer("--generate", 1, 1 << 20,
+                                 models->isBidirectional() ? 1 : experiment->generate);
+    if (!all)
+      return all.takeError();
+    generate = *all;
+    if (models->isBidirectional() && generate > 1)
+      return makeError("--generate: the model is bidirectional: a token more would change the runs "
+                       "of those before it; expected 1");
+    bool hasTypes = !models->storedType().empty();
+    if (!hasTypes && arguments.has("--dtypes"))
+      return makeError("--dtypes: " + arguments.positional(1) +
+                       " gives each parameter's type itself; leave it out");
+    if (!models->updatesDiffer() && arguments.has("--updates"))
+      return makeError("--updates: applies to blocks that end in a trainable scale after an RMS "
+                       "norm (Gemma's post-norms), and no block of " +
+                       arguments.positional(1) + " does; leave it out");
+    for (StringRef dtype : experiment->dtypes)
+      dtypes.push_back(dtype.str());
+    for (StringRef update : experiment->updates)
+      updates.push_back(update.str());
+    if (arguments.has("--dtypes")) {
+      auto names = namesOf(arguments, "--dtypes", storageNames());
+      if (!names)
+        return names.takeError();
+      dtypes = std::move(*names);
+    }
+    if (arguments.has("--updates")) {
+      auto names =
+          namesOf(arguments, "--updates", {"least", "balanced", "naive", "stable", "scaled"});
+      if (!names)
+        return names.takeError();
+      updates = std::move(*names);
+    }
+    if (!hasTypes)
+      dtypes = {""};
+    if (!models->updatesDiffer())
+      updates = {"least"};
+    return Error::success();
+  }
+
+  /// One prompt a line: text, or token ids where the model has no tokenizer.
+  Error readPrompts() {
+    std::vector<std::string> lines;
+    if (auto file = arguments.get("--prompts")) {
+      auto text = readSmallFile(*file, 64 << 20);
+      if (!text)
+        return text.takeError();
+      llvm::SmallVector<StringRef> split;
+      StringRef(*text).split(split, '\n');
+      for (StringRef line : split)
+        if (!line.trim().empty())
+          lines.push_back(line.trim().str());
+      if (lines.empty())
+        return makeError(*file + ": has no prompt, expected one a line");
+    } else if (models->hasTokenizer()) {
+      for (StringRef prompt : paperPrompts())
+        lines.push_back(prompt.str());
+    } else {
+      for (const std::vector<int64_t> &ids : madeUpPrompts(models->vocabulary()))
+        lines.push_back(
+            llvm::join(llvm::map_range(ids, [](int64_t id) { return std::to_string(id); }), ","));
+    }
+    for (const std::string &line : lines) {
+      auto tokens =
+          models->hasTokenizer() ? models->encode(line) : parseIntegers(line, "--prompts");
+      if (!tokens)
+        return tokens.takeError();
+      for (int64_t token : *tokens)
+        if (token < 0 || token >= models->vocabulary())
+          return makeError("--prompts: token " + llvm::Twine(token) + ", expected ids from 0 to " +
+                           llvm::Twine(models->vocabulary() - 1));
+      if (tokens->size() < 2)
+        return makeError("--prompts: '" + line +
+                         "' is fewer than two tokens, a context and the "
+                         "last token, which is run after it");
+      prompts.push_back({line, std::move(*tokens)});
+    }
+    return Error::success();
+  }
+
+  /// Says what memory the run takes; fails where the machine has not that much.
+  Error checkMemory() {
+    auto limit = arguments.integer("--memory", 1, 1 << 30, 0);
+    if (!limit)
+      return limit.takeError();
+    uint64_t available = *limit ? uint64_t(*limit) << 20 : machineMemory();
+    MemoryNeed need = models->memoryNeed(dtypes);
+    llvm::errs() << "memory: ";
+    for (const MemoryNeed::Weights &weights : need.weights)
+      llvm::errs() << weights.dtype << " weights " << gibibytes(weights.bytes)
+                   << (weights.mapped ? " (as they are stored), " : " (converted), ");
+    if (need.materialized)
+      llvm::errs() << "patched copies " << gibibytes(need.materialized) << ", ";
+    llvm::errs() << "kernels " << gibibytes(need.kernels) << ": up to " << gibibytes(need.total())
+                 << " of " << gibibytes(available) << "\n";
+    if (need.total() <= available)
+      return Error::success();
+    std::string hint = dtypes.size() > 1 ? "; one type at a time, with --dtypes, needs less" : "";
+    return makeError(arguments.positional(1) + ": needs " + gibibytes(need.total()) +
+                     " of memory, and there are " + gibibytes(available) + hint);
+  }
+
+  Object settings() const {
+    Array texts;
+    for (const Prompt &prompt : prompts)
+      texts.push_back(Object{{"text", prompt.text}, {"tokens", Array(prompt.tokens)}});
+    Object own;
+    for (const ExperimentOption &option : experiment->options)
+      if (auto value = arguments.get(option.name))
+        own[option.name] = *value;
+    return Object{{"experiment", experiment->name},
+                  {"model", arguments.positional(1)},
+                  {"hash", models->hash()},
+                  {"layers", models->layers()},
+                  {"vocabulary", models->vocabulary()},
+                  {"prompts", std::move(texts)},
+                  {"generate", generate},
+                  {"dtypes", Array(dtypes)},
+                  {"updates", Array(updates)},
+                  {"options", std::move(own)}};
+  }
+
+  Object about() const {
+    std::string command =
+        ("ctxc experiment " + experiment->name + " " + arguments.positional(1)).str();
+    for (StringRef option :
+         {"--prompts", "--generate", "--dtypes", "--updates", "--weights", "--threads"})
+      if (auto value = arguments.get(option))
+        command += (" " + option + " " + *value).str();
+    for (const ExperimentOption &option : experiment->options)
+      if (auto value = arguments.get(option.name))
+        command += (" " + option.name + " " + *value).str();
+    command += " -o " + directory;
+    int64_t threads = *arguments.integer("--threads", 1, 1024, 0);
+    return Object{{"paper", experiment->paper},
+                  {"summary", experiment->summary},
+                  {"command", command},
+                  {"machine", Object{{"processor", llvm::sys::getHostCPUName()},
+                                     {"cores", int64_t(std::thread::hardware_concurrency())},
+                                     {"threads", threads},
+                                     {"memory", int64_t(machineMemory())}}},
+                  {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}}};
+  }
+
+  const Arguments &arguments;
+  const Experiment *experiment = nullptr;
+  std::string directory;
+  std::unique_ptr<ExperimentModels> models;
+  std::vector<Prompt> prompts;
+  std::vector<std::string> dtypes, updates;
+  int64_t generate = 0;
+};
+
+} // namespace
+
+static Expected<int> run(const Arguments &arguments) { return ExperimentCommand(arguments).run(); }
+
+/// The experiments, with the paper's figures.
+static StringRef description() {
+  static const std::string text = [] {
+    std::string text =
+        "Runs one of the paper's experiments, or one that it does not have, on MODEL. DIR gets\n"
+        "records.jsonl, the data: settings and machine in the first line, then an object a token\n"
+        "and setting. A run that was interrupted goes on where it was when it is called again.\n"
+        "The paper's five prompts are the default; where MODEL has no tokenizer, five made-up\n"
+        "ones of 12 token ids.\n\nexperiments:\n";
+    llvm::raw_string_ostream os(text);
+    for (const Experiment &experiment : experiments::experiments()) {
+      os << "  " << llvm::left_justify(experiment.name, 14);
+      llvm::SmallVector<StringRef> lines;
+      experiment.summary.split(lines, '\n');
+      for (StringRef line : lines)
+        os.indent(line.data() == lines[0].data() ? 0 : 16) << line << "\n";
+      os.indent(16) << "(" << experiment.paper << ")\n";
+    }
+    text.pop_back();
+    return text;
+  }();
+  return text;
+}
+
+Command driver::experimentCommand() {
+  Command command{
+      "experiment",
+      "the paper's experiments: data, plots and a page",
+      {"NAME", "MODEL"},
+      {{"-o", "DIR", "where data, plots and page go; one experiment a directory",
+        /*choices=*/{}, /*required=*/true},
+       {"--prompts", "FILE",
+        "a prompt a line; token ids separated by commas where MODEL has no tokenizer"},
+       {"--generate", "N", "tokens to generate of each prompt; each experiment has a default"},
+       {"--dtypes", "TYPES", "f32, bf16, f16: some of them, separated by commas"},
+       {"--updates", "NAMES", "least, balanced, naive, stable, scaled: some of them"},
+       {"--threads", "N", "default: one a core"},
+       {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
+       {"--memory", "MIB", "what the run may take at most; default: what the machine has"}},
+      description(),
+      "  ctxc experiment generation examples/models/gemma3-kjv-1m -o build/kjv-generation\n"
+      "  ctxc experiment generation gemma-3-270m --generate 20 -o build/generation\n",
+      run};
+  for (const Experiment &experiment : experiments::experiments())
+    for (const ExperimentOption &option : experiment.options)
+      if (llvm::none_of(command.options,
+                        [&](const OptionSpec &known) { return known.name == option.name; }))
+        command.options.push_back({option.name, option.value, option.help});
+  return command;
+}
