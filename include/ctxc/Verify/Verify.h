@@ -41,8 +41,6 @@ struct RunRequest {
   std::vector<int64_t> kept;
   int64_t startLayer = 0;   ///< layers before it stay unpatched
   bool materialize = false; ///< patches are added to the weights, in their type
-  /// false: no control run, and a step's `control` and the logits observer's have nothing in them.
-  bool control = true;
   /// Where layers of two runs are compared; null: nowhere.
   Trace *trace = nullptr;
   LogitsObserver logits; ///< where the logits themselves are wanted
@@ -50,6 +48,8 @@ struct RunRequest {
   /// each as the last of the tokens up to it. The reduced run of each keeps those of `kept` that
   /// are before it.
   std::vector<int64_t> positions = {};
+  /// false: no control run, and a step's `control` and the logits observer's have nothing in them.
+  bool control = true;
 };
 
 /// Wall-clock seconds of each part, summed over tokens.
