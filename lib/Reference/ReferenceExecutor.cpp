@@ -87,6 +87,7 @@ public:
   llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<int64_t> tokens,
                         ArrayRef<int64_t> positions, const PatchEachOptions &options,
                         PatchSink sink) override;
+  llvm::Expected<std::vector<double>> readHead(ArrayRef<double> streams, int64_t rows) override;
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
@@ -209,6 +210,25 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
     rollback.keep(positions);
   }
   return result;
+}
+
+llvm::Expected<std::vector<double>> ReferenceExecutor::readHead(ArrayRef<double> streams,
+                                                                int64_t rows) {
+  llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
+  if (!head)
+    return head.takeError();
+  ProgramStep &step = program.steps[*head];
+  const std::vector<int64_t> zeros(rows);
+  Environment environment{weights, step.layer, zeros, zeros};
+  Evaluation evaluation(environment);
+  Matrix input = Eigen::Map<const Matrix>(streams.data(), rows, streams.size() / rows);
+  auto outputs = evaluateBlock(step.block, {input}, evaluation);
+  if (!outputs)
+    return outputs.takeError();
+  if (!outputs->front().allFinite())
+    return makeError("the head's logits are not finite");
+  return std::vector<double>(outputs->front().data(),
+                             outputs->front().data() + outputs->front().size());
 }
 
 //===----------------------------------------------------------------------===//

@@ -42,6 +42,7 @@ public:
                      static_cast<CompiledRun &>(reduced), options)
         .run(tokens, positions, sink);
   }
+  llvm::Expected<std::vector<double>> readHead(ArrayRef<double> streams, int64_t rows) override;
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
@@ -202,6 +203,22 @@ llvm::Expected<int64_t> CompiledExecutor::next(Run &run, int64_t token, int64_t 
   if (!logits)
     return logits.takeError();
   return largestLogit(*logits);
+}
+
+llvm::Expected<std::vector<double>> CompiledExecutor::readHead(ArrayRef<double> streams,
+                                                               int64_t rows) {
+  llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
+  if (!head)
+    return head.takeError();
+  const Rows input(streams.begin(), streams.end());
+  const std::vector<int32_t> zeros(rows);
+  StepCall frame;
+  frame.rows = rows;
+  frame.tokens = frame.positions = zeros;
+  frame.inputs.push_back(&input);
+  if (llvm::Error error = kernels.call(*head, program.steps[*head].block, weights, frame))
+    return std::move(error);
+  return finiteLogits(frame.outputs.front());
 }
 
 //===----------------------------------------------------------------------===//

@@ -98,6 +98,28 @@ llvm::Error PatchableNames::check(const Patch &patch, bool materialize) const {
   return llvm::Error::success();
 }
 
+std::optional<size_t> Program::head() const {
+  if (steps.size() < 2 || steps.back().index || readsContext(steps.back().block))
+    return std::nullopt;
+  return steps.size() - 1;
+}
+
+llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements, int64_t rows) {
+  std::optional<size_t> head = program.head();
+  if (!head)
+    return makeError("the model has no head: what it gives is its last layer's output, and no "
+                     "logits of tokens");
+  xf::LayerOp layer = program.steps[*head].layer;
+  if (layer.getInputs().size() != 1)
+    return makeError("the model's head reads " + llvm::Twine(layer.getInputs().size()) +
+                     " values, expected the residual stream alone");
+  int64_t width = cast<RankedTensorType>(layer.getInputs()[0].getType()).getNumElements();
+  if (elements != rows * width)
+    return makeError("the model's head reads streams of " + llvm::Twine(width) +
+                     " numbers, found " + llvm::Twine(rows ? elements / rows : 0));
+  return *head;
+}
+
 llvm::Error ctxc::checkStartLayer(const Program &program, int64_t layer) {
   if (layer >= 0 && layer <= program.layers)
     return llvm::Error::success();

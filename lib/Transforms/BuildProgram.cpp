@@ -1,6 +1,7 @@
 // A model made ready to run: its layers, and for those that are patched the dual
 // and the applied block of their plan.
 #include "FreeName.h"
+#include "ctxc/Analysis/Sites.h"
 #include "ctxc/Runtime/Program.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/SymbolTable.h"
@@ -75,6 +76,7 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
     step.block = SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
     if (!isEnd(layer)) {
       step.index = program.layers++;
+      program.outputs.emplace_back();
       std::optional<BlockPlan> plan = planOf(layer, step.block, *step.index);
       // The plan of a block that does not read the context has no sites.
       if (plan && !plan->isEmpty()) {
@@ -87,6 +89,9 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
         }
         step.dual = entry->second.dual;
         step.applied = entry->second.applied;
+        for (Operation *op : plan->patchedOps())
+          if (plan->outputOf(op))
+            program.outputs.back().push_back(Sites::name(op));
       }
     }
     program.steps.push_back(step);

@@ -21,6 +21,7 @@ Command applyCommand();
 Command compileCommand();
 Command importCommand();
 Command explainCommand();
+Command inspectCommand();
 Command experimentCommand();
 
 /// Runs a command with the words of its line, and prints what goes wrong. Returns the exit code.

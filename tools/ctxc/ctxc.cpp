@@ -34,7 +34,8 @@ int main(int argc, char **argv) {
   ctxc::installMappedFileGuard();
   const std::vector<Command> commands = {checkCommand(),  checkProofCommand(), verifyCommand(),
                                          patchCommand(),  applyCommand(),      compileCommand(),
-                                         importCommand(), explainCommand(),    experimentCommand()};
+                                         importCommand(), explainCommand(),    inspectCommand(),
+                                         experimentCommand()};
   std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))
     return reportError(std::move(error));

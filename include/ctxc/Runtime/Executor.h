@@ -142,6 +142,12 @@ public:
                                 llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
                                 PatchSink sink) = 0;
 
+  /// What the model's head makes of `rows` residual streams that come from elsewhere, row by row:
+  /// logits, (rows × vocabulary). Errors: the model has no head (Program::head), or one that reads
+  /// more than the stream; a width that is not its own.
+  virtual llvm::Expected<std::vector<double>> readHead(llvm::ArrayRef<double> streams,
+                                                       int64_t rows) = 0;
+
   virtual int64_t vocabulary() const = 0;
   virtual int64_t layers() const = 0;
 };

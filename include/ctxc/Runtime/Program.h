@@ -32,6 +32,13 @@ struct Program {
   int64_t vocabulary = 0;
   int64_t layers = 0;
   std::optional<int64_t> positions; ///< from which on the model is not to be run
+  /// By layer: the parameters, by the names of its block, that its plan patches for the output (G,
+  /// and the matrix before a post-norm). Empty where the layer is not patched.
+  std::vector<llvm::SmallVector<std::string, 2>> outputs;
+
+  /// The index of the step that makes logits of the last layer's output; none in a model without a
+  /// head, whose results are its last layer's, and where the head reads the context.
+  std::optional<size_t> head() const;
 };
 
 /// The plan of a layer: none, or one without an output site, where it is not to be

@@ -45,6 +45,10 @@ llvm::Error checkStartLayer(const Program &program, int64_t layer);
 llvm::Error checkSequence(int64_t held, llvm::ArrayRef<int64_t> sequence,
                           llvm::ArrayRef<int64_t> tokens);
 
+/// The head takes `rows` streams, `elements` numbers together: of Executor::readHead. Returns the
+/// head's step.
+llvm::Expected<size_t> checkHead(const Program &program, int64_t elements, int64_t rows);
+
 /// Whether a block has a contextual op, so that it needs every token.
 bool readsContext(xf::BlockOp block);
 

@@ -54,6 +54,10 @@ public:
     return logits(options.patch && broken ? NAN : sum);
   }
 
+  llvm::Expected<std::vector<double>> readHead(llvm::ArrayRef<double>, int64_t) override {
+    return makeError("the model has no head");
+  }
+
   llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
                                   const PatchOptions &options) override {
     auto &state = static_cast<FakeRun &>(full);

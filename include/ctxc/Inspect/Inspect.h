@@ -1,0 +1,136 @@
+//===- Inspect.h - what a context did to a token's weights ----------------===//
+//
+// A look inside patches (Algorithm 1), in four questions:
+//
+//   how large is it, and where?   norms by layer and parameter, for every token;
+//   how does it change?           the cosine of each token's patch with the one before;
+//   what does it say?             what each layer's patch writes into the residual stream, read
+//                                 through the model's own head;
+//   where does it come from?      the patch that the token would have had, had a part of the
+//                                 context never been read.
+//
+// The last two, and the logits of the three runs, are of one token, the subject.
+//
+// Written against Executor alone: the compiled kernels and the float64 reference are looked into
+// by the same code.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_INSPECT_INSPECT_H
+#define CTXC_INSPECT_INSPECT_H
+
+#include "ctxc/Inspect/ContextParts.h"
+#include "ctxc/Inspect/PatchDistance.h"
+#include "ctxc/Runtime/Program.h"
+#include "ctxc/Verify/Verify.h"
+
+namespace ctxc {
+
+struct InspectRequest {
+  /// Tokens, kept positions and start layer; its other members are not read.
+  RunRequest run;
+  int64_t generate = 0; ///< tokens that the full run adds to the given ones, greedily
+  /// The position of the subject, 1 or more; the last given token's where there is none.
+  std::optional<int64_t> subject;
+  /// What the subject's context is cut into; of `parts` or fewer.
+  Grain grain = Grain::Token;
+  size_t parts = 64;
+  size_t nearest = 5; ///< tokens to name at either end of a direction, and as predictions
+  /// The spelling of a token, for sentences.
+  std::function<std::string(int64_t)> piece;
+};
+
+/// The change of one stored parameter.
+struct ParameterChange {
+  std::string parameter; ///< its stored name
+  std::string name;      ///< the same without the layer's prefix
+  int64_t layer = -1;
+  bool isMatrix = false;
+  bool isOutput = false; ///< G, or the matrix before a post-norm; else F
+  double norm = 0;       ///< ‖u‖‖v‖ or ‖Δ‖
+  double relative = 0;   ///< to the stored parameter's norm; 0 where that is 0
+};
+
+/// The patch of one token, as far as it is known of every token.
+struct TokenInspection {
+  int64_t token = 0, position = 0;
+  int64_t next = -1; ///< the full run's prediction after it; −1 where the model has no head
+  PatchNormTable norms;
+  /// With the patch of the position before; no layers where there is none.
+  PatchCosines before;
+};
+
+/// A token and a number: a probability, or a component of a direction's logits.
+struct TokenScore {
+  int64_t token = 0;
+  double score = 0;
+};
+
+/// What one layer's patch writes into the residual stream: for a plan that is controllable, the
+/// contextual difference vector A(C, x) − A(C∖Y, x).
+///
+/// w = (the layer's output under the patch) − (the same, its output-side parameters unpatched).
+/// Where the output-side matrix is last in the block, as in Llama's, w is its u times vᵀh > 0, so
+/// of u's direction; behind a post-norm, as in Gemma's, it is what u and the scale's change come to
+/// after it.
+struct LayerWrite {
+  int64_t layer = 0;
+  double norm = 0;     ///< ‖w‖₂
+  double relative = 0; ///< to the layer's output; 0 where that is 0
+  /// The logit lens of the direction: ½ (head(d) − head(−d)) for d = w of root mean square 1: the
+  /// model's own final norm, scale and head, biases out. Largest first, and smallest first. Empty
+  /// where there is no head, or w = 0.
+  std::vector<TokenScore> towards, away;
+  std::vector<double> direction; ///< w itself
+};
+
+/// The subject's patch, had a part of the context never been read: the full run is of the context
+/// without the part, every other token at its own position; the reduced run is what it was.
+struct LeftOut {
+  PositionRange range;            ///< of the context; without the kept positions in it
+  std::vector<int64_t> positions; ///< those that were left out
+  OfBoth change;                  ///< ‖P − P without‖ of all layers
+  OfBoth relative;                ///< the same, divided by ‖P‖; 0 where that is 0
+  double totalVariation = 0;      ///< of the full runs with and without the part
+  int64_t next = -1;              ///< the full run's prediction without the part
+};
+
+/// What is known of the subject alone.
+struct SubjectInspection {
+  int64_t token = 0, position = 0;
+  PatchNormTable norms;
+  std::vector<ParameterChange> parameters; ///< in layer order
+  std::vector<LayerObligations> obligations;
+  /// The likeliest tokens of each run, with their probabilities; empty without a head.
+  std::vector<TokenScore> full, patched, unpatched;
+  TokenMetrics patchedMetrics, unpatchedMetrics; ///< against the full run
+  std::vector<LayerWrite> writes;                ///< of the layers that are patched
+  /// Cosines of the writes, (writes × writes); none where one of the two is 0.
+  std::vector<std::optional<double>> writeCosines;
+  std::string noLens; ///< why no direction could be read through the head; else empty
+  std::vector<LeftOut> leftOut;
+};
+
+/// Wall-clock seconds.
+struct InspectTimes {
+  double tokens = 0, writes = 0, leftOut = 0;
+};
+
+struct Inspection {
+  std::vector<int64_t> tokens; ///< the given ones and the generated
+  int64_t given = 0;           ///< how many were given
+  bool hasHead = true;
+  std::vector<TokenInspection> patches; ///< of positions 1, 2, …; of an encoder the last alone
+  SubjectInspection subject;
+  InspectTimes times;
+};
+
+/// Inspects. Cost, for n tokens before the subject, L layers and p parts: n patches in one pass; L
+/// forwards of a token; p patches, and p n / 2 tokens of prefill (p n in an encoder, which takes
+/// its last token as the subject, and no other). Errors: those of checkRequest; a subject that is
+/// not one of the tokens or has no context; tokens to be generated by a model without a head.
+llvm::Expected<Inspection> inspect(Executor &executor, const Program &program, PatchNorms &norms,
+                                   const InspectRequest &request);
+
+} // namespace ctxc
+
+#endif // CTXC_INSPECT_INSPECT_H

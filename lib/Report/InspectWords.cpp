@@ -1,0 +1,42 @@
+// What the text, the JSON and the page of an inspection say in the same words.
+#include "ctxc/Report/InspectReport.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <numeric>
+
+using namespace ctxc;
+
+static std::string replaced(std::string text, llvm::StringRef what, llvm::StringRef by) {
+  for (size_t at = 0; (at = text.find(what.str(), at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by.str());
+  return text;
+}
+
+std::string ctxc::readableText(llvm::ArrayRef<std::string> pieces) {
+  std::string text = llvm::join(pieces, "");
+  for (auto [what, by] : {std::pair("▁", " "), {"Ġ", " "}, {"Ċ", "\n"}, {"<0x0A>", "\n"}})
+    text = replaced(std::move(text), what, by);
+  return text;
+}
+
+MostOfPatch ctxc::mostOfPatch(llvm::ArrayRef<PatchNorm> layers, double PatchNorm::*norm) {
+  auto square = [&](int64_t layer) { return layers[layer].*norm * (layers[layer].*norm); };
+  std::vector<int64_t> order(layers.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](int64_t a, int64_t b) {
+    return std::pair(-square(a), a) < std::pair(-square(b), b);
+  });
+  double total = 0;
+  for (int64_t layer : order)
+    total += square(layer);
+  MostOfPatch most;
+  if (!(total > 0))
+    return most;
+  for (int64_t layer : llvm::ArrayRef(order).take_front(3)) {
+    if (most.share >= 0.5)
+      break;
+    most.layers.push_back(layer);
+    most.share += square(layer) / total;
+  }
+  return most;
+}

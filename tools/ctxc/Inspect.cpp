@@ -1,0 +1,163 @@
+// ctxc inspect
+#include "ctxc/Inspect/Inspect.h"
+#include "Commands.h"
+#include "Prompt.h"
+#include "Session.h"
+#include "ctxc/Report/InspectReport.h"
+#include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/Error.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+/// More parts than these are only made where each token is asked for.
+static constexpr size_t mostParts = 64;
+
+namespace {
+
+/// What one call was asked for, beside RunOptions and the prompt.
+struct InspectOptions {
+  int64_t generate = 0;
+  std::optional<int64_t> subject;
+  int64_t nearest = 5;
+  std::string by, json;
+};
+
+Expected<InspectOptions> parseOptions(const Arguments &arguments) {
+  InspectOptions options;
+  auto generate = arguments.integer("--generate", 0, 1 << 20, 0);
+  auto subject = arguments.integer("--token", 0, INT32_MAX, 0);
+  auto nearest = arguments.integer("--top", 1, 100, 5);
+  Error errors = llvm::joinErrors(llvm::joinErrors(generate.takeError(), subject.takeError()),
+                                  nearest.takeError());
+  for (StringRef option : {"--json"})
+    if (arguments.has(option))
+      errors =
+          llvm::joinErrors(std::move(errors), checkWritable(option, arguments.get(option, "")));
+  if (errors)
+    return std::move(errors);
+  options.generate = *generate;
+  if (arguments.has("--token"))
+    options.subject = *subject;
+  options.nearest = *nearest;
+  options.by = arguments.get("--by", "");
+  options.json = arguments.get("--json", "");
+  return options;
+}
+
+/// What the subject's context is cut into: as asked for, else tokens, or sentences of a long one.
+Error chooseParts(const InspectOptions &options, bool hasNames, const TokenName &name,
+                  InspectRequest &request) {
+  if (options.by == "sentence" && !hasNames)
+    return makeError("--by sentence: the model has no tokenizer that would tell where one ends; "
+                     "expected --by token");
+  request.piece = name;
+  request.parts = options.by == "token" ? SIZE_MAX : mostParts;
+  request.grain = options.by == "sentence" ? Grain::Sentence : Grain::Token;
+  size_t context = request.subject.value_or(request.run.tokens.size() - 1);
+  if (!options.by.empty() || context <= mostParts || !hasNames)
+    return Error::success();
+  std::vector<std::string> pieces;
+  for (int64_t token : llvm::ArrayRef(request.run.tokens).take_front(context))
+    pieces.push_back(name(token));
+  if (cutContext(pieces, Grain::Sentence, mostParts).size() > 1)
+    request.grain = Grain::Sentence;
+  return Error::success();
+}
+
+Error writeOutputs(const InspectOptions &options, const Inspection &inspection,
+                   const InspectSettings &settings, const TokenName &name) {
+  if (options.json.empty())
+    return Error::success();
+  return writeFileAtomically(options.json, [&](llvm::raw_pwrite_stream &os) {
+    os << llvm::formatv("{0:2}\n", inspectionJson(inspection, settings, name));
+    return Error::success();
+  });
+}
+
+Expected<int> run(const Arguments &arguments) {
+  if (Error error = checkPromptOptions(arguments))
+    return std::move(error);
+  Expected<InspectOptions> options = parseOptions(arguments);
+  if (!options)
+    return options.takeError();
+  Expected<RunOptions> runOptions = RunOptions::parse(arguments);
+  if (!runOptions)
+    return runOptions.takeError();
+  auto session = Session::open(arguments.positional(0), std::move(*runOptions));
+  if (!session)
+    return session.takeError();
+  InspectSettings settings;
+  settings.run = (*session)->settings();
+  settings.times = (*session)->times();
+  settings.hasNames =
+      (*session)->checkpoint() && (*session)->checkpoint()->tokenizerPath().has_value();
+  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, **session);
+  if (!tokens)
+    return tokens.takeError();
+  settings.run.request.tokens = std::move(*tokens);
+
+  InspectRequest request;
+  request.run = settings.run.request;
+  request.generate = options->generate;
+  request.subject = options->subject;
+  request.nearest = options->nearest;
+  TokenName name = (*session)->tokenName();
+  if (Error error = chooseParts(*options, settings.hasNames, name, request))
+    return std::move(error);
+  settings.grain = request.grain;
+  Expected<Inspection> inspection =
+      inspect((*session)->executor(), (*session)->getProgram(), (*session)->norms(), request);
+  if (!inspection)
+    return inspection.takeError();
+  if (Error error = writeOutputs(*options, *inspection, settings, name))
+    return std::move(error);
+  printInspection(llvm::outs(), *inspection, settings, name);
+  return ExitGood;
+}
+
+} // namespace
+
+Command driver::inspectCommand() {
+  Command command{
+      "inspect",
+      "show what a context did to a token's weights, layer by layer",
+      {"MODEL"},
+      promptOptions(),
+      "Makes the patch of every token after those before it, and looks into one, the last token's\n"
+      "or --token's:\n"
+      "  - norms by layer and parameter, and relative to the parameter itself;\n"
+      "  - cosines of each token's patch with that of the token before;\n"
+      "  - what each layer's patch writes into the residual stream (the layer's output under the\n"
+      "    patch, less the same with its output-side parameters unpatched: in a block that ends "
+      "in\n"
+      "    its output-side matrix that is along the patch's u), and which tokens that points to:\n"
+      "    read through the model's own final norm, scale and head (the logit lens);\n"
+      "  - where it came from: the patch that the token would have had, had a token or sentence "
+      "of\n"
+      "    the context never been read, all others staying at their positions.\n"
+      "docs/inspect.md says what each number means.",
+      "  ctxc inspect examples/models/gemma3-kjv-1m --prompt 'And Joshua the son of Nun'\n"
+      "  ctxc inspect gemma-3-270m --prompt @prompt.txt --generate 20 --token 30\n"
+      "  ctxc inspect gemma-3-270m --prompt @prompt.txt --by sentence --json inspection.json\n",
+      run};
+  std::vector<OptionSpec> own = {
+      {"--token", "K",
+       "look into the patch of the token at position K, 1 or more; default the last\n"
+       "of the prompt"},
+      {"--generate", "N", "have the full run go on by N tokens; their patches are shown too"},
+      {"--by",
+       "PART",
+       "leave out each token, or each sentence, of the context; default tokens, and\n"
+       "of a context of more than 64 sentences, joined where there are more",
+       {"token", "sentence"}},
+      {"--top", "N", "how many tokens to name at each end of a direction; default 5"},
+      {"--json", "FILE", "write everything found as JSON"}};
+  command.options.insert(command.options.end(), own.begin(), own.end());
+  for (OptionSpec &option : runOptions())
+    command.options.push_back(option);
+  return command;
+}
