@@ -109,8 +109,9 @@ void InspectText::predictions() {
   for (auto [full, patched, unpatched] :
        llvm::zip_equal(subject.full, subject.patched, subject.unpatched)) {
     os << "          ";
-    for (const TokenScore &score : {full, patched, unpatched})
-      os << " " << fitColumns(name(score.token), 17) << percent(score.score) << "  ";
+    for (const TokenScore *score : {&full, &patched, &unpatched})
+      os << " " << fitColumns(name(score->token), 17) << printed("%7.1f %%", 100 * score->score)
+         << (score == &unpatched ? "" : "  ");
     os << "\n";
   }
   os << "L∞, TVD    from the full run:            " << figure(subject.patchedMetrics.linf) << " "
@@ -219,7 +220,7 @@ void InspectText::leftOut() {
       pieces.push_back(name(inspection.tokens[position]));
     std::string where = positionsText(part->positions);
     if (!settings.hasNames)
-      pieces = {"tokens " + llvm::join(pieces, " ")};
+      pieces = {(pieces.size() == 1 ? "token " : "tokens ") + llvm::join(pieces, " ")};
     os << fitColumns(where, 8) << " "
        << fitColumns(pieces.size() == 1 ? pieces[0]
                                         : llvm::StringRef(readableText(pieces)).trim().str(),

@@ -93,8 +93,6 @@ Expected<int> run(const Arguments &arguments) {
   InspectSettings settings;
   settings.run = (*session)->settings();
   settings.times = (*session)->times();
-  settings.hasNames =
-      (*session)->checkpoint() && (*session)->checkpoint()->tokenizerPath().has_value();
   Expected<std::vector<int64_t>> tokens = promptTokens(arguments, **session);
   if (!tokens)
     return tokens.takeError();
@@ -106,6 +104,10 @@ Expected<int> run(const Arguments &arguments) {
   request.subject = options->subject;
   request.nearest = options->nearest;
   TokenName name = (*session)->tokenName();
+  Expected<Tokenizer *> tokenizer = (*session)->tokenizer();
+  settings.hasNames = bool(tokenizer);
+  if (!tokenizer)
+    llvm::consumeError(tokenizer.takeError()); // then tokens are shown by their ids
   if (Error error = chooseParts(*options, settings.hasNames, name, request))
     return std::move(error);
   settings.grain = request.grain;
