@@ -17,6 +17,27 @@ bool parseInteger(StringRef text, int64_t &value) {
   return !text.empty() && all_of(text, isDigit) && !text.getAsInteger(10, value);
 }
 
+/// The tokens of a run; `row` for −1.
+std::string tokensText(ArrayRef<int64_t> tokens) {
+  return join(map_range(tokens, [](int64_t t) { return t == -1 ? "row" : std::to_string(t); }),
+              ",");
+}
+
+bool parseTokens(StringRef text, std::vector<int64_t> &tokens) {
+  for (StringRef item : split(text, ',')) {
+    int64_t token = -1;
+    if (item != "row" && !parseInteger(item, token))
+      return false;
+    tokens.push_back(token);
+  }
+  return true;
+}
+
+bool isDigest(StringRef text) {
+  return text.size() == 64 &&
+         all_of(text, [](char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); });
+}
+
 bool parseList(StringRef text, std::vector<int64_t> &values) {
   if (text.empty())
     return true;
@@ -32,13 +53,16 @@ bool parseList(StringRef text, std::vector<int64_t> &values) {
 } // namespace
 
 std::map<std::string, std::string> ctxc::metadataStrings(const PatchMetadata &metadata) {
-  return {{"format_version", "1"},
-          {"model_hash", metadata.modelHash},
-          {"tokens", listText(metadata.tokens)},
-          {"position", std::to_string(metadata.position)},
-          {"kept", listText(metadata.kept)},
-          {"update", metadata.update},
-          {"dtype", metadata.dtype}};
+  std::map<std::string, std::string> strings = {{"format_version", "1"},
+                                                {"model_hash", metadata.modelHash},
+                                                {"tokens", tokensText(metadata.tokens)},
+                                                {"position", std::to_string(metadata.position)},
+                                                {"kept", listText(metadata.kept)},
+                                                {"update", metadata.update},
+                                                {"dtype", metadata.dtype}};
+  if (!metadata.rowsDigest.empty())
+    strings["rows_digest"] = metadata.rowsDigest;
+  return strings;
 }
 
 PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> &strings,
@@ -69,14 +93,24 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
       "model_hash",
       [&](StringRef text) {
         metadata.modelHash = text.str();
-        return text.size() == 64 &&
-               all_of(text, [](char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); });
+        return isDigest(text);
       },
       "64 lower-case hexadecimal digits");
   bool hasTokens = get(
-      "tokens",
-      [&](StringRef text) { return parseList(text, metadata.tokens) && !metadata.tokens.empty(); },
-      "token ids separated by commas");
+      "tokens", [&](StringRef text) { return parseTokens(text, metadata.tokens); },
+      "token ids separated by commas, or row for a row in a token's place");
+  bool hasRows = is_contained(metadata.tokens, -1);
+  if (hasTokens && hasRows != (strings.count("rows_digest") > 0))
+    report(hasRows ? "metadata has no 'rows_digest', expected that of the rows in place of tokens"
+                   : "metadata has a 'rows_digest', and no token is a row");
+  else if (hasRows)
+    get(
+        "rows_digest",
+        [&](StringRef text) {
+          metadata.rowsDigest = text.str();
+          return isDigest(text);
+        },
+        "64 lower-case hexadecimal digits");
   bool hasPosition = get(
       "position", [&](StringRef text) { return parseInteger(text, metadata.position); },
       "a non-negative integer");

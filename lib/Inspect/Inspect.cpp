@@ -79,7 +79,7 @@ public:
   Inspector(Executor &executor, const Program &program, PatchNorms &norms,
             const InspectRequest &request)
       : executor(executor), program(program), norms(norms), request(request), outputs(program) {
-    result.tokens = request.run.tokens;
+    result.tokens = tokensOf(request.run.tokens);
     result.given = result.tokens.size();
     result.hasHead = program.head().has_value();
   }
@@ -194,10 +194,11 @@ Error Inspector::inspectTokens() {
   const RunRequest &run = request.run;
   std::unique_ptr<Run> full = executor.start(result.given + request.generate);
   std::unique_ptr<Run> reduced = executor.start(run.kept.size() + 1);
-  if (Error error = keep(executor, *reduced, run.tokens, run.kept))
+  const std::vector<int64_t> tokens = result.tokens;
+  if (Error error = keep(executor, *reduced, tokens, run.kept))
     return error;
   if (Error error =
-          executor.forward(*full, run.tokens.front(), int64_t(0), ForwardOptions()).takeError())
+          executor.forward(*full, tokens.front(), int64_t(0), ForwardOptions()).takeError())
     return error;
   std::vector<int64_t> positions;
   for (int64_t position = 1; position < result.given; ++position)
@@ -206,8 +207,8 @@ Error Inspector::inspectTokens() {
   options.startLayer = run.startLayer;
   options.logits = true;
   int64_t next = -1;
-  if (Error error = executor.patchEach(*full, *reduced, ArrayRef(run.tokens).drop_front(),
-                                       positions, options, [&](const TokenPatch &given) -> Error {
+  if (Error error = executor.patchEach(*full, *reduced, ArrayRef(tokens).drop_front(), positions,
+                                       options, [&](const TokenPatch &given) -> Error {
                                          Expected<Patch> patch = given.patch();
                                          if (!patch)
                                            return patch.takeError();

@@ -24,7 +24,7 @@ public:
 
   int64_t capacity;
   std::vector<int64_t> positions;
-  std::vector<int64_t> sequence;  ///< of a bidirectional model: the tokens of its first call
+  std::vector<Input> sequence;    ///< of a bidirectional model: the tokens of its first call
   std::vector<BlockState> blocks; ///< one a step of the program
 };
 
@@ -79,34 +79,38 @@ public:
   std::unique_ptr<Run> start(int64_t capacity) override {
     return std::make_unique<ReferenceRun>(capacity, program.steps.size());
   }
-  llvm::Expected<std::vector<double>> forward(Run &run, ArrayRef<int64_t> tokens,
+  llvm::Expected<std::vector<double>> forward(Run &run, ArrayRef<Input> tokens,
                                               ArrayRef<int64_t> positions,
                                               const ForwardOptions &options) override;
-  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
+  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &token, int64_t position,
                                   const PatchOptions &options) override;
-  llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<int64_t> tokens,
+  llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                         ArrayRef<int64_t> positions, const PatchEachOptions &options,
                         PatchSink sink) override;
   llvm::Expected<std::vector<double>> readHead(ArrayRef<double> streams, int64_t rows) override;
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
+  std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
 
 private:
   /// One token in both streams.
   struct Pair {
     ReferenceRun &full, &reduced;
-    int64_t token, position;
+    const Input &token;
+    int64_t position;
     Values fullValues, reducedValues;
   };
 
-  llvm::Error checkStep(const ReferenceRun &run, ArrayRef<int64_t> tokens,
+  llvm::Error checkStep(const ReferenceRun &run, ArrayRef<Input> tokens,
                         ArrayRef<int64_t> positions) const;
   llvm::Expected<std::vector<BlockPatch>> loadsOf(const ProgramStep &step,
                                                   const Patch &patch) const;
   llvm::Expected<std::vector<double>> logits(const Values &values,
                                              ArrayRef<int64_t> positions) const;
-  llvm::Error runPlain(size_t step, ReferenceRun &run, Values &values, int64_t token,
+  llvm::Expected<llvm::SmallVector<Matrix>> embed(const ProgramStep &step, ArrayRef<Input> inputs,
+                                                  ArrayRef<int64_t> positions, Weights &from);
+  llvm::Error runPlain(size_t step, ReferenceRun &run, Values &values, const Input &token,
                        int64_t position, Weights &from);
   llvm::Error runDual(size_t step, Pair &pair, bool materialize, PatchStep &result);
 
@@ -118,7 +122,7 @@ private:
 } // namespace
 
 /// The step of `run` that is asked for can be taken.
-llvm::Error ReferenceExecutor::checkStep(const ReferenceRun &run, ArrayRef<int64_t> tokens,
+llvm::Error ReferenceExecutor::checkStep(const ReferenceRun &run, ArrayRef<Input> tokens,
                                          ArrayRef<int64_t> positions) const {
   int64_t last = run.positions.empty() ? -1 : run.positions.back();
   if (llvm::Error error =
@@ -158,12 +162,14 @@ llvm::Expected<std::vector<BlockPatch>> ReferenceExecutor::loadsOf(const Program
 }
 
 llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
-                                                               ArrayRef<int64_t> tokens,
+                                                               ArrayRef<Input> given,
                                                                ArrayRef<int64_t> positions,
                                                                const ForwardOptions &options) {
   auto &run = static_cast<ReferenceRun &>(opaqueRun);
-  if (llvm::Error error = checkStep(run, tokens, positions))
+  if (llvm::Error error = checkStep(run, given, positions))
     return error;
+  std::vector<int64_t> ids = tokensOf(given);
+  ArrayRef<int64_t> tokens = ids;
   const Patch none, &patch = options.patch ? *options.patch : none;
   if (llvm::Error error = PatchableNames(program).check(patch, options.materialize))
     return error;
@@ -193,7 +199,8 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
         input = Matrix(input.bottomRows(1));
     }
     Evaluation evaluation(environment);
-    auto outputs = evaluateBlock(block, inputs, evaluation);
+    auto outputs = step.ofRow && hasRows(given) ? embed(step, given, positions, patched)
+                                                : evaluateBlock(block, inputs, evaluation);
     if (!outputs)
       return outputs.takeError();
     observe(options.observer, step, i == 0, *outputs);
@@ -206,7 +213,7 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
     result->erase(result->begin(), result->end() - program.vocabulary);
   if (options.append) {
     if (bidirectional && run.size() == 0)
-      run.sequence = tokens.vec();
+      run.sequence = given.vec();
     rollback.keep(positions);
   }
   return result;
@@ -231,16 +238,56 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::readHead(ArrayRef<double>
                              outputs->front().data() + outputs->front().size());
 }
 
+/// The embedding where some tokens are rows: those and the tokens apart, and what they give in
+/// order.
+llvm::Expected<llvm::SmallVector<Matrix>> ReferenceExecutor::embed(const ProgramStep &constStep,
+                                                                   ArrayRef<Input> inputs,
+                                                                   ArrayRef<int64_t> positions,
+                                                                   Weights &from) {
+  ProgramStep step = constStep;
+  llvm::SmallVector<Matrix> whole(step.block.getNumResults());
+  for (bool ofRows : {false, true}) {
+    std::vector<int64_t> places, ids, at;
+    for (auto [i, input] : llvm::enumerate(inputs))
+      if (input.isRow() == ofRows) {
+        places.push_back(i);
+        ids.push_back(input.token());
+        at.push_back(positions[i]);
+      }
+    if (places.empty())
+      continue;
+    llvm::SmallVector<Matrix, 1> numbers;
+    if (ofRows)
+      numbers.emplace_back(places.size(), inputs[places.front()].row().size());
+    for (size_t i = 0; ofRows && i < places.size(); ++i)
+      llvm::copy(inputs[places[i]].row(), numbers.front().row(i).data());
+    Environment environment{from, step.layer, ids, at};
+    Evaluation evaluation(environment);
+    auto some = evaluateBlock(ofRows ? step.ofRow : step.block, numbers, evaluation);
+    if (!some)
+      return some;
+    for (auto [to, rows] : llvm::zip(whole, *some)) {
+      to.resize(inputs.size(), rows.cols()); // keeps its rows the second time: the size is the same
+      for (auto [i, place] : llvm::enumerate(places))
+        to.row(place) = rows.row(i);
+    }
+  }
+  return whole;
+}
+
 //===----------------------------------------------------------------------===//
 // Algorithm 1
 //===----------------------------------------------------------------------===//
 
 llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values &values,
-                                        int64_t token, int64_t position, Weights &from) {
+                                        const Input &token, int64_t position, Weights &from) {
   ProgramStep &step = program.steps[index];
-  Environment environment{from, step.layer, token, position, {{"", &run.blocks[index]}}};
+  const int64_t id = token.token();
+  Environment environment{from, step.layer, id, position, {{"", &run.blocks[index]}}};
   Evaluation evaluation(environment);
-  auto outputs = evaluateBlock(step.block, inputsOf(step.layer, values), evaluation);
+  auto outputs = step.ofRow && token.isRow()
+                     ? embed(step, token, position, from)
+                     : evaluateBlock(step.block, inputsOf(step.layer, values), evaluation);
   if (!outputs)
     return outputs.takeError();
   setOutputs(step.layer, *outputs, values);
@@ -252,10 +299,11 @@ llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values 
 llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materialize,
                                        PatchStep &result) {
   ProgramStep &step = program.steps[index];
+  const int64_t id = pair.token.token();
   Environment environment{
       weights,
       step.layer,
-      pair.token,
+      id,
       pair.position,
       {{"full", &pair.full.blocks[index]}, {"reduced", &pair.reduced.blocks[index]}}};
   llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, pair.fullValues);
@@ -289,7 +337,7 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
   return runPlain(index, pair.reduced, pair.reducedValues, pair.token, pair.position, patched);
 }
 
-llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int64_t token,
+llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, const Input &token,
                                                    int64_t position, const PatchOptions &options) {
   Pair pair{static_cast<ReferenceRun &>(full),
             static_cast<ReferenceRun &>(reduced),
@@ -342,7 +390,7 @@ llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, int6
 
 /// Token by token, each with a copy of the kept tokens before it.
 llvm::Error ReferenceExecutor::patchEach(Run &opaqueFull, Run &opaqueReduced,
-                                         ArrayRef<int64_t> tokens, ArrayRef<int64_t> positions,
+                                         ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
                                          const PatchEachOptions &options, PatchSink sink) {
   auto &full = static_cast<ReferenceRun &>(opaqueFull);
   auto &reduced = static_cast<ReferenceRun &>(opaqueReduced);
@@ -354,7 +402,7 @@ llvm::Error ReferenceExecutor::patchEach(Run &opaqueFull, Run &opaqueReduced,
   if (llvm::Error error = checkStep(full, tokens, positions))
     return error;
   int64_t before = full.size();
-  auto patchOne = [&](int64_t token, int64_t position) -> llvm::Error {
+  auto patchOne = [&](const Input &token, int64_t position) -> llvm::Error {
     ReferenceRun kept = reduced;
     kept.truncate(llvm::lower_bound(reduced.positions, position) - reduced.positions.begin());
     PatchOptions one;
@@ -363,7 +411,7 @@ llvm::Error ReferenceExecutor::patchEach(Run &opaqueFull, Run &opaqueReduced,
     if (!step)
       return step.takeError();
     TokenPatch given;
-    given.token = token;
+    given.token = token.token();
     given.position = position;
     if (options.logits) {
       given.fullLogits = std::move(step->fullLogits);

@@ -82,15 +82,30 @@ static Object stepJson(const VerifyStep &step, const TokenName &name) {
   return result;
 }
 
+/// Ids; null where a row stands in a token's place.
+static Array tokensJson(llvm::ArrayRef<Input> tokens) {
+  Array result;
+  for (const Input &token : tokens)
+    result.push_back(token.isRow() ? Value(nullptr) : Value(token.token()));
+  return result;
+}
+
 static Object settingsJson(const VerifySettings &settings) {
   const RunRequest &request = settings.request;
-  Object result{{"tokens", Array(request.tokens)},  {"kept", Array(request.kept)},
-                {"generate", settings.generate},    {"update", settings.update},
-                {"dtype", settings.dtype},          {"backend", settings.backend},
-                {"threads", settings.threads},      {"materialize", request.materialize},
-                {"startLayer", request.startLayer}, {"plan", settings.plan}};
+  Object result{{"tokens", tokensJson(request.tokens)},
+                {"kept", Array(request.kept)},
+                {"generate", settings.generate},
+                {"update", settings.update},
+                {"dtype", settings.dtype},
+                {"backend", settings.backend},
+                {"threads", settings.threads},
+                {"materialize", request.materialize},
+                {"startLayer", request.startLayer},
+                {"plan", settings.plan}};
   if (!request.positions.empty())
     result["positions"] = Array(request.positions);
+  if (!settings.embeddingsFile.empty())
+    result["embeddings"] = settings.embeddingsFile;
   if (!settings.patchFile.empty())
     result["patch"] = settings.patchFile;
   if (settings.tolerance)

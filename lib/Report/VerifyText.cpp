@@ -40,6 +40,14 @@ void VerifyText::mark(bool good) {
     os.resetColor();
 }
 
+/// What the last token follows.
+static std::string contextText(const RunRequest &request) {
+  llvm::ArrayRef<Input> context = llvm::ArrayRef(request.tokens).drop_back();
+  int64_t rows = llvm::count_if(context, [](const Input &input) { return input.isRow(); });
+  std::string tokens = std::to_string(context.size() - rows) + " tokens";
+  return rows ? tokens + " and " + std::to_string(rows) + " rows in place of tokens" : tokens;
+}
+
 void VerifyText::begin() {
   const RunRequest &request = settings.request;
   os << "model      " << settings.model << " (" << settings.layers << " layers, "
@@ -52,7 +60,7 @@ void VerifyText::begin() {
                              : "kept factored beside the weights")
      << "\nplan       " << settings.plan << "\nbackend    " << settings.backend << "\n";
   if (request.positions.empty())
-    os << "context    " << request.tokens.size() - 1 << " tokens; ";
+    os << "context    " << contextText(request) << "; ";
   else
     os << "positions  " << fitColumns(positionsText(request.positions), 88, false) << " of "
        << request.tokens.size() << " tokens, each patched after the tokens before it\n           ";

@@ -28,14 +28,14 @@ public:
   std::unique_ptr<Run> start(int64_t capacity) override {
     return std::make_unique<CompiledRun>(capacity, program.steps.size());
   }
-  llvm::Expected<std::vector<double>> forward(Run &run, ArrayRef<int64_t> tokens,
+  llvm::Expected<std::vector<double>> forward(Run &run, ArrayRef<Input> tokens,
                                               ArrayRef<int64_t> positions,
                                               const ForwardOptions &options) override;
-  llvm::Expected<int64_t> next(Run &run, int64_t token, int64_t position,
+  llvm::Expected<int64_t> next(Run &run, const Input &token, int64_t position,
                                const ForwardOptions &options) override;
-  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
+  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &token, int64_t position,
                                   const PatchOptions &options) override;
-  llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<int64_t> tokens,
+  llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                         ArrayRef<int64_t> positions, const PatchEachOptions &options,
                         PatchSink sink) override {
     return PatchEach(program, weights, kernels, static_cast<CompiledRun &>(full),
@@ -46,17 +46,18 @@ public:
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
+  std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
 
 private:
-  llvm::Error checkStep(const CompiledRun &run, ArrayRef<int64_t> tokens,
+  llvm::Error checkStep(const CompiledRun &run, ArrayRef<Input> tokens,
                         ArrayRef<int64_t> positions) const;
   /// The logits that `options` ask for, in memory that the next call uses again.
-  llvm::Expected<ArrayRef<float>> logitsOf(CompiledRun &run, ArrayRef<int64_t> tokens,
+  llvm::Expected<ArrayRef<float>> logitsOf(CompiledRun &run, ArrayRef<Input> tokens,
                                            ArrayRef<int64_t> positions,
                                            const ForwardOptions &options);
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
-  llvm::Error runBoth(size_t step, int32_t token, int32_t position);
+  llvm::Error runBoth(size_t step, const Input &token, int32_t position);
   /// Gives back the memory of the values that no step after `step` reads.
   void forget(size_t step, Values &values);
 
@@ -96,7 +97,7 @@ llvm::Error CompiledExecutor::runInto(size_t step, xf::BlockOp block, Weights &f
 // Forward
 //===----------------------------------------------------------------------===//
 
-llvm::Error CompiledExecutor::checkStep(const CompiledRun &run, ArrayRef<int64_t> tokens,
+llvm::Error CompiledExecutor::checkStep(const CompiledRun &run, ArrayRef<Input> tokens,
                                         ArrayRef<int64_t> positions) const {
   if (llvm::Error error =
           ctxc::checkStep(program, run.count, run.last(), run.capacity, tokens, positions))
@@ -128,8 +129,7 @@ void CompiledExecutor::forget(size_t step, Values &values) {
       values.erase(input);
 }
 
-llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run,
-                                                           ArrayRef<int64_t> tokens,
+llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run, ArrayRef<Input> tokens,
                                                            ArrayRef<int64_t> positions,
                                                            const ForwardOptions &options) {
   if (llvm::Error error = checkStep(run, tokens, positions))
@@ -144,13 +144,14 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run,
   Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
   bool factored = options.patch && !options.materialize;
 
-  std::vector<int32_t> ids(tokens.begin(), tokens.end()), at(positions.begin(), positions.end());
+  std::vector<int32_t> ids = kernelIds(tokens), at(positions.begin(), positions.end());
   std::copy(at.begin(), at.end(), run.slots.begin() + run.count);
   Values &values = this->values[0];
   int64_t rows = ids.size();
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     StepCall frame;
     frame.rows = rows;
+    frame.given = tokens;
     frame.tokens = ids;
     frame.positions = at;
     frame.runs[0] = &run;
@@ -167,6 +168,7 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run,
       }
       for (const Rows &x : last)
         frame.inputs.push_back(&x);
+      frame.given = frame.given.take_back(1);
       frame.tokens = frame.tokens.take_back(1);
       frame.positions = frame.positions.take_back(1);
       frame.rows = 1;
@@ -188,7 +190,7 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run,
   return options.allLogits ? numbers : numbers.take_back(program.vocabulary);
 }
 
-llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &run, ArrayRef<int64_t> tokens,
+llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &run, ArrayRef<Input> tokens,
                                                               ArrayRef<int64_t> positions,
                                                               const ForwardOptions &options) {
   auto logits = logitsOf(static_cast<CompiledRun &>(run), tokens, positions, options);
@@ -197,7 +199,7 @@ llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &run, ArrayRef
   return finiteLogits(*logits);
 }
 
-llvm::Expected<int64_t> CompiledExecutor::next(Run &run, int64_t token, int64_t position,
+llvm::Expected<int64_t> CompiledExecutor::next(Run &run, const Input &token, int64_t position,
                                                const ForwardOptions &options) {
   auto logits = logitsOf(static_cast<CompiledRun &>(run), token, position, options);
   if (!logits)
@@ -226,11 +228,14 @@ llvm::Expected<std::vector<double>> CompiledExecutor::readHead(ArrayRef<double> 
 //===----------------------------------------------------------------------===//
 
 /// One of the model's ends for both streams, in one sweep over its weights.
-llvm::Error CompiledExecutor::runBoth(size_t index, int32_t token, int32_t position) {
+llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t position) {
   ProgramStep &step = program.steps[index];
-  const int32_t tokens[2] = {token, token}, positions[2] = {position, position};
+  const Input given[2] = {token, token};
+  const std::vector<int32_t> tokens = kernelIds(given);
+  const int32_t positions[2] = {position, position};
   StepCall frame;
   frame.rows = 2;
+  frame.given = given;
   frame.tokens = tokens;
   frame.positions = positions;
   both.inputs.resize(step.layer.getInputs().size());
@@ -253,7 +258,7 @@ llvm::Error CompiledExecutor::runBoth(size_t index, int32_t token, int32_t posit
 }
 
 llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueReduced,
-                                                  int64_t token, int64_t position,
+                                                  const Input &token, int64_t position,
                                                   const PatchOptions &options) {
   auto &full = static_cast<CompiledRun &>(opaqueFull);
   auto &reduced = static_cast<CompiledRun &>(opaqueReduced);
@@ -272,9 +277,10 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
   PatchStep result;
   result.obligations.resize(program.layers);
   result.replayError.resize(program.layers);
-  const int32_t id = token, at = position;
+  const int32_t id = kernelIds(token).front(), at = position;
   auto frameFor = [&](CompiledRun *first, CompiledRun *second) {
     StepCall frame;
+    frame.given = token;
     frame.tokens = id;
     frame.positions = at;
     frame.runs[0] = first;
@@ -310,7 +316,7 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
       }
       llvm::append_range(result.patch.parameters, std::move(frame.stores.parameters));
     } else if (!step.index && !readsContext(step.block)) {
-      if (llvm::Error error = runBoth(i, id, at))
+      if (llvm::Error error = runBoth(i, token, at))
         return std::move(error);
     } else {
       for (int stream : {0, 1})

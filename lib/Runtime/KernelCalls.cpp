@@ -43,14 +43,21 @@ objectOf(ModuleOp module, const CpuTarget &target, const KernelCache &cache) {
 }
 
 llvm::Error KernelCalls::compile() {
+  settings.resize(program.steps.size());
+  return compile(kernelBlocks(program));
+}
+
+llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
   std::vector<Compilation> compilations;
-  for (xf::BlockOp block : kernelBlocks(program)) {
+  std::vector<std::string> names;
+  for (xf::BlockOp block : blocks) {
     FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
     if (failed(module))
       return makeError("the model has no compiled form; run it with --backend reference");
     std::string name = kernelName(block);
     kernels[name].args = kernelArguments((*module)->lookupSymbol<func::FuncOp>(name));
     compilations.push_back({std::move(*module), nullptr});
+    names.push_back(name);
   }
   CpuTarget target = CpuTarget::host();
   KernelCache cache = KernelCache::ofUser();
@@ -73,18 +80,17 @@ llvm::Error KernelCalls::compile() {
   auto loaded = KernelLibrary::load(std::move(objects));
   if (!loaded)
     return loaded.takeError();
-  library = std::move(*loaded);
-  for (auto &entry : kernels) {
-    auto kernel = library->kernel(entry.first());
+  libraries.push_back(std::move(*loaded));
+  for (StringRef name : names) {
+    auto kernel = libraries.back()->kernel(name);
     if (!kernel)
       return kernel.takeError();
-    auto size = library->workspace(entry.first());
+    auto size = libraries.back()->workspace(name);
     if (!size)
       return size.takeError();
-    entry.second.function = *kernel;
-    entry.second.workspace = *size;
+    kernels[name].function = *kernel;
+    kernels[name].workspace = *size;
   }
-  settings.resize(program.steps.size());
   return llvm::Error::success();
 }
 
@@ -190,7 +196,59 @@ llvm::Expected<KernelCalls::Binding> KernelCalls::bind(size_t step, const Kernel
   return binding;
 }
 
+std::vector<int32_t> ctxc::kernelIds(ArrayRef<Input> inputs) {
+  std::vector<int32_t> ids;
+  for (const Input &input : inputs)
+    ids.push_back(input.isRow() ? 0 : int32_t(input.token()));
+  return ids;
+}
+
+/// The embedding where some tokens are rows: those and the tokens in a call each, and what they
+/// give in order.
+llvm::Error KernelCalls::embed(size_t step, Weights &weights, StepCall &call) {
+  ProgramStep at = program.steps[step];
+  if (!kernels.contains(kernelName(at.ofRow)))
+    if (llvm::Error error = compile(at.ofRow))
+      return error;
+  ArrayRef<Input> given = call.given;
+  call.outputs.resize(at.block.getNumResults());
+  for (bool ofRows : {false, true}) {
+    std::vector<size_t> places;
+    std::vector<int32_t> ids, positions;
+    Rows numbers;
+    for (auto [i, input] : llvm::enumerate(given)) {
+      if (input.isRow() != ofRows)
+        continue;
+      places.push_back(i);
+      ids.push_back(call.tokens[i]);
+      positions.push_back(call.positions[i]);
+      numbers.insert(numbers.end(), input.row().begin(), input.row().end());
+    }
+    if (places.empty())
+      continue;
+    StepCall part;
+    part.rows = places.size();
+    part.tokens = ids;
+    part.positions = positions;
+    if (ofRows)
+      part.inputs.push_back(&numbers);
+    if (llvm::Error error = this->call(step, ofRows ? at.ofRow : at.block, weights, part))
+      return error;
+    for (auto [whole, some] : llvm::zip(call.outputs, part.outputs)) {
+      size_t width = some.size() / places.size();
+      whole.resize(width * given.size());
+      for (auto [i, place] : llvm::enumerate(places))
+        std::copy_n(some.begin() + i * width, width, whole.begin() + place * width);
+    }
+  }
+  call.obligations.assign(call.rows, LayerObligations());
+  return llvm::Error::success();
+}
+
 llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
+  ProgramStep at = program.steps[step];
+  if (at.ofRow && block == at.block && hasRows(call.given))
+    return embed(step, weights, call);
   const Kernel &kernel = kernels[kernelName(block)];
   auto found = bindings.find({step, &kernel});
   Binding changed; // of weights that are not the original ones

@@ -26,13 +26,15 @@ public:
   int64_t capacity, count = 0;
   std::vector<int32_t> slots;            ///< absolute positions of the tokens held
   std::vector<std::vector<Rows>> states; ///< of each step: capacity × elements each
-  std::vector<int64_t> sequence;         ///< of a bidirectional model: the tokens of its first call
+  std::vector<Input> sequence;           ///< of a bidirectional model: the tokens of its first call
 };
 
 /// What one call reads and writes beside weights and settings.
 struct StepCall {
   int64_t rows = 1;
   llvm::ArrayRef<int32_t> tokens, positions;
+  /// What is run, one a row, where some of it may be rows in place of tokens.
+  llvm::ArrayRef<Input> given = {};
   CompiledRun *runs[2] = {nullptr, nullptr}; ///< the run or the full run, the reduced run
   std::vector<const Rows *> inputs;
   const Patch *loads = nullptr;
@@ -46,12 +48,16 @@ struct StepCall {
   std::vector<double> replayError;           ///< one a row
 };
 
+/// The tokens' ids as kernels take them, 0 for rows.
+std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
+
 class KernelCalls {
 public:
   KernelCalls(const Program &program, Weights &original, int threads)
       : program(program), original(original), threads(threads) {}
 
-  /// Compiles every distinct block of the program.
+  /// Compiles every distinct block of the program but those for rows in place of tokens, which are
+  /// compiled when the first comes.
   llvm::Error compile();
 
   /// Calls the kernel of `block`, one of step `step`'s, with weights from `weights`.
@@ -70,6 +76,8 @@ private:
     llvm::SmallVector<KernelArg> args;
   };
 
+  llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks);
+  llvm::Error embed(size_t step, Weights &weights, StepCall &call);
   void *setting(size_t step, const KernelArg &arg);
   /// What of a step's arguments is the same at every call: weights and settings. The others are
   /// null.
@@ -88,7 +96,7 @@ private:
   const Program &program;
   Weights &original;
   int threads;
-  std::unique_ptr<KernelLibrary> library;
+  std::vector<std::unique_ptr<KernelLibrary>> libraries;
   llvm::StringMap<Kernel> kernels;
   /// Of the original weights, which stay where they are.
   std::map<std::pair<size_t, const Kernel *>, Binding> bindings;

@@ -14,7 +14,7 @@ constexpr int64_t maxPartsBytes = 32 << 20, maxChunk = 48, minChunk = 4;
 /// Rows of each stream that go through the head together: their logits are a vocabulary each.
 constexpr int64_t headRows = 8;
 
-llvm::Error PatchEach::check(ArrayRef<int64_t> tokens, ArrayRef<int64_t> positions) {
+llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions) {
   if (&full == &reduced)
     return makeError("the full and the reduced run are one; they need a run each");
   if (isBidirectional(program))
@@ -42,15 +42,16 @@ int64_t PatchEach::chunkSize() {
   return std::clamp<int64_t>(maxPartsBytes / each, minChunk, maxChunk);
 }
 
-llvm::Error PatchEach::run(ArrayRef<int64_t> allTokens, ArrayRef<int64_t> allPositions,
+llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPositions,
                            PatchSink sink) {
   if (llvm::Error error = check(allTokens, allPositions))
     return error;
   int64_t before = full.count, chunk = chunkSize();
   for (int64_t from = 0, count = allTokens.size(); from < count; from += chunk) {
     int64_t size = std::min(chunk, count - from);
-    ArrayRef<int64_t> ids = allTokens.slice(from, size), at = allPositions.slice(from, size);
-    tokens.assign(ids.begin(), ids.end());
+    given = allTokens.slice(from, size);
+    tokens = kernelIds(given);
+    ArrayRef<int64_t> at = allPositions.slice(from, size);
     positions.assign(at.begin(), at.end());
     if (llvm::Error error = runChunk(sink)) {
       full.truncate(before);
@@ -131,7 +132,9 @@ llvm::Error PatchEach::runEnd(size_t step) {
   ProgramStep &at = program.steps[step];
   std::vector<int32_t> ids(tokens), where(positions);
   std::vector<Rows> packed;
+  std::vector<Input> inputs = given.vec();
   if (!at.layer.getInputs().empty()) {
+    llvm::append_range(inputs, given);
     ids.insert(ids.end(), tokens.begin(), tokens.end());
     where.insert(where.end(), positions.begin(), positions.end());
   }
@@ -141,6 +144,7 @@ llvm::Error PatchEach::runEnd(size_t step) {
   }
   StepCall frame;
   frame.rows = ids.size();
+  frame.given = inputs;
   frame.tokens = ids;
   frame.positions = where;
   for (const Rows &x : packed)
@@ -266,7 +270,7 @@ llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
   if (llvm::Error error = checkFinite(row))
     return error;
   TokenPatch given;
-  given.token = tokens[row];
+  given.token = this->given[row].token();
   given.position = positions[row];
   given.obligations.resize(program.layers);
   given.replayError.resize(program.layers);

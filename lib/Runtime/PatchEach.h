@@ -17,13 +17,12 @@ public:
         options(options), parts(program.steps.size()), obligations(program.steps.size()),
         replayError(program.steps.size()) {}
 
-  llvm::Error run(llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions,
-                  PatchSink sink);
+  llvm::Error run(llvm::ArrayRef<Input> tokens, llvm::ArrayRef<int64_t> positions, PatchSink sink);
 
 private:
   using Values = llvm::DenseMap<mlir::Value, Rows>;
 
-  llvm::Error check(llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions);
+  llvm::Error check(llvm::ArrayRef<Input> tokens, llvm::ArrayRef<int64_t> positions);
   int64_t chunkSize();
   llvm::Error runChunk(PatchSink sink);
   llvm::Error runStep(size_t step);
@@ -46,6 +45,7 @@ private:
 
   // Of the chunk: its tokens, their values in the two streams, and of each step the parts of the
   // patches, the obligations and the predicted errors, row after row.
+  llvm::ArrayRef<Input> given;
   std::vector<int32_t> tokens, positions;
   Values values[2];
   std::vector<std::vector<Rows>> parts;

@@ -2,12 +2,40 @@
 #include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringSet.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
 
+std::optional<int64_t> ctxc::rowWidth(const Program &program) {
+  for (ProgramStep step : program.steps)
+    if (step.ofRow)
+      return cast<RankedTensorType>(step.ofRow.getArgumentTypes().front()).getNumElements();
+  return std::nullopt;
+}
+
+/// `input`, which is to stand at `position`, may be a row.
+static llvm::Error checkRow(const Program &program, const Input &input, int64_t position) {
+  if (!input.isRow())
+    return llvm::Error::success();
+  std::optional<int64_t> width = rowWidth(program);
+  if (!width)
+    return makeError("position " + llvm::Twine(position) +
+                     " is given a row in place of a token, and the model has no place for one: it "
+                     "reads the token for more than its embedding");
+  if (int64_t(input.row().size()) != *width)
+    return makeError("position " + llvm::Twine(position) + " is given a row of " +
+                     llvm::Twine(input.row().size()) + " numbers, expected " + llvm::Twine(*width) +
+                     ", as many as a token's embedding has");
+  // Kernels compute in float32.
+  if (!llvm::all_of(input.row(), [](double x) { return std::isfinite(float(x)); }))
+    return makeError("position " + llvm::Twine(position) +
+                     " is given a row with a number that is not finite as float32");
+  return llvm::Error::success();
+}
+
 llvm::Error ctxc::checkStep(const Program &program, int64_t held, int64_t last, int64_t capacity,
-                            ArrayRef<int64_t> tokens, ArrayRef<int64_t> positions) {
+                            ArrayRef<Input> tokens, ArrayRef<int64_t> positions) {
   if (tokens.empty())
     return makeError("there is no token to run");
   if (tokens.size() != positions.size())
@@ -19,6 +47,9 @@ llvm::Error ctxc::checkStep(const Program &program, int64_t held, int64_t last, 
                        llvm::Twine(last) + "; positions of a run must increase from 0");
     last = position;
   }
+  for (auto [input, position] : llvm::zip(tokens, positions))
+    if (llvm::Error error = checkRow(program, input, position))
+      return error;
   if (program.positions && last >= *program.positions)
     return makeError("position " + llvm::Twine(last) + " is out of range; the model is known for " +
                      llvm::Twine(*program.positions) + " positions, and is another beyond");
@@ -30,8 +61,7 @@ llvm::Error ctxc::checkStep(const Program &program, int64_t held, int64_t last, 
   return llvm::Error::success();
 }
 
-llvm::Error ctxc::checkSequence(int64_t held, ArrayRef<int64_t> sequence,
-                                ArrayRef<int64_t> tokens) {
+llvm::Error ctxc::checkSequence(int64_t held, ArrayRef<Input> sequence, ArrayRef<Input> tokens) {
   if (held == 0 || sequence.drop_front(held) == tokens)
     return llvm::Error::success();
   return makeError(
@@ -40,8 +70,12 @@ llvm::Error ctxc::checkSequence(int64_t held, ArrayRef<int64_t> sequence,
       "tokens of a run at once");
 }
 
-llvm::Error ctxc::checkIds(const Program &program, ArrayRef<int64_t> tokens,
+llvm::Error ctxc::checkIds(const Program &program, ArrayRef<Input> inputs,
                            ArrayRef<int64_t> positions) {
+  std::vector<int64_t> tokens;
+  for (const Input &input : inputs)
+    if (!input.isRow())
+      tokens.push_back(input.token());
   for (ProgramStep step : program.steps)
     for (xf::EmbedOp embed : step.block.getBody().getOps<xf::EmbedOp>()) {
       int64_t rows = cast<RankedTensorType>(embed.getTable().getType()).getDimSize(0);
@@ -49,7 +83,7 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<int64_t> tokens,
       if (embed.getId().getDefiningOp<xf::ConstantOp>())
         continue;                                           // the verifier's
       int64_t offset = position ? position.getOffset() : 0; // rows of no position
-      for (int64_t id : position ? positions : tokens)
+      for (int64_t id : position ? positions : ArrayRef<int64_t>(tokens))
         if (id < 0 || id >= rows - offset)
           return makeError(llvm::Twine(position ? "position " : "token id ") + llvm::Twine(id) +
                            " is out of range; the table has " + llvm::Twine(rows) + " rows" +

@@ -96,6 +96,14 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
     }
     program.steps.push_back(step);
   }
+  // A model that reads the token elsewhere too has no place for a row.
+  auto readsToken = [](const ProgramStep &step) {
+    xf::BlockOp block = step.block;
+    return !block.getBody().getOps<xf::TokenOp>().empty();
+  };
+  if (llvm::count_if(program.steps, readsToken) == 1)
+    if (ProgramStep &first = program.steps.front(); !first.index && readsToken(first))
+      first.ofRow = buildRowBlock(first.block, freeName(module, first.block, "_of_row"));
   Value logits = model->getBody().front().getTerminator()->getOperand(0);
   program.vocabulary = cast<RankedTensorType>(logits.getType()).getNumElements();
   program.positions = model->getPositions();

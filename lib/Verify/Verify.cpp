@@ -40,6 +40,20 @@ static Error checkPositions(const RunRequest &request, const Executor &executor)
   return errors;
 }
 
+/// A row in place of token `i`.
+static Error checkRow(const Input &input, size_t i, const Executor &executor) {
+  std::optional<int64_t> width = executor.rowWidth();
+  if (!width)
+    return makeError("tokens: a row stands in place of token " + llvm::Twine(i) +
+                     ", and the model has no place for one: it reads the token for more than its "
+                     "embedding");
+  if (int64_t(input.row().size()) != *width)
+    return makeError("tokens: the row in place of token " + llvm::Twine(i) + " has " +
+                     llvm::Twine(input.row().size()) + " numbers, expected " + llvm::Twine(*width) +
+                     ", as many as a token's embedding");
+  return Error::success();
+}
+
 Error ctxc::checkRequest(const RunRequest &request, const Executor &executor, int64_t count) {
   Error errors = Error::success();
   auto fail = [&](const llvm::Twine &message) {
@@ -50,8 +64,11 @@ Error ctxc::checkRequest(const RunRequest &request, const Executor &executor, in
   if (last < 1)
     fail("tokens: found " + llvm::Twine(last + 1) +
          ", expected at least two: a context, and the last token that is run after it");
-  for (auto [i, token] : llvm::enumerate(request.tokens))
-    if (token < 0 || token >= vocabulary)
+  for (auto [i, input] : llvm::enumerate(request.tokens))
+    if (input.isRow()) {
+      if (Error error = checkRow(input, i, executor))
+        errors = llvm::joinErrors(std::move(errors), std::move(error));
+    } else if (int64_t token = input.token(); token < 0 || token >= vocabulary)
       fail("tokens: token " + llvm::Twine(i) + " is " + llvm::Twine(token) +
            ", expected an id from 0 to " + llvm::Twine(vocabulary - 1));
   int64_t before = -1;
@@ -108,11 +125,11 @@ Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t co
       return std::move(error);
   if (request.kept.empty())
     return runs;
-  std::vector<int64_t> keptTokens;
+  std::vector<Input> keptTokens;
   for (int64_t position : request.kept)
     keptTokens.push_back(request.tokens[position]);
-  Expected<std::vector<double>> logits =
-      executor.forward(*runs.reduced, keptTokens, request.kept, ForwardOptions());
+  Expected<std::vector<double>> logits = executor.forward(
+      *runs.reduced, llvm::ArrayRef<Input>(keptTokens), request.kept, ForwardOptions());
   if (!logits)
     return logits.takeError();
   return runs;
@@ -159,14 +176,15 @@ public:
          held = runs.reduced->size(), held < int64_t(kept.size()) && kept[held] < position;) {
       Stopwatch watch(times.prefill);
       auto logits =
-          executor.forward(*runs.reduced, request.tokens[kept[held]], kept[held], ForwardOptions());
+          executor.forward(*runs.reduced, llvm::ArrayRef<Input>(request.tokens[kept[held]]),
+                           kept[held], ForwardOptions());
       if (!logits)
         return logits.takeError();
     }
     return Error::success();
   }
 
-  Expected<PatchStep> patch(int64_t token, int64_t position) {
+  Expected<PatchStep> patch(const Input &token, int64_t position) {
     Stopwatch watch(times.patch);
     PatchOptions options;
     options.startLayer = request.startLayer;
@@ -177,16 +195,16 @@ public:
   }
 
   /// The full run's logits of one token, where no patch is to be made.
-  Expected<std::vector<double>> full(int64_t token, int64_t position) {
+  Expected<std::vector<double>> full(const Input &token, int64_t position) {
     Stopwatch watch(times.patch);
     ForwardOptions options;
     if (request.trace)
       options.observer = seen.full.observer();
-    return executor.forward(*runs.full, token, position, options);
+    return executor.forward(*runs.full, llvm::ArrayRef<Input>(token), position, options);
   }
 
   /// The two runs without context, compared with the full run's logits.
-  Expected<VerifyStep> check(int64_t token, int64_t position, const Patch &patch,
+  Expected<VerifyStep> check(const Input &token, int64_t position, const Patch &patch,
                              llvm::ArrayRef<double> fullLogits,
                              llvm::ArrayRef<double> fusedLogits) {
     Expected<std::vector<double>> patched =
@@ -204,7 +222,7 @@ public:
     if (request.logits)
       request.logits(fullLogits, *patched, *control);
     VerifyStep step;
-    step.token = token;
+    step.token = token.token();
     step.position = position;
     step.patched = compareLogits(fullLogits, *patched);
     step.control = compareLogits(fullLogits, *control);
@@ -223,7 +241,7 @@ public:
   RunTimes times;
 
 private:
-  Expected<std::vector<double>> reduced(int64_t token, int64_t position, const Patch *patch,
+  Expected<std::vector<double>> reduced(const Input &token, int64_t position, const Patch *patch,
                                         double &seconds, LayerRecord &record) {
     Stopwatch watch(seconds);
     ForwardOptions options;
@@ -232,10 +250,10 @@ private:
     options.append = false;
     if (request.trace)
       options.observer = record.observer();
-    return executor.forward(*runs.reduced, token, position, options);
+    return executor.forward(*runs.reduced, llvm::ArrayRef<Input>(token), position, options);
   }
 
-  Error trace(int64_t token, int64_t position, const Patch &patch) {
+  Error trace(const Input &token, int64_t position, const Patch &patch) {
     Trace *trace = request.trace;
     if (!trace)
       return Error::success();
@@ -245,16 +263,17 @@ private:
       return Error::success();
 
     LayerRecord fullRecord, patchedRecord;
+    llvm::ArrayRef<Input> one(token);
     ForwardOptions options;
     options.observer = fullRecord.observer();
-    auto logits = trace->second()->forward(*secondRuns.full, token, position, options);
+    auto logits = trace->second()->forward(*secondRuns.full, one, position, options);
     if (!logits)
       return logits.takeError();
     options.observer = patchedRecord.observer();
     options.patch = &patch;
     options.materialize = request.materialize;
     options.append = false;
-    logits = trace->second()->forward(*secondRuns.reduced, token, position, options);
+    logits = trace->second()->forward(*secondRuns.reduced, one, position, options);
     if (!logits)
       return logits.takeError();
     auto name = [](llvm::StringRef executor, const char *run) { return (executor + run).str(); };
@@ -290,7 +309,8 @@ void addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligations,
 Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOptions options,
                      RunTimes &times, PatchSink sink) {
   Runs runs;
-  llvm::ArrayRef<int64_t> tokens = request.tokens, wanted = request.positions;
+  llvm::ArrayRef<Input> tokens = request.tokens;
+  llvm::ArrayRef<int64_t> wanted = request.positions;
   {
     Stopwatch watch(times.prefill);
     Expected<Runs> made = prefill(executor, request, 1, /*context=*/false);
@@ -351,8 +371,8 @@ Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &re
           return patch.takeError();
         if (Error error = verifier.keepBefore(given.position))
           return error;
-        Expected<VerifyStep> step = verifier.check(given.token, given.position, *patch,
-                                                   given.fullLogits, given.reducedLogits);
+        Expected<VerifyStep> step = verifier.check(request.tokens[given.position], given.position,
+                                                   *patch, given.fullLogits, given.reducedLogits);
         if (!step)
           return step.takeError();
         addLayers(*step, given.obligations, given.replayError);
@@ -379,7 +399,8 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
   if (Error error = verifier.start(count))
     return error;
   VerifyResult result;
-  int64_t token = request.tokens.back(), position = request.tokens.size() - 1;
+  Input token = request.tokens.back();
+  int64_t position = request.tokens.size() - 1;
   for (int64_t i = 0; i < count; ++i, ++position) {
     Expected<PatchStep> made = verifier.patch(token, position);
     if (!made)
@@ -392,7 +413,7 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
     observe(*step);
     token = step->next;
     result.steps.push_back(std::move(*step));
-    if (token < 0)
+    if (token.token() < 0)
       break; // the full run has no largest logit: nothing can follow it
   }
   result.times = verifier.times;
@@ -404,7 +425,8 @@ Expected<VerifyResult> ctxc::verifyPatch(Executor &executor, const RunRequest &r
   Verifier verifier(executor, request, norms);
   if (Error error = verifier.start(1))
     return error;
-  int64_t token = request.tokens.back(), position = request.tokens.size() - 1;
+  Input token = request.tokens.back();
+  int64_t position = request.tokens.size() - 1;
   Expected<std::vector<double>> full = verifier.full(token, position);
   if (!full)
     return full.takeError();

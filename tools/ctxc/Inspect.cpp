@@ -61,8 +61,8 @@ Error chooseParts(const InspectOptions &options, bool hasNames, const TokenName 
   if (!options.by.empty() || context <= mostParts || !hasNames)
     return Error::success();
   std::vector<std::string> pieces;
-  for (int64_t token : llvm::ArrayRef(request.run.tokens).take_front(context))
-    pieces.push_back(name(token));
+  for (const Input &input : llvm::ArrayRef(request.run.tokens).take_front(context))
+    pieces.push_back(name(input.token()));
   if (cutContext(pieces, Grain::Sentence, mostParts).size() > 1)
     request.grain = Grain::Sentence;
   return Error::success();
@@ -96,7 +96,7 @@ Expected<int> run(const Arguments &arguments) {
   Expected<std::vector<int64_t>> tokens = promptTokens(arguments, **session);
   if (!tokens)
     return tokens.takeError();
-  settings.run.request.tokens = std::move(*tokens);
+  settings.run.request.tokens = toInputs(*tokens);
 
   InspectRequest request;
   request.run = settings.run.request;

@@ -16,7 +16,9 @@ using llvm::Expected;
 static PatchMetadata metadataOf(const VerifySettings &settings, int64_t position) {
   PatchMetadata metadata;
   metadata.modelHash = settings.modelHash;
-  metadata.tokens = llvm::ArrayRef(settings.request.tokens).take_front(position + 1).vec();
+  llvm::ArrayRef<Input> tokens = llvm::ArrayRef(settings.request.tokens).take_front(position + 1);
+  metadata.tokens = tokensOf(tokens);
+  metadata.rowsDigest = digestOfRows(tokens);
   metadata.position = position;
   metadata.kept = llvm::ArrayRef(settings.request.kept)
                       .take_while([&](int64_t kept) { return kept < position; })
@@ -106,7 +108,7 @@ static Expected<int> run(const Arguments &arguments) {
   if (!session)
     return session.takeError();
   VerifySettings settings = (*session)->settings();
-  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, **session);
+  Expected<std::vector<Input>> tokens = promptInputs(arguments, **session);
   if (!tokens)
     return tokens.takeError();
   settings.request.tokens = std::move(*tokens);
@@ -150,6 +152,7 @@ Command driver::patchCommand() {
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model\n",
       run};
+  llvm::append_range(command.options, embeddingsOptions());
   command.options.push_back(positionsOption());
   for (OptionSpec &option : patchOutputOptions())
     command.options.push_back(option);

@@ -1,5 +1,6 @@
 #include "Prompt.h"
 #include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Checkpoint/Npy.h"
 #include "ctxc/Support/Error.h"
 
 using namespace ctxc;
@@ -14,7 +15,21 @@ std::vector<OptionSpec> driver::promptOptions() {
           {"--tokens", "IDS", "the same as token ids, separated by commas or spaces; or @FILE"}};
 }
 
+std::vector<OptionSpec> driver::embeddingsOptions() {
+  return {{"--embeddings", "FILE.npy",
+           "rows of numbers in place of tokens, as an image's soft tokens are: float16,\n"
+           "float32 or float64, (rows, width). Each takes the place of a token's embedding\n"
+           "(after its constant factor, before positions are added), and has a position"},
+          {"--embeddings-at", "N",
+           "at which position of the prompt the rows come in, in front of what is there;\n"
+           "default 1, behind the begin-of-sequence token"}};
+}
+
 Error driver::checkPromptOptions(const Arguments &arguments) {
+  if (arguments.has("--embeddings-at") && !arguments.has("--embeddings"))
+    return makeError("--embeddings-at: applies to --embeddings FILE.npy, which is not given");
+  if (auto at = arguments.integer("--embeddings-at", 0, INT32_MAX, 1); !at)
+    return at.takeError();
   bool tokens = arguments.has("--tokens"), prompt = arguments.has("--prompt");
   if (tokens == prompt)
     return makeError(tokens ? "--prompt and --tokens are both given; expected one of them"
@@ -42,6 +57,67 @@ Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, 
   auto tokens = (*tokenizer)->encode(*text, (*tokenizer)->addsSpecial());
   session.restTokenizer();
   return tokens;
+}
+
+/// The rows of --embeddings; none where it is not given.
+static Expected<std::vector<Input>> givenRows(const Arguments &arguments) {
+  std::vector<Input> rows;
+  auto path = arguments.get("--embeddings");
+  if (!path)
+    return rows;
+  Expected<NpyMatrix> matrix = readNpyMatrix(*path);
+  if (!matrix)
+    return matrix.takeError();
+  for (int64_t i = 0; i < matrix->rows; ++i)
+    rows.push_back(Input::ofRow(matrix->row(i).vec()));
+  return rows;
+}
+
+Expected<std::vector<Input>> driver::promptInputs(const Arguments &arguments, Session &session) {
+  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, session);
+  if (!tokens)
+    return tokens.takeError();
+  Expected<std::vector<Input>> rows = givenRows(arguments);
+  if (!rows)
+    return rows.takeError();
+  std::vector<Input> inputs = toInputs(*tokens);
+  int64_t count = inputs.size();
+  auto at = arguments.integer("--embeddings-at", 0, INT32_MAX, std::min<int64_t>(1, count));
+  if (!at)
+    return at.takeError();
+  if (*at > count)
+    return makeError("--embeddings-at: found " + llvm::Twine(*at) + ", and the prompt has " +
+                     llvm::Twine(count) + " tokens; expected a position from 0 to " +
+                     llvm::Twine(count));
+  inputs.insert(inputs.begin() + *at, rows->begin(), rows->end());
+  return inputs;
+}
+
+Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
+                                                  const PatchMetadata &metadata) {
+  std::vector<Input> inputs = toInputs(metadata.tokens);
+  size_t wanted = llvm::count(metadata.tokens, -1);
+  auto path = arguments.get("--embeddings");
+  if (!wanted && path)
+    return makeError("--embeddings: the patch was made without rows in place of tokens");
+  if (wanted && !path)
+    return makeError("--patch: the patch was made with " + llvm::Twine(wanted) +
+                     " rows in place of tokens, which are not in its file; give them with "
+                     "--embeddings FILE.npy");
+  Expected<std::vector<Input>> rows = givenRows(arguments);
+  if (!rows)
+    return rows.takeError();
+  if (rows->size() < wanted)
+    return makeError("--embeddings: " + *path + " has " + llvm::Twine(rows->size()) +
+                     " rows, and the patch was made with " + llvm::Twine(wanted));
+  size_t next = 0;
+  for (Input &input : inputs)
+    if (input.token() == -1)
+      input = (*rows)[next++];
+  if (std::string digest = digestOfRows(inputs); digest != metadata.rowsDigest)
+    return makeError("--embeddings: the rows of " + *path + " have digest " + digest +
+                     ", expected " + metadata.rowsDigest + "; the patch was made with other rows");
+  return inputs;
 }
 
 OptionSpec driver::positionsOption() {

@@ -259,10 +259,10 @@ TokenName Session::tokenName() {
   if (imported.checkpoint && imported.checkpoint->tokenizerPath()) {
     Expected<Tokenizer *> opened = tokenizer();
     if (opened)
-      return [pieces = *opened](int64_t id) { return pieces->piece(id); };
+      return [pieces = *opened](int64_t id) { return id < 0 ? "(row)" : pieces->piece(id); };
     llvm::errs() << "ctxc: warning: " << llvm::toString(opened.takeError()) << "\n";
   }
-  return [](int64_t id) { return std::to_string(id); };
+  return [](int64_t id) { return id < 0 ? "(row)" : std::to_string(id); };
 }
 
 VerifySettings Session::settings() const {

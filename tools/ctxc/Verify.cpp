@@ -84,8 +84,8 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
 /// With --patch everything that the file says is taken from it.
 Error refuseWithPatch(const Arguments &arguments) {
   Error errors = Error::success();
-  for (StringRef option :
-       {"--tokens", "--prompt", "--positions", "--keep", "--generate", "--update", "--start-layer"})
+  for (StringRef option : {"--tokens", "--prompt", "--embeddings-at", "--positions", "--keep",
+                           "--generate", "--update", "--start-layer"})
     if (arguments.has(option))
       errors = llvm::joinErrors(std::move(errors),
                                 makeError(option + ": does not go with --patch, whose file has "
@@ -150,11 +150,12 @@ private:
     settings = session->settings();
     settings.generate = options.generate;
     settings.patchFile = options.patchFile;
+    settings.embeddingsFile = arguments.get("--embeddings", "");
     settings.tolerance = options.tolerance;
     settings.request.materialize = options.materialize;
     if (!options.patchFile.empty())
       return takePatch();
-    Expected<std::vector<int64_t>> tokens = promptTokens(arguments, *session);
+    Expected<std::vector<Input>> tokens = promptInputs(arguments, *session);
     if (!tokens)
       return tokens.takeError();
     settings.request.tokens = std::move(*tokens);
@@ -185,7 +186,10 @@ private:
       return makeError("--patch: a patch file belongs to a checkpoint, and the weights are random");
     if (Error error = checkAgainst(*session->checkpoint(), patch, metadata))
       return error;
-    settings.request.tokens = metadata.tokens;
+    auto tokens = storedInputs(arguments, metadata);
+    if (!tokens)
+      return tokens.takeError();
+    settings.request.tokens = std::move(*tokens);
     return checkLoadable(session->getProgram(), patch, options.patchFile);
   }
 
@@ -291,6 +295,7 @@ Command driver::verifyCommand() {
       "  ctxc verify gemma-3-270m --tokens @tokens.txt --keep 0-3 --backend reference\n"
       "  ctxc verify gemma-3-270m --prompt @prompt.txt --positions all\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
+      "  ctxc verify gemma-3-270m --prompt ' Describe it:' --embeddings picture.npy\n"
       "  ctxc verify block.mlir --weights random:1 --tokens 1,2,3 --trace trace.jsonl\n",
       run};
   std::vector<OptionSpec> own = {
@@ -310,6 +315,7 @@ Command driver::verifyCommand() {
        "patched, control; compiled, reference), and say where they first part"},
       {"--trace-tolerance", "X",
        "what counts as parting, relative to a layer's largest output; default 1e-4"}};
+  llvm::append_range(command.options, embeddingsOptions());
   command.options.insert(command.options.end(), own.begin(), own.end());
   for (OptionSpec &option : runOptions())
     command.options.push_back(option);

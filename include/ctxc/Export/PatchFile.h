@@ -7,7 +7,8 @@
 // NAME may be "T[i]": slice i along the first dimension of the tensor stored under T (one
 // expert of a bank that is stored as a whole), of the slice's shape.
 // All F32. `__metadata__` (strings): format_version "1", model_hash, tokens,
-// position, kept, update, dtype.
+// position, kept, update, dtype. Where rows of numbers stood in place of tokens, `tokens` has the
+// word `row` for each, and rows_digest tells which they were: 2,row,row,529.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPORT_PATCHFILE_H
@@ -25,8 +26,11 @@ namespace ctxc {
 
 /// What a patch was made for.
 struct PatchMetadata {
-  std::string modelHash;       ///< Checkpoint::hash(): 64 hexadecimal digits
-  std::vector<int64_t> tokens; ///< the full run's tokens: context, then the patched token
+  std::string modelHash; ///< Checkpoint::hash(): 64 hexadecimal digits
+  std::vector<int64_t>
+      tokens; ///< the full run's tokens: context, then the patched token; −1: a row
+  /// digestOfRows (Runtime/Input.h) of the rows; "" where there is none. They are not in the file.
+  std::string rowsDigest;
   int64_t position = 0;      ///< the patched token's position in `tokens`, kept in the reduced run
   std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps
   std::string update = "least"; ///< least, balanced, naive, stable or scaled

@@ -24,6 +24,7 @@ struct VerifySettings {
   int64_t threads = 0;       ///< 0: the backend's own choice
   RunRequest request;
   int64_t generate = 1;
+  std::string embeddingsFile;      ///< of the rows in place of tokens; empty where there are none
   std::string patchFile;           ///< empty where patches are computed
   std::optional<double> tolerance; ///< L∞ above which a token counts as a mismatch
 };
@@ -33,7 +34,8 @@ struct SetupTimes {
   double import = 0, plan = 0, compile = 0;
 };
 
-/// How tokens are shown: a piece of the vocabulary, or the bare id.
+/// How tokens are shown: a piece of the vocabulary, or the bare id. −1 stands for a row in a
+/// token's place.
 using TokenName = std::function<std::string(int64_t)>;
 
 /// `text` on one line in at most `columns` columns: control characters and bytes

@@ -3,7 +3,8 @@
 // The one door between the algorithms (verify, patch, trace) and whatever
 // computes. A *run* is one sequence of tokens going through the model: it owns
 // the state that contextual ops keep of the tokens before (the KV cache), by
-// absolute position. An executor computes steps of runs.
+// absolute position. An executor computes steps of runs. In place of a token a run
+// may be given a row of numbers (Input.h), wherever tokens are spoken of here.
 //
 // Numbers cross this door as double: the compiled executor computes in float32
 // and the reference in float64, and both are exact in double.
@@ -13,6 +14,7 @@
 #define CTXC_RUNTIME_EXECUTOR_H
 
 #include "ctxc/Numerics/Metrics.h"
+#include "ctxc/Runtime/Input.h"
 #include "ctxc/Runtime/Patch.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -20,6 +22,7 @@
 #include "llvm/Support/Error.h"
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace ctxc {
 
@@ -83,7 +86,7 @@ struct PatchEachOptions {
 
 /// What Executor::patchEach gives for one token.
 struct TokenPatch {
-  int64_t token = 0, position = 0;
+  int64_t token = 0, position = 0; ///< the token is −1 where a row stands in its place
   std::vector<double> fullLogits, reducedLogits; ///< as of PatchStep; empty unless asked for
   std::vector<LayerObligations> obligations;     ///< one a layer
   std::vector<double> replayError;               ///< as of PatchStep
@@ -110,15 +113,20 @@ public:
   /// Runs tokens at their absolute positions (increasing, beyond those that the
   /// run holds) through the model. Returns logits: (tokens × vocabulary) where
   /// all are asked for, else (vocabulary) of the last token.
-  virtual llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<int64_t> tokens,
+  virtual llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<Input> tokens,
                                                       llvm::ArrayRef<int64_t> positions,
                                                       const ForwardOptions &options) = 0;
+  llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<int64_t> tokens,
+                                              llvm::ArrayRef<int64_t> positions,
+                                              const ForwardOptions &options) {
+    return forward(run, llvm::ArrayRef<Input>(toInputs(tokens)), positions, options);
+  }
 
   /// Runs one token as forward does. Returns the token that follows, greedily: the index of the
   /// largest logit, the lowest of equals. No logits are handed out.
-  virtual llvm::Expected<int64_t> next(Run &run, int64_t token, int64_t position,
+  virtual llvm::Expected<int64_t> next(Run &run, const Input &token, int64_t position,
                                        const ForwardOptions &options) {
-    auto logits = forward(run, token, position, options);
+    auto logits = forward(run, llvm::ArrayRef<Input>(token), position, options);
     if (!logits)
       return logits.takeError();
     return argmax(*logits);
@@ -127,8 +135,8 @@ public:
   /// Algorithm 1 for one token: continues `full` by it (its state is appended
   /// there) and runs it beside that in the reduced run, whose state stays as it
   /// is; the patches of all layers make the reduced stream follow the full one.
-  virtual llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
-                                          const PatchOptions &options) = 0;
+  virtual llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &token,
+                                          int64_t position, const PatchOptions &options) = 0;
 
   /// Algorithm 1 for each of several tokens, in one pass over the weights for many of them:
   /// continues `full` by all tokens, of which each sees those before it, and gives each the patch
@@ -138,9 +146,19 @@ public:
   /// `patch` gives for that token after the same context.
   /// Errors: as of forward and patch; a bidirectional model, whose tokens' runs are one; what the
   /// sink gives. After an error `full` is what it was.
-  virtual llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<int64_t> tokens,
+  virtual llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
                                 llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
                                 PatchSink sink) = 0;
+  llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<int64_t> tokens,
+                        llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                        PatchSink sink) {
+    return patchEach(full, reduced, llvm::ArrayRef<Input>(toInputs(tokens)), positions, options,
+                     sink);
+  }
+
+  /// The numbers of a row that may stand in a token's place; none where the model has no place for
+  /// rows.
+  virtual std::optional<int64_t> rowWidth() const { return std::nullopt; }
 
   /// What the model's head makes of `rows` residual streams that come from elsewhere, row by row:
   /// logits, (rows × vocabulary). Errors: the model has no head (Program::head), or one that reads
@@ -155,14 +173,17 @@ public:
 /// Fills the empty run `full` with the state of all but the last of `tokens`, at positions from 0
 /// on, as Executor::patch continues it by the last: where the model is bidirectional, they have
 /// seen it.
-inline llvm::Error readContext(Executor &executor, Run &full, llvm::ArrayRef<int64_t> tokens) {
-  llvm::ArrayRef<int64_t> seen = executor.isBidirectional() ? tokens : tokens.drop_back();
+inline llvm::Error readContext(Executor &executor, Run &full, llvm::ArrayRef<Input> tokens) {
+  llvm::ArrayRef<Input> seen = executor.isBidirectional() ? tokens : tokens.drop_back();
   auto positions = llvm::to_vector(llvm::seq<int64_t>(0, seen.size()));
   auto logits = executor.forward(full, seen, positions, ForwardOptions());
   if (!logits)
     return logits.takeError();
   full.truncate(tokens.size() - 1);
   return llvm::Error::success();
+}
+inline llvm::Error readContext(Executor &executor, Run &full, llvm::ArrayRef<int64_t> tokens) {
+  return readContext(executor, full, llvm::ArrayRef<Input>(toInputs(tokens)));
 }
 
 } // namespace ctxc

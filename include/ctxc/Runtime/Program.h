@@ -18,10 +18,11 @@ namespace ctxc {
 
 /// One step of the model's chain.
 struct ProgramStep {
-  xf::LayerOp layer;            ///< prefix, settings, bindings; SSA operands and results
-  xf::BlockOp block;            ///< the ordinary forward
-  xf::BlockOp dual;             ///< null where the layer is not patched
-  xf::BlockOp applied;          ///< null where the layer is not patched
+  xf::LayerOp layer;   ///< prefix, settings, bindings; SSA operands and results
+  xf::BlockOp block;   ///< the ordinary forward
+  xf::BlockOp dual;    ///< null where the layer is not patched
+  xf::BlockOp applied; ///< null where the layer is not patched
+  xf::BlockOp ofRow; ///< the embedding's, for a row in a token's place (buildRowBlock); may be null
   std::optional<int64_t> index; ///< among the layers between the model's ends, from 0
 };
 

@@ -2,6 +2,7 @@
 #ifndef CTXC_RUNTIME_STEPCHECKS_H
 #define CTXC_RUNTIME_STEPCHECKS_H
 
+#include "ctxc/Runtime/Input.h"
 #include "ctxc/Runtime/Patch.h"
 #include "ctxc/Runtime/Program.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -11,13 +12,17 @@
 namespace ctxc {
 
 /// Tokens go to increasing positions beyond `last` (−1: the run is empty), and the
-/// run, which holds `held` tokens, has room for them.
+/// run, which holds `held` tokens, has room for them. Rows are finite, of the width that the
+/// program's embedding takes.
 llvm::Error checkStep(const Program &program, int64_t held, int64_t last, int64_t capacity,
-                      llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions);
+                      llvm::ArrayRef<Input> inputs, llvm::ArrayRef<int64_t> positions);
+
+/// The numbers of a row that takes a token's place; none where the program has no place for one.
+std::optional<int64_t> rowWidth(const Program &program);
 
 /// Every token and position has a row in the tables that embed it. For executors whose
 /// ops do not check ids themselves.
-llvm::Error checkIds(const Program &program, llvm::ArrayRef<int64_t> tokens,
+llvm::Error checkIds(const Program &program, llvm::ArrayRef<Input> inputs,
                      llvm::ArrayRef<int64_t> positions);
 
 /// The stored names that a factored patch may change, experts one by one.
@@ -42,8 +47,8 @@ llvm::Error checkStartLayer(const Program &program, int64_t layer);
 /// Of a bidirectional program (isBidirectional): a run that holds `held` tokens is given tokens
 /// that it has seen, those behind the `held` of `sequence`, the tokens of its first call. Others
 /// would have had to be seen by those that it holds.
-llvm::Error checkSequence(int64_t held, llvm::ArrayRef<int64_t> sequence,
-                          llvm::ArrayRef<int64_t> tokens);
+llvm::Error checkSequence(int64_t held, llvm::ArrayRef<Input> sequence,
+                          llvm::ArrayRef<Input> inputs);
 
 /// The head takes `rows` streams, `elements` numbers together: of Executor::readHead. Returns the
 /// head's step.

@@ -30,6 +30,12 @@ xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::Upda
 /// diagnostic, where the plan cannot be built.
 xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, llvm::StringRef name);
 
+/// Builds beside `block`, the embedding of a token, the block `name` that is given a row in place
+/// of what is of the token alone (Runtime/Input.h): (row) → the same results. Null where there is
+/// no such block: the token has another use than one table's row, or the embedding reads the
+/// context.
+xf::BlockOp buildRowBlock(xf::BlockOp block, llvm::StringRef name);
+
 /// The parameters that the plan patches, by the block's names, in the order in
 /// which the dual block stores and the applied block loads them.
 llvm::SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan);

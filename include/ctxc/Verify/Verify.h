@@ -34,8 +34,9 @@ using LogitsObserver = std::function<void(
 
 /// What every way of verifying needs.
 struct RunRequest {
-  /// The context, then the last token; at least two. Token i is at position i.
-  std::vector<int64_t> tokens;
+  /// The context, then the last token; at least two. Token i is at position i. Rows may stand in
+  /// place of tokens.
+  std::vector<Input> tokens;
   /// Ascending positions of the context that the reduced run keeps; they are
   /// run unpatched, once. All before the last token.
   std::vector<int64_t> kept;
@@ -62,7 +63,7 @@ struct RunTimes {
 
 /// One token: the logits for the one after it, three ways.
 struct VerifyStep {
-  int64_t token = 0;    ///< the token that was run
+  int64_t token = 0;    ///< the token that was run; −1: a row in its place
   int64_t position = 0; ///< its absolute position
   int64_t next = 0;     ///< the full run's choice, which the next step runs
   TokenMetrics patched; ///< the patched run against the full run
@@ -85,10 +86,11 @@ struct VerifyResult {
 using StepObserver = llvm::function_ref<void(const VerifyStep &)>;
 
 /// Checks that `request` can be run for `count` tokens: at least two tokens, all in the executor's
-/// vocabulary; kept positions ascending and before the last token; startLayer one of its layers;
-/// positions to patch ascending, from 1 to the last, and then nothing materialized.
-/// Where the model is bidirectional, the last token alone is run without the context, and no token
-/// beside or after it: all others would see it, and change with its patch. All problems together.
+/// vocabulary, or rows as wide as its embedding; kept positions ascending and before the last
+/// token; startLayer one of its layers; positions to patch ascending, from 1 to the last, and then
+/// nothing materialized. Where the model is bidirectional, the last token alone is run without the
+/// context, and no token beside or after it: all others would see it, and change with its patch.
+/// All problems together.
 llvm::Error checkRequest(const RunRequest &request, const Executor &executor, int64_t count = 1);
 
 /// Generates `count` tokens greedily with the full run, and verifies each. A

@@ -252,7 +252,8 @@ TEST(PatchEachPasses, RefuseWhatTheyCannotDo) {
   for (Executor *executor : {encoder.reference.get(), encoder.compiled.get()}) {
     ASSERT_NE(executor, nullptr);
     auto full = executor->start(2), reduced = executor->start(1);
-    llvm::Error error = executor->patchEach(*full, *reduced, {1, 2}, {0, 1}, {}, none);
+    llvm::Error error =
+        executor->patchEach(*full, *reduced, std::vector<int64_t>{1, 2}, {0, 1}, {}, none);
     EXPECT_NE(llvm::toString(std::move(error)).find("bidirectional"), std::string::npos);
   }
 }

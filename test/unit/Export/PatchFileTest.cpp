@@ -70,8 +70,20 @@ TEST_F(PatchFile, ReadsLayersInOrder) {
   std::vector<std::string> order;
   for (const ParameterPatch &p : read->first.parameters)
     order.push_back(p.parameter);
-  EXPECT_EQ(order, (std::vector<std::string>{"layers.9.a", "layers.9.b", "layers.10.a",
-                                             "layers.100.a"}));
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"layers.9.a", "layers.9.b", "layers.10.a", "layers.100.a"}));
+}
+
+TEST_F(PatchFile, KnowsTheRowsInPlaceOfTokens) {
+  PatchMetadata m = metadata();
+  m.tokens = {2, -1, -1, 5};
+  m.position = 3;
+  m.rowsDigest = std::string(60, '0') + "cafe";
+  ASSERT_EQ(messageOf(writePatchFile(path("p"), patch(), m)), "");
+  auto read = readPatchFile(path("p"));
+  ASSERT_TRUE(bool(read));
+  EXPECT_EQ(read->second.tokens, m.tokens);
+  EXPECT_EQ(read->second.rowsDigest, m.rowsDigest);
 }
 
 TEST_F(PatchFile, RefusesToWriteWhatCouldNotBeRead) {
@@ -96,6 +108,15 @@ TEST_F(PatchFile, RefusesToWriteWhatCouldNotBeRead) {
   expect([](P &, M &m) { m.position = 3; }, "found position 3, expected one of the 3 tokens");
   expect([](P &, M &m) { m.position = -1; }, "found position '-1'");
   expect([](P &, M &m) { m.tokens.clear(); }, "found tokens ''");
+  expect([](P &, M &m) { m.tokens[1] = -1; }, "metadata has no 'rows_digest'");
+  expect([](P &, M &m) { m.tokens[1] = -2; }, "found tokens '2,-2,5'");
+  expect([](P &, M &m) { m.rowsDigest = std::string(64, 'a'); }, "and no token is a row");
+  expect(
+      [](P &, M &m) {
+        m.tokens[1] = -1;
+        m.rowsDigest = "A";
+      },
+      "found rows_digest 'A', expected 64 lower-case");
   expect([](P &, M &m) { m.kept = {1, 1}; }, "found kept position 1");
   expect([](P &, M &m) { m.update = "best"; }, "found update 'best'");
   expect([](P &, M &m) { m.dtype = "f64"; }, "found dtype 'f64'");
@@ -165,10 +186,10 @@ TEST_F(PatchFile, ReportsAllProblemsAtOnce) {
   auto strings = good();
   strings["position"] = "x";
   strings["dtype"] = "x";
-  std::string message = read({tensorOf("a.u", DType::F32, {2, 1}, {1, 2}),
-                              tensorOf("b", DType::F32, {1}, {1}),
-                              tensorOf("c.delta", DType::F32, {1}, {NAN})},
-                             strings);
+  std::string message =
+      read({tensorOf("a.u", DType::F32, {2, 1}, {1, 2}), tensorOf("b", DType::F32, {1}, {1}),
+            tensorOf("c.delta", DType::F32, {1}, {NAN})},
+           strings);
   for (std::string part : {"position", "dtype", "'a.v'", "tensor 'b'", "is NaN"})
     EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
 }

@@ -264,8 +264,9 @@ TEST_F(ExecutorTest, FailedStepsLeaveRunsAsTheyWere) {
   auto full = executor->start(8), reduced = executor->start(8), fresh = executor->start(8);
   forward(*full, {4, 0}, {0, 1});
   forward(*fresh, {4, 0}, {0, 1});
-  EXPECT_TRUE(llvm::StringRef(messageOf(executor->forward(*full, {3, 99}, {2, 3}, {})))
-                  .ends_with("'xf.embed' op is given the id 99; the table has 9 rows"));
+  EXPECT_TRUE(
+      llvm::StringRef(messageOf(executor->forward(*full, std::vector<int64_t>{3, 99}, {2, 3}, {})))
+          .ends_with("'xf.embed' op is given the id 99; the table has 9 rows"));
   EXPECT_TRUE(llvm::StringRef(messageOf(executor->patch(*full, *reduced, -1, 2, {})))
                   .ends_with("'xf.embed' op is given the id -1; the table has 9 rows"));
   // This one fails in the middle, when layer 0 has already taken the token in.
@@ -340,7 +341,7 @@ TEST_F(ExecutorTest, NumbersThatOverflowAreFound) {
   weights.set("layers.1.in.norm", {1e30, 1e30, 1e30, 1e30, 1e30, INFINITY}, DType::BF16);
   build(llama);
   auto run = executor->start(3);
-  EXPECT_EQ(messageOf(executor->forward(*run, {1, 2}, {0, 5}, {})),
+  EXPECT_EQ(messageOf(executor->forward(*run, std::vector<int64_t>{1, 2}, {0, 5}, {})),
             "the logits at position 5 are not finite");
 }
 

@@ -187,7 +187,7 @@ TEST(Exactness, EveryLayersOutputMatches) {
   std::unique_ptr<Weights> weights = randomWeights(5);
   std::unique_ptr<Executor> executor = createReferenceExecutor(*program, *weights);
   auto full = executor->start(3), reduced = executor->start(1);
-  unwrap(executor->forward(*full, {7, 2}, {0, 1}, {}));
+  unwrap(executor->forward(*full, std::vector<int64_t>{7, 2}, {0, 1}, {}));
   std::vector<std::vector<double>> fullLayers, reducedLayers;
   PatchOptions options;
   options.fullObserver = [&](int64_t, ArrayRef<double> rows, int64_t) {

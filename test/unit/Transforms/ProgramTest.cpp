@@ -122,8 +122,26 @@ TEST(BuildProgram, BuildsEachBlockOnceAndCountsLayers) {
   EXPECT_EQ(program->steps[1].dual, program->steps[3].dual);
   EXPECT_FALSE(program->steps[2].dual || program->steps[2].applied);
   EXPECT_EQ(countOps<xf::LinearOp>(program->steps[1].dual), 0);
-  // llama, its dual and applied blocks, and the two ends
-  EXPECT_EQ(countOps<xf::BlockOp>(*blocks.module), 5);
+  // llama, its dual and applied blocks, the two ends, and the embedding of a row
+  EXPECT_EQ(countOps<xf::BlockOp>(*blocks.module), 6);
+  xf::BlockOp ofRow = program->steps.front().ofRow;
+  ASSERT_TRUE(ofRow);
+  EXPECT_EQ(ofRow.getNumArguments(), 1u);
+  EXPECT_EQ(countOps<xf::EmbedOp>(ofRow), 0);
+  EXPECT_EQ(countOps<xf::ParamOp>(ofRow), 0);
+}
+
+TEST(BuildProgram, HasNoPlaceForARowWhereTheTokenIsReadTwice) {
+  std::string text = model("llama"), scaled = "xf.times %e by 2.449490e+00 :";
+  size_t at = text.find(scaled);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, scaled.size(), "xf.add %e, %again :");
+  text.insert(text.find("%x0 ="), "%again = xf.embed %E[%id] : tensor<11x6xf32>, tensor<i32>\n");
+  Blocks blocks(llama() + text);
+  auto none = [](xf::LayerOp, xf::BlockOp, int64_t) { return std::optional<BlockPlan>(); };
+  FailureOr<Program> program = buildProgram(*blocks.module, none, patch::UpdateKind::least);
+  ASSERT_TRUE(succeeded(program));
+  EXPECT_FALSE(program->steps.front().ofRow);
 }
 
 TEST(BuildProgram, DifferentPlansOfABlockGetBlocksOfTheirOwn) {

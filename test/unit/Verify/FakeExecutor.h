@@ -33,9 +33,10 @@ public:
   int64_t vocabulary() const override { return 7; }
   int64_t layers() const override { return 2; }
 
-  llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<int64_t> tokens,
+  llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<Input> inputs,
                                               llvm::ArrayRef<int64_t> positions,
                                               const ForwardOptions &options) override {
+    const std::vector<int64_t> tokens = tokensOf(inputs);
     auto &state = static_cast<FakeRun &>(run);
     if (tokens.size() != positions.size())
       return makeError("forward: tokens and positions differ in number");
@@ -58,8 +59,9 @@ public:
     return makeError("the model has no head");
   }
 
-  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, int64_t token, int64_t position,
+  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &input, int64_t position,
                                   const PatchOptions &options) override {
+    int64_t token = input.token();
     auto &state = static_cast<FakeRun &>(full);
     double fullSum = sumOf(state) + token;
     double delta = fullSum - (sumOf(static_cast<FakeRun &>(reduced)) + token) + error;
@@ -75,10 +77,11 @@ public:
     return step;
   }
 
-  llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<int64_t> tokens,
+  llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
                         llvm::ArrayRef<int64_t> positions, const PatchEachOptions &,
                         PatchSink sink) override {
-    for (auto [token, position] : llvm::zip(tokens, positions)) {
+    for (auto [input, position] : llvm::zip(tokens, positions)) {
+      int64_t token = input.token();
       FakeRun kept = static_cast<FakeRun &>(reduced);
       kept.truncate(llvm::lower_bound(kept.positions, position) - kept.positions.begin());
       auto step = patch(full, kept, token, position, {});
