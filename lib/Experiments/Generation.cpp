@@ -88,7 +88,7 @@ private:
 
   Error run(OpenedModel &model, const Way &way, size_t prompt) {
     RunRequest request;
-    request.tokens = lab.prompts[prompt].tokens;
+    request.tokens = toInputs(lab.prompts[prompt].tokens);
     request.materialize = way.materialized;
     request.control = withControl(way);
     Error error = Error::success();
