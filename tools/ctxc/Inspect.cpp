@@ -3,6 +3,7 @@
 #include "Commands.h"
 #include "Prompt.h"
 #include "Session.h"
+#include "ctxc/InspectPage/InspectPage.h"
 #include "ctxc/Report/InspectReport.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
@@ -23,7 +24,7 @@ struct InspectOptions {
   int64_t generate = 0;
   std::optional<int64_t> subject;
   int64_t nearest = 5;
-  std::string by, json;
+  std::string by, json, html;
 };
 
 Expected<InspectOptions> parseOptions(const Arguments &arguments) {
@@ -33,7 +34,7 @@ Expected<InspectOptions> parseOptions(const Arguments &arguments) {
   auto nearest = arguments.integer("--top", 1, 100, 5);
   Error errors = llvm::joinErrors(llvm::joinErrors(generate.takeError(), subject.takeError()),
                                   nearest.takeError());
-  for (StringRef option : {"--json"})
+  for (StringRef option : {"--json", "--html"})
     if (arguments.has(option))
       errors =
           llvm::joinErrors(std::move(errors), checkWritable(option, arguments.get(option, "")));
@@ -45,6 +46,7 @@ Expected<InspectOptions> parseOptions(const Arguments &arguments) {
   options.nearest = *nearest;
   options.by = arguments.get("--by", "");
   options.json = arguments.get("--json", "");
+  options.html = arguments.get("--html", "");
   return options;
 }
 
@@ -70,12 +72,21 @@ Error chooseParts(const InspectOptions &options, bool hasNames, const TokenName 
 
 Error writeOutputs(const InspectOptions &options, const Inspection &inspection,
                    const InspectSettings &settings, const TokenName &name) {
-  if (options.json.empty())
-    return Error::success();
-  return writeFileAtomically(options.json, [&](llvm::raw_pwrite_stream &os) {
-    os << llvm::formatv("{0:2}\n", inspectionJson(inspection, settings, name));
-    return Error::success();
-  });
+  auto write = [](const std::string &path,
+                  llvm::function_ref<void(llvm::raw_ostream &)> content) -> Error {
+    if (path.empty())
+      return Error::success();
+    return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
+      content(os);
+      return Error::success();
+    });
+  };
+  if (Error error = write(options.json, [&](llvm::raw_ostream &os) {
+        os << llvm::formatv("{0:2}\n", inspectionJson(inspection, settings, name));
+      }))
+    return error;
+  return write(options.html,
+               [&](llvm::raw_ostream &os) { writeInspectPage(os, inspection, settings, name); });
 }
 
 Expected<int> run(const Arguments &arguments) {
@@ -144,7 +155,7 @@ Command driver::inspectCommand() {
       "docs/inspect.md says what each number means.",
       "  ctxc inspect examples/models/gemma3-kjv-1m --prompt 'And Joshua the son of Nun'\n"
       "  ctxc inspect gemma-3-270m --prompt @prompt.txt --generate 20 --token 30\n"
-      "  ctxc inspect gemma-3-270m --prompt @prompt.txt --by sentence --json inspection.json\n",
+      "  ctxc inspect gemma-3-270m --prompt @prompt.txt --by sentence --html inspection.html\n",
       run};
   std::vector<OptionSpec> own = {
       {"--token", "K",
@@ -157,7 +168,8 @@ Command driver::inspectCommand() {
        "of a context of more than 64 sentences, joined where there are more",
        {"token", "sentence"}},
       {"--top", "N", "how many tokens to name at each end of a direction; default 5"},
-      {"--json", "FILE", "write everything found as JSON"}};
+      {"--json", "FILE", "write everything found as JSON"},
+      {"--html", "FILE", "write a page of pictures; it needs no network"}};
   command.options.insert(command.options.end(), own.begin(), own.end());
   for (OptionSpec &option : runOptions())
     command.options.push_back(option);

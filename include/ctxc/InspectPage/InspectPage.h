@@ -1,0 +1,21 @@
+//===- InspectPage.h - an inspection as a page to look at ------------------===//
+//
+// One self-contained HTML file: pictures first (inline SVG, which need no script), numbers on hover
+// and on keyboard focus, and the tables behind the pictures. It loads nothing: its content security
+// policy allows its own style and its one script, by digest. Everything that comes from the model
+// or the user is escaped: token texts may be anything.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_INSPECTPAGE_INSPECTPAGE_H
+#define CTXC_INSPECTPAGE_INSPECTPAGE_H
+
+#include "ctxc/Report/InspectReport.h"
+
+namespace ctxc {
+
+void writeInspectPage(llvm::raw_ostream &os, const Inspection &inspection,
+                      const InspectSettings &settings, const TokenName &name);
+
+} // namespace ctxc
+
+#endif // CTXC_INSPECTPAGE_INSPECTPAGE_H

@@ -1,0 +1,37 @@
+// The pictures of the page, each a <section> with its caption, scale and table.
+#ifndef CTXC_LIB_INSPECTPAGE_FIGURES_H
+#define CTXC_LIB_INSPECTPAGE_FIGURES_H
+
+#include "Html.h"
+
+namespace ctxc::page {
+
+/// What all pictures are of.
+struct Subject {
+  const Inspection &inspection;
+  const InspectSettings &settings;
+  const TokenName &name;
+
+  const SubjectInspection &subject() const { return inspection.subject; }
+  /// Whether the patch changes matrices, and vectors.
+  bool has(bool matrices) const;
+};
+
+/// The context as a text, each part as dark as the patch changes without it.
+void writePrompt(llvm::raw_ostream &os, const Subject &of);
+/// What the three runs predict, side by side.
+void writeRuns(llvm::raw_ostream &os, const Subject &of);
+/// Update norms, layers by tokens.
+void writeLayersByTokens(llvm::raw_ostream &os, const Subject &of);
+/// Update norms of the subject's patch, parameters by layers.
+void writeParameters(llvm::raw_ostream &os, const Subject &of);
+/// The tokens that what each layer writes is nearest to.
+void writeNearest(llvm::raw_ostream &os, const Subject &of);
+/// Cosines between what the layers write.
+void writeLayerCosines(llvm::raw_ostream &os, const Subject &of);
+/// Cosines of each token's patch with the one before.
+void writeTokenCosines(llvm::raw_ostream &os, const Subject &of);
+
+} // namespace ctxc::page
+
+#endif // CTXC_LIB_INSPECTPAGE_FIGURES_H

@@ -1,0 +1,66 @@
+// What the page's pictures are written with.
+#ifndef CTXC_LIB_INSPECTPAGE_HTML_H
+#define CTXC_LIB_INSPECTPAGE_HTML_H
+
+#include "ctxc/Report/InspectReport.h"
+
+namespace ctxc::page {
+
+/// `text` as character data and as an attribute's value: `& < > " '` as entities. Characters that
+/// cannot be seen (controls, and those that turn the direction of text) and bytes that are no UTF-8
+/// as \xNN; white space as one blank.
+std::string escaped(llvm::StringRef text);
+
+/// A token's spelling, escaped, of at most `columns` columns.
+std::string label(const TokenName &name, int64_t token, unsigned columns = 16);
+
+/// "12.3", "0.0042".
+std::string number(double value);
+/// Of a fraction: "12.3 %".
+std::string percent(double fraction);
+/// A length of a picture, or a fraction, with as many digits as can be seen.
+std::string coordinate(double value);
+std::string cosineText(std::optional<double> cosine);
+
+/// The table behind a picture, folded away.
+class Table {
+public:
+  Table(llvm::raw_ostream &os, llvm::StringRef caption, llvm::ArrayRef<llvm::StringRef> columns);
+  ~Table();
+  /// The first cell is the row's head. Cells are HTML.
+  void row(llvm::ArrayRef<std::string> cells);
+
+private:
+  llvm::raw_ostream &os;
+};
+
+/// A list of labelled bars, of tokens with `values` of the `largest`.
+struct Bar {
+  std::string label; ///< HTML
+  double length = 0; ///< in [0, 1]
+  std::string value, title;
+};
+void writeBars(llvm::raw_ostream &os, llvm::ArrayRef<Bar> bars, llvm::StringRef hue,
+               llvm::StringRef what);
+
+/// Rows and columns of coloured cells, as SVG.
+struct Grid {
+  struct Cell {
+    double value = 0; ///< depth of colour in [−1, 1]
+    std::string title;
+  };
+  std::string what, hue; ///< read to those who do not see it; a class of the style sheet
+  std::vector<std::string> rows, columns; ///< labels, escaped
+  std::vector<Cell> cells;                ///< row by row
+  double cell = 24, height = 18;
+  std::optional<size_t> markedColumn;
+};
+void writeGrid(llvm::raw_ostream &os, const Grid &grid);
+
+/// A legend of colours, from `least` to `most`.
+void writeScale(llvm::raw_ostream &os, llvm::StringRef hue, llvm::StringRef least,
+                llvm::StringRef most, llvm::StringRef note = "");
+
+} // namespace ctxc::page
+
+#endif // CTXC_LIB_INSPECTPAGE_HTML_H

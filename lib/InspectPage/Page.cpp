@@ -1,0 +1,125 @@
+#include "Figures.h"
+#include "ctxc/InspectPage/InspectPage.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Base64.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace ctxc;
+using namespace ctxc::page;
+using llvm::StringRef;
+
+static constexpr StringRef frame =
+#include "page.html.inc"
+    ;
+static constexpr StringRef style =
+#include "page.css.inc"
+    ;
+static constexpr StringRef script =
+#include "page.js.inc"
+    ;
+
+static std::string joined(llvm::ArrayRef<int64_t> layers) {
+  std::string text = layers.size() == 1 ? "layer " : "layers ";
+  for (auto [i, layer] : llvm::enumerate(layers))
+    text += (i == 0 ? "" : i + 1 == layers.size() ? " and " : ", ") + std::to_string(layer);
+  return text;
+}
+
+/// The page's findings in a sentence or two.
+static std::string leadOf(const Subject &of) {
+  const SubjectInspection &subject = of.subject();
+  std::string text = "<p class=\"lead\">It is token " + std::to_string(subject.position + 1) +
+                     " of " + std::to_string(of.inspection.tokens.size()) + ". ";
+  auto tell = [&](const char *what, double PatchNorm::*norm) {
+    MostOfPatch most = mostOfPatch(subject.norms.layers, norm);
+    if (!most.layers.empty())
+      text += std::string("Of the change of the ") + what + ", " + joined(most.layers) +
+              (most.layers.size() == 1 ? " takes " : " take ") + percent(most.share) + ". ";
+  };
+  tell("matrices", &PatchNorm::matrix);
+  tell("vectors", &PatchNorm::vector);
+  bool matrices = of.has(true);
+  std::vector<const LeftOut *> order;
+  for (const LeftOut &part : subject.leftOut)
+    order.push_back(&part);
+  llvm::sort(order, [&](const LeftOut *a, const LeftOut *b) {
+    auto change = [&](const LeftOut *part) {
+      return matrices ? part->relative.matrix : part->relative.vector;
+    };
+    return std::pair(-change(a), a) < std::pair(-change(b), b);
+  });
+  for (auto [i, part] : llvm::enumerate(llvm::ArrayRef(order).take_front(3))) {
+    std::vector<std::string> pieces;
+    for (int64_t position : part->positions)
+      pieces.push_back(of.name(of.inspection.tokens[position]));
+    std::string words = of.settings.hasNames ? readableText(pieces) : llvm::join(pieces, " ");
+    text += (i == 0 ? "It owes most to “<bdi>" : ", then “<bdi>") +
+            escaped(fitColumns(StringRef(words).trim(), 40, false)) + "</bdi>”";
+  }
+  if (!order.empty())
+    text += ".";
+  return text + "</p>";
+}
+
+static std::string footerOf(const Subject &of) {
+  const VerifySettings &run = of.settings.run;
+  int64_t harmful = 0;
+  for (const LayerObligations &layer : of.subject().obligations)
+    harmful += layer.harmful;
+  std::string text =
+      "<p>Model <code>" + escaped(run.model) + "</code>, weights " + escaped(run.dtype) +
+      ", hash <code>" + escaped(run.modelHash.substr(0, 16)) + "</code>; update " +
+      (run.updateApplies ? escaped(run.update) : std::string("none applies")) + "; plan " +
+      escaped(run.plan) + "; " + escaped(run.backend) + " backend; ctxc " CTXC_VERSION ".</p>\n";
+  if (!run.request.kept.empty())
+    text += "<p>Kept in the reduced run: positions " + positionsText(run.request.kept) + ".</p>\n";
+  if (harmful)
+    text += "<p>" + std::to_string(harmful) +
+            " divisors were zero where a change was needed: the patch is not exact there.</p>\n";
+  return text +
+         "<p>Each patch is exact for its token at its position, and for no other "
+         "(<i>Equivalence of Context and Parameter Updates in Modern Transformer Blocks</i>, "
+         "arXiv 2511.17864, Algorithm 1).</p>";
+}
+
+static std::string figuresOf(const Subject &of) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writePrompt(os, of);
+  writeRuns(os, of);
+  writeLayersByTokens(os, of);
+  writeNearest(os, of);
+  os << "<div class=\"pair\">\n";
+  writeLayerCosines(os, of);
+  writeTokenCosines(os, of);
+  os << "</div>\n";
+  writeParameters(os, of);
+  return text;
+}
+
+void ctxc::writeInspectPage(llvm::raw_ostream &os, const Inspection &inspection,
+                            const InspectSettings &settings, const TokenName &name) {
+  Subject of{inspection, settings, name};
+  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(script));
+  std::string token = label(name, inspection.subject.token, 40);
+  const std::pair<StringRef, std::string> parts[] = {
+      {"script-digest", "sha256-" + llvm::encodeBase64(digest)},
+      {"title", "What the context did to " + token},
+      {"style", style.str()},
+      {"heading", "What the context did to <bdi class=\"tok\">" + token + "</bdi>"},
+      {"lead", leadOf(of)},
+      {"figures", figuresOf(of)},
+      {"footer", footerOf(of)},
+      {"script", script.str()}};
+  // Once through the frame, so that nothing that is filled in is read as a place to fill.
+  StringRef rest = frame;
+  while (!rest.empty()) {
+    auto [before, after] = rest.split("{{");
+    os << before;
+    auto [place, behind] = after.split("}}");
+    for (auto &[key, text] : parts)
+      if (key == place)
+        os << text;
+    rest = behind;
+  }
+}
