@@ -8,7 +8,7 @@ namespace ctxc::page {
 
 /// `text` as character data and as an attribute's value: `& < > " '` as entities. Characters that
 /// cannot be seen (controls, and those that turn the direction of text) and bytes that are no UTF-8
-/// as \xNN; white space as one blank.
+/// as \xNN.
 std::string escaped(llvm::StringRef text);
 
 /// A token's spelling, escaped, of at most `columns` columns.
