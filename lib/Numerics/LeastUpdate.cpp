@@ -20,32 +20,77 @@ using namespace ctxc::detail;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
+/// s0 of each component, into `s0`. Whether there is one where a = M = 0.
+CTXC_EACH_CPU
+static bool freePoints(int64_t size, const double *__restrict a, const double *__restrict M,
+                       double *__restrict s0) {
+  int64_t sinks = 0;
+  for (int64_t k = 0; k < size; ++k) {
+    double ratio = a[k] / M[k];
+    s0[k] = a[k] > 0 ? ratio * ratio : 0;
+    sinks += a[k] == 0 && M[k] == 0;
+  }
+  return sinks > 0;
+}
+
 //===----------------------------------------------------------------------===//
 // Shrinking
 //===----------------------------------------------------------------------===//
 
-/// s and −½ ds/d(log λ) of each component. The first steps are float32's, whose divisions are
-/// cheap, and two of float64 take their seven digits to all.
-CTXC_EACH_CPU
-static void shrunk(int64_t size, const double *__restrict a, const double *__restrict beta,
-                   double inverse, double *__restrict s, double *__restrict slope) {
+/// s and −½ ds/d(log λ) of each component. z in float32, whose divisions are cheap, has seven
+/// digits; where `exact`, two steps of float64 take them to all.
+template <bool exact>
+[[gnu::always_inline]] static inline void
+shrinkEach(int64_t size, const double *__restrict a, const double *__restrict beta, double inverse,
+           double *__restrict s, double *__restrict slope) {
   constexpr double large = 1e12; // z = 1/b in all digits
   for (int64_t k = 0; k < size; ++k) {
-    double b = beta[k] * inverse, first = b > 1 ? 1 / b : 1;
+    double b = beta[k] * inverse;
     float rough = float(b < large ? b : large), z32 = rough > 1 ? 1 / rough : 1;
     for (int step = 0; step < 4; ++step) {
       float square = z32 * z32;
       z32 -= (square * square + rough * z32 - 1) / (4 * square * z32 + rough);
     }
-    double z = b < large ? z32 : first;
-    for (int step = 0; step < 2; ++step) {
-      double square = z * z;
-      z -= (square * square + b * z - 1) / (4 * square * z + b);
+    double z = z32;
+    if (exact) {
+      double first = b > 1 ? 1 / b : 1;
+      z = b < large ? z : first;
+      for (int step = 0; step < 2; ++step) {
+        double square = z * z;
+        z -= (square * square + b * z - 1) / (4 * square * z + b);
+      }
     }
     double fourth = z * z * z * z, root = z * inverse;
     s[k] = a[k] * root * root;
-    slope[k] = s[k] * fourth / (1 + 3 * fourth);
+    slope[k] = exact ? s[k] * fourth / (1 + 3 * fourth)
+                     : s[k] * double(float(fourth) / float(1 + 3 * fourth));
   }
+}
+
+CTXC_EACH_CPU
+static void shrunk(int64_t size, const double *a, const double *beta, double inverse, double *s,
+                   double *slope) {
+  shrinkEach<true>(size, a, beta, inverse, s, slope);
+}
+
+CTXC_EACH_CPU
+static void shrunkRoughly(int64_t size, const double *a, const double *beta, double inverse,
+                          double *s, double *slope) {
+  shrinkEach<false>(size, a, beta, inverse, s, slope);
+}
+
+/// M / √a, 0 where a = 0.
+CTXC_EACH_CPU
+static void ratios(int64_t size, const double *__restrict a, const double *__restrict M,
+                   double *__restrict beta) {
+  for (int64_t k = 0; k < size; ++k)
+    beta[k] = a[k] > 0 ? M[k] / std::sqrt(a[k]) : 0;
+}
+
+CTXC_EACH_CPU
+static void roots(int64_t size, const double *__restrict s, double *__restrict x) {
+  for (int64_t k = 0; k < size; ++k)
+    x[k] = std::sqrt(s[k]);
 }
 
 /// With λ = w⁴ and x = √a z / w the root reads z⁴ + b z = 1, b = M / (√a w):
@@ -57,22 +102,23 @@ static void shrunk(int64_t size, const double *__restrict a, const double *__res
 /// wherever it starts. Each s is concave in q = λ^-½: a Newton step on G = 1 in
 /// q ends right of it. The first is exact for λ → ∞, the second where components
 /// are either at s0 or at a/√λ; both converge quadratically, so their geometric
-/// mean does, inside a bracket that cannot fail.
+/// mean does, inside a bracket that cannot fail. It gets near in float32, whose bracket may be off
+/// by its rounding, and begins another there.
 static void shrink(const UnitProblem &p, double total0) {
   double *beta = p.work, *s = beta + p.size, *slope = s + p.size;
-  for (int64_t k = 0; k < p.size; ++k)
-    beta[k] = p.a[k] > 0 ? p.M[k] / std::sqrt(p.a[k]) : 0;
+  ratios(p.size, p.a, p.M, beta);
 
   // z ≤ 1 gives G ≤ Σa / w².
-  double lo = 0, hi = std::sqrt(sum(p.a, p.size)), w = hi;
+  const double highest = std::sqrt(sum(p.a, p.size));
+  double lo = 0, hi = highest, w = hi;
   // The last digits of Σ s = 1 are the final scaling's.
   double tolerance = std::clamp(1e-3 * (total0 - 1), 1e-15, 1e-12);
+  bool exact = false;
   constexpr int maxIterations = 100;
   for (int iteration = 0; iteration < maxIterations; ++iteration) {
-    double inverse = 1 / w;
-    shrunk(p.size, p.a, beta, inverse, s, slope);
+    (exact ? shrunk : shrunkRoughly)(p.size, p.a, beta, 1 / w, s, slope);
     double total = sum(s, p.size), slopes = sum(slope, p.size);
-    if (std::fabs(total - 1) <= tolerance)
+    if (exact && std::fabs(total - 1) <= tolerance)
       break;
     (total > 1 ? lo : hi) = w;
     double left = 1 + total * (total * total - 1) / (4 * slopes); // of λ
@@ -82,12 +128,16 @@ static void shrink(const UnitProblem &p, double total0) {
     if (right > 0 && right < infinity)
       hi = std::min(hi, w / std::sqrt(right));
     double next = lo > 0 ? std::sqrt(lo) * std::sqrt(hi) : hi / 32;
-    if (next == w || !(lo < hi))
+    bool ends = next == w || !(lo < hi);
+    if (exact && ends)
       break;
-    w = next;
+    if (!exact && (ends || std::fabs(total - 1) <= 1e-4 || iteration > maxIterations / 2)) {
+      exact = true;
+      lo = 0, hi = highest;
+    }
+    w = std::min(next, highest);
   }
-  for (int64_t k = 0; k < p.size; ++k)
-    p.x[k] = std::sqrt(s[k]);
+  roots(p.size, s, p.x);
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,12 +184,29 @@ private:
 
 static constexpr double peak = 27.0 / 256;
 
-/// The cost of s_k = s0_k + amount.
-double Growing::dump(int64_t k, double amount) const {
-  if (s0[k] == 0)
-    return amount > 0 ? p.M[k] * p.M[k] : 0;
-  double change = p.M[k] * (1 - std::sqrt(s0[k] / (s0[k] + amount)));
+/// The cost of s = s0 + amount, amount > 0 or s0 > 0.
+[[gnu::always_inline]] static inline double costOfDump(double M, double s0, double amount) {
+  double change = M * (1 - std::sqrt(s0 / (s0 + amount)));
   return change * change;
+}
+
+double Growing::dump(int64_t k, double amount) const {
+  return s0[k] == 0 && !(amount > 0) ? 0 : costOfDump(p.M[k], s0[k], amount);
+}
+
+CTXC_EACH_CPU
+static void dumpCosts(int64_t size, const double *__restrict M, const double *__restrict s0,
+                      double amount, double *__restrict costs) {
+  for (int64_t k = 0; k < size; ++k)
+    costs[k] = costOfDump(M[k], s0[k], amount);
+}
+
+/// κ = M²/a; ∞ where a = 0.
+CTXC_EACH_CPU
+static void flatness(int64_t size, const double *__restrict a, const double *__restrict M,
+                     double *__restrict kappa) {
+  for (int64_t k = 0; k < size; ++k)
+    kappa[k] = a[k] > 0 ? M[k] * M[k] / a[k] : infinity;
 }
 
 /// Sets s to the near branch at ν = t ν_cap for all but `except`; returns Σ s.
@@ -268,18 +335,16 @@ void Growing::dumpPlus(int64_t j) {
 }
 
 void Growing::solve() {
-  double smallest = infinity; // κ
-  for (int64_t k = 0; k < p.size; ++k)
-    if (p.a[k] > 0)
-      smallest = std::min(smallest, p.M[k] * p.M[k] / p.a[k]);
+  // solveLeast left s0 where it is.
+  flatness(p.size, p.a, p.M, relative); // κ
+  double smallest = *std::min_element(relative, relative + p.size);
   // Without a usable cap (no a > 0, or numbers out of range) only dumps remain.
   bool capped = smallest > 0 && smallest < infinity;
   for (int64_t k = 0; k < p.size; ++k) {
-    s0[k] = p.a[k] > 0 ? (p.a[k] / p.M[k]) * (p.a[k] / p.M[k]) : 0;
-    double kappa = p.a[k] > 0 ? p.M[k] * p.M[k] / p.a[k] : infinity;
-    relative[k] = capped ? (smallest / kappa) * (smallest / kappa) : 0;
-    dumpCost[k] = dump(k, excess);
+    double ratio = smallest / relative[k];
+    relative[k] = capped ? ratio * ratio : 0;
   }
+  dumpCosts(p.size, p.M, s0, excess, dumpCost);
   if (capped)
     spread();
 
@@ -336,14 +401,8 @@ static void sink(const UnitProblem &p, double excess) {
 }
 
 void ctxc::detail::solveLeast(const UnitProblem &p) {
-  double total = 0;
-  bool hasSink = false;
-  for (int64_t k = 0; k < p.size; ++k) {
-    hasSink |= p.M[k] == 0 && p.a[k] == 0;
-    if (p.a[k] > 0)
-      total += (p.a[k] / p.M[k]) * (p.a[k] / p.M[k]);
-  }
-  double excess = 1 - total;
+  bool hasSink = freePoints(p.size, p.a, p.M, p.work);
+  double total = sum(p.work, p.size), excess = 1 - total;
   constexpr double fits = 1e-14;
   if (excess < -fits)
     shrink(p, total);

@@ -1,5 +1,6 @@
 #include "NormInversionCore.h"
 
+#include "EachCpu.h"
 #include "UnitProblem.h"
 #include <algorithm>
 #include <cmath>
@@ -12,22 +13,36 @@ using namespace ctxc::detail;
 // Into and out of the unit problem
 //===----------------------------------------------------------------------===//
 
-/// The largest magnitude; NaN when an entry is not finite.
-template <typename T> static double largestMagnitude(const T *values, int64_t size) {
-  double largest = 0;
-  bool finite = true;
-  for (int64_t k = 0; k < size; ++k) {
-    double magnitude = std::fabs(static_cast<double>(values[k]));
-    finite &= magnitude <= std::numeric_limits<double>::max();
-    largest = std::max(largest, magnitude);
-  }
-  return finite ? largest : std::numeric_limits<double>::quiet_NaN();
+/// What is compiled for each processor, in the two functions of either element type at the end.
+#define CTXC_INLINE [[gnu::always_inline]] inline
+
+/// The largest magnitude; NaN when an entry is not finite. Eight lanes, as a maximum of numbers
+/// that may be NaN has an order.
+template <typename T> CTXC_INLINE static double largestMagnitude(const T *values, int64_t size) {
+  constexpr int lanes = 8;
+  double largest[lanes] = {};
+  int64_t infinite[lanes] = {};
+  auto take = [&](int lane, T value) {
+    double magnitude = std::fabs(static_cast<double>(value));
+    infinite[lane] |= !(magnitude <= std::numeric_limits<double>::max());
+    largest[lane] = largest[lane] < magnitude ? magnitude : largest[lane];
+  };
+  int64_t k = 0;
+  for (; k + lanes <= size; k += lanes)
+    for (int lane = 0; lane < lanes; ++lane)
+      take(lane, values[k + lane]);
+  for (; k < size; ++k)
+    take(0, values[k]);
+  if (std::any_of(infinite, infinite + lanes, [](int64_t any) { return any; }))
+    return std::numeric_limits<double>::quiet_NaN();
+  return *std::max_element(largest, largest + lanes);
 }
 
 /// Writes |data| / ‖data‖ and returns ‖data‖; for data = 0 the uniform
 /// direction and √d, that is RMS 1. Squares only ratios, so nothing overflows.
 template <typename T>
-static double normOf(const T *data, double largest, int64_t d, double *direction, double *work) {
+CTXC_INLINE static double normOf(const T *data, double largest, int64_t d, double *direction,
+                                 double *work) {
   double units = largest > 0 ? largest : 1;
   for (int64_t k = 0; k < d; ++k) {
     direction[k] = largest > 0 ? std::fabs(static_cast<double>(data[k])) / units : 1;
@@ -40,8 +55,8 @@ static double normOf(const T *data, double largest, int64_t d, double *direction
 }
 
 template <typename T>
-void detail::invertRmsNorm(Update update, int64_t d, double eps, const T *g, const T *m,
-                           const T *data, T *target, double *scratch) {
+CTXC_INLINE static void invert(Update update, int64_t d, double eps, const T *g, const T *m,
+                               const T *data, T *target, double *scratch) {
   double largestG = largestMagnitude(g, d), largestM = largestMagnitude(m, d);
   double largestData = largestMagnitude(data, d);
   bool solvable = largestG > 0 && largestM >= 0 && largestData >= 0;
@@ -55,8 +70,8 @@ void detail::invertRmsNorm(Update update, int64_t d, double eps, const T *g, con
   // √B = √(d ρ) with √ρ = R / √(R² + ε); never zero.
   double rms = norm / std::sqrt(static_cast<double>(d));
   double ratio = rms / std::hypot(rms, std::sqrt(std::max(eps, 0.0)));
-  double radius = std::sqrt(static_cast<double>(d)) *
-                  std::max(ratio, std::numeric_limits<double>::min());
+  double radius =
+      std::sqrt(static_cast<double>(d)) * std::max(ratio, std::numeric_limits<double>::min());
 
   // Scale a and M by one common factor to a largest entry of 1; `balance` is
   // the ratio of the two largest, kept apart as it may leave double's range.
@@ -132,46 +147,73 @@ static ScaleCounts solveScalar(int64_t d, const T *g, const T *m, const T *n, T 
   return counts;
 }
 
+/// Σ x², x of float32 or double, eight lanes wide.
+template <typename T> CTXC_INLINE static double sumOfSquares(const T *x, int64_t size) {
+  constexpr int lanes = 8;
+  double sums[lanes] = {}, total = 0;
+  int64_t k = 0;
+  for (; k + lanes <= size; k += lanes)
+    for (int lane = 0; lane < lanes; ++lane)
+      sums[lane] += static_cast<double>(x[k + lane]) * x[k + lane];
+  for (; k < size; ++k)
+    sums[0] += static_cast<double>(x[k]) * x[k];
+  for (double sum : sums)
+    total += sum;
+  return total;
+}
+
 template <typename T>
-ScaleCounts detail::solveScale(Update update, int64_t d, const T *g, const T *m, const T *n,
-                               T *delta) {
-  if (update == Update::Scaled)
-    return solveScalar(d, g, m, n, delta);
+CTXC_INLINE static void divideEach(int64_t d, const T *__restrict g, const T *__restrict m,
+                                   const T *__restrict n, T *__restrict delta,
+                                   ScaleCounts &counts) {
   // A component driven to zero comes back as the rounding of the sum that made
   // it; dividing g_k = 0 by that would wipe m_k out for nothing.
   constexpr double limit = std::numeric_limits<T>::max();
-  double squares = 0;
-  for (int64_t k = 0; k < d; ++k)
-    squares += static_cast<double>(n[k]) * n[k];
   double zero = 8 * static_cast<double>(std::numeric_limits<T>::epsilon()) *
-                std::sqrt(squares / std::max<int64_t>(d, 1));
-  ScaleCounts counts;
+                std::sqrt(sumOfSquares(n, d) / std::max<int64_t>(d, 1));
   for (int64_t k = 0; k < d; ++k) {
-    if (g[k] == 0 && std::fabs(static_cast<double>(n[k])) <= zero) {
-      delta[k] = 0;
-      ++counts.harmless;
-      continue;
-    }
+    double change = g[k], scale = m[k], normalized = n[k];
+    bool harmless = change == 0 && std::fabs(normalized) <= zero;
     // The remainder first: where it is small, so is its error in Δm.
-    double remainder = std::fma(-static_cast<double>(m[k]), static_cast<double>(n[k]), g[k]);
-    double quotient = n[k] == 0 ? limit : remainder / n[k];
-    if (std::fabs(quotient) < limit) {
-      delta[k] = static_cast<T>(quotient);
-      continue;
-    }
-    delta[k] = std::fabs(remainder) <= limit ? static_cast<T>(remainder) : T(0);
-    ++counts.harmful;
+    double remainder = std::fma(-scale, normalized, change);
+    double quotient = normalized == 0 ? limit : remainder / normalized;
+    bool exact = std::fabs(quotient) < limit;
+    double otherwise = std::fabs(remainder) <= limit ? remainder : 0;
+    double result = harmless ? 0 : exact ? quotient : otherwise;
+    delta[k] = static_cast<T>(result);
+    counts.harmless += harmless;
+    counts.harmful += !harmless && !exact;
   }
-  return counts;
 }
 
-namespace ctxc::detail {
-template void invertRmsNorm<float>(Update, int64_t, double, const float *, const float *,
-                                   const float *, float *, double *);
-template void invertRmsNorm<double>(Update, int64_t, double, const double *, const double *,
-                                    const double *, double *, double *);
-template ScaleCounts solveScale<float>(Update, int64_t, const float *, const float *,
-                                       const float *, float *);
-template ScaleCounts solveScale<double>(Update, int64_t, const double *, const double *,
-                                        const double *, double *);
-} // namespace ctxc::detail
+//===----------------------------------------------------------------------===//
+// Both element types
+//===----------------------------------------------------------------------===//
+
+#define CTXC_DEFINE(T, SUFFIX)                                                                     \
+  CTXC_EACH_CPU static void invert##SUFFIX(Update update, int64_t d, double eps, const T *g,       \
+                                           const T *m, const T *data, T *target,                   \
+                                           double *scratch) {                                      \
+    invert(update, d, eps, g, m, data, target, scratch);                                           \
+  }                                                                                                \
+  CTXC_EACH_CPU static void divide##SUFFIX(int64_t d, const T *g, const T *m, const T *n,          \
+                                           T *delta, ScaleCounts &counts) {                        \
+    divideEach(d, g, m, n, delta, counts);                                                         \
+  }                                                                                                \
+  template <>                                                                                      \
+  void detail::invertRmsNorm(Update update, int64_t d, double eps, const T *g, const T *m,         \
+                             const T *data, T *target, double *scratch) {                          \
+    invert##SUFFIX(update, d, eps, g, m, data, target, scratch);                                   \
+  }                                                                                                \
+  template <>                                                                                      \
+  ScaleCounts detail::solveScale(Update update, int64_t d, const T *g, const T *m, const T *n,     \
+                                 T *delta) {                                                       \
+    if (update == Update::Scaled)                                                                  \
+      return solveScalar(d, g, m, n, delta);                                                       \
+    ScaleCounts counts;                                                                            \
+    divide##SUFFIX(d, g, m, n, delta, counts);                                                     \
+    return counts;                                                                                 \
+  }
+
+CTXC_DEFINE(float, Float)
+CTXC_DEFINE(double, Double)
