@@ -14,6 +14,8 @@ namespace {
 
 /// Rows of a tile, and streams of a range.
 constexpr int64_t tileRows = 4;
+/// Vectors of a tile, where sums, a vector of each x and one of W fill the registers.
+int64_t tileVectors(const Contraction &c) { return c.registers >= 32 ? 6 : 3; }
 /// From so many vectors on a panel of rows is worth its keep.
 constexpr int64_t manyVectors = 16;
 /// Numbers of a panel: 256 KB of float32.
@@ -49,11 +51,29 @@ private:
   void panel(Value from, Value to, int64_t vectors, Value s);
   void fewVectors(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows);
 
+  // Vectors in bfloat16.
+  int64_t roundedLength() const { return llvm::alignTo(c.in(), 2 * c.lanes); }
+  void roundVectors(Value from, int64_t count);
+  void roundPart(Value from, int64_t vector, Value k, Value mask);
+
   // Tiles.
-  Value load(Value memref, Value row, Value column, Value mask);
-  SmallVector<Value> step(ValueRange sums, Value matrix, ArrayRef<Value> wRows,
-                          ArrayRef<Value> xRows, Value k, Value mask);
-  void tile(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows, Value s, int64_t vectors);
+  struct Tile {
+    Value matrix;                  ///< W, or rows of it in float32
+    SmallVector<Value> rows;       ///< of the matrix
+    Value vectors, firstVector;    ///< x, or some of it in bfloat16
+    SmallVector<Value> outputRows; ///< columns of y
+    Value firstOutput;             ///< a row of y
+    int64_t count;                 ///< of vectors
+  };
+  /// Columns at once.
+  int64_t widthOf(const Tile &tile) const {
+    return tile.vectors == roundedVectors ? 2 * c.lanes : c.lanes;
+  }
+  Value load(Value memref, Value row, Value column, int64_t width, Value mask);
+  Value extended(Value vector);
+  Value addPairs(Value sum, Value wide, Value x);
+  SmallVector<Value> step(ValueRange sums, const Tile &tile, Value k, Value mask);
+  void compute(const Tile &tile);
 
   const Contraction &c;
   ModuleOp module;
@@ -61,7 +81,7 @@ private:
   Location loc;
   VectorType accumulator;
   Value w, x, y, rows;
-  Value address, scratchAddress, scratch;
+  Value address, scratchAddress, scratch, roundedVectors;
 };
 
 void Emitter::forRange(Value from, Value to, int64_t step, Body body) {
@@ -105,6 +125,15 @@ func::FuncOp Emitter::emit(StringRef name) {
         memrefAt(b, loc, scratchAddress, MemRefType::get({count, c.in()}, b.getF32Type()), {});
   }
 
+  if (c.rounded) {
+    int64_t count = tileVectors(c);
+    Value size =
+        LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(count * roundedLength()));
+    Value at = LLVM::AllocaOp::create(b, loc, ptr, b.getBF16Type(), size, /*alignment=*/64);
+    roundedVectors =
+        memrefAt(b, loc, at, MemRefType::get({count, roundedLength()}, b.getBF16Type()), {});
+  }
+
   Value begin = toIndex(b, loc, entry->getArgument(1)),
         end = toIndex(b, loc, entry->getArgument(2));
   if (panelRows() == 0) {
@@ -135,7 +164,7 @@ int64_t Emitter::panelRows() const {
 
 int64_t Emitter::scratchRows() const {
   int64_t streams = c.stored ? tileRows : 0;
-  return std::max(streams, panelRows());
+  return std::max(streams, c.rounded ? 0 : panelRows());
 }
 
 /// `count` rows of a quantised W from `row` on.
@@ -159,7 +188,8 @@ void Emitter::copyRow(Value row, Value intoRow) {
   int64_t whole = c.in() / c.lanes * c.lanes;
   if (whole > 0)
     forRange(index(0), index(whole), c.lanes, [&](Value k) {
-      vector::StoreOp::create(b, loc, load(w, row, k, {}), scratch, ValueRange{intoRow, k});
+      vector::StoreOp::create(b, loc, extended(load(w, row, k, c.lanes, {})), scratch,
+                              ValueRange{intoRow, k});
     });
   forRange(index(whole), index(c.in()), 1, [&](Value k) {
     Value number = memref::LoadOp::create(b, loc, w, ValueRange{row, k});
@@ -176,8 +206,13 @@ void Emitter::copyRow(Value row, Value intoRow) {
 /// One row of each stream, with every vector.
 void Emitter::fewVectors(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows) {
   Value pairs = times(over(rows, 2), 2);
-  forRange(index(0), pairs, 2, [&](Value s) { tile(matrix, wRows, yRows, s, 2); });
-  forRange(pairs, rows, 1, [&](Value s) { tile(matrix, wRows, yRows, s, 1); });
+  auto tiles = [&](Value from, Value to, int64_t count) {
+    forRange(from, to, count, [&](Value s) {
+      compute({matrix, SmallVector<Value>(wRows), x, s, SmallVector<Value>(yRows), s, count});
+    });
+  };
+  tiles(index(0), pairs, 2);
+  tiles(pairs, rows, 1);
 }
 
 void Emitter::streamed(Value begin, Value end) {
@@ -202,13 +237,12 @@ void Emitter::streamed(Value begin, Value end) {
 }
 
 void Emitter::blocked(Value begin, Value end) {
-  // Sums, a vector of each x, and one of W fill the registers.
-  int64_t vectors = c.registers >= 32 ? 6 : 3;
+  int64_t vectors = tileVectors(c);
   forRange(begin, end, panelRows(), [&](Value from) {
     Value to = arith::MinUIOp::create(b, loc, add(from, index(panelRows())), end);
     if (c.stored)
       decode(from, sub(to, from), index(0));
-    else
+    else if (!c.rounded)
       forRange(from, to, 1, [&](Value row) { copyRow(row, sub(row, from)); });
     Value groups = times(over(rows, vectors), vectors);
     forRange(index(0), groups, vectors, [&](Value s) { panel(from, to, vectors, s); });
@@ -218,80 +252,123 @@ void Emitter::blocked(Value begin, Value end) {
 
 /// Rows `from` to `to` with `vectors` vectors from `s` on.
 void Emitter::panel(Value from, Value to, int64_t vectors, Value s) {
-  auto compute = [&](Value row, int64_t count) {
-    SmallVector<Value> wRows, yRows;
-    for (int64_t i = 0; i < count; ++i) {
-      yRows.push_back(add(row, index(i)));
-      wRows.push_back(sub(yRows.back(), from));
-    }
-    tile(scratch, wRows, yRows, s, vectors);
+  if (c.rounded)
+    roundVectors(s, vectors);
+  auto tiles = [&](Value begin, Value end, int64_t count) {
+    forRange(begin, end, count, [&](Value row) {
+      Tile tile{scratch, {}, x, s, {}, s, vectors};
+      if (c.rounded) {
+        tile.matrix = w;
+        tile.vectors = roundedVectors;
+        tile.firstVector = index(0);
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        tile.outputRows.push_back(add(row, index(i)));
+        tile.rows.push_back(c.rounded ? tile.outputRows.back() : sub(tile.outputRows.back(), from));
+      }
+      compute(tile);
+    });
   };
   Value whole = add(from, times(over(sub(to, from), tileRows), tileRows));
-  forRange(from, whole, tileRows, [&](Value row) { compute(row, tileRows); });
-  forRange(whole, to, 1, [&](Value row) { compute(row, 1); });
+  tiles(from, whole, tileRows);
+  tiles(whole, to, 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors in bfloat16
+//===----------------------------------------------------------------------===//
+
+/// `count` vectors of x from `from` on, filled up with zeros.
+void Emitter::roundVectors(Value from, int64_t count) {
+  int64_t width = 2 * c.lanes, whole = c.in() / width * width;
+  for (int64_t vector = 0; vector < count; ++vector) {
+    if (whole > 0)
+      forRange(index(0), index(whole), width, [&](Value k) { roundPart(from, vector, k, {}); });
+    if (whole < c.in())
+      roundPart(from, vector, index(whole),
+                vector::ConstantMaskOp::create(b, loc, VectorType::get({width}, b.getI1Type()),
+                                               ArrayRef<int64_t>{c.in() - whole}));
+  }
+}
+
+void Emitter::roundPart(Value from, int64_t vector, Value k, Value mask) {
+  Value numbers = load(x, add(from, index(vector)), k, 2 * c.lanes, mask);
+  auto type = VectorType::get({2 * c.lanes}, b.getBF16Type());
+  vector::StoreOp::create(b, loc, arith::TruncFOp::create(b, loc, type, numbers), roundedVectors,
+                          ValueRange{index(vector), k});
 }
 
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
 
-Value Emitter::load(Value memref, Value row, Value column, Value mask) {
+Value Emitter::load(Value memref, Value row, Value column, int64_t width, Value mask) {
   auto element = cast<MemRefType>(memref.getType()).getElementType();
-  auto type = VectorType::get({c.lanes}, element);
-  Value v;
-  if (mask) {
-    Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
-    v = vector::MaskedLoadOp::create(b, loc, type, memref, ValueRange{row, column}, mask, zero);
-  } else {
-    v = vector::LoadOp::create(b, loc, type, memref, ValueRange{row, column});
-  }
-  return element.isF32() ? v : Value(arith::ExtFOp::create(b, loc, accumulator, v));
+  auto type = VectorType::get({width}, element);
+  if (!mask)
+    return vector::LoadOp::create(b, loc, type, memref, ValueRange{row, column});
+  Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+  return vector::MaskedLoadOp::create(b, loc, type, memref, ValueRange{row, column}, mask, zero);
+}
+
+Value Emitter::extended(Value vector) {
+  bool isFloat = cast<VectorType>(vector.getType()).getElementType().isF32();
+  return isFloat ? vector : Value(arith::ExtFOp::create(b, loc, accumulator, vector));
+}
+
+/// sum + the products of the pairs that lie side by side, of bfloat16.
+Value Emitter::addPairs(Value sum, Value wide, Value x) {
+  StringAttr name = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps." + Twine(c.lanes * 32));
+  return LLVM::CallIntrinsicOp::create(b, loc, accumulator, name, ValueRange{sum, wide, x})
+      .getResults();
 }
 
 /// One step along the rows: sums += W[·, k…] x[·, k…]; a row's sums lie side by side.
-SmallVector<Value> Emitter::step(ValueRange sums, Value matrix, ArrayRef<Value> wRows,
-                                 ArrayRef<Value> xRows, Value k, Value mask) {
+SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
+  bool pairs = widthOf(tile) > c.lanes;
+  int64_t width = widthOf(tile);
   SmallVector<Value> xs, next;
-  for (Value s : xRows)
-    xs.push_back(load(x, s, k, mask));
-  for (Value row : wRows) {
-    Value wide = load(matrix, row, k, mask);
-    for (Value xv : xs)
-      next.push_back(vector::FMAOp::create(b, loc, wide, xv, sums[next.size()]));
+  for (int64_t j = 0; j < tile.count; ++j)
+    xs.push_back(load(tile.vectors, add(tile.firstVector, index(j)), k, width,
+                      pairs ? Value() : mask)); // those are filled up
+  for (Value row : tile.rows) {
+    Value wide = load(tile.matrix, row, k, width, mask);
+    if (!pairs)
+      wide = extended(wide);
+    for (Value xv : xs) {
+      Value sum = sums[next.size()];
+      next.push_back(pairs ? addPairs(sum, wide, xv)
+                           : vector::FMAOp::create(b, loc, wide, xv, sum));
+    }
   }
   return next;
 }
 
-void Emitter::tile(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows, Value s,
-                   int64_t vectors) {
-  SmallVector<Value> xRows;
-  for (int64_t j = 0; j < vectors; ++j)
-    xRows.push_back(add(s, index(j)));
+void Emitter::compute(const Tile &tile) {
   Value zero = arith::ConstantOp::create(b, loc, accumulator, b.getZeroAttr(accumulator));
-  SmallVector<Value> sums(wRows.size() * vectors, zero);
-  int64_t whole = c.in() / c.lanes * c.lanes;
+  SmallVector<Value> sums(tile.rows.size() * tile.count, zero);
+  int64_t width = widthOf(tile), whole = c.in() / width * width;
   if (whole > 0) {
-    auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(c.lanes), sums);
+    auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(width), sums);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(
-        b, loc, step(loop.getRegionIterArgs(), matrix, wRows, xRows, loop.getInductionVar(), {}));
+    scf::YieldOp::create(b, loc, step(loop.getRegionIterArgs(), tile, loop.getInductionVar(), {}));
     sums.assign(loop.result_begin(), loop.result_end());
   }
   if (whole < c.in()) {
-    Value mask = vector::ConstantMaskOp::create(b, loc, VectorType::get({c.lanes}, b.getI1Type()),
+    Value mask = vector::ConstantMaskOp::create(b, loc, VectorType::get({width}, b.getI1Type()),
                                                 ArrayRef<int64_t>{c.in() - whole});
-    sums = step(sums, matrix, wRows, xRows, index(whole), mask);
+    sums = step(sums, tile, index(whole), mask);
   }
-  for (int64_t j = 0; j < vectors; ++j) {
+  for (int64_t j = 0; j < tile.count; ++j) {
     SmallVector<Value> ofVector;
-    for (size_t i = 0; i < wRows.size(); ++i)
-      ofVector.push_back(sums[i * vectors + j]);
+    for (size_t i = 0; i < tile.rows.size(); ++i)
+      ofVector.push_back(sums[i * tile.count + j]);
     Value total = totals(b, loc, ofVector);
-    for (auto [i, row] : llvm::enumerate(yRows))
+    for (auto [i, row] : llvm::enumerate(tile.outputRows))
       memref::StoreOp::create(
           b, loc, vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{int64_t(i)}), y,
-          ValueRange{xRows[j], row});
+          ValueRange{add(tile.firstOutput, index(j)), row});
   }
 }
 

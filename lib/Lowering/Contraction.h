@@ -10,12 +10,15 @@
 // Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side in float32,
 // stays in the caches while all vectors pass; a tile keeps rows × vectors sums in registers.
 //
+// Where asked for, many vectors are rounded to bfloat16 as W is, a few at a time, and the products
+// of pairs are added to float32 sums by one instruction: twice the arithmetic.
+//
 // A quantised W is decoded row by row, or panel by panel, into memory of the thread first.
 //
-// Every sum is taken in one order, whatever S, the tile and the threads are: `lanes` partial sums
-// by position modulo lanes, each along the row, then their halves added, and again. So fused and
-// separate runs agree to the last bit. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ +
-// log2 lanes, a sum is off by at most γ Σ_k |W[m, k] x[s, k]|.
+// Every sum of numbers that are not rounded is taken in one order, whatever S, the tile and the
+// threads are: `lanes` partial sums by position modulo lanes, each along the row, then their halves
+// added, and again. So fused and separate runs agree to the last bit. With γ = n u / (1 − n u), u =
+// 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes, a sum is off by at most γ Σ_k |W[m, k] x[s, k]|.
 #ifndef CTXC_LOWERING_CONTRACTION_H
 #define CTXC_LOWERING_CONTRACTION_H
 
@@ -28,6 +31,7 @@ struct Contraction {
   mlir::MemRefType weight;       ///< of rows that lie one after the other; f32, bf16, f16
   mlir::RankedTensorType stored; ///< of a quantised W; null else
   int64_t lanes, registers;      ///< of the target
+  bool rounded = false;          ///< many vectors are, to bfloat16, as which W is stored
 
   int64_t out() const { return weight.getDimSize(0); }
   int64_t in() const { return weight.getDimSize(1); }

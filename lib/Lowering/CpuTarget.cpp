@@ -31,6 +31,7 @@ static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
   if (has.contains("avx512f") && has.contains("avx512bw") && has.contains("avx512vl")) {
     target.lanes = 16;
     target.registers = 32;
+    target.bfloatPairs = has.contains("avx512bf16");
   }
 }
 

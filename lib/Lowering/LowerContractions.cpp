@@ -77,6 +77,8 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
              << ": run it with --backend reference, or read the weights as --dtype f32";
     Contraction contraction{type, quantized ? quantized->stored : RankedTensorType(), target.lanes,
                             target.registers};
+    contraction.rounded = kernel->hasAttr(roundedAttr) && target.bfloatPairs && !quantized &&
+                          type.getElementType().isBF16();
     std::string element;
     llvm::raw_string_ostream os(element);
     if (quantized) {
@@ -86,9 +88,9 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
     } else {
       os << type.getElementType();
     }
-    std::string name =
-        ("contract_" + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" + element)
-            .str();
+    std::string name = ("contract_" + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) +
+                        "_" + element + (contraction.rounded ? "_rounded" : ""))
+                           .str();
     auto function = module.lookupSymbol<func::FuncOp>(name);
     if (!function)
       function = contraction.emit(module, name, loc);

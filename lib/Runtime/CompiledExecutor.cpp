@@ -19,8 +19,8 @@ using Values = llvm::DenseMap<Value, Rows>;
 
 class CompiledExecutor : public Executor {
 public:
-  CompiledExecutor(const Program &program, Weights &weights, int threads)
-      : program(program), weights(weights), kernels(this->program, weights, threads),
+  CompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options)
+      : program(program), weights(weights), kernels(this->program, weights, options),
         bidirectional(ctxc::isBidirectional(program)), names(program) {}
 
   llvm::Error compile() { return kernels.compile(); }
@@ -351,8 +351,9 @@ ctxc::createCompiledExecutor(const Program &program, Weights &weights,
   ModuleOp module = program.module;
   module.getContext()->appendDialectRegistry(registry);
   module.getContext()->loadAllAvailableDialects();
-  auto executor =
-      std::make_unique<CompiledExecutor>(program, weights, threadCount(options.threads));
+  CompiledOptions chosen = options;
+  chosen.threads = threadCount(options.threads);
+  auto executor = std::make_unique<CompiledExecutor>(program, weights, chosen);
   if (llvm::Error error = executor->compile())
     return std::move(error);
   return executor;

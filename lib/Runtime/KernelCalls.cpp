@@ -1,6 +1,7 @@
 #include "lib/Runtime/KernelCalls.h"
 #include "ctxc/Lowering/KernelCache.h"
 #include "ctxc/Runtime/PatchParts.h"
+#include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "mlir/IR/Threading.h"
@@ -42,12 +43,23 @@ objectOf(ModuleOp module, const CpuTarget &target, const KernelCache &cache) {
   return object;
 }
 
+/// Whether a prompt is read by `block`, and its logits are not what it gives.
+bool KernelCalls::readsPrompts(xf::BlockOp block) const {
+  return llvm::any_of(program.steps, [&](const ProgramStep &step) {
+    return step.block == block && (step.index || readsContext(block));
+  });
+}
+
 llvm::Error KernelCalls::compile() {
   settings.resize(program.steps.size());
   return compile(kernelBlocks(program));
 }
 
 llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
+  CpuTarget target = CpuTarget::host();
+  if (options.roundedPrompts && !target.bfloatPairs)
+    return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16): "
+                     "prompts are read as fast without rounding");
   std::vector<Compilation> compilations;
   std::vector<std::string> names;
   for (xf::BlockOp block : blocks) {
@@ -55,11 +67,13 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
     if (failed(module))
       return makeError("the model has no compiled form; run it with --backend reference");
     std::string name = kernelName(block);
-    kernels[name].args = kernelArguments((*module)->lookupSymbol<func::FuncOp>(name));
+    auto function = (*module)->lookupSymbol<func::FuncOp>(name);
+    kernels[name].args = kernelArguments(function);
+    if (options.roundedPrompts && readsPrompts(block))
+      function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
     compilations.push_back({std::move(*module), nullptr});
     names.push_back(name);
   }
-  CpuTarget target = CpuTarget::host();
   KernelCache cache = KernelCache::ofUser();
   ModuleOp module = program.module;
   parallelForEach(module.getContext(), compilations, [&](Compilation &c) {
@@ -330,7 +344,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   ctxc_call frame{
       call.rows,        {visible[0], visible[1]},
       arguments.data(), workspaceOf(kernel.workspace(call.rows, visible[0], visible[1])),
-      parallelFor,      &threads};
+      parallelFor,      &options.threads};
   kernel.function(&frame);
 
   call.obligations.assign(call.rows, LayerObligations());

@@ -4,7 +4,7 @@
 #define CTXC_LIB_RUNTIME_KERNELCALLS_H
 
 #include "ctxc/Lowering/Codegen.h"
-#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Runtime/Weights.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
@@ -53,8 +53,8 @@ std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
 
 class KernelCalls {
 public:
-  KernelCalls(const Program &program, Weights &original, int threads)
-      : program(program), original(original), threads(threads) {}
+  KernelCalls(const Program &program, Weights &original, const CompiledOptions &options)
+      : program(program), original(original), options(options) {}
 
   /// Compiles every distinct block of the program but those for rows in place of tokens, which are
   /// compiled when the first comes.
@@ -78,6 +78,7 @@ private:
 
   llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks);
   llvm::Error embed(size_t step, Weights &weights, StepCall &call);
+  bool readsPrompts(xf::BlockOp block) const;
   void *setting(size_t step, const KernelArg &arg);
   /// What of a step's arguments is the same at every call: weights and settings. The others are
   /// null.
@@ -95,8 +96,9 @@ private:
 
   const Program &program;
   Weights &original;
-  int threads;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
+  CompiledOptions options;
+  std::unique_ptr<KernelLibrary> library;
   llvm::StringMap<Kernel> kernels;
   /// Of the original weights, which stay where they are.
   std::map<std::pair<size_t, const Kernel *>, Binding> bindings;

@@ -40,6 +40,10 @@ std::vector<OptionSpec> driver::runOptions() {
        "storage type of the weights, f32, bf16 or f16; activations and sums are f32.\n"
        "Default: bf16 or f16 where the whole checkpoint is stored so, else f32",
        storageNames()},
+      {"--round-prompts", "",
+       "read a prompt with activations rounded to bfloat16 where they meet weights that\n"
+       "are, as PyTorch and llama.cpp do: faster, for a processor with avx512_bf16 and\n"
+       "16 tokens or more. Everything after it, patches too, is computed as without"},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"
@@ -82,6 +86,10 @@ llvm::Expected<RunOptions> RunOptions::parse(const Arguments &arguments) {
   options.threads = *threads;
   if (options.threads && options.backend == "reference")
     return makeError("--threads: the reference backend runs on one thread; leave it out, or use "
+                     "--backend compiled");
+  options.roundedPrompts = arguments.has("--round-prompts");
+  if (options.roundedPrompts && options.backend == "reference")
+    return makeError("--round-prompts: the reference backend rounds nothing; leave it out, or use "
                      "--backend compiled");
   if (auto text = arguments.get("--keep")) {
     auto kept = parsePositions(*text, "--keep");

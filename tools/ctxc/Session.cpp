@@ -232,7 +232,10 @@ Error Session::identifyWeights() {
 Expected<std::unique_ptr<Executor>> Session::makeExecutor(StringRef backend) {
   if (backend == "reference")
     return createReferenceExecutor(program, *weights);
-  return createCompiledExecutor(program, *weights, {int(options.threads)});
+  if (options.roundedPrompts && options.dtype != "bf16")
+    return makeError("--round-prompts: found weights in " + options.dtype +
+                     ", expected bf16: activations are rounded as the weights are");
+  return createCompiledExecutor(program, *weights, {int(options.threads), options.roundedPrompts});
 }
 
 Expected<Tokenizer *> Session::tokenizer() {

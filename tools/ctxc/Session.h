@@ -47,7 +47,7 @@ std::string storedType(const Checkpoint &checkpoint);
 /// --sites, --objective, --plan.
 std::vector<OptionSpec> planOptions();
 
-/// Those, and --update, --dtype, --start-layer, --keep, --backend, --threads, --weights.
+/// Those, and --update, --dtype, --round-prompts, --start-layer, --keep, --backend, --threads, --weights.
 std::vector<OptionSpec> runOptions();
 
 /// The values of runOptions().
@@ -61,6 +61,7 @@ struct RunOptions {
   Objective objective = Objective::Default;
   llvm::SmallVector<std::string> parameters; ///< of --plan
   int64_t startLayer = 0, threads = 0;
+  bool roundedPrompts = false;
   std::vector<int64_t> kept;
   bool quiet = false; ///< the importer's warnings were told by another session
 };

@@ -18,6 +18,7 @@ struct CpuTarget {
   int64_t registers = 16;    ///< vector registers
   bool fma = true;           ///< fused multiply-add is an instruction
   bool halfPrecision = true; ///< conversions from and to float16 are instructions
+  bool bfloatPairs = false;  ///< sums of products of pairs of bfloat16 are an instruction
   /// What a machine must have to execute the code, of CpuFeatures.def, in its order. Of the
   /// baseline of x86-64 or AArch64 nothing.
   llvm::SmallVector<llvm::StringRef> needed = {};

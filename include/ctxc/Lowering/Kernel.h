@@ -51,6 +51,10 @@ struct KernelArg {
 /// The arguments of a kernel function, in order.
 llvm::SmallVector<KernelArg> kernelArguments(mlir::func::FuncOp kernel);
 
+/// A kernel function with this attribute rounds the vectors of a call of many rows to bfloat16,
+/// where they meet a matrix that is stored so and the target has an instruction for it.
+inline constexpr llvm::StringLiteral roundedAttr = "ctxc.rounded";
+
 /// Lowers `block` to a kernel `name` in `module`: linalg on tensors of S rows, a
 /// memref for each argument. Fails with a diagnostic at an op that has no
 /// compiled form.

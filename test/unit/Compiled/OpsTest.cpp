@@ -386,4 +386,47 @@ TEST(RowSums, DependOnNeitherThreadsNorRows) {
   }
 }
 
+/// The root mean square of a, or of a − b.
+double rootMeanSquare(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b = {}) {
+  double squares = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    squares += (a[i] - (b.empty() ? 0 : b[i])) * (a[i] - (b.empty() ? 0 : b[i]));
+  return std::sqrt(squares / a.size());
+}
+
+/// Rounding to eight bits is all that tells a prompt of many rows from the same rows one by one:
+/// a column left out, or read beyond the end, would be five times as much.
+TEST(RoundedPrompts, AreOffByTheirRounding) {
+  if (!CpuTarget::host().bfloatPairs)
+    GTEST_SKIP() << "this processor has no avx512_bf16";
+  for (int64_t width : {1, 31, 33, 64, 97, 130}) {
+    SCOPED_TRACE(width);
+    BlockText b("ops", width);
+    b.output(b.linear(b.input(), 70, "bf16"));
+    BlockText back("back", 70);
+    back.output(back.linear(back.input(), width, "bf16"));
+    TextModel exact(modelText({b, back}), 1), rounded(modelText({b, back}), 1);
+    rounded.roundedPrompts = true;
+    ASSERT_EQ(exact.compile(), "");
+    ASSERT_EQ(rounded.compile(), "");
+    constexpr int64_t count = 19;
+    std::vector<int64_t> tokens = someTokens(count, 3);
+    auto exactRun = exact.compiled->start(count), run = rounded.compiled->start(count);
+    Seen expected = see(*exact.compiled, *exactRun, tokens, upTo(count));
+    Seen found = see(*rounded.compiled, *run, tokens, upTo(count));
+    ASSERT_EQ(found.layers.size(), expected.layers.size());
+    EXPECT_EQ(found.layers.front(), expected.layers.front()); // the embedding
+    for (size_t i = 1; i < found.layers.size(); ++i) {
+      double error = rootMeanSquare(found.layers[i], expected.layers[i]),
+             whole = rootMeanSquare(expected.layers[i]);
+      EXPECT_GT(error, 1e-5 * whole) << i;
+      EXPECT_LT(error, 2e-2 * whole) << i;
+    }
+    auto single = rounded.compiled->start(count);
+    for (int64_t i = 0; i < count; ++i)
+      EXPECT_EQ(see(*rounded.compiled, *single, tokens[i], i).logits,
+                llvm::ArrayRef(expected.logits).slice(i * kVocabulary, kVocabulary).vec());
+  }
+}
+
 } // namespace
