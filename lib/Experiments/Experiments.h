@@ -7,6 +7,10 @@
 namespace ctxc::experiments {
 
 Experiment generationExperiment();
+Experiment normsExperiment();
+Experiment startLayerExperiment();
+Experiment scalingExperiment();
+Experiment portabilityExperiment();
 
 } // namespace ctxc::experiments
 

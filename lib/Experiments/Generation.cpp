@@ -2,6 +2,7 @@
 // token by token with generation with it. `scaling` is the same, of the updates of its appendix.
 #include "Experiments.h"
 #include "ctxc/Verify/Verify.h"
+#include <map>
 
 using namespace ctxc;
 using namespace ctxc::experiments;
@@ -29,7 +30,8 @@ std::string keyOf(size_t prompt, const Way &way, StringRef run, int64_t step) {
 
 class Generation {
 public:
-  explicit Generation(Lab &lab) : lab(lab) {}
+  /// `factored`: where patches are materialised, they are also kept beside the weights.
+  Generation(Lab &lab, bool factored) : lab(lab), factored(factored) {}
 
   Error run() {
     lab.progress.expect(waysOf().size() * lab.prompts.size() * lab.generate);
@@ -46,8 +48,10 @@ private:
     std::vector<Way> ways;
     for (const std::string &dtype : lab.dtypes)
       for (const std::string &update : lab.updates) {
-        ways.push_back({dtype, update, false});
-        if (dtype == "bf16" || dtype == "f16")
+        bool rounds = roundsPatches(dtype);
+        if (factored || !rounds)
+          ways.push_back({dtype, update, false});
+        if (rounds)
           ways.push_back({dtype, update, true});
       }
     return ways;
@@ -55,7 +59,8 @@ private:
 
   /// The control is the same with every update: the first one's runs include it.
   bool withControl(const Way &way) const {
-    return way.update == lab.updates.front() && !way.materialized;
+    return way.update == lab.updates.front() &&
+           (!way.materialized || (!factored && roundsPatches(way.dtype)));
   }
 
   bool isThere(size_t prompt, const Way &way) const {
@@ -93,31 +98,42 @@ private:
     request.control = withControl(way);
     Error error = Error::success();
     int64_t step = 0;
-    auto result =
-        verify(model.executor(), request, lab.generate, model.norms(), [&](const VerifyStep &made) {
-          if (!error)
-            error = write(way, prompt, step++, made);
-          lab.progress.advance();
-        });
+    auto observe = [&](const VerifyStep &made) {
+      if (!error)
+        error = write(way, prompt, step++, made);
+      lab.progress.advance();
+    };
+    auto result = way.materialized || model.executor().isBidirectional()
+                      ? verify(model.executor(), request, lab.generate, model.norms(), observe)
+                      : inOnePass(model, std::move(request), way.dtype, prompt, observe);
     if (!result)
       return llvm::joinErrors(std::move(error), result.takeError());
     return error;
+  }
+
+  /// The same patches, made in one pass over the weights for all tokens: these are generated once
+  /// for all updates. Each is verified in a run of its own, as ever.
+  Expected<VerifyResult> inOnePass(OpenedModel &model, RunRequest request, const std::string &dtype,
+                                   size_t prompt, StepObserver observe) {
+    std::vector<int64_t> &tokens = continued[{dtype, prompt}];
+    if (tokens.empty()) {
+      auto made = continueGreedily(model.executor(), lab.prompts[prompt], lab.generate);
+      if (!made)
+        return made.takeError();
+      tokens = std::move(*made);
+    }
+    for (int64_t position = request.tokens.size() - 1; position < int64_t(tokens.size());
+         ++position)
+      request.positions.push_back(position);
+    request.tokens = tokens;
+    return verifyEach(model.executor(), request, model.norms(), observe);
   }
 
   Error write(const Way &way, size_t prompt, int64_t index, const VerifyStep &step) {
     Object record = settings(way, prompt, index, step);
     record["update"] = way.update;
     record["run"] = "patched";
-    merge(record, metricsJson(step.patched));
-    merge(record, normJson(step.norm));
-    double replay = 0;
-    int64_t harmful = 0;
-    for (const LayerReport &layer : step.layers) {
-      replay = std::max(replay, layer.replayError);
-      harmful += layer.obligations.harmful;
-    }
-    record["replayError"] = number(replay);
-    record["harmful"] = harmful;
+    merge(record, patchedJson(step));
     if (Error error = lab.records.add(keyOf(prompt, way, "patched", index), std::move(record)))
       return error;
     if (!withControl(way))
@@ -138,9 +154,12 @@ private:
   }
 
   Lab &lab;
+  bool factored;
+  std::map<std::pair<std::string, size_t>, std::vector<int64_t>> continued; ///< by dtype and prompt
 };
 
-Error runGeneration(Lab &lab) { return Generation(lab).run(); }
+Error runGeneration(Lab &lab) { return Generation(lab, /*factored=*/true).run(); }
+Error runScaling(Lab &lab) { return Generation(lab, /*factored=*/false).run(); }
 
 } // namespace
 
@@ -151,5 +170,15 @@ Experiment experiments::generationExperiment() {
   experiment.summary = "each generated token's logits, patched without the context against\n"
                        "original with it; without a patch as the control";
   experiment.run = runGeneration;
+  return experiment;
+}
+
+Experiment experiments::scalingExperiment() {
+  Experiment experiment;
+  experiment.name = "scaling";
+  experiment.paper = "appendix, scaling update variants";
+  experiment.summary = "the update variants against each other: float32, and materialised in\n"
+                       "bfloat16, with the norms of their patches";
+  experiment.run = runScaling;
   return experiment;
 }

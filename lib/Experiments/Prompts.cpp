@@ -55,6 +55,22 @@ Object experiments::normJson(const PatchNorm &norm) {
                 {"vectorRelative", number(norm.vectorRelative)}};
 }
 
+Object experiments::patchedJson(const VerifyStep &step) {
+  Object record = metricsJson(step.patched);
+  merge(record, normJson(step.norm));
+  double replay = 0;
+  int64_t harmful = 0;
+  for (const LayerReport &layer : step.layers) {
+    replay = std::max(replay, layer.replayError);
+    harmful += layer.obligations.harmful;
+  }
+  record["replayError"] = number(replay);
+  record["harmful"] = harmful;
+  return record;
+}
+
+bool experiments::roundsPatches(StringRef dtype) { return dtype == "bf16" || dtype == "f16"; }
+
 Expected<std::vector<int64_t>> experiments::continueGreedily(Executor &executor,
                                                              const Prompt &prompt, int64_t count) {
   std::vector<int64_t> tokens = prompt.tokens;
@@ -75,4 +91,28 @@ Expected<std::vector<int64_t>> experiments::continueGreedily(Executor &executor,
     tokens.push_back(*next);
   }
   return tokens;
+}
+
+llvm::Error experiments::patchLast(
+    Executor &executor, llvm::ArrayRef<int64_t> tokens, int64_t count,
+    llvm::function_ref<llvm::Error(int64_t, const Patch &, llvm::ArrayRef<LayerObligations>,
+                                   llvm::ArrayRef<double>)>
+        sink) {
+  RunRequest request;
+  request.tokens = tokens.vec();
+  RunTimes times;
+  if (executor.isBidirectional()) {
+    Expected<PatchStep> made = makePatch(executor, request, times);
+    if (!made)
+      return made.takeError();
+    return sink(tokens.size() - 1, made->patch, made->obligations, made->replayError);
+  }
+  for (int64_t position = tokens.size() - count; position < int64_t(tokens.size()); ++position)
+    request.positions.push_back(position);
+  return makePatches(executor, request, times, [&](const TokenPatch &given) -> llvm::Error {
+    Expected<Patch> patch = given.patch();
+    if (!patch)
+      return patch.takeError();
+    return sink(given.position, *patch, given.obligations, given.replayError);
+  });
 }

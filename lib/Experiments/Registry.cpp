@@ -6,7 +6,8 @@ using namespace ctxc::experiments;
 
 llvm::ArrayRef<Experiment> ctxc::experiments::experiments() {
   static const std::vector<Experiment> all = {
-      generationExperiment(),
+      generationExperiment(), normsExperiment(),       startLayerExperiment(),
+      scalingExperiment(),    portabilityExperiment(),
   };
   return all;
 }

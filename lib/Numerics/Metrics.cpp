@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <future>
 #include <limits>
 #include <vector>
 
@@ -100,10 +101,20 @@ static double correlate(llvm::ArrayRef<int32_t> p, llvm::ArrayRef<int32_t> q) {
   return 1 - 6 * squares / (size * (size * size - 1));
 }
 
+/// `f` of both, the second on a thread of its own where it takes long.
+template <typename T, typename F>
+static auto ofBoth(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q, F f) {
+  constexpr size_t large = 1 << 15;
+  auto policy = p.size() < large ? std::launch::deferred : std::launch::async;
+  auto second = std::async(policy, f, q);
+  auto first = f(p);
+  return std::make_pair(std::move(first), second.get());
+}
+
 /// What is of the softmax of both. Their memory is given back before the ranks take theirs.
 template <typename T>
 static void compareDistributions(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q, TokenMetrics &metrics) {
-  std::vector<double> P = softmax(p), Q = softmax(q);
+  auto [P, Q] = ofBoth(p, q, softmax<T>);
   double absolute = 0, squares = 0;
   for (size_t i = 0; i < p.size(); ++i) {
     if (p[i] != q[i]) // −∞ and −∞ are equal, not NaN apart
@@ -133,7 +144,8 @@ static TokenMetrics compare(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q) {
   metrics.match = metrics.baselineToken == metrics.token;
 
   compareDistributions(p, q, metrics);
-  metrics.rankCorrelation = correlate(ranksOf<T, Key>(p), ranksOf<T, Key>(q));
+  auto [ranksOfP, ranksOfQ] = ofBoth(p, q, ranksOf<T, Key>);
+  metrics.rankCorrelation = correlate(ranksOfP, ranksOfQ);
   return metrics;
 }
 
@@ -141,6 +153,20 @@ TokenMetrics ctxc::compareLogits(llvm::ArrayRef<float> baseline, llvm::ArrayRef<
   return compare<float, uint32_t>(baseline, other);
 }
 
+/// `logits` as floats, where every one is exactly that, as a compiled kernel's are; else empty.
+static std::vector<float> asFloats(llvm::ArrayRef<double> logits) {
+  std::vector<float> floats(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    floats[i] = static_cast<float>(logits[i]);
+    if (static_cast<double>(floats[i]) != logits[i])
+      return {};
+  }
+  return floats;
+}
+
 TokenMetrics ctxc::compareLogits(llvm::ArrayRef<double> baseline, llvm::ArrayRef<double> other) {
+  // The same, in half the memory and time.
+  if (std::vector<float> p = asFloats(baseline), q = asFloats(other); !p.empty() && !q.empty())
+    return compareLogits(llvm::ArrayRef(p), llvm::ArrayRef(q));
   return compare<double, uint64_t>(baseline, other);
 }

@@ -20,8 +20,9 @@ using Values = llvm::DenseMap<Value, Rows>;
 class CompiledExecutor : public Executor {
 public:
   CompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options)
-      : program(program), weights(weights), kernels(this->program, weights, options),
-        bidirectional(ctxc::isBidirectional(program)), names(program) {}
+      : program(program), weights(weights), threads(options.threads),
+        kernels(this->program, weights, options), bidirectional(ctxc::isBidirectional(program)),
+        names(program) {}
 
   llvm::Error compile() { return kernels.compile(); }
 
@@ -63,6 +64,7 @@ private:
 
   Program program;
   Weights &weights;
+  int threads;
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
@@ -140,7 +142,7 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run, Arr
     return std::move(error);
   if (llvm::Error error = names.check(patch, options.materialize))
     return std::move(error);
-  MaterializedWeights patched(weights, options.materialize ? patch : none);
+  MaterializedWeights patched(weights, options.materialize ? patch : none, threads);
   Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
   bool factored = options.patch && !options.materialize;
 
@@ -310,7 +312,7 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
       result.obligations[*step.index] = frame.obligations.front();
       result.replayError[*step.index] = frame.replayError.empty() ? 0 : frame.replayError.front();
       if (options.materialize) { // what the rounded weights really give
-        MaterializedWeights patched(weights, frame.stores);
+        MaterializedWeights patched(weights, frame.stores, threads);
         if (llvm::Error error = plain(i, 1, patched))
           return std::move(error);
       }

@@ -1,6 +1,7 @@
 #include "ctxc/Runtime/MaterializedWeights.h"
 #include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/ParallelFor.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -30,8 +31,8 @@ llvm::Error ctxc::checkSizes(const ParameterPatch &patch, ArrayRef<int64_t> shap
   return llvm::Error::success();
 }
 
-MaterializedWeights::MaterializedWeights(Weights &original, const Patch &patch)
-    : original(original) {
+MaterializedWeights::MaterializedWeights(Weights &original, const Patch &patch, int threads)
+    : original(original), threads(threads) {
   for (const ParameterPatch &entry : patch.parameters)
     if (auto slice = splitSliceName(entry.parameter))
       patches[slice->first].push_back({slice->second, &entry});
@@ -39,12 +40,31 @@ MaterializedWeights::MaterializedWeights(Weights &original, const Patch &patch)
       patches[entry.parameter].push_back({std::nullopt, &entry});
 }
 
-/// Adds a patch to a parameter's numbers.
-static void add(const ParameterPatch &patch, std::vector<double> &numbers) {
-  for (size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] += patch.kind == ParameterPatch::Kind::Delta
-                      ? patch.delta[i]
-                      : patch.u[i / patch.v.size()] * patch.v[i % patch.v.size()];
+/// Adds a patch to the numbers of a tensor, from `from` to `to`, both stored as `dtype`. Row by
+/// row, so that a row's numbers stay in the caches.
+static void add(const ParameterPatch &patch, DType dtype, const uint8_t *from, uint8_t *to,
+                int threads) {
+  bool isDelta = patch.kind == ParameterPatch::Kind::Delta;
+  int64_t columns = isDelta ? (patch.shape.empty() ? 1 : patch.shape.back()) : patch.v.size();
+  int64_t rows = (isDelta ? patch.delta.size() : patch.u.size() * patch.v.size()) /
+                 std::max<int64_t>(1, columns);
+  auto addRows = [&](int64_t begin, int64_t end) {
+    std::vector<double> numbers(columns);
+    for (int64_t row = begin; row < end; ++row) {
+      readDoubles(dtype, from, row * columns, numbers);
+      const double *change = isDelta ? patch.delta.data() + row * columns : patch.v.data();
+      double factor = isDelta ? 1 : patch.u[row];
+      for (int64_t i = 0; i < columns; ++i)
+        numbers[i] += factor * change[i];
+      writeDoubles(dtype, numbers, to + bytesOf(dtype, row * columns));
+    }
+  };
+  parallelFor(
+      &threads, rows,
+      [](void *data, int64_t begin, int64_t end) {
+        (*static_cast<decltype(addRows) *>(data))(begin, end);
+      },
+      &addRows);
 }
 
 llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTensorType type) {
@@ -61,7 +81,9 @@ llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTens
                      ", which cannot hold a patch; keep the patch factored, or read the weights as "
                      "--dtype f32");
   const auto *from = static_cast<const uint8_t *>(*data);
-  bytes.assign(from, from + bytesOf(dtype, type.getNumElements()));
+  bytes.resize(bytesOf(dtype, type.getNumElements()));
+  if (llvm::any_of(found->second, [](const auto &entry) { return entry.first.has_value(); }))
+    std::copy_n(from, bytes.size(), bytes.begin()); // slices without a patch stay as they are
   for (auto [slice, patch] : found->second) {
     ArrayRef<int64_t> shape = type.getShape();
     int64_t first = 0, count = type.getNumElements();
@@ -75,10 +97,8 @@ llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTens
     }
     if (llvm::Error error = checkSizes(*patch, shape))
       return std::move(error);
-    std::vector<double> numbers(count);
-    readDoubles(dtype, from + bytesOf(dtype, first), numbers);
-    add(*patch, numbers);
-    writeDoubles(dtype, numbers, bytes.data() + bytesOf(dtype, first));
+    int64_t start = bytesOf(dtype, first);
+    add(*patch, dtype, from + start, bytes.data() + start, threads);
   }
   madeType = type;
   return bytes.data();

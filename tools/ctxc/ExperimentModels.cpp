@@ -13,18 +13,20 @@ namespace {
 /// What a compiler and a model's kernels take, at most, while they are made.
 constexpr uint64_t KernelBytes = 300 << 20;
 
-/// A session of its own, or one that belongs to the models.
+/// A session of its own, or the one that has the weights. Norms of parameters are read once for
+/// all of them.
 class SessionModel : public OpenedModel {
 public:
-  SessionModel(Session &session, std::unique_ptr<Session> own = nullptr)
-      : session(session), own(std::move(own)) {}
+  SessionModel(Session &session, PatchNorms &parameterNorms, std::unique_ptr<Session> own = nullptr)
+      : session(session), parameterNorms(parameterNorms), own(std::move(own)) {}
   Executor &executor() override { return session.executor(); }
-  PatchNorms &norms() override { return session.norms(); }
+  PatchNorms &norms() override { return parameterNorms; }
   const Program &program() const override { return session.getProgram(); }
   Weights &weights() override { return session.getWeights(); }
 
 private:
   Session &session;
+  PatchNorms &parameterNorms;
   std::unique_ptr<Session> own;
 };
 
@@ -40,7 +42,7 @@ uint64_t MemoryNeed::total() const {
 Expected<std::unique_ptr<ExperimentModels>> ExperimentModels::create(StringRef model,
                                                                      RunOptions options) {
   std::unique_ptr<ExperimentModels> models(new ExperimentModels());
-  models->path = model.str();
+  models->directory = model.str();
   models->options = options;
   bool isText = model.ends_with(".mlir");
   if (!isText) {
@@ -83,13 +85,14 @@ Expected<std::unique_ptr<OpenedModel>> ExperimentModels::open(const experiments:
   if (setting.threads)
     with.threads = setting.threads;
   std::unique_ptr<Session> &owner = owners[setting.dtype];
-  auto session = Session::open(path, std::move(with), owner.get());
+  auto session = Session::open(directory, std::move(with), owner.get());
   if (!session)
     return session.takeError();
+  Session &opened = **session;
   if (owner)
-    return std::make_unique<SessionModel>(**session, std::move(*session));
+    return std::make_unique<SessionModel>(opened, owner->norms(), std::move(*session));
   owner = std::move(*session);
-  return std::make_unique<SessionModel>(*owner);
+  return std::make_unique<SessionModel>(opened, opened.norms());
 }
 
 bool ExperimentModels::isBidirectional() const {

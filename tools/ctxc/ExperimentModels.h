@@ -29,6 +29,7 @@ public:
 
   llvm::Expected<std::unique_ptr<experiments::OpenedModel>>
   open(const experiments::Setting &setting) override;
+  llvm::StringRef path() const override { return directory; }
   bool updatesDiffer() const override { return planned->settings().updateApplies; }
   int64_t layers() const override { return planned->getProgram().layers; }
   int64_t vocabulary() const override { return planned->getProgram().vocabulary; }
@@ -48,7 +49,7 @@ public:
 private:
   ExperimentModels() = default;
 
-  std::string path, stored, modelHash;
+  std::string directory, stored, modelHash;
   RunOptions options;
   std::unique_ptr<Session> planned; ///< without weights
   TokenName name;

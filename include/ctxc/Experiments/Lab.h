@@ -16,6 +16,7 @@
 #include "ctxc/Runtime/Program.h"
 #include "ctxc/Runtime/Weights.h"
 #include "ctxc/Verify/PatchNorms.h"
+#include "ctxc/Verify/Verify.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
@@ -57,6 +58,8 @@ public:
   /// opening again is cheap. The result must not outlive this object.
   virtual llvm::Expected<std::unique_ptr<OpenedModel>> open(const Setting &setting) = 0;
 
+  /// MODEL, as it was named.
+  virtual llvm::StringRef path() const = 0;
   /// Whether the updates differ: some plan patches a post-norm scale.
   virtual bool updatesDiffer() const = 0;
   virtual int64_t layers() const = 0;
@@ -131,10 +134,25 @@ llvm::json::Object tokenJson(Models &models, int64_t position, int64_t token, in
 /// The norms of all layers together: matrixNorm, matrixRelative, vectorNorm, vectorRelative.
 llvm::json::Object normJson(const PatchNorm &norm);
 
+/// What a record says of a step's patched run: metricsJson, normJson, the largest replayError of a
+/// layer, and how many divisors were harmful zeros.
+llvm::json::Object patchedJson(const VerifyStep &step);
+
+/// Whether adding a patch to weights of this type loses digits that float32 keeps.
+bool roundsPatches(llvm::StringRef dtype);
+
 /// Continues a prompt greedily: its tokens, then `count` − 1 generated ones, so that each of the
 /// `count` last tokens has something to predict. Stops where there is no largest logit.
 llvm::Expected<std::vector<int64_t>> continueGreedily(Executor &executor, const Prompt &prompt,
                                                       int64_t count);
+
+/// The patches of the last `count` of `tokens`, each after the tokens before it. Made in one pass
+/// where the model allows that, as ctxc::makePatches makes them, else (bidirectional) the last one.
+llvm::Error patchLast(Executor &executor, llvm::ArrayRef<int64_t> tokens, int64_t count,
+                      llvm::function_ref<llvm::Error(int64_t position, const Patch &patch,
+                                                     llvm::ArrayRef<LayerObligations> obligations,
+                                                     llvm::ArrayRef<double> replayError)>
+                          sink);
 
 } // namespace ctxc::experiments
 

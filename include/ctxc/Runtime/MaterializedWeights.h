@@ -15,13 +15,14 @@ namespace ctxc {
 /// The weights with a patch added, in float64, and rounded to the storage type.
 class MaterializedWeights : public Weights {
 public:
-  /// Both must outlive this object.
-  MaterializedWeights(Weights &original, const Patch &patch);
+  /// Both must outlive this object. Numbers do not depend on `threads`.
+  MaterializedWeights(Weights &original, const Patch &patch, int threads = 1);
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
   std::string hash() override { return original.hash(); }
 
 private:
   Weights &original;
+  int threads;
   /// The changes of each tensor: of all of it, or of a slice.
   llvm::StringMap<std::vector<std::pair<std::optional<int64_t>, const ParameterPatch *>>> patches;
   llvm::StringMap<std::pair<mlir::Type, std::vector<uint8_t>>> made;

@@ -1,0 +1,130 @@
+"""An experiment's files: its figures, and one page with everything, which needs nothing else."""
+
+import html
+import importlib
+import io
+import re
+
+from plots import style
+from plots.data import BadInput, Data
+
+STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; color: #1e293b;
+  background: #fff; max-width: 76rem; margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin: 2.4rem 0 0.4rem; }
+.lead { color: #475569; margin-top: 0; }
+figure { margin: 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
+figcaption { color: #475569; max-width: 60rem; }
+table { border-collapse: collapse; font-size: 0.9rem; } .scroll { overflow-x: auto; }
+th, td { padding: 0.25rem 0.8rem 0.25rem 0; text-align: left; border-bottom: 1px solid #e2e8f0; }
+th { color: #475569; font-weight: 600; vertical-align: bottom; }
+td { font-variant-numeric: tabular-nums; }
+pre { background: #f1f5f9; padding: 0.7rem 0.9rem; overflow-x: auto; border-radius: 4px; }
+"""
+
+
+def escape(value):
+    return html.escape(str(value), quote=True)
+
+
+def module_of(name):
+    """The one that draws the experiment."""
+    if not re.fullmatch(r"[a-z-]+", name):
+        raise BadInput(f"experiment {name!r}: expected a name of lower-case letters and dashes")
+    try:
+        return importlib.import_module(f"plots.{name.replace('-', '_')}")
+    except ModuleNotFoundError as error:
+        if error.name != f"plots.{name.replace('-', '_')}":
+            raise
+        raise BadInput(f"experiment {name!r}: has no figures; tools/plots has no "
+                       f"{name.replace('-', '_')}.py") from None
+
+
+def save(figure, directory):
+    """Writes SVG and PNG; returns the SVG's text."""
+    buffer = io.StringIO()
+    figure.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+    (directory / f"{figure.name}.svg").write_text(text, encoding="utf-8")
+    figure.figure.savefig(directory / f"{figure.name}.png")
+    style.plt.close(figure.figure)
+    return text
+
+
+def inlined(svg, number, title):
+    """An SVG as a part of a page: no XML header, ids that no other figure has, a name."""
+    svg = svg[svg.index("<svg"):]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns:(?!xlink)\w+="[^"]*"', "", svg)
+    svg = re.sub(r'\bid="', f'id="f{number}-', svg)
+    svg = re.sub(r'href="#', f'href="#f{number}-', svg)
+    svg = re.sub(r"url\(#", f"url(#f{number}-", svg)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
+
+
+def table_html(columns, rows):
+    head = "".join(f"<th scope=\"col\">{escape(c)}</th>" for c in columns)
+    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>\n"
+                   for row in rows)
+    return (f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>'
+            "</table></div>")
+
+
+def settings_rows(data):
+    head, settings = data.head, data.settings
+    machine = head["machine"]
+    seconds = sum(r["seconds"] for r in data.runs)
+    threads = machine["threads"] or f"{machine['cores']}, one a core"
+    yield "model", f"{settings['model']} ({settings['layers']} layers, vocabulary " \
+                   f"{settings['vocabulary']})"
+    yield "weights", settings["hash"]
+    yield "tokens a prompt", settings["generate"]
+    yield "types", ", ".join(style.DTYPES.get(d, d) for d in settings["dtypes"])
+    yield "updates", ", ".join(settings["updates"])
+    for name, value in settings["options"].items():
+        yield name, value
+    yield "machine", f"{machine['processor']}, {machine['cores']} cores, " \
+                     f"{machine['memory'] / 2**30:.0f} GiB; threads: {threads}"
+    yield "versions", ", ".join(f"{k} {v}" for k, v in head["versions"].items())
+    yield "records", f"{len(data.records)}, in {seconds:.0f} s"
+
+
+def write(directory):
+    """Draws the experiment in `directory`; returns the path of the page."""
+    data = Data(directory)
+    name = data.settings["experiment"]
+    module = module_of(name)
+    parts = []
+    for number, figure in enumerate(module.figures(data), 1):
+        svg = inlined(save(figure, directory), number, f"{figure.title}. {figure.caption}")
+        parts.append(f"<h2>{escape(figure.title)}</h2>\n<figure>\n{svg}\n"
+                     f"<figcaption>{escape(figure.caption)}</figcaption>\n</figure>")
+    for table in module.tables(data):
+        parts.append(f"<h2>{escape(table.title)}</h2>\n{table_html(table.columns, table.rows)}")
+    prompts = "".join(f"<li>{escape(p['text'])}</li>\n" for p in data.settings["prompts"])
+    summary = " ".join(data.head["summary"].split())
+    page = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(name)}: {escape(data.settings['model'])}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<h1>{escape(name)}</h1>
+<p class="lead">{escape(summary)} ({escape(data.head['paper'])})</p>
+<pre>{escape(data.head['command'])}</pre>
+{chr(10).join(parts)}
+<h2>Settings</h2>
+{table_html(["", ""], settings_rows(data))}
+<h2>Prompts</h2>
+<ol>
+{prompts}</ol>
+</body>
+</html>
+"""
+    path = directory / "index.html"
+    path.write_text(page, encoding="utf-8")
+    return path
