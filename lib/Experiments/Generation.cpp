@@ -125,7 +125,7 @@ private:
     for (int64_t position = request.tokens.size() - 1; position < int64_t(tokens.size());
          ++position)
       request.positions.push_back(position);
-    request.tokens = tokens;
+    request.tokens = toInputs(tokens);
     return verifyEach(model.executor(), request, model.norms(), observe);
   }
 

@@ -99,7 +99,7 @@ llvm::Error experiments::patchLast(
                                    llvm::ArrayRef<double>)>
         sink) {
   RunRequest request;
-  request.tokens = tokens.vec();
+  request.tokens = toInputs(tokens);
   RunTimes times;
   if (executor.isBidirectional()) {
     Expected<PatchStep> made = makePatch(executor, request, times);

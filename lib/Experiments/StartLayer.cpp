@@ -79,7 +79,7 @@ private:
 
   Error run(OpenedModel &model, const Unit &unit) {
     RunRequest request;
-    request.tokens = lab.prompts[unit.prompt].tokens;
+    request.tokens = toInputs(lab.prompts[unit.prompt].tokens);
     request.startLayer = unit.layer;
     request.materialize = roundsPatches(unit.dtype);
     request.control = unit.control;

@@ -71,8 +71,8 @@ def summary(data):
         "summary", distributions(data, MAIN, control=True, match=True),
         "All tokens of all prompts",
         "Distance of the patched run's next-token distribution from that of the run with context, "
-        "and how many tokens are the same. Boxes: quartiles and median, whiskers to the extremes, "
-        "a point a token. Exact zeros stand at 1e-9.")
+        "and how many tokens are the same. Boxes: quartiles and median; whiskers: to the extremes. "
+        "Exact zeros stand at 10⁻⁹.")
 
 
 def further(data):
@@ -85,7 +85,7 @@ def further(data):
 def norms(data):
     return Figure(
         "norms", distributions(data, NORMS, control=False, match=False), "Norms of the patches",
-        "Of all layers' patches together, a point a token.")
+        "Of all layers' patches together, over all tokens of all prompts.")
 
 
 def table(data):

@@ -16,7 +16,7 @@ def curves(data, prompt):
     for column, (way, records) in enumerate(ways):
         for row, (member, label) in enumerate(comparison.MAIN):
             axes = grid[row][column]
-            axes.set_yscale("log")
+            style.log_axis(axes)
             control = [r for r in data.control(way[0]) if r["prompt"] == prompt]
             axes.plot(style.above_floor(numbers(control, member)), color=style.COLOURS["control"],
                       linestyle=(0, (4, 3)), linewidth=1.2)

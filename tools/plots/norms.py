@@ -20,13 +20,13 @@ def has(data, member):
     return any(v for r in data.records for v in r["layers"][member])
 
 
-def band(axes, values, update):
-    """Median over the tokens, and from the smallest to the largest."""
+def curve(axes, values, update):
+    """Median over the tokens; dotted, the largest."""
     if numpy.isnan(values).all():
         return
     layers = range(values.shape[1])
-    axes.fill_between(layers, numpy.nanmin(values, 0), numpy.nanmax(values, 0),
-                      color=style.colour(update), alpha=0.13, linewidth=0)
+    axes.plot(layers, numpy.nanmax(values, 0), color=style.colour(update), linewidth=1,
+              linestyle=(0, (1, 2)))
     axes.plot(layers, numpy.nanmedian(values, 0), color=style.colour(update),
               marker=style.marker(update), markersize=4, linewidth=1.3)
 
@@ -36,17 +36,17 @@ def layers_figure(data, dtype):
     figure, grid = plt.subplots(2, len(kinds), figsize=(1 + 4.6 * len(kinds), 5.8), squeeze=False,
                                 layout="constrained")
     for column, (kind, title) in enumerate(kinds):
-        for row, (suffix, label) in enumerate([("", "absolute"), ("Relative",
-                                                                 "relative to the parameters")]):
+        for row, (suffix, label) in enumerate([
+                ("", ""), ("Relative", ",\nrelative to the parameters")]):
             axes = grid[row][column]
             for update in data.updates:
                 values = by_layer(data.select(dtype=dtype, update=update), kind + suffix)
-                band(axes, numpy.where(values > 0, values, numpy.nan), update)
-            axes.set_yscale("log")
+                curve(axes, numpy.where(values > 0, values, numpy.nan), update)
+            style.log_axis(axes)
             style.layer_axis(axes, data.settings["layers"])
-            axes.set_ylabel(f"{title}, {label}" if column == 0 or True else "")
+            axes.set_ylabel(title + label)
             if suffix:
-                axes.axhline(1, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)))
+                axes.axhline(1, color=style.INK, linewidth=0.8, linestyle=(0, (4, 3)))
     style.update_legend(figure, data.updates, control=False, mismatch=False)
     return figure
 
@@ -66,7 +66,9 @@ def tokens_figure(data, dtype, update, prompt):
         style.token_axis(axes, [r["nextText"] for r in records])
         axes.set_ylabel("layer")
         axes.set_title(f"{title}, {update}")
-        figure.colorbar(image, ax=axes, pad=0.02)
+        bar = figure.colorbar(image, ax=axes, pad=0.02)
+        style.log_ticks(bar.ax.yaxis)
+        bar.outline.set_visible(False)
     return figure
 
 
@@ -77,7 +79,7 @@ def shares_figure(data, dtype):
     for column, (member, title) in enumerate(shares):
         axes = grid[0][column]
         for update in data.updates:
-            band(axes, 100 * by_layer(data.select(dtype=dtype, update=update), member), update)
+            curve(axes, 100 * by_layer(data.select(dtype=dtype, update=update), member), update)
         axes.set_title(title)
         axes.set_ylim(0, 100)
         style.layer_axis(axes, data.settings["layers"])
@@ -91,9 +93,9 @@ def figures(data):
         name = style.DTYPES.get(dtype, dtype)
         suffix = f"-{dtype}" if dtype else ""
         yield Figure(f"layers{suffix}", layers_figure(data, dtype), f"By layer, {name}",
-                     "Median over all tokens of all prompts, the band from smallest to largest. "
-                     "Below: relative to the norm of the parameters that are patched; the dotted "
-                     "line is a change as large as they are.")
+                     "Median over all tokens of all prompts; dotted: the largest. Below: relative "
+                     "to the norm of the parameters that are patched; the dashed line is a change "
+                     "as large as they are.")
     dtype = data.settings["dtypes"][0]
     yield Figure("tokens", tokens_figure(data, dtype, data.updates[0], 0),
                  f"By layer and token, {data.updates[0]}, prompt 1",
@@ -102,7 +104,8 @@ def figures(data):
     yield Figure("shares", shares_figure(data, dtype), "Sparse or not",
                  "The smallest share of a vector's entries that has 90 % of its squared norm: "
                  "near 0, a few entries are everything; equal entries would need 90 %, and those "
-                 "of a normal distribution 46 %. A matrix's change is u vᵀ.")
+                 "of a normal distribution 46 %. A matrix's change is u vᵀ. Median over all tokens; "
+                 "dotted: the largest.")
 
 
 def tables(data):

@@ -46,6 +46,7 @@ def save(figure, directory):
     buffer = io.StringIO()
     figure.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # hundredths of a point are seen by nobody
     (directory / f"{figure.name}.svg").write_text(text, encoding="utf-8")
     figure.figure.savefig(directory / f"{figure.name}.png")
     style.plt.close(figure.figure)

@@ -26,8 +26,8 @@ def scatter(data, dtype, member, label, diagonal):
                       color=style.colour(update), markersize=5.5, markeredgewidth=0)
             missed = [i for i, r in enumerate(records) if not r["match"]]
             style.cross_out(axes, [xs[i] for i in missed], [ys[i] for i in missed])
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        style.log_axis(axes, "x")
+        style.log_axis(axes)
         if diagonal:
             known = finite(numbers(data.select(dtype=dtype), member))
             span = [min(known) / 2, max(known) * 2]

@@ -40,7 +40,7 @@ def fidelity(data):
         for row, (member, label) in enumerate([("linf", "L∞ of logits"),
                                                ("totalVariation", "total variation")]):
             axes = grid[row][column]
-            axes.set_yscale("log")
+            style.log_axis(axes)
             for update in data.updates:
                 missed = curve(axes, data, dtype, update, member)
                 style.cross_out(axes, [m[0] for m in missed], [m[1] for m in missed])
@@ -73,7 +73,7 @@ def norms(data):
     for column, (dtype, name) in enumerate(columns):
         for row, (member, label) in enumerate(NORMS):
             axes = grid[row][column]
-            axes.set_yscale("log")
+            style.log_axis(axes)
             for update in data.updates:
                 curve(axes, data, dtype, update, member)
             style.layer_axis(axes, data.settings["layers"], "first patched layer" if row else "")

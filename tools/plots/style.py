@@ -1,11 +1,13 @@
 """What all figures share: colours that the colour-blind tell apart, markers, axes, tokens."""
 
 import math
+import re
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: E402
 
 INK, QUIET, RED = "#1e293b", "#64748b", "#dc2626"
 # Okabe and Ito's palette; the markers say the same without colour.
@@ -28,6 +30,37 @@ plt.rcParams.update({
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "": "weights as stored"}
 
 
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def power(value, _=None):
+    """A tick of a log axis: 10⁻⁶, 0.2; without mathematics' markup, which tokens may have in them."""
+    exponent = math.floor(math.log10(value) + 1e-9) if value > 0 else 0
+    if value <= 0 or abs(value / 10.0 ** exponent - 1) > 1e-6 or -3 < exponent < 3:
+        return f"{value:.3g}"
+    return "10" + str(exponent).translate(SUPERSCRIPTS)
+
+
+class Decades(LogLocator):
+    """Powers of ten; also 2 and 5 times each where there would be few ticks otherwise."""
+
+    def tick_values(self, vmin, vmax):
+        few = vmin > 0 and vmax / vmin < 100
+        self.set_params(subs=(1, 2, 5) if few else (1,))
+        return super().tick_values(vmin, vmax)
+
+
+def log_ticks(axis):
+    axis.set_major_locator(Decades())
+    axis.set_major_formatter(FuncFormatter(power))
+    axis.set_minor_locator(NullLocator())
+
+
+def log_axis(axes, which="y"):
+    (axes.set_yscale if which == "y" else axes.set_xscale)("log")
+    log_ticks(axes.yaxis if which == "y" else axes.xaxis)
+
+
 def way_name(way):
     dtype, materialized = way
     return DTYPES.get(dtype, dtype) + (", materialised" if materialized else ", factored")
@@ -47,7 +80,8 @@ def above_floor(values):
 
 def token_label(text, columns=12):
     """A token as an axis can show it."""
-    text = text.replace("▁", " ").replace("Ġ", " ").replace("\n", "⏎").replace("<0x0A>", "⏎")
+    text = text.replace("▁", " ").replace("Ġ", " ").replace("<0x0A>", "\n")
+    text = re.sub(r"\n+", "⏎", text)
     if text.strip() == "" and text:
         text = "␣" * len(text)
     shown = "".join(c if c.isprintable() and ord(c) < 0x2e80 else "□" for c in text.strip(" "))
@@ -59,6 +93,7 @@ def token_axis(axes, labels, shown=True):
                     else [""] * len(labels), rotation=60, ha="right", rotation_mode="anchor",
                     fontsize=8)
     axes.set_xlim(-0.5, len(labels) - 0.5)
+    axes.grid(axis="x", visible=False)
 
 
 def cross_out(axes, xs, ys):
@@ -83,23 +118,25 @@ def update_legend(figure, updates, control=True, mismatch=True):
 
 
 def boxes(axes, groups, colours, log=True):
-    """A box and all points for each list of values, at 0, 1, …; the line is the median."""
+    """A box for each list of values, at 0, 1, …, whose line is the median; where there are few, all
+    points too."""
     for place, (values, shade) in enumerate(zip(groups, colours)):
         known = [v for v in (above_floor(values) if log else values) if math.isfinite(v)]
         if not known:
             axes.text(place, 0.5, "not finite", rotation=90, ha="center", va="center", color=RED,
                       transform=axes.get_xaxis_transform(), fontsize=8)
             continue
-        # Points side by side, not at random: the same numbers give the same file.
-        spread = [0.30 * (((i * 0.618034) % 1) - 0.5) for i in range(len(known))]
-        axes.plot([place + s for s in spread], known, ".", color=shade, alpha=0.35, markersize=3.5,
-                  markeredgewidth=0, rasterized=False)
+        if len(known) <= 40:
+            # Side by side, not at random: the same numbers give the same file.
+            spread = [0.30 * (((i * 0.618034) % 1) - 0.5) for i in range(len(known))]
+            axes.plot([place + s for s in spread], known, ".", color=shade, alpha=0.35,
+                      markersize=3.5, markeredgewidth=0)
         axes.boxplot(known, positions=[place], widths=0.62, whis=(0, 100), showfliers=False,
                      medianprops={"color": INK, "linewidth": 1.6},
                      boxprops={"color": shade, "linewidth": 1.3},
                      whiskerprops={"color": shade}, capprops={"color": shade})
     if log:
-        axes.set_yscale("log")
+        log_axis(axes)
     axes.grid(axis="x", visible=False)
 
 
