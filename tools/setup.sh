@@ -4,7 +4,7 @@
 #   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece,
 #                               PCRE2, utf8proc
 #   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, an emulated
-#                               AArch64
+#                               AArch64, a browser for the pages that ctxc writes
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: clang's sanitizer runtime
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
@@ -98,7 +98,7 @@ for argument in "$@"; do
   case $argument in
   --judges)
     with_judges=1
-    packages+=(qemu-user g++-aarch64-linux-gnu libc6-dev-arm64-cross)
+    packages+=(qemu-user g++-aarch64-linux-gnu libc6-dev-arm64-cross chromium)
     ;;
   --bench)
     with_bench=1

@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/SHA256.h"
+#include <cmath>
 
 using namespace ctxc;
 using namespace ctxc::page;
@@ -34,7 +35,7 @@ static std::string leadOf(const Subject &of) {
     MostOfPatch most = mostOfPatch(subject.norms.layers, norm);
     if (!most.layers.empty())
       text += std::string("Of the change of the ") + what + ", " + joined(most.layers) +
-              (most.layers.size() == 1 ? " takes " : " take ") + percent(most.share) + ". ";
+              (most.layers.size() == 1 ? " takes " : " take ") + number(std::round(100 * most.share)) + " %. ";
   };
   tell("matrices", &PatchNorm::matrix);
   tell("vectors", &PatchNorm::vector);
@@ -48,12 +49,15 @@ static std::string leadOf(const Subject &of) {
     };
     return std::pair(-change(a), a) < std::pair(-change(b), b);
   });
-  for (auto [i, part] : llvm::enumerate(llvm::ArrayRef(order).take_front(3))) {
+  order.resize(std::min<size_t>(order.size(), 3));
+  for (auto [i, part] : llvm::enumerate(order)) {
     std::vector<std::string> pieces;
     for (int64_t position : part->positions)
       pieces.push_back(of.name(of.inspection.tokens[position]));
     std::string words = of.settings.hasNames ? readableText(pieces) : llvm::join(pieces, " ");
-    text += (i == 0 ? "It owes most to “<bdi>" : ", then “<bdi>") +
+    text += (i == 0                  ? "It owes most to “<bdi>"
+             : i + 1 == order.size() ? " and “<bdi>"
+                                     : ", “<bdi>") +
             escaped(fitColumns(StringRef(words).trim(), 40, false)) + "</bdi>”";
   }
   if (!order.empty())
