@@ -188,6 +188,18 @@ def check_activations(directory, found, norm_before_mlp, formulas):
                   change / norm_of(whole, True), ROUNDING)
 
 
+def check_compiled(name, compiled, reference):
+    """Compiled kernels compute in float32."""
+    for get in (lambda f: [[n["matrixNorm"], n["vectorNorm"]] for t in f["tokens"] for n in t["layers"]],
+                lambda f: [t["cosineBefore"]["matrix"] for t in f["tokens"][1:]],
+                lambda f: [w["direction"] for w in f["subject"]["writes"]],
+                lambda f: [[t["logit"] for t in w["towards"]] for w in f["subject"]["writes"]],
+                lambda f: f["subject"]["writeCosines"],
+                lambda f: [[p["matrixChangeRelative"], p["vectorChangeRelative"], p["totalVariation"]]
+                           for p in f["subject"]["leftOut"]]):
+        close(f"{name}, compiled", get(compiled), get(reference), 1e-4)
+
+
 def main():
     program, goldens = sys.argv[1], Path(sys.argv[2])
     for name, norm_before_mlp, formulas in (("llama", "post_attention_layernorm", True),
@@ -198,6 +210,9 @@ def main():
             ctxc(program, "inspect", directory, "--tokens", ",".join(map(str, TOKENS)),
                  "--backend", "reference", "--json", folder / "found.json")
             found = json.loads((folder / "found.json").read_text())
+            ctxc(program, "inspect", directory, "--tokens", ",".join(map(str, TOKENS)), "--json",
+                 folder / "compiled.json")
+            check_compiled(name, json.loads((folder / "compiled.json").read_text()), found)
             check_files(program, directory, load_file(directory / "model.safetensors"), found,
                         folder)
         check_activations(directory, found, norm_before_mlp, formulas)
