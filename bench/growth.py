@@ -4,7 +4,8 @@
   tools/build.sh ctxc-bench
   bench/growth.py build/bin
 
-Llamas with random weights, made on the spot, in bfloat16. Prints three tables:
+Llamas with random weights, made on the spot, in bfloat16. Prints three tables, and with --page writes them
+into the page's section:
 
   sizes   1 M to 1 B parameters: milliseconds per token, and GB/s of weights beside what memory gives
   depth   2 to 64 layers: seconds of compiling, with an empty cache
@@ -20,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from page import table, write_section
 
 #        hidden, intermediate, layers, heads, vocabulary
 SIZES = [(128, 384, 4, 4, 1024), (256, 768, 8, 4, 4096), (512, 1536, 12, 8, 16000),
@@ -68,9 +71,44 @@ def compile_seconds(build, model):
     return statistics.median(once() for _ in range(3))
 
 
-def table(head, rows):
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in lines)
+HEAD = ["parameters a token reads", "ms a token", "ms a patch", "GB/s", "memory's", "share"]
+
+
+def decode_row(args, work, name, shape):
+    found = decode(args.build, make_model(args.build, work, shape), args.threads)
+    medians, weights = found["medians"], found["weight_bytes"]
+    rate = weights / medians["plain_ms"] / 1e6
+    return [name, f"{weights / 2e6:.1f} M", f"{medians['plain_ms']:.2f}",
+            f"{medians['patch_ms']:.2f}", f"{rate:.1f}", f"{medians['read_gbps']:.1f}",
+            f"{100 * rate / medians['read_gbps']:.0f} %"]
+
+
+def depth_row(args, work, depth):
+    model = make_model(args.build, work, (256, 768, depth, 4, 4096))
+    return [depth, f"{compile_seconds(args.build, model):.2f}"]
+
+
+HEADING = "## Growth"
+TEXT = HEADING + """
+
+Llamas with random weights in bfloat16, {threads} threads. A token takes as long as memory needs for the
+weights that it reads, from one million to a billion of them; *share* is of what memory gave in the same
+round. (Small models stay in the caches, which are faster.)
+
+```sh
+tools/build.sh ctxc-bench && bench/growth.py build/bin --page docs/measurements.md
+```
+
+{sizes}
+
+Seconds of compiling, with no kernel kept: a block is compiled once, however many layers have it.
+
+{depths}
+
+Widths that are no multiple of a vector's:
+
+{widths}
+"""
 
 
 def main():
@@ -78,26 +116,19 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", metavar="BUILD/BIN", type=Path)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--page", type=Path, metavar="FILE.md", help="docs/measurements.md")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as work:
-        work = Path(work)
-
-        def row(name, shape):
-            found = decode(args.build, make_model(args.build, work / "model", shape), args.threads)
-            medians, weights = found["medians"], found["weight_bytes"]
-            rate = weights / medians["plain_ms"] / 1e6
-            return [name, f"{weights / 2e6:.1f} M", f"{medians['plain_ms']:.2f}",
-                    f"{medians['patch_ms']:.2f}", f"{rate:.1f}", f"{medians['read_gbps']:.1f}",
-                    f"{100 * rate / medians['read_gbps']:.0f} %"]
-
-        head = ["parameters a token reads", "ms a token", "ms a patch", "GB/s", "memory's", "share"]
-        print(table(["hidden"] + head, [row(shape[0], shape) for shape in SIZES]), "\n", flush=True)
-        rows = []
-        for depth in DEPTHS:
-            model = make_model(args.build, work / "model", (256, 768, depth, 4, 4096))
-            rows.append([depth, f"{compile_seconds(args.build, model):.2f}"])
-        print(table(["layers", "seconds"], rows), "\n", flush=True)
-        print(table(["widths"] + head, [row(name, shape) for name, shape in WIDTHS]))
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder) / "model"
+        sizes = table(["hidden"] + HEAD,
+                      [decode_row(args, work, shape[0], shape) for shape in SIZES])
+        depths = table(["layers", "seconds"], [depth_row(args, work, depth) for depth in DEPTHS])
+        widths = table(["widths"] + HEAD,
+                       [decode_row(args, work, name, shape) for name, shape in WIDTHS])
+    section = TEXT.format(threads=args.threads, sizes=sizes, depths=depths, widths=widths)
+    print(section)
+    if args.page:
+        write_section(args.page, HEADING, section)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ Six tables: the full run's logits against transformers; what each update costs a
 in ctxc and in transformers; each prompt with the default update, with and without kept tokens, in
 transformers; generated tokens in float32 and bfloat16; what a check of large models costs (check.py);
 how long a run takes to start (start.py). What ctxc reported of each run is kept in --work, and runs
-that are found there are not repeated. The page's section that side_by_side.py writes is left as it is.
+that are found there are not repeated. The page's sections that growth.py
+and side_by_side.py write are left as they are.
 """
 
 import argparse
@@ -21,10 +22,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "test" / "judge"), str(ROOT / "bench" / "peers")]
 import check  # noqa: E402
+import growth  # noqa: E402
 import judge  # noqa: E402
 import logits  # noqa: E402
 import report as beside  # noqa: E402
 import start  # noqa: E402
+from page import section_of, table, with_section  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
 UPDATES = ["least", "balanced", "naive", "stable", "scaled"]
@@ -86,11 +89,6 @@ def short(value):
 def worst(values):
     values = list(values)
     return None if None in values else max(values)
-
-
-def table(head, rows):
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in lines)
 
 
 class Tables:
@@ -248,7 +246,9 @@ bench/check.py build/bin/ctxc
 ## The start
 
 Seconds until `ctxc verify` computes: the first run ever, which also digests the weights, compiles
-its kernels and keeps them; and the run after it. Medians of five. `compile` is two threads' time.
+its kernels and keeps them; and the run after it. `compile` is two threads' time. *Memory* is the largest
+resident set less the weights' files, which are mapped and read once through; 105 MB of it are pages of
+the libraries of MLIR and LLVM (125 where they compile), which processes share. Medians of five.
 
 ```sh
 bench/start.py build/bin/ctxc build/models/gemma-3-270m build/models/gemma-3-270m-bf16 test/goldens/mixtral test/goldens/gpt-oss
@@ -285,7 +285,8 @@ def main():
     page = Path(args.output)
     page.parent.mkdir(parents=True, exist_ok=True)
     if page.exists():
-        text = beside.with_section(text, beside.section_of(page.read_text()))
+        for heading in (growth.HEADING, beside.HEADING):
+            text = with_section(text, heading, section_of(page.read_text(), heading))
     page.write_text(text)
     print(f"{args.output}: written")
 

@@ -23,10 +23,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "bench" / "peers"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "peers")]
 import programs  # noqa: E402
 import report  # noqa: E402
 import results as r  # noqa: E402
+from page import write_section  # noqa: E402
 
 
 def say(text):
@@ -78,6 +79,8 @@ def peers(setup, args, started):
     build = Path(args.build)
     if not args.without_ours:
         started["ctxc"] = programs.Ours(build, setup)
+        if setup.dtype == "bf16" and programs.has_bfloat_pairs():
+            started[r.ROUNDED] = programs.Rounded(build, setup)
     started["bandwidth"] = programs.Bandwidth(build, setup)
     if (Path(args.llama) / "bin/llama-bench").exists():
         started[r.LLAMA_CPP] = programs.LlamaCpp(args.llama, args.work, setup)
@@ -164,8 +167,7 @@ def main():
     section = report.section(results)
     print(section)
     if args.page:
-        page = Path(args.page)
-        page.write_text(report.with_section(page.read_text(), section))
+        write_section(Path(args.page), report.HEADING, section)
     if args.plot:
         import plot
         if not plot.save(results, args.plot):

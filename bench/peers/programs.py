@@ -55,6 +55,23 @@ class Ours:
         pass
 
 
+def has_bfloat_pairs():
+    """Whether this processor has an instruction for the products of pairs of bfloat16."""
+    return "avx512_bf16" in Path("/proc/cpuinfo").read_text()
+
+
+class Rounded(Ours):
+    """Ours where a prompt is read with rounded activations, as the others read it."""
+
+    def __init__(self, build, setup):
+        super().__init__(build, setup)
+        self.command += ["--round-prompts"]
+        self.command[self.command.index("--tokens") + 1] = 1
+
+    def round(self):
+        return {"prefill": super().round()["prefill"]}
+
+
 class Bandwidth:
     def __init__(self, build, setup):
         self.command = [build / "bin/ctxc-bandwidth", "--threads", setup.threads, "--seconds", 1]

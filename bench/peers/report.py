@@ -1,8 +1,7 @@
 """The tables and the plot of results.json (results.py)."""
 
-import re
-
 import results as r
+from page import table
 
 HEADING = "## Beside others"
 
@@ -17,11 +16,6 @@ def percent(value):
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
-def table(head, rows):
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows
-    return "\n".join("| " + " | ".join(row) + " |" for row in lines)
-
-
 def factor(setup, comparison):
     """How many times faster ours is; in bold where that is less than the goal."""
     ratio, goal = r.ratio(setup, comparison), comparison.goal(setup)
@@ -31,27 +25,42 @@ def factor(setup, comparison):
     return f"{text} (≥ {goal:g})" if ratio >= goal else f"**{text}** (≥ {goal:g})"
 
 
+def limited(value, limit):
+    """A factor that is not to be above its limit, bold where it is."""
+    if value is None:
+        return "–"
+    return f"{value:.2f} × (≤ {limit})" if value <= limit else f"**{value:.2f}** × (≤ {limit})"
+
+
 def comparison_table(setups, name, value):
     """Ours, and of each peer its value and our factor over it."""
     comparisons = r.TABLES[name]
     head = ["model", "threads", "ctxc"]
     if name == "plain":
         head += ["of bandwidth"]
+    if name == "prefill":
+        head += ["ctxc, rounded"]
     for comparison in comparisons:
         head += [comparison.label, "faster by"]
     if name == "plain":
         head += ["llama.cpp of bandwidth"]
+    if name == "prefill":
+        head += ["with all patches"]
     rows = []
     for setup in setups:
         ours = r.median(setup, "ctxc", name)
         row = [r.title(setup), str(setup["threads"]), number(value(setup, ours))]
         if name == "plain":
             row.append(percent(r.share_of_bandwidth(setup, "ctxc")))
+        if name == "prefill":
+            row.append(number(value(setup, r.median(setup, r.ROUNDED, name))))
         for c in comparisons:
             row += [number(value(setup, r.median(setup, c.program, c.measurement))),
                     factor(setup, c)]
         if name == "plain":
             row.append(percent(r.share_of_bandwidth(setup, r.LLAMA_CPP)))
+        if name == "prefill":
+            row.append(limited(r.positions_factor(setup), 2.3))
         rows.append(row)
     return table(head, rows)
 
@@ -122,7 +131,10 @@ once, in that round, as a share of the time taken: where a peer is near 100 %, l
 
 {plain}
 
-Prefill of {prefill} tokens, tokens a second.
+Prefill of {prefill} tokens, tokens a second. Of a bfloat16 model the others round every activation to
+bfloat16; *rounded* is ctxc with `--round-prompts`, which does so too where activations meet weights, and
+it is what is compared. *With all patches* is the time for the patches of every position, in
+units of the prefill without rounding.
 
 {prefilled}
 {gemv}
@@ -171,17 +183,3 @@ def section(results):
         context=setups[0]["context"], torch=about.get("torch", "–"),
         transformers=about.get("transformers", "–"), llama=results["machine"]["llama.cpp"],
         gemv=GEMV.format(table=gemv_table(gemv)) if gemv else "")
-
-
-def section_of(text):
-    """The section as it stands in a page; empty where there is none."""
-    found = re.search(rf"^{HEADING}\n.*?(?=^## |\Z)", text, re.M | re.S)
-    return found[0] if found else ""
-
-
-def with_section(text, section):
-    """The page with this section in place of its own, or at its end."""
-    old = section_of(text)
-    if not section:
-        return text
-    return text.replace(old, section) if old else text.rstrip("\n") + "\n\n" + section

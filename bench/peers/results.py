@@ -25,6 +25,7 @@ class Comparison:
         return self.goals.get(model, self.goals.get(setup["dtype"], 1))
 
 
+ROUNDED = "ctxc, rounded"  # measures what rounds as the others do, in place of what does not
 PYTORCH = "PyTorch"
 LLAMA_CPP = "llama.cpp"
 TABLES = {
@@ -65,7 +66,7 @@ def median_of(setup, function):
 def ratio(setup, comparison):
     """The median of the rounds' own ratios: what slows a whole round down is not in it."""
     return median_of(setup, lambda round_: round_[comparison.program][comparison.measurement]
-                     / round_["ctxc"][comparison.ours])
+                     / {**round_["ctxc"], **round_.get(ROUNDED, {})}[comparison.ours])
 
 
 def memory_gbps(round_):
@@ -84,6 +85,11 @@ def floor_ms(setup, round_=None):
 def share_of_bandwidth(setup, program):
     """Of plain decoding."""
     return median_of(setup, lambda round_: floor_ms(setup, round_) / round_[program]["plain"])
+
+
+def positions_factor(setup):
+    """The patches of every position of a prompt, in units of reading it."""
+    return median_of(setup, lambda round_: round_["ctxc"]["positions"] / round_["ctxc"]["prefill"])
 
 
 def title(setup):

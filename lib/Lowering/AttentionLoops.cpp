@@ -12,8 +12,6 @@ using namespace ctxc;
 
 namespace {
 
-/// On all targets, so that sums are the same on all.
-constexpr int64_t lanes = 16;
 /// Of a tile.
 constexpr int64_t tileHeads = 4, tileSlots = 4, tileVectors = 4;
 
@@ -46,7 +44,7 @@ public:
   Emitter(OpBuilder &b, linalg::LinalgOp op)
       : b(b), loc(op.getLoc()), left(op.getDpsInputs()[0]), right(op.getDpsInputs()[1]),
         result(op.getDpsInits()[0]), isCausal(op->hasAttr(kCausalAttr)),
-        vector(VectorType::get({lanes}, b.getF32Type())) {}
+        vector(VectorType::get({rowLanes}, b.getF32Type())) {}
 
   scf::ForOp scores();
   scf::ForOp mixed();
@@ -106,7 +104,7 @@ Value Emitter::slotsOf(Value s) {
 }
 
 Value Emitter::maskOf(int64_t count) {
-  return vector::ConstantMaskOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()),
+  return vector::ConstantMaskOp::create(b, loc, VectorType::get({rowLanes}, b.getI1Type()),
                                         ArrayRef<int64_t>{count});
 }
 
@@ -148,7 +146,8 @@ scf::ForOp Emitter::scores() {
 
 void Emitter::scoresTile(Value s, Value group, Value head, int64_t heads, Value slot,
                          int64_t slots) {
-  int64_t width = cast<MemRefType>(right.getType()).getDimSize(2), whole = width / lanes * lanes;
+  int64_t width = cast<MemRefType>(right.getType()).getDimSize(2),
+          whole = width / rowLanes * rowLanes;
   auto step = [&](ValueRange sums, Value d, Value mask) {
     Values queries, next;
     for (int64_t r = 0; r < heads; ++r)
@@ -163,7 +162,7 @@ void Emitter::scoresTile(Value s, Value group, Value head, int64_t heads, Value 
   Value zero = arith::ConstantOp::create(b, loc, vector, b.getZeroAttr(vector));
   Values sums(slots * heads, zero);
   if (whole)
-    sums = sum(index(0), index(whole), lanes, sums,
+    sums = sum(index(0), index(whole), rowLanes, sums,
                [&](ValueRange carried, Value d) { return step(carried, d, {}); });
   if (whole < width)
     sums = step(sums, index(whole), maskOf(width - whole));
@@ -185,13 +184,13 @@ void Emitter::scoresTile(Value s, Value group, Value head, int64_t heads, Value 
 scf::ForOp Emitter::mixed() {
   return forHeads([&](Value s, Value group, Value head, int64_t heads) {
     int64_t width = cast<MemRefType>(right.getType()).getDimSize(2);
-    constexpr int64_t tile = tileVectors * lanes;
-    int64_t tiles = width / tile * tile, whole = width / lanes * lanes;
+    constexpr int64_t tile = tileVectors * rowLanes;
+    int64_t tiles = width / tile * tile, whole = width / rowLanes * rowLanes;
     if (tiles)
       loop(index(0), index(tiles), tile,
            [&](Value x) { mixedTile(s, group, head, heads, x, tileVectors, {}); });
     if (tiles < whole)
-      mixedTile(s, group, head, heads, index(tiles), (whole - tiles) / lanes, {});
+      mixedTile(s, group, head, heads, index(tiles), (whole - tiles) / rowLanes, {});
     if (whole < width)
       mixedTile(s, group, head, heads, index(whole), 1, maskOf(width - whole));
   });
@@ -200,7 +199,7 @@ scf::ForOp Emitter::mixed() {
 void Emitter::mixedTile(Value s, Value group, Value head, int64_t heads, Value first,
                         int64_t vectors, Value mask) {
   auto placeOf = [&](int64_t r, int64_t v) {
-    return Values{s, group, plus(head, r), plus(first, v * lanes)};
+    return Values{s, group, plus(head, r), plus(first, v * rowLanes)};
   };
   Values sums;
   for (int64_t r = 0; r < heads; ++r)
@@ -209,7 +208,7 @@ void Emitter::mixedTile(Value s, Value group, Value head, int64_t heads, Value f
   sums = sum(index(0), slotsOf(s), 1, sums, [&](ValueRange carried, Value slot) {
     Values values, next;
     for (int64_t v = 0; v < vectors; ++v)
-      values.push_back(load(right, {slot, group, plus(first, v * lanes)}, mask));
+      values.push_back(load(right, {slot, group, plus(first, v * rowLanes)}, mask));
     for (int64_t r = 0; r < heads; ++r) {
       Value weight =
           memref::LoadOp::create(b, loc, left, ValueRange{s, group, plus(head, r), slot});

@@ -40,10 +40,6 @@ void keepSumsInRegisters(mlir::ModuleOp module);
 void markParallelLoops(mlir::ModuleOp module);
 void markParallelAccesses(mlir::ModuleOp module);
 
-/// Replaces exp, tanh, erf, … of float32 by polynomials, which loops over them can be vectorised
-/// with: a call of the C library's could not. They are within a few units in the last place.
-void approximateFunctions(mlir::ModuleOp module);
-
 /// Adds for each kernel `<name>` its C entry of that name, which gives the status of
 /// ctxc_kernel.h; the kernel itself becomes `<name>_body`.
 void addEntryPoints(mlir::ModuleOp module);

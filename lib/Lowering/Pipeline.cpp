@@ -44,7 +44,9 @@ static void copiesToLinalg(ModuleOp module) {
   });
 }
 
-void ctxc::approximateFunctions(ModuleOp module) {
+/// Replaces exp, tanh, erf, … of float32 by polynomials, which loops over them can be vectorised
+/// with: a call of the C library's could not. They are within a few units in the last place.
+static void approximateFunctions(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
     return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.log", "math.log1p"},

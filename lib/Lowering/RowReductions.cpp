@@ -1,7 +1,7 @@
 // Sums and maxima along the last dimension, in vectors.
 //
-// A sum has one order, which is that of contractions: `lanes` partial sums by position modulo
-// lanes, each along the dimension, then their halves added, and again. Left to LLVM's vectoriser,
+// A sum has one order, which is that of contractions: `rowLanes` partial sums by position modulo
+// that, each along the dimension, then their halves added, and again. Left to LLVM's vectoriser,
 // the order would depend on the loops around it and on the dimension's length; here zeros at the
 // end, such as what a token does not see, change nothing.
 #include "lib/Lowering/RowReductions.h"
@@ -16,9 +16,6 @@ using namespace mlir;
 using namespace ctxc;
 
 namespace {
-
-/// On all targets, so that sums are the same on all.
-constexpr int64_t lanes = 16;
 
 /// y = combine(y, f(x…)), along the last of the loops.
 struct Reduction {
@@ -128,7 +125,7 @@ private:
   Value load(OpOperand *operand, Value mask) {
     Value memref = operand->get();
     Type element = cast<MemRefType>(memref.getType()).getElementType();
-    auto type = VectorType::get({lanes}, element);
+    auto type = VectorType::get({rowLanes}, element);
     SmallVector<Value> indices = indicesOf(operand);
     if (!op.getMatchingIndexingMap(operand).isFunctionOfDim(op.getNumLoops() - 1))
       return vector::BroadcastOp::create(b, loc, type,
@@ -165,7 +162,7 @@ private:
         continue;
       }
       for (Value result : clone->getResults())
-        result.setType(VectorType::get({lanes}, result.getType()));
+        result.setType(VectorType::get({rowLanes}, result.getType()));
     }
     Value term = wide.lookup(reduction.term);
     if (mask)
@@ -174,14 +171,15 @@ private:
   }
 
   Value broadcast(Value scalar) {
-    return vector::BroadcastOp::create(b, loc, VectorType::get({lanes}, scalar.getType()), scalar);
+    return vector::BroadcastOp::create(b, loc, VectorType::get({rowLanes}, scalar.getType()),
+                                       scalar);
   }
 
   void reduce(Value size) {
     bool isSum = reduction.kind() == vector::CombiningKind::ADD;
     Value neutral = broadcast(arith::ConstantOp::create(
         b, loc, b.getF32FloatAttr(isSum ? 0 : -std::numeric_limits<float>::infinity())));
-    Value width = index(lanes);
+    Value width = index(rowLanes);
     Value whole =
         b.createOrFold<arith::SubIOp>(loc, size, b.createOrFold<arith::RemUIOp>(loc, size, width));
     auto loop = scf::ForOp::create(b, loc, index(0), whole, width, neutral);
@@ -193,11 +191,11 @@ private:
     }
     Value sums = loop.getResult(0);
     auto known = getConstantIntValue(size);
-    if (!known || *known % lanes) {
+    if (!known || *known % rowLanes) {
       at.back() = whole;
       Value left = arith::SubIOp::create(b, loc, size, whole);
       Value mask =
-          vector::CreateMaskOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()), left);
+          vector::CreateMaskOp::create(b, loc, VectorType::get({rowLanes}, b.getI1Type()), left);
       sums = step(sums, neutral, mask);
     }
     Value total = isSum ? vector::ExtractOp::create(b, loc, totals(b, loc, {sums}), 0).getResult()

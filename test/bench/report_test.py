@@ -5,7 +5,9 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "peers"))
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path[:0] = [str(BENCH), str(BENCH / "peers")]
+import page  # noqa: E402
 import report  # noqa: E402
 import results as r  # noqa: E402
 
@@ -45,6 +47,15 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(report.factor(s, self.FACTORED), "–")
         self.assertIn("| – | 36.0 | – |", report.comparison_table([s], "patch", report.milliseconds))
 
+    def test_what_rounds_as_the_others_is_compared(self):
+        each = {"ctxc": {"prefill": 200, "positions": 440}, "PyTorch": {"prefill": 150}}
+        against = r.TABLES["prefill"][0]
+        self.assertEqual(report.factor(setup([each]), against), "**0.75** (≥ 1)")
+        rounded = setup([each | {r.ROUNDED: {"prefill": 100}}])
+        self.assertEqual(report.factor(rounded, against), "1.50 (≥ 1)")
+        self.assertEqual(report.limited(r.positions_factor(rounded), 2.3), "2.20 × (≤ 2.3)")
+        self.assertEqual(report.limited(2.4, 2.3), "**2.40** × (≤ 2.3)")
+
     def test_share_of_bandwidth(self):
         # 1 GB at 20 GB/s is 50 ms; plain decoding takes 62.5.
         s = setup([round_(125, 400)])
@@ -66,14 +77,14 @@ class ReportTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             report.gemv_table({"1": run})
 
-    def test_the_section_takes_its_place_in_the_page(self):
-        page = "# Page\n\n## One\n\ntext\n"
-        first = report.with_section(page, report.HEADING + "\n\nold\n")
-        self.assertTrue(first.startswith(page))
-        self.assertEqual(report.section_of(first), report.HEADING + "\n\nold\n")
-        second = report.with_section(first + "## Two\n", report.HEADING + "\n\nnew\n")
-        self.assertEqual(second, page + "\n" + report.HEADING + "\n\nnew\n## Two\n")
-        self.assertEqual(report.section_of(page), "")
+    def test_a_section_takes_its_place_in_the_page(self):
+        text, heading = "# Page\n\n## One\n\ntext\n", report.HEADING
+        first = page.with_section(text, heading, heading + "\n\nold\n")
+        self.assertEqual(first, text + "\n" + heading + "\n\nold\n")
+        self.assertEqual(page.section_of(first, heading), heading + "\n\nold\n")
+        second = page.with_section(first + "\n## Two\n", heading, heading + "\n\nnew\n")
+        self.assertEqual(second, text + "\n" + heading + "\n\nnew\n\n## Two\n")
+        self.assertEqual(page.section_of(text, heading), "")
 
 
 if __name__ == "__main__":
