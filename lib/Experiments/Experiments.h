@@ -11,6 +11,9 @@ Experiment normsExperiment();
 Experiment startLayerExperiment();
 Experiment scalingExperiment();
 Experiment portabilityExperiment();
+Experiment softContextExperiment();
+Experiment specificityExperiment();
+Experiment traceExperiment();
 
 } // namespace ctxc::experiments
 

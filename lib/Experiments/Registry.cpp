@@ -7,7 +7,8 @@ using namespace ctxc::experiments;
 llvm::ArrayRef<Experiment> ctxc::experiments::experiments() {
   static const std::vector<Experiment> all = {
       generationExperiment(), normsExperiment(),       startLayerExperiment(),
-      scalingExperiment(),    portabilityExperiment(),
+      scalingExperiment(),    portabilityExperiment(), softContextExperiment(),
+      traceExperiment(),      specificityExperiment(),
   };
   return all;
 }

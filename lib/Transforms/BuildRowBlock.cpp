@@ -6,9 +6,7 @@ using namespace mlir;
 
 namespace ctxc {
 
-/// What of the block's values is of the token alone: its row of a table, times constants. Null
-/// where the token has another use.
-static Value valueOfToken(xf::BlockOp block) {
+Value valueOfToken(xf::BlockOp block) {
   xf::EmbedOp embed;
   for (xf::TokenOp token : block.getBody().getOps<xf::TokenOp>())
     for (Operation *user : token->getUsers()) {

@@ -30,6 +30,10 @@ xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::Upda
 /// diagnostic, where the plan cannot be built.
 xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, llvm::StringRef name);
 
+/// The value in a block that is of the token alone: its row of a table, times constants. Null where
+/// there is none, or the token has another use.
+mlir::Value valueOfToken(xf::BlockOp block);
+
 /// Builds beside `block`, the embedding of a token, the block `name` that is given a row in place
 /// of what is of the token alone (Runtime/Input.h): (row) → the same results. Null where there is
 /// no such block: the token has another use than one table's row, or the embedding reads the

@@ -1,0 +1,64 @@
+//===- Specificity.h - what a patch does where it was not made for --------===//
+//
+// A patch is exact for one token after one context. Here it is left in the model elsewhere: on the
+// other tokens of its prompt, on other prompts, and on the tokens that follow its own. What counts
+// is how far the logits move. The paper prefers matrices, whose change acts along one direction of
+// their input alone, to vectors, which act on every input (section "Results").
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EXPERIMENTS_SPECIFICITY_H
+#define CTXC_EXPERIMENTS_SPECIFICITY_H
+
+#include "ctxc/Runtime/Executor.h"
+
+namespace ctxc::experiments {
+
+/// How a model's answer moved: p are the probabilities before, q after.
+struct AnswerChange {
+  double totalVariation = 0; ///< ½ Σ |p − q|
+  double divergence = 0;     ///< KL(p ‖ q) = Σ p log(p / q), in nats
+  double linf = 0;           ///< max |·| of the logits' difference
+  bool sameToken = false;    ///< the largest logit is the same one
+};
+
+/// From `before` to `after`, logits of one token each: equally many, and finite.
+AnswerChange changeOf(llvm::ArrayRef<double> before, llvm::ArrayRef<double> after);
+
+enum class PatchPart { Whole, Matrices, Vectors };
+
+/// The rank1 changes alone, or the deltas alone.
+Patch partOf(const Patch &patch, PatchPart part);
+
+/// Logits of some tokens of a prompt, one after the other.
+struct Answers {
+  std::vector<std::vector<double>> logits; ///< of each of the positions asked for
+};
+
+/// The prompt's tokens run together, each seeing those before it, with `patch` (which may be null)
+/// on all of them; logits at `positions`, ascending.
+llvm::Expected<Answers> answersInContext(Executor &executor, llvm::ArrayRef<int64_t> tokens,
+                                         llvm::ArrayRef<int64_t> positions, const Patch *patch);
+
+/// The tokens at `positions`, each run alone at its position, with `patch`, which may be null.
+llvm::Expected<Answers> answersAlone(Executor &executor, llvm::ArrayRef<int64_t> tokens,
+                                     llvm::ArrayRef<int64_t> positions, const Patch *patch);
+
+/// What became of a patch `distance` tokens behind the one that it was made for: against the full
+/// run, whose context has all tokens before. Nothing is computed anew.
+struct StaleStep {
+  int64_t distance = 0, position = 0;
+  AnswerChange alone;     ///< the token by itself, with the patch
+  AnswerChange following; ///< after the tokens since the patch's own, all of them with the patch
+  /// The same without a patch: what forgetting the context costs.
+  AnswerChange aloneControl, followingControl;
+};
+
+/// The patch of the token at `position` used for it and for all tokens behind it in `tokens`.
+/// `full` are the full run's answers from `position` on (answersInContext without a patch).
+llvm::Expected<std::vector<StaleStep>> staleness(Executor &executor, llvm::ArrayRef<int64_t> tokens,
+                                                 int64_t position, const Patch &patch,
+                                                 const Answers &full);
+
+} // namespace ctxc::experiments
+
+#endif // CTXC_EXPERIMENTS_SPECIFICITY_H
