@@ -17,7 +17,7 @@ namespace ctxc::test {
 
 struct Model {
   explicit Model(const std::string &name, patch::UpdateKind update = patch::UpdateKind::least,
-                 std::optional<DType> storage = {}) {
+                 std::optional<DType> storage = {}, bool compile = true) {
     mlir::DialectRegistry registry;
     registerCodegenDialects(registry);
     context.appendDialectRegistry(registry);
@@ -43,6 +43,8 @@ struct Model {
     EXPECT_TRUE(mlir::succeeded(made));
     program = *made;
     reference = createReferenceExecutor(program, *weights);
+    if (!compile)
+      return;
     auto built = createCompiledExecutor(program, *weights, {2});
     if (!built)
       ADD_FAILURE() << llvm::toString(built.takeError());

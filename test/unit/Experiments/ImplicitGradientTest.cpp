@@ -34,7 +34,7 @@ std::vector<double> alone(Model &model, const Patch *patch) {
 
 void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update update) {
   SCOPED_TRACE(family);
-  Model model(family, kind);
+  Model model(family, kind, {}, /*compile=*/false);
   auto targets = collectTargets(model.program, *model.weights, tokens);
   ASSERT_TRUE(bool(targets)) << llvm::toString(targets.takeError());
   ASSERT_EQ(int64_t(targets->size()), model.program.layers);
@@ -42,13 +42,16 @@ void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update 
   Patch sum;
   size_t undivided = 0;
   bool isExact = true;
+  // Where least has its least is flat: two searches for it, from numbers that differ in their last
+  // digits, end apart. Both patches are exact.
+  double same = update == Update::Least ? 1e-5 : 1e-9;
   for (const LayerTargets &layer : *targets) {
     auto trace = traceLayer(layer, update);
     ASSERT_TRUE(bool(trace)) << llvm::toString(trace.takeError());
     ASSERT_EQ(trace->steps.size(), tokens.size() - 1);
     EXPECT_LE(trace->telescoping, 1e-12);
     if (isExact)
-      EXPECT_LE(differenceFrom(*trace, step.patch), 1e-9) << layer.layer;
+      EXPECT_LE(differenceFrom(*trace, step.patch), same) << layer.layer;
     // Above a layer that is not what it was in the full run, nothing is.
     isExact &= step.obligations[layer.layer].harmful == 0;
     undivided += trace->undivided.size();
@@ -68,7 +71,7 @@ void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update 
   EXPECT_EQ(undivided > 0, update == Update::Stable);
   if (undivided)
     return;
-  EXPECT_LE(largestRelativeDifference(step.patch, sum), 1e-9);
+  EXPECT_LE(largestRelativeDifference(step.patch, sum), same);
   EXPECT_LE(test::largestDifference(alone(model, &sum), step.fullLogits), 1e-8);
 }
 
@@ -188,7 +191,7 @@ TEST(ImplicitGradient, StepsDescendTheTraceLossOfAScale) {
 
 TEST(ImplicitGradient, RefusesWhatThePaperHasNoTraceLossFor) {
   auto refusal = [](const char *family, llvm::ArrayRef<int64_t> ids) {
-    Model model(family);
+    Model model(family, patch::UpdateKind::least, {}, /*compile=*/false);
     return llvm::toString(collectTargets(model.program, *model.weights, ids).takeError());
   };
   EXPECT_NE(refusal("mixtral", tokens).find("has no trace loss in the paper"), std::string::npos);
