@@ -17,8 +17,8 @@ xf.block @linear(%x: tensor<{1}xf32>) -> (tensor<{0}xf32>) {{
   xf.yield %y : tensor<{0}xf32>
 })";
 
-llvm::Expected<std::unique_ptr<Contraction>> Contraction::compile(int64_t outputs, int64_t inputs,
-                                                                  llvm::StringRef element) {
+llvm::Expected<std::unique_ptr<Contraction>>
+Contraction::compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded) {
   std::unique_ptr<Contraction> result(new Contraction);
   DialectRegistry registry;
   registerCodegenDialects(registry);
@@ -33,7 +33,10 @@ llvm::Expected<std::unique_ptr<Contraction>> Contraction::compile(int64_t output
   if (failed(module))
     return makeError("the block of one linear layer has no kernel");
   std::string name = kernelName(block);
-  result->arguments = kernelArguments((*module)->lookupSymbol<func::FuncOp>(name));
+  auto function = (*module)->lookupSymbol<func::FuncOp>(name);
+  result->arguments = kernelArguments(function);
+  if (rounded)
+    function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
 
   auto object = compileKernels(**module, CpuTarget::host());
   if (!object)
@@ -56,14 +59,13 @@ llvm::Expected<std::unique_ptr<Contraction>> Contraction::compile(int64_t output
 }
 
 void Contraction::run(const void *weight, const float *x, float *y, int64_t rows, int threads) {
-  int32_t positions[64] = {};
-  assert(rows <= 64);
+  positions.resize(rows);
   llvm::SmallVector<void *> pointers;
   for (const KernelArg &arg : arguments)
     pointers.push_back(arg.kind == KernelArgKind::Param    ? const_cast<void *>(weight)
                        : arg.kind == KernelArgKind::Input  ? const_cast<float *>(x)
                        : arg.kind == KernelArgKind::Output ? static_cast<void *>(y)
-                                                           : positions);
+                                                           : positions.data());
   constexpr size_t kAlignment = 64;
   size_t bytes = workspaceOf(rows, 0, 0) + kAlignment;
   if (workspace.size() < bytes)

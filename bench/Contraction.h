@@ -11,9 +11,10 @@ namespace ctxc::bench {
 /// model goes through, called as the executor calls it.
 class Contraction {
 public:
-  /// W is `outputs` × `inputs`, of `element` ("f32", "bf16"). Fails where it cannot be compiled.
-  static llvm::Expected<std::unique_ptr<Contraction>> compile(int64_t outputs, int64_t inputs,
-                                                              llvm::StringRef element);
+  /// W is `outputs` × `inputs`, of `element` ("f32", "bf16"); with `rounded`, many rows are rounded
+  /// as in a prompt (roundedAttr). Fails where it cannot be compiled.
+  static llvm::Expected<std::unique_ptr<Contraction>>
+  compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded = false);
 
   /// Y = X Wᵀ for X of `rows` × inputs, on `threads` threads.
   void run(const void *weight, const float *x, float *y, int64_t rows, int threads);
@@ -27,6 +28,7 @@ private:
   KernelLibrary::Kernel kernel = nullptr;
   KernelLibrary::Workspace workspaceOf = nullptr;
   std::vector<char> workspace;
+  std::vector<int32_t> positions;
 };
 
 } // namespace ctxc::bench

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures ctxc beside PyTorch, llama.cpp, Eigen, OpenBLAS and the machine's memory.
+"""Measures ctxc beside PyTorch, llama.cpp, Eigen, OpenBLAS, oneDNN and the machine's memory.
 
-  tools/setup.sh --bench                            # Google Benchmark, OpenBLAS, matplotlib
-  tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv
+  tools/setup.sh --bench                            # Google Benchmark, OpenBLAS, oneDNN, matplotlib
+  tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv ctxc-gemm
   bench/peers/build_llama_cpp.sh build/llama.cpp    # ten minutes; optional
   build/judges/bin/python bench/side_by_side.py build GEMMA-F32 GEMMA-BF16 -o results.json
 
@@ -15,6 +15,7 @@ which everything has its turn. Rounds that -o already has count: what was interr
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import platform
@@ -106,10 +107,11 @@ def measure(setup, args, entry, keep):
             program.close()
 
 
-def gemv(args, threads):
-    program = Path(args.build) / "bin/ctxc-gemv"
+def products(args, name, threads):
+    """What ctxc-gemv or ctxc-gemm measures."""
+    program = Path(args.build) / "bin" / f"ctxc-{name}"
     if not program.is_file():
-        say(f"{program}: not there; Eigen and OpenBLAS are left out")
+        say(f"{program}: not there; the libraries that it compares are left out")
         return None
     return json.loads(programs.output_of(
         [program, f"--threads={threads}", "--benchmark_format=json", "--benchmark_min_time=0.1",
@@ -124,11 +126,11 @@ def run(args, results, keep):
             "weight_bytes": weight_bytes(setup.directory), "about": {}, "rounds": []})
         if len(entry["rounds"]) < args.rounds:
             measure(setup, args, entry, keep)
-    for threads in args.threads:
-        if str(threads) not in results.setdefault("gemv", {}) and not args.only:
-            found = gemv(args, threads)
+    for name, threads in itertools.product(("gemv", "gemm"), () if args.only else args.threads):
+        if str(threads) not in results.setdefault(name, {}):
+            found = products(args, name, threads)
             if found:
-                results["gemv"][str(threads)] = found
+                results[name][str(threads)] = found
                 keep()
 
 

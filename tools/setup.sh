@@ -102,7 +102,7 @@ for argument in "$@"; do
     ;;
   --bench)
     with_bench=1
-    packages+=(libbenchmark-dev libopenblas-dev)
+    packages+=(libbenchmark-dev libopenblas-dev libdnnl-dev)
     ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)

@@ -73,14 +73,36 @@ def tokens_per_second(setup, value):
     return None if value is None else setup["prefill"] / value * 1e3
 
 
-def gemv_speeds(run):
-    """(shape, type, streams): {library: GB/s of the matrix}, of each library's fastest way."""
-    found = {}
+def medians(run):
     for benchmark in run["benchmarks"]:
         if "error_occurred" in benchmark:
             raise ValueError(f"{benchmark['name']}: {benchmark['error_message']}")
-        if benchmark.get("aggregate_name") != "median":
-            continue
+        if benchmark.get("aggregate_name") == "median":
+            yield benchmark
+
+
+def gemm_table(runs):
+    """GFLOP/s by matrix: float32, and vectors rounded to bfloat16."""
+    columns = [("ctxc", "f32"), ("OpenBLAS", "f32"), ("oneDNN", "f32"), ("ctxc", "bf16"),
+               ("ctxc-rounded", "bf16"), ("oneDNN-rounded", "bf16")]
+    rows = []
+    for threads, run in runs.items():
+        speeds = {}
+        for benchmark in medians(run):
+            library, dtype, shape = benchmark["run_name"].split("/")[:3]
+            speeds.setdefault(shape, {})[library, dtype] = benchmark["GFLOPS"]
+        for shape, found in speeds.items():
+            sizes = [int(size) for size in shape.split("x")]
+            rows.append(((sizes, int(threads)), [shape.replace("x", " × "), threads,
+                                                 *(number(found.get(c)) for c in columns)]))
+    head = ["W", "threads", *(f"{library.replace('-', ', ')}, {dtype}" for library, dtype in columns)]
+    return table(head, [row for _, row in sorted(rows)])
+
+
+def gemv_speeds(run):
+    """(shape, type, streams): {library: GB/s of the matrix}, of each library's fastest way."""
+    found = {}
+    for benchmark in medians(run):
         library, dtype, shape, streams = benchmark["run_name"].split("/")[:4]
         speeds = found.setdefault((shape, dtype, streams.removeprefix("S")), {})
         library = library.split("-")[0]
@@ -111,7 +133,7 @@ The same weights, on the same threads, in one run: rounds of everything, one pro
 medians over the rounds. {machine}
 
 ```sh
-tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv
+tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv ctxc-gemm
 PYTHON=build/judges/bin/python bench/peers/build_llama_cpp.sh build/llama.cpp
 build/judges/bin/python bench/side_by_side.py build build/models/gemma-3-270m build/models/gemma-3-270m-bf16 \\
     -o build/side-by-side.json --page docs/measurements.md --plot docs/side-by-side.svg
@@ -137,7 +159,7 @@ it is what is compared. *With all patches* is the time for the patches of every 
 units of the prefill without rounding.
 
 {prefilled}
-{gemv}
+{products}
 ### What is compared
 
 - **ctxc**: `ctxc-bench`, the compiled kernels; both streams and the head in one sweep over the weights.
@@ -170,16 +192,29 @@ tools/setup.sh --bench && tools/build.sh ctxc-gemv && build/bin/ctxc-gemv --thre
 """
 
 
+GEMM_ROWS = 512  # of ctxc-gemm
+GEMM = """
+One matrix times the {prefill} vectors of a prompt: GFLOP/s. *Rounded*: the vectors to bfloat16, in the time.
+
+```sh
+tools/setup.sh --bench && tools/build.sh ctxc-gemm && build/bin/ctxc-gemm --threads=2
+```
+
+{table}
+"""
+
+
 def section(results):
     """The section of docs/measurements.md, in Markdown."""
     setups = sorted(results["setups"].values(),
                     key=lambda s: (s["model"], s["dtype"] != "f32", s["threads"]))
     about = next((s["about"] for s in setups if "torch" in s.get("about", {})), {})
-    gemv = results.get("gemv")
+    gemv, gemm = results.get("gemv"), results.get("gemm")
     return TEXT.format(
         machine=results["machine"]["text"], patch=comparison_table(setups, "patch", milliseconds),
         plain=comparison_table(setups, "plain", milliseconds), prefill=setups[0]["prefill"],
         prefilled=comparison_table(setups, "prefill", tokens_per_second),
         context=setups[0]["context"], torch=about.get("torch", "–"),
         transformers=about.get("transformers", "–"), llama=results["machine"]["llama.cpp"],
-        gemv=GEMV.format(table=gemv_table(gemv)) if gemv else "")
+        products=(GEMV.format(table=gemv_table(gemv)) if gemv else "")
+        + (GEMM.format(table=gemm_table(gemm), prefill=GEMM_ROWS) if gemm else ""))

@@ -1,7 +1,8 @@
 """What was measured, with what is compared of it, and what is aimed at.
 
 results.json: {"machine": {…}, "setups": {NAME: {"model", "dtype", "threads", "weight_bytes", "about",
-"rounds": [{PROGRAM: {MEASUREMENT: number}}]}}, "gemv": {THREADS: Google Benchmark's JSON}}. Times are
+"rounds": [{PROGRAM: {MEASUREMENT: number}}]}}, "gemv" and "gemm": {THREADS: Google Benchmark's
+JSON}}. Times are
 milliseconds, bandwidth is GB/s.
 """
 

@@ -77,6 +77,13 @@ class ReportTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             report.gemv_table({"1": run})
 
+    def test_gemm_has_a_column_for_each_way(self):
+        def benchmark(name, gflops):
+            return {"name": name, "run_name": name, "GFLOPS": gflops, "aggregate_name": "median"}
+        run = {"context": {}, "benchmarks": [benchmark("ctxc/f32/4x2/real_time", 100),
+                                             benchmark("oneDNN-rounded/bf16/4x2/real_time", 220)]}
+        self.assertIn("| 4 × 2 | 2 | 100 | – | – | – | – | 220 |", report.gemm_table({"2": run}))
+
     def test_a_section_takes_its_place_in_the_page(self):
         text, heading = "# Page\n\n## One\n\ntext\n", report.HEADING
         first = page.with_section(text, heading, heading + "\n\nold\n")

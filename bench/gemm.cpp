@@ -1,0 +1,191 @@
+//===- gemm.cpp - ctxc-gemm: Y = X Wᵀ of a prompt, ours beside OpenBLAS and oneDNN ---===//
+//
+//   ctxc-gemm [--threads=N] [Google Benchmark's options]
+//
+// Matrices of Gemma 3 270M and of a Llama of 260M parameters, for 512 vectors of float32, W row by
+// row as a checkpoint has it. With `rounded` the vectors are rounded to bfloat16 in the time that
+// is measured. What counts is GFLOPS. Every result is compared with a float64 sum first.
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Contraction.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+#include <benchmark/benchmark.h>
+#include <cblas.h>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <dnnl.hpp>
+#include <functional>
+#include <random>
+
+// OpenBLAS's own; its cblas.h has it, other ones do not.
+extern "C" void openblas_set_num_threads(int threads);
+
+using namespace ctxc::bench;
+
+namespace {
+
+struct Shape {
+  int64_t outputs, inputs;
+};
+constexpr Shape shapes[] = {{2048, 640}, {640, 2048}, {2816, 1024}, {1024, 2816}};
+constexpr int64_t rows = 512;
+
+int threads = 1;
+
+/// W in both types, and X.
+struct Problem {
+  explicit Problem(Shape shape)
+      : shape(shape), w(shape.outputs * shape.inputs), half(w.size()), x(rows * shape.inputs),
+        y(rows * shape.outputs) {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (size_t i = 0; i < w.size(); ++i) {
+      w[i] = uniform(random);
+      uint32_t bits;
+      std::memcpy(&bits, &w[i], sizeof bits);
+      half[i] = uint16_t(bits >> 16);
+      bits &= 0xffff0000u; // both types hold the same matrix
+      std::memcpy(&w[i], &bits, sizeof bits);
+    }
+    for (float &value : x)
+      value = uniform(random);
+  }
+
+  /// Some entries of y are those of float64 sums, to `tolerance` of the terms' size.
+  bool isRight(double tolerance) const {
+    for (int64_t i = 0; i < int64_t(y.size()); i += 997) {
+      const float *row = &x[i / shape.outputs * shape.inputs];
+      const float *weights = &w[i % shape.outputs * shape.inputs];
+      double sum = 0, size = 0;
+      for (int64_t k = 0; k < shape.inputs; ++k) {
+        sum += double(weights[k]) * row[k];
+        size += std::abs(double(weights[k]) * row[k]);
+      }
+      if (!(std::abs(y[i] - sum) <= tolerance * size))
+        return false;
+    }
+    return true;
+  }
+
+  Shape shape;
+  std::vector<float> w;
+  std::vector<uint16_t> half;
+  std::vector<float> x, y;
+};
+
+using Work = std::function<void(Problem &)>;
+
+Work byOpenBlas() {
+  return [](Problem &p) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, p.shape.outputs, p.shape.inputs, 1,
+                p.x.data(), p.shape.inputs, p.w.data(), p.shape.inputs, 0, p.y.data(),
+                p.shape.outputs);
+  };
+}
+
+/// With W as it lies; rounding X is its own reorder.
+Work byOneDnn(Problem &p, bool rounded) {
+  using namespace dnnl;
+  using Type = memory::data_type;
+  engine cpu(engine::kind::cpu, 0);
+  Type type = rounded ? Type::bf16 : Type::f32;
+  memory::desc given({rows, p.shape.inputs}, Type::f32, memory::format_tag::ab);
+  memory::desc xs({rows, p.shape.inputs}, type, memory::format_tag::ab);
+  memory::desc ws({p.shape.inputs, p.shape.outputs}, type, memory::format_tag::ba);
+  memory::desc ys({rows, p.shape.outputs}, Type::f32, memory::format_tag::ab);
+  matmul product(matmul::primitive_desc(matmul::desc(xs, ws, ys), cpu));
+  memory from(given, cpu, p.x.data()), y(ys, cpu, p.y.data());
+  memory w(ws, cpu, rounded ? static_cast<void *>(p.half.data()) : p.w.data());
+  memory x = rounded ? memory(xs, cpu) : from;
+  reorder round(from, x);
+  return [=](Problem &) mutable {
+    stream work(cpu);
+    if (rounded)
+      round.execute(work, from, x);
+    product.execute(work, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}});
+    work.wait();
+  };
+}
+
+void add(const char *library, bool rounded, const char *type, std::shared_ptr<Problem> problem,
+         Work work) {
+  std::string name = std::string(library) + (rounded ? "-rounded/" : "/") + type + "/" +
+                     std::to_string(problem->shape.outputs) + "x" +
+                     std::to_string(problem->shape.inputs);
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State &state) mutable {
+    std::fill(problem->y.begin(), problem->y.end(), NAN);
+    work(*problem);
+    if (!problem->isRight(rounded ? 0x1p-8 : 1e-6)) {
+      state.SkipWithError("its result is wrong");
+      return;
+    }
+    for (auto _ : state) {
+      work(*problem);
+      benchmark::ClobberMemory();
+    }
+    state.counters["GFLOPS"] = benchmark::Counter(2e-9 * rows * problem->w.size(),
+                                                  benchmark::Counter::kIsIterationInvariantRate);
+  })->UseRealTime();
+}
+
+llvm::Error addOurs(std::shared_ptr<Problem> problem, const char *type, bool rounded) {
+  auto compiled =
+      Contraction::compile(problem->shape.outputs, problem->shape.inputs, type, rounded);
+  if (!compiled)
+    return compiled.takeError();
+  std::shared_ptr<Contraction> ours = std::move(*compiled);
+  bool half = std::strcmp(type, "bf16") == 0;
+  add("ctxc", rounded, type, problem, [=](Problem &p) {
+    const void *w = half ? static_cast<const void *>(p.half.data()) : p.w.data();
+    ours->run(w, p.x.data(), p.y.data(), rows, threads);
+  });
+  return llvm::Error::success();
+}
+
+llvm::Error addShape(Shape shape) {
+  auto problem = std::make_shared<Problem>(shape);
+  llvm::Error errors = addOurs(problem, "f32", false);
+  errors = llvm::joinErrors(std::move(errors), addOurs(problem, "bf16", false));
+  if (ctxc::CpuTarget::host().bfloatPairs)
+    errors = llvm::joinErrors(std::move(errors), addOurs(problem, "bf16", true));
+  add("OpenBLAS", false, "f32", problem, byOpenBlas());
+  add("oneDNN", false, "f32", problem, byOneDnn(*problem, false));
+  add("oneDNN", true, "bf16", problem, byOneDnn(*problem, true));
+  return errors;
+}
+
+/// Takes --threads=N out of the arguments.
+bool readThreads(int &argc, char **argv) {
+  constexpr const char *option = "--threads=";
+  int kept = 1;
+  for (int i = 1; i < argc; ++i)
+    if (!std::strncmp(argv[i], option, std::strlen(option)))
+      threads = std::atoi(argv[i] + std::strlen(option));
+    else
+      argv[kept++] = argv[i];
+  argc = kept;
+  return threads >= 1 && threads <= 1024;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (!readThreads(argc, argv)) {
+    llvm::errs() << "ctxc-gemm: --threads must be a number from 1 to 1024\n";
+    return 2;
+  }
+  ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*overwrite=*/1); // oneDNN's
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv))
+    return 2;
+  openblas_set_num_threads(threads);
+  benchmark::AddCustomContext("threads", std::to_string(threads));
+  for (Shape shape : shapes)
+    if (llvm::Error error = addShape(shape)) {
+      llvm::errs() << "ctxc-gemm: " << llvm::toString(std::move(error)) << "\n";
+      return 1;
+    }
+  benchmark::RunSpecifiedBenchmarks();
+}
