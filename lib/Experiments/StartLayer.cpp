@@ -1,5 +1,6 @@
 // From which layer on must a model be patched? Every start layer, as the paper's ablation.
 #include "Experiments.h"
+#include <map>
 
 using namespace ctxc;
 using namespace ctxc::experiments;
@@ -78,19 +79,35 @@ private:
   }
 
   Error run(OpenedModel &model, const Unit &unit) {
+    std::vector<int64_t> tokens = lab.prompts[unit.prompt].tokens;
     RunRequest request;
-    request.tokens = toInputs(lab.prompts[unit.prompt].tokens);
     request.startLayer = unit.layer;
     request.materialize = roundsPatches(unit.dtype);
     request.control = unit.control;
     Error error = Error::success();
     int64_t step = 0;
-    auto result =
-        verify(model.executor(), request, lab.generate, model.norms(), [&](const VerifyStep &made) {
-          if (!error)
-            error = write(unit, step++, made, request.materialize);
-          lab.progress.advance();
-        });
+    auto observe = [&](const VerifyStep &made) {
+      if (!error)
+        error = write(unit, step++, made, request.materialize);
+      lab.progress.advance();
+    };
+    // In one pass where that can be: the tokens are generated once for all layers and updates.
+    bool once = !request.materialize && !model.executor().isBidirectional();
+    if (once) {
+      std::vector<int64_t> &all = continued[{unit.dtype, unit.prompt}];
+      if (all.empty()) {
+        auto made = continueGreedily(model.executor(), lab.prompts[unit.prompt], lab.generate);
+        if (!made)
+          return made.takeError();
+        all = std::move(*made);
+      }
+      for (int64_t position = tokens.size() - 1; position < int64_t(all.size()); ++position)
+        request.positions.push_back(position);
+      tokens = all;
+    }
+    request.tokens = toInputs(tokens);
+    auto result = once ? verifyEach(model.executor(), request, model.norms(), observe)
+                       : verify(model.executor(), request, lab.generate, model.norms(), observe);
     if (!result)
       return llvm::joinErrors(std::move(error), result.takeError());
     return error;
@@ -121,6 +138,7 @@ private:
   }
 
   Lab &lab;
+  std::map<std::pair<std::string, size_t>, std::vector<int64_t>> continued; ///< by dtype and prompt
 };
 
 Error runStartLayer(Lab &lab) { return StartLayer(lab).run(); }

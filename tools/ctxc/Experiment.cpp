@@ -6,8 +6,11 @@
 #include "ctxc/Lowering/CpuTarget.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
 #include "llvm/TargetParser/Host.h"
 #include <chrono>
 #include <thread>
@@ -32,6 +35,14 @@ std::string gibibytes(uint64_t bytes) {
 /// The physical memory of this machine.
 uint64_t machineMemory() {
   return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
+}
+
+/// The script that draws: installed beside this program, or in the source tree it was built from.
+std::string plotScript() {
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  llvm::SmallString<256> installed(llvm::sys::path::parent_path(self));
+  llvm::sys::path::append(installed, "..", "share", "ctxc", "plot_experiment.py");
+  return llvm::sys::fs::exists(installed) ? std::string(installed) : CTXC_PLOT_SCRIPT;
 }
 
 /// The names in a list separated by commas, each one of `choices`.
@@ -92,6 +103,8 @@ public:
         return std::move(error);
     llvm::outs() << (*records)->path() << ": " << (*records)->size() << " records, " << added
                  << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
+    if (Error error = draw())
+      return std::move(error);
     return ExitGood;
   }
 
@@ -239,6 +252,30 @@ private:
                      " of memory, and there are " + gibibytes(available) + hint);
   }
 
+  /// Has plots and page made, where it was said which Python can; else says how.
+  Error draw() const {
+    const char *known = std::getenv("CTXC_PYTHON");
+    std::string python = arguments.get("--python", known ? known : "").str();
+    std::string script = plotScript();
+    if (python.empty()) {
+      llvm::outs() << "plots and page: PYTHON " << script << " " << directory
+                   << ", with a Python that has matplotlib; or name it with --python or "
+                      "CTXC_PYTHON\n";
+      return Error::success();
+    }
+    auto program = llvm::sys::findProgramByName(python);
+    if (!program)
+      return makeError("--python: " + python + ": " + program.getError().message());
+    llvm::outs().flush();
+    std::string message;
+    int code = llvm::sys::ExecuteAndWait(*program, {python, script, directory}, std::nullopt, {}, 0,
+                                         0, &message);
+    if (code)
+      return makeError("--python: " + python + " " + script + " " + directory + ": exit code " +
+                       llvm::Twine(code) + (message.empty() ? "" : ": " + message));
+    return Error::success();
+  }
+
   Object settings() const {
     Array texts;
     for (const Prompt &prompt : prompts)
@@ -300,7 +337,10 @@ static StringRef description() {
     std::string text =
         "Runs one of the paper's experiments, or one that it does not have, on MODEL. DIR gets\n"
         "records.jsonl, the data: settings and machine in the first line, then an object a token\n"
-        "and setting. A run that was interrupted goes on where it was when it is called again.\n"
+        "and setting; and, drawn by tools/plot_experiment.py, an SVG and a PNG for each figure, "
+        "and\n"
+        "index.html with all of them. A run that was interrupted goes on where it was when it is\n"
+        "called again.\n"
         "The paper's five prompts are the default; where MODEL has no tokenizer, five made-up\n"
         "ones of 12 token ids.\n\nexperiments:\n";
     llvm::raw_string_ostream os(text);
@@ -332,6 +372,8 @@ Command driver::experimentCommand() {
        {"--updates", "NAMES", "least, balanced, naive, stable, scaled: some of them"},
        {"--threads", "N", "default: one a core"},
        {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
+       {"--python", "PYTHON",
+        "a Python with matplotlib, which draws the records; default: $CTXC_PYTHON, else none does"},
        {"--memory", "MIB", "what the run may take at most; default: what the machine has"}},
       description(),
       "  ctxc experiment generation examples/models/gemma3-kjv-1m -o build/kjv-generation\n"

@@ -58,6 +58,7 @@ def inlined(svg, number, title):
     svg = svg[svg.index("<svg"):]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns:(?!xlink)\w+="[^"]*"', "", svg)
+    svg = re.sub(r'(<image\b[^>]*?) id="[^"]*"', r"\1", svg)  # which nothing names, and are twice
     svg = re.sub(r'\bid="', f'id="f{number}-', svg)
     svg = re.sub(r'href="#', f'href="#f{number}-', svg)
     svg = re.sub(r"url\(#", f"url(#f{number}-", svg)

@@ -22,10 +22,12 @@ def scatter(data, dtype, member, label, diagonal):
             records = data.select(dtype=dtype, replay=replay, update=update)
             ys = style.above_floor(numbers(records, "linf"))
             xs = numbers(records, member)
-            axes.plot(xs, ys, marker=style.marker(update), linestyle="none", alpha=0.75,
-                      color=style.colour(update), markersize=5.5, markeredgewidth=0)
-            missed = [i for i, r in enumerate(records) if not r["match"]]
-            style.cross_out(axes, [xs[i] for i in missed], [ys[i] for i in missed])
+            for match in (True, False):  # where the token is another, the marker has a red edge
+                some = [i for i, r in enumerate(records) if r["match"] == match]
+                axes.plot([xs[i] for i in some], [ys[i] for i in some], linestyle="none",
+                          marker=style.marker(update), color=style.colour(update), alpha=0.8,
+                          markersize=6, markeredgewidth=0 if match else 1.2,
+                          markeredgecolor=style.RED)
         style.log_axis(axes, "x")
         style.log_axis(axes)
         if diagonal:
@@ -36,7 +38,9 @@ def scatter(data, dtype, member, label, diagonal):
         axes.set_title(NAMES[replay])
         axes.set_xlabel(label)
     grid[0][0].set_ylabel("measured: L∞ of logits")
-    style.update_legend(figure, data.updates, control=False)
+    wrong = plt.Line2D([], [], linestyle="none", marker="o", markersize=6, color="none",
+                       markeredgecolor=style.RED, markeredgewidth=1.2, label="another token")
+    style.update_legend(figure, data.updates, control=False, mismatch=False, more=[wrong])
     return figure
 
 
@@ -51,7 +55,7 @@ def figures(data):
                      "output in another program, in units of that output, of the worst layer; "
                      "measured: the largest difference of a logit from the same arithmetic's own "
                      "run with context. The two have different units; the dotted line, where they "
-                     "are the same number, is a guide for the eye. A red X: another token.")
+                     "are the same number, is a guide for the eye. A red edge: another token.")
         yield Figure(f"norm{suffix}",
                      scatter(data, dtype, "vectorNorm", "norm of the vectors", False),
                      f"Measured against the norm of the vectors, {name}",

@@ -45,7 +45,7 @@ class Decades(LogLocator):
     """Powers of ten; also 2 and 5 times each where there would be few ticks otherwise."""
 
     def tick_values(self, vmin, vmax):
-        few = vmin > 0 and vmax / vmin < 100
+        few = 0 < vmin and vmax / vmin < 100
         self.set_params(subs=(1, 2, 5) if few else (1,))
         return super().tick_values(vmin, vmax)
 
@@ -103,8 +103,8 @@ def cross_out(axes, xs, ys):
                   zorder=5, clip_on=False)
 
 
-def update_legend(figure, updates, control=True, mismatch=True):
-    """One legend for all axes, below the figure's title."""
+def update_legend(figure, updates, control=True, mismatch=True, more=()):
+    """One legend for all axes, above them."""
     lines = [plt.Line2D([], [], color=colour(u), marker=marker(u), markersize=5, label=u)
              for u in updates]
     if control:
@@ -113,6 +113,7 @@ def update_legend(figure, updates, control=True, mismatch=True):
     if mismatch:
         lines.append(plt.Line2D([], [], color=RED, marker="x", linestyle="none", markersize=8,
                                 markeredgewidth=2, label="another token"))
+    lines += more
     figure.legend(handles=lines, loc="outside upper center", ncols=len(lines), fontsize=9,
                   handlelength=1.8, columnspacing=1.6)
 

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Draws small experiments and looks at what came out: figures that are SVG and PNG, pages that are
+well formed, and name nothing outside themselves.
+
+  plots_test.py CTXC SOURCE
+"""
+
+import html.parser
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+RUNS = [  # experiment, figures that there must be, options
+    ("generation", ["summary", "metrics", "prompt-1", "prompt-2"], ["--generate", "3"]),
+    ("norms", ["layers-f32", "tokens", "shares"], ["--generate", "2"]),
+    ("start-layer", ["fidelity", "norms"], ["--generate", "1"]),
+    ("scaling", ["summary", "norms", "metrics"], ["--generate", "1"]),
+    ("portability", ["predicted", "norm"], ["--generate", "1"]),
+]
+
+
+class Page(html.parser.HTMLParser):
+    """Collects a page's text, ids and references; its tags must be closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.references, self.text = [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("href", "xlink:href", "src", "srcset", "data"):
+                self.references.append(value)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def check_page(path, head):
+    source = path.read_text(encoding="utf-8")
+    page = Page()
+    page.feed(source)
+    page.close()
+    assert not page.open, page.open
+    assert len(page.ids) == len(set(page.ids)), "an id is there twice"
+    inside = {"#" + name for name in page.ids}
+    for reference in page.references:
+        assert reference in inside or reference.startswith("data:image/png"), reference
+    assert not re.search(r"@import|<script|<link|url\((?!#)", source)
+    text = "".join(page.text)
+    for wanted in (head["command"], head["settings"]["hash"], head["machine"]["processor"],
+                   head["settings"]["prompts"][0]["text"]):
+        assert wanted in text, wanted
+
+
+def check_figure(directory, name):
+    root = ElementTree.parse(directory / f"{name}.svg").getroot()
+    texts = [t for t in ("".join(e.itertext()).strip() for e in root.iter()
+                         if e.tag.endswith("}text")) if t]
+    assert len(texts) > 5, f"{name}.svg: has hardly any text: {texts}"
+    # Markup of mathematics that nothing has set.
+    assert not [t for t in texts if "mathdefault" in t], texts
+    assert (directory / f"{name}.png").read_bytes().startswith(b"\x89PNG\r\n")
+    return texts
+
+
+def main():
+    ctxc, source = sys.argv[1:]
+    model = f"{source}/examples/models/gemma3-kjv-1m"
+    with tempfile.TemporaryDirectory() as folder:
+        prompts = Path(folder, "prompts.txt")
+        # What a page or a plot could stumble over.
+        prompts.write_text('And <b>Joshua</b> & the "son" of $Nun$ sent\nAnd they came 中文 unto\n')
+        directories = []
+        for name, _, options in RUNS:
+            directory = Path(folder, name)
+            directories.append(directory)
+            done = subprocess.run(
+                [ctxc, "experiment", name, model, "--prompts", prompts, "--dtypes", "f32",
+                 "--updates", "least,naive", *options, "-o", directory],
+                capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+        script = f"{source}/tools/plot_experiment.py"
+        done = subprocess.run([sys.executable, script, *directories], capture_output=True,
+                              text=True)
+        if "needs matplotlib" in done.stderr:
+            print("skipped: this Python has no matplotlib; tools/setup.sh --judges installs it")
+            return 77
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        for (name, figures, _), directory in zip(RUNS, directories):
+            first = (directory / "records.jsonl").read_text().splitlines()[0]
+            check_page(directory / "index.html", json.loads(first))
+            texts = {t for figure in figures for t in check_figure(directory, figure)}
+            assert {"least", "naive"} <= texts, f"{name}: {texts}"
+        # The same records give the same files, whatever was there.
+        before = (directories[0] / "summary.svg").read_bytes()
+        subprocess.run([ctxc, "experiment", RUNS[0][0], model, "--prompts", prompts, "--dtypes",
+                        "f32", "--updates", "least,naive", *RUNS[0][2], "-o", directories[0],
+                        "--python", sys.executable], check=True, capture_output=True)
+        assert (directories[0] / "summary.svg").read_bytes() == before
+
+        bad = Path(folder, "bad")
+        bad.mkdir()
+        for text, message in (("", "is not a file of an experiment's records"),
+                              ('{"a": 1}\nx\n{}\n', "line 2"),
+                              (None, "No such file")):
+            if text is None:
+                (bad / "records.jsonl").unlink()
+            else:
+                (bad / "records.jsonl").write_text(text)
+            done = subprocess.run([sys.executable, script, bad], capture_output=True, text=True)
+            assert done.returncode == 2 and message in done.stderr, done.stderr
+            assert "Traceback" not in done.stderr
+    print("plots and pages are as they should be")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
