@@ -82,7 +82,13 @@ void page::writeBars(llvm::raw_ostream &os, llvm::ArrayRef<Bar> bars, StringRef 
 
 /// How wide a label is drawn, roughly: 12 px system-ui.
 static double widthOf(StringRef label) {
-  return 6.8 * std::max(1, llvm::sys::unicode::columnWidthUTF8(label)) + 4;
+  std::string text; // each entity as one character
+  for (; !label.empty(); label = label.drop_front()) {
+    text += label.front() == '&' ? 'x' : label.front();
+    if (label.front() == '&')
+      label = label.drop_front(label.find(';'));
+  }
+  return 6.8 * std::max(1, llvm::sys::unicode::columnWidthUTF8(text)) + 4;
 }
 
 void page::writeGrid(llvm::raw_ostream &os, const Grid &grid) {

@@ -3,17 +3,22 @@
 "use strict";
 (() => {
   const tip = document.getElementById("tip");
+  let current = null;
 
-  const show = (item) => {
-    tip.textContent = item.dataset.says;
-    const at = item.getBoundingClientRect();
+  const place = () => {
+    const at = current.getBoundingClientRect();
     const size = tip.getBoundingClientRect();
     const below = at.bottom + 8 + size.height < innerHeight;
     tip.style.left = Math.max(4, Math.min(at.left, innerWidth - size.width - 4)) + "px";
     tip.style.top = Math.max(4, below ? at.bottom + 8 : at.top - size.height - 8) + "px";
+  };
+  const show = (item) => {
+    current = item;
+    tip.textContent = item.dataset.says;
+    place();
     tip.classList.add("shown");
   };
-  const hide = () => tip.classList.remove("shown");
+  const hide = () => { current = null; tip.classList.remove("shown"); };
 
   // A picture is one stop of the tab key; within it the arrow keys move.
   const step = {ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0]};
@@ -49,5 +54,6 @@
     });
   }
   addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
-  addEventListener("scroll", hide, {passive: true});
+  // Focus may scroll what it moves to into view.
+  addEventListener("scroll", () => { if (current) place(); }, {passive: true, capture: true});
 })();
