@@ -131,8 +131,9 @@ def figures(data):
                  "A column is the step that takes in the token below it. Above: the step's size; "
                  "below: what is left to go, in units of the last patch's norm.")
     yield Figure("losses", losses_figure(data), "Losses and angles",
-                 "Left: by how much a step lowers its own trace loss, median of all layers and "
-                 "prompts; it is the sum of the squared changes that the step asks for. Right: the "
+                 "Left: by how much a step lowers its own trace loss, median of all layers and of "
+                 "the prompts that are so long; it is the sum of the squared changes that the step "
+                 "asks for. Right: the "
                  "cosine between a step and the one before, matrices alone; the band holds "
                  "80 % of the steps.")
 
