@@ -9,6 +9,10 @@
 
 namespace ctxc {
 
+/// Turns kernels on tensors into kernels on memrefs, in place where that is possible: the common
+/// ground of all targets.
+mlir::LogicalResult bufferizeKernels(mlir::ModuleOp module);
+
 /// Replaces every contraction with a stored matrix by a call of the caller's
 /// parallel-for over register-tiled blocks of rows. Fails, with a diagnostic, where anything
 /// else reads a quantised matrix.
@@ -39,6 +43,10 @@ void keepSumsInRegisters(mlir::ModuleOp module);
 /// Marks innermost loops of linalg whose steps are independent, as scf and then as LLVM's.
 void markParallelLoops(mlir::ModuleOp module);
 void markParallelAccesses(mlir::ModuleOp module);
+
+/// Replaces exp, tanh, erf, … of float32 by polynomials, which need no library and which loops over
+/// them can be vectorised with. They are within a few units in the last place.
+void approximateFunctions(mlir::ModuleOp module);
 
 /// Adds for each kernel `<name>` its C entry of that name, which gives the status of
 /// ctxc_kernel.h; the kernel itself becomes `<name>_body`.

@@ -44,9 +44,7 @@ static void copiesToLinalg(ModuleOp module) {
   });
 }
 
-/// Replaces exp, tanh, erf, … of float32 by polynomials, which loops over them can be vectorised
-/// with: a call of the C library's could not. They are within a few units in the last place.
-static void approximateFunctions(ModuleOp module) {
+void ctxc::approximateFunctions(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
     return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.log", "math.log1p"},
@@ -55,9 +53,8 @@ static void approximateFunctions(ModuleOp module) {
   (void)applyPatternsGreedily(module, std::move(patterns));
 }
 
-LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target) {
-  MLIRContext *context = module.getContext();
-  PassManager bufferize(context);
+LogicalResult ctxc::bufferizeKernels(ModuleOp module) {
+  PassManager bufferize(module.getContext());
   bufferize.addPass(memref::createResolveShapedTypeResultDimsPass());
   bufferize.addPass(createCanonicalizerPass());
   bufferize.addPass(createCSEPass());
@@ -66,7 +63,12 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
   bufferize.addPass(bufferization::createOneShotBufferizePass(options));
   bufferize.addPass(createCanonicalizerPass());
   bufferize.addPass(createCSEPass());
-  if (failed(bufferize.run(module)))
+  return bufferize.run(module);
+}
+
+LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target) {
+  MLIRContext *context = module.getContext();
+  if (failed(bufferizeKernels(module)))
     return failure();
 
   copiesToLinalg(module);

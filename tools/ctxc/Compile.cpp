@@ -23,7 +23,7 @@ static llvm::Error writeText(mlir::ModuleOp module, llvm::StringRef path) {
 static llvm::Expected<int> run(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
   llvm::StringRef stage = arguments.get("--emit", "");
-  bool isCode = stage == "obj" || stage == "shared";
+  bool isCode = stage == "obj" || stage == "shared" || stage == "spirv";
   if (isCode && path == "-")
     return makeError("-o: " + stage + " is no text for the screen; expected a file");
   // Other files go beside it, and a library is renamed into place.
@@ -67,14 +67,17 @@ Command driver::compileCommand() {
         "llvm    the kernels as LLVM IR, optimised for the target\n"
         "asm     as assembly\n"
         "obj     an object file, with a C header and a manifest (JSON) beside it\n"
-        "shared  a library, with the same beside it",
-        {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared"},
+        "shared  a library, with the same beside it\n"
+        "gpu     for a GPU: launches and kernels, in MLIR's gpu dialect\n"
+        "ptx     as NVIDIA's assembly; spirv: as a binary module for Vulkan",
+        {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared", "gpu", "ptx", "spirv"},
         true},
        {"--target",
-        "CPU",
+        "NAME",
         "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64, or LLVM's\n"
         "name of a processor of x86-64, such as znver4; code is for it and all\n"
-        "that have its features, and refuses others",
+        "that have its features, and refuses others. Or a GPU: cuda:sm_80,\n"
+        "cuda:sm_90, vulkan (docs/gpu.md)",
         {}},
        {"--prefix", "NAME", "what all names of the library start with; default: ctxc", {}},
        {"-o", "PATH", "the file to write; - for the screen", {}, true},
@@ -92,6 +95,7 @@ Command driver::compileCommand() {
       "  ctxc compile gemma-3-270m --emit=patch -o -\n"
       "  ctxc compile gemma-3-270m --emit=shared -o kernels.so\n"
       "  ctxc compile gemma-3-270m --emit=shared --target=x86-64-v3 -o kernels.so\n"
+      "  ctxc compile gemma-3-270m --emit=ptx --target=cuda:sm_90 -o kernels.ptx\n"
       "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n",
       run};
 }

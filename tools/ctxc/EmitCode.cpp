@@ -113,7 +113,22 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
   if (!isName)
     return makeError("--prefix: found '" + options.prefix +
                      "', expected a C identifier: letters, digits and _, no digit first");
-  auto target = CpuTarget::named(arguments.get("--target", "native"));
+  StringRef name = arguments.get("--target", "native");
+  bool isGpuStage = options.stage == "gpu" || options.stage == "ptx" || options.stage == "spirv";
+  if (GpuTarget::isOne(name)) {
+    auto gpu = GpuTarget::named(name);
+    if (!gpu)
+      return makeError("--target: " + llvm::toString(gpu.takeError()));
+    if (options.stage != "gpu" && options.stage != (*gpu)->stage())
+      return makeError("--emit: found '" + options.stage + "', expected gpu or " + (*gpu)->stage() +
+                       " for --target=" + name);
+    options.gpu = std::move(*gpu);
+    return options;
+  }
+  if (isGpuStage)
+    return makeError("--emit=" + options.stage + ": --target: found '" + name +
+                     "', expected a GPU: cuda:sm_80, cuda:sm_90 or vulkan");
+  auto target = CpuTarget::named(name);
   if (!target)
     return makeError("--target: " + llvm::toString(target.takeError()));
   options.target = std::move(*target);
@@ -123,9 +138,28 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
   return options;
 }
 
+/// Lowers the kernels for a GPU and writes what the stage is. Kernels that it cannot carry are left
+/// out, each with a warning; where it can carry none, that is an error.
+static Error emitGpuCode(mlir::ModuleOp kernels, const CodeOptions &options) {
+  auto refusals = lowerKernelsToGPU(kernels, *options.gpu);
+  if (mlir::failed(refusals))
+    return makeError("kernels could not be lowered; see the messages above");
+  if (gpuKernels(kernels).empty())
+    return makeError(options.gpu->name() +
+                     ": carries none of the model's kernels; see the messages "
+                     "above");
+  if (options.stage == "gpu")
+    return writeOutput(options.path, [&](llvm::raw_ostream &os) { kernels.print(os); });
+  auto code = options.gpu->emit(kernels);
+  if (!code)
+    return code.takeError();
+  return writeOutput(options.path, [&](llvm::raw_ostream &os) { os << *code; });
+}
+
 Error driver::emitCode(const Program &program, const CodeOptions &options) {
   mlir::DialectRegistry registry;
   registerCodegenDialects(registry);
+  registerGpuDialects(registry);
   mlir::MLIRContext &context = *program.module->getContext();
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
@@ -134,6 +168,9 @@ Error driver::emitCode(const Program &program, const CodeOptions &options) {
     return makeError("a block has no compiled form; see the messages above");
   if (options.stage == "linalg")
     return writeOutput(options.path, [&](llvm::raw_ostream &os) { (*kernels)->print(os); });
+
+  if (options.gpu)
+    return emitGpuCode(**kernels, options);
 
   mlir::OwningOpRef<mlir::ModuleOp> lowered((*kernels)->clone());
   if (mlir::failed(lowerKernelsToLLVM(*lowered, options.target)))

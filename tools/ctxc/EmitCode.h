@@ -4,6 +4,7 @@
 
 #include "CommandLine.h"
 #include "ctxc/Lowering/CpuTarget.h"
+#include "ctxc/Lowering/GPU.h"
 #include "ctxc/Runtime/Program.h"
 #include "llvm/Support/Error.h"
 
@@ -13,6 +14,7 @@ namespace ctxc::driver {
 struct CodeOptions {
   std::string stage, path, prefix;
   CpuTarget target;
+  std::unique_ptr<GpuTarget> gpu; ///< null: code for `target`
 
   /// From --emit, -o, --prefix and --target.
   static llvm::Expected<CodeOptions> parse(const Arguments &arguments);
@@ -24,6 +26,9 @@ struct CodeOptions {
 ///   asm      assembly
 ///   obj      an object file; shared: a library. Beside either, with the same
 ///            stem, NAME.h (C declarations) and NAME.json (the manifest).
+/// and for a GPU
+///   gpu      launches and kernels, in MLIR's gpu dialect
+///   ptx      NVIDIA's assembly; spirv: a binary module for Vulkan
 /// A shared library needs a linker: c++, clang++ or g++ in PATH.
 llvm::Error emitCode(const Program &program, const CodeOptions &options);
 

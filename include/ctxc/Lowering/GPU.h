@@ -1,0 +1,100 @@
+//===- GPU.h - kernels for GPUs: of linalg, in MLIR's gpu dialect, as code ----===//
+//
+// A kernel of linalg becomes a function of launches (gpu.launch_func), one after the other, of
+// functions in one gpu.module. A GPU kernel decodes: it is of one row, S = 1. What the launches
+// read and write are flat buffers: the kernel's arguments, what the function allocates, and
+//
+//   %visible: memref<2xi32>   how many tokens each of the two runs sees, read by the kernels
+//
+// so that nothing else about a launch changes from token to token. Sizes of allocations follow
+// from %capacity0 and %capacity1, the largest that the two numbers may be.
+//
+// A target (cuda:sm_90, vulkan) is a class in a folder of its own (lib/Lowering/GPU/…), which says
+// how wide its subgroups are and turns a gpu.module into code.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_LOWERING_GPU_H
+#define CTXC_LOWERING_GPU_H
+
+#include "ctxc/Lowering/Kernel.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+
+namespace ctxc {
+
+class GpuTarget {
+public:
+  virtual ~GpuTarget() = default;
+
+  /// `cuda:sm_80`, `cuda:sm_90`, `vulkan`, `vulkan:N` (subgroups of N lanes; default 8, lavapipe's
+  /// own). An error, with all names, where there is none of that name.
+  static llvm::Expected<std::unique_ptr<GpuTarget>> named(llvm::StringRef name);
+  /// Whether `name` starts as a GPU target's does.
+  static bool isOne(llvm::StringRef name);
+
+  virtual std::string name() const = 0;
+  /// The --emit stage that its code is: ptx, spirv.
+  virtual llvm::StringRef stage() const = 0;
+  /// How many lanes exchange values by shuffles; a power of two.
+  virtual int64_t subgroup() const = 0;
+  /// Whether kernels may read float16 from memory.
+  virtual bool readsFloat16() const = 0;
+  /// The code of the one gpu.module in `module`, which is left as it is.
+  virtual llvm::Expected<std::string> emit(mlir::ModuleOp module) const = 0;
+};
+
+/// A kernel that a GPU cannot carry yet; the message, at the op, is a warning.
+struct GpuRefusal {
+  std::string kernel, reason;
+};
+
+/// Registers the dialects and translations that lowering to GPUs needs.
+void registerGpuDialects(mlir::DialectRegistry &registry);
+
+/// Lowers a module of linalg kernels, as buildKernelModule makes them, to launches and a gpu.module
+/// named `kernels`. Kernels with a construct that has no GPU form are left out, with a warning at
+/// the op, and are returned. Fails, with a diagnostic, where the IR itself cannot be lowered.
+mlir::FailureOr<std::vector<GpuRefusal>> lowerKernelsToGPU(mlir::ModuleOp module,
+                                                           const GpuTarget &target);
+
+//===----------------------------------------------------------------------===//
+// What the launches of a kernel are, for who executes them
+//===----------------------------------------------------------------------===//
+
+/// a + b·visible0 + c·visible1.
+struct Extent {
+  int64_t fixed = 0, visible[2] = {0, 0};
+
+  bool isFixed() const { return !visible[0] && !visible[1]; }
+  int64_t at(int64_t visible0, int64_t visible1) const {
+    return fixed + visible[0] * visible0 + visible[1] * visible1;
+  }
+  bool operator==(const Extent &o) const {
+    return fixed == o.fixed && visible[0] == o.visible[0] && visible[1] == o.visible[1];
+  }
+};
+
+struct GpuBuffer {
+  enum Kind { Argument, Temporary, Visible } kind;
+  int64_t index = 0; ///< among the kernel's arguments, or its temporaries
+};
+
+struct GpuLaunch {
+  std::string function; ///< in the gpu.module
+  int64_t blocks = 1, threads = 1;
+  std::vector<GpuBuffer> buffers; ///< one for each argument of the function
+};
+
+struct GpuKernel {
+  std::string name;
+  llvm::SmallVector<KernelArg> args;
+  std::vector<Extent> temporaries; ///< bytes
+  std::vector<GpuLaunch> launches; ///< in order; each sees what those before it wrote
+};
+
+/// The kernels of a module that lowerKernelsToGPU made.
+std::vector<GpuKernel> gpuKernels(mlir::ModuleOp module);
+
+} // namespace ctxc
+
+#endif // CTXC_LOWERING_GPU_H

@@ -1,0 +1,196 @@
+// y[s, m] = Σ_k W[m, k] x[s, k] for one vector or a few (both streams), bound by the memory of W.
+//
+// A subgroup takes one row of W, or two where there are enough for the whole device: its lanes read
+// 16 bytes each, side by side, and several such pieces are under way at once; what is read serves
+// all vectors. Lane l sums pieces l, l + lanes, … in order; then halves of the lanes are added. The
+// order depends on the target's subgroup alone, neither on the number of vectors nor on that of
+// rows. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes, a sum is off by at
+// most γ Σ_k |W[m, k] x[s, k]|.
+#include "lib/Lowering/GPU/Kernels.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+/// From how many rows on a subgroup takes two: the largest devices have room for about this many
+/// subgroups at once.
+static constexpr int64_t manyRows = 8192;
+/// How many pieces of a row a lane reads before it uses the first.
+static constexpr int64_t piecesAhead = 4;
+static constexpr int64_t threadsOfBlock = 128;
+
+namespace {
+
+class ContractionWriter {
+public:
+  ContractionWriter(KernelWriter &w, const Step &step)
+      : w(w), W(*step.ops[0].accesses[0]), x(*step.ops[0].accesses[1]), y(*step.ops[0].accesses[2]),
+        accumulates(step.accumulates), vectors(step.ops[0].loops[0].fixed),
+        out(step.ops[0].loops[1].fixed), in(step.ops[0].loops[2].fixed),
+        rows(out >= manyRows ? 2 : 1),
+        element(cast<MemRefType>(W.view.root.getType()).getElementType()),
+        piece(128 / element.getIntOrFloatBitWidth()), inPieces(canReadPieces()) {}
+
+  /// Writes all, and returns the number of blocks.
+  int64_t write() {
+    int64_t subgroups = w.threads / w.lanes, perBlock = subgroups * rows;
+    Value first = w.add(times(w.block, perBlock), times(w.subgroup, rows));
+    SmallVector<Value> row; // the last again, where there is none left
+    for (int64_t r = 0; r < rows; ++r) {
+      Value at = r ? w.add(first, w.index(r)) : first;
+      row.push_back(arith::MinUIOp::create(w.b, w.loc, at, w.index(out - 1)));
+    }
+    SmallVector<Value> sums = sumRows(row);
+    for (Value &sum : sums)
+      sum = w.combineLanes(sum, [&](Value a, Value b) { return add(a, b); });
+    w.when(equal(w.lane, 0), [&] {
+      for (int64_t r = 0; r < rows; ++r)
+        w.when(w.isBelow(r ? w.add(first, w.index(r)) : first, w.index(out)), [&] {
+          for (int64_t s = 0; s < vectors; ++s)
+            put(s, row[r], sums[r * vectors + s]);
+        });
+    });
+    return (out + perBlock - 1) / perBlock;
+  }
+
+private:
+  bool canReadPieces() const {
+    auto whole = [&](const Access &a, int64_t by) {
+      return a.offset.isFixed() && a.offset.fixed % by == 0 && in % by == 0;
+    };
+    return !element.isF16() && whole(W, piece) && whole(x, 4) && x.steps[0].fixed % 4 == 0 &&
+           elementsOf(x.view.root)->isFixed() && elementsOf(x.view.root)->fixed % 4 == 0;
+  }
+
+  Value times(Value x, int64_t factor) { return w.times(x, fixedExtent(factor)); }
+  Value add(Value a, Value b) { return arith::AddFOp::create(w.b, w.loc, a, b); }
+  Value equal(Value a, int64_t b) {
+    return arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::eq, a, w.index(b));
+  }
+  Value multiplyAdd(Value a, Value b, Value sum) {
+    auto fast = arith::FastMathFlags::contract;
+    return arith::AddFOp::create(w.b, w.loc, arith::MulFOp::create(w.b, w.loc, a, b, fast), sum,
+                                 fast);
+  }
+
+  /// The sums of this lane: of each row, for each vector.
+  SmallVector<Value> sumRows(ArrayRef<Value> row) {
+    SmallVector<Value> sums(rows * vectors, w.zeroOf(w.b.getF32Type()));
+    int64_t pieces = inPieces ? in / piece : in;
+    int64_t ahead = w.lanes * piecesAhead, together = pieces / ahead * ahead;
+    SmallVector<Value> starts;
+    for (Value r : row)
+      starts.push_back(times(r, pieces));
+    if (together)
+      sums = w.loop(w.lane, w.index(together), w.index(ahead), sums, [&](Value at, ValueRange s) {
+        SmallVector<Value> next(s);
+        addPieces(starts, at, piecesAhead, next);
+        return next;
+      });
+    int64_t whole = (pieces - together) / w.lanes;
+    if (whole)
+      addPieces(starts, w.add(w.lane, w.index(together)), whole, sums);
+    int64_t done = together + whole * w.lanes;
+    if (done == pieces)
+      return sums;
+    // The lanes that have one piece more.
+    auto rest = scf::IfOp::create(w.b, w.loc, TypeRange(ValueRange(sums)),
+                                  w.isBelow(w.lane, w.index(pieces - done)), true);
+    OpBuilder::InsertionGuard guard(w.b);
+    w.b.setInsertionPointToStart(rest.elseBlock());
+    scf::YieldOp::create(w.b, w.loc, sums);
+    w.b.setInsertionPointToStart(rest.thenBlock());
+    addPieces(starts, w.add(w.lane, w.index(done)), 1, sums);
+    scf::YieldOp::create(w.b, w.loc, sums);
+    return SmallVector<Value>(rest.getResults());
+  }
+
+  /// Adds `count` pieces, from `at` on, `lanes` apart. All are read before the first is used.
+  void addPieces(ArrayRef<Value> starts, Value at, int64_t count, SmallVectorImpl<Value> &sums) {
+    SmallVector<SmallVector<Value>> read;
+    SmallVector<Value> places;
+    for (int64_t p = 0; p < count; ++p)
+      places.push_back(p ? w.add(at, w.index(p * w.lanes)) : at);
+    for (Value place : places)
+      for (Value start : starts)
+        read.push_back(readWeights(w.add(start, place)));
+    for (int64_t p = 0; p < count; ++p)
+      for (int64_t s = 0; s < vectors; ++s) {
+        SmallVector<Value> numbers = readVector(s, places[p]);
+        for (int64_t r = 0; r < rows; ++r)
+          for (auto [weight, number] : llvm::zip(read[p * rows + r], numbers))
+            sums[r * vectors + s] = multiplyAdd(weight, number, sums[r * vectors + s]);
+      }
+  }
+
+  /// The weights at piece `at` of W, unpacked; nothing is computed that waits for the memory.
+  SmallVector<Value> readWeights(Value at) {
+    Value root = W.view.root;
+    if (!inPieces) {
+      Value weight = w.load(root, w.add(at, w.number(W.offset)));
+      return {element.isF16() ? Value(arith::ExtFOp::create(w.b, w.loc, w.b.getF32Type(), weight))
+                              : weight};
+    }
+    Type part = element.isF32() ? w.b.getF32Type() : Type(w.b.getI32Type());
+    Value loaded = memref::LoadOp::create(w.b, w.loc, w.buffer(root, VectorType::get({4}, part)),
+                                          ValueRange{w.add(at, w.index(W.offset.fixed / piece))});
+    SmallVector<Value> weights;
+    for (int64_t i = 0; i < 4; ++i) {
+      Value word = vector::ExtractOp::create(w.b, w.loc, loaded, i);
+      if (element.isF32()) {
+        weights.push_back(word);
+        continue;
+      }
+      Value high = arith::ConstantIntOp::create(w.b, w.loc, int32_t(0xffff0000), 32);
+      weights.push_back(w.fromBfloat16(word));
+      weights.push_back(arith::BitcastOp::create(w.b, w.loc, w.b.getF32Type(),
+                                                 arith::AndIOp::create(w.b, w.loc, word, high)));
+    }
+    return weights;
+  }
+
+  /// The numbers of vector s that belong to piece `at` of a row.
+  SmallVector<Value> readVector(int64_t s, Value at) {
+    Extent start = x.offset + x.steps[0] * s;
+    if (!inPieces)
+      return {w.load(x.view.root, w.add(times(at, x.steps[2].fixed), w.number(start)))};
+    Value buffer = w.buffer(x.view.root, VectorType::get({4}, w.b.getF32Type()));
+    SmallVector<Value> numbers;
+    for (int64_t i = 0; i < piece / 4; ++i) {
+      Value place = w.add(times(at, piece / 4), w.index(start.fixed / 4 + i));
+      Value four = memref::LoadOp::create(w.b, w.loc, buffer, ValueRange{place});
+      for (int64_t j = 0; j < 4; ++j)
+        numbers.push_back(vector::ExtractOp::create(w.b, w.loc, four, j));
+    }
+    return numbers;
+  }
+
+  void put(int64_t s, Value row, Value sum) {
+    Value at = w.add(times(row, y.steps[1].fixed), w.number(y.offset + y.steps[0] * s));
+    if (accumulates)
+      sum = add(w.load(y.view.root, at), sum);
+    w.store(sum, y.view.root, at);
+  }
+
+  KernelWriter &w;
+  const Access &W, &x, &y;
+  bool accumulates;
+  int64_t vectors, out, in, rows;
+  Type element;
+  int64_t piece; ///< elements of 16 bytes
+  bool inPieces;
+};
+
+} // namespace
+
+WrittenKernel gpu_lowering::writeContraction(gpu::GPUModuleOp module, StringRef name,
+                                             const Step &step, const GpuTarget &target) {
+  KernelWriter w(module, name, step.ops.front().op->getLoc(), threadsOfBlock, target);
+  int64_t blocks = ContractionWriter(w, step).write();
+  w.finish(blocks);
+  return {w.function, w.roots, blocks, w.threads};
+}

@@ -1,0 +1,227 @@
+#include "lib/Lowering/GPU/KernelWriter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+Type gpu_lowering::storageType(Type element) {
+  return element.isBF16() ? IntegerType::get(element.getContext(), 16) : element;
+}
+
+KernelWriter::KernelWriter(gpu::GPUModuleOp module, StringRef name, Location loc, int64_t threads,
+                           const GpuTarget &target)
+    : b(module.getContext()), loc(loc), threads(threads), lanes(target.subgroup()) {
+  b.setInsertionPointToEnd(module.getBody());
+  function = gpu::GPUFuncOp::create(b, loc, name, b.getFunctionType({}, {}));
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  b.setInsertionPointToStart(&function.getBody().front());
+  thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+  block = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
+  lane = arith::RemUIOp::create(b, loc, thread, index(lanes));
+  subgroup = arith::DivUIOp::create(b, loc, thread, index(lanes));
+}
+
+void KernelWriter::finish(int64_t blocks) {
+  gpu::ReturnOp::create(b, loc);
+  function.setKnownBlockSize(SmallVector<int32_t>{int32_t(threads), 1, 1});
+  function.setKnownGridSize(SmallVector<int32_t>{int32_t(blocks), 1, 1});
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+Value KernelWriter::index(int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); }
+
+Value KernelWriter::add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+
+Value KernelWriter::isBelow(Value x, Value limit) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, x, limit);
+}
+
+Value KernelWriter::zeroOf(Type type) {
+  return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+}
+
+Value KernelWriter::visibleTokens(int64_t stream) {
+  if (visible[stream])
+    return visible[stream];
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(subgroup.getDefiningOp());
+  if (!visibleBuffer)
+    visibleBuffer = argument(Value(), MemRefType::get({2}, b.getI32Type()));
+  Value count = memref::LoadOp::create(b, loc, visibleBuffer, ValueRange{index(stream)});
+  return visible[stream] = arith::IndexCastOp::create(b, loc, b.getIndexType(), count);
+}
+
+Value KernelWriter::number(const Extent &extent) {
+  Value sum = extent.isFixed() || extent.fixed ? index(extent.fixed) : Value();
+  for (int64_t stream : {0, 1}) {
+    int64_t factor = extent.visible[stream];
+    if (!factor)
+      continue;
+    Value term = visibleTokens(stream);
+    if (factor != 1)
+      term = arith::MulIOp::create(b, loc, term, index(factor));
+    sum = sum ? add(sum, term) : term;
+  }
+  return sum;
+}
+
+Value KernelWriter::times(Value x, const Extent &factor) {
+  if (factor == fixedExtent(1))
+    return x;
+  return arith::MulIOp::create(b, loc, x, number(factor));
+}
+
+SmallVector<Value> KernelWriter::split(Value flat, ArrayRef<Extent> sizes) {
+  SmallVector<Value> indices(sizes.size());
+  int64_t first = 0; // of those that are not of size one
+  while (first + 1 < int64_t(sizes.size()) && sizes[first] == fixedExtent(1))
+    ++first;
+  for (int64_t i = int64_t(sizes.size()) - 1; i >= 0; --i) {
+    if (i < first || sizes[i] == fixedExtent(1)) {
+      indices[i] = index(0);
+    } else if (i == first) {
+      indices[i] = flat;
+    } else {
+      Value size = number(sizes[i]);
+      indices[i] = arith::RemUIOp::create(b, loc, flat, size);
+      flat = arith::DivUIOp::create(b, loc, flat, size);
+    }
+  }
+  return indices;
+}
+
+Value KernelWriter::fromBfloat16(Value bits) {
+  Value sixteen = arith::ConstantIntOp::create(b, loc, 16, 32);
+  Value word = arith::ShLIOp::create(b, loc, bits, sixteen);
+  return arith::BitcastOp::create(b, loc, b.getF32Type(), word);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value KernelWriter::argument(Value root, MemRefType type) {
+  roots.push_back(root);
+  // Before the memory that threads share, whose arguments come last.
+  Block &body = function.getBody().front();
+  Value argument = body.insertArgument(roots.size() - 1, type, loc);
+  TypeRange types = body.getArgumentTypes();
+  function.setFunctionType(b.getFunctionType(types.take_front(roots.size()), {}));
+  return argument;
+}
+
+Value KernelWriter::buffer(Value root, Type element) {
+  Value &buffer = buffers[root];
+  if (buffer)
+    return buffer;
+  auto type = cast<MemRefType>(root.getType());
+  Type own = type.getElementType();
+  if (!element)
+    element = storageType(own);
+  std::optional<Extent> count = elementsOf(root);
+  int64_t size = ShapedType::kDynamic;
+  if (count && count->isFixed()) {
+    auto vector = dyn_cast<VectorType>(element);
+    int64_t bits = vector ? vector.getElementTypeBitWidth() * vector.getNumElements()
+                          : element.getIntOrFloatBitWidth();
+    size = count->fixed * own.getIntOrFloatBitWidth() / bits;
+  }
+  return buffer = argument(root, MemRefType::get({size}, element));
+}
+
+Value KernelWriter::at(const Access &access, ValueRange loops) {
+  Value sum = access.offset == Extent() ? Value() : number(access.offset);
+  for (auto [step, i] : llvm::zip(access.steps, loops)) {
+    if (step == Extent() || getConstantIntValue(i) == 0)
+      continue;
+    Value term = times(i, step);
+    sum = sum ? add(sum, term) : term;
+  }
+  return sum ? sum : index(0);
+}
+
+Value KernelWriter::load(Value root, Value at) {
+  Value x = memref::LoadOp::create(b, loc, buffer(root), ValueRange{at});
+  if (!cast<MemRefType>(root.getType()).getElementType().isBF16())
+    return x;
+  return fromBfloat16(arith::ExtUIOp::create(b, loc, b.getI32Type(), x));
+}
+
+void KernelWriter::store(Value value, Value root, Value at) {
+  memref::StoreOp::create(b, loc, value, buffer(root), ValueRange{at});
+}
+
+//===----------------------------------------------------------------------===//
+// Control
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> KernelWriter::loop(Value from, Value to, Value step, ValueRange values,
+                                      Body body) {
+  auto loop = scf::ForOp::create(b, loc, from, to, step, values);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!values.empty())
+    scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+void KernelWriter::loop(Value from, Value to, Value step, llvm::function_ref<void(Value)> body) {
+  loop(from, to, step, ValueRange(), [&](Value i, ValueRange) {
+    body(i);
+    return SmallVector<Value>();
+  });
+}
+
+void KernelWriter::when(Value condition, llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void KernelWriter::barrier() { gpu::BarrierOp::create(b, loc); }
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+Value KernelWriter::combineLanes(Value x, Combine combine) {
+  for (int64_t half = lanes / 2; half > 0; half /= 2) {
+    auto other = gpu::ShuffleOp::create(b, loc, x, half, lanes, gpu::ShuffleMode::XOR);
+    x = combine(x, other.getShuffleResult());
+  }
+  return x;
+}
+
+Value KernelWriter::combineBlock(Value x, Combine combine) {
+  x = combineLanes(x, combine);
+  int64_t subgroups = threads / lanes;
+  if (subgroups == 1)
+    return x;
+  Value &memory = shared[x.getType()];
+  if (!memory) {
+    auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+    memory = function.addWorkgroupAttribution(
+        MemRefType::get({subgroups}, x.getType(), MemRefLayoutAttrInterface(), space), loc);
+  }
+  Value sums = memory;
+  when(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane, index(0)),
+       [&] { memref::StoreOp::create(b, loc, x, sums, ValueRange{subgroup}); });
+  barrier();
+  Value first = memref::LoadOp::create(b, loc, sums, ValueRange{index(0)});
+  SmallVector<Value> all =
+      loop(index(1), index(subgroups), index(1), ValueRange{first}, [&](Value i, ValueRange sum) {
+        Value next = memref::LoadOp::create(b, loc, sums, ValueRange{i});
+        return SmallVector<Value>{combine(sum[0], next)};
+      });
+  barrier(); // before the memory is used again
+  return all[0];
+}

@@ -1,0 +1,230 @@
+// From kernels in linalg to launches of functions of a gpu.module.
+#include "lib/Lowering/GPU/Functions.h"
+#include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+static constexpr StringLiteral moduleName = "kernels";
+
+namespace {
+
+/// The function of launches that takes a kernel's place: its arguments are the kernel's, then
+/// %visible, %capacity0, %capacity1.
+class LaunchWriter {
+public:
+  LaunchWriter(func::FuncOp kernel, gpu::GPUModuleOp module)
+      : kernel(kernel), module(module), b(kernel.getContext()), loc(kernel.getLoc()) {
+    b.setInsertionPoint(kernel);
+    Block &from = kernel.getBody().front();
+    SmallVector<Type> types;
+    for (BlockArgument argument : from.getArguments())
+      if (isa<MemRefType>(argument.getType()))
+        types.push_back(argument.getType());
+    int64_t own = types.size();
+    types.append({MemRefType::get({2}, b.getI32Type()), b.getIndexType(), b.getIndexType()});
+    launches = func::FuncOp::create(b, loc, kernel.getName(), b.getFunctionType(types, {}));
+    launches.setPrivate();
+    Block *entry = launches.addEntryBlock();
+    for (int64_t i = 0; i < own; ++i) {
+      launches.setArgAttrs(i, kernel.getArgAttrDict(i));
+      memory[from.getArgument(i)] = entry->getArgument(i);
+    }
+    visible = entry->getArgument(own);
+    for (int64_t stream : {0, 1})
+      capacity[stream] = entry->getArgument(own + 1 + stream);
+    b.setInsertionPointToStart(entry);
+    one = arith::ConstantIndexOp::create(b, loc, 1);
+  }
+
+  void launch(WrittenKernel written) {
+    SmallVector<Value> operands;
+    for (auto [root, type] : llvm::zip(written.roots, written.function.getArgumentTypes())) {
+      Value from = root ? memoryOf(root) : visible;
+      if (from.getType() != type)
+        from = UnrealizedConversionCastOp::create(b, loc, type, from).getResult(0);
+      operands.push_back(from);
+    }
+    auto symbol = SymbolRefAttr::get(module.getSymNameAttr(),
+                                     {FlatSymbolRefAttr::get(written.function.getNameAttr())});
+    Value blocks = arith::ConstantIndexOp::create(b, loc, written.blocks);
+    Value threads = arith::ConstantIndexOp::create(b, loc, written.threads);
+    gpu::LaunchFuncOp::create(b, loc, symbol, gpu::KernelDim3{blocks, one, one},
+                              gpu::KernelDim3{threads, one, one}, Value(), operands);
+  }
+
+  void finish() {
+    func::ReturnOp::create(b, loc);
+    kernel.erase();
+  }
+
+private:
+  Value memoryOf(Value root) {
+    Value &known = memory[root];
+    if (!known) {
+      auto type = cast<MemRefType>(root.getType());
+      Extent elements = *elementsOf(root);
+      if (elements.isFixed()) {
+        type = MemRefType::get({elements.fixed}, type.getElementType());
+        known = memref::AllocOp::create(b, loc, type);
+      } else {
+        type = MemRefType::get({ShapedType::kDynamic}, type.getElementType());
+        known = memref::AllocOp::create(b, loc, type, ValueRange{number(elements)});
+      }
+    }
+    return known;
+  }
+  Value number(const Extent &extent) {
+    Value sum = arith::ConstantIndexOp::create(b, loc, extent.fixed);
+    for (int64_t stream : {0, 1})
+      if (extent.visible[stream]) {
+        Value factor = arith::ConstantIndexOp::create(b, loc, extent.visible[stream]);
+        sum = arith::AddIOp::create(b, loc, sum,
+                                    arith::MulIOp::create(b, loc, capacity[stream], factor));
+      }
+    return sum;
+  }
+
+  func::FuncOp kernel, launches;
+  gpu::GPUModuleOp module;
+  OpBuilder b;
+  Location loc;
+  llvm::DenseMap<Value, Value> memory;
+  Value visible, capacity[2], one;
+};
+
+} // namespace
+
+/// Kernels are of one row.
+static void ofOneRow(func::FuncOp kernel) {
+  OpBuilder b(kernel.getContext());
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  SmallVector<Type> types;
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    auto kind = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind");
+    bool grows = kind && (kind == stringifyKernelArgKind(KernelArgKind::State) ||
+                          kind == stringifyKernelArgKind(KernelArgKind::Slots));
+    if (type && type.getRank() && type.isDynamicDim(0) && !grows) {
+      SmallVector<int64_t> shape(type.getShape());
+      shape[0] = 1;
+      argument.setType(MemRefType::get(shape, type.getElementType()));
+      auto anyRows = memref::CastOp::create(b, kernel.getLoc(), type, argument);
+      argument.replaceAllUsesExcept(anyRows, anyRows);
+    }
+    types.push_back(argument.getType());
+  }
+  kernel.setFunctionType(b.getFunctionType(types, {}));
+}
+
+static std::string functionName(func::FuncOp kernel, const Step &step, size_t index) {
+  static constexpr StringRef kinds[] = {"contract", "rows", "points"};
+  return (kernel.getName() + "_" + Twine(index) + "_" + kinds[step.kind]).str();
+}
+
+FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module,
+                                                           const GpuTarget &target) {
+  MLIRContext *context = module.getContext();
+  auto kernels = llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
+  for (func::FuncOp kernel : kernels)
+    ofOneRow(kernel);
+  if (failed(bufferizeKernels(module)))
+    return failure();
+
+  std::vector<GpuRefusal> refusals;
+  OpBuilder b(context);
+  b.setInsertionPointToEnd(module.getBody());
+  auto gpuModule = gpu::GPUModuleOp::create(b, module.getLoc(), moduleName);
+  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), b.getUnitAttr());
+  for (func::FuncOp kernel : kernels) {
+    std::string reason;
+    auto steps = stepsOf(kernel, target, reason);
+    if (failed(steps)) {
+      refusals.push_back({kernel.getName().str(), reason});
+      kernel.erase();
+      continue;
+    }
+    LaunchWriter launches(kernel, gpuModule);
+    for (auto [i, step] : llvm::enumerate(*steps)) {
+      auto write = step.kind == Step::Contraction ? writeContraction : writeRows;
+      launches.launch(write(gpuModule, functionName(kernel, step, i), step, target));
+    }
+    launches.finish();
+  }
+  for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
+    if (function.isExternal())
+      function.erase(); // a support function of the CPU
+  expandRotations(gpuModule);
+  approximateFunctions(module);
+  PassManager clean(context);
+  clean.addPass(createCanonicalizerPass());
+  clean.addPass(createCSEPass());
+  clean.addPass(createLoopInvariantCodeMotionPass());
+  if (failed(clean.run(module)))
+    return failure();
+  return refusals;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches, read back
+//===----------------------------------------------------------------------===//
+
+static Extent bytesOf(memref::AllocOp alloc) {
+  auto type = alloc.getType();
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  if (type.hasStaticShape())
+    return fixedExtent(type.getNumElements() * bytes);
+  auto function = alloc->getParentOfType<func::FuncOp>();
+  unsigned last = function.getNumArguments() - 1;
+  auto evaluate = [&](auto &self, Value value) -> Extent {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      Extent capacity;
+      capacity.visible[argument.getArgNumber() == last] = 1;
+      return capacity;
+    }
+    if (auto number = getConstantIntValue(value))
+      return fixedExtent(*number);
+    Operation *op = value.getDefiningOp();
+    Extent a = self(self, op->getOperand(0)), c = self(self, op->getOperand(1));
+    return isa<arith::MulIOp>(op) ? *product(a, c) : a + c;
+  };
+  return evaluate(evaluate, alloc.getDynamicSizes()[0]) * bytes;
+}
+
+std::vector<GpuKernel> ctxc::gpuKernels(ModuleOp module) {
+  std::vector<GpuKernel> kernels;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    GpuKernel kernel{function.getName().str(), kernelArguments(function), {}, {}};
+    int64_t own = kernel.args.size();
+    llvm::DenseMap<Value, GpuBuffer> buffers;
+    for (int64_t i = 0; i < own; ++i)
+      buffers[function.getArgument(i)] = {GpuBuffer::Argument, i};
+    buffers[function.getArgument(own)] = {GpuBuffer::Visible, 0};
+    function.walk([&](Operation *op) {
+      if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
+        buffers[alloc] = {GpuBuffer::Temporary, int64_t(kernel.temporaries.size())};
+        kernel.temporaries.push_back(bytesOf(alloc));
+      } else if (isa<UnrealizedConversionCastOp>(op)) {
+        buffers[op->getResult(0)] = buffers.lookup(op->getOperand(0));
+      } else if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op)) {
+        GpuLaunch made{launch.getKernelName().str(),
+                       *getConstantIntValue(launch.getGridSizeX()),
+                       *getConstantIntValue(launch.getBlockSizeX()),
+                       {}};
+        for (Value operand : launch.getKernelOperands())
+          made.buffers.push_back(buffers.lookup(operand));
+        kernel.launches.push_back(std::move(made));
+      }
+    });
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}

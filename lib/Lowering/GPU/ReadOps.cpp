@@ -1,0 +1,211 @@
+#include "lib/Lowering/GPU/ReadOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+SmallVector<Value> RowOp::roots() const {
+  SmallVector<Value> roots;
+  for (const std::optional<Access> &access : accesses)
+    if (access)
+      roots.push_back(access->view.root);
+  for (const View &view : gathered)
+    roots.push_back(view.root);
+  if (support)
+    for (const std::optional<View> &view : support->memory)
+      if (view)
+        roots.push_back(view->root);
+  return roots;
+}
+
+bool RowOp::reads(Value root) const {
+  bool sets = !hasReduction();
+  for (auto [i, access] : llvm::enumerate(accesses))
+    if (access && access->view.root == root && (int64_t(i) < inputs || !sets))
+      return true;
+  if (support &&
+      llvm::any_of(support->memory, [&](const auto &view) { return view && view->root == root; }))
+    return true;
+  return llvm::any_of(gathered, [&](const View &view) { return view.root == root; });
+}
+
+bool RowOp::writes(Value root) const {
+  for (const std::optional<Access> &access : ArrayRef(accesses).drop_front(inputs))
+    if (access && access->view.root == root)
+      return true;
+  return support && llvm::any_of(support->memory,
+                                 [&](const auto &view) { return view && view->root == root; });
+}
+
+namespace {
+
+class Reader {
+public:
+  Reader(const GpuTarget &target, std::string &reason) : target(target), reason(reason) {}
+
+  FailureOr<RowOp> read(Operation *op) {
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+      return readLinalg(linalgOp);
+    if (auto copy = dyn_cast<memref::CopyOp>(op))
+      return readCopy(copy);
+    if (auto call = dyn_cast<func::CallOp>(op))
+      return readSupport(call);
+    if (isa<scf::ForOp, memref::LoadOp>(op))
+      return refuse("a mixture's experts, whose matrices are found by their addresses, have no GPU "
+                    "kernel");
+    return refuse("'" + op->getName().getStringRef() + "' has no GPU kernel");
+  }
+
+private:
+  LogicalResult refuse(const Twine &why) {
+    reason = why.str();
+    return failure();
+  }
+
+  FailureOr<View> readView(Value memref) {
+    auto view = viewOf(memref);
+    if (!view)
+      return refuse("a quantised matrix, or memory whose place is not a linear function of the "
+                    "visible tokens, has no GPU kernel");
+    if (cast<MemRefType>(view->root.getType()).getElementType().isF16() && !target.readsFloat16())
+      return refuse("weights of float16 are not read; --dtype bf16 or f32 is");
+    auto count = elementsOf(view->root);
+    if (!count || (count->isFixed() && count->fixed >= int64_t(1) << 31))
+      return refuse("a tensor of 2^31 or more elements has no GPU kernel");
+    return *view;
+  }
+
+  FailureOr<std::optional<Access>> readAccess(Value operand, AffineMap map) {
+    if (!isa<MemRefType>(operand.getType()))
+      return std::optional<Access>();
+    auto view = readView(operand);
+    if (failed(view))
+      return failure();
+    auto access = accessOf(*view, map);
+    if (!access)
+      return refuse("an index that is not one loop's has no GPU kernel");
+    return access;
+  }
+
+  FailureOr<RowOp> readLinalg(linalg::LinalgOp op) {
+    RowOp row{op, {}, {}, {}, op.getNumDpsInputs(), {}, {}};
+    row.loops.resize(op.getNumLoops(), fixedExtent(-1));
+    for (auto type : op.getIteratorTypesArray())
+      row.isReduction.push_back(type == utils::IteratorType::reduction);
+    for (OpOperand &operand : op->getOpOperands()) {
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      auto access = readAccess(operand.get(), map);
+      if (failed(access))
+        return failure();
+      row.accesses.push_back(*access);
+      for (auto [i, expr] : llvm::enumerate(map.getResults()))
+        if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+          auto size = sizeOf(operand.get(), i);
+          if (!size)
+            return refuse("a size that is not a linear function of the visible tokens has no GPU "
+                          "kernel");
+          row.loops[dim.getPosition()] = *size;
+        }
+    }
+    for (Operation &nested : *op.getBlock())
+      if (failed(checkNested(&nested, row)))
+        return failure();
+    return row;
+  }
+
+  /// What an op inside of a linalg op may be.
+  LogicalResult checkNested(Operation *op, RowOp &row) {
+    if (auto load = dyn_cast<memref::LoadOp>(op)) {
+      auto view = readView(load.getMemRef());
+      if (failed(view))
+        return failure();
+      row.gathered.push_back(*view);
+    } else if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+               !isa<linalg::IndexOp, linalg::YieldOp>(op)) {
+      return refuse("'" + op->getName().getStringRef() + "' inside of a loop has no GPU kernel");
+    }
+    for (Value operand : op->getOperands()) {
+      bool isInside = operand.getParentBlock() == op->getBlock();
+      bool isNumber = matchPattern(operand, m_Constant()) || extentOf(operand);
+      if (!isInside && !isNumber && !isa<MemRefType>(operand.getType()))
+        return refuse("a value that is computed outside of a loop has no GPU kernel");
+    }
+    return success();
+  }
+
+  FailureOr<RowOp> readCopy(memref::CopyOp op) {
+    int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
+    AffineMap identity = AffineMap::getMultiDimIdentityMap(rank, op.getContext());
+    RowOp row{op, {}, SmallVector<bool>(rank, false), {}, 1, {}, {}};
+    for (int64_t i = 0; i < rank; ++i) {
+      auto size = sizeOf(op.getTarget(), i);
+      if (!size)
+        return refuse("a size that is not a linear function of the visible tokens has no GPU "
+                      "kernel");
+      row.loops.push_back(*size);
+    }
+    for (Value memref : {op.getSource(), op.getTarget()}) {
+      auto access = readAccess(memref, identity);
+      if (failed(access))
+        return failure();
+      row.accesses.push_back(*access);
+    }
+    return row;
+  }
+
+  /// The memory that an address of the one row leads to.
+  FailureOr<View> readAddress(Value address) {
+    Operation *op = address.getDefiningOp();
+    if (auto row = dyn_cast_or_null<LLVM::GEPOp>(op))
+      return readAddress(row.getBase()); // of the first row
+    if (isa_and_nonnull<LLVM::IntToPtrOp, arith::IndexCastOp>(op))
+      return readAddress(op->getOperand(0));
+    if (auto sum = dyn_cast_or_null<arith::AddIOp>(op)) {
+      auto pointer = sum.getLhs().getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>();
+      auto view = readAddress(sum.getLhs());
+      if (failed(view) || !pointer)
+        return view;
+      auto type = cast<MemRefType>(pointer.getSource().getType());
+      auto bytes = getConstantIntValue(sum.getRhs());
+      if (type.getLayout().isIdentity() && bytes) // else what is added is the view's own offset
+        view->offset = view->offset + fixedExtent(*bytes * 8 / type.getElementTypeBitWidth());
+      return view;
+    }
+    if (auto pointer = dyn_cast_or_null<memref::ExtractAlignedPointerAsIndexOp>(op))
+      return readView(pointer.getSource());
+    return refuse("an address that is computed has no GPU kernel");
+  }
+
+  FailureOr<RowOp> readSupport(func::CallOp call) {
+    RowOp row{call, {}, {}, {}, 0, {}, Support()};
+    row.support->function = call.getCallee();
+    if (!isSupported(call.getCallee()))
+      return refuse("'" + call.getCallee() + "' has no GPU form");
+    for (Value operand : call.getOperands()) {
+      row.support->memory.emplace_back();
+      row.support->numbers.push_back(getConstantIntValue(operand).value_or(0));
+      if (!isa<LLVM::LLVMPointerType>(operand.getType()))
+        continue;
+      auto view = readAddress(operand);
+      if (failed(view))
+        return failure();
+      row.support->memory.back() = *view;
+    }
+    return row;
+  }
+
+  const GpuTarget &target;
+  std::string &reason;
+};
+
+} // namespace
+
+FailureOr<RowOp> gpu_lowering::readOp(Operation *op, const GpuTarget &target, std::string &reason) {
+  return Reader(target, reason).read(op);
+}

@@ -1,0 +1,288 @@
+// Groups of ops that are no contractions, as kernels (Steps.h).
+#include "lib/Lowering/GPU/Kernels.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+static constexpr int64_t blockOfRow = 512, blockOfHead = 256, blockOfPoints = 256;
+
+namespace {
+
+/// How the partial results of a reduction are put together; null where only one after the other.
+struct Combiner {
+  Operation *op = nullptr;
+  TypedAttr neutral;
+
+  static Combiner of(linalg::LinalgOp op) {
+    SmallVector<Operation *> found;
+    if (op.getNumDpsInits() != 1 || !matchReduction(op.getRegionOutputArgs(), 0, found) ||
+        found.size() != 1)
+      return {};
+    auto neutral = arith::getNeutralElement(found[0]);
+    return neutral ? Combiner{found[0], *neutral} : Combiner{};
+  }
+  Value operator()(KernelWriter &w, Value x, Value y) const {
+    Operation *copy = w.b.clone(*op);
+    copy->setOperands({x, y});
+    return copy->getResult(0);
+  }
+};
+
+/// One op of a group, at indices of the outer loops.
+class OpWriter {
+public:
+  OpWriter(KernelWriter &w, const RowOp &row, ArrayRef<Value> outer) : w(w), row(row) {
+    indices.append(outer.begin(), outer.end());
+    indices.resize(row.loops.size());
+    for (size_t d = outer.size(); d < row.loops.size(); ++d)
+      (row.isReduction[d] ? reduced : parallel).push_back(d);
+  }
+
+  /// The threads of a block share out the loops.
+  void shared() {
+    if (row.support)
+      return writeSupport(w, *row.support);
+    Value count = size(parallel);
+    if (reduced.empty())
+      return w.loop(w.thread, count, w.index(w.threads), [&](Value p) {
+        enter(parallel, p);
+        atPoint();
+      });
+    Combiner combiner = Combiner::of(cast<linalg::LinalgOp>(row.op));
+    if (!combiner.op || reduced.front() < parallelBack())
+      return w.loop(w.thread, count, w.index(w.threads), [&](Value p) {
+        enter(parallel, p);
+        inOrder();
+      });
+    auto combine = [&](Value x, Value y) { return combiner(w, x, y); };
+    if (isOne(parallel)) {
+      enter(parallel, w.index(0));
+      Value sum = w.combineBlock(partial(combiner, w.thread, w.threads), combine);
+      w.when(isFirst(w.thread), [&] { addTo(combiner, sum); });
+      return;
+    }
+    w.loop(w.subgroup, count, w.index(w.threads / w.lanes), [&](Value p) {
+      enter(parallel, p);
+      Value sum = w.combineLanes(partial(combiner, w.lane, w.lanes), combine);
+      w.when(isFirst(w.lane), [&] { addTo(combiner, sum); });
+    });
+  }
+
+  /// One thread alone, all parallel loops being outer ones.
+  void alone() {
+    if (reduced.empty())
+      return atPoint();
+    inOrder();
+  }
+  /// The indices of all parallel loops.
+  void enterAll(Value p) { enter(parallel, p); }
+
+private:
+  size_t parallelBack() const { return parallel.empty() ? 0 : parallel.back(); }
+
+  SmallVector<Extent> sizes(ArrayRef<size_t> loops) {
+    return llvm::map_to_vector(loops, [&](size_t d) { return row.loops[d]; });
+  }
+  bool isOne(ArrayRef<size_t> loops) {
+    return llvm::all_of(sizes(loops), [](const Extent &e) { return e == fixedExtent(1); });
+  }
+  Value size(ArrayRef<size_t> loops) {
+    Extent all = fixedExtent(1);
+    for (const Extent &size : sizes(loops)) {
+      auto next = product(all, size);
+      if (!next) { // of two runs' visible tokens: the product is taken by the kernel
+        Value count = w.index(1);
+        for (const Extent &each : sizes(loops))
+          count = w.times(count, each);
+        return count;
+      }
+      all = *next;
+    }
+    return w.number(all);
+  }
+  void enter(ArrayRef<size_t> loops, Value flat) {
+    for (auto [d, index] : llvm::zip(loops, w.split(flat, sizes(loops))))
+      indices[d] = index;
+  }
+  Value isFirst(Value i) {
+    return arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::eq, i, w.index(0));
+  }
+
+  Value read(size_t operand) {
+    const Access &access = *row.accesses[operand];
+    return w.load(access.view.root, w.at(access, indices));
+  }
+  void write(size_t operand, Value value) {
+    const Access &access = *row.accesses[operand];
+    w.store(value, access.view.root, w.at(access, indices));
+  }
+
+  /// A value from outside of the op's region: a number.
+  Value captured(Value value) {
+    if (auto extent = extentOf(value))
+      return w.number(*extent);
+    return w.b.clone(*value.getDefiningOp())->getResult(0);
+  }
+
+  /// The op's region at the current indices, its accumulators given.
+  SmallVector<Value> body(ValueRange accumulators) {
+    auto op = cast<linalg::LinalgOp>(row.op);
+    Block *region = op.getBlock();
+    IRMapping map;
+    for (int64_t i = 0; i < row.inputs; ++i)
+      if (!region->getArgument(i).use_empty())
+        map.map(region->getArgument(i), row.accesses[i] ? read(i) : captured(op->getOperand(i)));
+    for (auto [i, accumulator] : llvm::enumerate(accumulators))
+      map.map(region->getArgument(row.inputs + i), accumulator);
+    auto mapped = [&](Value value) {
+      if (!map.contains(value))
+        map.map(value, captured(value));
+      return map.lookup(value);
+    };
+    SmallVector<Value> results;
+    for (Operation &nested : *region) {
+      if (auto index = dyn_cast<linalg::IndexOp>(nested)) {
+        map.map(index.getResult(), indices[index.getDim()]);
+      } else if (auto load = dyn_cast<memref::LoadOp>(nested)) {
+        View view = *viewOf(load.getMemRef());
+        Access access{view, view.offset, view.strides};
+        auto at = llvm::map_to_vector(load.getIndices(), mapped);
+        map.map(load.getResult(), w.load(view.root, w.at(access, at)));
+      } else if (isa<linalg::YieldOp>(nested)) {
+        results = llvm::map_to_vector(nested.getOperands(), mapped);
+      } else {
+        for (Value operand : nested.getOperands())
+          mapped(operand);
+        Value only = nested.getNumOperands() ? map.lookup(nested.getOperand(0)) : Value();
+        if (isa<arith::ExtFOp>(nested) && only.getType() == nested.getResult(0).getType())
+          map.map(nested.getResult(0), only); // bfloat16, widened when it was read
+        else
+          w.b.clone(nested, map);
+      }
+    }
+    return results;
+  }
+
+  SmallVector<Value> accumulators() {
+    SmallVector<Value> values;
+    Block *region = cast<linalg::LinalgOp>(row.op).getBlock();
+    for (size_t i = row.inputs; i < row.accesses.size(); ++i)
+      values.push_back(region->getArgument(i).use_empty() && reduced.empty() ? Value() : read(i));
+    return values;
+  }
+  void writeAll(ValueRange values) {
+    for (auto [i, value] : llvm::enumerate(values))
+      write(row.inputs + i, value);
+  }
+
+  void atPoint() {
+    if (isa<memref::CopyOp>(row.op))
+      return write(1, read(0));
+    writeAll(body(accumulators()));
+  }
+
+  /// The sums at a point, taken one after the other.
+  void inOrder() {
+    writeAll(w.loop(w.index(0), size(reduced), w.index(1), accumulators(),
+                    [&](Value r, ValueRange sums) {
+                      enter(reduced, r);
+                      return body(sums);
+                    }));
+  }
+  /// What the steps from, from + step, … of the reduction add up to.
+  Value partial(const Combiner &combiner, Value from, int64_t step) {
+    Value none = arith::ConstantOp::create(w.b, w.loc, combiner.neutral);
+    return w.loop(from, size(reduced), w.index(step), ValueRange{none},
+                  [&](Value r, ValueRange sums) {
+                    enter(reduced, r);
+                    return body(sums);
+                  })[0];
+  }
+  void addTo(const Combiner &combiner, Value sum) {
+    for (size_t d : reduced)
+      indices[d] = w.index(0); // the result has no such index
+    write(row.inputs, combiner(w, read(row.inputs), sum));
+  }
+
+  KernelWriter &w;
+  const RowOp &row;
+  SmallVector<Value> indices;
+  SmallVector<size_t> parallel, reduced;
+};
+
+/// Whether an op reads or writes what the others of a block write, or writes what they read, since
+/// they last met.
+class Hazards {
+public:
+  bool meets(const RowOp &row) {
+    bool meet = row.support && !all.empty();
+    for (Value root : row.roots()) {
+      bool writesIt = row.writes(root);
+      meet |= written.contains(root) || (writesIt && all.contains(root));
+    }
+    if (meet) {
+      all.clear();
+      written.clear();
+    }
+    for (Value root : row.roots()) {
+      all.insert(root);
+      if (row.writes(root))
+        written.insert(root);
+    }
+    return meet;
+  }
+
+private:
+  llvm::DenseSet<Value> all, written;
+};
+
+} // namespace
+
+static WrittenKernel writePoints(gpu::GPUModuleOp module, StringRef name, const Step &step,
+                                 const GpuTarget &target) {
+  const RowOp &first = step.ops.front();
+  int64_t count = 1;
+  for (auto [size, reduction] : llvm::zip(first.loops, first.isReduction))
+    count *= reduction ? 1 : size.fixed;
+  KernelWriter w(module, name, first.op->getLoc(), blockOfPoints, target);
+  Value point = w.add(arith::MulIOp::create(w.b, w.loc, w.block, w.index(w.threads)), w.thread);
+  w.when(w.isBelow(point, w.index(count)), [&] {
+    for (const RowOp &row : step.ops) {
+      OpWriter writer(w, row, {});
+      writer.enterAll(point);
+      writer.alone();
+    }
+  });
+  int64_t blocks = (count + w.threads - 1) / w.threads;
+  w.finish(blocks);
+  return {w.function, w.roots, blocks, w.threads};
+}
+
+WrittenKernel gpu_lowering::writeRows(gpu::GPUModuleOp module, StringRef name, const Step &step,
+                                      const GpuTarget &target) {
+  if (step.kind == Step::Points)
+    return writePoints(module, name, step, target);
+  int64_t blocks = 1;
+  SmallVector<Extent> outer;
+  for (int64_t size : step.outer) {
+    blocks *= size;
+    outer.push_back(fixedExtent(size));
+  }
+  KernelWriter w(module, name, step.ops.front().op->getLoc(),
+                 blocks == 1 ? blockOfRow : blockOfHead, target);
+  SmallVector<Value> at = w.split(w.block, outer);
+  Hazards hazards;
+  for (const RowOp &row : step.ops) {
+    if (hazards.meets(row))
+      w.barrier();
+    OpWriter(w, row, at).shared();
+  }
+  w.finish(blocks);
+  return {w.function, w.roots, blocks, w.threads};
+}

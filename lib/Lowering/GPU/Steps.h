@@ -1,0 +1,66 @@
+// A bufferised kernel as the steps that a GPU launches.
+//
+// A contraction with a stored matrix is a step of its own. Everything between two contractions goes
+// by groups of ops, a launch each:
+//
+//   rows    one block for each index of the loops that all ops of the group have in common at their
+//           begin; the block's threads share out the loops inside. Attention is one such group,
+//           a block a head: scores, softmax and the mix of values. Where the ops have no such loops
+//           in common (a norm, for instance, of the one row there is) it is a single block.
+//   points  one thread for each point: long elementwise ops, spread over the whole device.
+//
+// A group touches no more buffers than any device has room for. Ops of a group meet at barriers of
+// their block, so that nothing that one block writes may be read by another within the group.
+#ifndef CTXC_LIB_LOWERING_GPU_STEPS_H
+#define CTXC_LIB_LOWERING_GPU_STEPS_H
+
+#include "lib/Lowering/GPU/Views.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace ctxc::gpu_lowering {
+
+/// A call of a kernel support function, of its one row: memory by view, numbers by value.
+struct Support {
+  llvm::StringRef function;
+  llvm::SmallVector<std::optional<View>> memory; ///< of each operand; none of a number
+  llvm::SmallVector<int64_t> numbers;            ///< of each operand; 0 of memory
+};
+
+/// One op of a group: a linalg op, a memref.copy or a support call.
+struct RowOp {
+  mlir::Operation *op;
+  llvm::SmallVector<Extent> loops;
+  llvm::SmallVector<bool> isReduction;
+  /// Of a linalg op one for each operand (none for a scalar), inputs first; of a copy source and
+  /// target.
+  llvm::SmallVector<std::optional<Access>> accesses;
+  int64_t inputs = 0; ///< how many of them are not written
+  /// Memory that is read at places that data name.
+  llvm::SmallVector<View> gathered;
+  std::optional<Support> support;
+
+  bool hasReduction() const { return llvm::is_contained(isReduction, true); }
+  /// The arguments and allocations that it touches, some more than once.
+  llvm::SmallVector<mlir::Value> roots() const;
+  bool reads(mlir::Value root) const;
+  bool writes(mlir::Value root) const;
+};
+
+struct Step {
+  enum Kind { Contraction, Rows, Points } kind;
+  std::vector<RowOp> ops;           ///< of a contraction one
+  llvm::SmallVector<int64_t> outer; ///< Rows: the sizes of the loops in common
+  bool accumulates = false;         ///< Contraction: y is added to, and not set
+};
+
+/// Whether `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix, for which there is a kernel.
+bool isContraction(const RowOp &op);
+
+/// The steps of a kernel. Fails, with a warning at the op, where there is a construct that has no
+/// GPU form; `reason` says which.
+mlir::FailureOr<std::vector<Step>> stepsOf(mlir::func::FuncOp kernel, const GpuTarget &target,
+                                           std::string &reason);
+
+} // namespace ctxc::gpu_lowering
+
+#endif // CTXC_LIB_LOWERING_GPU_STEPS_H

@@ -1,0 +1,142 @@
+// The kernel support functions (ctxc/Numerics/KernelABI.h) that GPUs have: what counts obligations
+// and predicts replay errors. Each is of one row and taken by a whole block.
+#include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/GPU/ReadOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+namespace {
+
+class SupportWriter {
+public:
+  SupportWriter(KernelWriter &w, const Support &call) : w(w), call(call) {}
+
+  /// counts[1] += of each vector its zeros, or 1 where all of it is zero.
+  void countZeros() {
+    bool elements = call.numbers[0];
+    int64_t vectors = call.numbers[1], width = call.numbers[2];
+    for (int64_t i = 0; i < vectors; ++i) {
+      Value zeros = countZerosOf(3, i * width, width);
+      addToCount(4, 1, elements ? zeros : asCount(isEqual(zeros, width)));
+    }
+  }
+
+  /// counts[0 or 1] += 1 for each vector that is zero while its change is zero, or is not.
+  void countUnserved() {
+    int64_t vectors = call.numbers[0], width = call.numbers[1], changed = call.numbers[2];
+    for (int64_t i = 0; i < vectors; ++i) {
+      Value zero = isEqual(countZerosOf(3, i * width, width), width);
+      Value same = isEqual(countZerosOf(4, i * changed, changed), changed);
+      Value harmless = arith::AndIOp::create(w.b, w.loc, zero, same);
+      addToCount(5, 0, asCount(harmless));
+      addToCount(5, 1, asCount(arith::XOrIOp::create(w.b, w.loc, zero, harmless)));
+    }
+  }
+
+  void countDifferent() {
+    Value count = sumOf(call.numbers[0] * call.numbers[1], w.b.getI32Type(), [&](Value i) {
+      return asCount(arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ne, element(2, i),
+                                           element(3, i)));
+    });
+    addToCount(4, 1, count);
+  }
+
+  /// u (‖product‖ + ‖u‖ |vᵀ z|), in float32.
+  void predictRank1Replay() {
+    int64_t n = call.numbers[1], k = call.numbers[2];
+    Value length = root(sumOf(n, w.b.getF32Type(), [&](Value i) { return square(element(3, i)); }));
+    Value moved = root(sumOf(n, w.b.getF32Type(), [&](Value i) { return square(element(4, i)); }));
+    if (k) {
+      Value inner =
+          sumOf(k, w.b.getF32Type(), [&](Value i) { return times(element(5, i), element(6, i)); });
+      moved = times(moved, math::AbsFOp::create(w.b, w.loc, inner));
+    }
+    Value error = times(plus(length, moved), number(0x1p-24));
+    w.when(isFirst(), [&] {
+      Value wide = arith::ExtFOp::create(w.b, w.loc, w.b.getF64Type(), error);
+      w.store(wide, call.memory[7]->root, at(7, 0));
+    });
+  }
+
+private:
+  Value at(unsigned operand, int64_t i) {
+    return w.number(call.memory[operand]->offset + fixedExtent(i));
+  }
+  Value element(unsigned operand, Value i) {
+    const View &view = *call.memory[operand];
+    return w.load(view.root, w.add(i, w.number(view.offset)));
+  }
+  Value isFirst() {
+    return arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::eq, w.thread, w.index(0));
+  }
+  Value isEqual(Value count, int64_t n) {
+    return arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::eq, count,
+                                 arith::ConstantIntOp::create(w.b, w.loc, n, 32));
+  }
+  Value asCount(Value condition) {
+    return arith::ExtUIOp::create(w.b, w.loc, w.b.getI32Type(), condition);
+  }
+  Value number(double x) {
+    return arith::ConstantOp::create(w.b, w.loc, w.b.getF32FloatAttr(float(x)));
+  }
+  Value times(Value a, Value b) { return arith::MulFOp::create(w.b, w.loc, a, b); }
+  Value square(Value a) { return times(a, a); }
+  Value root(Value a) { return math::SqrtOp::create(w.b, w.loc, a); }
+  Value plus(Value a, Value b) {
+    if (isa<FloatType>(a.getType()))
+      return arith::AddFOp::create(w.b, w.loc, a, b);
+    return arith::AddIOp::create(w.b, w.loc, a, b);
+  }
+
+  /// Σ_i term(i) over the block, in all its threads.
+  Value sumOf(int64_t n, Type type, llvm::function_ref<Value(Value)> term) {
+    Value own = w.loop(
+        w.thread, w.index(n), w.index(w.threads), ValueRange{w.zeroOf(type)},
+        [&](Value i, ValueRange sum) { return SmallVector<Value>{plus(sum[0], term(i))}; })[0];
+    return w.combineBlock(own, [&](Value a, Value b) { return plus(a, b); });
+  }
+  Value countZerosOf(unsigned operand, int64_t from, int64_t width) {
+    return sumOf(width, w.b.getI32Type(), [&](Value i) {
+      Value x = element(operand, w.add(i, w.index(from)));
+      return asCount(arith::CmpFOp::create(w.b, w.loc, arith::CmpFPredicate::OEQ, x, number(0)));
+    });
+  }
+  void addToCount(unsigned operand, int64_t which, Value more) {
+    w.when(isFirst(), [&] {
+      Value place = at(operand, which), root = call.memory[operand]->root;
+      Value wide = arith::ExtUIOp::create(w.b, w.loc, w.b.getI64Type(), more);
+      w.store(plus(w.load(root, place), wide), root, place);
+    });
+  }
+
+  KernelWriter &w;
+  const Support &call;
+};
+
+struct Form {
+  StringRef function;
+  void (SupportWriter::*write)();
+};
+
+} // namespace
+
+static constexpr Form forms[] = {
+    {"ctxc_rows_count_zeros", &SupportWriter::countZeros},
+    {"ctxc_rows_count_unserved", &SupportWriter::countUnserved},
+    {"ctxc_rows_count_different", &SupportWriter::countDifferent},
+    {"ctxc_rows_predict_rank1_replay", &SupportWriter::predictRank1Replay},
+};
+
+bool gpu_lowering::isSupported(StringRef function) {
+  return llvm::any_of(forms, [&](const Form &form) { return form.function == function; });
+}
+
+void gpu_lowering::writeSupport(KernelWriter &w, const Support &support) {
+  for (const Form &form : forms)
+    if (form.function == support.function)
+      (SupportWriter(w, support).*form.write)();
+}

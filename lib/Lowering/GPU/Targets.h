@@ -1,0 +1,18 @@
+// The targets there are, each made in its own folder from what follows its name's colon.
+#ifndef CTXC_LIB_LOWERING_GPU_TARGETS_H
+#define CTXC_LIB_LOWERING_GPU_TARGETS_H
+
+#include "ctxc/Lowering/GPU.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace ctxc::gpu_lowering {
+
+llvm::Expected<std::unique_ptr<GpuTarget>> makeCudaTarget(llvm::StringRef architecture);
+llvm::Expected<std::unique_ptr<GpuTarget>> makeVulkanTarget(llvm::StringRef lanes);
+
+/// The one gpu.module of a module.
+mlir::gpu::GPUModuleOp kernelsOf(mlir::ModuleOp module);
+
+} // namespace ctxc::gpu_lowering
+
+#endif // CTXC_LIB_LOWERING_GPU_TARGETS_H

@@ -1,0 +1,52 @@
+// Sizes and places in memory as linear functions of how many tokens are visible.
+//
+// A kernel for a GPU is of one row, so that each size of the bufferised kernel is a number, or a
+// number that grows with the tokens that one of the runs sees.
+#ifndef CTXC_LIB_LOWERING_GPU_VIEWS_H
+#define CTXC_LIB_LOWERING_GPU_VIEWS_H
+
+#include "ctxc/Lowering/GPU.h"
+#include "mlir/IR/AffineMap.h"
+#include <optional>
+
+namespace ctxc::gpu_lowering {
+
+Extent operator+(const Extent &a, const Extent &b);
+Extent operator*(const Extent &a, int64_t factor);
+/// None where the product is not linear.
+std::optional<Extent> product(const Extent &a, const Extent &b);
+inline Extent fixedExtent(int64_t n) { return {n, {0, 0}}; }
+/// Whether a ≤ b, and a < b, for all numbers of visible tokens (at least 1 each).
+bool isAtMost(const Extent &a, const Extent &b);
+bool isLess(const Extent &a, const Extent &b);
+
+/// What an index of the bufferised kernel is; none where it depends on anything else.
+std::optional<Extent> extentOf(mlir::Value index);
+std::optional<Extent> sizeOf(mlir::Value memref, int64_t dimension);
+/// The number of elements of a memref.
+std::optional<Extent> elementsOf(mlir::Value memref);
+
+/// A memref as a part of the memory that it is in: an argument or an allocation. Element
+/// (i, j, …) is at offset + i·strides[0] + j·strides[1] + …, in elements.
+struct View {
+  mlir::Value root;
+  Extent offset;
+  llvm::SmallVector<Extent> strides;
+};
+
+std::optional<View> viewOf(mlir::Value memref);
+
+/// A view that is read or written at each step of a nest of loops: the element at
+/// offset + Σ_d steps[d]·(index of loop d).
+struct Access {
+  View view;
+  Extent offset;
+  llvm::SmallVector<Extent> steps;
+};
+
+/// None where the map is not of dimensions and constants alone.
+std::optional<Access> accessOf(const View &view, mlir::AffineMap map);
+
+} // namespace ctxc::gpu_lowering
+
+#endif // CTXC_LIB_LOWERING_GPU_VIEWS_H

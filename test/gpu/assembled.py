@@ -1,0 +1,84 @@
+"""Assembles the PTX of every kernel of models with NVIDIA's ptxas, for sm_80 and sm_90 and for
+weights of float32 and bfloat16: none may spill. Validates their SPIR-V where spirv-val is there."""
+
+import argparse
+import importlib.util
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+SKIPPED = 77
+
+
+def find_ptxas():
+    spec = importlib.util.find_spec("nvidia")
+    for folder in spec.submodule_search_locations if spec else []:
+        path = pathlib.Path(folder, "cuda_nvcc/bin/ptxas")
+        if path.exists():
+            path.chmod(0o755)
+            return str(path)
+    return shutil.which("ptxas")
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def check_registers(report, what):
+    """The registers of each kernel, by what ptxas -v says."""
+    kernels = re.findall(
+        r"Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
+        r"(\d+) bytes spill loads.*?Used (\d+) registers",
+        report,
+        re.DOTALL,
+    )
+    if not kernels:
+        sys.exit(f"{what}: ptxas speaks of no kernel:\n{report}")
+    for name, stack, stores, loads, _ in kernels:
+        if int(stack) or int(stores) or int(loads):
+            sys.exit(f"{what}: {name} spills: {stack} bytes of stack, {stores} stored, {loads} loaded")
+    return {name: int(registers) for name, *_, registers in kernels}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ctxc", required=True)
+    parser.add_argument("--goldens", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("models", nargs="+")
+    arguments = parser.parse_args()
+    ptxas = find_ptxas()
+    if not ptxas:
+        print("skipped: there is no ptxas; tools/setup.sh --judges installs one")
+        sys.exit(SKIPPED)
+    validator = shutil.which("spirv-val")
+    for model in arguments.models:
+        for dtype in ("f32", "bf16"):
+            for architecture in ("sm_80", "sm_90"):
+                ptx = arguments.work / f"{model}-{dtype}-{architecture}.ptx"
+                run(arguments.ctxc, "compile", arguments.goldens / model, "--emit=ptx",
+                    f"--target=cuda:{architecture}", "--dtype", dtype, "-o", ptx)
+                if ".extern .func" in ptx.read_text():
+                    sys.exit(f"{ptx}: a kernel calls a library of the toolkit")
+                what = f"{model} {dtype} {architecture}"
+                registers = check_registers(
+                    run(ptxas, "-v", f"-arch={architecture}", ptx, "-o", ptx.with_suffix(".cubin")),
+                    what)
+                counts = sorted(registers.values())
+                most = max(registers, key=registers.get)
+                print(f"{what}: {len(counts)} kernels, no spills, registers {counts[0]} to "
+                      f"{counts[-1]} ({most}), half at most {counts[len(counts) // 2]}")
+            if validator:
+                binary = arguments.work / f"{model}-{dtype}.spv"
+                run(arguments.ctxc, "compile", arguments.goldens / model, "--emit=spirv",
+                    "--target=vulkan", "--dtype", dtype, "-o", binary)
+                run(validator, "--target-env", "vulkan1.1", binary)
+                print(f"{model} {dtype}: SPIR-V is valid")
+
+
+main()
