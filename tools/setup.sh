@@ -2,9 +2,10 @@
 # Installs what ctxc needs and the machine lacks; does nothing, quickly, where nothing is missing.
 #
 #   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece,
-#                               PCRE2, utf8proc
+#                               PCRE2, utf8proc, Vulkan's headers
 #   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, an emulated
-#                               AArch64, a browser for the pages that ctxc writes
+#                               AArch64, a browser for the pages that ctxc writes, a Vulkan driver
+#                               for the processor, SPIR-V's validator
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: clang's sanitizer runtime
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
@@ -17,7 +18,7 @@ packages=(
   clang-22 lld-22 cmake ninja-build ccache pkg-config
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libomp-22-dev zlib1g-dev libzstd-dev
   libeigen3-dev libboost-dev libboost-graph-dev libgtest-dev libsentencepiece-dev
-  libpcre2-dev libutf8proc-dev
+  libpcre2-dev libutf8proc-dev libvulkan-dev
   python3 graphviz
 )
 
@@ -99,6 +100,7 @@ for argument in "$@"; do
   --judges)
     with_judges=1
     packages+=(qemu-user g++-aarch64-linux-gnu libc6-dev-arm64-cross chromium)
+    packages+=(mesa-vulkan-drivers libvulkan1 spirv-tools)
     ;;
   --bench)
     with_bench=1
@@ -106,7 +108,7 @@ for argument in "$@"; do
     ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
   *) fail "unknown argument '$argument'; expected --judges, --sanitizers or --bench" ;;

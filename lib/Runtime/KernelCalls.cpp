@@ -11,13 +11,6 @@
 using namespace mlir;
 using namespace ctxc;
 
-static int64_t elementsOf(Type type) {
-  int64_t n = 1;
-  for (int64_t d : cast<ShapedType>(type).getShape())
-    n *= ShapedType::isDynamic(d) ? 1 : d;
-  return n;
-}
-
 //===----------------------------------------------------------------------===//
 // Compilation
 //===----------------------------------------------------------------------===//
@@ -114,72 +107,9 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
 
 void *KernelCalls::setting(size_t step, const KernelArg &arg) {
   std::vector<char> &bytes = settings[step][arg.name];
-  if (!bytes.empty())
-    return bytes.data();
-  xf::SettingOp op;
-  xf::LayerOp layer = program.steps[step].layer;
-  for (xf::BlockOp block :
-       {program.steps[step].block, program.steps[step].dual, program.steps[step].applied})
-    if (block && !op)
-      for (xf::SettingOp s : block.getBody().getOps<xf::SettingOp>())
-        if (s.getName() == arg.name)
-          op = s;
-  llvm::SmallVector<double> numbers =
-      xf::SettingOp::numbers(op.getType(), layer.getSettingValue(op));
-  bool integer = isa<IndexType>(op.getType());
-  bytes.resize(numbers.size() * (integer ? sizeof(int64_t) : sizeof(float)));
-  for (auto [i, x] : llvm::enumerate(numbers))
-    if (integer)
-      reinterpret_cast<int64_t *>(bytes.data())[i] = int64_t(x);
-    else
-      reinterpret_cast<float *>(bytes.data())[i] = float(x);
+  if (bytes.empty())
+    bytes = settingBytes(program.steps[step], arg.name);
   return bytes.data();
-}
-
-static bool isIndices(const KernelArg &arg) {
-  return cast<MemRefType>(arg.type).getElementType().isInteger(32);
-}
-
-llvm::Error KernelCalls::load(size_t step, const Kernel &kernel, const Patch &patch) {
-  ProgramStep at = program.steps[step];
-  std::vector<const KernelArg *> group; // of one parameter
-  size_t next = 0;
-  for (size_t i = 0; i < kernel.args.size(); ++i) {
-    const KernelArg &arg = kernel.args[i];
-    if (arg.kind != KernelArgKind::Load)
-      continue;
-    group.push_back(&arg);
-    if (i + 1 < kernel.args.size() && kernel.args[i + 1].kind == KernelArgKind::Load &&
-        kernel.args[i + 1].name == arg.name)
-      continue;
-    auto parameter = findPatched(at.block, at.layer, arg.name);
-    if (!parameter)
-      return parameter.takeError();
-    SmallVector<int64_t> sizes;
-    for (const KernelArg *part : group)
-      sizes.push_back(elementsOf(part->type));
-    auto parts = fromStored(*parameter, patch, sizes);
-    if (!parts)
-      return parts.takeError();
-    for (auto [j, part] : llvm::enumerate(group)) {
-      if (loaded.size() <= next)
-        loaded.resize(next + 1);
-      Rows &numbers = loaded[next++];
-      numbers.assign(sizes[j], 0.0f); // a parameter that is not in the patch is unpatched
-      if (parts->empty())
-        continue;
-      if (!isIndices(*part)) {
-        std::copy((*parts)[j].begin(), (*parts)[j].end(), numbers.begin());
-        continue;
-      }
-      for (auto [number, x] : llvm::zip(numbers, (*parts)[j])) {
-        int32_t index = int32_t(x);
-        memcpy(&number, &index, sizeof index);
-      }
-    }
-    group.clear();
-  }
-  return llvm::Error::success();
 }
 
 llvm::Expected<KernelCalls::Binding> KernelCalls::bind(size_t step, const Kernel &kernel,
@@ -279,7 +209,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
 
   call.outputs.resize(block.getNumResults());
   if (call.loads)
-    if (llvm::Error error = load(step, kernel, *call.loads))
+    if (llvm::Error error = loadParts(program.steps[step], kernel.args, *call.loads, loaded))
       return error;
   std::vector<Rows> &parts = call.parts ? *call.parts : stores;
   size_t nextState[2] = {0, 0}, nextPart = 0, nextLoad = 0;
@@ -365,35 +295,7 @@ void *KernelCalls::workspaceOf(int64_t bytes) {
 
 llvm::Error KernelCalls::readParts(size_t step, xf::BlockOp block, ArrayRef<Rows> rows, int64_t row,
                                    Patch &patch) {
-  const Kernel &kernel = kernels[kernelName(block)];
-  ProgramStep at = program.steps[step];
-  PatchParts parts; // of one parameter
-  size_t next = 0;
-  for (size_t i = 0; i < kernel.args.size(); ++i) {
-    const KernelArg &arg = kernel.args[i];
-    if (arg.kind != KernelArgKind::Store)
-      continue;
-    int64_t size = elementsOf(arg.type);
-    ArrayRef<float> part = ArrayRef(rows[next++]).slice(row * size, size);
-    parts.emplace_back(part.begin(), part.end());
-    for (size_t e = 0; isIndices(arg) && e < part.size(); ++e) {
-      int32_t index;
-      memcpy(&index, &part[e], sizeof index);
-      parts.back()[e] = index;
-    }
-    if (i + 1 < kernel.args.size() && kernel.args[i + 1].kind == KernelArgKind::Store &&
-        kernel.args[i + 1].name == arg.name)
-      continue;
-    auto parameter = findPatched(at.block, at.layer, arg.name);
-    if (!parameter)
-      return parameter.takeError();
-    auto entries = toStored(*parameter, parts);
-    if (!entries)
-      return entries.takeError();
-    llvm::append_range(patch.parameters, std::move(*entries));
-    parts.clear();
-  }
-  return llvm::Error::success();
+  return ctxc::readParts(program.steps[step], kernels[kernelName(block)].args, rows, row, patch);
 }
 
 int64_t KernelCalls::partsSize(xf::BlockOp block) {

@@ -6,13 +6,11 @@
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Runtime/Weights.h"
+#include "lib/Runtime/KernelArguments.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
 
 namespace ctxc {
-
-/// One value for some tokens, row after row.
-using Rows = std::vector<float>;
 
 /// A run: the state of each step's contextual ops, written in place by kernels.
 class CompiledRun : public Run {
@@ -90,8 +88,6 @@ private:
     std::vector<std::vector<const void *>> banks; ///< what arguments point to
   };
   llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights);
-  /// The parts of `patch` that the kernel takes, into `loaded`.
-  llvm::Error load(size_t step, const Kernel &kernel, const Patch &patch);
   void *workspaceOf(int64_t bytes);
 
   const Program &program;

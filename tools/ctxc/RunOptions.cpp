@@ -52,6 +52,7 @@ std::vector<OptionSpec> driver::runOptions() {
        "NAME",
        "compiled (default), or reference: float64, slow, the judge of the other",
        {"compiled", "reference"}},
+      {"--target", "GPU", "run on a GPU: vulkan (docs/gpu.md); default: on this processor"},
       {"--threads", "N", "threads of the compiled backend; default: one a core"},
       {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
   };
@@ -84,6 +85,10 @@ llvm::Expected<RunOptions> RunOptions::parse(const Arguments &arguments) {
   if (!threads)
     return threads.takeError();
   options.threads = *threads;
+  options.gpu = arguments.get("--target", "");
+  if (!options.gpu.empty() && options.backend == "reference")
+    return makeError("--target: the reference backend runs on this processor; leave one of them "
+                     "out");
   if (options.threads && options.backend == "reference")
     return makeError("--threads: the reference backend runs on one thread; leave it out, or use "
                      "--backend compiled");

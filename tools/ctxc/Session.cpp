@@ -6,6 +6,7 @@
 #include "ctxc/Reference/Evaluation.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
+#include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Verify/ProgramNorms.h"
 #include "dialects/Patch/Patch.h"
@@ -235,6 +236,15 @@ Expected<std::unique_ptr<Executor>> Session::makeExecutor(StringRef backend) {
   if (options.roundedPrompts && options.dtype != "bf16")
     return makeError("--round-prompts: found weights in " + options.dtype +
                      ", expected bf16: activations are rounded as the weights are");
+  if (!options.gpu.empty()) {
+    if (options.roundedPrompts)
+      return makeError("--round-prompts: kernels of a GPU take a prompt token by token; leave out "
+                       "--target");
+    auto device = Device::open(options.gpu);
+    if (!device)
+      return makeError("--target: " + llvm::toString(device.takeError()));
+    return createGpuExecutor(program, *weights, std::move(*device));
+  }
   return createCompiledExecutor(program, *weights, {int(options.threads), options.roundedPrompts});
 }
 
@@ -276,7 +286,7 @@ VerifySettings Session::settings() const {
   settings.vocabulary = program.vocabulary;
   settings.update = options.update;
   settings.dtype = options.dtype;
-  settings.backend = options.backend;
+  settings.backend = options.gpu.empty() ? options.backend : options.gpu;
   settings.plan = planText;
   settings.patchedLayers = patchedLayers;
   settings.updateApplies = hasNormUpdate;

@@ -47,7 +47,8 @@ std::string storedType(const Checkpoint &checkpoint);
 /// --sites, --objective, --plan.
 std::vector<OptionSpec> planOptions();
 
-/// Those, and --update, --dtype, --round-prompts, --start-layer, --keep, --backend, --threads, --weights.
+/// Those, and --update, --dtype, --round-prompts, --start-layer, --keep, --backend, --target,
+/// --threads, --weights.
 std::vector<OptionSpec> runOptions();
 
 /// The values of runOptions().
@@ -55,6 +56,7 @@ struct RunOptions {
   static llvm::Expected<RunOptions> parse(const Arguments &arguments);
 
   std::string update = "least", dtype, backend, weights;
+  std::string gpu; ///< the target to run on; empty: this processor
   bool updateGiven = false;
   SiteScope scope = SiteScope::MLP;
   std::optional<xf::Split> split; ///< where given

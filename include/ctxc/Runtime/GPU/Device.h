@@ -1,0 +1,71 @@
+//===- Device.h - a GPU: memory, code, and sequences of launches ----------===//
+//
+// What the executor asks of a GPU's driver, which is looked up at run time: no toolkit is needed to
+// build, and none to run. A target is a class in a folder of its own (lib/Runtime/GPU/…).
+//
+// A *sequence* is what a token takes: many launches, one after the other, recorded once and run
+// again and again (a command buffer, a captured graph), so that nothing is between two launches but
+// the device itself. What changes from token to token is in buffers.
+//
+// Every call waits until the device is done. Errors: what the driver says, with what was asked for;
+// after a fault nothing more is run.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_RUNTIME_GPU_DEVICE_H
+#define CTXC_RUNTIME_GPU_DEVICE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ctxc {
+
+class Device {
+public:
+  /// Memory of the device.
+  struct Buffer {
+    virtual ~Buffer() = default;
+    size_t bytes = 0;
+  };
+  /// A launch of a function of the loaded code; a buffer for each of its arguments.
+  struct Launch {
+    std::string function;
+    uint32_t blocks = 1, threads = 1;
+    std::vector<Buffer *> buffers;
+  };
+  /// Recorded launches; the buffers must outlive it.
+  struct Sequence {
+    virtual ~Sequence() = default;
+  };
+
+  virtual ~Device() = default;
+
+  /// Opens the device that `target` (cuda:sm_90, vulkan) names: for Vulkan the first that can do
+  /// what kernels need. Errors: no driver, no device, another architecture.
+  static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target);
+
+  /// The driver's name of it.
+  virtual std::string name() const = 0;
+  /// The name of its code's target (GpuTarget::named).
+  virtual std::string target() const = 0;
+  /// How much memory it has.
+  virtual size_t memory() const = 0;
+
+  /// Loads code that GpuTarget::emit made.
+  virtual llvm::Error load(llvm::StringRef code) = 0;
+  /// Memory of zeros. The error says how much there is.
+  virtual llvm::Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) = 0;
+  virtual llvm::Error upload(Buffer &to, size_t offset, llvm::ArrayRef<char> from) = 0;
+  virtual llvm::Error download(llvm::MutableArrayRef<char> to, const Buffer &from,
+                               size_t offset) = 0;
+  virtual llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) = 0;
+  /// Runs it to its end; the seconds that the device took.
+  virtual llvm::Expected<double> run(Sequence &sequence) = 0;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_RUNTIME_GPU_DEVICE_H

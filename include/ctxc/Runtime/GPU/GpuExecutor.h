@@ -1,0 +1,22 @@
+//===- GpuExecutor.h - runs a model by kernels on a GPU -------------------===//
+#ifndef CTXC_RUNTIME_GPU_GPUEXECUTOR_H
+#define CTXC_RUNTIME_GPU_GPUEXECUTOR_H
+
+#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Runtime/GPU/Device.h"
+#include "ctxc/Runtime/Program.h"
+#include "ctxc/Runtime/Weights.h"
+
+namespace ctxc {
+
+/// Compiles the program's blocks for `device`, uploads the weights, and runs tokens one by one,
+/// each as one sequence of launches: float32 activations over weights in their storage type.
+/// `program` and `weights` must outlive the result. Fails where a block has no GPU form, where the
+/// model is bidirectional, or where the device's memory is too small (the message says how much is
+/// needed). Where only a dual or an applied block has no GPU form, patches fail, with that reason.
+llvm::Expected<std::unique_ptr<Executor>>
+createGpuExecutor(const Program &program, Weights &weights, std::unique_ptr<Device> device);
+
+} // namespace ctxc
+
+#endif // CTXC_RUNTIME_GPU_GPUEXECUTOR_H

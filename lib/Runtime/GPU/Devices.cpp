@@ -1,0 +1,28 @@
+#include "lib/Runtime/GPU/Devices.h"
+#include "ctxc/Support/Error.h"
+#include <dlfcn.h>
+
+using namespace ctxc;
+using llvm::StringRef;
+
+namespace {
+struct Entry {
+  StringRef name;
+  llvm::Expected<std::unique_ptr<Device>> (*open)(StringRef rest);
+};
+} // namespace
+
+static constexpr Entry entries[] = {{"vulkan", openVulkanDevice}};
+
+llvm::Expected<std::unique_ptr<Device>> Device::open(StringRef target) {
+  for (const Entry &entry : entries)
+    if (target.split(':').first == entry.name)
+      return entry.open(target.split(':').second);
+  return makeError("found '" + target + "', expected vulkan: there is no other device to run on");
+}
+
+llvm::Expected<void *> ctxc::openDriver(const char *library, StringRef what) {
+  if (void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL))
+    return opened;
+  return makeError(what + ": " + library + " cannot be loaded: " + dlerror());
+}

@@ -1,0 +1,17 @@
+// The devices there are, each in its own folder.
+#ifndef CTXC_LIB_RUNTIME_GPU_DEVICES_H
+#define CTXC_LIB_RUNTIME_GPU_DEVICES_H
+
+#include "ctxc/Runtime/GPU/Device.h"
+
+namespace ctxc {
+
+/// `rest` is what follows the colon of a target's name.
+llvm::Expected<std::unique_ptr<Device>> openVulkanDevice(llvm::StringRef rest);
+
+/// A driver's library, never unloaded: drivers keep threads. `what` is said where there is none.
+llvm::Expected<void *> openDriver(const char *library, llvm::StringRef what);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_GPU_DEVICES_H

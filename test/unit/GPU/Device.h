@@ -1,0 +1,37 @@
+// A device to test on: the processor, by Mesa's lavapipe, or whatever Vulkan shows.
+#ifndef CTXC_TEST_UNIT_GPU_DEVICE_H
+#define CTXC_TEST_UNIT_GPU_DEVICE_H
+
+#include "ctxc/Runtime/GPU/GpuExecutor.h"
+#include "test/unit/Compiled/TextModel.h"
+
+namespace ctxc::test {
+
+/// Null, and why in `reason`, where there is none.
+inline std::unique_ptr<Device> openDevice(std::string &reason) {
+  auto device = Device::open("vulkan");
+  if (device)
+    return std::move(*device);
+  reason = llvm::toString(device.takeError());
+  return nullptr;
+}
+
+/// Skips the test where there is no device.
+#define CTXC_OPEN_DEVICE(NAME)                                                                     \
+  std::string NAME##Reason;                                                                        \
+  std::unique_ptr<Device> NAME = openDevice(NAME##Reason);                                         \
+  if (!NAME)                                                                                       \
+  GTEST_SKIP() << NAME##Reason << "; tools/setup.sh --judges installs one"
+
+inline std::unique_ptr<Executor> onDevice(const Program &program, Weights &weights,
+                                          std::unique_ptr<Device> device) {
+  auto made = createGpuExecutor(program, weights, std::move(device));
+  if (made)
+    return std::move(*made);
+  ADD_FAILURE() << llvm::toString(made.takeError());
+  return nullptr;
+}
+
+} // namespace ctxc::test
+
+#endif // CTXC_TEST_UNIT_GPU_DEVICE_H
