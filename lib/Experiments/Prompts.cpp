@@ -77,6 +77,15 @@ Expected<std::vector<int64_t>> experiments::continueGreedily(Executor &executor,
   if (count <= 1)
     return tokens;
   std::unique_ptr<Run> run = executor.start(tokens.size() + count);
+  if (executor.isBidirectional()) { // its tokens come in one call, and one more would change theirs
+    auto all = llvm::to_vector(llvm::seq<int64_t>(0, tokens.size()));
+    auto logits = executor.forward(*run, tokens, all, ForwardOptions());
+    if (!logits)
+      return logits.takeError();
+    if (int64_t next = argmax(*logits); next >= 0)
+      tokens.push_back(next);
+    return tokens;
+  }
   llvm::ArrayRef<int64_t> context = llvm::ArrayRef(tokens).drop_back();
   auto positions = llvm::to_vector(llvm::seq<int64_t>(0, context.size()));
   auto logits = executor.forward(*run, context, positions, ForwardOptions());

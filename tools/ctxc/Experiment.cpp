@@ -266,6 +266,8 @@ private:
     auto program = llvm::sys::findProgramByName(python);
     if (!program)
       return makeError("--python: " + python + ": " + program.getError().message());
+    if (!llvm::sys::fs::can_execute(*program)) // a path is taken as it is
+      return makeError("--python: " + python + ": is no program that can be run");
     llvm::outs().flush();
     std::string message;
     int code = llvm::sys::ExecuteAndWait(*program, {python, script, directory}, std::nullopt, {}, 0,

@@ -47,7 +47,7 @@ def elsewhere_figure(data):
             style.boxes(axes, [change(elsewhere(data, way, part, view)) for part, _ in parts],
                         [style.colour(way[0])] * len(parts), log=False)
             style.name_boxes(axes, [name for _, name in parts], shown=row == 1)
-            axes.set_ylim(0, 1)
+            axes.set_ylim(0, 1.03)
             if row == 0:
                 axes.set_title(way_name(data, way))
             if column == 0:
@@ -80,7 +80,7 @@ def stale_figure(data):
             color=style.COLOURS["control"], linestyle=(0, (4, 3)), label="no patch (control)")
         axes.set_title(title)
         axes.set_xlabel("tokens since the patch's own")
-        axes.set_ylim(0, 1)
+        axes.set_ylim(0, 1.03)
     lines.append(line)
     grid[0].set_ylabel("total variation distance\nto the run with context")
     figure.legend(handles=lines, loc="outside upper center", ncols=min(len(lines), 3), fontsize=9)
