@@ -118,7 +118,11 @@ TEST(GpuExecutor, SaysWhatItCannotDo) {
             std::string::npos);
 
   // A model of experts has no form at all, one of post-norms has none of patches.
-  Model experts("mixtral");
+  BlockText b("experts", 8);
+  TextValue scores = b.linear(b.input(), 4), selected = b.topK(scores, 2);
+  TextValue each = b.expertLinear(b.input(), selected, 4, 6, "f32", false, false);
+  b.output(b.combine(b.gather(scores, selected), each));
+  TextModel experts(modelText({b}));
   auto refused = createGpuExecutor(experts.program, *experts.weights, std::move(device));
   message = llvm::toString(refused.takeError());
   EXPECT_NE(message.find("a mixture's experts"), std::string::npos) << message;
