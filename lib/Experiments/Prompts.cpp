@@ -74,7 +74,7 @@ bool experiments::roundsPatches(StringRef dtype) { return dtype == "bf16" || dty
 Expected<std::vector<int64_t>> experiments::continueGreedily(Executor &executor,
                                                              const Prompt &prompt, int64_t count) {
   std::vector<int64_t> tokens = prompt.tokens;
-  if (count <= 1)
+  if (count <= 1 || executor.isBidirectional()) // nothing follows an encoder's tokens
     return tokens;
   std::unique_ptr<Run> run = executor.start(tokens.size() + count);
   if (executor.isBidirectional()) { // its tokens come in one call, and one more would change theirs

@@ -272,9 +272,11 @@ private:
     std::string message;
     int code = llvm::sys::ExecuteAndWait(*program, {python, script, directory}, std::nullopt, {}, 0,
                                          0, &message);
+    if (code < 0)
+      return makeError("--python: " + python + ": " + message);
     if (code)
       return makeError("--python: " + python + " " + script + " " + directory + ": exit code " +
-                       llvm::Twine(code) + (message.empty() ? "" : ": " + message));
+                       llvm::Twine(code));
     return Error::success();
   }
 
