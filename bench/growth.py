@@ -93,7 +93,8 @@ TEXT = HEADING + """
 
 Llamas with random weights in bfloat16, {threads} threads. A token takes as long as memory needs for the
 weights that it reads, from one million to a billion of them; *share* is of what memory gave in the same
-round. (Small models stay in the caches, which are faster.)
+round. (Small models stay in the caches, which are faster. On a machine that is shared, memory's own speed moves
+within a round.)
 
 ```sh
 tools/build.sh ctxc-bench && bench/growth.py build/bin --page docs/measurements.md
