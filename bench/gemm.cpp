@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Contraction.h"
+#include "bench/Threads.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <benchmark/benchmark.h>
@@ -156,26 +157,15 @@ llvm::Error addShape(Shape shape) {
   return errors;
 }
 
-/// Takes --threads=N out of the arguments.
-bool readThreads(int &argc, char **argv) {
-  constexpr const char *option = "--threads=";
-  int kept = 1;
-  for (int i = 1; i < argc; ++i)
-    if (!std::strncmp(argv[i], option, std::strlen(option)))
-      threads = std::atoi(argv[i] + std::strlen(option));
-    else
-      argv[kept++] = argv[i];
-  argc = kept;
-  return threads >= 1 && threads <= 1024;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
-  if (!readThreads(argc, argv)) {
+  std::optional<int> given = takeThreads(argc, argv);
+  if (!given) {
     llvm::errs() << "ctxc-gemm: --threads must be a number from 1 to 1024\n";
     return 2;
   }
+  threads = *given;
   ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*overwrite=*/1); // oneDNN's
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv))

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Bandwidth.h"
 #include "bench/Contraction.h"
+#include "bench/Threads.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <Eigen/Dense>
@@ -175,26 +176,15 @@ llvm::Error addShape(Shape shape, bool half, size_t bytes) {
   return llvm::Error::success();
 }
 
-/// Takes --threads=N out of the arguments.
-bool readThreads(int &argc, char **argv) {
-  constexpr const char *kOption = "--threads=";
-  int kept = 1;
-  for (int i = 1; i < argc; ++i)
-    if (!std::strncmp(argv[i], kOption, std::strlen(kOption)))
-      threads = std::atoi(argv[i] + std::strlen(kOption));
-    else
-      argv[kept++] = argv[i];
-  argc = kept;
-  return threads >= 1 && threads <= 1024;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
-  if (!readThreads(argc, argv)) {
+  std::optional<int> given = takeThreads(argc, argv);
+  if (!given) {
     llvm::errs() << "ctxc-gemv: --threads must be a number from 1 to 1024\n";
     return 2;
   }
+  threads = *given;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv))
     return 2;
