@@ -15,7 +15,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(
-  clang-22 lld-22 cmake ninja-build ccache pkg-config
+  clang-22 lld-22 liblld-22-dev cmake ninja-build ccache pkg-config
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libomp-22-dev zlib1g-dev libzstd-dev
   libeigen3-dev libboost-dev libboost-graph-dev libgtest-dev libsentencepiece-dev
   libpcre2-dev libutf8proc-dev libvulkan-dev

@@ -4,6 +4,7 @@
 #include "ctxc/Support/Error.h"
 #include "dialects/Patch/Patch.h"
 #include "lib/Lowering/GuardLibrary.h"
+#include "lib/Lowering/MachineCode.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -12,13 +13,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
@@ -75,18 +71,7 @@ static void leaveOutStrengthReduction() {
 
 /// LLVM's back end for the architecture of `triple`; no other is touched.
 static void initialiseTarget(const llvm::Triple &triple) {
-  StringRef name = triple.isAArch64() ? "AArch64" : "X86";
-#define LLVM_TARGET(NAME)                                                                          \
-  if (name == #NAME) {                                                                             \
-    LLVMInitialize##NAME##TargetInfo();                                                            \
-    LLVMInitialize##NAME##Target();                                                                \
-    LLVMInitialize##NAME##TargetMC();                                                              \
-  }
-#include "llvm/Config/Targets.def"
-#define LLVM_ASM_PRINTER(NAME)                                                                     \
-  if (name == #NAME)                                                                               \
-    LLVMInitialize##NAME##AsmPrinter();
-#include "llvm/Config/AsmPrinters.def"
+  initialiseBackend(triple.isAArch64() ? "AArch64" : "X86");
   static bool once = (leaveOutStrengthReduction(), true);
   (void)once;
 }
@@ -107,25 +92,15 @@ static llvm::orc::JITTargetMachineBuilder machineBuilder(const CpuTarget &target
   return builder;
 }
 
-/// O3 without unrolling and interleaving: contractions come unrolled as they should be, and
-/// in the short loops of everything else they would cost most of the compile time.
-static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+/// No unrolling and no interleaving: contractions come unrolled as they should be, and in the short
+/// loops of everything else they would cost most of the compile time.
+static llvm::PipelineTuningOptions tuning() {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;
   tuning.LoopInterleaving = false;
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  return tuning;
 }
 
 /// Whether a function is for callers: an entry, or what gives the size of its workspace.
@@ -144,8 +119,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> ctxc::translateKernels(ModuleOp lo
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(lowered, context, "ctxc");
   if (!module)
     return makeError("the kernels could not be translated to LLVM IR");
-  module->setTargetTriple((*machine)->getTargetTriple());
-  module->setDataLayout((*machine)->createDataLayout());
+  setMachine(*module, **machine);
   for (llvm::Function &f : *module)
     if (!f.isDeclaration()) {
       f.addFnAttr("target-cpu", target.cpu);
@@ -157,7 +131,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> ctxc::translateKernels(ModuleOp lo
   if (!prefix.empty())
     if (llvm::Error error = guardLibrary(*module, target, prefix))
       return std::move(error);
-  optimise(*module, **machine);
+  optimise(*module, **machine, tuning());
   return module;
 }
 
@@ -166,11 +140,7 @@ llvm::Error ctxc::emitMachineCode(llvm::Module &module, const CpuTarget &target,
   auto machine = machineBuilder(target).createTargetMachine();
   if (!machine)
     return machine.takeError();
-  llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, os, nullptr, type))
-    return makeError("the target cannot write machine code");
-  passes.run(module);
-  return llvm::Error::success();
+  return writeCode(module, **machine, type, os);
 }
 
 //===----------------------------------------------------------------------===//

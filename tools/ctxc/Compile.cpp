@@ -23,7 +23,7 @@ static llvm::Error writeText(mlir::ModuleOp module, llvm::StringRef path) {
 static llvm::Expected<int> run(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
   llvm::StringRef stage = arguments.get("--emit", "");
-  bool isCode = stage == "obj" || stage == "shared" || stage == "spirv";
+  bool isCode = llvm::is_contained({"obj", "shared", "hsaco", "spirv"}, stage);
   if (isCode && path == "-")
     return makeError("-o: " + stage + " is no text for the screen; expected a file");
   // Other files go beside it, and a library is renamed into place.
@@ -69,15 +69,17 @@ Command driver::compileCommand() {
         "obj     an object file, with a C header and a manifest (JSON) beside it\n"
         "shared  a library, with the same beside it\n"
         "gpu     for a GPU: launches and kernels, in MLIR's gpu dialect\n"
-        "ptx     as NVIDIA's assembly; spirv: as a binary module for Vulkan",
-        {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared", "gpu", "ptx", "spirv"},
+        "ptx     as NVIDIA's assembly; hsaco: as a code object for AMD;\n"
+        "spirv: as a binary module for Vulkan",
+        {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared", "gpu", "ptx", "hsaco", "spirv"},
         true},
        {"--target",
         "NAME",
         "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64, or LLVM's\n"
         "name of a processor of x86-64, such as znver4; code is for it and all\n"
         "that have its features, and refuses others. Or a GPU: cuda:sm_80,\n"
-        "cuda:sm_90, vulkan (docs/gpu.md)",
+        "cuda:sm_90, rocm:gfx90a, rocm:gfx942, rocm:gfx1100, vulkan\n"
+        "(docs/gpu.md)",
         {}},
        {"--prefix", "NAME", "what all names of the library start with; default: ctxc", {}},
        {"-o", "PATH", "the file to write; - for the screen", {}, true},

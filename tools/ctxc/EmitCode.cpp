@@ -114,7 +114,7 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
     return makeError("--prefix: found '" + options.prefix +
                      "', expected a C identifier: letters, digits and _, no digit first");
   StringRef name = arguments.get("--target", "native");
-  bool isGpuStage = options.stage == "gpu" || options.stage == "ptx" || options.stage == "spirv";
+  bool isGpuStage = llvm::is_contained({"gpu", "ptx", "hsaco", "spirv"}, StringRef(options.stage));
   if (GpuTarget::isOne(name)) {
     auto gpu = GpuTarget::named(name);
     if (!gpu)
@@ -127,7 +127,7 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
   }
   if (isGpuStage)
     return makeError("--emit=" + options.stage + ": --target: found '" + name +
-                     "', expected a GPU: cuda:sm_80, cuda:sm_90 or vulkan");
+                     "', expected a GPU: " + GpuTarget::names());
   auto target = CpuTarget::named(name);
   if (!target)
     return makeError("--target: " + llvm::toString(target.takeError()));

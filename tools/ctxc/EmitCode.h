@@ -28,7 +28,7 @@ struct CodeOptions {
 ///            stem, NAME.h (C declarations) and NAME.json (the manifest).
 /// and for a GPU
 ///   gpu      launches and kernels, in MLIR's gpu dialect
-///   ptx      NVIDIA's assembly; spirv: a binary module for Vulkan
+///   ptx      NVIDIA's assembly; hsaco: AMD's code object; spirv: a binary module for Vulkan
 /// A shared library needs a linker: c++, clang++ or g++ in PATH.
 llvm::Error emitCode(const Program &program, const CodeOptions &options);
 

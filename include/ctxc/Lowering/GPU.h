@@ -9,8 +9,8 @@
 // so that nothing else about a launch changes from token to token. Sizes of allocations follow
 // from %capacity0 and %capacity1, the largest that the two numbers may be.
 //
-// A target (cuda:sm_90, vulkan) is a class in a folder of its own (lib/Lowering/GPU/…), which says
-// how wide its subgroups are and turns a gpu.module into code.
+// A target (cuda:sm_90, rocm:gfx942, vulkan) is a class in a folder of its own
+// (lib/Lowering/GPU/…), which says how wide its subgroups are and turns a gpu.module into code.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_GPU_H
@@ -26,14 +26,16 @@ class GpuTarget {
 public:
   virtual ~GpuTarget() = default;
 
-  /// `cuda:sm_80`, `cuda:sm_90`, `vulkan`, `vulkan:N` (subgroups of N lanes; default 8, lavapipe's
-  /// own). An error, with all names, where there is none of that name.
+  /// One of names(); `vulkan:N` has subgroups of N lanes (default 8, lavapipe's own). An error,
+  /// with all names, where there is none of that name.
   static llvm::Expected<std::unique_ptr<GpuTarget>> named(llvm::StringRef name);
+  /// All names, as a message lists them.
+  static std::string names();
   /// Whether `name` starts as a GPU target's does.
   static bool isOne(llvm::StringRef name);
 
   virtual std::string name() const = 0;
-  /// The --emit stage that its code is: ptx, spirv.
+  /// The --emit stage that its code is: ptx, hsaco, spirv.
   virtual llvm::StringRef stage() const = 0;
   /// How many lanes exchange values by shuffles; a power of two.
   virtual int64_t subgroup() const = 0;

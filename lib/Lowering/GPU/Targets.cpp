@@ -1,7 +1,9 @@
 #include "lib/Lowering/GPU/Targets.h"
 #include "ctxc/Support/Error.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -11,6 +13,7 @@
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/ROCDL/ROCDLToLLVMIRTranslation.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -23,10 +26,15 @@ struct Entry {
 };
 } // namespace
 
-static constexpr Entry entries[] = {{"cuda", makeCudaTarget}, {"vulkan", makeVulkanTarget}};
+static constexpr Entry entries[] = {
+    {"cuda", makeCudaTarget}, {"rocm", makeAmdTarget}, {"vulkan", makeVulkanTarget}};
 
 static const Entry *find(StringRef name) {
   return llvm::find_if(entries, [&](const Entry &e) { return name.split(':').first == e.name; });
+}
+
+std::string GpuTarget::names() {
+  return "cuda:sm_80, cuda:sm_90, rocm:gfx90a, rocm:gfx942, rocm:gfx1100 or vulkan";
 }
 
 bool GpuTarget::isOne(StringRef name) { return find(name) != std::end(entries); }
@@ -34,7 +42,7 @@ bool GpuTarget::isOne(StringRef name) { return find(name) != std::end(entries); 
 llvm::Expected<std::unique_ptr<GpuTarget>> GpuTarget::named(StringRef name) {
   const Entry *entry = find(name);
   if (entry == std::end(entries))
-    return makeError("found '" + name + "', expected cuda:sm_80, cuda:sm_90 or vulkan");
+    return makeError("found '" + name + "', expected " + names());
   return entry->make(name.split(':').second);
 }
 
@@ -43,11 +51,12 @@ gpu::GPUModuleOp gpu_lowering::kernelsOf(ModuleOp module) {
 }
 
 void ctxc::registerGpuDialects(DialectRegistry &registry) {
-  registry
-      .insert<gpu::GPUDialect, NVVM::NVVMDialect, spirv::SPIRVDialect, cf::ControlFlowDialect,
-              math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<gpu::GPUDialect, NVVM::NVVMDialect, ROCDL::ROCDLDialect, amdgpu::AMDGPUDialect,
+                  spirv::SPIRVDialect, cf::ControlFlowDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerGPUDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   registerNVVMDialectTranslation(registry);
+  registerROCDLDialectTranslation(registry);
 }

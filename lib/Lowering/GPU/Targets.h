@@ -8,6 +8,7 @@
 namespace ctxc::gpu_lowering {
 
 llvm::Expected<std::unique_ptr<GpuTarget>> makeCudaTarget(llvm::StringRef architecture);
+llvm::Expected<std::unique_ptr<GpuTarget>> makeAmdTarget(llvm::StringRef architecture);
 llvm::Expected<std::unique_ptr<GpuTarget>> makeVulkanTarget(llvm::StringRef lanes);
 
 /// The one gpu.module of a module.

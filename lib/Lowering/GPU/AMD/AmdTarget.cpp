@@ -1,0 +1,88 @@
+// AMD: gpu → rocdl → an object of machine code → a code object, which is a shared object that
+// lld makes of it; all in this process, and no device library is called.
+#include "ctxc/Support/Error.h"
+#include "lib/Lowering/GPU/AMD/LinkCodeObject.h"
+#include "lib/Lowering/GPU/LlvmKernels.h"
+#include "lib/Lowering/GPU/Targets.h"
+#include "mlir/Conversion/AMDGPUToROCDL/AMDGPUToROCDL.h"
+#include "mlir/Conversion/GPUToROCDL/GPUToROCDLPass.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+namespace {
+
+struct Architecture {
+  StringRef name;
+  int64_t subgroup; ///< what compilers for it take: a wavefront's lanes
+  StringRef features;
+};
+constexpr Architecture architectures[] = {{"gfx90a", 64, "+wavefrontsize64"},
+                                          {"gfx942", 64, "+wavefrontsize64"},
+                                          {"gfx1100", 32, "+wavefrontsize32"}};
+
+class RocdlKernels : public LlvmKernels {
+public:
+  explicit RocdlKernels(StringRef architecture) : architecture(architecture) {}
+
+private:
+  void configure(LLVMTypeConverter &converter) const override {
+    amdgpu::populateCommonGPUTypeAndAttributeConversions(converter);
+  }
+  void populate(const LLVMTypeConverter &converter, RewritePatternSet &patterns) const override {
+    populateGpuToROCDLConversionPatterns(converter, patterns, gpu::amd::Runtime::HIP,
+                                         *amdgpu::Chipset::parse(architecture));
+  }
+  /// What a block's size is, is said twice.
+  void finish(LLVM::LLVMFuncOp kernel) const override {
+    auto *dialect = kernel.getContext()->getLoadedDialect<ROCDL::ROCDLDialect>();
+    auto size = dialect->getReqdWorkGroupSizeAttrHelper().getAttr(kernel);
+    if (!size)
+      return;
+    int64_t threads = 1;
+    for (int32_t each : size.asArrayRef())
+      threads *= each;
+    std::string range = std::to_string(threads) + "," + std::to_string(threads);
+    dialect->getFlatWorkGroupSizeAttrHelper().setAttr(kernel,
+                                                      StringAttr::get(kernel.getContext(), range));
+  }
+
+  /// The version of code objects that all drivers since ROCm 5 read.
+  void finish(llvm::Module &code) const override {
+    code.addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 500);
+  }
+
+  StringRef architecture;
+};
+
+class AmdTarget : public GpuTarget {
+public:
+  explicit AmdTarget(const Architecture &architecture) : architecture(architecture) {}
+
+  std::string name() const override { return ("rocm:" + architecture.name).str(); }
+  StringRef stage() const override { return "hsaco"; }
+  int64_t subgroup() const override { return architecture.subgroup; }
+  bool readsFloat16() const override { return true; }
+  llvm::Expected<std::string> emit(ModuleOp module) const override {
+    MachineName machine = {"AMDGPU", "amdgcn-amd-amdhsa", architecture.name, architecture.features};
+    auto object = RocdlKernels(architecture.name)
+                      .emit(module, machine, name(), llvm::CodeGenFileType::ObjectFile);
+    return object ? linkCodeObject(*object, name()) : object.takeError();
+  }
+
+private:
+  Architecture architecture;
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<GpuTarget>> gpu_lowering::makeAmdTarget(StringRef name) {
+  for (const Architecture &architecture : architectures)
+    if (architecture.name == name)
+      return std::make_unique<AmdTarget>(architecture);
+  return makeError("rocm: found '" + name + "', expected gfx90a, gfx942 or gfx1100");
+}

@@ -1,0 +1,59 @@
+#include "lib/Lowering/GPU/AMD/LinkCodeObject.h"
+#include "ctxc/Support/Error.h"
+#include "lld/Common/Driver.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <mutex>
+
+LLD_HAS_DRIVER(elf)
+
+using namespace ctxc;
+using llvm::StringRef;
+
+static llvm::Error writeFile(int file, StringRef content) {
+  llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
+  os << content;
+  os.close();
+  if (!os.has_error())
+    return llvm::Error::success();
+  std::error_code error = os.error();
+  os.clear_error();
+  return llvm::errorCodeToError(error);
+}
+
+/// lld reads and writes files alone, and has one state a process.
+llvm::Expected<std::string> gpu_lowering::linkCodeObject(StringRef object, StringRef target) {
+  static std::mutex one;
+  static bool canRunAgain = true;
+  std::lock_guard<std::mutex> guard(one);
+  llvm::SmallString<128> in, out;
+  int file = -1;
+  if (std::error_code error = llvm::sys::fs::createTemporaryFile("ctxc-kernels", "o", file, in))
+    return makeError(target + ": no temporary file can be made to link: " + error.message());
+  llvm::scope_exit cleanUp([&] {
+    llvm::sys::fs::remove(in);
+    llvm::sys::fs::remove(out);
+  });
+  if (llvm::Error error = writeFile(file, object))
+    return makeError(target + ": " + in + ": " + llvm::toString(std::move(error)));
+  if (std::error_code error = llvm::sys::fs::createTemporaryFile("ctxc-kernels", "hsaco", out))
+    return makeError(target + ": no temporary file can be made to link: " + error.message());
+
+  std::string messages;
+  llvm::raw_string_ostream os(messages);
+  const char *arguments[] = {"ld.lld",   "-shared", "--no-undefined", "--threads=1",
+                             in.c_str(), "-o",      out.c_str()};
+  lld::Result result = {1, false};
+  if (canRunAgain)
+    result = lld::lldMain(arguments, os, os, {{lld::Gnu, &lld::elf::link}});
+  canRunAgain = result.canRunAgain;
+  if (result.retCode)
+    return makeError(target + ": lld could not link the kernels: " + StringRef(messages).trim());
+  auto linked =
+      llvm::MemoryBuffer::getFile(out, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!linked)
+    return makeError(target + ": " + out + ": " + linked.getError().message());
+  return (*linked)->getBuffer().str();
+}

@@ -1,0 +1,100 @@
+#include "lib/Lowering/GPU/LlvmKernels.h"
+#include "ctxc/Support/Error.h"
+#include "lib/Lowering/GPU/Targets.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+/// A buffer whose size follows from the visible tokens is an address like any other: kernels ask
+/// for no size.
+static void nameSizes(gpu::GPUModuleOp kernels) {
+  for (auto function : kernels.getOps<gpu::GPUFuncOp>()) {
+    SmallVector<Type> types;
+    for (BlockArgument argument :
+         function.getArguments().take_front(function.getFunctionType().getNumInputs())) {
+      if (auto type = dyn_cast<MemRefType>(argument.getType()); type && !type.hasStaticShape())
+        argument.setType(
+            MemRefType::get({std::numeric_limits<int32_t>::max()}, type.getElementType()));
+      types.push_back(argument.getType());
+    }
+    function.setFunctionType(FunctionType::get(function.getContext(), types, {}));
+  }
+}
+
+/// As -convert-gpu-to-nvvm and -convert-gpu-to-rocdl do it, but that functions of numbers which are
+/// instructions (fma, floor, sqrt) stay such, where those passes call a library of the toolkit's.
+LogicalResult LlvmKernels::convert(gpu::GPUModuleOp kernels) const {
+  MLIRContext *context = kernels.getContext();
+  PassManager before(context, gpu::GPUModuleOp::getOperationName());
+  before.addPass(createSCFToControlFlowPass());
+  if (failed(before.run(kernels)))
+    return failure();
+
+  LowerToLLVMOptions options(context);
+  options.overrideIndexBitwidth(32);
+  options.useBarePtrCallConv = true;
+  LLVMTypeConverter converter(context, options);
+  configure(converter);
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/true,
+                                       /*benefit=*/10);
+  populate(converter, patterns);
+  ConversionTarget target(*context);
+  target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect, ROCDL::ROCDLDialect>();
+  target.addIllegalDialect<gpu::GPUDialect>();
+  target.addLegalOp<gpu::GPUModuleOp>();
+  if (failed(applyFullConversion(kernels, target, std::move(patterns))))
+    return failure();
+  for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
+    finish(kernel);
+  PassManager after(context, gpu::GPUModuleOp::getOperationName());
+  after.addPass(createReconcileUnrealizedCastsPass());
+  after.addPass(createCanonicalizerPass());
+  after.addPass(createCSEPass());
+  return after.run(kernels);
+}
+
+llvm::Expected<std::string> LlvmKernels::emit(ModuleOp module, const MachineName &machineName,
+                                              StringRef target, llvm::CodeGenFileType type) const {
+  OwningOpRef<ModuleOp> copy(module.clone());
+  gpu::GPUModuleOp kernels = kernelsOf(*copy);
+  nameSizes(kernels);
+  if (failed(convert(kernels)))
+    return makeError(target + ": the kernels could not be lowered to the llvm dialect; see the "
+                              "messages above");
+  auto machine = machineFor(machineName);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(kernels, context, "ctxc");
+  if (!code)
+    return makeError(target + ": the kernels could not be translated to LLVM IR");
+  setMachine(*code, **machine);
+  finish(*code);
+  optimise(*code, **machine);
+  SmallVector<char, 0> text;
+  llvm::raw_svector_ostream os(text);
+  if (llvm::Error error = writeCode(*code, **machine, type, os))
+    return std::move(error);
+  return std::string(text.begin(), text.end());
+}

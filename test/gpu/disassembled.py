@@ -1,0 +1,156 @@
+"""Holds the code objects of every kernel of models, for AMD's gfx90a, gfx942 and gfx1100 and for
+weights of float32 and bfloat16, against what LLVM's readelf and objdump say of them: each kernel has
+its function and descriptor, the arguments and block that the gpu dialect gave it and no others, no
+spilled register, no private memory and no call; contractions of rows in pieces of 16 bytes read
+such; and what one wavefront wrote is there for others after a barrier."""
+
+import argparse
+import concurrent.futures
+import itertools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import yaml
+
+WAVEFRONT = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32}
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def functions_of(text):
+    """(name, arguments' types, threads of a block) of each kernel, by the gpu dialect's text."""
+    found = re.findall(r"gpu\.func @(\w+)\((.*?)\)(?: workgroup\(.*?\))? kernel attributes "
+                       r"\{known_block_size = array<i32: (\d+), 1, 1>", text)
+    return {name: (re.findall(r"%arg\d+: ([^%]*?)(?:, (?=%)|$)", arguments), int(threads))
+            for name, arguments, threads in found}
+
+
+def metadata_of(readelf, path):
+    notes = run(readelf, "--notes", path)
+    text = notes[notes.index("---"):notes.rindex("...")]
+    return {kernel[".name"]: kernel for kernel in yaml.safe_load(text)["amdhsa.kernels"]}
+
+
+def symbols_of(readelf, path):
+    """Name → kind of each dynamic symbol that the file defines."""
+    lines = re.findall(r"^\s*\d+: \w+\s+\d+ (\w+)\s+GLOBAL \w+\s+(\w+) (\S+)$",
+                       run(readelf, "--dyn-syms", path), re.MULTILINE)
+    undefined = [name for _, section, name in lines if section == "UND"]
+    if undefined:
+        sys.exit(f"{path}: names what it lacks: {', '.join(undefined)}")
+    return {name: kind for kind, _, name in lines}
+
+
+def code_of(objdump, path):
+    """Each function's instructions: the text before their encodings."""
+    code = {}
+    for line in run(objdump, "-d", "--no-show-raw-insn", path).splitlines():
+        if head := re.match(r"[0-9a-f]+ <(\w+)>:$", line):
+            code[head[1]] = instructions = []
+        elif line.startswith("\t"):
+            instructions.append(line.split("//")[0].strip())
+    return code
+
+
+class Checked:
+    def __init__(self, what):
+        self.what = what
+
+    def equal(self, kernel, name, found, expected):
+        if found != expected:
+            sys.exit(f"{self.what}: {kernel}: {name}: found {found}, expected {expected}")
+
+
+def check_code(check, name, instructions, is_contraction_of_pieces, architecture):
+    words = [line.split()[0] for line in instructions]
+    for word in words:
+        if re.match(r"flat_|scratch_|s_swappc|s_call|s_setpc|buffer_(load|store)", word):
+            sys.exit(f"{check.what}: {name}: has {word}: a call, or memory that is not the device's")
+    pieces = [w for w in words if w in ("global_load_dwordx4", "global_load_b128")]
+    if is_contraction_of_pieces:
+        # Weights and vectors alike.
+        loads = [w for w in words if w.startswith("global_load_")]
+        if not pieces or any("dwordx4" not in w and "b128" not in w for w in loads):
+            sys.exit(f"{check.what}: {name}: reads {sorted(set(loads))}, expected 16 bytes each")
+    if architecture == "gfx1100":
+        # Wavefronts of a block may be on two compute units there, each with a cache of its own.
+        for i, word in enumerate(words):
+            if word == "s_barrier":
+                memory = (w for w in words[i:] if re.match(r"buffer_|global_|ds_|s_load|s_c?branch", w))
+                check.equal(name, "after a barrier", next(memory), "buffer_gl0_inv")
+    return len(pieces)
+
+
+def check_object(check, functions, metadata, symbols, code, architecture):
+    check.equal("all", "kernels", sorted(metadata), sorted(functions))
+    pieces = 0
+    for name, (arguments, threads) in functions.items():
+        kernel = metadata[name]
+        expected = {
+            ".symbol": f"{name}.kd",
+            ".kernarg_segment_size": 8 * len(arguments),
+            ".max_flat_workgroup_size": threads,
+            ".reqd_workgroup_size": [threads, 1, 1],
+            ".wavefront_size": WAVEFRONT[architecture],
+            ".private_segment_fixed_size": 0,
+            ".uses_dynamic_stack": False,
+            ".vgpr_spill_count": 0,
+            ".sgpr_spill_count": 0,
+        }
+        for key, value in expected.items():
+            check.equal(name, key, kernel[key], value)
+        kinds = [argument[".value_kind"] for argument in kernel[".args"]]
+        check.equal(name, "arguments", kinds, ["global_buffer"] * len(arguments))
+        check.equal(name, "symbol", symbols.get(name), "FUNC")
+        check.equal(name, "descriptor", symbols.get(f"{name}.kd"), "OBJECT")
+        is_pieces = name.endswith("_contract") and "xvector<4x" in arguments[0]
+        pieces += check_code(check, name, code[name], is_pieces, architecture)
+    return pieces
+
+
+def check_model(arguments, model, dtype, architecture):
+    """How many pieces its kernels read, and a line about it."""
+    what = f"{model.name} {dtype} {architecture}"
+    path = arguments.work / f"{what.replace(' ', '-')}.hsaco"
+    command = [arguments.ctxc, "compile", model, f"--target=rocm:{architecture}", "--dtype", dtype]
+    functions = functions_of(run(*command, "--emit=gpu", "-o", "-"))
+    run(*command, "--emit=hsaco", "-o", path)
+    readelf = arguments.llvm / "llvm-readelf"
+    metadata = metadata_of(readelf, path)
+    pieces = check_object(Checked(what), functions, metadata, symbols_of(readelf, path),
+                          code_of(arguments.llvm / "llvm-objdump", path), architecture)
+    counts = {name: kernel[".vgpr_count"] for name, kernel in metadata.items()}
+    most = max(counts, key=counts.get)
+    scalars = max(kernel[".sgpr_count"] for kernel in metadata.values())
+    return pieces, (f"{what}: {len(counts)} kernels, no spills, vector registers up to "
+                    f"{counts[most]} ({most}), scalar up to {scalars}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ctxc", required=True)
+    parser.add_argument("--llvm", type=pathlib.Path, required=True, help="folder of LLVM's tools")
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    arguments = parser.parse_args()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(check_model, arguments, *job)
+                for job in itertools.product(arguments.models, ("f32", "bf16"), WAVEFRONT)]
+        total = 0
+        for job in jobs:
+            pieces, line = job.result()
+            total += pieces
+            print(line, flush=True)
+    if not total:
+        sys.exit("no kernel of any model reads pieces of 16 bytes")
+
+
+main()
