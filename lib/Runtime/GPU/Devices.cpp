@@ -12,13 +12,14 @@ struct Entry {
 };
 } // namespace
 
-static constexpr Entry entries[] = {{"vulkan", openVulkanDevice}};
+static constexpr Entry entries[] = {{"cuda", openCudaDevice}, {"vulkan", openVulkanDevice}};
 
 llvm::Expected<std::unique_ptr<Device>> Device::open(StringRef target) {
   for (const Entry &entry : entries)
     if (target.split(':').first == entry.name)
       return entry.open(target.split(':').second);
-  return makeError("found '" + target + "', expected vulkan: there is no other device to run on");
+  return makeError("found '" + target +
+                   "', expected cuda or vulkan: there is no other device to run on");
 }
 
 llvm::Expected<void *> ctxc::openDriver(const char *library, StringRef what) {

@@ -7,6 +7,7 @@
 namespace ctxc {
 
 /// `rest` is what follows the colon of a target's name.
+llvm::Expected<std::unique_ptr<Device>> openCudaDevice(llvm::StringRef rest);
 llvm::Expected<std::unique_ptr<Device>> openVulkanDevice(llvm::StringRef rest);
 
 /// A driver's library, never unloaded: drivers keep threads. `what` is said where there is none.

@@ -202,6 +202,9 @@ Error GpuProgram::addLaunches(size_t step, xf::BlockOp block, int64_t stream, Gp
     return error;
   const GpuKernel &kernel = kernelOf(block);
   bool isDual = block == program.steps[step].dual;
+  std::string source = ("block @" + block.getSymName()).str();
+  if (program.steps[step].index)
+    source += ", layer " + std::to_string(*program.steps[step].index);
   std::vector<Device::Buffer *> temporaries;
   for (const Extent &size : kernel.temporaries) {
     auto made = device->allocate(
@@ -212,7 +215,7 @@ Error GpuProgram::addLaunches(size_t step, xf::BlockOp block, int64_t stream, Gp
     record.temporaries.push_back(std::move(*made));
   }
   for (const GpuLaunch &each : kernel.launches) {
-    Device::Launch launch{each.function, uint32_t(each.blocks), uint32_t(each.threads), {}};
+    Device::Launch launch{each.function, source, uint32_t(each.blocks), uint32_t(each.threads), {}};
     for (const GpuBuffer &buffer : each.buffers) {
       if (buffer.kind == GpuBuffer::Temporary) {
         launch.buffers.push_back(temporaries[buffer.index]);

@@ -1,15 +1,20 @@
-// A device to test on: the processor, by Mesa's lavapipe, or whatever Vulkan shows.
+// A device to test on: the processor, by Mesa's lavapipe, or whatever Vulkan shows; or a fake of
+// NVIDIA's driver (test/unit/CUDA).
 #ifndef CTXC_TEST_UNIT_GPU_DEVICE_H
 #define CTXC_TEST_UNIT_GPU_DEVICE_H
 
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "test/unit/Compiled/TextModel.h"
 
+#ifndef CTXC_TEST_DEVICE
+#define CTXC_TEST_DEVICE "vulkan"
+#endif
+
 namespace ctxc::test {
 
 /// Null, and why in `reason`, where there is none.
 inline std::unique_ptr<Device> openDevice(std::string &reason) {
-  auto device = Device::open("vulkan");
+  auto device = Device::open(CTXC_TEST_DEVICE);
   if (device)
     return std::move(*device);
   reason = llvm::toString(device.takeError());

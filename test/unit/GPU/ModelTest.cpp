@@ -109,11 +109,14 @@ TEST(GpuExecutor, EachTokensPatchIsItsOwn) {
 
 TEST(GpuExecutor, SaysWhatItCannotDo) {
   CTXC_OPEN_DEVICE(device);
-  std::string other = device->target() == "vulkan:8" ? "vulkan:64" : "vulkan:8";
-  std::string message = llvm::toString(Device::open(other).takeError());
-  EXPECT_NE(message.find("no device can run kernels"), std::string::npos) << message;
-  EXPECT_EQ(llvm::toString(Device::open("vulkan:x").takeError()),
-            "vulkan: found 'x', expected the lanes of a subgroup");
+  std::string message;
+  if (llvm::StringRef(device->target()).starts_with("vulkan")) {
+    std::string other = device->target() == "vulkan:8" ? "vulkan:64" : "vulkan:8";
+    message = llvm::toString(Device::open(other).takeError());
+    EXPECT_NE(message.find("no device can run kernels"), std::string::npos) << message;
+    EXPECT_EQ(llvm::toString(Device::open("vulkan:x").takeError()),
+              "vulkan: found 'x', expected the lanes of a subgroup");
+  }
   EXPECT_NE(llvm::toString(Device::open("metal").takeError()).find("found 'metal', expected"),
             std::string::npos);
 

@@ -33,6 +33,7 @@ public:
   /// A launch of a function of the loaded code; a buffer for each of its arguments.
   struct Launch {
     std::string function;
+    std::string source; ///< the block and layer that it computes, for messages
     uint32_t blocks = 1, threads = 1;
     std::vector<Buffer *> buffers;
   };
@@ -43,15 +44,16 @@ public:
 
   virtual ~Device() = default;
 
-  /// Opens the device that `target` (cuda:sm_90, vulkan) names: for Vulkan the first that can do
-  /// what kernels need. Errors: no driver, no device, another architecture.
+  /// Opens the device that `target` (cuda, cuda:sm_90, vulkan) names: the first that can do what
+  /// kernels need. cuda:checked waits for each launch, so that a fault has its kernel's name.
+  /// Errors: no driver, no device, another architecture.
   static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target);
 
   /// The driver's name of it.
   virtual std::string name() const = 0;
   /// The name of its code's target (GpuTarget::named).
   virtual std::string target() const = 0;
-  /// How much memory it has.
+  /// How many bytes of memory it has to give.
   virtual size_t memory() const = 0;
 
   /// Loads code that GpuTarget::emit made.

@@ -1,0 +1,169 @@
+// Code and sequences. A sequence's first run goes launch by launch, each waited for, so that a
+// kernel that faults is known by its name; from the second on it is a graph.
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/GPU/CUDA/CudaDevice.h"
+
+using namespace ctxc;
+using namespace ctxc::cuda;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+struct CudaDevice::Recorded : Sequence {
+  struct Kernel {
+    Function function;
+    unsigned blocks, threads;
+    std::vector<Pointer> arguments;
+    std::string label; ///< its name and where it is from
+  };
+  CudaDevice *owner = nullptr;
+  std::vector<Kernel> kernels;
+  GraphExec graph = nullptr;
+  bool hasRun = false;
+
+  ~Recorded() override {
+    if (graph && owner->canFree())
+      owner->api.GraphExecDestroy(graph);
+  }
+};
+
+static std::string labelOf(const ctxc::Device::Launch &launch) {
+  std::string label = "kernel '" + launch.function + "'";
+  return launch.source.empty() ? label : label + " of " + launch.source;
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+Error CudaDevice::load(StringRef ptx) {
+  if (Error error = enter())
+    return error;
+  std::string text = ptx.str(), log(16384, '\0'); // the driver reads to a zero
+  JitOption options[] = {kErrorLog, kErrorLogBytes};
+  void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
+  if (Result result = api.ModuleLoadDataEx(&code, text.c_str(), 2, options, values)) {
+    std::string message = llvm::toString(failed("loading the kernels for " + target(), result));
+    StringRef said = StringRef(log.c_str()).trim(" \n\t");
+    return makeError(said.empty() ? message : message + "; its compiler says: " + said);
+  }
+  return Error::success();
+}
+
+Expected<Function> CudaDevice::functionOf(const Launch &launch) {
+  Function &found = functions[launch.function];
+  if (!found)
+    if (Result result = api.ModuleGetFunction(&found, code, launch.function.c_str()))
+      return failed("looking up " + labelOf(launch), result);
+  int most = 0;
+  if (Result result = api.FuncGetAttribute(&most, kMaxThreadsPerBlock, found))
+    return failed("asking about " + labelOf(launch), result);
+  if (launch.threads > unsigned(most))
+    return makeError("cuda: " + labelOf(launch) + " has blocks of " +
+                     std::to_string(launch.threads) + " threads; " + label + " gives it at most " +
+                     std::to_string(most));
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Recording
+//===----------------------------------------------------------------------===//
+
+Result CudaDevice::launch(const Recorded &recorded, size_t i) {
+  const Recorded::Kernel &kernel = recorded.kernels[i];
+  llvm::SmallVector<void *, 16> arguments;
+  for (const Pointer &argument : kernel.arguments)
+    arguments.push_back(const_cast<Pointer *>(&argument));
+  return api.LaunchKernel(kernel.function, kernel.blocks, 1, 1, kernel.threads, 1, 1, 0, stream,
+                          arguments.data(), nullptr);
+}
+
+Error CudaDevice::capture(Recorded &recorded) {
+  std::string what = "recording " + std::to_string(recorded.kernels.size()) + " launches";
+  if (Result result = api.StreamBeginCapture(stream, kCaptureThreadLocal))
+    return failed(what, result);
+  Error error = Error::success();
+  for (size_t i = 0; i < recorded.kernels.size() && !error; ++i)
+    if (Result result = launch(recorded, i))
+      error = failed("recording " + recorded.kernels[i].label, result);
+  // A capture is ended, whatever was in it: the stream could do nothing else.
+  Graph graph = nullptr;
+  Result result = api.StreamEndCapture(stream, &graph);
+  if (!error && result)
+    error = failed(what, result);
+  if (!error)
+    if ((result = api.GraphInstantiate(&recorded.graph, graph, 0))) {
+      recorded.graph = nullptr;
+      error = failed("making a graph of " + std::to_string(recorded.kernels.size()) + " launches",
+                     result);
+    }
+  if (graph)
+    api.GraphDestroy(graph);
+  return error;
+}
+
+Expected<std::unique_ptr<ctxc::Device::Sequence>> CudaDevice::record(ArrayRef<Launch> launches) {
+  if (Error error = enter())
+    return std::move(error);
+  auto made = std::make_unique<Recorded>();
+  made->owner = this;
+  for (const Launch &launch : launches) {
+    auto function = functionOf(launch);
+    if (!function)
+      return function.takeError();
+    Recorded::Kernel kernel{*function, launch.blocks, launch.threads, {}, labelOf(launch)};
+    for (Buffer *buffer : launch.buffers)
+      kernel.arguments.push_back(static_cast<CudaBuffer *>(buffer)->address);
+    made->kernels.push_back(std::move(kernel));
+  }
+  if (!launches.empty())
+    if (Error error = capture(*made))
+      return std::move(error);
+  return made;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+Error CudaDevice::runEach(const Recorded &recorded) {
+  for (size_t i = 0; i < recorded.kernels.size(); ++i) {
+    Result result = launch(recorded, i);
+    if (!result)
+      result = api.StreamSynchronize(stream);
+    if (result)
+      return ended("running " + recorded.kernels[i].label, result);
+  }
+  return Error::success();
+}
+
+Expected<double> CudaDevice::run(Sequence &sequence) {
+  auto &recorded = static_cast<Recorded &>(sequence);
+  if (Error error = enter())
+    return std::move(error);
+  if (recorded.kernels.empty())
+    return 0;
+  std::string what = "running " + std::to_string(recorded.kernels.size()) + " launches, " +
+                     recorded.kernels.front().label + " to " + recorded.kernels.back().label;
+  // What was to be done before is no kernel's fault.
+  Result result = api.EventRecord(begin, stream);
+  if (result)
+    return failed("marking the time", result);
+  if (!recorded.hasRun || isChecked) {
+    recorded.hasRun = true;
+    if (Error error = runEach(recorded))
+      return std::move(error);
+  } else if ((result = api.GraphLaunch(recorded.graph, stream))) {
+    return ended(what, result);
+  }
+  result = api.EventRecord(end, stream);
+  if (!result)
+    result = api.StreamSynchronize(stream);
+  if (result)
+    return ended(what + " (cuda:checked runs them one by one and finds which)", result);
+  float milliseconds = 0;
+  if ((result = api.EventElapsedTime(&milliseconds, begin, end)))
+    return failed("reading the time", result);
+  return milliseconds * 1e-3;
+}

@@ -1,0 +1,36 @@
+// Uploads through a bounded piece of pinned memory, in two halves: one is filled while the other is
+// on its way, so that mapped weights stream to the device at the bus's speed, and a few bytes wait
+// for nothing.
+#ifndef CTXC_LIB_RUNTIME_GPU_CUDA_CUDASTAGING_H
+#define CTXC_LIB_RUNTIME_GPU_CUDA_CUDASTAGING_H
+
+#include "lib/Runtime/GPU/CUDA/CudaApi.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace ctxc::cuda {
+
+class Staging {
+public:
+  static constexpr size_t kHalfBytes = size_t(16) << 20;
+
+  Result open(const Api &api);
+  void close(const Api &api);
+  /// Copies in the stream's order; `from` is not needed afterwards.
+  Result copy(const Api &api, Pointer to, llvm::ArrayRef<char> from, Stream stream);
+
+private:
+  struct Half {
+    char *memory = nullptr;
+    Event read = nullptr; ///< when the device has read it
+    size_t used = 0;
+  };
+  /// The other half, once the device has read it.
+  Result turn(const Api &api, Stream stream);
+
+  Half halves[2];
+  int current = 0;
+};
+
+} // namespace ctxc::cuda
+
+#endif // CTXC_LIB_RUNTIME_GPU_CUDA_CUDASTAGING_H

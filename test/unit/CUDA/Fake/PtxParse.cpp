@@ -1,0 +1,294 @@
+#include "Ptx.h"
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <sstream>
+
+using namespace ptx;
+
+unsigned ptx::sizeOf(Type type) {
+  switch (type) {
+  case Type::Pred:
+  case Type::B8:
+  case Type::U8:
+  case Type::S8:
+    return 1;
+  case Type::B16:
+  case Type::U16:
+  case Type::S16:
+  case Type::F16:
+    return 2;
+  case Type::B32:
+  case Type::U32:
+  case Type::S32:
+  case Type::F32:
+    return 4;
+  default:
+    return 8;
+  }
+}
+
+namespace {
+
+const std::map<std::string, Type> types = {
+    {"pred", Type::Pred}, {"b8", Type::B8},   {"b16", Type::B16}, {"b32", Type::B32},
+    {"b64", Type::B64},   {"u8", Type::U8},   {"u16", Type::U16}, {"u32", Type::U32},
+    {"u64", Type::U64},   {"s8", Type::S8},   {"s16", Type::S16}, {"s32", Type::S32},
+    {"s64", Type::S64},   {"f16", Type::F16}, {"f32", Type::F32}, {"f64", Type::F64}};
+
+const std::map<std::string, Op> arithmetic = {
+    {"add", Op::Add}, {"sub", Op::Sub}, {"mul", Op::MulLo}, {"mad", Op::Mad},   {"fma", Op::Fma},
+    {"div", Op::Div}, {"rem", Op::Rem}, {"rcp", Op::Rcp},   {"sqrt", Op::Sqrt}, {"neg", Op::Neg},
+    {"abs", Op::Abs}, {"min", Op::Min}, {"max", Op::Max},   {"and", Op::And},   {"or", Op::Or},
+    {"xor", Op::Xor}, {"not", Op::Not}, {"shl", Op::Shl},   {"shr", Op::Shr},   {"bfe", Op::Bfe}};
+
+std::vector<std::string> split(const std::string &text, char at) {
+  std::vector<std::string> parts;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);)
+    parts.push_back(part);
+  return parts;
+}
+
+std::string trim(const std::string &text) {
+  size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t;");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+/// The body of one kernel.
+class Reader {
+public:
+  explicit Reader(Kernel &kernel) : kernel(kernel) {}
+  std::string error;
+
+  void declareShared(const std::string &line) {
+    size_t open = line.find('['), name = line.rfind(' ', open);
+    kernel.sharedBytes = (kernel.sharedBytes + 15) / 16 * 16;
+    shared[line.substr(name + 1, open - name - 1)] = kernel.sharedBytes;
+    kernel.sharedBytes += std::strtoull(line.c_str() + open + 1, nullptr, 10);
+  }
+  void label(const std::string &name) { labels[name] = kernel.body.size(); }
+
+  void instruction(std::string line) {
+    Instruction made;
+    made.text = line;
+    if (line[0] == '@') {
+      made.isGuarded = true;
+      made.isNegated = line[1] == '!';
+      size_t space = line.find(' ');
+      made.guard = registerOf(line.substr(1 + made.isNegated, space - 1 - made.isNegated));
+      line = trim(line.substr(space));
+    }
+    size_t space = line.find_first_of(" \t");
+    made.op = split(line.substr(0, space), '.');
+    if (space != std::string::npos)
+      line = trim(line.substr(space));
+    else
+      line.clear();
+    std::vector<Type> found;
+    for (const std::string &word : made.op)
+      if (auto type = types.find(word); type != types.end())
+        found.push_back(type->second);
+    if (!found.empty())
+      made.type = made.from = found.back();
+    if (found.size() > 1)
+      made.type = found[found.size() - 2];
+    decode(made, line);
+    kernel.body.push_back(std::move(made));
+  }
+
+  void finish() {
+    for (auto [at, name] : branches)
+      if (auto found = labels.find(name); found != labels.end())
+        kernel.body[at].target = found->second;
+      else
+        error = "no label " + name;
+    kernel.registers = registers.size();
+  }
+
+private:
+  uint64_t registerOf(const std::string &name) {
+    return registers.emplace(name, registers.size()).first->second;
+  }
+
+  Operand operand(const std::string &text) {
+    if (text == "%tid.x")
+      return {Operand::Thread, 0};
+    if (text == "%ctaid.x")
+      return {Operand::Block, 0};
+    if (text == "%ntid.x")
+      return {Operand::Threads, 0};
+    if (text == "%nctaid.x")
+      return {Operand::Blocks, 0};
+    if (text[0] == '%')
+      return {Operand::Register, registerOf(text)};
+    if (text.compare(0, 2, "0f") == 0 || text.compare(0, 2, "0d") == 0)
+      return {Operand::Number, std::strtoull(text.c_str() + 2, nullptr, 16)};
+    if (auto found = shared.find(text); found != shared.end())
+      return {Operand::Number, found->second};
+    if (!std::isdigit(text[0]) && text[0] != '-')
+      error = "unknown operand " + text;
+    return {Operand::Number, text[0] == '-' ? uint64_t(std::strtoll(text.c_str(), nullptr, 0))
+                                            : std::strtoull(text.c_str(), nullptr, 0)};
+  }
+
+  /// Splits at commas that are in no braces.
+  static std::vector<std::string> listOf(const std::string &text) {
+    std::vector<std::string> all;
+    int depth = 0;
+    std::string current;
+    for (char c : text) {
+      depth += (c == '{') - (c == '}');
+      if (c == ',' && !depth) {
+        all.push_back(trim(current));
+        current.clear();
+      } else {
+        current += c;
+      }
+    }
+    if (!trim(current).empty())
+      all.push_back(trim(current));
+    return all;
+  }
+
+  std::vector<Operand> group(const std::string &text) {
+    std::vector<Operand> all;
+    if (text[0] != '{')
+      return {operand(text)};
+    for (const std::string &each : listOf(text.substr(1, text.size() - 2)))
+      all.push_back(operand(each));
+    return all;
+  }
+
+  /// [register+offset], [name+offset]: the base.
+  Operand address(Instruction &made, std::string text) {
+    text = text.substr(1, text.size() - 2);
+    size_t plus = text.find('+');
+    if (plus != std::string::npos)
+      made.offset = std::strtoll(text.c_str() + plus + 1, nullptr, 10);
+    text = text.substr(0, plus);
+    for (size_t i = 0; i < kernel.parameters.size(); ++i)
+      if (kernel.parameters[i] == text)
+        return {Operand::Number, i};
+    return operand(text);
+  }
+
+  void decode(Instruction &made, const std::string &rest) {
+    const std::string &name = made.op[0];
+    std::vector<std::string> list = listOf(rest);
+    auto has = [&](const char *word) {
+      for (const std::string &each : made.op)
+        if (each == word)
+          return true;
+      return false;
+    };
+    made.isShared = has("shared");
+    made.keepsNaN = has("NaN");
+    made.rounding = has("rmi")   ? Rounding::Down
+                    : has("rpi") ? Rounding::Up
+                    : has("rzi") ? Rounding::ToZero
+                    : has("rni") ? Rounding::Nearest
+                                 : Rounding::None;
+    if (name == "ld" || name == "st") {
+      bool loads = name == "ld";
+      made.code = !loads         ? Instruction::Store
+                  : has("param") ? Instruction::LoadParameter
+                                 : Instruction::Load;
+      if (made.code != Instruction::LoadParameter && !made.isShared && !has("global"))
+        error = "unknown memory: " + made.text;
+      made.results = group(list[loads ? 0 : 1]);
+      made.operands = {address(made, list[loads ? 1 : 0])};
+      return;
+    }
+    if (name == "bra") {
+      made.code = Instruction::Branch;
+      branches.push_back({kernel.body.size(), list[0]});
+      return;
+    }
+    if (name == "ret" || name == "bar") {
+      made.code = name == "ret" ? Instruction::Return : Instruction::Barrier;
+      return;
+    }
+    static const std::map<std::string, Instruction::Code> others = {
+        {"mov", Instruction::Move},     {"cvta", Instruction::Move},
+        {"setp", Instruction::Compare}, {"selp", Instruction::Select},
+        {"cvt", Instruction::Convert},  {"shfl", Instruction::Shuffle}};
+    if (auto found = others.find(name); found != others.end())
+      made.code = found->second;
+    else if (auto found = arithmetic.find(name); found != arithmetic.end()) {
+      made.code = has("wide") ? Instruction::MulWide : Instruction::Arithmetic;
+      made.arithmetic = has("hi") ? Op::MulHi : found->second;
+      if (has("hi") && (name != "mul" || sizeOf(made.type) == 8))
+        error = "unknown instruction: " + made.text;
+    } else
+      error = "unknown instruction: " + made.text;
+    if (made.code == Instruction::Move && list.size() > 1 && list[1][0] == '{')
+      error = "unknown form: " + made.text;
+    if (list.empty() || list[0][0] == '{' || list[0].find('|') != std::string::npos) {
+      error = "unknown form: " + made.text;
+      return;
+    }
+    made.results = {operand(list[0])};
+    for (size_t i = 1; i < list.size(); ++i)
+      for (const Operand &each : group(list[i]))
+        made.operands.push_back(each);
+  }
+
+  Kernel &kernel;
+  std::map<std::string, uint64_t> registers, shared, labels;
+  std::vector<std::pair<size_t, std::string>> branches;
+};
+
+} // namespace
+
+bool ptx::parse(const std::string &text, Module &module, std::string &error) {
+  Kernel kernel;
+  std::unique_ptr<Reader> reader;
+  bool inBody = false;
+  size_t at = 0;
+  for (std::string line : split(text, '\n')) {
+    ++at;
+    line = line.substr(0, line.find("//"));
+    bool isOpen = line == "{";
+    line = trim(line);
+    auto begins = [&](const char *with) { return line.compare(0, strlen(with), with) == 0; };
+    if (line.empty() || line == ")" || begins(".version") || begins(".address_size") ||
+        begins(".reg") || begins(".pragma") || begins(".minnctapersm"))
+      continue;
+    if (begins(".target")) {
+      module.target = trim(line.substr(7));
+    } else if (begins(".visible .entry ")) {
+      kernel = Kernel();
+      kernel.name = line.substr(16, line.find('(') - 16);
+      inBody = false;
+    } else if (!inBody && begins(".param")) {
+      std::string name = line.substr(line.rfind(' ') + 1);
+      kernel.parameters.push_back(name.substr(0, name.find(',')));
+    } else if (begins(".maxntid")) {
+      kernel.mostThreads = std::strtoul(line.c_str() + 9, nullptr, 10);
+    } else if (isOpen) {
+      inBody = true;
+      reader = std::make_unique<Reader>(kernel);
+    } else if (inBody && line == "}") {
+      reader->finish();
+      error = reader->error;
+      module.kernels[kernel.name] = kernel;
+      inBody = false;
+    } else if (inBody && begins(".shared")) {
+      reader->declareShared(line);
+    } else if (inBody && line.back() == ':') {
+      reader->label(line.substr(0, line.size() - 1));
+    } else if (inBody && line[0] != '.') {
+      reader->instruction(line);
+      error = reader->error;
+    } else {
+      error = "unknown directive: " + line;
+    }
+    if (!error.empty()) {
+      error = "line " + std::to_string(at) + ": " + error;
+      return false;
+    }
+  }
+  return !module.kernels.empty();
+}

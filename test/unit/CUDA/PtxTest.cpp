@@ -1,0 +1,80 @@
+// The interpreter finds what it is there to find.
+#include "test/unit/CUDA/Fake/Ptx.h"
+#include "test/unit/CUDA/SmallKernels.h"
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace ctxc::test;
+
+namespace {
+
+/// What running `body` with 64 threads over 64 floats says, after the kernel's name.
+std::string said(const std::string &body, float *numbers) {
+  ptx::Module module;
+  std::string error;
+  if (!ptx::parse(smallModule(smallKernel("k", body)), module, error))
+    return error;
+  auto start = reinterpret_cast<uint64_t>(numbers);
+  return ptx::run(module.kernels["k"], 1, 64, {start}, [&](uint64_t address, uint64_t bytes) {
+    return address >= start && address + bytes <= start + 64 * sizeof(float);
+  });
+}
+
+TEST(Ptx, Computes) {
+  alignas(16) float numbers[64];
+  for (int i = 0; i < 64; ++i)
+    numbers[i] = i;
+  EXPECT_EQ(said("\tld.global.b32 \t%r2, [%rd3];\n"
+                 "\tshfl.sync.bfly.b32 \t%r3, %r2, 1, 31, -1;\n"
+                 "\tfma.rn.f32 \t%r4, %r3, 0f40000000, 0fBF800000;\n"
+                 "\tsetp.gt.u32 \t%p1, %r1, 31;\n"
+                 "\tselp.f32 \t%r4, %r4, %r2, %p1;\n"
+                 "\t@%p1 bra \t$L__BB0_1;\n"
+                 "\tneg.f32 \t%r4, %r4;\n"
+                 "$L__BB0_1:\n"
+                 "\tst.global.b32 \t[%rd3], %r4;\n",
+                 numbers),
+            "");
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(numbers[i], i > 31 ? 2 * (i ^ 1) - 1 : -i) << i;
+}
+
+TEST(Ptx, SharesMemoryAtBarriers) {
+  alignas(16) float numbers[64];
+  std::string body = "\tst.shared.b32 \t[%rd2], %r1;\n"
+                     "\tbar.sync \t0;\n"
+                     "\txor.b32 \t%r2, %r1, 63;\n"
+                     "\tmul.wide.u32 \t%rd4, %r2, 4;\n"
+                     "\tld.shared.b32 \t%r3, [%rd4];\n"
+                     "\tcvt.rn.f32.u32 \t%r3, %r3;\n"
+                     "\tst.global.b32 \t[%rd3], %r3;\n";
+  EXPECT_EQ(said(body, numbers), "");
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(numbers[i], 63 - i);
+  body.erase(body.find("\tbar"), strlen("\tbar.sync \t0;\n"));
+  EXPECT_EQ(said(body, numbers), "k, block 0, thread 32: a race with thread 31's load: "
+                                 "st.shared.b32 \t[%rd2], %r1");
+}
+
+TEST(Ptx, RefusesWhatADeviceLeavesToChance) {
+  alignas(16) float numbers[64] = {};
+  EXPECT_EQ(said("\tld.global.b32 \t%r2, [%rd3+4];\n", numbers),
+            "k, block 0, thread 63: a load from outside: ld.global.b32 \t%r2, [%rd3+4]");
+  EXPECT_EQ(said("\tst.global.b32 \t[%rd3+-4], %r1;\n", numbers),
+            "k, block 0, thread 0: a store outside: st.global.b32 \t[%rd3+-4], %r1");
+  EXPECT_EQ(said("\tst.shared.b32 \t[%rd2+16], %r1;\n", numbers),
+            "k, block 0, thread 60: a store outside: st.shared.b32 \t[%rd2+16], %r1");
+  EXPECT_EQ(said("\tld.global.b64 \t%rd4, [%rd3];\n", numbers),
+            "k, block 0, thread 1: an address that is not aligned: ld.global.b64 \t%rd4, [%rd3]");
+  EXPECT_EQ(said("\tst.global.b32 \t[%rd1], %r1;\n", numbers),
+            "k, block 0, thread 2: a race with thread 1's store: st.global.b32 \t[%rd1], %r1");
+  std::string some = "\tsetp.gt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$L__BB0_1;\n";
+  EXPECT_EQ(said(some + "\tshfl.sync.bfly.b32 \t%r3, %r1, 1, 31, -1;\n$L__BB0_1:\n", numbers),
+            "k, block 0, thread 41: a shuffle that not all lanes come to: ret");
+  EXPECT_EQ(said(some + "\tbar.sync \t0;\n$L__BB0_1:\n", numbers),
+            "k, block 0, thread 41: a barrier that not all threads come to: ret");
+  EXPECT_EQ(said("\tfrob.b32 \t%r2, %r1;\n", numbers),
+            "line 18: unknown instruction: frob.b32 \t%r2, %r1");
+}
+
+} // namespace
