@@ -91,10 +91,11 @@ Error GpuProgram::uploadWeights() {
         return Error::success();
       }))
     return error;
-  if (total > device->memory())
-    return makeError(device->target() + ": the weights need " + std::to_string(total) +
-                     " bytes of memory; " + device->name() + " has " +
-                     std::to_string(device->memory()));
+  constexpr size_t mebi = size_t(1) << 20;
+  if (size_t has = device->memory(); total > has)
+    return makeError(device->target() + ": the weights need " +
+                     std::to_string(llvm::divideCeil(total, mebi)) + " MiB of memory; " +
+                     device->name() + " has " + std::to_string(has / mebi) + " MiB");
   return each([&](size_t i, const KernelArg &arg) { return weight(i, arg).takeError(); });
 }
 
