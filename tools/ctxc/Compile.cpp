@@ -69,9 +69,11 @@ Command driver::compileCommand() {
         "obj     an object file, with a C header and a manifest (JSON) beside it\n"
         "shared  a library, with the same beside it\n"
         "gpu     for a GPU: launches and kernels, in MLIR's gpu dialect\n"
+        "cost    bytes and operations of each of these, and of a token\n"
         "ptx     as NVIDIA's assembly; hsaco: as a code object for AMD;\n"
         "spirv: as a binary module for Vulkan",
-        {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared", "gpu", "ptx", "hsaco", "spirv"},
+        {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared", "gpu", "cost", "ptx", "hsaco",
+         "spirv"},
         true},
        {"--target",
         "NAME",
@@ -82,6 +84,14 @@ Command driver::compileCommand() {
         "(docs/gpu.md)",
         {}},
        {"--prefix", "NAME", "what all names of the library start with; default: ctxc", {}},
+       {"--visible",
+        "N,M",
+        "of cost: how many tokens a token reads in the caches, N of the (full)\n"
+        "run and M of the reduced one; default: 1024,1",
+        {}},
+       {"--bandwidth", "GB/S", "of cost: of the device's memory; adds predicted times", {}},
+       {"--rate", "TFLOP/S", "of cost: of float32 arithmetic, for kernels that this bounds", {}},
+       {"--format", "NAME", "of cost: text (default) or json", {"text", "json"}},
        {"-o", "PATH", "the file to write; - for the screen", {}, true},
        {"--update",
         "NAME",
@@ -98,6 +108,7 @@ Command driver::compileCommand() {
       "  ctxc compile gemma-3-270m --emit=shared -o kernels.so\n"
       "  ctxc compile gemma-3-270m --emit=shared --target=x86-64-v3 -o kernels.so\n"
       "  ctxc compile gemma-3-270m --emit=ptx --target=cuda:sm_90 -o kernels.ptx\n"
+      "  ctxc compile gemma-3-270m --emit=cost --target=cuda:sm_90 --bandwidth 4000 -o -\n"
       "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n",
       run};
 }

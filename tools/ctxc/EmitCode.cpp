@@ -113,15 +113,20 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
   if (!isName)
     return makeError("--prefix: found '" + options.prefix +
                      "', expected a C identifier: letters, digits and _, no digit first");
+  auto cost = CostOptions::parse(arguments);
+  if (!cost)
+    return cost.takeError();
+  options.cost = *cost;
   StringRef name = arguments.get("--target", "native");
-  bool isGpuStage = llvm::is_contained({"gpu", "ptx", "hsaco", "spirv"}, StringRef(options.stage));
+  bool isGpuStage =
+      llvm::is_contained({"gpu", "cost", "ptx", "hsaco", "spirv"}, StringRef(options.stage));
   if (GpuTarget::isOne(name)) {
     auto gpu = GpuTarget::named(name);
     if (!gpu)
       return makeError("--target: " + llvm::toString(gpu.takeError()));
-    if (options.stage != "gpu" && options.stage != (*gpu)->stage())
-      return makeError("--emit: found '" + options.stage + "', expected gpu or " + (*gpu)->stage() +
-                       " for --target=" + name);
+    if (!llvm::is_contained({"gpu", "cost", (*gpu)->stage().data()}, StringRef(options.stage)))
+      return makeError("--emit: found '" + options.stage + "', expected gpu, cost or " +
+                       (*gpu)->stage() + " for --target=" + name);
     options.gpu = std::move(*gpu);
     return options;
   }
@@ -140,7 +145,8 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
 
 /// Lowers the kernels for a GPU and writes what the stage is. Kernels that it cannot carry are left
 /// out, each with a warning; where it can carry none, that is an error.
-static Error emitGpuCode(mlir::ModuleOp kernels, const CodeOptions &options) {
+static Error emitGpuCode(const Program &program, mlir::ModuleOp kernels,
+                         const CodeOptions &options) {
   auto refusals = lowerKernelsToGPU(kernels, *options.gpu);
   if (mlir::failed(refusals))
     return makeError("kernels could not be lowered; see the messages above");
@@ -150,6 +156,13 @@ static Error emitGpuCode(mlir::ModuleOp kernels, const CodeOptions &options) {
                      "above");
   if (options.stage == "gpu")
     return writeOutput(options.path, [&](llvm::raw_ostream &os) { kernels.print(os); });
+  if (options.stage == "cost") {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    if (Error error = writeCost(program, kernels, options, os))
+      return error;
+    return writeOutput(options.path, [&](llvm::raw_ostream &out) { out << text; });
+  }
   auto code = options.gpu->emit(kernels);
   if (!code)
     return code.takeError();
@@ -170,7 +183,7 @@ Error driver::emitCode(const Program &program, const CodeOptions &options) {
     return writeOutput(options.path, [&](llvm::raw_ostream &os) { (*kernels)->print(os); });
 
   if (options.gpu)
-    return emitGpuCode(**kernels, options);
+    return emitGpuCode(program, **kernels, options);
 
   mlir::OwningOpRef<mlir::ModuleOp> lowered((*kernels)->clone());
   if (mlir::failed(lowerKernelsToLLVM(*lowered, options.target)))

@@ -10,11 +10,22 @@
 
 namespace ctxc::driver {
 
+/// Of --emit=cost.
+struct CostOptions {
+  int64_t visible[2] = {1024, 1}; ///< tokens that the (full) run and the reduced run see
+  bool isJson = false;
+  std::optional<double> bandwidth, rate; ///< bytes and operations a second
+
+  /// From --visible, --format, --bandwidth and --rate, which --emit=cost alone has.
+  static llvm::Expected<CostOptions> parse(const Arguments &arguments);
+};
+
 /// What to write, for which processor.
 struct CodeOptions {
   std::string stage, path, prefix;
   CpuTarget target;
   std::unique_ptr<GpuTarget> gpu; ///< null: code for `target`
+  CostOptions cost;
 
   /// From --emit, -o, --prefix and --target.
   static llvm::Expected<CodeOptions> parse(const Arguments &arguments);
@@ -28,9 +39,14 @@ struct CodeOptions {
 ///            stem, NAME.h (C declarations) and NAME.json (the manifest).
 /// and for a GPU
 ///   gpu      launches and kernels, in MLIR's gpu dialect
+///   cost     bytes and operations of each kernel and of a token
 ///   ptx      NVIDIA's assembly; hsaco: AMD's code object; spirv: a binary module for Vulkan
 /// A shared library needs a linker: c++, clang++ or g++ in PATH.
 llvm::Error emitCode(const Program &program, const CodeOptions &options);
+
+/// Writes what the kernels, lowered for a GPU, and a token of the program cost.
+llvm::Error writeCost(const Program &program, mlir::ModuleOp kernels, const CodeOptions &options,
+                      llvm::raw_ostream &os);
 
 } // namespace ctxc::driver
 

@@ -19,6 +19,7 @@
 #include "ctxc/Lowering/Kernel.h"
 #include "llvm/Support/Error.h"
 #include <memory>
+#include <optional>
 
 namespace ctxc {
 
@@ -81,10 +82,23 @@ struct GpuBuffer {
   int64_t index = 0; ///< among the kernel's arguments, or its temporaries
 };
 
+/// What a launch must move between the device and its memory, in bytes, and compute. A launch reads
+/// or writes each element of a buffer once, and does not read what it wrote itself; a support
+/// function touches all of a vector, with one operation for each number.
+struct GpuCost {
+  Extent weights;     ///< stored parameters
+  Extent cache;       ///< states, and the positions of their tokens
+  Extent patch;       ///< parts of a patch, read or written
+  Extent activations; ///< all else
+  Extent operations;  ///< on floating point; a multiply-add is two, any function is one
+};
+
 struct GpuLaunch {
   std::string function; ///< in the gpu.module
   int64_t blocks = 1, threads = 1;
   std::vector<GpuBuffer> buffers; ///< one for each argument of the function
+  /// None where it is no linear function of the visible tokens.
+  std::optional<GpuCost> cost = {};
 };
 
 struct GpuKernel {

@@ -1,4 +1,5 @@
 // From kernels in linalg to launches of functions of a gpu.module.
+#include "lib/Lowering/GPU/Cost.h"
 #include "lib/Lowering/GPU/Functions.h"
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/Passes.h"
@@ -45,7 +46,7 @@ public:
     one = arith::ConstantIndexOp::create(b, loc, 1);
   }
 
-  void launch(WrittenKernel written) {
+  void launch(WrittenKernel written, const std::optional<GpuCost> &cost) {
     SmallVector<Value> operands;
     for (auto [root, type] : llvm::zip(written.roots, written.function.getArgumentTypes())) {
       Value from = root ? memoryOf(root) : visible;
@@ -57,8 +58,10 @@ public:
                                      {FlatSymbolRefAttr::get(written.function.getNameAttr())});
     Value blocks = arith::ConstantIndexOp::create(b, loc, written.blocks);
     Value threads = arith::ConstantIndexOp::create(b, loc, written.threads);
-    gpu::LaunchFuncOp::create(b, loc, symbol, gpu::KernelDim3{blocks, one, one},
-                              gpu::KernelDim3{threads, one, one}, Value(), operands);
+    auto launch = gpu::LaunchFuncOp::create(b, loc, symbol, gpu::KernelDim3{blocks, one, one},
+                                            gpu::KernelDim3{threads, one, one}, Value(), operands);
+    if (cost)
+      setCost(launch, *cost);
   }
 
   void finish() {
@@ -155,7 +158,7 @@ FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module,
     LaunchWriter launches(kernel, gpuModule);
     for (auto [i, step] : llvm::enumerate(*steps)) {
       auto write = step.kind == Step::Contraction ? writeContraction : writeRows;
-      launches.launch(write(gpuModule, functionName(kernel, step, i), step, target));
+      launches.launch(write(gpuModule, functionName(kernel, step, i), step, target), costOf(step));
     }
     launches.finish();
   }
@@ -218,7 +221,8 @@ std::vector<GpuKernel> ctxc::gpuKernels(ModuleOp module) {
         GpuLaunch made{launch.getKernelName().str(),
                        *getConstantIntValue(launch.getGridSizeX()),
                        *getConstantIntValue(launch.getBlockSizeX()),
-                       {}};
+                       {},
+                       getCost(launch)};
         for (Value operand : launch.getKernelOperands())
           made.buffers.push_back(buffers.lookup(operand));
         kernel.launches.push_back(std::move(made));

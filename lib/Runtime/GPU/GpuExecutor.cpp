@@ -2,6 +2,7 @@
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Runtime/TokenKernels.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/GpuProgram.h"
 #include "lib/Runtime/Logits.h"
@@ -80,13 +81,9 @@ Expected<RecordedSteps *> GpuExecutor::recordForward(GpuRun &run, bool isPatched
   record.temporaries.clear();
   std::vector<Device::Launch> launches;
   GpuRun *const runs[2] = {&run, nullptr};
-  for (auto [i, step] : llvm::enumerate(program.steps)) {
-    if (!withHead && program.head() == i)
-      break;
-    xf::BlockOp block = isPatched && step.applied ? step.applied : step.block;
-    if (Error error = gpu.addLaunches(i, block, 0, runs, launches, record))
+  for (const TokenKernel &each : forwardKernels(program, isPatched, withHead))
+    if (Error error = gpu.addLaunches(each.step, each.block, 0, runs, launches, record))
       return std::move(error);
-  }
   if (Error error = gpu.record(launches, record))
     return std::move(error);
   return &record;
@@ -216,17 +213,12 @@ Expected<RecordedSteps *> GpuExecutor::recordPatch(GpuRun &full, GpuRun &reduced
   record.temporaries.clear();
   std::vector<Device::Launch> launches;
   GpuRun *const runs[2] = {&full, &reduced};
-  for (auto [i, step] : llvm::enumerate(program.steps)) {
-    if (step.dual && *step.index >= startLayer) {
-      if (Error error = gpu.addLaunches(i, step.dual, 0, runs, launches, record))
-        return std::move(error);
-      continue;
-    }
-    for (int64_t stream : {0, 1}) {
-      GpuRun *const own[2] = {runs[stream], nullptr};
-      if (Error error = gpu.addLaunches(i, step.block, stream, own, launches, record))
-        return std::move(error);
-    }
+  for (const TokenKernel &each : patchKernels(program, startLayer)) {
+    GpuRun *const own[2] = {runs[each.stream], nullptr};
+    bool isDual = each.block == program.steps[each.step].dual;
+    if (Error error = gpu.addLaunches(each.step, each.block, each.stream, isDual ? runs : own,
+                                      launches, record))
+      return std::move(error);
   }
   if (Error error = gpu.record(launches, record))
     return std::move(error);

@@ -1,0 +1,206 @@
+#include "lib/Lowering/GPU/Cost.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+static constexpr StringLiteral costAttr = "ctxc.cost";
+
+namespace {
+
+/// The elements of a buffer that an access touches, so that equal ones are told: what is left of
+/// its loops when those that do not move it are gone, and such that continue each other are one.
+struct Footprint {
+  Extent offset;
+  SmallVector<std::pair<Extent, Extent>> loops; ///< (step, size), the largest step first
+  Extent count = fixedExtent(1);
+
+  bool operator==(const Footprint &o) const { return offset == o.offset && loops == o.loops; }
+
+  static std::optional<Footprint> of(const Access &access, ArrayRef<Extent> sizes) {
+    Footprint made;
+    made.offset = access.offset;
+    for (auto [step, size] : llvm::zip(access.steps, sizes)) {
+      if (step == Extent() || size == fixedExtent(1))
+        continue;
+      auto count = product(made.count, size);
+      if (!count)
+        return std::nullopt;
+      made.count = *count;
+      made.loops.push_back({step, size});
+    }
+    llvm::sort(made.loops,
+               [](const auto &a, const auto &b) { return a.first.at(1, 1) > b.first.at(1, 1); });
+    for (size_t i = made.loops.size(); i-- > 1;) {
+      auto &[outer, outerSize] = made.loops[i - 1];
+      auto &[inner, innerSize] = made.loops[i];
+      auto whole = product(inner, innerSize), size = product(outerSize, innerSize);
+      if (!whole || !size || !(*whole == outer))
+        continue;
+      made.loops[i - 1] = {inner, *size};
+      made.loops.erase(made.loops.begin() + i);
+    }
+    return made;
+  }
+};
+
+/// What a launch reads and writes of one buffer. A launch's caches hold what it touched: nothing is
+/// read twice, and what it wrote is not read from memory.
+struct Traffic {
+  SmallVector<Footprint> reads, writes;
+  Extent read, written; ///< elements
+
+  void addRead(const Footprint &f, const Extent &all) {
+    if (llvm::is_contained(reads, f) || llvm::is_contained(writes, f))
+      return;
+    reads.push_back(f);
+    Extent more = f.count;
+    if (!writes.empty())
+      more = isAtMost(written, more) ? more + written * -1 : Extent();
+    read = atMost(read + more, all);
+  }
+  void addWrite(const Footprint &f, const Extent &all) {
+    if (llvm::is_contained(writes, f))
+      return;
+    writes.push_back(f);
+    written = atMost(written + f.count, all);
+  }
+
+private:
+  static Extent atMost(const Extent &count, const Extent &all) {
+    return isAtMost(count, all) ? count : all;
+  }
+};
+
+/// The traffic of a launch's ops, one after the other.
+class Counter {
+public:
+  bool add(const RowOp &row, bool readsResults) {
+    for (auto [i, access] : llvm::enumerate(row.accesses)) {
+      if (!access)
+        continue;
+      auto f = Footprint::of(*access, row.loops);
+      if (!f)
+        return false;
+      bool isWritten = int64_t(i) >= row.inputs;
+      if (!isWritten || readsResults)
+        buffers[access->view.root].addRead(*f, allOf(access->view.root));
+      if (isWritten)
+        buffers[access->view.root].addWrite(*f, allOf(access->view.root));
+    }
+    auto points = pointsOf(row);
+    if (!points)
+      return false;
+    for (const View &view : row.gathered) // an element for each point, wherever it is
+      buffers[view.root].addRead({view.offset, {{Extent(), *points}}, *points}, allOf(view.root));
+    if (row.support)
+      for (const std::optional<View> &view : row.support->memory)
+        if (view) {
+          Extent all = allOf(view->root);
+          buffers[view->root].addRead({view->offset, {}, all}, all);
+          operations = operations + all;
+        }
+    operations = operations + *points * operationsOf(row.op);
+    return true;
+  }
+
+  GpuCost cost() const {
+    GpuCost cost;
+    cost.operations = operations;
+    for (const auto &[root, traffic] : buffers) {
+      Extent &bytes = cost.*memberOf(root);
+      Type element = cast<MemRefType>(root.getType()).getElementType();
+      int64_t width = (element.getIntOrFloatBitWidth() + 7) / 8;
+      bytes = bytes + (traffic.read + traffic.written) * width;
+    }
+    return cost;
+  }
+
+private:
+  static Extent allOf(Value root) { return *gpu_lowering::elementsOf(root); }
+
+  static std::optional<Extent> pointsOf(const RowOp &row) {
+    std::optional<Extent> points = fixedExtent(1);
+    for (const Extent &size : row.loops)
+      points = points ? product(*points, size) : points;
+    return points;
+  }
+
+  /// Operations on floating point at a point of a linalg op. What fast-math flags are for computes
+  /// in floating point; of n operands it makes one number, by n − 1 operations, or by one.
+  static int64_t operationsOf(Operation *op) {
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    if (!linalgOp)
+      return 0;
+    int64_t count = 0;
+    for (Operation &nested : *linalgOp.getBlock())
+      if (isa<arith::ArithFastMathInterface>(nested) && !isa<CastOpInterface>(nested))
+        count += std::max<int64_t>(1, nested.getNumOperands() - 1);
+    return count;
+  }
+
+  static Extent GpuCost::*memberOf(Value root) {
+    static constexpr std::pair<KernelArgKind, Extent GpuCost::*> members[] = {
+        {KernelArgKind::Param, &GpuCost::weights}, {KernelArgKind::Bank, &GpuCost::weights},
+        {KernelArgKind::State, &GpuCost::cache},   {KernelArgKind::Slots, &GpuCost::cache},
+        {KernelArgKind::Store, &GpuCost::patch},   {KernelArgKind::Load, &GpuCost::patch}};
+    auto argument = dyn_cast<BlockArgument>(root);
+    if (!argument)
+      return &GpuCost::activations;
+    auto kernel = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto kind = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind");
+    for (auto [each, member] : members)
+      if (kind && kind == stringifyKernelArgKind(each))
+        return member;
+    return &GpuCost::activations;
+  }
+
+  llvm::MapVector<Value, Traffic> buffers;
+  Extent operations;
+};
+
+struct Named {
+  StringRef name;
+  Extent GpuCost::*member;
+};
+constexpr Named parts[] = {{"weights", &GpuCost::weights},
+                           {"cache", &GpuCost::cache},
+                           {"patch", &GpuCost::patch},
+                           {"activations", &GpuCost::activations},
+                           {"operations", &GpuCost::operations}};
+
+} // namespace
+
+std::optional<GpuCost> gpu_lowering::costOf(const Step &step) {
+  Counter counter;
+  for (const RowOp &row : step.ops) {
+    bool readsResults = step.kind == Step::Contraction ? step.accumulates : row.hasReduction();
+    if (!counter.add(row, readsResults))
+      return std::nullopt;
+  }
+  return counter.cost();
+}
+
+void gpu_lowering::setCost(Operation *launch, const GpuCost &cost) {
+  Builder b(launch->getContext());
+  SmallVector<NamedAttribute> attributes;
+  for (const Named &part : parts) {
+    const Extent &e = cost.*part.member;
+    if (!(e == Extent()))
+      attributes.push_back(
+          b.getNamedAttr(part.name, b.getDenseI64ArrayAttr({e.fixed, e.visible[0], e.visible[1]})));
+  }
+  launch->setAttr(costAttr, b.getDictionaryAttr(attributes));
+}
+
+std::optional<GpuCost> gpu_lowering::getCost(Operation *launch) {
+  auto attributes = launch->getAttrOfType<DictionaryAttr>(costAttr);
+  if (!attributes)
+    return std::nullopt;
+  GpuCost cost;
+  for (const Named &part : parts)
+    if (auto numbers = attributes.getAs<DenseI64ArrayAttr>(part.name))
+      cost.*part.member = {numbers[0], {numbers[1], numbers[2]}};
+  return cost;
+}
