@@ -193,35 +193,71 @@ void KernelWriter::barrier() { gpu::BarrierOp::create(b, loc); }
 // Sums
 //===----------------------------------------------------------------------===//
 
-Value KernelWriter::combineLanes(Value x, Combine combine) {
-  for (int64_t half = lanes / 2; half > 0; half /= 2) {
-    auto other = gpu::ShuffleOp::create(b, loc, x, half, lanes, gpu::ShuffleMode::XOR);
-    x = combine(x, other.getShuffleResult());
+/// What the lane has whose number differs in the bit `half`; 64 bits go in two halves, which is
+/// what devices exchange.
+Value KernelWriter::fromLane(Value x, int64_t half) {
+  auto exchange = [&](Value part) -> Value {
+    return gpu::ShuffleOp::create(b, loc, part, half, lanes, gpu::ShuffleMode::XOR)
+        .getShuffleResult();
+  };
+  Type type = x.getType(), i32 = b.getI32Type(), i64 = b.getI64Type();
+  if (type.getIntOrFloatBitWidth() < 64)
+    return exchange(x);
+  Value bits = arith::BitcastOp::create(b, loc, i64, x);
+  Value by = arith::ConstantIntOp::create(b, loc, 32, 64);
+  Value high = arith::TruncIOp::create(b, loc, i32, arith::ShRUIOp::create(b, loc, bits, by));
+  Value low = exchange(arith::TruncIOp::create(b, loc, i32, bits));
+  high = arith::ExtUIOp::create(b, loc, i64, exchange(high));
+  bits = arith::OrIOp::create(b, loc, arith::ShLIOp::create(b, loc, high, by),
+                              arith::ExtUIOp::create(b, loc, i64, low));
+  return arith::BitcastOp::create(b, loc, type, bits);
+}
+
+Value KernelWriter::sharedMemory(Type type, unsigned number) {
+  Value &memory = shared[{type, number}];
+  if (!memory) {
+    auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+    memory = function.addWorkgroupAttribution(
+        MemRefType::get({threads / lanes}, type, MemRefLayoutAttrInterface(), space), loc);
   }
+  return memory;
+}
+
+Value KernelWriter::combineLanes(Value x, Combine combine) {
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    x = combine(x, fromLane(x, half));
   return x;
 }
 
 Value KernelWriter::combineBlock(Value x, Combine combine) {
-  x = combineLanes(x, combine);
+  return combineBlock(ValueRange{x}, [&](ValueRange xs, ValueRange ys) {
+    return SmallVector<Value>{combine(xs[0], ys[0])};
+  })[0];
+}
+
+SmallVector<Value> KernelWriter::combineBlock(ValueRange xs, CombineAll combine) {
+  SmallVector<Value> own(xs);
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    own = combine(own, llvm::map_to_vector(own, [&](Value x) { return fromLane(x, half); }));
   int64_t subgroups = threads / lanes;
   if (subgroups == 1)
-    return x;
-  Value &memory = shared[x.getType()];
-  if (!memory) {
-    auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-    memory = function.addWorkgroupAttribution(
-        MemRefType::get({subgroups}, x.getType(), MemRefLayoutAttrInterface(), space), loc);
-  }
-  Value sums = memory;
-  when(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane, index(0)),
-       [&] { memref::StoreOp::create(b, loc, x, sums, ValueRange{subgroup}); });
+    return own;
+  SmallVector<Value> sums;
+  llvm::DenseMap<Type, unsigned> used;
+  for (Value x : own)
+    sums.push_back(sharedMemory(x.getType(), used[x.getType()]++));
+  auto read = [&](Value i) {
+    return llvm::map_to_vector(sums, [&](Value sum) -> Value {
+      return memref::LoadOp::create(b, loc, sum, ValueRange{i});
+    });
+  };
+  when(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane, index(0)), [&] {
+    for (auto [x, sum] : llvm::zip(own, sums))
+      memref::StoreOp::create(b, loc, x, sum, ValueRange{subgroup});
+  });
   barrier();
-  Value first = memref::LoadOp::create(b, loc, sums, ValueRange{index(0)});
-  SmallVector<Value> all =
-      loop(index(1), index(subgroups), index(1), ValueRange{first}, [&](Value i, ValueRange sum) {
-        Value next = memref::LoadOp::create(b, loc, sums, ValueRange{i});
-        return SmallVector<Value>{combine(sum[0], next)};
-      });
+  SmallVector<Value> all = loop(index(1), index(subgroups), index(1), read(index(0)),
+                                [&](Value i, ValueRange sum) { return combine(sum, read(i)); });
   barrier(); // before the memory is used again
-  return all[0];
+  return all;
 }

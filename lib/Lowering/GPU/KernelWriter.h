@@ -65,18 +65,25 @@ public:
   mlir::Value combineLanes(mlir::Value x, Combine combine);
   /// Of all threads of the block, in all of them. All must come here.
   mlir::Value combineBlock(mlir::Value x, Combine combine);
+  /// The same of several at once.
+  using CombineAll =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange, mlir::ValueRange)>;
+  llvm::SmallVector<mlir::Value> combineBlock(mlir::ValueRange xs, CombineAll combine);
 
   mlir::gpu::GPUFuncOp function;
   /// What the function's arguments stand for; null for the numbers of visible tokens.
   llvm::SmallVector<mlir::Value> roots;
 
 private:
+  mlir::Value fromLane(mlir::Value x, int64_t half);
+  mlir::Value sharedMemory(mlir::Type type, unsigned number);
   mlir::Value visibleTokens(int64_t stream);
   mlir::Value argument(mlir::Value root, mlir::MemRefType type);
 
   llvm::MapVector<mlir::Value, mlir::Value> buffers;
   mlir::Value visible[2], visibleBuffer;
-  llvm::DenseMap<mlir::Type, mlir::Value> shared; ///< an element for each subgroup
+  /// By type and number: an element for each subgroup.
+  llvm::DenseMap<std::pair<mlir::Type, unsigned>, mlir::Value> shared;
 };
 
 /// Of what a buffer's elements are in a GPU's memory: bfloat16 as 16 bits.

@@ -21,6 +21,10 @@ WrittenKernel writeContraction(mlir::gpu::GPUModuleOp module, llvm::StringRef na
 
 /// A support call, by all threads of the block.
 void writeSupport(KernelWriter &w, const Support &support);
+/// Those of a post-norm's patch (NormSolver.h).
+void writeInvertRmsNorm(KernelWriter &w, const Support &call);
+void writeSolveScale(KernelWriter &w, const Support &call);
+void writePredictScaleReplay(KernelWriter &w, const Support &call);
 
 } // namespace ctxc::gpu_lowering
 

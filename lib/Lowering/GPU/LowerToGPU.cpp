@@ -4,8 +4,10 @@
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -128,6 +130,21 @@ static void ofOneRow(func::FuncOp kernel) {
   kernel.setFunctionType(b.getFunctionType(types, {}));
 }
 
+/// With sizes known, a read (KernelEmitter::read) is another op, without the number that keeps two
+/// reads of a tensor apart while what is between them may write to its memory.
+static LogicalResult numberReads(ModuleOp module) {
+  PassManager simplify(module.getContext());
+  simplify.addPass(memref::createResolveShapedTypeResultDimsPass());
+  simplify.addPass(createCanonicalizerPass());
+  if (failed(simplify.run(module)))
+    return failure();
+  int64_t next = 0;
+  module.walk([&](bufferization::ToBufferOp read) {
+    read->setAttr("ctxc.read", Builder(module.getContext()).getI64IntegerAttr(next++));
+  });
+  return success();
+}
+
 static std::string functionName(func::FuncOp kernel, const Step &step, size_t index) {
   static constexpr StringRef kinds[] = {"contract", "rows", "points"};
   return (kernel.getName() + "_" + Twine(index) + "_" + kinds[step.kind]).str();
@@ -139,7 +156,7 @@ FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module,
   auto kernels = llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
   for (func::FuncOp kernel : kernels)
     ofOneRow(kernel);
-  if (failed(bufferizeKernels(module)))
+  if (failed(numberReads(module)) || failed(bufferizeKernels(module)))
     return failure();
 
   std::vector<GpuRefusal> refusals;

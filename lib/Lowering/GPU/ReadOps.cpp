@@ -190,6 +190,9 @@ private:
     for (Value operand : call.getOperands()) {
       row.support->memory.emplace_back();
       row.support->numbers.push_back(getConstantIntValue(operand).value_or(0));
+      FloatAttr real;
+      matchPattern(operand, m_Constant(&real));
+      row.support->reals.push_back(real ? real.getValueAsDouble() : 0);
       if (!isa<LLVM::LLVMPointerType>(operand.getType()))
         continue;
       auto view = readAddress(operand);

@@ -24,6 +24,7 @@ struct Support {
   llvm::StringRef function;
   llvm::SmallVector<std::optional<View>> memory; ///< of each operand; none of a number
   llvm::SmallVector<int64_t> numbers;            ///< of each operand; 0 of memory
+  llvm::SmallVector<double> reals;               ///< the same of those that are no integers
 };
 
 /// One op of a group: a linalg op, a memref.copy or a support call.

@@ -1,5 +1,6 @@
 // The kernel support functions (ctxc/Numerics/KernelABI.h) that GPUs have: what counts obligations
-// and predicts replay errors. Each is of one row and taken by a whole block.
+// and predicts replay errors; those of post-norms are in NormSolver.cpp. Each is of one row and
+// taken by a whole block.
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -117,18 +118,25 @@ private:
   const Support &call;
 };
 
+template <void (SupportWriter::*Write)()> void write(KernelWriter &w, const Support &call) {
+  (SupportWriter(w, call).*Write)();
+}
+
 struct Form {
   StringRef function;
-  void (SupportWriter::*write)();
+  void (*write)(KernelWriter &w, const Support &call);
 };
 
 } // namespace
 
 static constexpr Form forms[] = {
-    {"ctxc_rows_count_zeros", &SupportWriter::countZeros},
-    {"ctxc_rows_count_unserved", &SupportWriter::countUnserved},
-    {"ctxc_rows_count_different", &SupportWriter::countDifferent},
-    {"ctxc_rows_predict_rank1_replay", &SupportWriter::predictRank1Replay},
+    {"ctxc_rows_invert_rms_norm", writeInvertRmsNorm},
+    {"ctxc_rows_solve_scale", writeSolveScale},
+    {"ctxc_rows_count_zeros", write<&SupportWriter::countZeros>},
+    {"ctxc_rows_count_unserved", write<&SupportWriter::countUnserved>},
+    {"ctxc_rows_count_different", write<&SupportWriter::countDifferent>},
+    {"ctxc_rows_predict_scale_replay", writePredictScaleReplay},
+    {"ctxc_rows_predict_rank1_replay", write<&SupportWriter::predictRank1Replay>},
 };
 
 bool gpu_lowering::isSupported(StringRef function) {
@@ -138,5 +146,5 @@ bool gpu_lowering::isSupported(StringRef function) {
 void gpu_lowering::writeSupport(KernelWriter &w, const Support &support) {
   for (const Form &form : forms)
     if (form.function == support.function)
-      (SupportWriter(w, support).*form.write)();
+      form.write(w, support);
 }

@@ -6,8 +6,10 @@
 #include "mlir/Conversion/MathToSPIRV/MathToSPIRVPass.h"
 #include "mlir/Conversion/MemRefToSPIRV/MemRefToSPIRVPass.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVAttributes.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
 #include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
@@ -63,10 +65,28 @@ static spirv::TargetEnvAttr environment(MLIRContext *context, int64_t lanes) {
                                    spirv::TargetEnvAttr::kUnknownDeviceID);
 }
 
+/// SPIR-V's conversion sets a loop's results at the end of each step, so that a loop of no step at
+/// all would leave them unset.
+static void setResultsOfNoStep(scf::ForOp loop) {
+  auto from = getConstantIntValue(loop.getLowerBound()),
+       to = getConstantIntValue(loop.getUpperBound());
+  if (!loop.getNumResults() || (from && to && *from < *to))
+    return;
+  OpBuilder b(loop->getContext());
+  b.setInsertionPointAfter(loop);
+  Value steps = arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt,
+                                      loop.getLowerBound(), loop.getUpperBound());
+  for (auto [result, start] : llvm::zip(loop.getResults(), loop.getInitArgs())) {
+    auto set = arith::SelectOp::create(b, loop.getLoc(), steps, result, start);
+    result.replaceAllUsesExcept(set, set);
+  }
+}
+
 /// The memory that a block's threads share becomes an allocation, which is what SPIR-V's
 /// conversion reads; and the sizes of blocks become its attribute.
 static void prepare(gpu::GPUModuleOp kernels) {
   MLIRContext *context = kernels.getContext();
+  kernels.walk(setResultsOfNoStep);
   for (auto function : kernels.getOps<gpu::GPUFuncOp>()) {
     OpBuilder b(context);
     b.setInsertionPointToStart(&function.getBody().front());

@@ -1,0 +1,264 @@
+// The inner problems of a post-norm's patch on a device, against the processor's solvers: random
+// sizes, zeros in scale and target, all that is alike, all that is zero, and every case of `least`.
+#include "Device.h"
+#include "ctxc/Lowering/GPU.h"
+#include "ctxc/Numerics/KernelABI.h"
+#include "ctxc/Numerics/NormInversion.h"
+#include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/GPU/Targets.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include <cmath>
+#include <random>
+
+using namespace ctxc;
+using namespace ctxc::test;
+using namespace ctxc::gpu_lowering;
+
+namespace {
+
+using Floats = std::vector<float>;
+constexpr float eps = 1e-6f;
+
+struct Problem {
+  std::string what;
+  Floats g, m, data;
+};
+
+struct Solved {
+  Floats target, delta;
+  std::vector<int64_t> counts{0, 0};
+  double error = 0;
+};
+
+/// target and the data are normalised as they are.
+Floats normalised(const Floats &x) {
+  double squares = 0;
+  for (float value : x)
+    squares += double(value) * value;
+  Floats n;
+  for (float value : x)
+    n.push_back(float(value / std::sqrt(squares / x.size() + eps)));
+  return n;
+}
+
+Solved onProcessor(Update update, const Problem &p) {
+  int64_t d = p.g.size();
+  Solved solved{Floats(d), Floats(d)};
+  std::vector<double> scratch(scratchDoubles(d));
+  ctxc_rows_invert_rms_norm(int32_t(update), 1, d, eps, p.g.data(), p.m.data(), p.data.data(),
+                            solved.target.data(), scratch.data());
+  Floats n = normalised(solved.target);
+  ctxc_rows_solve_scale(int32_t(update), 1, d, p.g.data(), p.m.data(), n.data(),
+                        solved.delta.data(), solved.counts.data(), scratch.data());
+  ctxc_rows_predict_scale_replay(1, d, eps, p.m.data(), solved.delta.data(), solved.target.data(),
+                                 p.data.data(), &solved.error);
+  return solved;
+}
+
+/// The three kernels of vectors of `d` entries.
+class SolverKernels {
+public:
+  SolverKernels(Device &device, Update update, int64_t d) : device(device), d(d) {
+    mlir::DialectRegistry registry;
+    registerCodegenDialects(registry);
+    registerGpuDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    auto target = GpuTarget::named(device.target());
+    EXPECT_TRUE(bool(target));
+    mlir::OpBuilder b(&context);
+    auto loc = b.getUnknownLoc();
+    module = mlir::ModuleOp::create(loc);
+    b.setInsertionPointToEnd(module->getBody());
+    auto kernels = mlir::gpu::GPUModuleOp::create(b, loc, "kernels");
+    auto f32 = mlir::MemRefType::get({d}, b.getF32Type());
+    auto wide = mlir::MemRefType::get({scratchDoubles(d)}, b.getF64Type());
+    auto counts = mlir::MemRefType::get({2}, b.getI64Type());
+    auto one = mlir::MemRefType::get({1}, b.getF64Type());
+    mlir::Block block; // whose arguments stand for the memory
+    auto view = [&](mlir::Type type) {
+      return View{block.addArgument(type, loc), {}, {fixedExtent(1)}};
+    };
+    View g = view(f32), m = view(f32), data = view(f32), result = view(f32), scratch = view(wide),
+         counted = view(counts), target1 = view(f32), error = view(one);
+    int64_t u = int64_t(update);
+    auto write = [&](const char *name, void (*writer)(KernelWriter &, const Support &),
+                     const Support &call) {
+      KernelWriter w(kernels, name, loc, 512, **target);
+      writer(w, call);
+      w.finish(1);
+      functions.push_back(name);
+      arguments.emplace_back();
+      for (mlir::Value root : w.roots)
+        arguments.back().push_back(mlir::cast<mlir::BlockArgument>(root).getArgNumber());
+    };
+    std::optional<View> none;
+    write("invert", writeInvertRmsNorm,
+          {"",
+           {none, none, none, none, g, m, data, result, scratch},
+           {u, 1, d, 0, 0, 0, 0, 0, 0},
+           {0, 0, 0, eps, 0, 0, 0, 0, 0}});
+    write("solve", writeSolveScale,
+          {"",
+           {none, none, none, g, m, data, result, counted, scratch},
+           {u, 1, d, 0, 0, 0, 0, 0},
+           {0, 0, 0, 0, 0, 0, 0, 0}});
+    write("predict", writePredictScaleReplay,
+          {"",
+           {none, none, none, m, result, target1, data, error},
+           {1, d, 0, 0, 0, 0, 0, 0},
+           {0, 0, eps, 0, 0, 0, 0, 0}});
+    auto code = (*target)->emit(*module);
+    EXPECT_TRUE(bool(code)) << (code ? "" : llvm::toString(code.takeError()));
+    EXPECT_EQ(llvm::toString(device.load(*code)), "");
+    for (int64_t i = 0; i < 8; ++i) {
+      auto type = mlir::cast<mlir::MemRefType>(block.getArgument(i).getType());
+      auto made = device.allocate(type.getNumElements() * type.getElementTypeBitWidth() / 8);
+      EXPECT_TRUE(bool(made));
+      buffers.push_back(std::move(*made));
+    }
+  }
+
+  Solved run(const Problem &p) {
+    Solved solved{Floats(d), Floats(d)};
+    put(0, p.g), put(1, p.m), put(2, p.data);
+    launch(0);
+    get(3, solved.target);
+    put(5, solved.counts), put(2, normalised(solved.target));
+    launch(1);
+    get(3, solved.delta), get(5, solved.counts);
+    put(6, solved.target), put(2, p.data);
+    launch(2);
+    std::vector<double> error(1);
+    get(7, error);
+    solved.error = error[0];
+    return solved;
+  }
+
+private:
+  template <typename T> void put(int64_t buffer, const std::vector<T> &numbers) {
+    llvm::ArrayRef<char> bytes(reinterpret_cast<const char *>(numbers.data()),
+                               numbers.size() * sizeof(T));
+    EXPECT_EQ(llvm::toString(device.upload(*buffers[buffer], 0, bytes)), "");
+  }
+  template <typename T> void get(int64_t buffer, std::vector<T> &numbers) {
+    llvm::MutableArrayRef<char> bytes(reinterpret_cast<char *>(numbers.data()),
+                                      numbers.size() * sizeof(T));
+    EXPECT_EQ(llvm::toString(device.download(bytes, *buffers[buffer], 0)), "");
+  }
+  void launch(size_t function) {
+    Device::Launch launch{functions[function], 1, 512, {}};
+    for (int64_t argument : arguments[function])
+      launch.buffers.push_back(buffers[argument].get());
+    auto sequence = device.record(launch);
+    ASSERT_TRUE(bool(sequence)) << llvm::toString(sequence.takeError());
+    auto seconds = device.run(**sequence);
+    EXPECT_TRUE(bool(seconds)) << llvm::toString(seconds.takeError());
+  }
+
+  Device &device;
+  int64_t d;
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<std::string> functions;
+  std::vector<std::vector<int64_t>> arguments;
+  std::vector<std::unique_ptr<Device::Buffer>> buffers;
+};
+
+struct GpuSolver : testing::TestWithParam<Update> {
+  Floats gaussian(int64_t d, double scale = 1) {
+    std::normal_distribution<double> normal(0, scale);
+    Floats x(d);
+    for (float &value : x)
+      value = float(normal(random));
+    return x;
+  }
+  Problem drawn(std::string what, int64_t d, double wanted = 1) {
+    return {std::move(what), gaussian(d, wanted), gaussian(d), gaussian(d)};
+  }
+
+  std::vector<Problem> problems(int64_t d) {
+    std::vector<Problem> all;
+    for (double wanted : {1e-4, 0.3, 1.0, 3.0, 1e4}) // growing, near, shrinking
+      all.push_back(drawn("wanted " + std::to_string(wanted), d, wanted));
+    Problem same = drawn("what the data gives", d);
+    Floats n = normalised(same.data);
+    for (int64_t k = 0; k < d; ++k)
+      same.g[k] = same.m[k] * n[k];
+    all.push_back(same);
+    Problem near = same;
+    near.what = "nearly what the data gives";
+    for (int64_t k = 0; k < d; ++k)
+      near.g[k] *= 1 + 0.02f * gaussian(1)[0];
+    all.push_back(near);
+    Problem zeros = drawn("zeros", d, 0.5);
+    for (int64_t k = 0; k < d; ++k) {
+      zeros.g[k] *= k % 5 != 1;
+      zeros.m[k] *= k % 7 != 2;
+      zeros.data[k] *= k % 3 != 0;
+    }
+    all.push_back(zeros);
+    Problem sink = drawn("an excess with room", d, 1e-3);
+    for (int64_t k = 0; k < d; k += 3)
+      sink.g[k] = sink.m[k] = 0;
+    all.push_back(sink);
+    all.push_back({"all alike", Floats(d, 0.25f), Floats(d, 1.5f), Floats(d, -2)});
+    all.push_back({"no target", Floats(d), gaussian(d), gaussian(d)});
+    all.push_back({"no scale", gaussian(d), Floats(d), gaussian(d)});
+    all.push_back({"no data", gaussian(d), gaussian(d), Floats(d)});
+    Problem infinite = drawn("no number", d);
+    infinite.g[d / 2] = std::numeric_limits<float>::quiet_NaN();
+    all.push_back(infinite);
+    infinite = drawn("infinite", d);
+    infinite.data[d - 1] = std::numeric_limits<float>::infinity();
+    all.push_back(infinite);
+    Problem extreme = drawn("far apart", d);
+    for (int64_t k = 0; k < d; ++k) {
+      extreme.g[k] *= k % 2 ? 1e30f : 1e-30f;
+      extreme.m[k] *= k % 3 ? 1e-25f : 1e25f;
+    }
+    all.push_back(extreme);
+    return all;
+  }
+
+  std::mt19937 random{7};
+};
+
+/// max |a − b| / max(|b|, |beside|).
+double farthest(const Floats &a, const Floats &b, const Floats &beside) {
+  double worst = 0, largest = 0;
+  for (const Floats *values : {&b, &beside})
+    for (float value : *values)
+      largest = std::max(largest, double(std::abs(value)));
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (std::isnan(a[k]) && std::isnan(b[k]))
+      continue;
+    double difference = a[k] == b[k] ? 0 : std::abs(double(a[k]) - b[k]) / largest;
+    worst = difference <= worst ? worst : difference; // keeps a NaN
+  }
+  return worst;
+}
+
+TEST_P(GpuSolver, IsTheProcessors) {
+  for (int64_t d : {1, 7, 33, 1153}) {
+    CTXC_OPEN_DEVICE(device);
+    SolverKernels kernels(*device, GetParam(), d);
+    for (const Problem &p : problems(d)) {
+      SCOPED_TRACE(stringifyUpdate(GetParam()).str() + ", " + p.what +
+                   ", d = " + std::to_string(d));
+      Solved expected = onProcessor(GetParam(), p), found = kernels.run(p);
+      EXPECT_LE(farthest(found.target, expected.target, {}), 1e-6);
+      EXPECT_LE(farthest(found.delta, expected.delta, p.m), 1e-6);
+      EXPECT_EQ(found.counts, expected.counts);
+      if (std::isfinite(expected.error)) {
+        EXPECT_NEAR(found.error, expected.error, 1e-6 * expected.error);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Updates, GpuSolver, testing::ValuesIn(allUpdates()),
+                         [](const auto &info) { return stringifyUpdate(info.param).str(); });
+
+} // namespace
