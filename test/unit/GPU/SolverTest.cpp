@@ -148,7 +148,9 @@ private:
     EXPECT_EQ(llvm::toString(device.download(bytes, *buffers[buffer], 0)), "");
   }
   void launch(size_t function) {
-    Device::Launch launch{functions[function], 1, 512, {}};
+    Device::Launch launch;
+    launch.function = functions[function];
+    launch.threads = 512;
     for (int64_t argument : arguments[function])
       launch.buffers.push_back(buffers[argument].get());
     auto sequence = device.record(launch);

@@ -46,7 +46,7 @@ enum class Op {
 enum class Rounding { None, Down, Up, ToZero, Nearest };
 
 struct Operand {
-  enum Kind { Register, Number, Thread, Block, Threads, Blocks } kind = Number;
+  enum Kind { Register, Number, Thread, Block, Threads, Blocks, Nothing } kind = Number;
   uint64_t value = 0; ///< the register's index, or the number's bits
 };
 
@@ -66,6 +66,8 @@ struct Instruction {
     Store,
     LoadParameter,
     Move,
+    Unpack, ///< a register's parts into several
+    Pack,
     Arithmetic,
     MulWide,
     Compare,

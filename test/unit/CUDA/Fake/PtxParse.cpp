@@ -121,6 +121,8 @@ private:
       return {Operand::Threads, 0};
     if (text == "%nctaid.x")
       return {Operand::Blocks, 0};
+    if (text == "_")
+      return {Operand::Nothing, 0};
     if (text[0] == '%')
       return {Operand::Register, registerOf(text)};
     if (text.compare(0, 2, "0f") == 0 || text.compare(0, 2, "0d") == 0)
@@ -223,8 +225,12 @@ private:
         error = "unknown instruction: " + made.text;
     } else
       error = "unknown instruction: " + made.text;
-    if (made.code == Instruction::Move && list.size() > 1 && list[1][0] == '{')
-      error = "unknown form: " + made.text;
+    if (name == "mov" && list.size() == 2 && (list[0][0] == '{') != (list[1][0] == '{')) {
+      made.code = list[0][0] == '{' ? Instruction::Unpack : Instruction::Pack;
+      made.results = group(list[0]);
+      made.operands = group(list[1]);
+      return;
+    }
     if (list.empty() || list[0][0] == '{' || list[0].find('|') != std::string::npos) {
       error = "unknown form: " + made.text;
       return;

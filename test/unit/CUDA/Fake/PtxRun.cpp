@@ -161,6 +161,8 @@ private:
       return threads;
     case Operand::Blocks:
       return blocks;
+    case Operand::Nothing:
+      break;
     }
     return 0;
   }
@@ -199,6 +201,22 @@ private:
     case Instruction::Move:
       write(thread, i, narrow(read(thread, i.operands[0]), i.type));
       break;
+    case Instruction::Unpack: {
+      uint64_t bits = read(thread, i.operands[0]);
+      unsigned width = 8 * sizeOf(i.type) / i.results.size();
+      for (size_t k = 0; k < i.results.size(); ++k)
+        if (i.results[k].kind == Operand::Register)
+          thread.registers[i.results[k].value] = bits >> (k * width) & ((uint64_t(1) << width) - 1);
+      break;
+    }
+    case Instruction::Pack: {
+      uint64_t bits = 0;
+      unsigned width = 8 * sizeOf(i.type) / i.operands.size();
+      for (size_t k = 0; k < i.operands.size(); ++k)
+        bits |= (read(thread, i.operands[k]) & ((uint64_t(1) << width) - 1)) << (k * width);
+      write(thread, i, bits);
+      break;
+    }
     case Instruction::Select:
       write(thread, i,
             narrow(read(thread, i.operands[read(thread, i.operands[2]) & 1 ? 0 : 1]), i.type));
