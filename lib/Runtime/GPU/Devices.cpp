@@ -1,6 +1,5 @@
 #include "lib/Runtime/GPU/Devices.h"
 #include "ctxc/Support/Error.h"
-#include <dlfcn.h>
 
 using namespace ctxc;
 using llvm::StringRef;
@@ -20,10 +19,4 @@ llvm::Expected<std::unique_ptr<Device>> Device::open(StringRef target) {
       return entry.open(target.split(':').second);
   return makeError("found '" + target +
                    "', expected cuda or vulkan: there is no other device to run on");
-}
-
-llvm::Expected<void *> ctxc::openDriver(const char *library, StringRef what) {
-  if (void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL))
-    return opened;
-  return makeError(what + ": " + library + " cannot be loaded: " + dlerror());
 }

@@ -1,5 +1,4 @@
 #include "lib/Runtime/GPU/CUDA/CudaDevice.h"
-#include "ctxc/Lowering/GPU.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/Devices.h"
 #include "llvm/Support/MathExtras.h"
@@ -22,27 +21,6 @@ std::string mebibytes(size_t bytes) {
 }
 
 } // namespace
-
-Expected<std::unique_ptr<ctxc::Device>> ctxc::openCudaDevice(StringRef rest) {
-  int architecture = 0;
-  bool isChecked = false;
-  llvm::SmallVector<StringRef, 2> words;
-  rest.split(words, ':', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  for (StringRef word : words) {
-    if (word == "checked") {
-      isChecked = true;
-      continue;
-    }
-    auto target = GpuTarget::named(("cuda:" + word).str());
-    if (!target)
-      return target.takeError();
-    word.drop_front(StringRef("sm_").size()).getAsInteger(10, architecture);
-  }
-  auto opened = CudaDevice::open(architecture, isChecked);
-  if (!opened)
-    return opened.takeError();
-  return std::unique_ptr<ctxc::Device>(std::move(*opened));
-}
 
 //===----------------------------------------------------------------------===//
 // Errors

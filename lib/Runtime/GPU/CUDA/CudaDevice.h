@@ -37,8 +37,8 @@ public:
 
   /// Makes the device's context the thread's; an error after a fault, when nothing more is run.
   llvm::Error enter();
-  /// Makes the context the thread's, to free what is in it: false after a fault, when all of it goes
-  /// with the context.
+  /// Makes the context the thread's, to free what is in it: false after a fault, when all of it
+  /// goes with the context.
   bool canFree() { return fault.empty() && !api.CtxSetCurrent(context); }
   /// What failed, in the driver's words.
   llvm::Error failed(llvm::StringRef what, Result result) const;

@@ -1,0 +1,60 @@
+// A device that writes down what it is given to do, and has another one do it, if there is one.
+#ifndef CTXC_BENCH_GPU_RECORDINGDEVICE_H
+#define CTXC_BENCH_GPU_RECORDINGDEVICE_H
+
+#include "bench/gpu/Recording.h"
+#include "ctxc/Runtime/GPU/Device.h"
+#include "ctxc/Runtime/Weights.h"
+#include <map>
+
+namespace ctxc::bench {
+
+/// Weights that are not there: addresses that say what numbers are to be drawn.
+class DrawnWeights : public Weights {
+public:
+  DrawnWeights();
+  ~DrawnWeights() override;
+  llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
+  std::string hash() override { return "drawn"; }
+  /// Whether these are such, and which.
+  std::optional<Numbers> kindOf(const void *address) const;
+
+private:
+  static constexpr size_t poolBytes = size_t(8) << 30;
+  static constexpr size_t kinds = 4;
+  char *pools = nullptr; ///< addresses without memory
+};
+
+class RecordingDevice : public Device {
+public:
+  /// `inner` null: nothing is done, and what comes back is zero.
+  RecordingDevice(std::string target, std::unique_ptr<Device> inner, const DrawnWeights *drawn,
+                  llvm::raw_ostream &os);
+
+  std::string name() const override { return "a recording"; }
+  std::string target() const override { return codeTarget; }
+  size_t memory() const override { return inner ? inner->memory() : SIZE_MAX; }
+  llvm::Error load(llvm::StringRef code) override;
+  llvm::Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override;
+  llvm::Error upload(Buffer &to, size_t offset, llvm::ArrayRef<char> from) override;
+  llvm::Error download(llvm::MutableArrayRef<char> to, const Buffer &from, size_t offset) override;
+  llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) override;
+  llvm::Expected<double> run(Sequence &sequence) override;
+
+  void note(llvm::StringRef what, llvm::StringRef why);
+
+  std::string label; ///< of the runs that follow; empty: they are not measured
+
+private:
+  struct RecordedBuffer;
+  struct RecordedSequence;
+  std::string codeTarget;
+  std::unique_ptr<Device> inner;
+  const DrawnWeights *drawn;
+  RecordingWriter writer;
+  uint64_t buffers = 0, sequences = 0;
+};
+
+} // namespace ctxc::bench
+
+#endif // CTXC_BENCH_GPU_RECORDINGDEVICE_H

@@ -1,0 +1,297 @@
+// ctxc-gpu-replay: does on an NVIDIA GPU what a recording holds, compares what comes back with what
+// came there, and measures the runs that have a name, by the device's own clock. Needs the driver
+// alone. Writes JSON; see Recording.h.
+//
+//   ctxc-gpu-replay RECORDING [--repeats N]
+#include "bench/gpu/Recording.h"
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/GPU/CUDA/CudaDevice.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+using namespace ctxc;
+using namespace ctxc::bench;
+using llvm::Error;
+using llvm::StringRef;
+
+namespace {
+
+/// Random numbers of a kind, as many as fit a few pieces of an upload.
+std::vector<char> drawnBlock(Numbers kind) {
+  constexpr size_t count = size_t(4) << 20;
+  std::mt19937 random(1 + uint64_t(kind));
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  bool isVector = kind == Numbers::VectorF32 || kind == Numbers::VectorBF16;
+  bool isWide = kind == Numbers::MatrixF32 || kind == Numbers::VectorF32;
+  std::vector<char> block(count * (isWide ? 4 : 2));
+  for (size_t i = 0; i < count; ++i) {
+    float number = isVector ? 1 + 0.1f * uniform(random) : 0.03f * uniform(random);
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    if (isWide)
+      memcpy(block.data() + 4 * i, &bits, 4);
+    else
+      memcpy(block.data() + 2 * i, reinterpret_cast<char *>(&bits) + 2, 2);
+  }
+  return block;
+}
+
+/// The largest |a − b| as a share of the largest |b|: of float32, or of one float64.
+double difference(StringRef found, StringRef expected) {
+  auto compare = [&](auto zero) {
+    using T = decltype(zero);
+    double largest = 0, scale = 0;
+    for (size_t i = 0; i + sizeof(T) <= expected.size(); i += sizeof(T)) {
+      T a, b;
+      memcpy(&a, found.data() + i, sizeof(T));
+      memcpy(&b, expected.data() + i, sizeof(T));
+      if (!memcmp(&a, &b, sizeof(T)))
+        b = std::isfinite(b) ? b : 0;
+      else
+        largest = std::max(largest, std::isfinite(a) ? std::abs(double(a) - double(b)) : INFINITY);
+      scale = std::max(scale, std::abs(double(b)));
+    }
+    return largest == 0 ? 0 : largest / std::max(scale, 1e-30);
+  };
+  return expected.size() == sizeof(double) ? compare(double()) : compare(float());
+}
+
+class Replay {
+public:
+  Replay(StringRef content, int repeats) : reader(content), repeats(repeats) {}
+
+  Error all() {
+    while (!reader.atEnd())
+      if (Error error = one(reader.call()))
+        return error;
+    return reader.isGood() ? Error::success() : makeError("is no whole recording");
+  }
+
+  void write(llvm::json::OStream &json) {
+    json.attribute("device", device ? device->name() : "none");
+    json.attribute("target", device ? device->target() : "none");
+    json.attribute("drawn_bytes", int64_t(drawnBytes));
+    json.attribute("allocated_bytes", int64_t(allocated));
+    json.attribute("compared_bytes", int64_t(compared));
+    json.attribute("largest_difference", largest);
+    json.attribute("finite", allFinite);
+    json.attributeArray("runs", [&] {
+      for (const Measured &run : measured)
+        json.object([&] {
+          json.attribute("label", run.label);
+          json.attribute("launches", int64_t(run.launches));
+          json.attribute("median_ms", run.times[run.times.size() / 2]);
+          json.attribute("best_ms", run.times.front());
+        });
+    });
+    json.attributeArray("notes", [&] {
+      for (const auto &note : notes)
+        json.object([&] {
+          json.attribute("what", note.first);
+          json.attribute("why", note.second);
+        });
+    });
+  }
+
+private:
+  struct Measured {
+    std::string label;
+    size_t launches;
+    std::vector<double> times; ///< ascending
+  };
+
+  Error one(Call call) {
+    if (!device && call != Call::Target)
+      return makeError("names no target");
+    switch (call) {
+    case Call::Target:
+      return open(reader.text());
+    case Call::Load:
+      return device->load(reader.text());
+    case Call::Allocate:
+      return allocate();
+    case Call::Free:
+      if (size_t id = reader.number(); id < buffers.size())
+        buffers[id].reset();
+      return Error::success();
+    case Call::Upload: {
+      Device::Buffer *to = buffer();
+      size_t offset = reader.number();
+      StringRef bytes = reader.text();
+      return to ? device->upload(*to, offset, {bytes.data(), bytes.size()}) : noBuffer();
+    }
+    case Call::Draw:
+      return draw();
+    case Call::Download:
+      return download();
+    case Call::Record:
+      return record();
+    case Call::Run:
+      return run();
+    case Call::Note: {
+      std::string what = reader.text().str();
+      notes.push_back({what, reader.text().str()});
+      return Error::success();
+    }
+    }
+    return makeError("is no recording of this version");
+  }
+
+  Error open(StringRef target) {
+    int architecture = 0;
+    if (!target.consume_front("cuda:sm_") || target.getAsInteger(10, architecture))
+      return makeError("found '" + target + "', expected a target of NVIDIA's");
+    auto opened = cuda::CudaDevice::open(architecture, false);
+    if (!opened)
+      return opened.takeError();
+    device = std::move(*opened);
+    return Error::success();
+  }
+
+  static Error noBuffer() { return makeError("names memory that is not there"); }
+  Device::Buffer *buffer() {
+    size_t id = reader.number();
+    return id < buffers.size() ? buffers[id].get() : nullptr;
+  }
+
+  Error allocate() {
+    size_t id = reader.number();
+    auto made = device->allocate(reader.number());
+    if (!made)
+      return made.takeError();
+    if (id != buffers.size())
+      return noBuffer();
+    allocated += (*made)->bytes;
+    buffers.push_back(std::move(*made));
+    return Error::success();
+  }
+
+  Error draw() {
+    Device::Buffer *to = buffer();
+    size_t bytes = reader.number();
+    auto kind = reader.number();
+    if (!to || bytes > to->bytes || kind > uint64_t(Numbers::VectorBF16))
+      return noBuffer();
+    std::vector<char> &block = blocks[kind];
+    if (block.empty())
+      block = drawnBlock(Numbers(kind));
+    for (size_t at = 0; at < bytes; at += block.size())
+      if (Error error = device->upload(*to, at, {block.data(), std::min(block.size(), bytes - at)}))
+        return error;
+    drawnBytes += bytes;
+    return Error::success();
+  }
+
+  Error download() {
+    Device::Buffer *from = buffer();
+    size_t offset = reader.number(), count = reader.number();
+    StringRef expected = reader.text();
+    if (!from || count > from->bytes || (!expected.empty() && expected.size() != count))
+      return noBuffer();
+    std::vector<char> found(count);
+    if (Error error = device->download(found, *from, offset))
+      return error;
+    if (!expected.empty()) {
+      compared += count;
+      largest = std::max(largest, difference({found.data(), found.size()}, expected));
+      return Error::success();
+    }
+    for (size_t i = 0; i + sizeof(float) <= count && count != sizeof(double); i += sizeof(float)) {
+      float number;
+      memcpy(&number, found.data() + i, sizeof number);
+      allFinite &= bool(std::isfinite(number));
+    }
+    return Error::success();
+  }
+
+  Error record() {
+    size_t id = reader.number(), count = reader.number();
+    std::vector<Device::Launch> launches;
+    for (size_t i = 0; i < count && reader.isGood(); ++i) {
+      Device::Launch launch;
+      launch.function = reader.text().str();
+      launch.source = reader.text().str();
+      launch.blocks = reader.number();
+      launch.threads = reader.number();
+      for (size_t n = reader.number(); n && reader.isGood(); --n) {
+        launch.buffers.push_back(buffer());
+        if (!launch.buffers.back())
+          return noBuffer();
+      }
+      launches.push_back(std::move(launch));
+    }
+    auto made = device->record(launches);
+    if (!made)
+      return made.takeError();
+    if (id != sequences.size())
+      return makeError("names a sequence that is not there");
+    sequences.push_back({std::move(*made), launches.size()});
+    return Error::success();
+  }
+
+  Error run() {
+    size_t id = reader.number();
+    StringRef label = reader.text();
+    if (id >= sequences.size())
+      return makeError("names a sequence that is not there");
+    Measured made{label.str(), sequences[id].second, {}};
+    // The first is no graph yet, and the second uploads it.
+    int times = label.empty() ? 1 : repeats + 2;
+    for (int i = 0; i < times; ++i) {
+      auto seconds = device->run(*sequences[id].first);
+      if (!seconds)
+        return seconds.takeError();
+      if (i >= 2)
+        made.times.push_back(*seconds * 1e3);
+    }
+    if (label.empty())
+      return Error::success();
+    std::sort(made.times.begin(), made.times.end());
+    measured.push_back(std::move(made));
+    return Error::success();
+  }
+
+  RecordingReader reader;
+  int repeats;
+  std::unique_ptr<cuda::CudaDevice> device; ///< outlives its memory
+  std::vector<std::unique_ptr<Device::Buffer>> buffers;
+  std::vector<std::pair<std::unique_ptr<Device::Sequence>, size_t>> sequences;
+  std::vector<char> blocks[4];
+  std::vector<Measured> measured;
+  std::vector<std::pair<std::string, std::string>> notes;
+  size_t drawnBytes = 0, allocated = 0, compared = 0;
+  double largest = 0;
+  bool allFinite = true;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int repeats = 30;
+  std::vector<StringRef> words(argv + 1, argv + argc);
+  bool isGood = words.size() == 1 || (words.size() == 3 && words[1] == "--repeats" &&
+                                      !words[2].getAsInteger(10, repeats) && repeats > 0);
+  if (!isGood) {
+    llvm::errs() << "usage: ctxc-gpu-replay RECORDING [--repeats N]\n";
+    return 2;
+  }
+  auto file = llvm::MemoryBuffer::getFile(words[0]);
+  if (!file) {
+    llvm::errs() << "ctxc-gpu-replay: " << words[0] << ": " << file.getError().message() << "\n";
+    return 2;
+  }
+  Replay replay((*file)->getBuffer(), repeats);
+  std::string error = llvm::toString(replay.all());
+  llvm::json::OStream json(llvm::outs(), 2);
+  json.object([&] {
+    if (!error.empty())
+      json.attribute("error", words[0].str() + ": " + error);
+    replay.write(json);
+  });
+  llvm::outs() << "\n";
+  return error.empty() ? 0 : 1;
+}
