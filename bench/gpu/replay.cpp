@@ -2,7 +2,7 @@
 // came there, and measures the runs that have a name, by the device's own clock. Needs the driver
 // alone. Writes JSON; see Recording.h.
 //
-//   ctxc-gpu-replay RECORDING [--repeats N]
+//   ctxc-gpu-replay RECORDING [--repeats N] [--kernels]
 #include "bench/gpu/Recording.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/CUDA/CudaDevice.h"
@@ -11,6 +11,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 
 using namespace ctxc;
@@ -62,7 +63,8 @@ double difference(StringRef found, StringRef expected) {
 
 class Replay {
 public:
-  Replay(StringRef content, int repeats) : reader(content), repeats(repeats) {}
+  Replay(StringRef content, int repeats, bool kernels)
+      : reader(content), repeats(repeats), kernels(kernels) {}
 
   Error all() {
     while (!reader.atEnd())
@@ -86,6 +88,14 @@ public:
           json.attribute("launches", int64_t(run.launches));
           json.attribute("median_ms", run.times[run.times.size() / 2]);
           json.attribute("best_ms", run.times.front());
+          json.attributeArray("kernels", [&] {
+            for (const Kernel &kernel : run.kernels)
+              json.object([&] {
+                json.attribute("function", kernel.function);
+                json.attribute("launches", int64_t(kernel.launches));
+                json.attribute("median_ms", kernel.milliseconds);
+              });
+          });
         });
     });
     json.attributeArray("notes", [&] {
@@ -98,10 +108,20 @@ public:
   }
 
 private:
+  struct Recorded {
+    std::unique_ptr<Device::Sequence> sequence;
+    std::vector<Device::Launch> launches;
+  };
+  struct Kernel {
+    std::string function;
+    size_t launches;
+    double milliseconds; ///< of all of them
+  };
   struct Measured {
     std::string label;
     size_t launches;
     std::vector<double> times; ///< ascending
+    std::vector<Kernel> kernels;
   };
 
   Error one(Call call) {
@@ -229,7 +249,31 @@ private:
       return made.takeError();
     if (id != sequences.size())
       return makeError("names a sequence that is not there");
-    sequences.push_back({std::move(*made), launches.size()});
+    sequences.push_back({std::move(*made), std::move(launches)});
+    return Error::success();
+  }
+
+  /// Each function's launches alone, one after the other: of all layers, whose weights are not in
+  /// the cache from the time before.
+  Error measureKernels(const Recorded &whole, Measured &made) {
+    std::map<std::string, std::vector<Device::Launch>> functions;
+    for (const Device::Launch &launch : whole.launches)
+      functions[launch.function].push_back(launch);
+    for (auto &[function, launches] : functions) {
+      auto sequence = device->record(launches);
+      if (!sequence)
+        return sequence.takeError();
+      std::vector<double> times;
+      for (int i = 0; i < 2 + 9; ++i) {
+        auto seconds = device->run(**sequence);
+        if (!seconds)
+          return seconds.takeError();
+        if (i >= 2)
+          times.push_back(*seconds * 1e3);
+      }
+      std::sort(times.begin(), times.end());
+      made.kernels.push_back({function, launches.size(), times[times.size() / 2]});
+    }
     return Error::success();
   }
 
@@ -238,11 +282,11 @@ private:
     StringRef label = reader.text();
     if (id >= sequences.size())
       return makeError("names a sequence that is not there");
-    Measured made{label.str(), sequences[id].second, {}};
+    Measured made{label.str(), sequences[id].launches.size(), {}, {}};
     // The first is no graph yet, and the second uploads it.
     int times = label.empty() ? 1 : repeats + 2;
     for (int i = 0; i < times; ++i) {
-      auto seconds = device->run(*sequences[id].first);
+      auto seconds = device->run(*sequences[id].sequence);
       if (!seconds)
         return seconds.takeError();
       if (i >= 2)
@@ -251,15 +295,19 @@ private:
     if (label.empty())
       return Error::success();
     std::sort(made.times.begin(), made.times.end());
+    if (kernels)
+      if (Error error = measureKernels(sequences[id], made))
+        return error;
     measured.push_back(std::move(made));
     return Error::success();
   }
 
   RecordingReader reader;
   int repeats;
+  bool kernels;                             ///< whether each is measured, too
   std::unique_ptr<cuda::CudaDevice> device; ///< outlives its memory
   std::vector<std::unique_ptr<Device::Buffer>> buffers;
-  std::vector<std::pair<std::unique_ptr<Device::Sequence>, size_t>> sequences;
+  std::vector<Recorded> sequences;
   std::vector<char> blocks[4];
   std::vector<Measured> measured;
   std::vector<std::pair<std::string, std::string>> notes;
@@ -272,24 +320,30 @@ private:
 
 int main(int argc, char **argv) {
   int repeats = 30;
-  std::vector<StringRef> words(argv + 1, argv + argc);
-  bool isGood = words.size() == 1 || (words.size() == 3 && words[1] == "--repeats" &&
-                                      !words[2].getAsInteger(10, repeats) && repeats > 0);
+  bool kernels = false, isGood = argc > 1;
+  for (int i = 2; i < argc; ++i) {
+    StringRef word = argv[i];
+    if (word == "--kernels")
+      kernels = true;
+    else if (word != "--repeats" || ++i == argc || StringRef(argv[i]).getAsInteger(10, repeats) ||
+             repeats < 1)
+      isGood = false;
+  }
   if (!isGood) {
-    llvm::errs() << "usage: ctxc-gpu-replay RECORDING [--repeats N]\n";
+    llvm::errs() << "usage: ctxc-gpu-replay RECORDING [--repeats N] [--kernels]\n";
     return 2;
   }
-  auto file = llvm::MemoryBuffer::getFile(words[0]);
+  auto file = llvm::MemoryBuffer::getFile(argv[1]);
   if (!file) {
-    llvm::errs() << "ctxc-gpu-replay: " << words[0] << ": " << file.getError().message() << "\n";
+    llvm::errs() << "ctxc-gpu-replay: " << argv[1] << ": " << file.getError().message() << "\n";
     return 2;
   }
-  Replay replay((*file)->getBuffer(), repeats);
+  Replay replay((*file)->getBuffer(), repeats, kernels);
   std::string error = llvm::toString(replay.all());
   llvm::json::OStream json(llvm::outs(), 2);
   json.object([&] {
     if (!error.empty())
-      json.attribute("error", words[0].str() + ": " + error);
+      json.attribute("error", argv[1] + (": " + error));
     replay.write(json);
   });
   llvm::outs() << "\n";

@@ -409,6 +409,20 @@ Result cuMemcpyDtoHAsync_v2(void *to, Pointer from, size_t bytes, Stream stream)
   stream->work.push_back([=] { memcpy(to, reinterpret_cast<void *>(from), bytes); });
   return 0;
 }
+Result cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, Stream stream) {
+  ENTER();
+  if (Result result = outsideCapture(stream))
+    return result;
+  if (!isDevice(to, bytes) || !isDevice(from, bytes)) {
+    problem("a copy between memory that is not there");
+    return kInvalidValue;
+  }
+  stream->work.push_back([=] {
+    memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+    state().clock += 1e-3;
+  });
+  return 0;
+}
 Result cuMemsetD8Async(Pointer to, unsigned char byte, size_t bytes, Stream stream) {
   ENTER();
   if (Result result = outsideCapture(stream))

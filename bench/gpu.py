@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+"""Measures ctxc's kernels on an NVIDIA GPU, in one call of under nine minutes.
+
+Where ctxc is built, no GPU needed:
+
+  bench/gpu.py pack build gpu-work
+
+writes recordings of the work (bench/gpu/Recording.h) and the program that replays them: a folder of a
+few MB that, beside this repository, is all that has to be carried. Where the GPU is:
+
+  bench/gpu.py run gpu-work --json gpu.json --markdown gpu.md
+
+needs Python and the driver; cuBLAS, PyTorch with transformers, and compute-sanitizer are measured
+with where they are found. What is not there is a line in the table, with its reason.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "gpu")]
+import driver  # noqa: E402
+import models  # noqa: E402
+from page import table  # noqa: E402
+
+TOLERANCE = 1e-3  # of the largest number of a result
+CONTEXT = 1023    # and the token that is measured: what --emit=cost counts
+
+# The goals: figure, comparison, limit. Of decoding, a share of the copy's bandwidth over the weights.
+GOALS = [("plain, share of copy bandwidth", ">=", 0.85), ("patch applied / plain", "<=", 1.1),
+         ("Algorithm 1 / plain", "<=", 1.2), ("PyTorch's Algorithm 1 / ours", ">=", 10)]
+
+
+# Packing ----------------------------------------------------------------------
+
+
+def output_of(command, **options):
+    """What it printed; an error with its last line where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        raise RuntimeError(lines[-1])
+    return done.stdout
+
+
+def packed(path):
+    with open(path, "rb") as plain, gzip.open(f"{path}.gz", "wb", compresslevel=6) as small:
+        shutil.copyfileobj(plain, small)
+    path.unlink()
+
+
+def costs_of(text):
+    """--emit=cost as numbers: bytes of weights of a token, and all bytes of each kernel."""
+    tokens, kernels = {}, {}
+    into = None
+    for line in text.splitlines():
+        if line.startswith("a token") or line.startswith("a kernel"):
+            into = tokens if line.startswith("a token") else kernels
+        elif into is not None and line.strip():
+            *name, first, weights, cache, patch, activations, operations = line.split()
+            into[" ".join(name)] = dict(weights=int(weights), operations=int(operations),
+                                        bytes=int(weights) + int(cache) + int(patch) +
+                                        int(activations))
+    return dict(tokens=tokens, kernels=kernels)
+
+
+def pack(args):
+    build, folder = Path(args.build), Path(args.folder)
+    record, ctxc = build / "bin/ctxc-gpu-record", build / "bin/ctxc"
+    folder.mkdir(parents=True, exist_ok=True)
+    replay = folder / "ctxc-gpu-replay"
+    shutil.copy2(build / "bin/ctxc-gpu-replay", replay)
+    if strip := shutil.which("strip"):
+        subprocess.run([strip, "-s", replay], check=True)
+    entries = []
+    standin = dict(os.environ, LD_LIBRARY_PATH=str(build / "test/unit/fake-cuda"))
+    checked = models.CHECKED[:1] if args.small else models.CHECKED
+    for path, dtype in checked:
+        entry = dict(kind="check", name=f"{Path(path).name} {dtype}", model=path,
+                     file=f"check-{Path(path).name}-{dtype}")
+        entries.append(entry)
+        try:
+            output_of([record, ROOT / path, "-o", folder / entry["file"], "--execute", "--dtype",
+                       dtype, "--context", "5", "--target", args.target], env=standin)
+            packed(folder / entry["file"])
+        except RuntimeError as error:
+            entry["why"] = str(error)
+    for name, config in (models.SMALL if args.small else models.MODELS).items():
+        context = 7 if args.small else CONTEXT
+        entry = dict(kind="time", name=name, file=f"time-{name}", context=context)
+        entries.append(entry)
+        with tempfile.TemporaryDirectory() as directory:
+            (Path(directory) / "config.json").write_text(json.dumps(config))
+            try:
+                output_of([record, directory, "-o", folder / entry["file"], "--dtype", "bf16",
+                           "--context", str(context), "--target", args.target])
+                packed(folder / entry["file"])
+                entry["cost"] = costs_of(output_of(
+                    [ctxc, "compile", directory, "--emit=cost", "--dtype", "bf16",
+                     f"--target={args.target}", "-o", "-"]))
+            except RuntimeError as error:
+                entry["why"] = str(error)
+    (folder / "manifest.json").write_text(json.dumps(entries, indent=1))
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    for entry in entries:
+        print(f"{entry['kind']:6} {entry['name']:20} {entry.get('why', 'recorded')}")
+    print(f"{folder}: {size / 2**20:.1f} MiB")
+
+
+# Running ----------------------------------------------------------------------
+
+
+class Session:
+    def __init__(self, args):
+        self.folder = Path(args.folder)
+        self.end = time.monotonic() + 60 * args.minutes
+        self.repeats = args.repeats
+        self.entries = json.loads((self.folder / "manifest.json").read_text())
+        self.result = dict(skipped={}, checks={}, models={}, sanitizer={})
+        self.scratch = tempfile.TemporaryDirectory()
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def skip(self, what, why):
+        self.result["skipped"][what] = why
+        print(f"skipped: {what}: {why}", flush=True)
+
+    def tell(self, what, text):
+        print(f"{what}: {text}", flush=True)
+
+    def recording(self, entry):
+        path = Path(self.scratch.name) / entry["file"]
+        if not path.exists():
+            with gzip.open(self.folder / f"{entry['file']}.gz") as small, open(path, "wb") as plain:
+                shutil.copyfileobj(small, plain)
+        return path
+
+    def command(self, *words, limit):
+        """JSON that a program printed, or None and why."""
+        try:
+            done = subprocess.run(list(map(str, words)), capture_output=True, text=True,
+                                  timeout=max(1, min(limit, self.left())))
+        except subprocess.TimeoutExpired:
+            return None, f"took more than {limit:.0f} s, or the call's time was over"
+        except OSError as error:
+            return None, str(error)
+        try:
+            return json.loads(done.stdout), done.stderr.strip()
+        except json.JSONDecodeError:
+            last = (done.stderr or done.stdout).strip().splitlines() or [f"status {done.returncode}"]
+            return None, last[-1]
+
+    def replay(self, entry, *options, limit=90):
+        if "why" in entry:
+            return None, entry["why"]
+        found, why = self.command(self.folder / "ctxc-gpu-replay", self.recording(entry), *options,
+                                  limit=limit)
+        if found and "error" in found:
+            return None, found["error"].split(": ", 1)[-1]
+        return found, why
+
+    # What is measured
+
+    def bandwidth(self, size):
+        try:
+            device = driver.Driver()
+        except driver.Missing as error:
+            return self.skip("device-to-device copy and cuBLAS", str(error))
+        self.result["device"] = device.name
+        try:
+            self.result["copy_gbps"] = device.copy_gbps(size)
+            self.tell("copy", f"{self.result['copy_gbps']:.0f} GB/s")
+        except driver.Missing as error:
+            self.skip("device-to-device copy", str(error))
+        try:
+            cublas = driver.Cublas(device)
+            gemv = self.result["gemv"] = []
+            for rows, columns in ((14336, 4096), (4096, 14336), (4096, 4096), (128256, 4096),
+                                  (6912, 1152), (10240, 2560), (18176, 4544)):
+                matrices = max(1, 600_000_000 // (2 * rows * columns))
+                milliseconds = cublas.gemv_ms(rows, columns, matrices)
+                gemv.append(dict(rows=rows, columns=columns, ms=milliseconds,
+                                 gbps=2 * rows * columns / milliseconds / 1e6))
+        except (driver.Missing, AttributeError, ZeroDivisionError) as error:
+            self.skip("cuBLAS gemv", str(error))
+        device.close()
+
+    def checks(self):
+        for entry in self.entries:
+            if entry["kind"] != "check":
+                continue
+            found, why = self.replay(entry, "--repeats", "2")
+            if not found:
+                self.skip(f"check of {entry['name']}", why)
+                continue
+            good = found["largest_difference"] <= TOLERANCE and found["compared_bytes"] > 0
+            self.result["checks"][entry["name"]] = dict(
+                good=good, difference=found["largest_difference"], notes=found["notes"])
+            self.tell(entry["name"], f"{'agrees' if good else 'DIFFERS'}, "
+                                     f"{found['largest_difference']:.2g}")
+
+    def times(self):
+        for entry in self.entries:
+            if entry["kind"] != "time":
+                continue
+            found, why = self.replay(entry, "--repeats", self.repeats, "--kernels")
+            if not found:
+                self.skip(entry["name"], why)
+                continue
+            runs = {run["label"]: run for run in found["runs"]}
+            model = self.result["models"][entry["name"]] = dict(
+                weight_bytes=entry.get("cost", {}).get("tokens", {}).get("forward", {}).get(
+                    "weights", found["drawn_bytes"]),
+                finite=found["finite"], runs=runs)
+            for note in found["notes"]:
+                self.skip(f"{entry['name']}, {note['what']}", note["why"])
+            self.predict(entry, model)
+            self.tell(entry["name"], ", ".join(
+                f"{label} {run['median_ms']:.3f} ms" for label, run in runs.items()))
+
+    def predict(self, entry, model):
+        """Each kernel's bytes over the copy's bandwidth, beside its time."""
+        copy, costs = self.result.get("copy_gbps"), entry.get("cost", {}).get("kernels", {})
+        for run in model["runs"].values():
+            for kernel in run["kernels"]:
+                cost = costs.get(kernel["function"])
+                if copy and cost:
+                    kernel["predicted_ms"] = \
+                        kernel["launches"] * cost["bytes"] / copy / 1e6
+
+    def pytorch(self):
+        for entry in self.entries:
+            name = entry["name"]
+            if entry["kind"] != "time" or name == "mixtral-8x7b":
+                continue
+            if self.left() < 40:
+                self.skip(f"PyTorch, {name}", "the call's time was over")
+                continue
+            lines, why = self.peer(name, entry["context"], min(90, self.left() - 20))
+            for line in lines:
+                if "why" in line:
+                    self.skip(f"PyTorch, {name}, {line['what']}", line["why"])
+            if why:
+                self.skip(f"PyTorch, {name}, the rest", why)
+            times = {line["what"]: line["ms"] for line in lines if "ms" in line}
+            if times:
+                self.result["models"].setdefault(name, {})["pytorch"] = times
+                self.tell(f"PyTorch, {name}", ", ".join(f"{k} {v:.2f} ms" for k, v in times.items()))
+
+    def peer(self, name, context, limit):
+        command = [sys.executable, str(ROOT / "bench/gpu/peer.py"), name, "--context", str(context)]
+        output, why = "", ""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+            output = done.stdout
+            if done.returncode:
+                why = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        except subprocess.TimeoutExpired as error:
+            output = (error.stdout or b"").decode() if isinstance(error.stdout, bytes) else \
+                error.stdout or ""
+            why = f"took more than {limit:.0f} s"
+        return [json.loads(line) for line in output.splitlines() if line.endswith("}")], why
+
+    def sanitizer(self):
+        program = shutil.which("compute-sanitizer") or next(
+            map(str, Path("/usr/local").glob("cuda*/bin/compute-sanitizer")), None)
+        if not program:
+            return self.skip("compute-sanitizer", "is not there")
+        entry = next((e for e in self.entries if e["kind"] == "check" and "why" not in e), None)
+        if not entry:
+            return self.skip("compute-sanitizer", "nothing was recorded to be checked")
+        for tool in ("memcheck", "racecheck", "synccheck"):
+            if self.left() < 20:
+                self.skip(f"compute-sanitizer, {tool}", "the call's time was over")
+                continue
+            try:
+                done = subprocess.run(
+                    [program, "--tool", tool, "--error-exitcode", "9",
+                     str(self.folder / "ctxc-gpu-replay"), str(self.recording(entry)), "--repeats",
+                     "1"], capture_output=True, text=True, timeout=min(60, self.left()))
+            except subprocess.TimeoutExpired:
+                self.skip(f"compute-sanitizer, {tool}", "took too long")
+                continue
+            summary = [line for line in done.stdout.splitlines() if "SUMMARY" in line]
+            self.result["sanitizer"][tool] = dict(
+                good=done.returncode == 0 and bool(summary),
+                said=summary[-1].strip("= ") if summary else f"status {done.returncode}")
+            self.tell(f"compute-sanitizer, {tool}", self.result["sanitizer"][tool]["said"])
+
+
+# The table --------------------------------------------------------------------
+
+
+def figures(result, model):
+    """The four figures of a model that have a goal; None where one was not measured."""
+    runs = {label: run["median_ms"] for label, run in model.get("runs", {}).items()}
+    peer = model.get("pytorch", {})
+    copy = result.get("copy_gbps")
+    plain, patch, apply = (runs.get(label) for label in ("plain", "patch", "apply"))
+    best = min((ms for what, ms in peer.items() if what.startswith("algorithm1")), default=None)
+    return [plain and copy and model["weight_bytes"] / plain / 1e6 / copy,
+            plain and apply and apply / plain, plain and patch and patch / plain,
+            patch and best and best / patch]
+
+
+def judged(value, comparison, limit):
+    if value is None:
+        return "open"
+    good = value >= limit if comparison == ">=" else value <= limit
+    return f"{value:.2f}" + ("" if good else " (misses)")
+
+
+def number(value, digits=3):
+    return "open" if value is None else f"{value:.{digits}f}"
+
+
+def markdown(result):
+    lines = [f"# Kernels on {result.get('device', 'no GPU')}", ""]
+    lines.append(f"A copy from device to device: {number(result.get('copy_gbps'), 0)} GB/s, read and "
+                 f"written. Medians by the device's events; {CONTEXT + 1} visible tokens, bfloat16 "
+                 "weights, float32 activations.")
+    rows = []
+    for name, model in result["models"].items():
+        runs, peer = model.get("runs", {}), model.get("pytorch", {})
+        ms = lambda label: number(runs.get(label, {}).get("median_ms"))
+        rows.append([name, number(model["weight_bytes"] / 1e9, 2) if "weight_bytes" in model else "open",
+                     ms("plain"), ms("apply"), ms("patch"), number(peer.get("plain")),
+                     number(peer.get("plain_compiled")), number(peer.get("algorithm1")),
+                     number(peer.get("algorithm1_tuned")), number(peer.get("algorithm1_compiled"))])
+    lines += ["", "## Milliseconds a token", "", table(
+        ["model", "weights, GB", "plain", "patch applied", "Algorithm 1, fused", "PyTorch plain",
+         "compiled", "PyTorch Algorithm 1", "tuned", "compiled "], rows)]
+    rows = [[name] + [judged(value, *goal[1:]) for value, goal in zip(figures(result, model), GOALS)]
+            for name, model in result["models"].items()]
+    lines += ["", "## Against the goals", "", table(
+        ["model"] + [f"{what} ({comparison} {limit})" for what, comparison, limit in GOALS], rows),
+        "", "Prefill and the patches of all positions have no kernels for GPUs yet: open."]
+    if result.get("gemv"):
+        lines += ["", "## cuBLAS, a matrix times a vector", "", table(
+            ["rows × columns", "ms", "GB/s"],
+            [[f"{g['rows']} × {g['columns']}", f"{g['ms']:.4f}", f"{g['gbps']:.0f}"]
+             for g in result["gemv"]])]
+    if result["checks"]:
+        lines += ["", "## Kernels against the interpreted PTX", "", table(
+            ["model", "largest difference", ""],
+            [[name, f"{check['difference']:.1e}", "agrees" if check["good"] else "DIFFERS"]
+             for name, check in result["checks"].items()])]
+    for tool, said in result["sanitizer"].items():
+        lines += ["", f"compute-sanitizer, {tool}: {said['said']}"]
+    for name, model in result["models"].items():
+        kernels = [(label, k) for label, run in model.get("runs", {}).items()
+                   for k in run["kernels"]]
+        if kernels:
+            lines += ["", f"## Kernels of {name}", "", table(
+                ["kernel", "run", "launches", "ms", "predicted ms", "measured / predicted"],
+                [[k["function"], label, k["launches"], f"{k['median_ms']:.4f}",
+                  number(k.get("predicted_ms"), 4),
+                  number(k["median_ms"] / k["predicted_ms"] if k.get("predicted_ms") else None, 2)]
+                 for label, k in kernels])]
+    if result["skipped"]:
+        lines += ["", "## Not measured", ""]
+        lines += [f"- {what}: {why}" for what, why in result["skipped"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def run(args):
+    session = Session(args)
+    session.bandwidth(args.copy_mib << 20)
+    session.checks()
+    session.times()
+    session.sanitizer()
+    session.pytorch()
+    if args.json:
+        Path(args.json).write_text(json.dumps(session.result, indent=1))
+    text = markdown(session.result)
+    if args.markdown:
+        Path(args.markdown).write_text(text)
+    print(text)
+    return 0 if all(c["good"] for part in ("checks", "sanitizer")
+                    for c in session.result[part].values()) else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    packing = verbs.add_parser("pack", help="record the work, where ctxc is built")
+    packing.add_argument("build")
+    packing.add_argument("folder")
+    packing.add_argument("--target", default="cuda:sm_90")
+    packing.add_argument("--small", action="store_true", help="small models, to try the script")
+    running = verbs.add_parser("run", help="measure, where the GPU is")
+    running.add_argument("folder")
+    running.add_argument("--json")
+    running.add_argument("--markdown")
+    running.add_argument("--minutes", type=float, default=8.5, help="after which nothing is begun")
+    running.add_argument("--repeats", type=int, default=30)
+    running.add_argument("--copy-mib", type=int, default=4096, help="of the copy that is timed")
+    args = parser.parse_args()
+    if args.verb == "pack":
+        return pack(args)
+    return run(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

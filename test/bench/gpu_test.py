@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""bench/gpu.py from end to end on the stand-in for NVIDIA's driver, whose times mean nothing; and
+where there is no driver at all: each missing piece is a line with its reason, never a crash."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "gpu")]
+import gpu  # noqa: E402
+
+
+class GpuTest(unittest.TestCase):
+    build = work = None
+
+    def script(self, *words, library=""):
+        environment = dict(os.environ, LD_LIBRARY_PATH=library)
+        return subprocess.run([sys.executable, str(ROOT / "bench/gpu.py"), *map(str, words)],
+                              capture_output=True, text=True, env=environment)
+
+    def test_stand_in(self):
+        folder, standin = self.work / "packed", str(self.build / "test/unit/fake-cuda")
+        done = self.script("pack", self.build, folder, "--small")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("llama f32            recorded", done.stdout)
+        done = self.script("run", folder, "--json", self.work / "a.json", "--markdown",
+                           self.work / "a.md", "--repeats", 2, "--copy-mib", 4, library=standin)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        result = json.loads((self.work / "a.json").read_text())
+        self.assertEqual(result["device"], "Fake 0")
+        self.assertGreater(result["copy_gbps"], 0)
+        check = result["checks"]["llama f32"]
+        self.assertTrue(check["good"])
+        self.assertEqual((check["difference"], check["notes"]), (0, []))
+        model = result["models"]["small-llama"]
+        # In bfloat16: two layers' matrices, the head's, the norms', and the token's embedding.
+        self.assertEqual(model["weight_bytes"],
+                         2 * (2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96) + 128 * 64 + 6 * 64))
+        self.assertEqual(set(model["runs"]), {"plain", "patch", "apply"})
+        for run in model["runs"].values():
+            # Each launch takes a millisecond there.
+            self.assertAlmostEqual(run["median_ms"], run["launches"])
+            self.assertEqual(sum(kernel["launches"] for kernel in run["kernels"]), run["launches"])
+            self.assertTrue(all(kernel["predicted_ms"] > 0 for kernel in run["kernels"]))
+        text = (self.work / "a.md").read_text()
+        self.assertIn("| small-llama | 0.00 | ", text)
+        self.assertIn("Prefill and the patches of all positions have no kernels for GPUs yet", text)
+        for what, why in result["skipped"].items():
+            self.assertIn(f"- {what}: {why}", text)
+
+        # A result that differs is a failure, and a broken recording is a line.
+        folder.joinpath("manifest.json").write_text(json.dumps([
+            dict(kind="check", name="broken", file="broken"),
+            dict(kind="time", name="not made", why="no kernel", file="none", context=7)]))
+        import gzip
+        with gzip.open(folder / "broken.gz", "wb") as file:
+            file.write(b"ctxcgpu1\x00\x0a" + bytes(7) + b"cuda:sm_90\x01\xff")
+        done = self.script("run", folder, "--copy-mib", 4, library=standin)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertIn("- check of broken: ", done.stdout)
+        self.assertIn("- not made: no kernel", done.stdout)
+
+        try:
+            import ctypes
+            ctypes.CDLL("libcuda.so.1")
+            return  # a real driver
+        except OSError:
+            pass
+        done = self.script("run", folder)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertIn("- device-to-device copy and cuBLAS: no driver: libcuda.so.1", done.stdout)
+        self.assertIn("# Kernels on no GPU", done.stdout)
+
+    def test_figures(self):
+        runs = {"plain": 4.0, "apply": 4.2, "patch": 5.0}
+        model = dict(weight_bytes=16e9, pytorch=dict(plain=9.0, algorithm1=80.0,
+                                                     algorithm1_tuned=60.0),
+                     runs={label: dict(median_ms=ms) for label, ms in runs.items()})
+        result = dict(copy_gbps=4000.0)
+        self.assertEqual([gpu.judged(value, *goal[1:])
+                          for value, goal in zip(gpu.figures(result, model), gpu.GOALS)],
+                         ["1.00", "1.05", "1.25 (misses)", "12.00"])
+        self.assertEqual(gpu.figures({}, {}), [None] * 4)
+        self.assertEqual(gpu.judged(None, ">=", 1), "open")
+        self.assertEqual(gpu.judged(0.5, ">=", 0.85), "0.50 (misses)")
+
+    def test_costs(self):
+        costs = gpu.costs_of("cuda:sm_90: bytes\n\na token  launches weights cache patch a o\n"
+                             "forward   517 15 2 0 3 9\n\na kernel  blocks weights cache patch a o\n"
+                             "ctxc_a_0  16 8 1 2 3 7\n")
+        self.assertEqual(costs["tokens"]["forward"]["weights"], 15)
+        self.assertEqual(costs["kernels"]["ctxc_a_0"], dict(weights=8, operations=7, bytes=14))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    args, rest = parser.parse_known_args()
+    GpuTest.build, GpuTest.work = args.build, args.work
+    args.work.mkdir(parents=True, exist_ok=True)
+    unittest.main(argv=sys.argv[:1] + rest)
