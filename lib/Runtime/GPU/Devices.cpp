@@ -11,12 +11,13 @@ struct Entry {
 };
 } // namespace
 
-static constexpr Entry entries[] = {{"cuda", openCudaDevice}, {"vulkan", openVulkanDevice}};
+static constexpr Entry entries[] = {
+    {"cuda", openCudaDevice}, {"rocm", openHipDevice}, {"vulkan", openVulkanDevice}};
 
 llvm::Expected<std::unique_ptr<Device>> Device::open(StringRef target) {
   for (const Entry &entry : entries)
     if (target.split(':').first == entry.name)
       return entry.open(target.split(':').second);
   return makeError("found '" + target +
-                   "', expected cuda or vulkan: there is no other device to run on");
+                   "', expected cuda, rocm or vulkan: there is no other device to run on");
 }

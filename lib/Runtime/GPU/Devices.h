@@ -8,10 +8,12 @@ namespace ctxc {
 
 /// `rest` is what follows the colon of a target's name.
 llvm::Expected<std::unique_ptr<Device>> openCudaDevice(llvm::StringRef rest);
+llvm::Expected<std::unique_ptr<Device>> openHipDevice(llvm::StringRef rest);
 llvm::Expected<std::unique_ptr<Device>> openVulkanDevice(llvm::StringRef rest);
 
-/// A driver's library, never unloaded: drivers keep threads. `what` is said where there is none.
-llvm::Expected<void *> openDriver(const char *library, llvm::StringRef what);
+/// A driver's library, the first that is there; it is never unloaded: drivers keep threads. `what`
+/// is said where there is none.
+llvm::Expected<void *> openDriver(llvm::ArrayRef<const char *> libraries, llvm::StringRef what);
 
 } // namespace ctxc
 

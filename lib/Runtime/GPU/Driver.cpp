@@ -2,8 +2,14 @@
 #include "lib/Runtime/GPU/Devices.h"
 #include <dlfcn.h>
 
-llvm::Expected<void *> ctxc::openDriver(const char *library, llvm::StringRef what) {
-  if (void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL))
-    return opened;
-  return makeError(what + ": " + library + " cannot be loaded: " + dlerror());
+llvm::Expected<void *> ctxc::openDriver(llvm::ArrayRef<const char *> libraries,
+                                        llvm::StringRef what) {
+  std::string first; // why the newest is not there
+  for (const char *library : libraries) {
+    if (void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL))
+      return opened;
+    if (first.empty())
+      first = std::string(library) + " cannot be loaded: " + dlerror();
+  }
+  return makeError(what + ": " + first);
 }

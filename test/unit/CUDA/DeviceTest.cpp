@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "cuda: making a stream on Fake 0 failed: CUDA_ERROR_OUT_OF_MEMORY"},
         Failure{"cuEventCreate", 2, 2,
                 "cuda: making a stream on Fake 0 failed: CUDA_ERROR_OUT_OF_MEMORY"},
-        Failure{"cuMemAllocHost_v2", 2, 2,
+        Failure{"cuMemHostAlloc", 2, 2,
                 "cuda: pinning 32 MiB for uploads failed: CUDA_ERROR_OUT_OF_MEMORY"},
         Failure{"cuModuleLoadDataEx", 1, 218,
                 "cuda: loading the kernels for cuda:sm_90 failed: CUDA_ERROR_INVALID_PTX"},

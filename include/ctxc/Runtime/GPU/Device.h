@@ -44,8 +44,8 @@ public:
 
   virtual ~Device() = default;
 
-  /// Opens the device that `target` (cuda, cuda:sm_90, vulkan) names: the first that can do what
-  /// kernels need. cuda:checked waits for each launch, so that a fault has its kernel's name.
+  /// Opens the device that `target` (cuda, cuda:sm_90, rocm, vulkan) names: the first that can do what
+  /// kernels need. cuda:checked and rocm:checked wait for each launch, so that a fault has its kernel's name.
   /// Errors: no driver, no device, another architecture.
   static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target);
 

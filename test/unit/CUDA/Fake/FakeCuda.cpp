@@ -10,12 +10,14 @@
 #include <memory>
 
 using namespace ctxc::cuda;
+using namespace ctxc::graphs;
 
-namespace ctxc::cuda {
-
-struct ContextObject {
+struct ctxc::cuda::ContextObject {
   int retained = 0;
 };
+
+namespace ctxc::graphs {
+
 struct ModuleObject {
   ptx::Module code;
   std::map<std::string, std::unique_ptr<FunctionObject>> functions;
@@ -43,7 +45,7 @@ struct StreamObject {
   std::unique_ptr<GraphObject> capture;
 };
 
-} // namespace ctxc::cuda
+} // namespace ctxc::graphs
 
 namespace {
 
@@ -204,11 +206,6 @@ Result cuInit(unsigned flags) {
   state().isStarted = true;
   return flags ? kInvalidValue : 0;
 }
-Result cuDriverGetVersion(int *version) {
-  ENTER(, false);
-  *version = 12090;
-  return 0;
-}
 Result cuGetErrorName(Result result, const char **name) {
   switch (result) {
   case kOutOfMemory:
@@ -217,7 +214,7 @@ Result cuGetErrorName(Result result, const char **name) {
   case kNoDevice:
     *name = "CUDA_ERROR_NO_DEVICE";
     return 0;
-  case kInvalidPtx:
+  case kInvalidCode:
     *name = "CUDA_ERROR_INVALID_PTX";
     return 0;
   case kNotFound:
@@ -243,29 +240,29 @@ Result cuDeviceGetCount(int *count) {
   *count = state().options.devices.size();
   return 0;
 }
-Result cuDeviceGet(Device *device, int ordinal) {
+Result cuDeviceGet(Ordinal *device, int ordinal) {
   ENTER(, false);
   *device = ordinal;
   return size_t(ordinal) < state().options.devices.size() ? 0 : kNoDevice;
 }
-Result cuDeviceGetName(char *name, int bytes, Device device) {
+Result cuDeviceGetName(char *name, int bytes, Ordinal device) {
   ENTER(, false);
   snprintf(name, bytes, "Fake %d", device);
   return 0;
 }
-Result cuDeviceGetAttribute(int *value, Attribute attribute, Device device) {
+Result cuDeviceGetAttribute(int *value, Attribute attribute, Ordinal device) {
   ENTER(, false);
   int capability = state().options.devices.at(device);
   *value = attribute == kMajor ? capability / 10 : attribute == kMinor ? capability % 10 : -1;
   return 0;
 }
-Result cuDevicePrimaryCtxRetain(Context *context, Device) {
+Result cuDevicePrimaryCtxRetain(Context *context, Ordinal) {
   ENTER(, false);
   ++state().context.retained;
   *context = &state().context;
   return 0;
 }
-Result cuDevicePrimaryCtxRelease_v2(Device) {
+Result cuDevicePrimaryCtxRelease_v2(Ordinal) {
   ENTER(, false);
   State &s = state();
   if (--s.context.retained)
@@ -305,7 +302,7 @@ Result cuModuleLoadDataEx(Module *module, const void *image, unsigned count, Jit
   std::string error;
   if (!ptx::parse(static_cast<const char *>(image), made->code, error)) {
     log("ptxas: " + error);
-    return kInvalidPtx;
+    return kInvalidCode;
   }
   if (std::atoi(made->code.target.c_str() + 3) > state().options.devices[0])
     return 209; // no binary for the device
@@ -371,8 +368,10 @@ Result cuMemFree_v2(Pointer pointer) {
   std::free(reinterpret_cast<void *>(pointer));
   return 0;
 }
-Result cuMemAllocHost_v2(void **pointer, size_t bytes) {
+Result cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags) {
   ENTER();
+  if (flags)
+    return kInvalidValue;
   *pointer = std::malloc(bytes);
   state().pinned[reinterpret_cast<uint64_t>(*pointer)] = bytes;
   return 0;

@@ -1,13 +1,13 @@
-#include "lib/Runtime/GPU/CUDA/CudaStaging.h"
+#include "lib/Runtime/GPU/Graphs/Staging.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
 
-using namespace ctxc::cuda;
+using namespace ctxc::graphs;
 
 Result Staging::open(const Api &api) {
   for (Half &half : halves) {
     void *memory = nullptr;
-    if (Result result = api.MemAllocHost(&memory, kHalfBytes))
+    if (Result result = api.MemAllocHost(&memory, kHalfBytes, 0))
       return result;
     half.memory = static_cast<char *>(memory);
     if (Result result = api.EventCreate(&half.read, 0))

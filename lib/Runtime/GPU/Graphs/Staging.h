@@ -1,13 +1,13 @@
 // Uploads through a bounded piece of pinned memory, in two halves: one is filled while the other is
 // on its way, so that mapped weights stream to the device at the bus's speed, and a few bytes wait
 // for nothing.
-#ifndef CTXC_LIB_RUNTIME_GPU_CUDA_CUDASTAGING_H
-#define CTXC_LIB_RUNTIME_GPU_CUDA_CUDASTAGING_H
+#ifndef CTXC_LIB_RUNTIME_GPU_GRAPHS_STAGING_H
+#define CTXC_LIB_RUNTIME_GPU_GRAPHS_STAGING_H
 
-#include "lib/Runtime/GPU/CUDA/CudaApi.h"
+#include "lib/Runtime/GPU/Graphs/GraphApi.h"
 #include "llvm/ADT/ArrayRef.h"
 
-namespace ctxc::cuda {
+namespace ctxc::graphs {
 
 class Staging {
 public:
@@ -31,6 +31,6 @@ private:
   int current = 0;
 };
 
-} // namespace ctxc::cuda
+} // namespace ctxc::graphs
 
-#endif // CTXC_LIB_RUNTIME_GPU_CUDA_CUDASTAGING_H
+#endif // CTXC_LIB_RUNTIME_GPU_GRAPHS_STAGING_H

@@ -1,23 +1,23 @@
 // Code and sequences. A sequence's first run goes launch by launch, each waited for, so that a
 // kernel that faults is known by its name; from the second on it is a graph.
 #include "ctxc/Support/Error.h"
-#include "lib/Runtime/GPU/CUDA/CudaDevice.h"
+#include "lib/Runtime/GPU/Graphs/GraphDevice.h"
 
 using namespace ctxc;
-using namespace ctxc::cuda;
+using namespace ctxc::graphs;
 using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-struct CudaDevice::Recorded : Sequence {
+struct GraphDevice::Recorded : Sequence {
   struct Kernel {
     Function function;
     unsigned blocks, threads;
     std::vector<Pointer> arguments;
     std::string label; ///< its name and where it is from
   };
-  CudaDevice *owner = nullptr;
+  GraphDevice *owner = nullptr;
   std::vector<Kernel> kernels;
   GraphExec graph = nullptr;
   bool hasRun = false;
@@ -28,7 +28,7 @@ struct CudaDevice::Recorded : Sequence {
   }
 };
 
-static std::string labelOf(const ctxc::Device::Launch &launch) {
+static std::string labelOf(const Device::Launch &launch) {
   std::string label = "kernel '" + launch.function + "'";
   return launch.source.empty() ? label : label + " of " + launch.source;
 }
@@ -37,7 +37,7 @@ static std::string labelOf(const ctxc::Device::Launch &launch) {
 // Code
 //===----------------------------------------------------------------------===//
 
-Error CudaDevice::load(StringRef ptx) {
+Error GraphDevice::load(StringRef ptx) {
   if (Error error = enter())
     return error;
   std::string text = ptx.str(), log(16384, '\0'); // the driver reads to a zero
@@ -51,7 +51,7 @@ Error CudaDevice::load(StringRef ptx) {
   return Error::success();
 }
 
-Expected<Function> CudaDevice::functionOf(const Launch &launch) {
+Expected<Function> GraphDevice::functionOf(const Launch &launch) {
   Function &found = functions[launch.function];
   if (!found)
     if (Result result = api.ModuleGetFunction(&found, code, launch.function.c_str()))
@@ -60,7 +60,7 @@ Expected<Function> CudaDevice::functionOf(const Launch &launch) {
   if (Result result = api.FuncGetAttribute(&most, kMaxThreadsPerBlock, found))
     return failed("asking about " + labelOf(launch), result);
   if (launch.threads > unsigned(most))
-    return makeError("cuda: " + labelOf(launch) + " has blocks of " +
+    return makeError(brand + ": " + labelOf(launch) + " has blocks of " +
                      std::to_string(launch.threads) + " threads; " + label + " gives it at most " +
                      std::to_string(most));
   return found;
@@ -70,7 +70,7 @@ Expected<Function> CudaDevice::functionOf(const Launch &launch) {
 // Recording
 //===----------------------------------------------------------------------===//
 
-Result CudaDevice::launch(const Recorded &recorded, size_t i) {
+Result GraphDevice::launch(const Recorded &recorded, size_t i) {
   const Recorded::Kernel &kernel = recorded.kernels[i];
   llvm::SmallVector<void *, 16> arguments;
   for (const Pointer &argument : kernel.arguments)
@@ -79,7 +79,7 @@ Result CudaDevice::launch(const Recorded &recorded, size_t i) {
                           arguments.data(), nullptr);
 }
 
-Error CudaDevice::capture(Recorded &recorded) {
+Error GraphDevice::capture(Recorded &recorded) {
   std::string what = "recording " + std::to_string(recorded.kernels.size()) + " launches";
   if (Result result = api.StreamBeginCapture(stream, kCaptureThreadLocal))
     return failed(what, result);
@@ -103,7 +103,7 @@ Error CudaDevice::capture(Recorded &recorded) {
   return error;
 }
 
-Expected<std::unique_ptr<ctxc::Device::Sequence>> CudaDevice::record(ArrayRef<Launch> launches) {
+Expected<std::unique_ptr<Device::Sequence>> GraphDevice::record(ArrayRef<Launch> launches) {
   if (Error error = enter())
     return std::move(error);
   auto made = std::make_unique<Recorded>();
@@ -114,7 +114,7 @@ Expected<std::unique_ptr<ctxc::Device::Sequence>> CudaDevice::record(ArrayRef<La
       return function.takeError();
     Recorded::Kernel kernel{*function, launch.blocks, launch.threads, {}, labelOf(launch)};
     for (Buffer *buffer : launch.buffers)
-      kernel.arguments.push_back(static_cast<CudaBuffer *>(buffer)->address);
+      kernel.arguments.push_back(static_cast<GraphBuffer *>(buffer)->address);
     made->kernels.push_back(std::move(kernel));
   }
   if (!launches.empty())
@@ -127,7 +127,7 @@ Expected<std::unique_ptr<ctxc::Device::Sequence>> CudaDevice::record(ArrayRef<La
 // Running
 //===----------------------------------------------------------------------===//
 
-Error CudaDevice::runEach(const Recorded &recorded) {
+Error GraphDevice::runEach(const Recorded &recorded) {
   for (size_t i = 0; i < recorded.kernels.size(); ++i) {
     Result result = launch(recorded, i);
     if (!result)
@@ -138,7 +138,7 @@ Error CudaDevice::runEach(const Recorded &recorded) {
   return Error::success();
 }
 
-Expected<double> CudaDevice::run(Sequence &sequence) {
+Expected<double> GraphDevice::run(Sequence &sequence) {
   auto &recorded = static_cast<Recorded &>(sequence);
   if (Error error = enter())
     return std::move(error);
@@ -161,7 +161,7 @@ Expected<double> CudaDevice::run(Sequence &sequence) {
   if (!result)
     result = api.StreamSynchronize(stream);
   if (result)
-    return ended(what + " (cuda:checked runs them one by one and finds which)", result);
+    return ended(what + " (" + brand + ":checked runs them one by one and finds which)", result);
   float milliseconds = 0;
   if ((result = api.EventElapsedTime(&milliseconds, begin, end)))
     return failed("reading the time", result);

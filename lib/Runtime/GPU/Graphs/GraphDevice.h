@@ -1,0 +1,87 @@
+// A GPU through a driver that has streams and graphs: NVIDIA's, and AMD's HIP, whose functions are
+// the same but for their names (GraphApi.h). A sequence is a graph, captured once and launched for
+// each token. Memory is in GraphDevice.cpp, code and sequences in GraphSequence.cpp; how a device
+// is found and made the thread's is each driver's own.
+#ifndef CTXC_LIB_RUNTIME_GPU_GRAPHS_GRAPHDEVICE_H
+#define CTXC_LIB_RUNTIME_GPU_GRAPHS_GRAPHDEVICE_H
+
+#include "ctxc/Runtime/GPU/Device.h"
+#include "lib/Runtime/GPU/Graphs/Staging.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ctxc::graphs {
+
+class GraphDevice;
+
+struct GraphBuffer : Device::Buffer {
+  GraphDevice *owner = nullptr;
+  Pointer address = 0;
+  ~GraphBuffer() override;
+};
+
+class GraphDevice : public Device {
+public:
+  std::string name() const override { return label; }
+  size_t memory() const override { return free(); }
+
+  llvm::Error load(llvm::StringRef code) override;
+  llvm::Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override;
+  llvm::Error upload(Buffer &to, size_t offset, llvm::ArrayRef<char> from) override;
+  llvm::Error download(llvm::MutableArrayRef<char> to, const Buffer &from, size_t offset) override;
+  llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) override;
+  llvm::Expected<double> run(Sequence &sequence) override;
+
+  /// Makes the device the thread's; an error after a fault, when nothing more is run.
+  llvm::Error enter();
+  /// Makes the device the thread's, to free what is on it: false after a fault, when all of it goes
+  /// with the device.
+  bool canFree() { return fault.empty() && !makeCurrent(); }
+  /// What failed, in the driver's words.
+  llvm::Error failed(llvm::StringRef what, Result result) const;
+  /// Of a result that says how kernels ended: remembers a fault.
+  llvm::Error ended(llvm::StringRef what, Result result);
+
+  Api api;
+
+protected:
+  /// `brand` begins targets and messages (cuda). Where `isChecked`, every run goes launch by
+  /// launch.
+  GraphDevice(llvm::StringRef brand, bool isChecked) : brand(brand), isChecked(isChecked) {}
+
+  virtual Result makeCurrent() const = 0;
+
+  /// Finds all functions in `library` and starts the driver; `lacking` says what has them all.
+  llvm::Error start(void *library, llvm::StringRef file, Names names, llvm::StringRef lacking);
+  /// The number of devices; 0 where the driver says that there is none.
+  llvm::Expected<int> count() const;
+  /// Once the device is chosen and can be made the thread's.
+  llvm::Error openStream();
+  /// What openStream opened; called by the destructor of a class of this one.
+  void closeStream();
+  bool hasFaulted() const { return !fault.empty(); }
+
+  const std::string brand;
+  std::string label; ///< the device's name
+
+private:
+  struct Recorded;
+  size_t free() const;
+  llvm::Error checkRange(llvm::StringRef what, const Buffer &buffer, size_t offset,
+                         size_t bytes) const;
+  llvm::Expected<Function> functionOf(const Launch &launch);
+  llvm::Error capture(Recorded &recorded);
+  llvm::Error runEach(const Recorded &recorded);
+  Result launch(const Recorded &recorded, size_t i);
+
+  const bool isChecked;
+  std::string fault;
+  Stream stream = nullptr;
+  Event begin = nullptr, end = nullptr;
+  Module code = nullptr;
+  Staging staging;
+  llvm::StringMap<Function> functions;
+};
+
+} // namespace ctxc::graphs
+
+#endif // CTXC_LIB_RUNTIME_GPU_GRAPHS_GRAPHDEVICE_H

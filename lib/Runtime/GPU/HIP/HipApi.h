@@ -1,0 +1,43 @@
+// The functions of AMD's HIP that NVIDIA's driver has not by the same parameters.
+#ifndef CTXC_LIB_RUNTIME_GPU_HIP_HIPAPI_H
+#define CTXC_LIB_RUNTIME_GPU_HIP_HIPAPI_H
+
+#include "lib/Runtime/GPU/Graphs/GraphApi.h"
+#include <type_traits>
+
+namespace ctxc::hip {
+
+using graphs::Ordinal;
+using graphs::Result;
+
+/// Of a device, as ROCm 6 and later lay it out (R0600), with room for what is added at its end.
+struct Properties {
+  char before[1160];
+  char architecture[256]; ///< gfx942:sramecc+:xnack-
+  char after[2680];
+};
+static_assert(sizeof(Properties) == 4096);
+
+struct Api {
+  Result (*SetDevice)(Ordinal) = nullptr;
+  Result (*DeviceReset)() = nullptr;
+  Result (*GetDeviceProperties)(Properties *, Ordinal) = nullptr;
+
+  /// The name of a function that the library lacks; null where all are there. `find` is dlsym.
+  template <typename Find> const char *lookUp(Find find) {
+    const char *lacking = nullptr;
+    auto get = [&](auto &function, const char *name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find(name));
+      if (!function)
+        lacking = name;
+    };
+    get(SetDevice, "hipSetDevice");
+    get(DeviceReset, "hipDeviceReset");
+    get(GetDeviceProperties, "hipGetDevicePropertiesR0600");
+    return lacking;
+  }
+};
+
+} // namespace ctxc::hip
+
+#endif // CTXC_LIB_RUNTIME_GPU_HIP_HIPAPI_H

@@ -1,0 +1,105 @@
+// An AMD GPU: chosen by its architecture, for which alone a code object is.
+#include "ctxc/Lowering/GPU.h"
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/GPU/Devices.h"
+#include "lib/Runtime/GPU/Graphs/GraphDevice.h"
+#include "lib/Runtime/GPU/HIP/HipApi.h"
+#include "lib/Runtime/GPU/Wanted.h"
+#include <dlfcn.h>
+
+using namespace ctxc;
+using namespace ctxc::hip;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace {
+
+class HipDevice : public graphs::GraphDevice {
+public:
+  explicit HipDevice(bool isChecked) : GraphDevice("rocm", isChecked) {}
+  ~HipDevice() override;
+
+  /// `wanted` empty: any that there is code for.
+  Error open(StringRef wanted);
+  std::string target() const override { return "rocm:" + architecture; }
+
+private:
+  Result makeCurrent() const override { return own.SetDevice(device); }
+  Error choose(StringRef wanted);
+
+  hip::Api own;
+  Ordinal device = 0;
+  std::string architecture;
+  bool isOpen = false;
+};
+
+} // namespace
+
+Expected<std::unique_ptr<Device>> ctxc::openHipDevice(StringRef rest) {
+  auto wanted = Wanted::parse("rocm", rest);
+  if (!wanted)
+    return wanted.takeError();
+  auto made = std::make_unique<HipDevice>(wanted->isChecked);
+  if (Error error = made->open(wanted->architecture))
+    return std::move(error);
+  return made;
+}
+
+HipDevice::~HipDevice() {
+  if (!isOpen)
+    return;
+  closeStream();
+  if (hasFaulted()) // nothing else frees what is on it
+    own.DeviceReset();
+}
+
+Error HipDevice::open(StringRef wanted) {
+  constexpr StringRef file = "libamdhip64.so", expected = "HIP of ROCm 6 or later";
+  auto library = openDriver({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"},
+                            "rocm: there is no HIP of AMD's");
+  if (!library)
+    return library.takeError();
+  if (const char *lacking = own.lookUp([&](const char *name) { return dlsym(*library, name); }))
+    return makeError("rocm: " + file + " lacks " + lacking + "; expected " + expected);
+  if (Error error = start(*library, file, graphs::Names::Hip, expected))
+    return error;
+  if (Error error = choose(wanted))
+    return error;
+  isOpen = true;
+  return openStream();
+}
+
+/// The first device that there is code for, and that is of `wanted` where that is said.
+Error HipDevice::choose(StringRef wanted) {
+  auto devices = count();
+  if (!devices)
+    return devices.takeError();
+  std::string found;
+  for (int i = 0; i < *devices; ++i) {
+    char text[256] = {};
+    Properties properties = {};
+    Result result = api.DeviceGet(&device, i);
+    if (!result)
+      result = api.DeviceGetName(text, sizeof text - 1, device);
+    if (!result)
+      result = own.GetDeviceProperties(&properties, i);
+    if (result)
+      return failed("asking device " + std::to_string(i) + " what it is", result);
+    // What follows are features, of which code asks for none.
+    properties.architecture[sizeof properties.architecture - 1] = 0;
+    StringRef has = StringRef(properties.architecture).split(':').first;
+    if (llvm::Error unknown = GpuTarget::named(("rocm:" + has).str()).takeError()) {
+      llvm::consumeError(std::move(unknown));
+    } else if (wanted.empty() || wanted == has) {
+      label = text;
+      architecture = has.str();
+      return Error::success();
+    }
+    found += (found.empty() ? "" : " and ") + std::string(text) + " (" + has.str() + ")";
+  }
+  if (!*devices)
+    return makeError("rocm: HIP shows no device");
+  return makeError("rocm: found " + found + ", expected a device of " +
+                   (wanted.empty() ? "gfx90a, gfx942 or gfx1100" : wanted));
+}
