@@ -52,7 +52,8 @@ std::vector<OptionSpec> driver::runOptions() {
        "NAME",
        "compiled (default), or reference: float64, slow, the judge of the other",
        {"compiled", "reference"}},
-      {"--target", "GPU", "run on a GPU: cuda or vulkan (docs/gpu.md); default: on this processor"},
+      {"--target", "GPU",
+       "run on a GPU: cuda, rocm or vulkan (docs/gpu.md); default: on this\nprocessor"},
       {"--threads", "N", "threads of the compiled backend; default: one a core"},
       {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
   };
