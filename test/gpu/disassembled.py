@@ -2,11 +2,12 @@
 weights of float32 and bfloat16, against what LLVM's readelf and objdump say of them: each kernel has
 its function and descriptor, the arguments and block that the gpu dialect gave it and no others, no
 spilled register, no private memory and no call; contractions of rows in pieces of 16 bytes read
-such; and what one wavefront wrote is there for others after a barrier."""
+such, several before they wait for the first; and what one wavefront wrote is there for others after a barrier."""
 
 import argparse
 import concurrent.futures
 import itertools
+import math
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ import sys
 import yaml
 
 WAVEFRONT = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32}
+AHEAD = 4  # pieces that a lane reads before it uses the first, where it has as many
 
 
 def run(*command):
@@ -69,6 +71,30 @@ class Checked:
             sys.exit(f"{self.what}: {kernel}: {name}: found {found}, expected {expected}")
 
 
+def pieces_of_lane(arguments, dtype, architecture):
+    """How many pieces of 16 bytes each lane reads of a row; 0 where it reads by elements."""
+    if not all("xvector<4x" in argument for argument in arguments[:2]):
+        return 0
+    pieces, numbers, results = (int(re.match(r"memref<(\d+)x", argument)[1])
+                                for argument in arguments)
+    # Of W[m, k], x[s, k] and y[s, m]: pieces = m k / size, 4 numbers = s k, results = s m.
+    size = 8 if dtype == "bf16" else 4
+    vectors = math.isqrt(4 * numbers * results // (size * pieces))
+    return pieces * vectors // results // WAVEFRONT[architecture]
+
+
+def most_under_way(instructions):
+    """The longest run of loads of 16 bytes that nothing waits in."""
+    most = run = 0
+    for line in instructions:
+        if line.startswith(("global_load_dwordx4", "global_load_b128")):
+            run += 1
+            most = max(most, run)
+        elif line.startswith("s_waitcnt"):
+            run = 0
+    return most
+
+
 def check_code(check, name, instructions, is_contraction_of_pieces, architecture):
     words = [line.split()[0] for line in instructions]
     for word in words:
@@ -89,7 +115,7 @@ def check_code(check, name, instructions, is_contraction_of_pieces, architecture
     return len(pieces)
 
 
-def check_object(check, functions, metadata, symbols, code, architecture):
+def check_object(check, functions, metadata, symbols, code, dtype, architecture):
     check.equal("all", "kernels", sorted(metadata), sorted(functions))
     pieces = 0
     for name, (arguments, threads) in functions.items():
@@ -111,8 +137,12 @@ def check_object(check, functions, metadata, symbols, code, architecture):
         check.equal(name, "arguments", kinds, ["global_buffer"] * len(arguments))
         check.equal(name, "symbol", symbols.get(name), "FUNC")
         check.equal(name, "descriptor", symbols.get(f"{name}.kd"), "OBJECT")
+        each = pieces_of_lane(arguments, dtype, architecture) if name.endswith("_contract") else 0
         is_pieces = name.endswith("_contract") and "xvector<4x" in arguments[0]
         pieces += check_code(check, name, code[name], is_pieces, architecture)
+        if each >= AHEAD and most_under_way(code[name]) < AHEAD:
+            sys.exit(f"{check.what}: {name}: waits for the memory after "
+                     f"{most_under_way(code[name])} loads, expected {AHEAD} at least")
     return pieces
 
 
@@ -126,7 +156,7 @@ def check_model(arguments, model, dtype, architecture):
     readelf = arguments.llvm / "llvm-readelf"
     metadata = metadata_of(readelf, path)
     pieces = check_object(Checked(what), functions, metadata, symbols_of(readelf, path),
-                          code_of(arguments.llvm / "llvm-objdump", path), architecture)
+                          code_of(arguments.llvm / "llvm-objdump", path), dtype, architecture)
     counts = {name: kernel[".vgpr_count"] for name, kernel in metadata.items()}
     most = max(counts, key=counts.get)
     scalars = max(kernel[".sgpr_count"] for kernel in metadata.values())
