@@ -93,7 +93,8 @@ def pack(args):
             packed(folder / entry["file"])
         except RuntimeError as error:
             entry["why"] = str(error)
-    for name, config in (models.SMALL if args.small else models.MODELS).items():
+    timed = {"small-llama": models.SMALL["small-llama"]} if args.small else models.MODELS
+    for name, config in timed.items():
         context = 7 if args.small else CONTEXT
         entry = dict(kind="time", name=name, file=f"time-{name}", context=context)
         entries.append(entry)
@@ -360,7 +361,11 @@ def markdown(result):
         kernels = [(label, k) for label, run in model.get("runs", {}).items()
                    for k in run["kernels"]]
         if kernels:
-            lines += ["", f"## Kernels of {name}", "", table(
+            sums = [f"{label}: {sum(k['median_ms'] for k in run['kernels']):.3f} of "
+                    f"{run['median_ms']:.3f} ms" for label, run in model["runs"].items()]
+            lines += ["", f"## Kernels of {name}", "",
+                      f"Each alone, all layers' launches of it. Together {', '.join(sums)}.", "",
+                      table(
                 ["kernel", "run", "launches", "ms", "predicted ms", "measured / predicted"],
                 [[k["function"], label, k["launches"], f"{k['median_ms']:.4f}",
                   number(k.get("predicted_ms"), 4),

@@ -52,6 +52,9 @@ SMALL = {
         intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
         head_dim=16, hidden_act="silu", rms_norm_eps=1e-5, max_position_embeddings=256,
         tie_word_embeddings=False, rope_theta=10000.0),
+    "small-gemma-3": gemma3(64, 96, 6, 4, 1, 128, 4, scale=8.0),
+    "small-falcon": FALCON_7B | dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                     vocab_size=128),
 }
 
 # Models of test/goldens and examples whose kernels are compared, and their types.

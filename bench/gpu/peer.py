@@ -99,8 +99,8 @@ def main():
 
     import algorithm1
     forms = {}
-    if hasattr(peer.model.model, "layers") and \
-            hasattr(getattr(peer.model.model.layers[0], "mlp", None), "gate_proj"):
+    layers = getattr(getattr(peer.model, "model", None), "layers", None)
+    if layers is not None and hasattr(getattr(layers[0], "mlp", None), "gate_proj"):
         for name, tuned in (("algorithm1", False), ("algorithm1_tuned", True)):
             forms[name] = algorithm1.Algorithm1(peer.model, materialised=False, tuned=tuned)
             measure(name, lambda form=forms[name]: peer.time(

@@ -56,7 +56,10 @@ double difference(StringRef found, StringRef expected) {
         largest = std::max(largest, std::isfinite(a) ? std::abs(double(a) - double(b)) : INFINITY);
       scale = std::max(scale, std::abs(double(b)));
     }
-    return largest == 0 ? 0 : largest / std::max(scale, 1e-30);
+    if (largest == 0)
+      return 0.0;
+    // Counts are tiny as floats; they are equal or they are not.
+    return scale < 1e-37 ? INFINITY : largest / scale;
   };
   return expected.size() == sizeof(double) ? compare(double()) : compare(float());
 }
@@ -67,9 +70,17 @@ public:
       : reader(content), repeats(repeats), kernels(kernels) {}
 
   Error all() {
-    while (!reader.atEnd())
-      if (Error error = one(reader.call()))
+    while (!reader.atEnd()) {
+      Call call = reader.call();
+      // What a run gave is compared before it is run again: counts add up.
+      if (call != Call::Download)
+        if (Error error = measure())
+          return error;
+      if (Error error = one(call))
         return error;
+    }
+    if (Error error = measure())
+      return error;
     return reader.isGood() ? Error::success() : makeError("is no whole recording");
   }
 
@@ -79,7 +90,7 @@ public:
     json.attribute("drawn_bytes", int64_t(drawnBytes));
     json.attribute("allocated_bytes", int64_t(allocated));
     json.attribute("compared_bytes", int64_t(compared));
-    json.attribute("largest_difference", largest);
+    json.attribute("largest_difference", std::min(largest, 1e300)); // JSON has no infinity
     json.attribute("finite", allFinite);
     json.attributeArray("runs", [&] {
       for (const Measured &run : measured)
@@ -263,16 +274,10 @@ private:
       auto sequence = device->record(launches);
       if (!sequence)
         return sequence.takeError();
-      std::vector<double> times;
-      for (int i = 0; i < 2 + 9; ++i) {
-        auto seconds = device->run(**sequence);
-        if (!seconds)
-          return seconds.takeError();
-        if (i >= 2)
-          times.push_back(*seconds * 1e3);
-      }
-      std::sort(times.begin(), times.end());
-      made.kernels.push_back({function, launches.size(), times[times.size() / 2]});
+      auto times = timesOf(**sequence, 9);
+      if (!times)
+        return times.takeError();
+      made.kernels.push_back({function, launches.size(), (*times)[times->size() / 2]});
     }
     return Error::success();
   }
@@ -282,24 +287,38 @@ private:
     StringRef label = reader.text();
     if (id >= sequences.size())
       return makeError("names a sequence that is not there");
-    Measured made{label.str(), sequences[id].launches.size(), {}, {}};
-    // The first is no graph yet, and the second uploads it.
-    int times = label.empty() ? 1 : repeats + 2;
-    for (int i = 0; i < times; ++i) {
-      auto seconds = device->run(*sequences[id].sequence);
+    auto seconds = device->run(*sequences[id].sequence);
+    if (!seconds)
+      return seconds.takeError();
+    if (!label.empty())
+      pending = {label.str(), id};
+    return Error::success();
+  }
+
+  /// The run before, again and again: the first of them may be the first as a graph.
+  Error measure() {
+    auto [label, id] = pending;
+    if (label.empty())
+      return Error::success();
+    pending.first.clear();
+    auto times = timesOf(*sequences[id].sequence, repeats);
+    if (!times)
+      return times.takeError();
+    measured.push_back({label, sequences[id].launches.size(), std::move(*times), {}});
+    return kernels ? measureKernels(sequences[id], measured.back()) : Error::success();
+  }
+
+  llvm::Expected<std::vector<double>> timesOf(Device::Sequence &sequence, int count) {
+    std::vector<double> times;
+    for (int i = 0; i < 2 + count; ++i) {
+      auto seconds = device->run(sequence);
       if (!seconds)
         return seconds.takeError();
       if (i >= 2)
-        made.times.push_back(*seconds * 1e3);
+        times.push_back(*seconds * 1e3);
     }
-    if (label.empty())
-      return Error::success();
-    std::sort(made.times.begin(), made.times.end());
-    if (kernels)
-      if (Error error = measureKernels(sequences[id], made))
-        return error;
-    measured.push_back(std::move(made));
-    return Error::success();
+    std::sort(times.begin(), times.end());
+    return times;
   }
 
   RecordingReader reader;
@@ -310,6 +329,7 @@ private:
   std::vector<Recorded> sequences;
   std::vector<char> blocks[4];
   std::vector<Measured> measured;
+  std::pair<std::string, size_t> pending; ///< the label and sequence of a run to be measured
   std::vector<std::pair<std::string, std::string>> notes;
   size_t drawnBytes = 0, allocated = 0, compared = 0;
   double largest = 0;

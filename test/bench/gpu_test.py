@@ -3,6 +3,7 @@
 where there is no driver at all: each missing piece is a line with its reason, never a crash."""
 
 import argparse
+import gzip
 import json
 import os
 import subprocess
@@ -49,15 +50,25 @@ class GpuTest(unittest.TestCase):
             self.assertTrue(all(kernel["predicted_ms"] > 0 for kernel in run["kernels"]))
         text = (self.work / "a.md").read_text()
         self.assertIn("| small-llama | 0.00 | ", text)
+        plain = model["runs"]["plain"]["median_ms"]
+        self.assertIn(f"Together plain: {plain:.3f} of {plain:.3f} ms", text)
         self.assertIn("Prefill and the patches of all positions have no kernels for GPUs yet", text)
         for what, why in result["skipped"].items():
             self.assertIn(f"- {what}: {why}", text)
 
-        # A result that differs is a failure, and a broken recording is a line.
+        # A result that differs is a failure: other code is put in the recording.
+        recording = folder / "check-llama-f32.gz"
+        content = gzip.decompress(recording.read_bytes())
+        self.assertIn(b"add.rn.f32", content)
+        recording.write_bytes(gzip.compress(content.replace(b"add.rn.f32", b"sub.rn.f32"), 1))
+        done = self.script("run", folder, "--copy-mib", 4, "--repeats", 1, library=standin)
+        self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
+        self.assertIn("llama f32: DIFFERS", done.stdout)
+
+        # A broken recording is a line.
         folder.joinpath("manifest.json").write_text(json.dumps([
             dict(kind="check", name="broken", file="broken"),
             dict(kind="time", name="not made", why="no kernel", file="none", context=7)]))
-        import gzip
         with gzip.open(folder / "broken.gz", "wb") as file:
             file.write(b"ctxcgpu1\x00\x0a" + bytes(7) + b"cuda:sm_90\x01\xff")
         done = self.script("run", folder, "--copy-mib", 4, library=standin)
