@@ -29,32 +29,36 @@ class ContractionWriter {
 public:
   ContractionWriter(KernelWriter &w, const Step &step)
       : w(w), W(*step.ops[0].accesses[0]), x(*step.ops[0].accesses[1]), y(*step.ops[0].accesses[2]),
-        accumulates(step.accumulates), vectors(step.ops[0].loops[0].fixed),
-        out(step.ops[0].loops[1].fixed), in(step.ops[0].loops[2].fixed),
-        rows(out >= manyRows ? 2 : 1),
+        selected(step.ops[0].selected), accumulates(step.accumulates),
+        slots(selected ? step.ops[0].loops[0].fixed : 1),
+        vectors(selected ? 1 : step.ops[0].loops[0].fixed), out(step.ops[0].loops[1].fixed),
+        in(step.ops[0].loops[2].fixed), rows(out >= manyRows && !selected ? 2 : 1),
         element(cast<MemRefType>(W.view.root.getType()).getElementType()),
         piece(128 / element.getIntOrFloatBitWidth()), inPieces(canReadPieces()) {}
 
   /// Writes all, and returns the number of blocks.
   int64_t write() {
-    int64_t subgroups = w.threads / w.lanes, perBlock = subgroups * rows;
+    int64_t subgroups = w.threads / w.lanes, perBlock = subgroups * rows, all = slots * out;
     Value first = w.add(times(w.block, perBlock), times(w.subgroup, rows));
     SmallVector<Value> row; // the last again, where there is none left
     for (int64_t r = 0; r < rows; ++r) {
       Value at = r ? w.add(first, w.index(r)) : first;
-      row.push_back(arith::MinUIOp::create(w.b, w.loc, at, w.index(out - 1)));
+      row.push_back(arith::MinUIOp::create(w.b, w.loc, at, w.index(all - 1)));
     }
-    SmallVector<Value> sums = sumRows(row);
+    SmallVector<Value> stored = row;
+    if (selected)
+      stored[0] = enterSlot(row[0]);
+    SmallVector<Value> sums = sumRows(stored);
     for (Value &sum : sums)
       sum = w.combineLanes(sum, [&](Value a, Value b) { return add(a, b); });
     w.when(equal(w.lane, 0), [&] {
       for (int64_t r = 0; r < rows; ++r)
-        w.when(w.isBelow(r ? w.add(first, w.index(r)) : first, w.index(out)), [&] {
+        w.when(w.isBelow(r ? w.add(first, w.index(r)) : first, w.index(all)), [&] {
           for (int64_t s = 0; s < vectors; ++s)
             put(s, row[r], sums[r * vectors + s]);
         });
     });
-    return (out + perBlock - 1) / perBlock;
+    return (all + perBlock - 1) / perBlock;
   }
 
 private:
@@ -75,6 +79,17 @@ private:
     auto fast = arith::FastMathFlags::contract;
     return arith::AddFOp::create(w.b, w.loc, arith::MulFOp::create(w.b, w.loc, a, b, fast), sum,
                                  fast);
+  }
+
+  /// Of row m of a slot, which is number `row` of all slots' one after the other: where the bank
+  /// has it.
+  Value enterSlot(Value row) {
+    Value size = w.index(out);
+    slot = arith::DivUIOp::create(w.b, w.loc, row, size);
+    Value at = w.add(w.times(slot, selected->steps[0]), w.number(selected->offset));
+    Value expert =
+        arith::IndexCastOp::create(w.b, w.loc, w.b.getIndexType(), w.load(selected->view.root, at));
+    return w.add(times(expert, out), arith::RemUIOp::create(w.b, w.loc, row, size));
   }
 
   /// The sums of this lane: of each row, for each vector.
@@ -156,12 +171,17 @@ private:
   /// The numbers of vector s that belong to piece `at` of a row.
   SmallVector<Value> readVector(int64_t s, Value at) {
     Extent start = x.offset + x.steps[0] * s;
-    if (!inPieces)
-      return {w.load(x.view.root, w.add(times(at, x.steps[2].fixed), w.number(start)))};
+    bool moves = slot && x.steps[0].fixed;
+    if (!inPieces) {
+      Value place = w.add(times(at, x.steps[2].fixed), w.number(start));
+      return {w.load(x.view.root, moves ? w.add(place, times(slot, x.steps[0].fixed)) : place)};
+    }
     Value buffer = w.buffer(x.view.root, VectorType::get({4}, w.b.getF32Type()));
     SmallVector<Value> numbers;
     for (int64_t i = 0; i < piece / 4; ++i) {
       Value place = w.add(times(at, piece / 4), w.index(start.fixed / 4 + i));
+      if (moves)
+        place = w.add(place, times(slot, x.steps[0].fixed / 4));
       Value four = memref::LoadOp::create(w.b, w.loc, buffer, ValueRange{place});
       for (int64_t j = 0; j < 4; ++j)
         numbers.push_back(vector::ExtractOp::create(w.b, w.loc, four, j));
@@ -170,6 +190,7 @@ private:
   }
 
   void put(int64_t s, Value row, Value sum) {
+    // Slots of a result lie one after the other, as the rows of all of them are counted.
     Value at = w.add(times(row, y.steps[1].fixed), w.number(y.offset + y.steps[0] * s));
     if (accumulates)
       sum = add(w.load(y.view.root, at), sum);
@@ -178,8 +199,10 @@ private:
 
   KernelWriter &w;
   const Access &W, &x, &y;
+  const std::optional<Access> &selected; ///< of experts, in the place of several vectors
+  Value slot;
   bool accumulates;
-  int64_t vectors, out, in, rows;
+  int64_t slots, vectors, out, in, rows;
   Type element;
   int64_t piece; ///< elements of 16 bytes
   bool inPieces;
@@ -187,10 +210,36 @@ private:
 
 } // namespace
 
+/// Experts that are stored by columns: a thread takes one number of a slot, and sums in order.
+static int64_t writeColumns(KernelWriter &w, const RowOp &row) {
+  const Access &W = *row.accesses[0], &x = *row.accesses[1], &y = *row.accesses[2];
+  int64_t out = row.loops[1].fixed, in = row.loops[2].fixed, all = row.loops[0].fixed * out;
+  Value point = w.add(w.times(w.block, fixedExtent(w.threads)), w.thread);
+  w.when(w.isBelow(point, w.index(all)), [&] {
+    SmallVector<Value> at = w.split(point, {row.loops[0], row.loops[1]});
+    Value slot = at[0], m = at[1], zero = w.index(0);
+    Value expert = arith::IndexCastOp::create(
+        w.b, w.loc, w.b.getIndexType(), w.load(row.selected->view.root, w.at(*row.selected, slot)));
+    Value none = w.zeroOf(w.b.getF32Type());
+    Value sum = w.loop(zero, w.index(in), w.index(1), none, [&](Value k, ValueRange sum) {
+      Value weight = w.load(W.view.root, w.at(W, {expert, m, k}));
+      if (weight.getType().isF16())
+        weight = arith::ExtFOp::create(w.b, w.loc, w.b.getF32Type(), weight);
+      Value number = w.load(x.view.root, w.at(x, {slot, zero, k}));
+      Value product = arith::MulFOp::create(w.b, w.loc, weight, number);
+      return SmallVector<Value>{arith::AddFOp::create(w.b, w.loc, sum[0], product)};
+    })[0];
+    w.store(sum, y.view.root, w.at(y, {slot, m, zero}));
+  });
+  return (all + w.threads - 1) / w.threads;
+}
+
 WrittenKernel gpu_lowering::writeContraction(gpu::GPUModuleOp module, StringRef name,
                                              const Step &step, const GpuTarget &target) {
   KernelWriter w(module, name, step.ops.front().op->getLoc(), threadsOfBlock, target);
-  int64_t blocks = ContractionWriter(w, step).write();
+  const RowOp &row = step.ops.front();
+  bool byColumns = row.selected && !(row.accesses[0]->steps[2] == fixedExtent(1));
+  int64_t blocks = byColumns ? writeColumns(w, row) : ContractionWriter(w, step).write();
   w.finish(blocks);
   return {w.function, w.roots, blocks, w.threads};
 }

@@ -101,7 +101,7 @@ public:
           buffers[view->root].addRead({view->offset, {}, all}, all);
           operations = operations + all;
         }
-    operations = operations + *points * operationsOf(row.op);
+    operations = operations + *points * (row.selected ? 2 : operationsOf(row.op));
     return true;
   }
 

@@ -1,5 +1,6 @@
 // From kernels in linalg to launches of functions of a gpu.module.
 #include "lib/Lowering/GPU/Cost.h"
+#include "lib/Lowering/GPU/Experts.h"
 #include "lib/Lowering/GPU/Functions.h"
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/Passes.h"
@@ -154,8 +155,10 @@ FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module,
                                                            const GpuTarget &target) {
   MLIRContext *context = module.getContext();
   auto kernels = llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
-  for (func::FuncOp kernel : kernels)
+  for (func::FuncOp kernel : kernels) {
+    replaceExperts(kernel);
     ofOneRow(kernel);
+  }
   if (failed(numberReads(module)) || failed(bufferizeKernels(module)))
     return failure();
 

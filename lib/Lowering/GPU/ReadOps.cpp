@@ -1,4 +1,5 @@
 #include "lib/Lowering/GPU/ReadOps.h"
+#include "lib/Lowering/GPU/Experts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -54,11 +55,12 @@ public:
       return readLinalg(linalgOp);
     if (auto copy = dyn_cast<memref::CopyOp>(op))
       return readCopy(copy);
+    if (auto experts = expertCall(op))
+      return readExperts(op, *experts);
     if (auto call = dyn_cast<func::CallOp>(op))
       return readSupport(call);
     if (isa<scf::ForOp, memref::LoadOp>(op))
-      return refuse("a mixture's experts, whose matrices are found by their addresses, have no GPU "
-                    "kernel");
+      return refuse("quantised experts have no GPU kernel");
     return refuse("'" + op->getName().getStringRef() + "' has no GPU kernel");
   }
 
@@ -94,7 +96,7 @@ private:
   }
 
   FailureOr<RowOp> readLinalg(linalg::LinalgOp op) {
-    RowOp row{op, {}, {}, {}, op.getNumDpsInputs(), {}, {}};
+    RowOp row{op, {}, {}, {}, op.getNumDpsInputs(), {}, {}, {}};
     row.loops.resize(op.getNumLoops(), fixedExtent(-1));
     for (auto type : op.getIteratorTypesArray())
       row.isReduction.push_back(type == utils::IteratorType::reduction);
@@ -142,7 +144,7 @@ private:
   FailureOr<RowOp> readCopy(memref::CopyOp op) {
     int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
     AffineMap identity = AffineMap::getMultiDimIdentityMap(rank, op.getContext());
-    RowOp row{op, {}, SmallVector<bool>(rank, false), {}, 1, {}, {}};
+    RowOp row{op, {}, SmallVector<bool>(rank, false), {}, 1, {}, {}, {}};
     for (int64_t i = 0; i < rank; ++i) {
       auto size = sizeOf(op.getTarget(), i);
       if (!size)
@@ -156,6 +158,31 @@ private:
         return failure();
       row.accesses.push_back(*access);
     }
+    return row;
+  }
+
+  FailureOr<RowOp> readExperts(Operation *op, const ExpertCall &experts) {
+    SmallVector<View> views;
+    for (Value memory : {experts.bank, experts.x, experts.y, experts.selected}) {
+      auto view = readView(memory);
+      if (failed(view))
+        return failure();
+      views.push_back(*view);
+    }
+    const View &bank = views[0], &x = views[1], &y = views[2], &selected = views[3];
+    auto result = cast<MemRefType>(experts.y.getType());
+    int64_t in = cast<MemRefType>(experts.x.getType()).getShape().back();
+    bool each = x.strides.size() == 3; // slots have vectors of their own
+    RowOp row{op, {}, {false, false, true}, {}, 2, {selected}, {}, {}};
+    for (int64_t size : {result.getDimSize(1), result.getDimSize(2), in})
+      row.loops.push_back(fixedExtent(size));
+    Extent m = bank.strides[1], k = bank.strides[2];
+    if (experts.transposed)
+      std::swap(m, k);
+    row.accesses = {Access{bank, bank.offset, {bank.strides[0], m, k}},
+                    Access{x, x.offset, {each ? x.strides[1] : Extent(), {}, x.strides.back()}},
+                    Access{y, y.offset, {y.strides[1], y.strides[2], {}}}};
+    row.selected = Access{selected, selected.offset, {selected.strides[1]}};
     return row;
   }
 
@@ -183,7 +210,7 @@ private:
   }
 
   FailureOr<RowOp> readSupport(func::CallOp call) {
-    RowOp row{call, {}, {}, {}, 0, {}, Support()};
+    RowOp row{call, {}, {}, {}, 0, {}, Support(), {}};
     row.support->function = call.getCallee();
     if (!isSupported(call.getCallee()))
       return refuse("'" + call.getCallee() + "' has no GPU form");

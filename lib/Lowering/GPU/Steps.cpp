@@ -14,6 +14,8 @@ using namespace ctxc::gpu_lowering;
 //===----------------------------------------------------------------------===//
 
 bool gpu_lowering::isContraction(const RowOp &row) {
+  if (row.selected)
+    return true;
   auto op = dyn_cast<linalg::GenericOp>(row.op);
   if (!op || op.getNumLoops() != 3 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
     return false;
@@ -225,7 +227,8 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
   }
   std::vector<bool> sets(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
-    auto zeros = isContraction(ops[i]) ? zerosOf(ops, i) : std::nullopt;
+    sets[i] = ops[i].selected.has_value();
+    auto zeros = isContraction(ops[i]) && !sets[i] ? zerosOf(ops, i) : std::nullopt;
     if (!zeros)
       continue;
     sets[i] = true;

@@ -27,7 +27,7 @@ struct Support {
   llvm::SmallVector<double> reals;               ///< the same of those that are no integers
 };
 
-/// One op of a group: a linalg op, a memref.copy or a support call.
+/// One op of a group: a linalg op, a memref.copy, a support call or experts.
 struct RowOp {
   mlir::Operation *op;
   llvm::SmallVector<Extent> loops;
@@ -39,6 +39,8 @@ struct RowOp {
   /// Memory that is read at places that data name.
   llvm::SmallVector<View> gathered;
   std::optional<Support> support;
+  /// Of a contraction whose loops are (slot, m, k): which matrix of W each slot takes.
+  std::optional<Access> selected;
 
   bool hasReduction() const { return llvm::is_contained(isReduction, true); }
   /// The arguments and allocations that it touches, some more than once.
@@ -54,7 +56,8 @@ struct Step {
   bool accumulates = false;         ///< Contraction: y is added to, and not set
 };
 
-/// Whether `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix, for which there is a kernel.
+/// Whether `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix, for which there is a kernel, or
+/// such a product of experts.
 bool isContraction(const RowOp &op);
 
 /// The steps of a kernel. Fails, with a warning at the op, where there is a construct that has no

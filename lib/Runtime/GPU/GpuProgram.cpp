@@ -79,7 +79,7 @@ Error GpuProgram::uploadWeights() {
   auto each = [&](auto visit) -> Error {
     for (size_t i = 0; i < program.steps.size(); ++i)
       for (const KernelArg &arg : kernelOf(program.steps[i].block).args)
-        if (arg.kind == KernelArgKind::Param)
+        if (arg.kind == KernelArgKind::Param || arg.kind == KernelArgKind::Bank)
           if (Error error = visit(i, arg))
             return error;
     return Error::success();
@@ -115,6 +115,8 @@ Expected<Device::Buffer *> GpuProgram::weight(size_t i, const KernelArg &arg) {
   BufferPtr &buffer = weightBuffers[weightKey(name, arg.type)];
   if (buffer)
     return buffer.get();
+  if (arg.kind == KernelArgKind::Bank)
+    return bank(buffer, name, arg);
   auto type = cast<MemRefType>(arg.type);
   auto data = weights.get(name, RankedTensorType::get(type.getShape(), type.getElementType()));
   if (!data)
@@ -125,6 +127,21 @@ Expected<Device::Buffer *> GpuProgram::weight(size_t i, const KernelArg &arg) {
   if (Error error = device->upload(**made, 0, {static_cast<const char *>(*data), rowBytes(type)}))
     return std::move(error);
   return buffer.get();
+}
+
+/// All slices, one after the other.
+Expected<Device::Buffer *> GpuProgram::bank(BufferPtr &buffer, StringRef name,
+                                            const KernelArg &arg) {
+  size_t bytes = rowBytes(arg.type), count = arg.stored.getDimSize(0), each = bytes / count;
+  auto made = own(buffer, bytes);
+  for (size_t i = 0; made && i < count; ++i) {
+    auto slice = getSlice(weights, name, arg.stored, i);
+    if (!slice)
+      return slice.takeError();
+    if (Error error = device->upload(**made, i * each, {static_cast<const char *>(*slice), each}))
+      return std::move(error);
+  }
+  return made;
 }
 
 Expected<Device::Buffer *> GpuProgram::setting(size_t step, const KernelArg &arg) {
@@ -168,6 +185,7 @@ Expected<Device::Buffer *> GpuProgram::argument(size_t step, const GpuKernel &ke
   case KernelArgKind::Output:
     return chained(ValueRange(layer.getOutputs()));
   case KernelArgKind::Param:
+  case KernelArgKind::Bank:
     return weight(step, arg);
   case KernelArgKind::Setting:
     return setting(step, arg);
@@ -191,10 +209,8 @@ Expected<Device::Buffer *> GpuProgram::argument(size_t step, const GpuKernel &ke
   case KernelArgKind::Counts:
   case KernelArgKind::Replay:
     return own(dualParts[{step, index}], rowBytes(arg.type));
-  case KernelArgKind::Bank:
-    break;
   }
-  return makeError("kernel '" + kernel.name + "' reads a table of addresses");
+  llvm_unreachable("an argument of no kind");
 }
 
 Error GpuProgram::addLaunches(size_t step, xf::BlockOp block, int64_t stream, GpuRun *const runs[2],

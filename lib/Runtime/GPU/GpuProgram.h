@@ -78,6 +78,8 @@ private:
   llvm::Expected<Device::Buffer *> argument(size_t step, const GpuKernel &kernel, int64_t index,
                                             int64_t stream, GpuRun *const runs[2], bool isDual);
   llvm::Expected<Device::Buffer *> weight(size_t step, const KernelArg &arg);
+  llvm::Expected<Device::Buffer *> bank(BufferPtr &buffer, llvm::StringRef name,
+                                        const KernelArg &arg);
   llvm::Expected<Device::Buffer *> setting(size_t step, const KernelArg &arg);
   llvm::Expected<Device::Buffer *> own(BufferPtr &buffer, size_t bytes);
   llvm::Error uploadWeights();

@@ -23,9 +23,11 @@ TEST_P(GpuModel, GivesTransformersLogits) {
   EXPECT_EQ(run->size(), int64_t(tokens.size()));
 }
 
-// Grouped heads and a window, an attention beside the MLP, a softcap, slopes, transposed matrices.
+// Grouped heads and a window, an attention beside the MLP, a softcap, slopes, transposed matrices;
+// experts that are stored one by one, and together.
 INSTANTIATE_TEST_SUITE_P(Families, GpuModel,
-                         testing::Values("llama", "falcon", "gemma3", "gpt2", "falcon-alibi"),
+                         testing::Values("llama", "falcon", "gemma3", "gpt2", "falcon-alibi",
+                                         "mixtral", "qwen3-moe-fused"),
                          [](const auto &info) {
                            std::string name = info.param;
                            llvm::replace(name, '-', '_');
@@ -77,6 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Families, GpuPatch,
                          testing::Values(std::pair("llama", DType::F32),
                                          std::pair("falcon", DType::BF16),
                                          std::pair("gemma3", DType::F32),
+                                         std::pair("mixtral", DType::BF16),
                                          std::pair("olmo2", DType::BF16)),
                          [](const auto &info) { return std::string(info.param.first); });
 
@@ -149,15 +152,14 @@ TEST(GpuExecutor, SaysWhatItCannotDo) {
   EXPECT_NE(llvm::toString(Device::open("metal").takeError()).find("found 'metal', expected"),
             std::string::npos);
 
-  // A model of experts has no form.
-  BlockText b("experts", 8);
-  TextValue scores = b.linear(b.input(), 4), selected = b.topK(scores, 2);
-  TextValue each = b.expertLinear(b.input(), selected, 4, 6, "f32", false, false);
-  b.output(b.combine(b.gather(scores, selected), each));
-  TextModel experts(modelText({b}));
-  auto refused = createGpuExecutor(experts.program, *experts.weights, std::move(device));
+  // Quantised weights have no form.
+  BlockText b("quantised", 8);
+  TextValue x = b.input();
+  b.output(b.linear(b.linear(x, 256), 8, "!xf.quantized<q8_0>"));
+  TextModel quantised(modelText({b}));
+  auto refused = createGpuExecutor(quantised.program, *quantised.weights, std::move(device));
   message = llvm::toString(refused.takeError());
-  EXPECT_NE(message.find("a mixture's experts"), std::string::npos) << message;
+  EXPECT_NE(message.find("a quantised matrix"), std::string::npos) << message;
   CTXC_OPEN_DEVICE(second);
   Model gemma("gemma3");
   auto gpu = onDevice(gemma.program, *gemma.weights, std::move(second));

@@ -98,6 +98,24 @@ TEST_P(GpuOps, ShapesAndTables) {
   agree(b);
 }
 
+TEST_P(GpuOps, Experts) {
+  BlockText b("ops", any());
+  TextValue x = b.input();
+  b.output(x);
+  for (int64_t slots : {1, 3})
+    for (const char *element : {"f32", "bf16"})
+      for (bool transposed : {false, true}) {
+        TextValue scores = b.linear(x, 5), selected = b.topK(scores, slots);
+        TextValue own = b.linear(x, any());
+        TextValue y = b.expertLinear(own, selected, 5, any(), element, transposed, slots == 3);
+        b.output(y);
+        // A vector for each slot.
+        TextValue each = b.expertLinear(y, selected, 5, any(), element, transposed, slots == 1);
+        b.output(b.combine(b.gather(scores, selected), each));
+      }
+  agree(b);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, GpuOps, testing::Range(0, 3));
 
 } // namespace

@@ -1,0 +1,25 @@
+// A mixture's experts on a GPU. On the processor each expert's matrix is found by its address, by a
+// loop over the selected ones (MixtureToLinalg.cpp); on a GPU they lie in one buffer, one after the
+// other, and a launch reads the matrices that a selection in memory names.
+#ifndef CTXC_LIB_LOWERING_GPU_EXPERTS_H
+#define CTXC_LIB_LOWERING_GPU_EXPERTS_H
+
+#include "lib/Lowering/GPU/Steps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ctxc::gpu_lowering {
+
+/// Puts a call of (bank, x, selected, y), all memory, in the place of each loop over experts, and
+/// makes the tables of addresses that it read banks of numbers. Quantised ones stay.
+void replaceExperts(mlir::func::FuncOp kernel);
+
+/// What such a call says; null where it is another.
+struct ExpertCall {
+  mlir::Value bank, x, selected, y;
+  bool transposed;
+};
+std::optional<ExpertCall> expertCall(mlir::Operation *op);
+
+} // namespace ctxc::gpu_lowering
+
+#endif // CTXC_LIB_LOWERING_GPU_EXPERTS_H
