@@ -36,6 +36,15 @@ static void nameSizes(gpu::GPUModuleOp kernels) {
   }
 }
 
+/// No two arguments of a launch are the same memory where one of them is written, so that reads need
+/// not wait for the writes before them.
+static void nameBuffers(LLVM::LLVMFuncOp kernel) {
+  for (BlockArgument argument : kernel.getArguments())
+    if (isa<LLVM::LLVMPointerType>(argument.getType()))
+      kernel.setArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName(),
+                        UnitAttr::get(kernel.getContext()));
+}
+
 /// As -convert-gpu-to-nvvm and -convert-gpu-to-rocdl do it, but that functions of numbers which are
 /// instructions (fma, floor, sqrt) stay such, where those passes call a library of the toolkit's.
 LogicalResult LlvmKernels::convert(gpu::GPUModuleOp kernels) const {
@@ -65,8 +74,10 @@ LogicalResult LlvmKernels::convert(gpu::GPUModuleOp kernels) const {
   target.addLegalOp<gpu::GPUModuleOp>();
   if (failed(applyFullConversion(kernels, target, std::move(patterns))))
     return failure();
-  for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
+  for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>()) {
+    nameBuffers(kernel);
     finish(kernel);
+  }
   PassManager after(context, gpu::GPUModuleOp::getOperationName());
   after.addPass(createReconcileUnrealizedCastsPass());
   after.addPass(createCanonicalizerPass());
