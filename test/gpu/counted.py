@@ -1,6 +1,7 @@
 """Holds what `ctxc compile --emit=cost --format=json` counts (read from the standard input) against a
 model's stored tensors: a token's launches sum up to its totals, and the weights that a forward step
-reads are all of the model's but that it needs one row of a table of tokens or positions."""
+reads are all of the model's but that it needs one row of a table of tokens or positions, and some of
+a mixture's experts."""
 
 import argparse
 import json
@@ -30,11 +31,16 @@ def main():
     parser.add_argument("--width", type=int, default=4, help="bytes of a stored element")
     parser.add_argument("--table", action="append", default=[], help="is read by a row")
     parser.add_argument("--tied", action="append", default=[], help="is read by a row and whole")
+    parser.add_argument("--experts", type=int, nargs=2, metavar=("TAKEN", "ALL"), default=(1, 1),
+                        help="how many of a mixture's experts a token takes")
     arguments = parser.parse_args()
     cost = json.load(sys.stdin)
 
     tensors = stored_bytes(arguments.model, arguments.width)
     needed = sum(whole for whole, _ in tensors.values())
+    experts = sum(whole for name, (whole, _) in tensors.items() if ".experts." in name)
+    taken, of_all = arguments.experts
+    needed -= experts - experts * taken // of_all
     for name in arguments.table:
         needed += tensors[name][1] - tensors[name][0]
     for name in arguments.tied:
