@@ -19,8 +19,8 @@ import gpu  # noqa: E402
 class GpuTest(unittest.TestCase):
     build = work = None
 
-    def script(self, *words, library=""):
-        environment = dict(os.environ, LD_LIBRARY_PATH=library)
+    def script(self, *words, library="", path=os.environ["PATH"]):
+        environment = dict(os.environ, LD_LIBRARY_PATH=library, PATH=path)
         return subprocess.run([sys.executable, str(ROOT / "bench/gpu.py"), *map(str, words)],
                               capture_output=True, text=True, env=environment)
 
@@ -55,6 +55,20 @@ class GpuTest(unittest.TestCase):
         self.assertIn("Prefill and the patches of all positions have no kernels for GPUs yet", text)
         for what, why in result["skipped"].items():
             self.assertIn(f"- {what}: {why}", text)
+
+        # A sanitizer's verdict is the call's, too.
+        tools = self.work / "tools"
+        tools.mkdir(exist_ok=True)
+        for errors, code in ((0, 0), (1, 1)):
+            program = tools / "compute-sanitizer"
+            program.write_text(f"#!/bin/sh\necho '========= ERROR SUMMARY: {errors} errors'\n"
+                               f"exit {9 * errors}\n")
+            program.chmod(0o755)
+            done = self.script("run", folder, "--copy-mib", 4, "--repeats", 1, library=standin,
+                               path=f"{tools}:{os.environ['PATH']}")
+            self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+            self.assertIn(f"compute-sanitizer, memcheck, llama f32: ERROR SUMMARY: {errors} errors",
+                          done.stdout)
 
         # A result that differs is a failure: other code is put in the recording.
         recording = folder / "check-llama-f32.gz"
