@@ -207,15 +207,43 @@ void ctxc::readDoubles(DType dtype, const void *stored, int64_t first, MutableAr
 
 void ctxc::writeFloats(DType dtype, ArrayRef<float> from, uint8_t *to) { write(dtype, from, to); }
 
-/// As store(to, i, floatToBf16(from[i])), without branches, so that it is done in vectors.
+/// As store(to, i, floatToBf16(value)), without branches, so that it is done in vectors.
+LLVM_ATTRIBUTE_ALWAYS_INLINE static void storeBf16(uint8_t *to, size_t i, float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16, nan = (bits >> 16) | 0x40;
+  uint16_t stored = static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+  std::memcpy(to + i * sizeof(stored), &stored, sizeof(stored));
+}
+
 CTXC_EACH_CPU static void writeBf16(const double *from, size_t count, uint8_t *to) {
+  for (size_t i = 0; i < count; ++i)
+    storeBf16(to, i, static_cast<float>(from[i]));
+}
+
+// A product and a sum, each rounded: the numbers do not depend on whether a processor has both in
+// one.
+CTXC_EACH_CPU static void addToBf16(const uint8_t *from, double factor, const double *change,
+                                    size_t count, uint8_t *to) {
+#pragma clang fp contract(off)
   for (size_t i = 0; i < count; ++i) {
-    float value = static_cast<float>(from[i]);
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof(bits));
-    uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16, nan = (bits >> 16) | 0x40;
-    uint16_t stored = static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
-    std::memcpy(to + i * sizeof(stored), &stored, sizeof(stored));
+    uint16_t half;
+    std::memcpy(&half, from + i * sizeof(half), sizeof(half));
+    uint32_t bits = static_cast<uint32_t>(half) << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof(value));
+    storeBf16(to, i, static_cast<float>(value + factor * change[i]));
+  }
+}
+
+CTXC_EACH_CPU static void addToF32(const uint8_t *from, double factor, const double *change,
+                                   size_t count, uint8_t *to) {
+#pragma clang fp contract(off)
+  for (size_t i = 0; i < count; ++i) {
+    float value;
+    std::memcpy(&value, from + i * sizeof(value), sizeof(value));
+    value = static_cast<float>(value + factor * change[i]);
+    std::memcpy(to + i * sizeof(value), &value, sizeof(value));
   }
 }
 
@@ -223,4 +251,18 @@ void ctxc::writeDoubles(DType dtype, ArrayRef<double> from, uint8_t *to) {
   if (dtype == DType::BF16)
     return writeBf16(from.data(), from.size(), to);
   write(dtype, from, to);
+}
+
+void ctxc::addDoubles(DType dtype, const void *stored, double factor, ArrayRef<double> change,
+                      uint8_t *to) {
+  const auto *from = static_cast<const uint8_t *>(stored);
+  if (dtype == DType::BF16)
+    return addToBf16(from, factor, change.data(), change.size(), to);
+  if (dtype == DType::F32)
+    return addToF32(from, factor, change.data(), change.size(), to);
+  SmallVector<double, 0> sums(change.size());
+  readDoubles(dtype, stored, sums);
+  for (auto [sum, number] : zip(sums, change))
+    sum += factor * number;
+  writeDoubles(dtype, sums, to);
 }

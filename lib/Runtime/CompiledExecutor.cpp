@@ -68,6 +68,7 @@ private:
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
+  WeightMemory patchedMemory;
   Values values[2]; ///< of one token they stay, as memory for the next
   struct {
     std::vector<Rows> inputs, outputs;
@@ -142,7 +143,7 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run, Arr
     return std::move(error);
   if (llvm::Error error = names.check(patch, options.materialize))
     return std::move(error);
-  MaterializedWeights patched(weights, options.materialize ? patch : none, threads);
+  MaterializedWeights patched(weights, options.materialize ? patch : none, threads, &patchedMemory);
   Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
   bool factored = options.patch && !options.materialize;
 
@@ -312,7 +313,7 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
       result.obligations[*step.index] = frame.obligations.front();
       result.replayError[*step.index] = frame.replayError.empty() ? 0 : frame.replayError.front();
       if (options.materialize) { // what the rounded weights really give
-        MaterializedWeights patched(weights, frame.stores, threads);
+        MaterializedWeights patched(weights, frame.stores, threads, &patchedMemory);
         if (llvm::Error error = plain(i, 1, patched))
           return std::move(error);
       }

@@ -31,8 +31,9 @@ llvm::Error ctxc::checkSizes(const ParameterPatch &patch, ArrayRef<int64_t> shap
   return llvm::Error::success();
 }
 
-MaterializedWeights::MaterializedWeights(Weights &original, const Patch &patch, int threads)
-    : original(original), threads(threads) {
+MaterializedWeights::MaterializedWeights(Weights &original, const Patch &patch, int threads,
+                                         WeightMemory *memory)
+    : original(original), threads(threads), memory(memory) {
   for (const ParameterPatch &entry : patch.parameters)
     if (auto slice = splitSliceName(entry.parameter))
       patches[slice->first].push_back({slice->second, &entry});
@@ -40,8 +41,7 @@ MaterializedWeights::MaterializedWeights(Weights &original, const Patch &patch, 
       patches[entry.parameter].push_back({std::nullopt, &entry});
 }
 
-/// Adds a patch to the numbers of a tensor, from `from` to `to`, both stored as `dtype`. Row by
-/// row, so that a row's numbers stay in the caches.
+/// Adds a patch to the numbers of a tensor, from `from` to `to`, both stored as `dtype`.
 static void add(const ParameterPatch &patch, DType dtype, const uint8_t *from, uint8_t *to,
                 int threads) {
   bool isDelta = patch.kind == ParameterPatch::Kind::Delta;
@@ -49,14 +49,11 @@ static void add(const ParameterPatch &patch, DType dtype, const uint8_t *from, u
   int64_t rows = (isDelta ? patch.delta.size() : patch.u.size() * patch.v.size()) /
                  std::max<int64_t>(1, columns);
   auto addRows = [&](int64_t begin, int64_t end) {
-    std::vector<double> numbers(columns);
     for (int64_t row = begin; row < end; ++row) {
-      readDoubles(dtype, from, row * columns, numbers);
       const double *change = isDelta ? patch.delta.data() + row * columns : patch.v.data();
-      double factor = isDelta ? 1 : patch.u[row];
-      for (int64_t i = 0; i < columns; ++i)
-        numbers[i] += factor * change[i];
-      writeDoubles(dtype, numbers, to + bytesOf(dtype, row * columns));
+      size_t start = bytesOf(dtype, row * columns);
+      addDoubles(dtype, from + start, isDelta ? 1 : patch.u[row], ArrayRef<double>(change, columns),
+                 to + start);
     }
   };
   parallelFor(
@@ -65,6 +62,26 @@ static void add(const ParameterPatch &patch, DType dtype, const uint8_t *from, u
         (*static_cast<decltype(addRows) *>(data))(begin, end);
       },
       &addRows);
+}
+
+WeightMemory::Bytes WeightMemory::take(size_t size) {
+  auto found = spare.find(size);
+  if (found == spare.end())
+    return Bytes(size);
+  Bytes bytes = std::move(found->second);
+  spare.erase(found);
+  return bytes;
+}
+
+void WeightMemory::giveBack(Bytes bytes) {
+  size_t size = bytes.size();
+  spare.emplace(size, std::move(bytes));
+}
+
+MaterializedWeights::~MaterializedWeights() {
+  if (memory)
+    for (auto &entry : made)
+      memory->giveBack(std::move(entry.second.second));
 }
 
 llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTensorType type) {
@@ -81,7 +98,8 @@ llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTens
                      ", which cannot hold a patch; keep the patch factored, or read the weights as "
                      "--dtype f32");
   const auto *from = static_cast<const uint8_t *>(*data);
-  bytes.resize(bytesOf(dtype, type.getNumElements()));
+  size_t size = bytesOf(dtype, type.getNumElements());
+  bytes = memory ? memory->take(size) : WeightMemory::Bytes(size);
   if (llvm::any_of(found->second, [](const auto &entry) { return entry.first.has_value(); }))
     std::copy_n(from, bytes.size(), bytes.begin()); // slices without a patch stay as they are
   for (auto [slice, patch] : found->second) {

@@ -110,6 +110,11 @@ inline void readDoubles(DType dtype, const void *stored, llvm::MutableArrayRef<d
 void writeFloats(DType dtype, llvm::ArrayRef<float> from, uint8_t *to);
 void writeDoubles(DType dtype, llvm::ArrayRef<double> from, uint8_t *to);
 
+/// Writes stored[i] + factor · change[i] at `to`, computed in double and rounded as writeDoubles
+/// does: the same numbers on every processor.
+void addDoubles(DType dtype, const void *stored, double factor, llvm::ArrayRef<double> change,
+                uint8_t *to);
+
 } // namespace ctxc
 
 #endif // CTXC_CHECKPOINT_DTYPE_H

@@ -8,24 +8,41 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace ctxc {
 
+/// Memory of tensors that one token's patched weights were in, for the next token's: what the
+/// system gives is cleared, page by page, which takes longer than adding a patch.
+class WeightMemory {
+public:
+  using Bytes = std::vector<uint8_t>;
+  /// `size` bytes of any content.
+  Bytes take(size_t size);
+  void giveBack(Bytes bytes);
+
+private:
+  std::unordered_multimap<size_t, Bytes> spare; ///< by size
+};
+
 /// The weights with a patch added, in float64, and rounded to the storage type.
 class MaterializedWeights : public Weights {
 public:
-  /// Both must outlive this object. Numbers do not depend on `threads`.
-  MaterializedWeights(Weights &original, const Patch &patch, int threads = 1);
+  /// All must outlive this object. Numbers do not depend on `threads`.
+  MaterializedWeights(Weights &original, const Patch &patch, int threads = 1,
+                      WeightMemory *memory = nullptr);
+  ~MaterializedWeights() override;
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
   std::string hash() override { return original.hash(); }
 
 private:
   Weights &original;
   int threads;
+  WeightMemory *memory;
   /// The changes of each tensor: of all of it, or of a slice.
   llvm::StringMap<std::vector<std::pair<std::optional<int64_t>, const ParameterPatch *>>> patches;
-  llvm::StringMap<std::pair<mlir::Type, std::vector<uint8_t>>> made;
+  llvm::StringMap<std::pair<mlir::Type, WeightMemory::Bytes>> made;
 };
 
 /// Whether the sizes of a stored patch agree with each other and with `shape`.

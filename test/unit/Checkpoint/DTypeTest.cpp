@@ -2,6 +2,8 @@
 #include "gtest/gtest.h"
 #include <cmath>
 #include <limits>
+#include <random>
+#include <vector>
 
 using namespace ctxc;
 
@@ -102,6 +104,37 @@ TEST(DType, SpansNeedNoAlignment) {
     writeFloats(dtype, narrow, again + 1);
     EXPECT_EQ(memcmp(again + 1, buffer + 1, bitsOf(dtype) / 2), 0);
   }
+}
+
+TEST(DType, AddsAsReadingAddingAndWriting) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (DType dtype : {DType::F16, DType::BF16, DType::F32, DType::F64})
+    for (size_t count : {0, 1, 7, 8, 33, 100}) {
+      std::vector<double> numbers(count), change(count), sums(count);
+      for (double &number : numbers)
+        number = normal(random);
+      for (double &number : change)
+        number = normal(random) * std::exp2(-20 * normal(random));
+      if (count > 3) {
+        numbers[0] = infinity, change[0] = -infinity; // NaN
+        numbers[1] = -infinity;
+        change[2] = infinity;
+        numbers[3] = change[3] = -0.0;
+      }
+      std::vector<uint8_t> stored(bytesOf(dtype, count) + 1), expected(stored), made(stored);
+      writeDoubles(dtype, numbers, stored.data() + 1);
+      readDoubles(dtype, stored.data() + 1, sums);
+      double factor = normal(random);
+      for (size_t i = 0; i < count; ++i) {
+        volatile double product = factor * change[i]; // rounded
+        sums[i] += product;
+      }
+      writeDoubles(dtype, sums, expected.data() + 1);
+      addDoubles(dtype, stored.data() + 1, factor, change, made.data() + 1);
+      EXPECT_EQ(made, expected) << nameOf(dtype).str() << " " << count;
+    }
 }
 
 } // namespace
