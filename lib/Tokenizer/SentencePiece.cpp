@@ -1,8 +1,11 @@
 // tokenizer.model, read and run by the sentencepiece library. Its processor takes ten times the
-// file's size, so that it is there only while text is turned into tokens or back.
+// file's size, so that it is there only while text is turned into tokens; for the way back one of
+// the tokens' own pieces does.
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/LEB128.h"
 #include <sentencepiece_processor.h>
 
 using namespace llvm;
@@ -34,9 +37,11 @@ public:
 
 private:
   Expected<const Processor *> processor() const;
+  Expected<std::string> decodeByItsPieces(ArrayRef<int64_t> ids) const;
 
   std::string file; ///< where a processor can be loaded from again
   mutable std::unique_ptr<Processor> loaded;
+  std::vector<int64_t> needed;  ///< pieces that any processor must have
   std::string spelled;          ///< all pieces, one after the other
   std::vector<uint32_t> begins; ///< where each begins, and where the last ends
   std::optional<int64_t> bos;
@@ -87,8 +92,14 @@ SentencePiece::SentencePiece(std::unique_ptr<Processor> processor,
   for (int id = 0; id < loaded->GetPieceSize(); ++id) {
     begins.push_back(spelled.size());
     spelled += loaded->IdToPiece(id);
+    if (loaded->IsUnknown(id) || loaded->IsControl(id) || loaded->IsByte(id))
+      needed.push_back(id);
   }
   begins.push_back(spelled.size());
+}
+
+static Error changedError(StringRef file) {
+  return makeError(file + ": was changed while it was in use");
 }
 
 Expected<const Processor *> SentencePiece::processor() const {
@@ -97,7 +108,7 @@ Expected<const Processor *> SentencePiece::processor() const {
     if (!again)
       return again.takeError();
     if ((*again)->GetPieceSize() != size())
-      return makeError(file + ": was changed while it was in use");
+      return changedError(file);
     loaded = std::move(*again);
   }
   return loaded.get();
@@ -122,18 +133,70 @@ Expected<std::vector<int64_t>> SentencePiece::encode(StringRef text, bool addSpe
   return ids;
 }
 
+/// A serialised sentencepiece.ModelProto with some of its pieces, whose ids ascend: as it is but
+/// for field 1, the pieces, and 4, tests of all of them. None where `bytes` are no such thing, or
+/// lack a piece.
+static std::optional<std::string> modelOf(ArrayRef<uint8_t> bytes, ArrayRef<int64_t> pieces) {
+  enum Field : uint64_t { Piece = 1, SelfTest = 4 };
+  constexpr uint64_t lengthDelimited = 2; // the wire type of all of this message's fields
+  std::string model;
+  int64_t id = 0;
+  const uint8_t *at = bytes.begin();
+  while (at < bytes.end()) {
+    const uint8_t *begin = at;
+    auto number = [&]() -> uint64_t {
+      unsigned length;
+      const char *error = nullptr;
+      uint64_t value = decodeULEB128(at, &length, bytes.end(), &error);
+      at += length;
+      return error ? ~0ull : value;
+    };
+    uint64_t tag = number(), size = number(), field = tag >> 3;
+    if ((tag & 7) != lengthDelimited || size > uint64_t(bytes.end() - at))
+      return std::nullopt;
+    at += size;
+    bool isIn = field != SelfTest;
+    if (field == Piece && (isIn = !pieces.empty() && pieces.front() == id++))
+      pieces = pieces.drop_front();
+    if (isIn)
+      model.append(begin, at);
+  }
+  return pieces.empty() ? std::optional(std::move(model)) : std::nullopt;
+}
+
+static Expected<std::string> decodeBy(const Processor &processor, const std::vector<int> &ids) {
+  std::string text;
+  sentencepiece::util::Status status = processor.Decode(ids, &text);
+  if (!status.ok())
+    return makeError(Twine("the tokens cannot be decoded: ") + status.error_message());
+  return text;
+}
+
+Expected<std::string> SentencePiece::decodeByItsPieces(ArrayRef<int64_t> ids) const {
+  std::vector<int64_t> pieces(needed);
+  append_range(pieces, ids);
+  sort(pieces);
+  pieces.erase(llvm::unique(pieces), pieces.end());
+  Expected<std::unique_ptr<MappedFile>> map = MappedFile::open(file);
+  if (!map)
+    return map.takeError();
+  std::optional<std::string> model = modelOf((*map)->bytes(), pieces);
+  if (!model)
+    return changedError(file);
+  auto processor = load(*model, file);
+  if (!processor)
+    return processor.takeError();
+  std::vector<int> places;
+  for (int64_t id : ids)
+    places.push_back(lower_bound(pieces, id) - pieces.begin());
+  return decodeBy(**processor, places);
+}
+
 Expected<std::string> SentencePiece::decode(ArrayRef<int64_t> ids) const {
   for (int64_t id : ids)
     if (id < 0 || id >= size())
       return makeError("token id " + Twine(id) + " is out of range; the tokenizer has " +
                        Twine(size()) + " pieces");
-  Expected<const Processor *> processor = this->processor();
-  if (!processor)
-    return processor.takeError();
-  std::string text;
-  sentencepiece::util::Status status =
-      (*processor)->Decode(std::vector<int>(ids.begin(), ids.end()), &text);
-  if (!status.ok())
-    return makeError(Twine("the tokens cannot be decoded: ") + status.error_message());
-  return text;
+  return loaded ? decodeBy(*loaded, std::vector<int>(ids.begin(), ids.end()))
+                : decodeByItsPieces(ids);
 }

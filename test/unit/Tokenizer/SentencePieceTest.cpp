@@ -2,6 +2,7 @@
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "test/unit/Checkpoint/Fixture.h"
 #include <limits>
+#include <random>
 
 using namespace llvm;
 using namespace ctxc;
@@ -32,6 +33,21 @@ TEST(Tokenizer, EncodesAndDecodesAsSentencepieceDoes) {
   EXPECT_EQ(cantFail(tokenizer->decode(cantFail(tokenizer->encode("naïve ☃ 中\n\ttab", true)))),
             "naïve ☃ 中\n\ttab");
   EXPECT_TRUE(bool(tokenizer->encode(bytes, true))); // not UTF-8, and no crash
+}
+
+TEST(Tokenizer, DecodesTheSameAtRest) {
+  std::unique_ptr<Tokenizer> awake = cantFail(Tokenizer::open(shipped)),
+                             atRest = cantFail(Tokenizer::open(shipped));
+  atRest->rest();
+  std::mt19937 random(1);
+  for (int length = 0; length < 40; ++length) {
+    std::vector<int64_t> ids(length);
+    for (int64_t &id : ids) // the first half are control, unknown and byte pieces, and few others
+      id = random() % (length % 2 ? 280 : awake->size());
+    EXPECT_EQ(cantFail(atRest->decode(ids)), cantFail(awake->decode(ids)));
+  }
+  EXPECT_EQ(cantFail(atRest->encode("In the beginning", true)),
+            cantFail(awake->encode("In the beginning", true)));
 }
 
 TEST(Tokenizer, IdsOutOfRange) {
@@ -65,6 +81,20 @@ TEST(Tokenizer, CutShortAtAnyPlaceIsNoCrash) {
 struct TokenizerFiles : TempDirectory {
   std::string opened() { return messageOf(Tokenizer::open(dir.str())); }
 };
+
+TEST_F(TokenizerFiles, OneThatChangedIsAnError) {
+  auto whole = MemoryBuffer::getFile(std::string(shipped) + "/tokenizer.model");
+  ASSERT_TRUE(bool(whole));
+  std::string bytes = (*whole)->getBuffer().str();
+  for (const std::string &changed : {bytes.substr(0, bytes.size() / 4), "x" + bytes}) {
+    write("tokenizer.model", bytes);
+    std::unique_ptr<Tokenizer> tokenizer = cantFail(Tokenizer::open(dir.str()));
+    tokenizer->rest();
+    write("tokenizer.model", changed);
+    EXPECT_HAS(messageOf(tokenizer->decode({2000})),
+               "tokenizer.model: was changed while it was in use");
+  }
+}
 
 TEST_F(TokenizerFiles, AbsentOnesPointAtTokens) {
   EXPECT_HAS(opened(), "has no tokenizer.json and no tokenizer.model: give token ids with "
