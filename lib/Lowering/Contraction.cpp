@@ -1,5 +1,6 @@
 #include "lib/Lowering/Contraction.h"
 #include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/RoundedContraction.h"
 #include "lib/Lowering/VectorSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -51,27 +52,16 @@ private:
   void panel(Value from, Value to, int64_t vectors, Value s);
   void fewVectors(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows);
 
-  // Vectors in bfloat16.
-  int64_t roundedLength() const { return llvm::alignTo(c.in(), 2 * c.lanes); }
-  void roundVectors(Value from, int64_t count);
-  void roundPart(Value from, int64_t vector, Value k, Value mask);
-
   // Tiles.
   struct Tile {
     Value matrix;                  ///< W, or rows of it in float32
     SmallVector<Value> rows;       ///< of the matrix
-    Value vectors, firstVector;    ///< x, or some of it in bfloat16
     SmallVector<Value> outputRows; ///< columns of y
-    Value firstOutput;             ///< a row of y
+    Value vector;                  ///< the first row of x and y
     int64_t count;                 ///< of vectors
   };
-  /// Columns at once.
-  int64_t widthOf(const Tile &tile) const {
-    return tile.vectors == roundedVectors ? 2 * c.lanes : c.lanes;
-  }
-  Value load(Value memref, Value row, Value column, int64_t width, Value mask);
+  Value load(Value memref, Value row, Value column, Value mask);
   Value extended(Value vector);
-  Value addPairs(Value sum, Value wide, Value x);
   SmallVector<Value> step(ValueRange sums, const Tile &tile, Value k, Value mask);
   void compute(const Tile &tile);
 
@@ -81,7 +71,7 @@ private:
   Location loc;
   VectorType accumulator;
   Value w, x, y, rows;
-  Value address, scratchAddress, scratch, roundedVectors;
+  Value address, scratchAddress, scratch;
 };
 
 void Emitter::forRange(Value from, Value to, int64_t step, Body body) {
@@ -125,25 +115,19 @@ func::FuncOp Emitter::emit(StringRef name) {
         memrefAt(b, loc, scratchAddress, MemRefType::get({count, c.in()}, b.getF32Type()), {});
   }
 
-  if (c.rounded) {
-    int64_t count = tileVectors(c);
-    Value size =
-        LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(count * roundedLength()));
-    Value at = LLVM::AllocaOp::create(b, loc, ptr, b.getBF16Type(), size, /*alignment=*/64);
-    roundedVectors =
-        memrefAt(b, loc, at, MemRefType::get({count, roundedLength()}, b.getBF16Type()), {});
-  }
-
   Value begin = toIndex(b, loc, entry->getArgument(1)),
         end = toIndex(b, loc, entry->getArgument(2));
-  if (panelRows() == 0) {
+  if (panelRows() == 0 && !c.rounded) {
     streamed(begin, end);
   } else {
     Value many = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows, index(manyVectors));
     auto branch = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    blocked(begin, end);
+    if (c.rounded)
+      emitRounded(b, loc, {w, x, y, rows}, begin, end, c.lanes);
+    else
+      blocked(begin, end);
     b.setInsertionPointToStart(branch.elseBlock());
     streamed(begin, end);
   }
@@ -188,7 +172,7 @@ void Emitter::copyRow(Value row, Value intoRow) {
   int64_t whole = c.in() / c.lanes * c.lanes;
   if (whole > 0)
     forRange(index(0), index(whole), c.lanes, [&](Value k) {
-      vector::StoreOp::create(b, loc, extended(load(w, row, k, c.lanes, {})), scratch,
+      vector::StoreOp::create(b, loc, extended(load(w, row, k, {})), scratch,
                               ValueRange{intoRow, k});
     });
   forRange(index(whole), index(c.in()), 1, [&](Value k) {
@@ -208,7 +192,7 @@ void Emitter::fewVectors(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yR
   Value pairs = times(over(rows, 2), 2);
   auto tiles = [&](Value from, Value to, int64_t count) {
     forRange(from, to, count, [&](Value s) {
-      compute({matrix, SmallVector<Value>(wRows), x, s, SmallVector<Value>(yRows), s, count});
+      compute({matrix, SmallVector<Value>(wRows), SmallVector<Value>(yRows), s, count});
     });
   };
   tiles(index(0), pairs, 2);
@@ -242,7 +226,7 @@ void Emitter::blocked(Value begin, Value end) {
     Value to = arith::MinUIOp::create(b, loc, add(from, index(panelRows())), end);
     if (c.stored)
       decode(from, sub(to, from), index(0));
-    else if (!c.rounded)
+    else
       forRange(from, to, 1, [&](Value row) { copyRow(row, sub(row, from)); });
     Value groups = times(over(rows, vectors), vectors);
     forRange(index(0), groups, vectors, [&](Value s) { panel(from, to, vectors, s); });
@@ -252,19 +236,12 @@ void Emitter::blocked(Value begin, Value end) {
 
 /// Rows `from` to `to` with `vectors` vectors from `s` on.
 void Emitter::panel(Value from, Value to, int64_t vectors, Value s) {
-  if (c.rounded)
-    roundVectors(s, vectors);
   auto tiles = [&](Value begin, Value end, int64_t count) {
     forRange(begin, end, count, [&](Value row) {
-      Tile tile{scratch, {}, x, s, {}, s, vectors};
-      if (c.rounded) {
-        tile.matrix = w;
-        tile.vectors = roundedVectors;
-        tile.firstVector = index(0);
-      }
+      Tile tile{scratch, {}, {}, s, vectors};
       for (int64_t i = 0; i < count; ++i) {
         tile.outputRows.push_back(add(row, index(i)));
-        tile.rows.push_back(c.rounded ? tile.outputRows.back() : sub(tile.outputRows.back(), from));
+        tile.rows.push_back(sub(tile.outputRows.back(), from));
       }
       compute(tile);
     });
@@ -275,36 +252,12 @@ void Emitter::panel(Value from, Value to, int64_t vectors, Value s) {
 }
 
 //===----------------------------------------------------------------------===//
-// Vectors in bfloat16
-//===----------------------------------------------------------------------===//
-
-/// `count` vectors of x from `from` on, filled up with zeros.
-void Emitter::roundVectors(Value from, int64_t count) {
-  int64_t width = 2 * c.lanes, whole = c.in() / width * width;
-  for (int64_t vector = 0; vector < count; ++vector) {
-    if (whole > 0)
-      forRange(index(0), index(whole), width, [&](Value k) { roundPart(from, vector, k, {}); });
-    if (whole < c.in())
-      roundPart(from, vector, index(whole),
-                vector::ConstantMaskOp::create(b, loc, VectorType::get({width}, b.getI1Type()),
-                                               ArrayRef<int64_t>{c.in() - whole}));
-  }
-}
-
-void Emitter::roundPart(Value from, int64_t vector, Value k, Value mask) {
-  Value numbers = load(x, add(from, index(vector)), k, 2 * c.lanes, mask);
-  auto type = VectorType::get({2 * c.lanes}, b.getBF16Type());
-  vector::StoreOp::create(b, loc, arith::TruncFOp::create(b, loc, type, numbers), roundedVectors,
-                          ValueRange{index(vector), k});
-}
-
-//===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
 
-Value Emitter::load(Value memref, Value row, Value column, int64_t width, Value mask) {
+Value Emitter::load(Value memref, Value row, Value column, Value mask) {
   auto element = cast<MemRefType>(memref.getType()).getElementType();
-  auto type = VectorType::get({width}, element);
+  auto type = VectorType::get({c.lanes}, element);
   if (!mask)
     return vector::LoadOp::create(b, loc, type, memref, ValueRange{row, column});
   Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
@@ -316,30 +269,15 @@ Value Emitter::extended(Value vector) {
   return isFloat ? vector : Value(arith::ExtFOp::create(b, loc, accumulator, vector));
 }
 
-/// sum + the products of the pairs that lie side by side, of bfloat16.
-Value Emitter::addPairs(Value sum, Value wide, Value x) {
-  StringAttr name = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps." + Twine(c.lanes * 32));
-  return LLVM::CallIntrinsicOp::create(b, loc, accumulator, name, ValueRange{sum, wide, x})
-      .getResults();
-}
-
 /// One step along the rows: sums += W[·, k…] x[·, k…]; a row's sums lie side by side.
 SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
-  bool pairs = widthOf(tile) > c.lanes;
-  int64_t width = widthOf(tile);
   SmallVector<Value> xs, next;
   for (int64_t j = 0; j < tile.count; ++j)
-    xs.push_back(load(tile.vectors, add(tile.firstVector, index(j)), k, width,
-                      pairs ? Value() : mask)); // those are filled up
+    xs.push_back(load(x, add(tile.vector, index(j)), k, mask));
   for (Value row : tile.rows) {
-    Value wide = load(tile.matrix, row, k, width, mask);
-    if (!pairs)
-      wide = extended(wide);
-    for (Value xv : xs) {
-      Value sum = sums[next.size()];
-      next.push_back(pairs ? addPairs(sum, wide, xv)
-                           : vector::FMAOp::create(b, loc, wide, xv, sum));
-    }
+    Value wide = extended(load(tile.matrix, row, k, mask));
+    for (Value xv : xs)
+      next.push_back(vector::FMAOp::create(b, loc, wide, xv, sums[next.size()]));
   }
   return next;
 }
@@ -347,16 +285,16 @@ SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Val
 void Emitter::compute(const Tile &tile) {
   Value zero = arith::ConstantOp::create(b, loc, accumulator, b.getZeroAttr(accumulator));
   SmallVector<Value> sums(tile.rows.size() * tile.count, zero);
-  int64_t width = widthOf(tile), whole = c.in() / width * width;
+  int64_t whole = c.in() / c.lanes * c.lanes;
   if (whole > 0) {
-    auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(width), sums);
+    auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(c.lanes), sums);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     scf::YieldOp::create(b, loc, step(loop.getRegionIterArgs(), tile, loop.getInductionVar(), {}));
     sums.assign(loop.result_begin(), loop.result_end());
   }
   if (whole < c.in()) {
-    Value mask = vector::ConstantMaskOp::create(b, loc, VectorType::get({width}, b.getI1Type()),
+    Value mask = vector::ConstantMaskOp::create(b, loc, VectorType::get({c.lanes}, b.getI1Type()),
                                                 ArrayRef<int64_t>{c.in() - whole});
     sums = step(sums, tile, index(whole), mask);
   }
@@ -368,7 +306,7 @@ void Emitter::compute(const Tile &tile) {
     for (auto [i, row] : llvm::enumerate(tile.outputRows))
       memref::StoreOp::create(
           b, loc, vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{int64_t(i)}), y,
-          ValueRange{add(tile.firstOutput, index(j)), row});
+          ValueRange{add(tile.vector, index(j)), row});
   }
 }
 

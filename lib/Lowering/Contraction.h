@@ -10,8 +10,7 @@
 // Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side in float32,
 // stays in the caches while all vectors pass; a tile keeps rows × vectors sums in registers.
 //
-// Where asked for, many vectors are rounded to bfloat16 as W is, a few at a time, and the products
-// of pairs are added to float32 sums by one instruction: twice the arithmetic.
+// Where asked for, many vectors are rounded to bfloat16 as W is (RoundedContraction.h).
 //
 // A quantised W is decoded row by row, or panel by panel, into memory of the thread first.
 //

@@ -399,17 +399,19 @@ double rootMeanSquare(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b = {}) {
 TEST(RoundedPrompts, AreOffByTheirRounding) {
   if (!CpuTarget::host().bfloatPairs)
     GTEST_SKIP() << "this processor has no avx512_bf16";
-  for (int64_t width : {1, 31, 33, 64, 97, 130}) {
+  for (int64_t width : {1, 31, 33, 64, 97, 130, 2100}) { // the last is more than one panel of W
     SCOPED_TRACE(width);
     BlockText b("ops", width);
     b.output(b.linear(b.input(), 70, "bf16"));
     BlockText back("back", 70);
     back.output(back.linear(back.input(), width, "bf16"));
-    TextModel exact(modelText({b, back}), 1), rounded(modelText({b, back}), 1);
-    rounded.roundedPrompts = true;
+    TextModel exact(modelText({b, back}), 1), rounded(modelText({b, back}), 1),
+        shared(modelText({b, back}), 1, /*threads=*/3);
+    rounded.roundedPrompts = shared.roundedPrompts = true;
     ASSERT_EQ(exact.compile(), "");
     ASSERT_EQ(rounded.compile(), "");
-    constexpr int64_t count = 19;
+    ASSERT_EQ(shared.compile(), "");
+    constexpr int64_t count = 19; // a tile of each size
     std::vector<int64_t> tokens = someTokens(count, 3);
     auto exactRun = exact.compiled->start(count), run = rounded.compiled->start(count);
     Seen expected = see(*exact.compiled, *exactRun, tokens, upTo(count));
@@ -422,6 +424,8 @@ TEST(RoundedPrompts, AreOffByTheirRounding) {
       EXPECT_GT(error, 1e-5 * whole) << i;
       EXPECT_LT(error, 2e-2 * whole) << i;
     }
+    auto sharedRun = shared.compiled->start(count);
+    EXPECT_EQ(see(*shared.compiled, *sharedRun, tokens, upTo(count)).layers, found.layers);
     auto single = rounded.compiled->start(count);
     for (int64_t i = 0; i < count; ++i)
       EXPECT_EQ(see(*rounded.compiled, *single, tokens[i], i).logits,
