@@ -8,13 +8,11 @@
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Memory.h"
 #include "ctxc/Verify/ProgramNorms.h"
 #include "dialects/Patch/Patch.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -62,13 +60,6 @@ Expected<std::unique_ptr<Session>> Session::plan(StringRef model, RunOptions opt
     if (Error error = session->planBlocks())
       return std::move(error);
   return session;
-}
-
-/// What was freed goes back to the system: compilers, and parsers of large tokenizers, leave much.
-static void giveBackMemory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
 }
 
 Expected<std::unique_ptr<Session>> Session::open(StringRef model, RunOptions options,

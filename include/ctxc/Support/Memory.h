@@ -1,0 +1,15 @@
+//===- Memory.h - giving memory back to the system ------------------------===//
+#ifndef CTXC_SUPPORT_MEMORY_H
+#define CTXC_SUPPORT_MEMORY_H
+
+namespace ctxc {
+
+/// To be called after work that will hardly be done again: a compilation, a large file parsed.
+/// What was freed goes back to the system, and so do the pages of large shared libraries, of which
+/// LLVM's and MLIR's are a hundred megabytes. Whoever needs one of these again finds it in the
+/// file. Where the system offers neither, nothing is done.
+void giveBackMemory();
+
+} // namespace ctxc
+
+#endif // CTXC_SUPPORT_MEMORY_H
