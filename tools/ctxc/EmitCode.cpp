@@ -1,5 +1,6 @@
 #include "EmitCode.h"
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Runtime/TokenKernels.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -169,7 +170,10 @@ static Error emitGpuCode(const Program &program, mlir::ModuleOp kernels,
   return writeOutput(options.path, [&](llvm::raw_ostream &os) { os << *code; });
 }
 
-Error driver::emitCode(const Program &program, const CodeOptions &options) {
+Error driver::emitCode(const Program &given, const CodeOptions &options) {
+  Program program = given;
+  if (options.gpu && llvm::any_of(program.steps, [](const ProgramStep &s) { return s.dual; }))
+    addDualHead(program);
   mlir::DialectRegistry registry;
   registerCodegenDialects(registry);
   registerGpuDialects(registry);

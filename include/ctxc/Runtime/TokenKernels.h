@@ -21,6 +21,11 @@ struct TokenKernel {
 llvm::SmallVector<TokenKernel> forwardKernels(const Program &program, bool isPatched,
                                               bool withHead);
 
+/// Gives the last step, where it is not patched and reads no context, a dual block: both runs'
+/// forward, in which each matrix is read once. Beside the step's block in the module; what is there
+/// of an earlier call is taken.
+void addDualHead(Program &program);
+
 /// Both runs' step with patches formed from layer `startLayer` on (Algorithm 1).
 llvm::SmallVector<TokenKernel> patchKernels(const Program &program, int64_t startLayer);
 

@@ -79,8 +79,9 @@ static std::optional<size_t> zerosOf(ArrayRef<RowOp> ops, size_t contraction) {
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// From how many points on an elementwise op is spread over the device.
-static constexpr int64_t longPoints = 4096;
+/// From how many points on an elementwise op is spread over the device: where it stands alone, and
+/// where that takes a launch more than it would in a block with its neighbours.
+static constexpr int64_t longAlone = 4096, longPoints = 10240;
 /// The same where each point is a sum along columns of a matrix.
 static constexpr int64_t longSums = 256;
 
@@ -210,6 +211,22 @@ static Step startOf(RowOp row) {
   return step;
 }
 
+/// Whether a group of one block is elementwise ops that any block may take a part of.
+static bool isSpreadable(const Step &step) {
+  if (step.kind != Step::Rows || !step.outer.empty())
+    return false;
+  const RowOp &first = step.ops.front();
+  int64_t points = 1;
+  for (const Extent &size : first.loops)
+    points *= size.isFixed() ? size.fixed : 0;
+  return points >= longAlone &&
+         llvm::all_of(step.ops,
+                      [&](const RowOp &row) {
+                        return !row.support && !row.hasReduction() && row.loops == first.loops;
+                      }) &&
+         keepApart(step.ops, fixedSizes(first));
+}
+
 FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const GpuTarget &target,
                                                    std::string &reason) {
   std::vector<RowOp> ops;
@@ -246,5 +263,8 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
     steps.push_back(startOf(std::move(row)));
     steps.back().accumulates = !sets[i];
   }
+  for (Step &step : steps)
+    if (isSpreadable(step))
+      step.kind = Step::Points;
   return steps;
 }

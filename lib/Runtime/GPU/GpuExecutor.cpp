@@ -241,7 +241,7 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
   result.obligations.resize(program.layers);
   result.replayError.resize(program.layers);
   for (auto [i, step] : llvm::enumerate(program.steps))
-    if (step.dual && *step.index >= options.startLayer)
+    if (step.dual && step.index && *step.index >= options.startLayer)
       if (Error error = gpu.readPatch(i, result))
         return std::move(error);
   const LayerObserver *observers[] = {&options.fullObserver, &options.reducedObserver};
@@ -328,7 +328,9 @@ ctxc::createGpuExecutor(const Program &program, Weights &weights, std::unique_pt
   ModuleOp module = program.module;
   module.getContext()->appendDialectRegistry(registry);
   module.getContext()->loadAllAvailableDialects();
-  auto executor = std::make_unique<GpuExecutor>(program, weights, std::move(device));
+  Program both = program;
+  addDualHead(both);
+  auto executor = std::make_unique<GpuExecutor>(both, weights, std::move(device));
   if (Error error = executor->compile())
     return std::move(error);
   return executor;

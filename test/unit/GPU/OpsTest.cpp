@@ -58,7 +58,7 @@ TEST_P(GpuOps, FunctionsOfAToken) {
   BlockText b("ops", any());
   TextValue x = b.unary("times", b.input(), " by 3.0");
   TextValue h = b.reshape(b.linear(x, 3 * 7), {3, 7});
-  TextValue wide = b.linear(x, 4104); // spread over many blocks
+  TextValue wide = b.linear(x, 10248); // spread over many blocks
   for (const TextValue &v : {x, h, wide}) {
     for (const char *kind : {"rms", "layer", "l2"})
       b.output(b.unary(std::string("normalize ") + kind, v, " eps 1.0e-2"));
