@@ -36,9 +36,16 @@ static void nameSizes(gpu::GPUModuleOp kernels) {
   }
 }
 
-/// No two arguments of a launch are the same memory where one of them is written, so that reads need
-/// not wait for the writes before them.
+/// No two arguments of a launch are the same memory where one of them is written, so that reads
+/// need not wait for the writes before them. Not where threads exchange values through buffers:
+/// LLVM takes it that what is behind such an argument stays as it is at a barrier.
 static void nameBuffers(LLVM::LLVMFuncOp kernel) {
+  auto meets = kernel.walk([](Operation *op) {
+    bool isBarrier = op->getName().stripDialect().contains("barrier");
+    return isBarrier ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (meets.wasInterrupted())
+    return;
   for (BlockArgument argument : kernel.getArguments())
     if (isa<LLVM::LLVMPointerType>(argument.getType()))
       kernel.setArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName(),
