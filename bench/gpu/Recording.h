@@ -27,7 +27,7 @@ enum class Call : char {
   Allocate, ///< buffer, bytes
   Free,     ///< buffer
   Upload,   ///< buffer, offset, bytes as a text
-  Draw,     ///< buffer, bytes, Numbers: random ones
+  Draw,     ///< buffer, offset, bytes, Numbers: random ones
   Download, ///< buffer, offset, count, bytes as a text: what came, or nothing where none did
   Record,   ///< sequence, launches: function, source, blocks, threads, buffers
   Run,      ///< sequence, text: what its time is called, if it is to be measured

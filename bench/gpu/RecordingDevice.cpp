@@ -94,6 +94,7 @@ Error RecordingDevice::upload(Buffer &to, size_t offset, ArrayRef<char> from) {
   if (auto numbers = drawn ? drawn->kindOf(from.data()) : std::nullopt) {
     writer.call(Call::Draw);
     writer.number(buffer.id);
+    writer.number(offset);
     writer.number(from.size());
     writer.number(uint64_t(*numbers));
     return Error::success();
@@ -107,10 +108,12 @@ Error RecordingDevice::upload(Buffer &to, size_t offset, ArrayRef<char> from) {
 
 Error RecordingDevice::download(llvm::MutableArrayRef<char> to, const Buffer &from, size_t offset) {
   auto &buffer = static_cast<const RecordedBuffer &>(from);
-  if (!inner)
-    memset(to.data(), 0, to.size());
-  else if (Error error = inner->download(to, *buffer.inner, offset))
-    return error;
+  if (!inner) // whole numbers, each another: of choices, none is made twice
+    for (uint32_t i = 0; i < to.size() / sizeof i; ++i)
+      memcpy(to.data() + i * sizeof i, &i, sizeof i);
+  if (inner)
+    if (Error error = inner->download(to, *buffer.inner, offset))
+      return error;
   writer.call(Call::Download);
   writer.number(buffer.id);
   writer.number(offset);

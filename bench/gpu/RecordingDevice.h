@@ -27,7 +27,7 @@ private:
 
 class RecordingDevice : public Device {
 public:
-  /// `inner` null: nothing is done, and what comes back is zero.
+  /// `inner` null: nothing is done, and what comes back is tiny.
   RecordingDevice(std::string target, std::unique_ptr<Device> inner, const DrawnWeights *drawn,
                   llvm::raw_ostream &os);
 

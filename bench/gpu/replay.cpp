@@ -203,7 +203,7 @@ private:
 
   Error draw() {
     Device::Buffer *to = buffer();
-    size_t bytes = reader.number();
+    size_t offset = reader.number(), bytes = reader.number();
     auto kind = reader.number();
     if (!to || bytes > to->bytes || kind > uint64_t(Numbers::VectorBF16))
       return noBuffer();
@@ -211,7 +211,8 @@ private:
     if (block.empty())
       block = drawnBlock(Numbers(kind));
     for (size_t at = 0; at < bytes; at += block.size())
-      if (Error error = device->upload(*to, at, {block.data(), std::min(block.size(), bytes - at)}))
+      if (Error error =
+              device->upload(*to, offset + at, {block.data(), std::min(block.size(), bytes - at)}))
         return error;
     drawnBytes += bytes;
     return Error::success();

@@ -39,6 +39,18 @@ TEST(Ptx, Computes) {
     EXPECT_EQ(numbers[i], i > 31 ? 2 * (i ^ 1) - 1 : -i) << i;
 }
 
+TEST(Ptx, TakesNumbersApart) {
+  alignas(16) float numbers[64];
+  EXPECT_EQ(said("\tmov.b64 \t%rd4, 4611686019505324032;\n" // 0x4000000040400000
+                 "\t{ .reg .b32 tmp; mov.b64 {tmp, %r2}, %rd4; }\n"
+                 "\tmov.b64 \t{%r3, %r4}, %rd4;\n"
+                 "\tadd.rn.f32 \t%r3, %r3, %r2;\n"
+                 "\tst.global.b32 \t[%rd3], %r3;\n",
+                 numbers),
+            "");
+  EXPECT_EQ(numbers[5], 5);
+}
+
 TEST(Ptx, SharesMemoryAtBarriers) {
   alignas(16) float numbers[64];
   std::string body = "\tst.shared.b32 \t[%rd2], %r1;\n"

@@ -73,6 +73,9 @@ public:
   void instruction(std::string line) {
     Instruction made;
     made.text = line;
+    // { .reg .b32 tmp; mov.b64 {tmp, %r1}, %rd1; }: a scope of one instruction.
+    if (line[0] == '{')
+      line = trim(line.substr(line.find(';') + 1, line.rfind(';') - line.find(';') - 1));
     if (line[0] == '@') {
       made.isGuarded = true;
       made.isNegated = line[1] == '!';
@@ -123,7 +126,7 @@ private:
       return {Operand::Blocks, 0};
     if (text == "_")
       return {Operand::Nothing, 0};
-    if (text[0] == '%')
+    if (text[0] == '%' || text == "tmp")
       return {Operand::Register, registerOf(text)};
     if (text.compare(0, 2, "0f") == 0 || text.compare(0, 2, "0d") == 0)
       return {Operand::Number, std::strtoull(text.c_str() + 2, nullptr, 16)};
