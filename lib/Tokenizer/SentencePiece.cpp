@@ -186,6 +186,9 @@ Expected<std::string> SentencePiece::decodeByItsPieces(ArrayRef<int64_t> ids) co
   auto processor = load(*model, file);
   if (!processor)
     return processor.takeError();
+  for (auto [place, id] : enumerate(pieces))
+    if ((*processor)->IdToPiece(place) != piece(id))
+      return changedError(file);
   std::vector<int> places;
   for (int64_t id : ids)
     places.push_back(lower_bound(pieces, id) - pieces.begin());

@@ -1,6 +1,7 @@
 // The shipped model's tokenizer, and directories without a readable one.
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "test/unit/Checkpoint/Fixture.h"
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -86,12 +87,16 @@ TEST_F(TokenizerFiles, OneThatChangedIsAnError) {
   auto whole = MemoryBuffer::getFile(std::string(shipped) + "/tokenizer.model");
   ASSERT_TRUE(bool(whole));
   std::string bytes = (*whole)->getBuffer().str();
-  for (const std::string &changed : {bytes.substr(0, bytes.size() / 4), "x" + bytes}) {
+  std::string another = bytes; // of as many pieces
+  size_t king = another.find("▁king");
+  ASSERT_NE(king, std::string::npos);
+  another.replace(king, std::strlen("▁king"), "▁ding"); // as long
+  for (const std::string &changed : {bytes.substr(0, bytes.size() / 4), "x" + bytes, another}) {
     write("tokenizer.model", bytes);
     std::unique_ptr<Tokenizer> tokenizer = cantFail(Tokenizer::open(dir.str()));
     tokenizer->rest();
     write("tokenizer.model", changed);
-    EXPECT_HAS(messageOf(tokenizer->decode({2000})),
+    EXPECT_HAS(messageOf(tokenizer->decode({415, 2000})),
                "tokenizer.model: was changed while it was in use");
   }
 }
