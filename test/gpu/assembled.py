@@ -81,4 +81,5 @@ def main():
                 print(f"{model} {dtype}: SPIR-V is valid")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -183,4 +183,5 @@ def main():
         sys.exit("no kernel of any model reads pieces of 16 bytes")
 
 
-main()
+if __name__ == "__main__":
+    main()

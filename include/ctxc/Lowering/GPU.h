@@ -42,6 +42,8 @@ public:
   virtual int64_t subgroup() const = 0;
   /// Whether kernels may read float16 from memory.
   virtual bool readsFloat16() const = 0;
+  /// How many bytes a kernel's blocks may share; 16 KiB are what every device has.
+  virtual int64_t sharedBytes() const { return 16384; }
   /// The code of the one gpu.module in `module`, which is left as it is.
   virtual llvm::Expected<std::string> emit(mlir::ModuleOp module) const = 0;
 };

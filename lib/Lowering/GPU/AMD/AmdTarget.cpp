@@ -67,6 +67,7 @@ public:
   StringRef stage() const override { return "hsaco"; }
   int64_t subgroup() const override { return architecture.subgroup; }
   bool readsFloat16() const override { return true; }
+  int64_t sharedBytes() const override { return 65536; }
   llvm::Expected<std::string> emit(ModuleOp module) const override {
     MachineName machine = {"AMDGPU", "amdgcn-amd-amdhsa", architecture.name, architecture.features};
     auto object = RocdlKernels(architecture.name)

@@ -41,6 +41,7 @@ public:
   StringRef stage() const override { return "ptx"; }
   int64_t subgroup() const override { return 32; }
   bool readsFloat16() const override { return true; }
+  int64_t sharedBytes() const override { return 49152; }
   llvm::Expected<std::string> emit(ModuleOp module) const override {
     MachineName machine = {"NVPTX", "nvptx64-nvidia-cuda", architecture.name,
                            architecture.features};

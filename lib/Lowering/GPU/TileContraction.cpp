@@ -1,0 +1,249 @@
+// The tile kernel of any device: float32 multiply-adds, with W widened to float32.
+//
+// A block of 256 threads takes a tile of y of 16 R rows by 16 C columns, of which thread (i, j) has
+// rows i, i + 16, … and columns j, j + 16, …, R by C of them in registers. Both operands go, 16
+// numbers of k at a time, through two buffers of shared memory: while the block multiplies what one
+// has, its threads read what the other is to have. Blocks that have the same columns are
+// neighbours, so that they read them from the device's memory once.
+//
+// Each sum adds its products one by one, k ascending, whatever the tile and wherever in it the sum
+// is. With γ = K u / (1 − K u), u = 2⁻²⁴, it is off by at most γ Σ_k |W[m, k] x[s, k]| (Higham,
+// lemma 3.1; where the device fuses multiplication and addition each step rounds once, else twice,
+// and K is K + 1). Zeros that fill up the last piece of k add +0 at the end, which changes no sum
+// but −0.
+#include "lib/Lowering/GPU/TileContraction.h"
+#include "lib/Lowering/GPU/TileOperand.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+static constexpr int64_t threadsOfTile = 256;
+/// Sixteen threads share out a tile's rows, and sixteen its columns.
+static constexpr int64_t side = 16;
+/// From how many tiles of 128 by 128 on they are taken: fewer leave large devices without work.
+static constexpr int64_t enoughTiles = 128;
+
+std::optional<TileLoops> gpu_lowering::tileLoopsOf(const RowOp &op) {
+  if (op.inputs != 2 || op.accesses.size() != 3 || op.selected || op.support ||
+      !llvm::all_of(op.accesses, [](const auto &access) { return access.has_value(); }))
+    return std::nullopt;
+  auto has = [&](size_t operand, size_t loop) {
+    return !(op.accesses[operand]->steps[loop] == Extent());
+  };
+  TileLoops loops;
+  std::optional<size_t> k, column;
+  for (size_t d = 0; d < op.loops.size(); ++d) {
+    bool first = has(0, d), second = has(1, d), result = has(2, d);
+    if (op.isReduction[d]) {
+      if (k || !first || !second || result)
+        return std::nullopt;
+      k = d;
+    } else if (!result || !(first || second)) {
+      return std::nullopt;
+    } else if (op.accesses[2]->steps[d] == fixedExtent(1) && first != second) {
+      column = d; // the last, where several are of one element
+    }
+  }
+  if (!k || !column)
+    return std::nullopt;
+  loops.k = *k;
+  loops.column = *column;
+  loops.columnSide = has(1, *column);
+  loops.rowSide = 1 - loops.columnSide;
+  for (size_t d = 0; d < op.loops.size(); ++d) {
+    if (d == *k || d == *column)
+      continue;
+    if (!op.loops[d].isFixed() || !has(loops.rowSide, d))
+      return std::nullopt;
+    (has(loops.columnSide, d) ? loops.batch : loops.rows).push_back(d);
+  }
+  return loops;
+}
+
+namespace {
+
+struct TileShape {
+  int64_t rows, columns; ///< of a thread
+};
+
+class TileWriter {
+public:
+  TileWriter(KernelWriter &w, const Step &step, const TileLoops &loops, TileShape shape)
+      : w(w), op(step.ops.front()), loops(loops), accumulates(step.accumulates), shape(shape),
+        y(*op.accesses[2]), depth(op.loops[loops.k]), columns(op.loops[loops.column]),
+        rowsOf(w, *op.accesses[loops.rowSide], op.loops, loops.rows, loops.k, side * shape.rows,
+               y.view.root),
+        columnsOf(w, *op.accesses[loops.columnSide], op.loops, loops.column, loops.k,
+                  side * shape.columns, y.view.root) {
+    for (size_t d : loops.rows)
+      rows *= op.loops[d].fixed;
+    lane[0] = arith::RemUIOp::create(w.b, w.loc, w.thread, w.index(side)); // columns, side by side
+    lane[1] = arith::DivUIOp::create(w.b, w.loc, w.thread, w.index(side));
+  }
+
+  /// Writes all, and returns the number of blocks.
+  int64_t write() {
+    int64_t rowTiles = llvm::divideCeil(rows, side * shape.rows);
+    int64_t columnTiles = llvm::divideCeil(columns.fixed, side * shape.columns);
+    SmallVector<Extent> sizes;
+    int64_t blocks = rowTiles * columnTiles;
+    for (size_t d : loops.batch) {
+      sizes.push_back(op.loops[d]);
+      blocks *= op.loops[d].fixed;
+    }
+    sizes.append({fixedExtent(columnTiles), fixedExtent(rowTiles)});
+    SmallVector<Value> at = w.split(w.block, sizes);
+    indices.assign(op.loops.size(), w.index(0));
+    for (auto [d, index] : llvm::zip(loops.batch, at))
+      indices[d] = index;
+    writeTile(w.times(at[at.size() - 2], fixedExtent(side * shape.columns)),
+              w.times(at.back(), fixedExtent(side * shape.rows)));
+    return blocks;
+  }
+
+private:
+  void writeTile(Value firstColumn, Value firstRow) {
+    rowsOf.enter(firstRow, indices);
+    columnsOf.enter(firstColumn, indices);
+    putAll(sumTile(), firstColumn, firstRow);
+  }
+
+  Value multiplyAdd(Value a, Value b, Value sum) {
+    auto fast = arith::FastMathFlags::contract;
+    return arith::AddFOp::create(w.b, w.loc, arith::MulFOp::create(w.b, w.loc, a, b, fast), sum,
+                                 fast);
+  }
+
+  /// Where the buffer of tile t of k starts.
+  Value start(const TileOperand &operand, Value t) {
+    Value odd = arith::AndIOp::create(w.b, w.loc, t, w.index(1));
+    return w.times(odd, fixedExtent(operand.pieces()));
+  }
+
+  struct Loaded {
+    SmallVector<Value> rows, columns;
+  };
+  Loaded load(Value t, bool partial) {
+    return {rowsOf.load(t, partial), columnsOf.load(t, partial)};
+  }
+  void put(const Loaded &loaded, Value t) {
+    rowsOf.put(loaded.rows, start(rowsOf, t));
+    columnsOf.put(loaded.columns, start(columnsOf, t));
+    w.barrier();
+  }
+
+  /// The sums of this thread, by rows.
+  SmallVector<Value> sumTile() {
+    SmallVector<Value> sums(shape.rows * shape.columns, w.zeroOf(w.b.getF32Type()));
+    int64_t full = depth.fixed / tileDepth, all = llvm::divideCeil(depth.fixed, tileDepth);
+    put(load(w.index(0), full == 0), w.index(0));
+    auto step = [&](Value t, bool partial, ValueRange sums) {
+      Loaded next = load(t, partial);
+      SmallVector<Value> added = multiply(arith::SubIOp::create(w.b, w.loc, t, w.index(1)), sums);
+      put(next, t);
+      return added;
+    };
+    if (full > 1)
+      sums = w.loop(w.index(1), w.index(full), w.index(1), sums,
+                    [&](Value t, ValueRange sums) { return step(t, false, sums); });
+    if (full && all > full)
+      sums = step(w.index(full), true, sums);
+    return multiply(w.index(all - 1), sums);
+  }
+
+  /// Adds tile t of k.
+  SmallVector<Value> multiply(Value t, ValueRange before) {
+    SmallVector<Value> sums(before);
+    Value startOfColumns = start(columnsOf, t), startOfRows = start(rowsOf, t);
+    auto numbersOf = [&](Value piece) {
+      SmallVector<Value> numbers;
+      for (int64_t i = 0; i < 4; ++i)
+        numbers.push_back(vector::ExtractOp::create(w.b, w.loc, piece, i));
+      return numbers;
+    };
+    for (int64_t q = 0; q < tileDepth / 4; ++q) {
+      SmallVector<SmallVector<Value>> a, x;
+      for (int64_t i = 0; i < shape.columns; ++i)
+        a.push_back(numbersOf(columnsOf.piece(lane[0], i, q, startOfColumns)));
+      for (int64_t i = 0; i < shape.rows; ++i)
+        x.push_back(numbersOf(rowsOf.piece(lane[1], i, q, startOfRows)));
+      for (int64_t k = 0; k < 4; ++k)
+        for (int64_t r = 0; r < shape.rows; ++r)
+          for (int64_t c = 0; c < shape.columns; ++c) {
+            Value &sum = sums[r * shape.columns + c];
+            sum = multiplyAdd(a[c][k], x[r][k], sum);
+          }
+    }
+    return sums;
+  }
+
+  void putAll(ArrayRef<Value> sums, Value firstColumn, Value firstRow) {
+    SmallVector<Extent> sizes;
+    for (size_t d : loops.rows)
+      sizes.push_back(op.loops[d]);
+    auto number = [&](Value first, Value own, int64_t i) {
+      return w.add(w.add(first, own), w.index(side * i));
+    };
+    for (int64_t r = 0; r < shape.rows; ++r) {
+      Value row = number(firstRow, lane[1], r);
+      w.when(w.isBelow(row, w.index(rows)), [&] {
+        SmallVector<Value> at = indices;
+        for (auto [d, index] : llvm::zip(loops.rows, w.split(row, sizes)))
+          at[d] = index;
+        for (int64_t c = 0; c < shape.columns; ++c) {
+          Value column = at[loops.column] = number(firstColumn, lane[0], c);
+          w.when(w.isBelow(column, w.number(columns)), [&] {
+            Value place = w.at(y, at), sum = sums[r * shape.columns + c];
+            if (accumulates)
+              sum = arith::AddFOp::create(w.b, w.loc, w.load(y.view.root, place), sum);
+            w.store(sum, y.view.root, place);
+          });
+        }
+      });
+    }
+  }
+
+  KernelWriter &w;
+  const RowOp &op;
+  const TileLoops &loops;
+  bool accumulates;
+  TileShape shape;
+  const Access &y;
+  Extent depth, columns;
+  int64_t rows = 1;
+  TileOperand rowsOf, columnsOf;
+  Value lane[2];
+  SmallVector<Value> indices;
+};
+
+} // namespace
+
+/// Few rows make no larger tile than they fill; many tiles' worth of work takes large ones where
+/// the device has the memory for them.
+static TileShape shapeOf(int64_t rows, const Extent &columns, int64_t batch,
+                         const GpuTarget &target) {
+  int64_t large = batch * llvm::divideCeil(rows, 128) * llvm::divideCeil(columns.fixed, 128);
+  if (target.sharedBytes() >= 32768 && rows > 64 && large >= enoughTiles)
+    return {8, 8};
+  return {rows <= side ? 1 : rows <= 2 * side ? 2 : 4, 4};
+}
+
+WrittenKernel gpu_lowering::writeTiles(gpu::GPUModuleOp module, StringRef name, const Step &step,
+                                       const GpuTarget &target) {
+  const RowOp &op = step.ops.front();
+  TileLoops loops = *tileLoopsOf(op);
+  int64_t rows = 1, batch = 1;
+  for (size_t d : loops.rows)
+    rows *= op.loops[d].fixed;
+  for (size_t d : loops.batch)
+    batch *= op.loops[d].fixed;
+  KernelWriter w(module, name, op.op->getLoc(), threadsOfTile, target);
+  int64_t blocks =
+      TileWriter(w, step, loops, shapeOf(rows, op.loops[loops.column], batch, target)).write();
+  w.finish(blocks);
+  return {w.function, w.roots, blocks, w.threads};
+}

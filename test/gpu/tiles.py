@@ -1,0 +1,53 @@
+"""Holds the kernels that contract many rows against what NVIDIA's ptxas and LLVM's readelf say of
+them, for shapes of models and odd ones: none spills, and none has more registers than its block
+leaves it."""
+
+import argparse
+import pathlib
+import subprocess
+
+from assembled import check_registers, find_ptxas, run
+from disassembled import WAVEFRONT, Checked, metadata_of
+
+SHAPES = ((256, 4096, 4096), (512, 14336, 4096), (512, 4096, 14336), (32, 1024, 1152), (37, 1153, 257))
+
+
+def code_of(arguments, target, dtype, shape, path):
+    path.write_bytes(subprocess.run([arguments.tile_code, target, dtype, *map(str, shape)],
+                                    check=True, capture_output=True).stdout)
+    return path
+
+
+def assemble(arguments, ptxas, architecture, dtype, shape):
+    what = f"{architecture} {dtype} {' x '.join(map(str, shape))}"
+    path = code_of(arguments, f"cuda:{architecture}", dtype, shape, arguments.work / "tiles.ptx")
+    report = run(ptxas, "-v", f"-arch={architecture}", path, "-o", path.with_suffix(".cubin"))
+    print(f"{what}: no spills, {max(check_registers(report, what).values())} registers")
+
+
+def disassemble(arguments, architecture, dtype, shape):
+    what = f"{architecture} {dtype} {' x '.join(map(str, shape))}"
+    path = code_of(arguments, f"rocm:{architecture}", dtype, shape, arguments.work / "tiles.hsaco")
+    for name, kernel in metadata_of(arguments.llvm / "llvm-readelf", path).items():
+        for key in ("vgpr_spill_count", "sgpr_spill_count", "private_segment_fixed_size"):
+            Checked(what).equal(name, key, kernel["." + key], 0)
+        print(f"{what}: no spills, {kernel['.vgpr_count']} vector registers")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tile-code", required=True)
+    parser.add_argument("--llvm", type=pathlib.Path, required=True, help="folder of LLVM's tools")
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+    ptxas = find_ptxas()
+    for dtype in ("f32", "bf16", "f16"):
+        for shape in SHAPES:
+            for architecture in ("sm_80", "sm_90") if ptxas else ():
+                assemble(arguments, ptxas, architecture, dtype, shape)
+            for architecture in WAVEFRONT:
+                disassemble(arguments, architecture, dtype, shape)
+
+
+if __name__ == "__main__":
+    main()
