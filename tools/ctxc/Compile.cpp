@@ -84,6 +84,7 @@ Command driver::compileCommand() {
         "(docs/gpu.md)",
         {}},
        {"--prefix", "NAME", "what all names of the library start with; default: ctxc", {}},
+       {"--rows", "N", "of kernels for GPUs: N rows, a chunk of a prompt; default: 1, a token", {}},
        {"--visible",
         "N,M",
         "of cost: how many tokens a token reads in the caches, N of the (full)\n"

@@ -129,8 +129,13 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
       return makeError("--emit: found '" + options.stage + "', expected gpu, cost or " +
                        (*gpu)->stage() + " for --target=" + name);
     options.gpu = std::move(*gpu);
+    if (auto text = arguments.get("--rows"))
+      if (text->getAsInteger(10, options.rows) || options.rows < 1 || options.rows > 4096)
+        return makeError("--rows: found '" + *text + "', expected a number from 1 to 4096");
     return options;
   }
+  if (arguments.has("--rows"))
+    return makeError("--rows: is of kernels for GPUs; expected --target to name one");
   if (isGpuStage)
     return makeError("--emit=" + options.stage + ": --target: found '" + name +
                      "', expected a GPU: " + GpuTarget::names());
@@ -148,7 +153,7 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
 /// out, each with a warning; where it can carry none, that is an error.
 static Error emitGpuCode(const Program &program, mlir::ModuleOp kernels,
                          const CodeOptions &options) {
-  auto refusals = lowerKernelsToGPU(kernels, *options.gpu);
+  auto refusals = lowerKernelsToGPU(kernels, *options.gpu, options.rows);
   if (mlir::failed(refusals))
     return makeError("kernels could not be lowered; see the messages above");
   if (gpuKernels(kernels).empty())

@@ -25,9 +25,10 @@ struct CodeOptions {
   std::string stage, path, prefix;
   CpuTarget target;
   std::unique_ptr<GpuTarget> gpu; ///< null: code for `target`
+  int64_t rows = 1;               ///< of a GPU's kernels
   CostOptions cost;
 
-  /// From --emit, -o, --prefix and --target.
+  /// From --emit, -o, --prefix, --target and --rows.
   static llvm::Expected<CodeOptions> parse(const Arguments &arguments);
 };
 

@@ -179,6 +179,8 @@ void CostWriter::writeJson(llvm::raw_ostream &os) const {
   llvm::json::OStream json(os, 2);
   json.object([&] {
     json.attribute("target", code.gpu->name());
+    if (code.rows > 1)
+      json.attribute("rows", code.rows);
     json.attributeArray("visible", [&] {
       for (int64_t count : options.visible)
         json.value(count);
@@ -207,7 +209,7 @@ void CostWriter::writeJson(llvm::raw_ostream &os) const {
 }
 
 void CostWriter::writeText(llvm::raw_ostream &os) const {
-  size_t width = 8;
+  size_t width = 15; // a heading's
   for (const Launch &each : launches)
     width = std::max(width, each.name.size());
   for (const Token &token : tokens)
@@ -229,7 +231,8 @@ void CostWriter::writeText(llvm::raw_ostream &os) const {
   };
   os << code.gpu->name() << ": bytes to and from the device's memory, and operations, with "
      << options.visible[0] << " visible tokens (of a reduced run " << options.visible[1] << ")\n\n";
-  heading("a token", "launches");
+  std::string chunk = "a chunk of " + std::to_string(code.rows);
+  heading(code.rows == 1 ? "a token" : chunk, "launches");
   for (const Token &token : tokens)
     row(token.name, token.cost.launches, token.cost);
   os << '\n';

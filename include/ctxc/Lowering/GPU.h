@@ -1,13 +1,19 @@
 //===- GPU.h - kernels for GPUs: of linalg, in MLIR's gpu dialect, as code ----===//
 //
 // A kernel of linalg becomes a function of launches (gpu.launch_func), one after the other, of
-// functions in one gpu.module. A GPU kernel decodes: it is of one row, S = 1. What the launches
-// read and write are flat buffers: the kernel's arguments, what the function allocates, and
+// functions in one gpu.module. A GPU kernel is of a fixed number of rows S: of one it decodes, of
+// more it takes a chunk of a prompt. What the launches read and write are flat buffers: the
+// kernel's arguments, what the function allocates, and
 //
 //   %visible: memref<2xi32>   how many tokens each of the two runs sees, read by the kernels
 //
 // so that nothing else about a launch changes from token to token. Sizes of allocations follow
-// from %capacity0 and %capacity1, the largest that the two numbers may be.
+// from %capacity0 and %capacity1, the largest that the two numbers may be. The full run sees the
+// S rows (its visible0 counts them), and has them last; a reduced run has one slot that is not
+// read.
+//
+// A chunk that is not full is padded by who executes it: kernels compute all S rows. The padding's
+// slots hold INT32_MAX, so that no other row sees them.
 //
 // A target (cuda:sm_90, rocm:gfx942, vulkan) is a class in a folder of its own
 // (lib/Lowering/GPU/…), which says how wide its subgroups are and turns a gpu.module into code.
@@ -40,6 +46,12 @@ public:
   virtual llvm::StringRef stage() const = 0;
   /// How many lanes exchange values by shuffles; a power of two.
   virtual int64_t subgroup() const = 0;
+  /// How many rows a chunk of a prompt has: so many that reading a weight once for all of them
+  /// takes less time than computing with it, and no more, since a shorter rest is padded. Of a
+  /// weight of two bytes n rows make n operations a byte; matrix units of server GPUs compute some
+  /// 200 to 250 in the time that their memory takes for one (256 rows), multiply-adds of float32
+  /// some 10 to 40 (32 rows).
+  virtual int64_t promptRows() const = 0;
   /// Whether kernels may read float16 from memory.
   virtual bool readsFloat16() const = 0;
   /// How many bytes a kernel's blocks may share; 16 KiB are what every device has.
@@ -57,10 +69,11 @@ struct GpuRefusal {
 void registerGpuDialects(mlir::DialectRegistry &registry);
 
 /// Lowers a module of linalg kernels, as buildKernelModule makes them, to launches and a gpu.module
-/// named `kernels`. Kernels with a construct that has no GPU form are left out, with a warning at
-/// the op, and are returned. Fails, with a diagnostic, where the IR itself cannot be lowered.
-mlir::FailureOr<std::vector<GpuRefusal>> lowerKernelsToGPU(mlir::ModuleOp module,
-                                                           const GpuTarget &target);
+/// named `kernels`, of `rows` rows each (at least 1). Kernels with a construct that has no GPU form
+/// are left out, with a warning at the op, and are returned. Fails, with a diagnostic, where the IR
+/// itself cannot be lowered.
+mlir::FailureOr<std::vector<GpuRefusal>>
+lowerKernelsToGPU(mlir::ModuleOp module, const GpuTarget &target, int64_t rows = 1);
 
 //===----------------------------------------------------------------------===//
 // What the launches of a kernel are, for who executes them
@@ -105,9 +118,10 @@ struct GpuLaunch {
 
 struct GpuKernel {
   std::string name;
-  llvm::SmallVector<KernelArg> args;
-  std::vector<Extent> temporaries; ///< bytes
-  std::vector<GpuLaunch> launches; ///< in order; each sees what those before it wrote
+  int64_t rows = 1;
+  llvm::SmallVector<KernelArg> args; ///< their types have the rows
+  std::vector<Extent> temporaries;   ///< bytes
+  std::vector<GpuLaunch> launches;   ///< in order; each sees what those before it wrote
 };
 
 /// The kernels of a module that lowerKernelsToGPU made.

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -27,12 +28,14 @@ namespace {
 
 class ContractionWriter {
 public:
-  ContractionWriter(KernelWriter &w, const Step &step)
+  /// Of `vectors` at once.
+  ContractionWriter(KernelWriter &w, const Step &step, int64_t vectors)
       : w(w), W(*step.ops[0].accesses[0]), x(*step.ops[0].accesses[1]), y(*step.ops[0].accesses[2]),
         selected(step.ops[0].selected), accumulates(step.accumulates),
-        slots(selected ? step.ops[0].loops[0].fixed : 1),
-        vectors(selected ? 1 : step.ops[0].loops[0].fixed), out(step.ops[0].loops[1].fixed),
-        in(step.ops[0].loops[2].fixed), rows(out >= manyRows && !selected ? 2 : 1),
+        slotsOfRow(selected ? step.ops[0].loops[1].fixed : 1),
+        slots(selected ? slotsOfRow * step.ops[0].loops[0].fixed : 1), vectors(vectors),
+        allVectors(step.ops[0].loops[0].fixed), out(step.ops[0].loops[m()].fixed),
+        in(step.ops[0].loops[m() + 1].fixed), rows(out >= manyRows && !selected ? 2 : 1),
         element(cast<MemRefType>(W.view.root.getType()).getElementType()),
         piece(128 / element.getIntOrFloatBitWidth()), inPieces(canReadPieces()) {}
 
@@ -48,26 +51,37 @@ public:
     SmallVector<Value> stored = row;
     if (selected)
       stored[0] = enterSlot(row[0]);
-    SmallVector<Value> sums = sumRows(stored);
-    for (Value &sum : sums)
-      sum = w.combineLanes(sum, [&](Value a, Value b) { return add(a, b); });
-    w.when(equal(w.lane, 0), [&] {
-      for (int64_t r = 0; r < rows; ++r)
-        w.when(w.isBelow(r ? w.add(first, w.index(r)) : first, w.index(all)), [&] {
-          for (int64_t s = 0; s < vectors; ++s)
-            put(s, row[r], sums[r * vectors + s]);
-        });
-    });
+    auto take = [&] {
+      SmallVector<Value> sums = sumRows(stored);
+      for (Value &sum : sums)
+        sum = w.combineLanes(sum, [&](Value a, Value b) { return add(a, b); });
+      w.when(equal(w.lane, 0), [&] {
+        for (int64_t r = 0; r < rows; ++r)
+          w.when(w.isBelow(r ? w.add(first, w.index(r)) : first, w.index(all)), [&] {
+            for (int64_t s = 0; s < vectors; ++s)
+              put(s, row[r], sums[r * vectors + s]);
+          });
+      });
+    };
+    if (selected || vectors == allVectors)
+      take();
+    else
+      w.loop(w.index(0), w.index(allVectors), w.index(vectors), [&](Value vector) {
+        firstVector = vector;
+        take();
+      });
     return (all + perBlock - 1) / perBlock;
   }
 
 private:
+  int64_t m() const { return selected ? 2 : 1; } ///< the loop over rows of W
   bool canReadPieces() const {
     auto whole = [&](const Access &a, int64_t by) {
       return a.offset.isFixed() && a.offset.fixed % by == 0 && in % by == 0;
     };
     return !element.isF16() && whole(W, piece) && whole(x, 4) && x.steps[0].fixed % 4 == 0 &&
-           elementsOf(x.view.root)->isFixed() && elementsOf(x.view.root)->fixed % 4 == 0;
+           (!selected || x.steps[1].fixed % 4 == 0) && elementsOf(x.view.root)->isFixed() &&
+           elementsOf(x.view.root)->fixed % 4 == 0;
   }
 
   Value times(Value x, int64_t factor) { return w.times(x, fixedExtent(factor)); }
@@ -86,7 +100,10 @@ private:
   Value enterSlot(Value row) {
     Value size = w.index(out);
     slot = arith::DivUIOp::create(w.b, w.loc, row, size);
-    Value at = w.add(w.times(slot, selected->steps[0]), w.number(selected->offset));
+    SmallVector<Value> place =
+        w.split(slot, {fixedExtent(slots / slotsOfRow), fixedExtent(slotsOfRow)});
+    Value at = w.at(*selected, place);
+    token = place[0], slot = place[1];
     Value expert =
         arith::IndexCastOp::create(w.b, w.loc, w.b.getIndexType(), w.load(selected->view.root, at));
     return w.add(times(expert, out), arith::RemUIOp::create(w.b, w.loc, row, size));
@@ -170,19 +187,24 @@ private:
 
   /// The numbers of vector s that belong to piece `at` of a row.
   SmallVector<Value> readVector(int64_t s, Value at) {
-    Extent start = x.offset + x.steps[0] * s;
-    bool moves = slot && x.steps[0].fixed;
+    Extent start = x.offset + (firstVector ? Extent() : x.steps[0] * s);
+    Value row = firstVector ? vectorAt(s) : token;
+    auto moved = [&](Value place, int64_t by) {
+      if (row && getConstantIntValue(row) != 0)
+        place = w.add(place, times(row, x.steps[0].fixed / by));
+      if (slot && x.steps[1].fixed)
+        place = w.add(place, times(slot, x.steps[1].fixed / by));
+      return place;
+    };
     if (!inPieces) {
-      Value place = w.add(times(at, x.steps[2].fixed), w.number(start));
-      return {w.load(x.view.root, moves ? w.add(place, times(slot, x.steps[0].fixed)) : place)};
+      Value place = w.add(times(at, x.steps[m() + 1].fixed), w.number(start));
+      return {w.load(x.view.root, moved(place, 1))};
     }
     Value buffer = w.buffer(x.view.root, VectorType::get({4}, w.b.getF32Type()));
     SmallVector<Value> numbers;
     for (int64_t i = 0; i < piece / 4; ++i) {
       Value place = w.add(times(at, piece / 4), w.index(start.fixed / 4 + i));
-      if (moves)
-        place = w.add(place, times(slot, x.steps[0].fixed / 4));
-      Value four = memref::LoadOp::create(w.b, w.loc, buffer, ValueRange{place});
+      Value four = memref::LoadOp::create(w.b, w.loc, buffer, ValueRange{moved(place, 4)});
       for (int64_t j = 0; j < 4; ++j)
         numbers.push_back(vector::ExtractOp::create(w.b, w.loc, four, j));
     }
@@ -191,18 +213,32 @@ private:
 
   void put(int64_t s, Value row, Value sum) {
     // Slots of a result lie one after the other, as the rows of all of them are counted.
-    Value at = w.add(times(row, y.steps[1].fixed), w.number(y.offset + y.steps[0] * s));
-    if (accumulates)
-      sum = add(w.load(y.view.root, at), sum);
-    w.store(sum, y.view.root, at);
+    Value at = w.add(times(row, y.steps[m()].fixed),
+                     w.number(y.offset + (firstVector ? Extent() : y.steps[0] * s)));
+    auto store = [&] {
+      w.store(accumulates ? add(w.load(y.view.root, at), sum) : sum, y.view.root, at);
+    };
+    if (!firstVector)
+      return store();
+    Value vector = w.add(firstVector, w.index(s));
+    at = w.add(at, w.times(vector, y.steps[0]));
+    w.when(w.isBelow(vector, w.index(allVectors)), store);
+  }
+  /// The vector in place s of those at hand; the last again, where there is none left.
+  Value vectorAt(int64_t s) {
+    return arith::MinUIOp::create(w.b, w.loc, w.add(firstVector, w.index(s)),
+                                  w.index(allVectors - 1));
   }
 
   KernelWriter &w;
   const Access &W, &x, &y;
   const std::optional<Access> &selected; ///< of experts, in the place of several vectors
-  Value slot;
+  Value token, slot;                     ///< of experts
+  Value firstVector;                     ///< of those at hand, where they are not all
   bool accumulates;
-  int64_t slots, vectors, out, in, rows;
+  int64_t slotsOfRow, slots;   ///< of experts
+  int64_t vectors, allVectors; ///< at once, and of all
+  int64_t out, in, rows;
   Type element;
   int64_t piece; ///< elements of 16 bytes
   bool inPieces;
@@ -213,23 +249,25 @@ private:
 /// Experts that are stored by columns: a thread takes one number of a slot, and sums in order.
 static int64_t writeColumns(KernelWriter &w, const RowOp &row) {
   const Access &W = *row.accesses[0], &x = *row.accesses[1], &y = *row.accesses[2];
-  int64_t out = row.loops[1].fixed, in = row.loops[2].fixed, all = row.loops[0].fixed * out;
+  int64_t out = row.loops[2].fixed, in = row.loops[3].fixed;
+  int64_t all = row.loops[0].fixed * row.loops[1].fixed * out;
   Value point = w.add(w.times(w.block, fixedExtent(w.threads)), w.thread);
   w.when(w.isBelow(point, w.index(all)), [&] {
-    SmallVector<Value> at = w.split(point, {row.loops[0], row.loops[1]});
-    Value slot = at[0], m = at[1], zero = w.index(0);
+    SmallVector<Value> at = w.split(point, {row.loops[0], row.loops[1], row.loops[2]});
+    Value token = at[0], slot = at[1], m = at[2], zero = w.index(0);
     Value expert = arith::IndexCastOp::create(
-        w.b, w.loc, w.b.getIndexType(), w.load(row.selected->view.root, w.at(*row.selected, slot)));
+        w.b, w.loc, w.b.getIndexType(),
+        w.load(row.selected->view.root, w.at(*row.selected, {token, slot})));
     Value none = w.zeroOf(w.b.getF32Type());
     Value sum = w.loop(zero, w.index(in), w.index(1), none, [&](Value k, ValueRange sum) {
-      Value weight = w.load(W.view.root, w.at(W, {expert, m, k}));
+      Value weight = w.load(W.view.root, w.at(W, {zero, expert, m, k}));
       if (weight.getType().isF16())
         weight = arith::ExtFOp::create(w.b, w.loc, w.b.getF32Type(), weight);
-      Value number = w.load(x.view.root, w.at(x, {slot, zero, k}));
+      Value number = w.load(x.view.root, w.at(x, {token, slot, zero, k}));
       Value product = arith::MulFOp::create(w.b, w.loc, weight, number);
       return SmallVector<Value>{arith::AddFOp::create(w.b, w.loc, sum[0], product)};
     })[0];
-    w.store(sum, y.view.root, w.at(y, {slot, m, zero}));
+    w.store(sum, y.view.root, w.at(y, {token, slot, m, zero}));
   });
   return (all + w.threads - 1) / w.threads;
 }
@@ -238,8 +276,17 @@ WrittenKernel gpu_lowering::writeContraction(gpu::GPUModuleOp module, StringRef 
                                              const Step &step, const GpuTarget &target) {
   KernelWriter w(module, name, step.ops.front().op->getLoc(), threadsOfBlock, target);
   const RowOp &row = step.ops.front();
-  bool byColumns = row.selected && !(row.accesses[0]->steps[2] == fixedExtent(1));
-  int64_t blocks = byColumns ? writeColumns(w, row) : ContractionWriter(w, step).write();
+  bool byColumns = row.selected && !(row.accesses[0]->steps[3] == fixedExtent(1));
+  int64_t vectors = row.selected ? 1 : row.loops[0].fixed;
+  int64_t blocks = byColumns ? writeColumns(w, row) : ContractionWriter(w, step, vectors).write();
+  w.finish(blocks);
+  return {w.function, w.roots, blocks, w.threads};
+}
+
+WrittenKernel gpu_lowering::writeTiles(gpu::GPUModuleOp module, StringRef name, const Step &step,
+                                       const GpuTarget &target) {
+  KernelWriter w(module, name, step.ops.front().op->getLoc(), threadsOfBlock, target);
+  int64_t blocks = ContractionWriter(w, step, fewVectors).write();
   w.finish(blocks);
   return {w.function, w.roots, blocks, w.threads};
 }

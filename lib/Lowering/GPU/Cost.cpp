@@ -92,8 +92,8 @@ public:
     auto points = pointsOf(row);
     if (!points)
       return false;
-    for (const View &view : row.gathered) // an element for each point, wherever it is
-      buffers[view.root].addRead({view.offset, {{Extent(), *points}}, *points}, allOf(view.root));
+    for (const Gather &gather : row.gathered)
+      addGather(gather, row, *points);
     if (row.support)
       for (const std::optional<View> &view : row.support->memory)
         if (view) {
@@ -118,6 +118,15 @@ public:
   }
 
 private:
+  /// An element for each point, wherever it is.
+  void addGather(const Gather &gather, const RowOp &row, const Extent &points) {
+    const View &view = gather.access.view;
+    if (gather.length == fixedExtent(1))
+      if (auto f = Footprint::of(gather.access, row.loops))
+        return buffers[view.root].addRead(*f, allOf(view.root));
+    buffers[view.root].addRead({view.offset, {{Extent(), points}}, points}, allOf(view.root));
+  }
+
   static Extent allOf(Value root) { return *gpu_lowering::elementsOf(root); }
 
   static std::optional<Extent> pointsOf(const RowOp &row) {

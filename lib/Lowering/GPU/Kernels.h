@@ -16,15 +16,21 @@ struct WrittenKernel {
 
 WrittenKernel writeRows(mlir::gpu::GPUModuleOp module, llvm::StringRef name, const Step &step,
                         const GpuTarget &target);
+/// Of at most `fewVectors` vectors, or of experts.
 WrittenKernel writeContraction(mlir::gpu::GPUModuleOp module, llvm::StringRef name,
                                const Step &step, const GpuTarget &target);
+/// Of more.
+WrittenKernel writeTiles(mlir::gpu::GPUModuleOp module, llvm::StringRef name, const Step &step,
+                         const GpuTarget &target);
 
-/// A support call, by all threads of the block.
-void writeSupport(KernelWriter &w, const Support &support);
+/// A support call, by all threads of the block: for `row`; null is the one there is.
+void writeSupport(KernelWriter &w, const Support &support, mlir::Value row);
 /// Those of a post-norm's patch (NormSolver.h).
-void writeInvertRmsNorm(KernelWriter &w, const Support &call);
-void writeSolveScale(KernelWriter &w, const Support &call);
-void writePredictScaleReplay(KernelWriter &w, const Support &call);
+void writeInvertRmsNorm(KernelWriter &w, const Support &call, mlir::Value row);
+void writeSolveScale(KernelWriter &w, const Support &call, mlir::Value row);
+void writePredictScaleReplay(KernelWriter &w, const Support &call, mlir::Value row);
+/// Element i of what `row` has of a call's memory.
+mlir::Value placeOf(KernelWriter &w, const View &memory, mlir::Value row, mlir::Value i);
 
 } // namespace ctxc::gpu_lowering
 

@@ -109,8 +109,8 @@ private:
 
 } // namespace
 
-/// Kernels are of one row.
-static void ofOneRow(func::FuncOp kernel) {
+/// Gives a kernel its number of rows.
+static void ofRows(func::FuncOp kernel, int64_t rows) {
   OpBuilder b(kernel.getContext());
   b.setInsertionPointToStart(&kernel.getBody().front());
   SmallVector<Type> types;
@@ -121,7 +121,7 @@ static void ofOneRow(func::FuncOp kernel) {
                           kind == stringifyKernelArgKind(KernelArgKind::Slots));
     if (type && type.getRank() && type.isDynamicDim(0) && !grows) {
       SmallVector<int64_t> shape(type.getShape());
-      shape[0] = 1;
+      shape[0] = rows;
       argument.setType(MemRefType::get(shape, type.getElementType()));
       auto anyRows = memref::CastOp::create(b, kernel.getLoc(), type, argument);
       argument.replaceAllUsesExcept(anyRows, anyRows);
@@ -151,13 +151,24 @@ static std::string functionName(func::FuncOp kernel, const Step &step, size_t in
   return (kernel.getName() + "_" + Twine(index) + "_" + kinds[step.kind]).str();
 }
 
-FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module,
-                                                           const GpuTarget &target) {
+/// The kernel that a step becomes.
+static WrittenKernel write(gpu::GPUModuleOp module, StringRef name, const Step &step,
+                           const GpuTarget &target) {
+  if (step.kind != Step::Contraction)
+    return writeRows(module, name, step, target);
+  const RowOp &row = step.ops.front();
+  bool few = row.selected || row.loops[0].fixed <= fewVectors;
+  return few ? writeContraction(module, name, step, target)
+             : writeTiles(module, name, step, target);
+}
+
+FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module, const GpuTarget &target,
+                                                           int64_t rows) {
   MLIRContext *context = module.getContext();
   auto kernels = llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
   for (func::FuncOp kernel : kernels) {
     replaceExperts(kernel);
-    ofOneRow(kernel);
+    ofRows(kernel, rows);
   }
   if (failed(numberReads(module)) || failed(bufferizeKernels(module)))
     return failure();
@@ -169,7 +180,7 @@ FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module,
   module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), b.getUnitAttr());
   for (func::FuncOp kernel : kernels) {
     std::string reason;
-    auto steps = stepsOf(kernel, target, reason);
+    auto steps = stepsOf(kernel, target, rows, reason);
     if (failed(steps)) {
       refusals.push_back({kernel.getName().str(), reason});
       kernel.erase();
@@ -177,7 +188,6 @@ FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module,
     }
     LaunchWriter launches(kernel, gpuModule);
     for (auto [i, step] : llvm::enumerate(*steps)) {
-      auto write = step.kind == Step::Contraction ? writeContraction : writeRows;
       launches.launch(write(gpuModule, functionName(kernel, step, i), step, target), costOf(step));
     }
     launches.finish();
@@ -225,7 +235,9 @@ static Extent bytesOf(memref::AllocOp alloc) {
 std::vector<GpuKernel> ctxc::gpuKernels(ModuleOp module) {
   std::vector<GpuKernel> kernels;
   for (auto function : module.getOps<func::FuncOp>()) {
-    GpuKernel kernel{function.getName().str(), kernelArguments(function), {}, {}};
+    auto positions = cast<MemRefType>(function.getArgumentTypes().front());
+    GpuKernel kernel{
+        function.getName().str(), positions.getDimSize(0), kernelArguments(function), {}, {}};
     int64_t own = kernel.args.size();
     llvm::DenseMap<Value, GpuBuffer> buffers;
     for (int64_t i = 0; i < own; ++i)

@@ -118,10 +118,10 @@ static void writeInner(VectorWriter &v, Update update, const UnitVectors &p) {
   }
 }
 
-void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call) {
+void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call, Value row) {
   constexpr unsigned epsAt = 3, gAt = 4, mAt = 5, dataAt = 6, targetAt = 7, scratchAt = 8;
   int64_t d = call.numbers[2];
-  VectorWriter v(w, d);
+  VectorWriter v(w, d, row);
   Components g{&*call.memory[gAt]}, m{&*call.memory[mAt]}, data{&*call.memory[dataAt]};
   Components target{&*call.memory[targetAt]};
   auto scratch = [&](int64_t i) { return Components{&*call.memory[scratchAt], i * d}; };
@@ -181,11 +181,11 @@ void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call) {
 //===----------------------------------------------------------------------===//
 
 /// Adds to the two counts of obligations; on one thread.
-static void addCounts(VectorWriter &v, const View &counts, const Number &harmless,
+static void addCounts(VectorWriter &v, const View &counts, Value row, const Number &harmless,
                       const Number &harmful) {
   KernelWriter &w = v.w;
   for (auto [i, more] : llvm::enumerate(Numbers{harmless, harmful})) {
-    Value place = w.number(counts.offset + fixedExtent(i));
+    Value place = placeOf(w, counts, row, w.index(i));
     Value count = arith::FPToUIOp::create(w.b, w.loc, w.b.getI32Type(), more.value(w));
     Value wide = arith::ExtUIOp::create(w.b, w.loc, w.b.getI64Type(), count);
     w.store(arith::AddIOp::create(w.b, w.loc, w.load(counts.root, place), wide), counts.root,
@@ -232,21 +232,21 @@ static Numbers writeDivisions(VectorWriter &v, const Components &g, const Compon
   });
 }
 
-void gpu_lowering::writeSolveScale(KernelWriter &w, const Support &call) {
-  VectorWriter v(w, call.numbers[2]);
+void gpu_lowering::writeSolveScale(KernelWriter &w, const Support &call, Value row) {
+  VectorWriter v(w, call.numbers[2], row);
   auto vector = [&](unsigned operand) { return Components{&*call.memory[operand]}; };
   auto write = updateOf(call) == Update::Scaled ? writeScalar : writeDivisions;
   Numbers counts = write(v, vector(3), vector(4), vector(5), vector(6));
-  v.onFirstThread([&] { addCounts(v, *call.memory[7], counts[0], counts[1]); });
+  v.onFirstThread([&] { addCounts(v, *call.memory[7], row, counts[0], counts[1]); });
 }
 
 //===----------------------------------------------------------------------===//
 // What it costs in another program
 //===----------------------------------------------------------------------===//
 
-void gpu_lowering::writePredictScaleReplay(KernelWriter &w, const Support &call) {
+void gpu_lowering::writePredictScaleReplay(KernelWriter &w, const Support &call, Value row) {
   double d = call.numbers[1], eps = call.reals[2];
-  VectorWriter v(w, call.numbers[1]);
+  VectorWriter v(w, call.numbers[1], row);
   auto vector = [&](unsigned operand) { return Components{&*call.memory[operand]}; };
   Components m = vector(3), delta = vector(4), target = vector(5), data = vector(6);
   Numbers squares = v.reduce({VectorWriter::Sum, VectorWriter::Sum}, [&](Value k) {
@@ -261,6 +261,6 @@ void gpu_lowering::writePredictScaleReplay(KernelWriter &w, const Support &call)
   Number error = 0x1p-24 * sqrt(sum);
   v.onFirstThread([&] {
     const View &place = *call.memory[7];
-    w.store(error.value(w), place.root, w.number(place.offset));
+    w.store(error.value(w), place.root, placeOf(w, place, row, w.index(0)));
   });
 }

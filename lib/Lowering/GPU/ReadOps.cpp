@@ -1,5 +1,6 @@
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "lib/Lowering/GPU/Experts.h"
+#include "lib/Lowering/RowLoop.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -16,8 +17,8 @@ SmallVector<Value> RowOp::roots() const {
   for (const std::optional<Access> &access : accesses)
     if (access)
       roots.push_back(access->view.root);
-  for (const View &view : gathered)
-    roots.push_back(view.root);
+  for (const Gather &gather : gathered)
+    roots.push_back(gather.access.view.root);
   if (support)
     for (const std::optional<View> &view : support->memory)
       if (view)
@@ -33,7 +34,7 @@ bool RowOp::reads(Value root) const {
   if (support &&
       llvm::any_of(support->memory, [&](const auto &view) { return view && view->root == root; }))
     return true;
-  return llvm::any_of(gathered, [&](const View &view) { return view.root == root; });
+  return llvm::any_of(gathered, [&](const Gather &g) { return g.access.view.root == root; });
 }
 
 bool RowOp::writes(Value root) const {
@@ -59,6 +60,9 @@ public:
       return readExperts(op, *experts);
     if (auto call = dyn_cast<func::CallOp>(op))
       return readSupport(call);
+    if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop->hasAttr(kRowLoopAttr))
+      for (auto call : loop.getBody()->getOps<func::CallOp>())
+        return readSupport(call, loop);
     if (isa<scf::ForOp, memref::LoadOp>(op))
       return refuse("quantised experts have no GPU kernel");
     return refuse("'" + op->getName().getStringRef() + "' has no GPU kernel");
@@ -127,7 +131,7 @@ private:
       auto view = readView(load.getMemRef());
       if (failed(view))
         return failure();
-      row.gathered.push_back(*view);
+      row.gathered.push_back(gatherOf(load, *view, row.loops.size()));
     } else if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
                !isa<linalg::IndexOp, linalg::YieldOp>(op)) {
       return refuse("'" + op->getName().getStringRef() + "' inside of a loop has no GPU kernel");
@@ -139,6 +143,19 @@ private:
         return refuse("a value that is computed outside of a loop has no GPU kernel");
     }
     return success();
+  }
+
+  static Gather gatherOf(memref::LoadOp load, const View &view, size_t loops) {
+    Gather gather{{view, view.offset, SmallVector<Extent>(loops)}, *elementsOf(view.root)};
+    for (auto [index, stride] : llvm::zip(load.getIndices(), view.strides)) {
+      auto loop = index.getDefiningOp<linalg::IndexOp>();
+      if (!loop)
+        break;
+      Extent &step = gather.access.steps[loop.getDim()];
+      step = step + stride;
+      gather.length = stride;
+    }
+    return gather;
   }
 
   FailureOr<RowOp> readCopy(memref::CopyOp op) {
@@ -170,27 +187,58 @@ private:
       views.push_back(*view);
     }
     const View &bank = views[0], &x = views[1], &y = views[2], &selected = views[3];
-    auto result = cast<MemRefType>(experts.y.getType());
     int64_t in = cast<MemRefType>(experts.x.getType()).getShape().back();
     bool each = x.strides.size() == 3; // slots have vectors of their own
-    RowOp row{op, {}, {false, false, true}, {}, 2, {selected}, {}, {}};
-    for (int64_t size : {result.getDimSize(1), result.getDimSize(2), in})
-      row.loops.push_back(fixedExtent(size));
-    Extent m = bank.strides[1], k = bank.strides[2];
+    RowOp row{op, {}, {false, false, false, true}, {}, 2, {}, {}, {}};
+    for (int64_t i : {0, 1, 2})
+      row.loops.push_back(*sizeOf(experts.y, i));
+    row.loops.push_back(fixedExtent(in));
+    Extent m = bank.strides[1], k = bank.strides[2], slot = bank.strides[0];
     if (experts.transposed)
       std::swap(m, k);
-    row.accesses = {Access{bank, bank.offset, {bank.strides[0], m, k}},
-                    Access{x, x.offset, {each ? x.strides[1] : Extent(), {}, x.strides.back()}},
-                    Access{y, y.offset, {y.strides[1], y.strides[2], {}}}};
-    row.selected = Access{selected, selected.offset, {selected.strides[1]}};
+    row.accesses = {
+        Access{bank, bank.offset, {slot * row.loops[1].fixed, slot, m, k}}, // as if all differed
+        Access{x, x.offset, {x.strides[0], each ? x.strides[1] : Extent(), {}, x.strides.back()}},
+        Access{y, y.offset, {y.strides[0], y.strides[1], y.strides[2], {}}}};
+    row.selected = Access{selected, selected.offset, {selected.strides[0], selected.strides[1]}};
+    row.gathered.push_back(
+        {{selected, selected.offset, {selected.strides[0], selected.strides[1], {}, {}}},
+         fixedExtent(1)});
     return row;
   }
 
-  /// The memory that an address of the one row leads to.
+  /// What lies between two rows, in bytes: the index is that times the loop's.
+  static std::optional<int64_t> rowBytes(LLVM::GEPOp address, Value loopIndex) {
+    if (address.getDynamicIndices().size() != 1)
+      return std::nullopt;
+    Value row = address.getDynamicIndices()[0];
+    int64_t bytes = 1;
+    if (auto product = row.getDefiningOp<arith::MulIOp>()) {
+      bytes = getConstantIntValue(product.getRhs()).value_or(0);
+      row = product.getLhs();
+    }
+    while (auto cast = row.getDefiningOp<arith::IndexCastOp>())
+      row = cast.getIn();
+    return row == loopIndex && bytes ? std::optional(bytes) : std::nullopt;
+  }
+
+  /// The memory that an address leads to, and what lies between two rows' (Support::memory).
+  FailureOr<View> readAddress(Value address, scf::ForOp rows) {
+    if (auto row = address.getDefiningOp<LLVM::GEPOp>()) {
+      auto view = readAddress(row.getBase());
+      if (failed(view) || !rows)
+        return view; // of the one row
+      auto bytes = rowBytes(row, rows.getInductionVar());
+      Type element = cast<MemRefType>(view->root.getType()).getElementType();
+      if (!bytes)
+        return refuse("an address that is no row's has no GPU kernel");
+      view->strides = {fixedExtent(*bytes * 8 / element.getIntOrFloatBitWidth())};
+      return view;
+    }
+    return readAddress(address);
+  }
   FailureOr<View> readAddress(Value address) {
     Operation *op = address.getDefiningOp();
-    if (auto row = dyn_cast_or_null<LLVM::GEPOp>(op))
-      return readAddress(row.getBase()); // of the first row
     if (isa_and_nonnull<LLVM::IntToPtrOp, arith::IndexCastOp>(op))
       return readAddress(op->getOperand(0));
     if (auto sum = dyn_cast_or_null<arith::AddIOp>(op)) {
@@ -204,13 +252,25 @@ private:
         view->offset = view->offset + fixedExtent(*bytes * 8 / type.getElementTypeBitWidth());
       return view;
     }
-    if (auto pointer = dyn_cast_or_null<memref::ExtractAlignedPointerAsIndexOp>(op))
-      return readView(pointer.getSource());
+    if (auto pointer = dyn_cast_or_null<memref::ExtractAlignedPointerAsIndexOp>(op)) {
+      auto view = readView(pointer.getSource());
+      if (succeeded(view))
+        view->strides.clear();
+      return view;
+    }
     return refuse("an address that is computed has no GPU kernel");
   }
 
-  FailureOr<RowOp> readSupport(func::CallOp call) {
+  /// In the loop over rows, where there are several.
+  FailureOr<RowOp> readSupport(func::CallOp call, scf::ForOp rows = {}) {
     RowOp row{call, {}, {}, {}, 0, {}, Support(), {}};
+    if (rows) {
+      auto count = extentOf(rows.getUpperBound());
+      if (!count)
+        return refuse("a loop over rows that are not counted has no GPU kernel");
+      row.loops.push_back(*count);
+      row.isReduction.push_back(false);
+    }
     row.support->function = call.getCallee();
     if (!isSupported(call.getCallee()))
       return refuse("'" + call.getCallee() + "' has no GPU form");
@@ -222,7 +282,7 @@ private:
       row.support->reals.push_back(real ? real.getValueAsDouble() : 0);
       if (!isa<LLVM::LLVMPointerType>(operand.getType()))
         continue;
-      auto view = readAddress(operand);
+      auto view = readAddress(operand, rows);
       if (failed(view))
         return failure();
       row.support->memory.back() = *view;

@@ -47,7 +47,7 @@ public:
   /// The threads of a block share out the loops.
   void shared() {
     if (row.support)
-      return writeSupport(w, *row.support);
+      return support();
     Value count = size(parallel);
     if (reduced.empty())
       return w.loop(w.thread, count, w.index(w.threads), [&](Value p) {
@@ -84,6 +84,14 @@ public:
   void enterAll(Value p) { enter(parallel, p); }
 
 private:
+  void support() {
+    if (row.loops.empty())
+      return writeSupport(w, *row.support, Value());
+    if (parallel.empty())
+      return writeSupport(w, *row.support, indices[0]);
+    w.loop(w.index(0), size(parallel), w.index(1),
+           [&](Value r) { writeSupport(w, *row.support, r); });
+  }
   size_t parallelBack() const { return parallel.empty() ? 0 : parallel.back(); }
 
   SmallVector<Extent> sizes(ArrayRef<size_t> loops) {

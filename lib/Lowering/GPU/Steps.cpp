@@ -4,6 +4,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -13,7 +14,33 @@ using namespace ctxc::gpu_lowering;
 // Contractions, and what only prepares their results
 //===----------------------------------------------------------------------===//
 
-bool gpu_lowering::isContraction(const RowOp &row) {
+namespace {
+
+/// Puts the ops of a kernel of `rows` rows into steps.
+class Grouper {
+public:
+  explicit Grouper(int64_t rows) : rows(rows) {}
+
+  /// Whether `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix, for which there is a kernel, or
+  /// such a product of experts.
+  bool isContraction(const RowOp &op) const;
+  std::vector<Step> stepsOf(std::vector<RowOp> ops) const;
+
+private:
+  bool isLong(const RowOp &row) const;
+  bool hasRows(const RowOp &row) const;
+  bool joins(const Step &step, const RowOp &row) const;
+  bool joinsRows(const Step &step, const RowOp &row) const;
+  Step startOf(RowOp row) const;
+  Step startOfRows(RowOp row) const;
+  bool isSpreadable(const Step &step) const;
+
+  int64_t rows;
+};
+
+} // namespace
+
+bool Grouper::isContraction(const RowOp &row) const {
   if (row.selected)
     return true;
   auto op = dyn_cast<linalg::GenericOp>(row.op);
@@ -31,7 +58,8 @@ bool gpu_lowering::isContraction(const RowOp &row) {
   Type element = cast<MemRefType>(op.getDpsInputs()[0].getType()).getElementType();
   bool fixed = llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
   return fixed && isa<BlockArgument>(op.getDpsInputs()[0]) &&
-         (element.isF32() || element.isBF16() || element.isF16()) && row.loops[0].fixed <= 4;
+         (element.isF32() || element.isBF16() || element.isF16()) &&
+         (rows > 1 || row.loops[0].fixed <= fewVectors);
 }
 
 /// Whether the op sets all of `root`.
@@ -82,21 +110,22 @@ static std::optional<size_t> zerosOf(ArrayRef<RowOp> ops, size_t contraction) {
 /// From how many points on an elementwise op is spread over the device: where it stands alone, and
 /// where that takes a launch more than it would in a block with its neighbours.
 static constexpr int64_t longAlone = 4096, longPoints = 10240;
-/// The same where each point is a sum along columns of a matrix.
-static constexpr int64_t longSums = 256;
+/// The same where each point is a sum along columns of a matrix; of many rows, if they are as long
+/// as a matrix's.
+static constexpr int64_t longSums = 256, longColumns = 32;
 
-static bool isLong(const RowOp &row) {
-  int64_t points = 1;
+bool Grouper::isLong(const RowOp &row) const {
+  int64_t points = 1, sum = 1;
   if (row.support)
     return false;
   for (auto [size, reduction] : llvm::zip(row.loops, row.isReduction)) {
     if (!size.isFixed())
       return false;
-    points *= reduction ? 1 : size.fixed;
+    (reduction ? sum : points) *= size.fixed;
   }
   if (!row.hasReduction())
-    return points >= longPoints;
-  return points >= longSums && !row.isReduction.back();
+    return rows == 1 && points >= longPoints;
+  return points >= longSums && !row.isReduction.back() && (rows == 1 || sum >= longColumns);
 }
 
 /// The sizes of the leading loops that a block each may have.
@@ -115,10 +144,110 @@ static bool grows(const RowOp &row) {
 }
 
 static bool hasOuter(const RowOp &row, ArrayRef<int64_t> outer) {
-  if (row.support)
-    return false;
   SmallVector<int64_t> own = leading(row);
   return own.size() >= outer.size() && ArrayRef(own).take_front(outer.size()) == outer;
+}
+
+//===----------------------------------------------------------------------===//
+// Whether blocks keep apart
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What an op touches of a buffer at outer indices of zero: elements `begin` to `end`; and how far
+/// each of the outer loops moves that.
+struct Part {
+  Extent begin, end;
+  SmallVector<Extent> steps;
+};
+
+/// The parts of one buffer that the ops of a group touch, for outer loops `wide` of `sizes`.
+class Parts {
+public:
+  Parts(ArrayRef<size_t> wide, ArrayRef<int64_t> sizes) : wide(wide), sizes(sizes) {}
+
+  /// False where it cannot be said what the op touches.
+  bool add(const RowOp &row, Value root) {
+    for (const std::optional<Access> &access : row.accesses)
+      if (access && access->view.root == root && !add(row, *access, Extent()))
+        return false;
+    for (const Gather &gather : row.gathered)
+      if (gather.access.view.root == root &&
+          !add(row, gather.access, gather.length + fixedExtent(-1)))
+        return false;
+    if (row.support)
+      for (const std::optional<View> &view : row.support->memory)
+        if (view && view->root == root && !addSupport(*view))
+          return false;
+    return true;
+  }
+
+  /// Whether one index of the outer loops touches nothing that another does.
+  bool keepApart() const {
+    for (const Part &a : parts) {
+      if (a.steps != parts.front().steps)
+        return false;
+      for (size_t d = 0; d + 1 < wide.size(); ++d)
+        if (!isAtMost(a.steps[d + 1] * sizes[wide[d + 1]], a.steps[d]))
+          return false;
+      for (const Part &b : parts)
+        if (!isLess(a.end, b.begin + a.steps.back()) && !isLess(lastOf(a), b.begin) &&
+            !isLess(lastOf(b), a.begin))
+          return false;
+    }
+    return true;
+  }
+
+private:
+  /// The last element that any index touches.
+  Extent lastOf(const Part &part) const {
+    Extent last = part.end;
+    for (auto [d, step] : llvm::zip(wide, part.steps))
+      last = last + step * (sizes[d] - 1);
+    return last;
+  }
+  bool add(const RowOp &row, const Access &access, Extent length) {
+    Part part{access.offset, access.offset + length, {}};
+    for (size_t d : wide)
+      part.steps.push_back(access.steps[d]);
+    for (size_t d = sizes.size(); d < row.loops.size(); ++d) {
+      auto more = product(access.steps[d], row.loops[d] + fixedExtent(-1));
+      if (!more)
+        return false;
+      part.end = part.end + *more;
+    }
+    parts.push_back(part);
+    return true;
+  }
+  /// All that a row has, or what all rows read.
+  bool addSupport(const View &view) {
+    if (view.strides.empty()) {
+      parts.push_back({{}, *gpu_lowering::elementsOf(view.root), {Extent()}});
+      return true;
+    }
+    Extent row = view.strides[0];
+    if (!view.offset.isFixed() || !row.isFixed())
+      return false;
+    Extent begin = fixedExtent(view.offset.fixed / row.fixed * row.fixed);
+    parts.push_back({begin, begin + row + fixedExtent(-1), {row}});
+    return true;
+  }
+
+  ArrayRef<size_t> wide;
+  ArrayRef<int64_t> sizes;
+  SmallVector<Part> parts;
+};
+
+} // namespace
+
+/// What an op may write; of a support call's memory what rows have.
+static void addWritten(const RowOp &row, llvm::SetVector<Value> &written) {
+  for (const std::optional<Access> &access : ArrayRef(row.accesses).drop_front(row.inputs))
+    written.insert(access->view.root);
+  if (row.support)
+    for (const std::optional<View> &view : row.support->memory)
+      if (view && !view->strides.empty())
+        written.insert(view->root);
 }
 
 /// Whether one index of the outer loops touches, of what the ops write, nothing that another does.
@@ -129,44 +258,22 @@ static bool keepApart(ArrayRef<RowOp> ops, ArrayRef<int64_t> outer) {
       wide.push_back(d);
   if (wide.empty())
     return true;
-  SmallVector<Value> written;
+  llvm::SetVector<Value> written;
   for (const RowOp &row : ops) {
-    if (row.support)
+    if (row.support && (row.loops.empty() || wide.size() > 1))
       return false;
-    for (size_t i = row.inputs; i < row.accesses.size(); ++i)
-      written.push_back(row.accesses[i]->view.root);
+    addWritten(row, written);
   }
-  for (Value root : written) {
-    std::optional<SmallVector<Extent>> common;
-    for (const RowOp &row : ops) {
-      if (llvm::any_of(row.gathered, [&](const View &v) { return v.root == root; }))
-        return false;
-      for (const std::optional<Access> &access : row.accesses) {
-        if (!access || access->view.root != root)
-          continue;
-        SmallVector<Extent> steps;
-        for (size_t d : wide)
-          steps.push_back(access->steps[d]);
-        if (common && *common != steps)
-          return false;
-        common = steps;
-        Extent end = access->offset;
-        for (size_t d = outer.size(); d < row.loops.size(); ++d) {
-          auto length = product(access->steps[d], row.loops[d] + fixedExtent(-1));
-          if (!length)
-            return false;
-          end = end + *length;
-        }
-        if (!isLess(end, steps.back()))
-          return false;
-        for (size_t d = 0; d + 1 < wide.size(); ++d)
-          if (!isAtMost(steps[d + 1] * outer[wide[d + 1]], steps[d]))
-            return false;
-      }
-    }
-  }
-  return true;
+  return llvm::all_of(written, [&](Value root) {
+    Parts parts(wide, outer);
+    return llvm::all_of(ops, [&](const RowOp &row) { return parts.add(row, root); }) &&
+           parts.keepApart();
+  });
 }
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
 
 static SmallVector<int64_t> fixedSizes(const RowOp &row) {
   return llvm::map_to_vector(row.loops, [](const Extent &size) { return size.fixed; });
@@ -176,32 +283,47 @@ static SmallVector<int64_t> fixedSizes(const RowOp &row) {
 /// for four; all that compute well have it for 32 or more.
 static constexpr size_t mostBuffers = 31;
 
+static bool hasRoom(ArrayRef<RowOp> ops) {
+  llvm::DenseSet<Value> buffers;
+  for (const RowOp &each : ops)
+    buffers.insert_range(each.roots());
+  return buffers.size() <= mostBuffers;
+}
+
 /// Whether `row` can be one more op of `step`.
-static bool joins(const Step &step, const RowOp &row) {
+bool Grouper::joins(const Step &step, const RowOp &row) const {
   if (step.kind == Step::Contraction || isContraction(row))
     return false;
   std::vector<RowOp> all(step.ops);
   all.push_back(row);
-  llvm::DenseSet<Value> buffers;
-  for (const RowOp &each : all)
-    buffers.insert_range(each.roots());
-  if (buffers.size() > mostBuffers)
+  if (!hasRoom(all))
     return false;
   if (step.kind == Step::Points)
-    return isLong(row) && !row.hasReduction() && !step.ops.front().hasReduction() &&
+    return (rows > 1 || isLong(row)) && !row.hasReduction() && !step.ops.front().hasReduction() &&
            row.loops == step.ops.front().loops && keepApart(all, fixedSizes(row));
+  if (rows > 1)
+    return joinsRows(step, row) && keepApart(all, step.outer);
   if (!step.outer.empty())
     return hasOuter(row, step.outer) && keepApart(all, step.outer);
   return !isLong(row) && !(grows(row) && !leading(row).empty());
 }
 
-static Step startOf(RowOp row) {
+/// The same in a kernel of many rows, where no group is of one block: an op whose inner loops grow
+/// has blocks for more than the rows.
+bool Grouper::joinsRows(const Step &step, const RowOp &row) const {
+  return !step.outer.empty() && !isLong(row) && hasOuter(row, step.outer) &&
+         !(grows(row) && leading(row).size() > step.outer.size());
+}
+
+Step Grouper::startOf(RowOp row) const {
   Step step{Step::Rows, {}, {}, false};
   bool alone = isLong(row);
   if (isContraction(row)) {
     step.kind = Step::Contraction;
   } else if (alone && (row.hasReduction() || keepApart(row, fixedSizes(row)))) {
     step.kind = Step::Points;
+  } else if (rows > 1) {
+    return startOfRows(std::move(row));
   } else if (grows(row)) {
     step.outer = leading(row);
     if (!keepApart(row, step.outer))
@@ -211,9 +333,32 @@ static Step startOf(RowOp row) {
   return step;
 }
 
-/// Whether a group of one block is elementwise ops that any block may take a part of.
-static bool isSpreadable(const Step &step) {
-  if (step.kind != Step::Rows || !step.outer.empty())
+/// Whether the first loop is the rows', or both streams'.
+bool Grouper::hasRows(const RowOp &row) const {
+  SmallVector<int64_t> sizes = leading(row);
+  return !sizes.empty() && sizes[0] % rows == 0;
+}
+
+Step Grouper::startOfRows(RowOp row) const {
+  Step step{Step::Rows, {}, leading(row), false};
+  if (hasRows(row)) {
+    if (!grows(row))
+      step.outer.truncate(1);
+    while (!step.outer.empty() && !keepApart(row, step.outer))
+      step.outer.pop_back();
+  } else { // what all rows have in common
+    step.outer.clear();
+    if (!row.support && !row.hasReduction() && !grows(row) && keepApart(row, fixedSizes(row)))
+      step.kind = Step::Points;
+  }
+  step.ops.push_back(std::move(row));
+  return step;
+}
+
+/// Whether a group of one block, or of one for each row, is elementwise ops that any block may take
+/// a part of.
+bool Grouper::isSpreadable(const Step &step) const {
+  if (step.kind != Step::Rows || step.outer.size() > (rows > 1))
     return false;
   const RowOp &first = step.ops.front();
   int64_t points = 1;
@@ -227,21 +372,7 @@ static bool isSpreadable(const Step &step) {
          keepApart(step.ops, fixedSizes(first));
 }
 
-FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const GpuTarget &target,
-                                                   std::string &reason) {
-  std::vector<RowOp> ops;
-  for (Operation &op : kernel.getBody().front()) {
-    // Addresses, sizes and views are followed from where they are used.
-    if (isMemoryEffectFree(&op) || isa<memref::AllocOp, func::ReturnOp>(op))
-      continue;
-    auto row = readOp(&op, target, reason);
-    if (failed(row)) {
-      op.emitWarning() << "kernel '" << kernel.getName() << "' is not carried to " << target.name()
-                       << ": " << reason;
-      return failure();
-    }
-    ops.push_back(std::move(*row));
-  }
+std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
   std::vector<bool> sets(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
     sets[i] = ops[i].selected.has_value();
@@ -267,4 +398,22 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
     if (isSpreadable(step))
       step.kind = Step::Points;
   return steps;
+}
+
+FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const GpuTarget &target,
+                                                   int64_t rows, std::string &reason) {
+  std::vector<RowOp> ops;
+  for (Operation &op : kernel.getBody().front()) {
+    // Addresses, sizes and views are followed from where they are used.
+    if (isMemoryEffectFree(&op) || isa<memref::AllocOp, func::ReturnOp>(op))
+      continue;
+    auto row = readOp(&op, target, reason);
+    if (failed(row)) {
+      op.emitWarning() << "kernel '" << kernel.getName() << "' is not carried to " << target.name()
+                       << ": " << reason;
+      return failure();
+    }
+    ops.push_back(std::move(*row));
+  }
+  return Grouper(rows).stepsOf(std::move(ops));
 }

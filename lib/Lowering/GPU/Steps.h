@@ -5,9 +5,14 @@
 //
 //   rows    one block for each index of the loops that all ops of the group have in common at their
 //           begin; the block's threads share out the loops inside. Attention is one such group,
-//           a block a head: scores, softmax and the mix of values. Where the ops have no such loops
-//           in common (a norm, for instance, of the one row there is) it is a single block.
+//           a block a head (of a row): scores, softmax and the mix of values. Where the ops have no
+//           such loops in common (a norm, for instance, of the one row there is) it is a single
+//           block.
 //   points  one thread for each point: long elementwise ops, spread over the whole device.
+//
+// A kernel of many rows has their loop first in all ops, so that a group is a block a row. Both
+// streams' rows lie one after the other in what is read and written by both: a block of such a
+// group has a row of each.
 //
 // A group touches no more buffers than any device has room for. Ops of a group meet at barriers of
 // their block, so that nothing that one block writes may be read by another within the group.
@@ -19,15 +24,25 @@
 
 namespace ctxc::gpu_lowering {
 
-/// A call of a kernel support function, of its one row: memory by view, numbers by value.
+/// A call of a kernel support function, for one row or for each: memory by view, numbers by value.
 struct Support {
   llvm::StringRef function;
-  llvm::SmallVector<std::optional<View>> memory; ///< of each operand; none of a number
-  llvm::SmallVector<int64_t> numbers;            ///< of each operand; 0 of memory
-  llvm::SmallVector<double> reals;               ///< the same of those that are no integers
+  /// Of each operand, none of a number. A view's one stride is what lies between two rows; it has
+  /// none where all rows have the same memory, which is then only read.
+  llvm::SmallVector<std::optional<View>> memory;
+  llvm::SmallVector<int64_t> numbers; ///< of each operand; 0 of memory
+  llvm::SmallVector<double> reals;    ///< the same of those that are no integers
 };
 
-/// One op of a group: a linalg op, a memref.copy, a support call or experts.
+/// Memory that is read at a place that data name, within `length` elements from where the loops
+/// are.
+struct Gather {
+  Access access;
+  Extent length;
+};
+
+/// One op of a group: a linalg op, a memref.copy, a support call (its one loop is the rows', where
+/// there are several) or experts.
 struct RowOp {
   mlir::Operation *op;
   llvm::SmallVector<Extent> loops;
@@ -36,10 +51,9 @@ struct RowOp {
   /// target.
   llvm::SmallVector<std::optional<Access>> accesses;
   int64_t inputs = 0; ///< how many of them are not written
-  /// Memory that is read at places that data name.
-  llvm::SmallVector<View> gathered;
+  llvm::SmallVector<Gather> gathered;
   std::optional<Support> support;
-  /// Of a contraction whose loops are (slot, m, k): which matrix of W each slot takes.
+  /// Of a contraction whose loops are (row, slot, m, k): which matrix of W each slot takes.
   std::optional<Access> selected;
 
   bool hasReduction() const { return llvm::is_contained(isReduction, true); }
@@ -56,14 +70,13 @@ struct Step {
   bool accumulates = false;         ///< Contraction: y is added to, and not set
 };
 
-/// Whether `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix, for which there is a kernel, or
-/// such a product of experts.
-bool isContraction(const RowOp &op);
+/// How many vectors a contraction reads a matrix for at once; of more it goes by tiles.
+constexpr int64_t fewVectors = 4;
 
-/// The steps of a kernel. Fails, with a warning at the op, where there is a construct that has no
-/// GPU form; `reason` says which.
+/// The steps of a kernel of `rows` rows. Fails, with a warning at the op, where there is a
+/// construct that has no GPU form; `reason` says which.
 mlir::FailureOr<std::vector<Step>> stepsOf(mlir::func::FuncOp kernel, const GpuTarget &target,
-                                           std::string &reason);
+                                           int64_t rows, std::string &reason);
 
 } // namespace ctxc::gpu_lowering
 

@@ -14,7 +14,7 @@ namespace {
 
 class SupportWriter {
 public:
-  SupportWriter(KernelWriter &w, const Support &call) : w(w), call(call) {}
+  SupportWriter(KernelWriter &w, const Support &call, Value row) : w(w), call(call), row(row) {}
 
   /// counts[1] += of each vector its zeros, or 1 where all of it is zero.
   void countZeros() {
@@ -65,11 +65,11 @@ public:
 
 private:
   Value at(unsigned operand, int64_t i) {
-    return w.number(call.memory[operand]->offset + fixedExtent(i));
+    return placeOf(w, *call.memory[operand], row, w.index(i));
   }
   Value element(unsigned operand, Value i) {
     const View &view = *call.memory[operand];
-    return w.load(view.root, w.add(i, w.number(view.offset)));
+    return w.load(view.root, placeOf(w, view, row, i));
   }
   Value isFirst() {
     return arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::eq, w.thread, w.index(0));
@@ -116,15 +116,17 @@ private:
 
   KernelWriter &w;
   const Support &call;
+  Value row;
 };
 
-template <void (SupportWriter::*Write)()> void write(KernelWriter &w, const Support &call) {
-  (SupportWriter(w, call).*Write)();
+template <void (SupportWriter::*Write)()>
+void write(KernelWriter &w, const Support &call, Value row) {
+  (SupportWriter(w, call, row).*Write)();
 }
 
 struct Form {
   StringRef function;
-  void (*write)(KernelWriter &w, const Support &call);
+  void (*write)(KernelWriter &w, const Support &call, Value row);
 };
 
 } // namespace
@@ -143,8 +145,13 @@ bool gpu_lowering::isSupported(StringRef function) {
   return llvm::any_of(forms, [&](const Form &form) { return form.function == function; });
 }
 
-void gpu_lowering::writeSupport(KernelWriter &w, const Support &support) {
+void gpu_lowering::writeSupport(KernelWriter &w, const Support &support, Value row) {
   for (const Form &form : forms)
     if (form.function == support.function)
-      form.write(w, support);
+      form.write(w, support, row);
+}
+
+Value gpu_lowering::placeOf(KernelWriter &w, const View &memory, Value row, Value i) {
+  Value place = w.add(i, w.number(memory.offset));
+  return row && !memory.strides.empty() ? w.add(place, w.times(row, memory.strides[0])) : place;
 }

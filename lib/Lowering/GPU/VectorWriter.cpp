@@ -1,4 +1,5 @@
 #include "lib/Lowering/GPU/VectorWriter.h"
+#include "lib/Lowering/GPU/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -11,7 +12,8 @@ using namespace ctxc::gpu_lowering;
 //===----------------------------------------------------------------------===//
 
 Value VectorWriter::place(const Components &x, Value k) {
-  return w.add(k, w.number(x.view->offset + fixedExtent(x.begin)));
+  View from{x.view->root, x.view->offset + fixedExtent(x.begin), x.view->strides};
+  return placeOf(w, from, row, k);
 }
 
 Number VectorWriter::get(const Components &x, Value k) {

@@ -1,4 +1,4 @@
-// Vectors of the one row that a block of threads has, and what is computed of all their components.
+// Vectors of the row that a block of threads has, and what is computed of all their components.
 //
 // Component k is its thread's alone, k modulo the threads: it may be read again without a barrier
 // by whoever wrote it. A reduction is met by all threads, gives all of them the same number, and
@@ -22,7 +22,8 @@ struct Components {
 
 class VectorWriter {
 public:
-  VectorWriter(KernelWriter &w, int64_t size) : w(w), size(size) {}
+  /// Of `row` in memory that has several; null is the one there is.
+  VectorWriter(KernelWriter &w, int64_t size, mlir::Value row) : w(w), size(size), row(row) {}
 
   KernelWriter &w;
   const int64_t size;
@@ -73,6 +74,8 @@ private:
   llvm::SmallVector<mlir::Value> values(const Numbers &numbers);
   Numbers numbers(mlir::ValueRange values);
   mlir::Value place(const Components &x, mlir::Value k);
+
+  mlir::Value row;
 };
 
 /// Larger than any number that the solvers meet, and smaller than any they divide by: products of

@@ -66,10 +66,12 @@ std::optional<Extent> gpu_lowering::sizeOf(Value memref, int64_t i) {
     auto stream = kernel.getArgAttrOfType<IntegerAttr>(number, "ctxc.stream");
     if (!kind || i != 0)
       return std::nullopt;
-    Extent size; // a state has a row for each visible token, all else the one row
     bool grows = kind == stringifyKernelArgKind(KernelArgKind::State) ||
                  kind == stringifyKernelArgKind(KernelArgKind::Slots);
-    (grows ? size.visible[stream ? stream.getInt() : 0] : size.fixed) = 1;
+    if (!grows)
+      return std::nullopt;
+    Extent size; // a row for each visible token
+    size.visible[stream ? stream.getInt() : 0] = 1;
     return size;
   }
   Operation *op = memref.getDefiningOp();

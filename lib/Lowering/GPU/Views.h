@@ -1,7 +1,7 @@
 // Sizes and places in memory as linear functions of how many tokens are visible.
 //
-// A kernel for a GPU is of one row, so that each size of the bufferised kernel is a number, or a
-// number that grows with the tokens that one of the runs sees.
+// A kernel for a GPU is of a fixed number of rows, so that each size of the bufferised kernel is a
+// number, or a number that grows with the tokens that one of the runs sees.
 #ifndef CTXC_LIB_LOWERING_GPU_VIEWS_H
 #define CTXC_LIB_LOWERING_GPU_VIEWS_H
 

@@ -1,6 +1,6 @@
 // Kernels on a device against the reference: random shapes, odd ones and such as are read in pieces
-// of 16 bytes, weights of float32 and bfloat16.
-#include "Device.h"
+// of 16 bytes, weights of float32 and bfloat16; of a token, and of many rows.
+#include "RowsCase.h"
 #include <random>
 
 using namespace ctxc;
@@ -31,6 +31,9 @@ struct GpuOps : testing::TestWithParam<int> {
     auto run = gpu->start(3), expected = model.reference->start(3);
     expectSame(see(*gpu, *run, tokens, upTo(3)), see(*model.reference, *expected, tokens, upTo(3)),
                tolerance, block.getName());
+    CTXC_OPEN_DEVICE(second);
+    RowsCase(model.program, *model.weights, 5 + random() % 29, /*before=*/4, /*kept=*/2)
+        .expectAgreement(*second, tolerance);
   }
 
   std::mt19937 random;

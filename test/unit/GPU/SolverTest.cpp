@@ -56,10 +56,11 @@ Solved onProcessor(Update update, const Problem &p) {
   return solved;
 }
 
-/// The three kernels of vectors of `d` entries.
+/// The three kernels of vectors of `d` entries: of one row, or of several, a block each.
 class SolverKernels {
 public:
-  SolverKernels(Device &device, Update update, int64_t d) : device(device), d(d) {
+  SolverKernels(Device &device, Update update, int64_t d, int64_t rows)
+      : device(device), d(d), rows(rows) {
     mlir::DialectRegistry registry;
     registerCodegenDialects(registry);
     registerGpuDialects(registry);
@@ -72,22 +73,21 @@ public:
     module = mlir::ModuleOp::create(loc);
     b.setInsertionPointToEnd(module->getBody());
     auto kernels = mlir::gpu::GPUModuleOp::create(b, loc, "kernels");
-    auto f32 = mlir::MemRefType::get({d}, b.getF32Type());
-    auto wide = mlir::MemRefType::get({scratchDoubles(d)}, b.getF64Type());
-    auto counts = mlir::MemRefType::get({2}, b.getI64Type());
-    auto one = mlir::MemRefType::get({1}, b.getF64Type());
     mlir::Block block; // whose arguments stand for the memory
-    auto view = [&](mlir::Type type) {
-      return View{block.addArgument(type, loc), {}, {fixedExtent(1)}};
+    auto view = [&](int64_t each, mlir::Type element) {
+      auto type = mlir::MemRefType::get({rows * each}, element);
+      return View{block.addArgument(type, loc), {}, {fixedExtent(each)}};
     };
-    View g = view(f32), m = view(f32), data = view(f32), result = view(f32), scratch = view(wide),
-         counted = view(counts), target1 = view(f32), error = view(one);
+    mlir::Type f32 = b.getF32Type(), f64 = b.getF64Type();
+    View g = view(d, f32), m = view(d, f32), data = view(d, f32), result = view(d, f32),
+         scratch = view(scratchDoubles(d), f64), counted = view(2, b.getI64Type()),
+         target1 = view(d, f32), error = view(1, f64);
     int64_t u = int64_t(update);
-    auto write = [&](const char *name, void (*writer)(KernelWriter &, const Support &),
+    auto write = [&](const char *name, void (*writer)(KernelWriter &, const Support &, mlir::Value),
                      const Support &call) {
       KernelWriter w(kernels, name, loc, 512, **target);
-      writer(w, call);
-      w.finish(1);
+      writer(w, call, rows > 1 ? w.block : mlir::Value());
+      w.finish(rows);
       functions.push_back(name);
       arguments.emplace_back();
       for (mlir::Value root : w.roots)
@@ -120,23 +120,38 @@ public:
     }
   }
 
-  Solved run(const Problem &p) {
-    Solved solved{Floats(d), Floats(d)};
-    put(0, p.g), put(1, p.m), put(2, p.data);
+  /// A problem for each row.
+  std::vector<Solved> run(llvm::ArrayRef<Problem> problems) {
+    Solved all{Floats(rows * d), Floats(rows * d), std::vector<int64_t>(2 * rows)};
+    Floats g, m, data, n;
+    for (const Problem &p : problems) {
+      llvm::append_range(g, p.g);
+      llvm::append_range(m, p.m);
+      llvm::append_range(data, p.data);
+    }
+    put(0, g), put(1, m), put(2, data);
     launch(0);
-    get(3, solved.target);
-    put(5, solved.counts), put(2, normalised(solved.target));
+    get(3, all.target);
+    for (int64_t r = 0; r < rows; ++r)
+      llvm::append_range(n, normalised(part(all.target, r)));
+    put(5, all.counts), put(2, n);
     launch(1);
-    get(3, solved.delta), get(5, solved.counts);
-    put(6, solved.target), put(2, p.data);
+    get(3, all.delta), get(5, all.counts);
+    put(6, all.target), put(2, data);
     launch(2);
-    std::vector<double> error(1);
-    get(7, error);
-    solved.error = error[0];
+    std::vector<double> errors(rows);
+    get(7, errors);
+    std::vector<Solved> solved;
+    for (int64_t r = 0; r < rows; ++r)
+      solved.push_back({part(all.target, r), part(all.delta, r), part(all.counts, r), errors[r]});
     return solved;
   }
 
 private:
+  template <typename T> std::vector<T> part(const std::vector<T> &all, int64_t row) {
+    int64_t each = all.size() / rows;
+    return std::vector<T>(all.begin() + row * each, all.begin() + (row + 1) * each);
+  }
   template <typename T> void put(int64_t buffer, const std::vector<T> &numbers) {
     llvm::ArrayRef<char> bytes(reinterpret_cast<const char *>(numbers.data()),
                                numbers.size() * sizeof(T));
@@ -150,6 +165,7 @@ private:
   void launch(size_t function) {
     Device::Launch launch;
     launch.function = functions[function];
+    launch.blocks = uint32_t(rows);
     launch.threads = 512;
     for (int64_t argument : arguments[function])
       launch.buffers.push_back(buffers[argument].get());
@@ -160,7 +176,7 @@ private:
   }
 
   Device &device;
-  int64_t d;
+  int64_t d, rows;
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<std::string> functions;
@@ -224,6 +240,8 @@ struct GpuSolver : testing::TestWithParam<Update> {
     return all;
   }
 
+  void expectTheProcessors(const Problem &p, const Solved &found, int64_t d);
+
   std::mt19937 random{7};
 };
 
@@ -242,21 +260,33 @@ double farthest(const Floats &a, const Floats &b, const Floats &beside) {
   return worst;
 }
 
+void GpuSolver::expectTheProcessors(const Problem &p, const Solved &found, int64_t d) {
+  SCOPED_TRACE(stringifyUpdate(GetParam()).str() + ", " + p.what + ", d = " + std::to_string(d));
+  Solved expected = onProcessor(GetParam(), p);
+  EXPECT_LE(farthest(found.target, expected.target, {}), 1e-6);
+  EXPECT_LE(farthest(found.delta, expected.delta, p.m), 1e-6);
+  EXPECT_EQ(found.counts, expected.counts);
+  if (std::isfinite(expected.error)) {
+    EXPECT_NEAR(found.error, expected.error, 1e-6 * expected.error);
+  }
+}
+
 TEST_P(GpuSolver, IsTheProcessors) {
   for (int64_t d : {1, 7, 33, 1153}) {
     CTXC_OPEN_DEVICE(device);
-    SolverKernels kernels(*device, GetParam(), d);
-    for (const Problem &p : problems(d)) {
-      SCOPED_TRACE(stringifyUpdate(GetParam()).str() + ", " + p.what +
-                   ", d = " + std::to_string(d));
-      Solved expected = onProcessor(GetParam(), p), found = kernels.run(p);
-      EXPECT_LE(farthest(found.target, expected.target, {}), 1e-6);
-      EXPECT_LE(farthest(found.delta, expected.delta, p.m), 1e-6);
-      EXPECT_EQ(found.counts, expected.counts);
-      if (std::isfinite(expected.error)) {
-        EXPECT_NEAR(found.error, expected.error, 1e-6 * expected.error);
-      }
-    }
+    SolverKernels kernels(*device, GetParam(), d, 1);
+    for (const Problem &p : problems(d))
+      expectTheProcessors(p, kernels.run(p)[0], d);
+  }
+}
+
+TEST_P(GpuSolver, EachRowIsTheProcessors) {
+  for (int64_t d : {7, 515}) {
+    CTXC_OPEN_DEVICE(device);
+    std::vector<Problem> all = problems(d);
+    SolverKernels kernels(*device, GetParam(), d, all.size());
+    for (auto [p, found] : llvm::zip(all, kernels.run(all)))
+      expectTheProcessors(p, found, d);
   }
 }
 

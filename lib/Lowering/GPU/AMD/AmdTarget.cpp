@@ -66,6 +66,7 @@ public:
   std::string name() const override { return ("rocm:" + architecture.name).str(); }
   StringRef stage() const override { return "hsaco"; }
   int64_t subgroup() const override { return architecture.subgroup; }
+  int64_t promptRows() const override { return 256; }
   bool readsFloat16() const override { return true; }
   int64_t sharedBytes() const override { return 65536; }
   llvm::Expected<std::string> emit(ModuleOp module) const override {

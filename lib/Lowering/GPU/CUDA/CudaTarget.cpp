@@ -40,6 +40,7 @@ public:
   std::string name() const override { return ("cuda:" + architecture.name).str(); }
   StringRef stage() const override { return "ptx"; }
   int64_t subgroup() const override { return 32; }
+  int64_t promptRows() const override { return 256; }
   bool readsFloat16() const override { return true; }
   int64_t sharedBytes() const override { return 49152; }
   llvm::Expected<std::string> emit(ModuleOp module) const override {

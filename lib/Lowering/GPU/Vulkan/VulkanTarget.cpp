@@ -31,6 +31,7 @@ public:
   std::string name() const override { return "vulkan:" + std::to_string(lanes); }
   StringRef stage() const override { return "spirv"; }
   int64_t subgroup() const override { return lanes; }
+  int64_t promptRows() const override { return 32; }
   bool readsFloat16() const override { return false; }
   llvm::Expected<std::string> emit(ModuleOp module) const override;
 

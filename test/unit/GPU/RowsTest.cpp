@@ -1,0 +1,42 @@
+// Whole blocks of many rows on a device, against the processor's kernels: plain, with a patch that
+// is given, and both runs with the patch formed.
+#include "RowsCase.h"
+#include "ctxc/Runtime/TokenKernels.h"
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+struct Family {
+  const char *name;
+  DType dtype;
+  int64_t rows;
+};
+
+struct GpuRows : testing::TestWithParam<Family> {};
+
+TEST_P(GpuRows, AreTheProcessors) {
+  CTXC_OPEN_DEVICE(device);
+  Model model(GetParam().name, patch::UpdateKind::least, GetParam().dtype, false);
+  addDualHead(model.program);
+  RowsCase(model.program, *model.weights, GetParam().rows, /*before=*/6, /*kept=*/3)
+      .expectAgreement(*device, 2e-4);
+}
+
+// Grouped heads, a window, post-norms and their solvers; an attention beside the MLP; transposed
+// matrices; slopes; sinks; experts that are stored one by one, and together, and patched.
+INSTANTIATE_TEST_SUITE_P(
+    Families, GpuRows,
+    testing::Values(Family{"llama", DType::F32, 16}, Family{"falcon", DType::BF16, 5},
+                    Family{"gemma3", DType::F32, 9}, Family{"gpt2", DType::F32, 7},
+                    Family{"falcon-alibi", DType::F32, 6}, Family{"gpt-oss", DType::BF16, 5},
+                    Family{"mixtral", DType::BF16, 11}, Family{"qwen3-moe-fused", DType::F32, 6},
+                    Family{"olmo2", DType::BF16, 33}, Family{"deepseek-v3", DType::F32, 5}),
+    [](const auto &info) {
+      std::string name = info.param.name;
+      llvm::replace(name, '-', '_');
+      return name;
+    });
+
+} // namespace
