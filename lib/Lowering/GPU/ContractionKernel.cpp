@@ -28,13 +28,12 @@ namespace {
 
 class ContractionWriter {
 public:
-  /// Of `vectors` at once.
-  ContractionWriter(KernelWriter &w, const Step &step, int64_t vectors)
+  ContractionWriter(KernelWriter &w, const Step &step)
       : w(w), W(*step.ops[0].accesses[0]), x(*step.ops[0].accesses[1]), y(*step.ops[0].accesses[2]),
         selected(step.ops[0].selected), accumulates(step.accumulates),
         slotsOfRow(selected ? step.ops[0].loops[1].fixed : 1),
-        slots(selected ? slotsOfRow * step.ops[0].loops[0].fixed : 1), vectors(vectors),
-        allVectors(step.ops[0].loops[0].fixed), out(step.ops[0].loops[m()].fixed),
+        slots(selected ? slotsOfRow * step.ops[0].loops[0].fixed : 1),
+        vectors(selected ? 1 : step.ops[0].loops[0].fixed), out(step.ops[0].loops[m()].fixed),
         in(step.ops[0].loops[m() + 1].fixed), rows(out >= manyRows && !selected ? 2 : 1),
         element(cast<MemRefType>(W.view.root.getType()).getElementType()),
         piece(128 / element.getIntOrFloatBitWidth()), inPieces(canReadPieces()) {}
@@ -51,25 +50,16 @@ public:
     SmallVector<Value> stored = row;
     if (selected)
       stored[0] = enterSlot(row[0]);
-    auto take = [&] {
-      SmallVector<Value> sums = sumRows(stored);
-      for (Value &sum : sums)
-        sum = w.combineLanes(sum, [&](Value a, Value b) { return add(a, b); });
-      w.when(equal(w.lane, 0), [&] {
-        for (int64_t r = 0; r < rows; ++r)
-          w.when(w.isBelow(r ? w.add(first, w.index(r)) : first, w.index(all)), [&] {
-            for (int64_t s = 0; s < vectors; ++s)
-              put(s, row[r], sums[r * vectors + s]);
-          });
-      });
-    };
-    if (selected || vectors == allVectors)
-      take();
-    else
-      w.loop(w.index(0), w.index(allVectors), w.index(vectors), [&](Value vector) {
-        firstVector = vector;
-        take();
-      });
+    SmallVector<Value> sums = sumRows(stored);
+    for (Value &sum : sums)
+      sum = w.combineLanes(sum, [&](Value a, Value b) { return add(a, b); });
+    w.when(equal(w.lane, 0), [&] {
+      for (int64_t r = 0; r < rows; ++r)
+        w.when(w.isBelow(r ? w.add(first, w.index(r)) : first, w.index(all)), [&] {
+          for (int64_t s = 0; s < vectors; ++s)
+            put(s, row[r], sums[r * vectors + s]);
+        });
+    });
     return (all + perBlock - 1) / perBlock;
   }
 
@@ -187,11 +177,10 @@ private:
 
   /// The numbers of vector s that belong to piece `at` of a row.
   SmallVector<Value> readVector(int64_t s, Value at) {
-    Extent start = x.offset + (firstVector ? Extent() : x.steps[0] * s);
-    Value row = firstVector ? vectorAt(s) : token;
+    Extent start = x.offset + x.steps[0] * s;
     auto moved = [&](Value place, int64_t by) {
-      if (row && getConstantIntValue(row) != 0)
-        place = w.add(place, times(row, x.steps[0].fixed / by));
+      if (token && getConstantIntValue(token) != 0)
+        place = w.add(place, times(token, x.steps[0].fixed / by));
       if (slot && x.steps[1].fixed)
         place = w.add(place, times(slot, x.steps[1].fixed / by));
       return place;
@@ -213,32 +202,19 @@ private:
 
   void put(int64_t s, Value row, Value sum) {
     // Slots of a result lie one after the other, as the rows of all of them are counted.
-    Value at = w.add(times(row, y.steps[m()].fixed),
-                     w.number(y.offset + (firstVector ? Extent() : y.steps[0] * s)));
-    auto store = [&] {
-      w.store(accumulates ? add(w.load(y.view.root, at), sum) : sum, y.view.root, at);
-    };
-    if (!firstVector)
-      return store();
-    Value vector = w.add(firstVector, w.index(s));
-    at = w.add(at, w.times(vector, y.steps[0]));
-    w.when(w.isBelow(vector, w.index(allVectors)), store);
-  }
-  /// The vector in place s of those at hand; the last again, where there is none left.
-  Value vectorAt(int64_t s) {
-    return arith::MinUIOp::create(w.b, w.loc, w.add(firstVector, w.index(s)),
-                                  w.index(allVectors - 1));
+    Value at = w.add(times(row, y.steps[m()].fixed), w.number(y.offset + y.steps[0] * s));
+    if (accumulates)
+      sum = add(w.load(y.view.root, at), sum);
+    w.store(sum, y.view.root, at);
   }
 
   KernelWriter &w;
   const Access &W, &x, &y;
   const std::optional<Access> &selected; ///< of experts, in the place of several vectors
   Value token, slot;                     ///< of experts
-  Value firstVector;                     ///< of those at hand, where they are not all
   bool accumulates;
-  int64_t slotsOfRow, slots;   ///< of experts
-  int64_t vectors, allVectors; ///< at once, and of all
-  int64_t out, in, rows;
+  int64_t slotsOfRow, slots; ///< of experts
+  int64_t vectors, out, in, rows;
   Type element;
   int64_t piece; ///< elements of 16 bytes
   bool inPieces;
@@ -277,16 +253,7 @@ WrittenKernel gpu_lowering::writeContraction(gpu::GPUModuleOp module, StringRef 
   KernelWriter w(module, name, step.ops.front().op->getLoc(), threadsOfBlock, target);
   const RowOp &row = step.ops.front();
   bool byColumns = row.selected && !(row.accesses[0]->steps[3] == fixedExtent(1));
-  int64_t vectors = row.selected ? 1 : row.loops[0].fixed;
-  int64_t blocks = byColumns ? writeColumns(w, row) : ContractionWriter(w, step, vectors).write();
-  w.finish(blocks);
-  return {w.function, w.roots, blocks, w.threads};
-}
-
-WrittenKernel gpu_lowering::writeTiles(gpu::GPUModuleOp module, StringRef name, const Step &step,
-                                       const GpuTarget &target) {
-  KernelWriter w(module, name, step.ops.front().op->getLoc(), threadsOfBlock, target);
-  int64_t blocks = ContractionWriter(w, step, fewVectors).write();
+  int64_t blocks = byColumns ? writeColumns(w, row) : ContractionWriter(w, step).write();
   w.finish(blocks);
   return {w.function, w.roots, blocks, w.threads};
 }

@@ -184,7 +184,8 @@ constexpr Named parts[] = {{"weights", &GpuCost::weights},
 std::optional<GpuCost> gpu_lowering::costOf(const Step &step) {
   Counter counter;
   for (const RowOp &row : step.ops) {
-    bool readsResults = step.kind == Step::Contraction ? step.accumulates : row.hasReduction();
+    bool isContraction = step.kind == Step::Contraction || step.kind == Step::Tiles;
+    bool readsResults = isContraction ? step.accumulates : row.hasReduction();
     if (!counter.add(row, readsResults))
       return std::nullopt;
   }

@@ -16,12 +16,8 @@ struct WrittenKernel {
 
 WrittenKernel writeRows(mlir::gpu::GPUModuleOp module, llvm::StringRef name, const Step &step,
                         const GpuTarget &target);
-/// Of at most `fewVectors` vectors, or of experts.
 WrittenKernel writeContraction(mlir::gpu::GPUModuleOp module, llvm::StringRef name,
                                const Step &step, const GpuTarget &target);
-/// Of more.
-WrittenKernel writeTiles(mlir::gpu::GPUModuleOp module, llvm::StringRef name, const Step &step,
-                         const GpuTarget &target);
 
 /// A support call, by all threads of the block: for `row`; null is the one there is.
 void writeSupport(KernelWriter &w, const Support &support, mlir::Value row);

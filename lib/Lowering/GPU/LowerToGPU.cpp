@@ -3,6 +3,7 @@
 #include "lib/Lowering/GPU/Experts.h"
 #include "lib/Lowering/GPU/Functions.h"
 #include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/GPU/TileContraction.h"
 #include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -147,19 +148,8 @@ static LogicalResult numberReads(ModuleOp module) {
 }
 
 static std::string functionName(func::FuncOp kernel, const Step &step, size_t index) {
-  static constexpr StringRef kinds[] = {"contract", "rows", "points"};
+  static constexpr StringRef kinds[] = {"contract", "tiles", "rows", "points"};
   return (kernel.getName() + "_" + Twine(index) + "_" + kinds[step.kind]).str();
-}
-
-/// The kernel that a step becomes.
-static WrittenKernel write(gpu::GPUModuleOp module, StringRef name, const Step &step,
-                           const GpuTarget &target) {
-  if (step.kind != Step::Contraction)
-    return writeRows(module, name, step, target);
-  const RowOp &row = step.ops.front();
-  bool few = row.selected || row.loops[0].fixed <= fewVectors;
-  return few ? writeContraction(module, name, step, target)
-             : writeTiles(module, name, step, target);
 }
 
 FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module, const GpuTarget &target,
@@ -188,6 +178,9 @@ FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module, cons
     }
     LaunchWriter launches(kernel, gpuModule);
     for (auto [i, step] : llvm::enumerate(*steps)) {
+      auto write = step.kind == Step::Contraction ? writeContraction
+                   : step.kind == Step::Tiles     ? writeTiles
+                                                  : writeRows;
       launches.launch(write(gpuModule, functionName(kernel, step, i), step, target), costOf(step));
     }
     launches.finish();

@@ -1,5 +1,7 @@
 #include "lib/Lowering/GPU/Steps.h"
 #include "lib/Lowering/GPU/ReadOps.h"
+#include "lib/Lowering/GPU/TileContraction.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -14,6 +16,9 @@ using namespace ctxc::gpu_lowering;
 // Contractions, and what only prepares their results
 //===----------------------------------------------------------------------===//
 
+/// Of how many vectors there is a kernel beside that of many rows.
+static constexpr int64_t fewVectors = 4;
+
 namespace {
 
 /// Puts the ops of a kernel of `rows` rows into steps.
@@ -21,12 +26,12 @@ class Grouper {
 public:
   explicit Grouper(int64_t rows) : rows(rows) {}
 
-  /// Whether `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix, for which there is a kernel, or
-  /// such a product of experts.
-  bool isContraction(const RowOp &op) const;
   std::vector<Step> stepsOf(std::vector<RowOp> ops) const;
 
 private:
+  /// Which kernel there is where `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix or of
+  /// experts; none where it is none.
+  std::optional<Step::Kind> contractionOf(const RowOp &op) const;
   bool isLong(const RowOp &row) const;
   bool hasRows(const RowOp &row) const;
   bool joins(const Step &step, const RowOp &row) const;
@@ -40,26 +45,54 @@ private:
 
 } // namespace
 
-bool Grouper::isContraction(const RowOp &row) const {
-  if (row.selected)
-    return true;
-  auto op = dyn_cast<linalg::GenericOp>(row.op);
-  if (!op || op.getNumLoops() != 3 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+/// Whether the op adds a product of its inputs, widened, to its result.
+static bool isProduct(linalg::GenericOp op) {
+  SmallVector<Operation *> reduction;
+  Value sum = matchReduction(op.getRegionOutputArgs(), 0, reduction);
+  auto product = sum ? sum.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+  if (!product || reduction.size() != 1 || !isa<arith::AddFOp>(reduction[0]))
     return false;
+  auto isInput = [&](Value factor) {
+    if (auto wide = factor.getDefiningOp<arith::ExtFOp>())
+      factor = wide.getIn();
+    auto argument = dyn_cast<BlockArgument>(factor);
+    return argument && argument.getOwner() == op.getBody() && argument.getArgNumber() < 2;
+  };
+  return isInput(product.getLhs()) && isInput(product.getRhs()) &&
+         product.getLhs() != product.getRhs();
+}
+
+/// Whether a contraction's matrix is stored, and its sizes fixed.
+static bool isOfStored(const RowOp &row, size_t matrix) {
+  Value W = row.accesses[matrix]->view.root;
+  Type element = cast<MemRefType>(W.getType()).getElementType();
+  return isa<BlockArgument>(W) && (element.isF32() || element.isBF16() || element.isF16()) &&
+         llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
+}
+
+std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
+  if (row.selected)
+    return Step::Contraction;
+  auto op = dyn_cast<linalg::GenericOp>(row.op);
+  if (!op || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return std::nullopt;
+  if (rows > 1) {
+    auto loops = isProduct(op) ? tileLoopsOf(row) : std::nullopt;
+    return loops && isOfStored(row, loops->columnSide) ? std::optional(Step::Tiles) : std::nullopt;
+  }
+  if (op.getNumLoops() != 3)
+    return std::nullopt;
   MLIRContext *context = op.getContext();
   AffineExpr s, m, k;
   bindDims(context, s, m, k);
   auto maps = op.getIndexingMapsArray();
-  if (maps[0] != AffineMap::get(3, 0, {m, k}, context) ||
-      maps[1] != AffineMap::get(3, 0, {s, k}, context) ||
-      maps[2] != AffineMap::get(3, 0, {s, m}, context) || row.isReduction[0] ||
-      row.isReduction[1] || !row.isReduction[2])
-    return false;
-  Type element = cast<MemRefType>(op.getDpsInputs()[0].getType()).getElementType();
-  bool fixed = llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
-  return fixed && isa<BlockArgument>(op.getDpsInputs()[0]) &&
-         (element.isF32() || element.isBF16() || element.isF16()) &&
-         (rows > 1 || row.loops[0].fixed <= fewVectors);
+  bool fits = maps[0] == AffineMap::get(3, 0, {m, k}, context) &&
+              maps[1] == AffineMap::get(3, 0, {s, k}, context) &&
+              maps[2] == AffineMap::get(3, 0, {s, m}, context) && !row.isReduction[0] &&
+              !row.isReduction[1] && row.isReduction[2];
+  return fits && isOfStored(row, 0) && row.loops[0].fixed <= fewVectors
+             ? std::optional(Step::Contraction)
+             : std::nullopt;
 }
 
 /// Whether the op sets all of `root`.
@@ -292,7 +325,7 @@ static bool hasRoom(ArrayRef<RowOp> ops) {
 
 /// Whether `row` can be one more op of `step`.
 bool Grouper::joins(const Step &step, const RowOp &row) const {
-  if (step.kind == Step::Contraction || isContraction(row))
+  if (step.kind == Step::Contraction || step.kind == Step::Tiles || contractionOf(row))
     return false;
   std::vector<RowOp> all(step.ops);
   all.push_back(row);
@@ -318,8 +351,8 @@ bool Grouper::joinsRows(const Step &step, const RowOp &row) const {
 Step Grouper::startOf(RowOp row) const {
   Step step{Step::Rows, {}, {}, false};
   bool alone = isLong(row);
-  if (isContraction(row)) {
-    step.kind = Step::Contraction;
+  if (auto kind = contractionOf(row)) {
+    step.kind = *kind;
   } else if (alone && (row.hasReduction() || keepApart(row, fixedSizes(row)))) {
     step.kind = Step::Points;
   } else if (rows > 1) {
@@ -376,7 +409,7 @@ std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
   std::vector<bool> sets(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
     sets[i] = ops[i].selected.has_value();
-    auto zeros = isContraction(ops[i]) && !sets[i] ? zerosOf(ops, i) : std::nullopt;
+    auto zeros = contractionOf(ops[i]) && !sets[i] ? zerosOf(ops, i) : std::nullopt;
     if (!zeros)
       continue;
     sets[i] = true;

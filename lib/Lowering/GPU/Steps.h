@@ -1,7 +1,7 @@
 // A bufferised kernel as the steps that a GPU launches.
 //
-// A contraction with a stored matrix is a step of its own. Everything between two contractions goes
-// by groups of ops, a launch each:
+// A contraction with a stored matrix is a step of its own, of many rows by tiles. Everything
+// between two contractions goes by groups of ops, a launch each:
 //
 //   rows    one block for each index of the loops that all ops of the group have in common at their
 //           begin; the block's threads share out the loops inside. Attention is one such group,
@@ -64,14 +64,11 @@ struct RowOp {
 };
 
 struct Step {
-  enum Kind { Contraction, Rows, Points } kind;
-  std::vector<RowOp> ops;           ///< of a contraction one
+  enum Kind { Contraction, Tiles, Rows, Points } kind;
+  std::vector<RowOp> ops;           ///< of a contraction and of tiles one
   llvm::SmallVector<int64_t> outer; ///< Rows: the sizes of the loops in common
-  bool accumulates = false;         ///< Contraction: y is added to, and not set
+  bool accumulates = false;         ///< of these: y is added to, and not set
 };
-
-/// How many vectors a contraction reads a matrix for at once; of more it goes by tiles.
-constexpr int64_t fewVectors = 4;
 
 /// The steps of a kernel of `rows` rows. Fails, with a warning at the op, where there is a
 /// construct that has no GPU form; `reason` says which.
