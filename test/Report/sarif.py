@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+ATTEMPTS = 3
+
 
 def inputs(folders):
     for folder in folders:
@@ -36,12 +38,18 @@ def errors(validator, reports, folder):
             json.dump(document, file)
     # Without ICU the program needs to be told so; it compares no words here.
     environment = dict(os.environ, DOTNET_SYSTEM_GLOBALIZATION_INVARIANT="1")
-    done = subprocess.run([validator, "validate", os.path.join(folder, "*.sarif"),
-                           "--level", "Error", "--kind", "Fail"],
-                          capture_output=True, text=True, env=environment, check=False)
-    scanned = re.search(r"Done\. (\d+) files scanned", done.stdout)
-    if not scanned or int(scanned[1]) != len(reports):
-        raise SystemExit(f"expected {len(reports)} files scanned, found:\n{done.stdout}{done.stderr}")
+    command = [validator, "validate", os.path.join(folder, "*.sarif"),
+               "--level", "Error", "--kind", "Fail"]
+    # A run that dies before its summary says nothing of the reports: it is begun again.
+    for attempt in range(ATTEMPTS):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        scanned = re.search(r"Done\. (\d+) files scanned", done.stdout)
+        if scanned and int(scanned[1]) == len(reports):
+            break
+        print(f"attempt {attempt + 1}: expected {len(reports)} files scanned, found exit code "
+              f"{done.returncode} and:\n{done.stdout}{done.stderr}", file=sys.stderr)
+    else:
+        raise SystemExit(f"the validator did not come to its end in {ATTEMPTS} attempts")
     return [line for line in done.stdout.splitlines() if ": error " in line]
 
 
