@@ -12,9 +12,6 @@ using namespace ctxc;
 
 namespace {
 
-/// Of a tile.
-constexpr int64_t tileHeads = 4, tileSlots = 4, tileVectors = 4;
-
 bool hasMaps(linalg::LinalgOp op, ArrayRef<unsigned> first, ArrayRef<unsigned> second,
              ArrayRef<unsigned> result) {
   if (op.getNumLoops() != 5 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
@@ -41,10 +38,15 @@ bool isInLine(Value memref) {
 
 class Emitter {
 public:
-  Emitter(OpBuilder &b, linalg::LinalgOp op)
+  Emitter(OpBuilder &b, linalg::LinalgOp op, const CpuTarget &target)
       : b(b), loc(op.getLoc()), left(op.getDpsInputs()[0]), right(op.getDpsInputs()[1]),
         result(op.getDpsInits()[0]), isCausal(op->hasAttr(kCausalAttr)),
-        vector(VectorType::get({rowLanes}, b.getF32Type())) {}
+        vector(VectorType::get({rowLanes}, b.getF32Type())) {
+    // Half of the registers hold sums, and the others what is multiplied: 16 sums of AVX-512's, 4
+    // of AVX2's and NEON's.
+    tileSums = std::clamp<int64_t>(target.registers * target.lanes / rowLanes / 2, 1, 16);
+    tileHeads = tileSums >= 16 ? 4 : tileSums >= 4 ? 2 : 1;
+  }
 
   scf::ForOp scores();
   scf::ForOp mixed();
@@ -76,6 +78,7 @@ private:
   Value left, right, result;
   bool isCausal;
   VectorType vector;
+  int64_t tileSums, tileHeads;
 };
 
 scf::ForOp Emitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
@@ -136,6 +139,8 @@ scf::ForOp Emitter::forHeads(llvm::function_ref<void(Value, Value, Value, int64_
 
 scf::ForOp Emitter::scores() {
   return forHeads([&](Value s, Value group, Value head, int64_t heads) {
+    // With fewer heads more slots, whose sums are totalled together.
+    int64_t tileSlots = llvm::bit_floor(uint64_t(tileSums / heads));
     Value count = slotsOf(s), tile = index(tileSlots);
     Value whole = arith::SubIOp::create(b, loc, count, arith::RemUIOp::create(b, loc, count, tile));
     loop(index(0), whole, tileSlots,
@@ -184,7 +189,7 @@ void Emitter::scoresTile(Value s, Value group, Value head, int64_t heads, Value 
 scf::ForOp Emitter::mixed() {
   return forHeads([&](Value s, Value group, Value head, int64_t heads) {
     int64_t width = cast<MemRefType>(right.getType()).getDimSize(2);
-    constexpr int64_t tile = tileVectors * rowLanes;
+    int64_t tileVectors = tileSums / tileHeads, tile = tileVectors * rowLanes;
     int64_t tiles = width / tile * tile, whole = width / rowLanes * rowLanes;
     if (tiles)
       loop(index(0), index(tiles), tile,
@@ -230,7 +235,7 @@ void Emitter::mixedTile(Value s, Value group, Value head, int64_t heads, Value f
 
 } // namespace
 
-scf::ForOp ctxc::attentionToLoops(OpBuilder &b, linalg::LinalgOp op) {
+scf::ForOp ctxc::attentionToLoops(OpBuilder &b, linalg::LinalgOp op, const CpuTarget &target) {
   enum : unsigned { s, g, r, t, x, d = x };
   bool isScores = hasMaps(op, {s, g, r, d}, {t, g, d}, {s, g, r, t});
   bool isMixed = hasMaps(op, {s, g, r, t}, {t, g, x}, {s, g, r, x});
@@ -239,6 +244,6 @@ scf::ForOp ctxc::attentionToLoops(OpBuilder &b, linalg::LinalgOp op) {
   for (Value operand : op->getOperands())
     if (!isInLine(operand))
       return {};
-  Emitter emitter(b, op);
+  Emitter emitter(b, op, target);
   return isScores ? emitter.scores() : emitter.mixed();
 }

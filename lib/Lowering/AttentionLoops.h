@@ -2,20 +2,22 @@
 #ifndef CTXC_LIB_LOWERING_ATTENTIONLOOPS_H
 #define CTXC_LIB_LOWERING_ATTENTIONLOOPS_H
 
+#include "ctxc/Lowering/CpuTarget.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace ctxc {
 
-/// On an op of those below: the S rows are the last S slots, in order, and see none behind their own,
-/// so that what comes of those need not be computed.
+/// On an op of those below: the S rows are the last S slots, in order, and see none behind their
+/// own, so that what comes of those need not be computed.
 constexpr llvm::StringLiteral kCausalAttr = "ctxc.causal";
 
 /// Loops that compute `op`, on memrefs, at the builder's place; the outermost, over rows, is
 /// returned. Null where `op` is neither
 ///   scores[s, g, r, t] += Σ_d query[s, g, r, d] key[t, g, d]   nor
 ///   mixed[s, g, r, x]  += Σ_t weight[s, g, r, t] value[t, g, x].
-mlir::scf::ForOp attentionToLoops(mlir::OpBuilder &b, mlir::linalg::LinalgOp op);
+mlir::scf::ForOp attentionToLoops(mlir::OpBuilder &b, mlir::linalg::LinalgOp op,
+                                  const CpuTarget &target);
 
 } // namespace ctxc
 

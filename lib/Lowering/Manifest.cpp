@@ -101,6 +101,8 @@ static void writeKernel(func::FuncOp kernel, xf::BlockOp block, OStream &json) {
     json.attribute("name", kernel.getName());
     json.attribute("workspace", (kernel.getName() + "_workspace").str());
     json.attribute("workspace_alignment", 64);
+    if (kernel->hasAttr(roundedAttr))
+      json.attribute("rounds_prompts", true);
     json.attributeArray("arguments", [&] {
       for (const ArgumentLayout &argument : argumentLayouts(kernel))
         writeArgument(argument, json);

@@ -24,8 +24,9 @@ static constexpr StringLiteral linalgName = "ctxc.of_linalg";
 
 bool ctxc::isOfLinalg(scf::ForOp loop) { return loop->hasAttr(linalgName); }
 
-FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::LinalgOp op) {
-  scf::ForOp loop = attentionToLoops(rewriter, op);
+FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::LinalgOp op,
+                                          const CpuTarget &target) {
+  scf::ForOp loop = attentionToLoops(rewriter, op, target);
   if (!loop)
     loop = reductionToLoops(rewriter, op);
   if (loop)
@@ -38,13 +39,13 @@ FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::Linalg
   return loops->empty() ? scf::ForOp() : cast<scf::ForOp>(loops->front());
 }
 
-LogicalResult ctxc::linalgToLoops(ModuleOp module) {
+LogicalResult ctxc::linalgToLoops(ModuleOp module, const CpuTarget &target) {
   SmallVector<linalg::LinalgOp> ops;
   module.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
   IRRewriter rewriter(module.getContext());
   for (linalg::LinalgOp op : ops) {
     rewriter.setInsertionPoint(op);
-    if (failed(linalgToLoops(rewriter, op)))
+    if (failed(linalgToLoops(rewriter, op, target)))
       return failure();
     rewriter.eraseOp(op);
   }

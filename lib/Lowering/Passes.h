@@ -20,7 +20,7 @@ mlir::LogicalResult lowerContractions(mlir::ModuleOp module, const CpuTarget &ta
 
 /// Makes functions of a range of rows of what goes over rows and is no contraction, and calls of
 /// the caller's parallel-for of them.
-mlir::LogicalResult shareRows(mlir::ModuleOp module);
+mlir::LogicalResult shareRows(mlir::ModuleOp module, const CpuTarget &target);
 
 /// Places every memref.alloc of the kernels in the caller's workspace, one after
 /// the other and aligned to 64 bytes, and adds for each kernel the function
@@ -30,10 +30,10 @@ mlir::LogicalResult placeBuffers(mlir::ModuleOp module);
 /// Replaces every linalg op on memrefs by loops: products of attention and reductions by loops over
 /// vectors, others by plain ones, which isOfLinalg then knows. What a linalg op reads at other
 /// places than it writes is other memory.
-mlir::LogicalResult linalgToLoops(mlir::ModuleOp module);
+mlir::LogicalResult linalgToLoops(mlir::ModuleOp module, const CpuTarget &target);
 /// The same of one op, which stays. The outermost loop, null where there is none.
 mlir::FailureOr<mlir::scf::ForOp> linalgToLoops(mlir::RewriterBase &rewriter,
-                                                mlir::linalg::LinalgOp op);
+                                                mlir::linalg::LinalgOp op, const CpuTarget &target);
 bool isOfLinalg(mlir::scf::ForOp loop);
 
 /// In linalg's loops: a sum that goes from one step to the next through memory goes through a

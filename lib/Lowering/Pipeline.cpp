@@ -72,12 +72,12 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
     return failure();
 
   copiesToLinalg(module);
-  if (failed(lowerContractions(module, target)) || failed(shareRows(module)) ||
+  if (failed(lowerContractions(module, target)) || failed(shareRows(module, target)) ||
       failed(placeBuffers(module)))
     return failure();
   addEntryPoints(module);
 
-  if (failed(linalgToLoops(module)))
+  if (failed(linalgToLoops(module, target)))
     return failure();
   PassManager loops(context);
   loops.addPass(memref::createFoldMemRefAliasOpsPass());

@@ -6,6 +6,7 @@
 // still in the caches closest to the core when the next op takes them. The loop becomes a function
 // of a range of rows; from `sharedFrom` rows on it is handed to the caller's parallel-for. A row's
 // numbers depend on neither: the order within a row stays as it is.
+#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Passes.h"
 #include "lib/Lowering/RowLoop.h"
@@ -194,21 +195,23 @@ Value fromCrossing(OpBuilder &b, Location loc, Value crossed, Type type) {
 
 class RowSharer {
 public:
-  explicit RowSharer(func::FuncOp kernel)
-      : kernel(kernel), b(kernel.getContext()), rewriter(kernel.getContext()) {}
+  RowSharer(func::FuncOp kernel, const CpuTarget &target)
+      : kernel(kernel), target(target), b(kernel.getContext()), rewriter(kernel.getContext()) {}
 
   LogicalResult run();
 
 private:
   LogicalResult finish(SmallVectorImpl<RowOp> &group);
   scf::ForOp merge(ArrayRef<RowOp> group);
-  LogicalResult outline(scf::ForOp loop);
+  LogicalResult outline(scf::ForOp loop, bool isCausal);
   func::FuncOp makeRowFunction(scf::ForOp loop, ArrayRef<Value> captured,
                                LLVM::LLVMStructType frame);
-  func::FuncOp makeRangeFunction(Location loc, func::FuncOp row);
+  func::FuncOp makeRangeFunction(Location loc, func::FuncOp row, LLVM::LLVMStructType frame,
+                                 std::optional<int32_t> countField);
   void callFunction(scf::ForOp loop, func::FuncOp function, Value frame);
 
   func::FuncOp kernel;
+  const CpuTarget &target;
   OpBuilder b;
   IRRewriter rewriter;
   int64_t count = 0;
@@ -237,9 +240,11 @@ LogicalResult RowSharer::run() {
 LogicalResult RowSharer::finish(SmallVectorImpl<RowOp> &group) {
   if (group.empty())
     return success();
+  bool isCausal =
+      llvm::any_of(group, [](const RowOp &member) { return member.op->hasAttr(kCausalAttr); });
   scf::ForOp loop = merge(group);
   group.clear();
-  return loop ? outline(loop) : failure();
+  return loop ? outline(loop, isCausal) : failure();
 }
 
 /// One loop over the rows, in the place of the last op of the group.
@@ -251,7 +256,7 @@ scf::ForOp RowSharer::merge(ArrayRef<RowOp> group) {
   for (const RowOp &member : group) {
     rewriter.setInsertionPoint(last);
     auto linalgOp = cast<linalg::LinalgOp>(member.op);
-    FailureOr<scf::ForOp> made = linalgToLoops(rewriter, linalgOp);
+    FailureOr<scf::ForOp> made = linalgToLoops(rewriter, linalgOp, target);
     if (failed(made))
       return nullptr;
     scf::ForOp loop = *made;
@@ -273,7 +278,8 @@ scf::ForOp RowSharer::merge(ArrayRef<RowOp> group) {
   return merged;
 }
 
-LogicalResult RowSharer::outline(scf::ForOp loop) {
+/// In a causal loop a row takes the longer the later it is.
+LogicalResult RowSharer::outline(scf::ForOp loop, bool isCausal) {
   llvm::SetVector<Value> outside;
   getUsedValuesDefinedAbove(loop.getRegion(), outside);
   SmallVector<Value> captured;
@@ -287,9 +293,15 @@ LogicalResult RowSharer::outline(scf::ForOp loop) {
     captured.push_back(value);
     types.push_back(type);
   }
+  std::optional<int32_t> countField;
+  if (isCausal) {
+    countField = captured.size();
+    captured.push_back(loop.getUpperBound());
+    types.push_back(b.getI64Type());
+  }
   auto frameType = LLVM::LLVMStructType::getLiteral(kernel.getContext(), types);
   func::FuncOp row = makeRowFunction(loop, captured, frameType);
-  func::FuncOp function = makeRangeFunction(loop.getLoc(), row);
+  func::FuncOp function = makeRangeFunction(loop.getLoc(), row, frameType, countField);
 
   Location loc = loop.getLoc();
   b.setInsertionPoint(loop);
@@ -334,8 +346,12 @@ func::FuncOp RowSharer::makeRowFunction(scf::ForOp loop, ArrayRef<Value> capture
   return function;
 }
 
-/// What threads share out: a range of rows.
-func::FuncOp RowSharer::makeRangeFunction(Location loc, func::FuncOp row) {
+/// What threads share out: a range of rows, of which the frame's `countField` says how many there
+/// are. With that they are counted from both ends in turn (the first, the last, the second, the
+/// last but one), so that equal ranges take equally long where later rows take longer.
+func::FuncOp RowSharer::makeRangeFunction(Location loc, func::FuncOp row,
+                                          LLVM::LLVMStructType frame,
+                                          std::optional<int32_t> countField) {
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   b.setInsertionPointAfter(row);
   auto function = func::FuncOp::create(b, loc, (kernel.getName() + "_rows_" + Twine(count++)).str(),
@@ -349,6 +365,17 @@ func::FuncOp RowSharer::makeRangeFunction(Location loc, func::FuncOp row) {
   func::ReturnOp::create(b, loc);
   b.setInsertionPointToStart(loop.getBody());
   Value index = toI64(b, loc, loop.getInductionVar());
+  if (countField) {
+    auto number = [&](int64_t n) {
+      return arith::ConstantIntOp::create(b, loc, i64, n).getResult();
+    };
+    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry->getArgument(0),
+                                      ArrayRef<LLVM::GEPArg>{0, *countField});
+    Value last = arith::SubIOp::create(b, loc, LLVM::LoadOp::create(b, loc, i64, field), number(1));
+    Value half = arith::ShRUIOp::create(b, loc, index, number(1));
+    Value isOdd = arith::TruncIOp::create(b, loc, b.getI1Type(), index);
+    index = arith::SelectOp::create(b, loc, isOdd, arith::SubIOp::create(b, loc, last, half), half);
+  }
   func::CallOp::create(b, loc, row, ValueRange{entry->getArgument(0), index});
   return function;
 }
@@ -371,9 +398,9 @@ void RowSharer::callFunction(scf::ForOp loop, func::FuncOp function, Value frame
 
 } // namespace
 
-LogicalResult ctxc::shareRows(ModuleOp module) {
+LogicalResult ctxc::shareRows(ModuleOp module, const CpuTarget &target) {
   for (auto kernel : llvm::to_vector(module.getOps<func::FuncOp>()))
-    if (isKernel(kernel) && failed(RowSharer(kernel).run()))
+    if (isKernel(kernel) && failed(RowSharer(kernel, target).run()))
       return failure();
   return success();
 }

@@ -2,6 +2,7 @@
 #include "ctxc/Lowering/KernelCache.h"
 #include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Runtime/TokenKernels.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "mlir/IR/Threading.h"
@@ -36,13 +37,6 @@ objectOf(ModuleOp module, const CpuTarget &target, const KernelCache &cache) {
   return object;
 }
 
-/// Whether a prompt is read by `block`, and its logits are not what it gives.
-bool KernelCalls::readsPrompts(xf::BlockOp block) const {
-  return llvm::any_of(program.steps, [&](const ProgramStep &step) {
-    return step.block == block && (step.index || readsContext(block));
-  });
-}
-
 llvm::Error KernelCalls::compile() {
   settings.resize(program.steps.size());
   return compile(kernelBlocks(program));
@@ -62,7 +56,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
     std::string name = kernelName(block);
     auto function = (*module)->lookupSymbol<func::FuncOp>(name);
     kernels[name].args = kernelArguments(function);
-    if (options.roundedPrompts && readsPrompts(block))
+    if (options.roundedPrompts && readsPrompts(program, block))
       function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
     compilations.push_back({std::move(*module), nullptr});
     names.push_back(name);

@@ -76,7 +76,6 @@ private:
 
   llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks);
   llvm::Error embed(size_t step, Weights &weights, StepCall &call);
-  bool readsPrompts(xf::BlockOp block) const;
   void *setting(size_t step, const KernelArg &arg);
   /// What of a step's arguments is the same at every call: weights and settings. The others are
   /// null.

@@ -1,4 +1,5 @@
 #include "ctxc/Runtime/TokenKernels.h"
+#include "ctxc/Runtime/StepChecks.h"
 #include "dialects/Patch/Patch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -28,6 +29,12 @@ llvm::SmallVector<TokenKernel> ctxc::patchKernels(const Program &program, int64_
       kernels.push_back({i, step.block, stream});
   }
   return kernels;
+}
+
+bool ctxc::readsPrompts(const Program &program, xf::BlockOp block) {
+  return llvm::any_of(program.steps, [&](const ProgramStep &step) {
+    return step.block == block && (step.index || readsContext(block));
+  });
 }
 
 /// Each op for the one run and for the other; parameters and matrices' products for both.

@@ -99,6 +99,10 @@ Command driver::compileCommand() {
         "least (default), balanced, naive, stable, scaled",
         {"least", "balanced", "naive", "stable", "scaled"}},
        {"--dtype", "TYPE", "storage type of the weights; default: as stored", storageNames()},
+       {"--round-prompts", "",
+        "kernels that read prompts round activations to bfloat16 where they meet\n"
+        "weights that are, in calls of 16 rows or more, for a target with\n"
+        "avx512_bf16; the others, patches too, compute as without"},
        {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
       "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
       "reduced run together with the patch formed between them (dual), or its forward with a "

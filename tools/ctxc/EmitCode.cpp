@@ -118,6 +118,7 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
   if (!cost)
     return cost.takeError();
   options.cost = *cost;
+  options.roundedPrompts = arguments.has("--round-prompts");
   StringRef name = arguments.get("--target", "native");
   bool isGpuStage =
       llvm::is_contained({"gpu", "cost", "ptx", "hsaco", "spirv"}, StringRef(options.stage));
@@ -143,6 +144,10 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
   if (!target)
     return makeError("--target: " + llvm::toString(target.takeError()));
   options.target = std::move(*target);
+  if (options.roundedPrompts && !options.target.bfloatPairs)
+    return makeError("--round-prompts: '" + name +
+                     "' has no instruction for pairs of bfloat16 "
+                     "(avx512_bf16); expected a --target that has, such as cooperlake or znver4");
   if (options.stage == "shared" && !options.target.isOfThisArchitecture())
     return makeError("--emit=shared: this machine has no linker for " + options.target.triple +
                      "; write --emit=obj, and link it there with its libCtxcNumerics.a");
@@ -188,6 +193,12 @@ Error driver::emitCode(const Program &given, const CodeOptions &options) {
   auto kernels = buildKernelModule(kernelBlocks(program), options.prefix);
   if (mlir::failed(kernels))
     return makeError("a block has no compiled form; see the messages above");
+  if (options.roundedPrompts)
+    for (xf::BlockOp block : kernelBlocks(program))
+      if (readsPrompts(program, block))
+        (*kernels)
+            ->lookupSymbol(kernelName(block, options.prefix))
+            ->setAttr(roundedAttr, mlir::UnitAttr::get(&context));
   if (options.stage == "linalg")
     return writeOutput(options.path, [&](llvm::raw_ostream &os) { (*kernels)->print(os); });
 

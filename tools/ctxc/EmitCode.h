@@ -27,8 +27,9 @@ struct CodeOptions {
   std::unique_ptr<GpuTarget> gpu; ///< null: code for `target`
   int64_t rows = 1;               ///< of a GPU's kernels
   CostOptions cost;
+  bool roundedPrompts = false;
 
-  /// From --emit, -o, --prefix, --target and --rows.
+  /// From --emit, -o, --prefix, --target, --rows and --round-prompts.
   static llvm::Expected<CodeOptions> parse(const Arguments &arguments);
 };
 

@@ -158,6 +158,9 @@ Error Session::import(bool needWeights) {
       llvm::errs() << "ctxc: warning: " << warning << "\n";
   if (options.dtype.empty())
     options.dtype = writtenType(*imported.module);
+  if (options.roundedPrompts && options.dtype != "bf16")
+    return makeError("--round-prompts: found weights in " + options.dtype +
+                     ", expected bf16: activations are rounded as the weights are");
   return Error::success();
 }
 
@@ -224,9 +227,6 @@ Error Session::identifyWeights() {
 Expected<std::unique_ptr<Executor>> Session::makeExecutor(StringRef backend) {
   if (backend == "reference")
     return createReferenceExecutor(program, *weights);
-  if (options.roundedPrompts && options.dtype != "bf16")
-    return makeError("--round-prompts: found weights in " + options.dtype +
-                     ", expected bf16: activations are rounded as the weights are");
   if (!options.gpu.empty()) {
     if (options.roundedPrompts)
       return makeError("--round-prompts: kernels of a GPU take a prompt token by token; leave out "

@@ -29,6 +29,9 @@ void addDualHead(Program &program);
 /// Both runs' step with patches formed from layer `startLayer` on (Algorithm 1).
 llvm::SmallVector<TokenKernel> patchKernels(const Program &program, int64_t startLayer);
 
+/// Whether `block` reads prompts, and gives more than logits.
+bool readsPrompts(const Program &program, xf::BlockOp block);
+
 } // namespace ctxc
 
 #endif // CTXC_RUNTIME_TOKENKERNELS_H
