@@ -1,4 +1,5 @@
-// Prints the code of a contraction of many rows: tile-code TARGET ELEMENT ROWS OUT IN [added].
+// Prints the code of a contraction of many rows: tile-code TARGET ELEMENT ROWS OUT IN [added]
+// [rounded].
 #include "test/unit/GPU/TileKernel.h"
 
 using namespace ctxc;
@@ -6,11 +7,12 @@ using namespace ctxc::test;
 
 int main(int argc, char **argv) {
   if (argc < 6) {
-    llvm::errs() << "usage: tile-code TARGET ELEMENT ROWS OUT IN [added]\n";
+    llvm::errs() << "usage: tile-code TARGET ELEMENT ROWS OUT IN [added] [rounded]\n";
     return 1;
   }
-  TileKernel kernel{std::atoll(argv[3]), std::atoll(argv[4]), std::atoll(argv[5]), argv[2],
-                    argc > 6};
+  TileKernel kernel{std::atoll(argv[3]), std::atoll(argv[4]), std::atoll(argv[5]), argv[2]};
+  for (llvm::StringRef word : llvm::ArrayRef(argv + 6, argc - 6))
+    (word == "added" ? kernel.accumulates : kernel.rounded) = true;
   mlir::MLIRContext context;
   TileKernel::loadDialects(context);
   auto target = GpuTarget::named(argv[1]);

@@ -5,24 +5,33 @@ leaves it."""
 import argparse
 import pathlib
 import subprocess
+import sys
 
 from assembled import check_registers, find_ptxas, run
 from disassembled import WAVEFRONT, Checked, metadata_of
 
 SHAPES = ((256, 4096, 4096), (512, 14336, 4096), (512, 4096, 14336), (32, 1024, 1152), (37, 1153, 257))
+TENSOR_REGISTERS = 168  # of tensor-core kernels: one block of 256 threads needs no more than 255
 
 
-def code_of(arguments, target, dtype, shape, path):
-    path.write_bytes(subprocess.run([arguments.tile_code, target, dtype, *map(str, shape)],
+def code_of(arguments, target, dtype, shape, path, *words):
+    path.write_bytes(subprocess.run([arguments.tile_code, target, dtype, *map(str, shape), *words],
                                     check=True, capture_output=True).stdout)
     return path
 
 
-def assemble(arguments, ptxas, architecture, dtype, shape):
-    what = f"{architecture} {dtype} {' x '.join(map(str, shape))}"
-    path = code_of(arguments, f"cuda:{architecture}", dtype, shape, arguments.work / "tiles.ptx")
+def assemble(arguments, ptxas, architecture, dtype, shape, *words):
+    what = " ".join((architecture, dtype, " x ".join(map(str, shape)), *words))
+    path = code_of(arguments, f"cuda:{architecture}", dtype, shape, arguments.work / "tiles.ptx",
+                   *words)
     report = run(ptxas, "-v", f"-arch={architecture}", path, "-o", path.with_suffix(".cubin"))
-    print(f"{what}: no spills, {max(check_registers(report, what).values())} registers")
+    registers = max(check_registers(report, what).values())
+    products = path.read_text().count("mma.sync")
+    if bool(products) != (dtype == "bf16" and shape[2] % 8 == 0):
+        sys.exit(f"{what}: {products} products of tensor cores")
+    if products and registers > TENSOR_REGISTERS:
+        sys.exit(f"{what}: {registers} registers, expected {TENSOR_REGISTERS} at most")
+    print(f"{what}: no spills, {registers} registers" + (", tensor cores" if products else ""))
 
 
 def disassemble(arguments, architecture, dtype, shape):
@@ -44,7 +53,8 @@ def main():
     for dtype in ("f32", "bf16", "f16"):
         for shape in SHAPES:
             for architecture in ("sm_80", "sm_90") if ptxas else ():
-                assemble(arguments, ptxas, architecture, dtype, shape)
+                for words in ((), ("rounded",)) if dtype == "bf16" else ((),):
+                    assemble(arguments, ptxas, architecture, dtype, shape, *words)
             for architecture in WAVEFRONT:
                 disassemble(arguments, architecture, dtype, shape)
 

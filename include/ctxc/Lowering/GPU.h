@@ -56,6 +56,8 @@ public:
   virtual bool readsFloat16() const = 0;
   /// How many bytes a kernel's blocks may share; 16 KiB are what every device has.
   virtual int64_t sharedBytes() const { return 16384; }
+  /// Whether subgroups multiply matrices of bfloat16 (mma.sync).
+  virtual bool multipliesBfloat16() const { return false; }
   /// The code of the one gpu.module in `module`, which is left as it is.
   virtual llvm::Expected<std::string> emit(mlir::ModuleOp module) const = 0;
 };

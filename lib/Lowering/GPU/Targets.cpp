@@ -6,6 +6,7 @@
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -51,9 +52,10 @@ gpu::GPUModuleOp gpu_lowering::kernelsOf(ModuleOp module) {
 }
 
 void ctxc::registerGpuDialects(DialectRegistry &registry) {
-  registry.insert<gpu::GPUDialect, NVVM::NVVMDialect, ROCDL::ROCDLDialect, amdgpu::AMDGPUDialect,
-                  spirv::SPIRVDialect, cf::ControlFlowDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry
+      .insert<gpu::GPUDialect, nvgpu::NVGPUDialect, NVVM::NVVMDialect, ROCDL::ROCDLDialect,
+              amdgpu::AMDGPUDialect, spirv::SPIRVDialect, cf::ControlFlowDialect, math::MathDialect,
+              memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerGPUDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);

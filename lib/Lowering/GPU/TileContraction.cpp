@@ -12,6 +12,8 @@
 // and K is K + 1). Zeros that fill up the last piece of k add +0 at the end, which changes no sum
 // but −0.
 #include "lib/Lowering/GPU/TileContraction.h"
+#include "ctxc/Lowering/Kernel.h"
+#include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "lib/Lowering/GPU/TileOperand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -236,6 +238,11 @@ WrittenKernel gpu_lowering::writeTiles(gpu::GPUModuleOp module, StringRef name, 
                                        const GpuTarget &target) {
   const RowOp &op = step.ops.front();
   TileLoops loops = *tileLoopsOf(op);
+  if (target.multipliesBfloat16() && isForTensorCores(step, loops)) {
+    auto kernel = op.op->getParentOfType<func::FuncOp>();
+    return writeTensorTiles(module, name, step, loops, kernel && kernel->hasAttr(roundedAttr),
+                            target);
+  }
   int64_t rows = 1, batch = 1;
   for (size_t d : loops.rows)
     rows *= op.loops[d].fixed;

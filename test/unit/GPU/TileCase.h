@@ -22,6 +22,13 @@ inline float bfloat16(uint16_t bits) {
   return x;
 }
 
+/// The nearest bfloat16, of two the even one.
+inline float nearest(float x) {
+  uint32_t word;
+  memcpy(&word, &x, sizeof word);
+  return bfloat16((word + 0x7fff + (word >> 16 & 1)) >> 16);
+}
+
 struct TileCase : TileKernel {
   TileData data(std::mt19937 &random) const {
     std::normal_distribution<float> normal;
@@ -89,12 +96,17 @@ struct TileCase : TileKernel {
     TileData from = data(random);
     std::vector<float> y = run(device, from);
     int64_t wrong = 0;
-    double n = (in + 2) * std::ldexp(1, -24), bound = n / (1 - n);
+    bool tensor = element == "bf16" && (*GpuTarget::named(device.target()))->multipliesBfloat16();
+    // Tensor cores add eight products at least before they cut a sum off.
+    double n =
+        tensor ? (3 * ((in + 7) / 8) + 2) * std::ldexp(1, -23) : (in + 2) * std::ldexp(1, -24);
+    double bound = n / (1 - n);
     for (int64_t s = 0; s < rows; ++s)
       for (int64_t m = 0; m < out; ++m) {
         double sum = accumulates ? from.y[s * out + m] : 0, size = std::fabs(sum);
         for (int64_t k = 0; k < in; ++k) {
-          double term = double(from.W[m * in + k]) * from.x[offset + s * xStride() + k];
+          float number = from.x[offset + s * xStride() + k];
+          double term = double(from.W[m * in + k]) * (rounded && tensor ? nearest(number) : number);
           sum += term;
           size += std::fabs(term);
         }

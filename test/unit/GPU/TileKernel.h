@@ -3,6 +3,7 @@
 #define CTXC_TEST_UNIT_GPU_TILEKERNEL_H
 
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Lowering/Kernel.h"
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -14,11 +15,13 @@ struct TileKernel {
   std::string element;
   bool accumulates = false;
   int64_t offset = 0, stride = 0;
+  bool rounded = false; ///< ctxc.rounded
 
   int64_t xStride() const { return stride ? stride : in; }
   std::string text() const {
     return std::to_string(rows) + " x " + std::to_string(out) + " x " + std::to_string(in) + " " +
-           element + (accumulates ? ", added" : "") + ", from " + std::to_string(offset);
+           element + (accumulates ? ", added" : "") + ", from " + std::to_string(offset) +
+           (rounded ? ", rounded" : "");
   }
 
   static void loadDialects(mlir::MLIRContext &context) {
@@ -51,7 +54,11 @@ struct TileKernel {
     Step step{Step::Contraction, {}, {}, accumulates};
     step.ops.emplace_back();
     RowOp &row = step.ops.back();
-    row.op = module;
+    auto function = mlir::func::FuncOp::create(b, loc, "kernel", b.getFunctionType({}, {}));
+    if (rounded)
+      function->setAttr(roundedAttr, b.getUnitAttr());
+    b.setInsertionPointToStart(function.addEntryBlock());
+    row.op = mlir::func::ReturnOp::create(b, loc);
     row.loops = {fixedExtent(rows), fixedExtent(out), fixedExtent(in)};
     row.isReduction = {false, false, true};
     row.accesses.push_back(access(stored, out, in, 0, {none, fixedExtent(in), one}));

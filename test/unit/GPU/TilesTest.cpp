@@ -34,6 +34,21 @@ TEST_P(GpuTiles, AreWithinTheirBound) {
   }
 }
 
+/// Matrices of bfloat16 whose rows are pieces of 16 bytes: tensor cores, where the device has them,
+/// with tiles of 32, 64 and 128 rows, x as it is and rounded.
+TEST_P(GpuTiles, OfPiecesAreWithinTheirBound) {
+  for (bool rounded : {false, true})
+    for (int64_t rows : {among({5, 32}), among({33, 64}), among({65, 130})}) {
+      CTXC_OPEN_DEVICE(device);
+      TileCase each{rows, among({1, 8, 127, 129}), among({8, 32, 40, 72, 120, 264}), "bf16",
+                    bool(random() % 2)};
+      each.rounded = rounded;
+      if (random() % 2)
+        each.offset = 16, each.stride = each.in + 32;
+      each.check(*device, random);
+    }
+}
+
 TEST_P(GpuTiles, SumTheSameWhereverARowIs) {
   for (const char *element : {"f32", "bf16"}) {
     CTXC_OPEN_DEVICE(device);

@@ -5,7 +5,9 @@
 #include "lib/Lowering/GPU/Targets.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -21,9 +23,13 @@ constexpr Architecture architectures[] = {{"sm_80", "+ptx70"}, {"sm_90", "+ptx78
 class NvvmKernels : public LlvmKernels {
   void configure(LLVMTypeConverter &converter) const override {
     configureGpuToNVVMTypeConverter(converter);
+    converter.addConversion([](nvgpu::DeviceAsyncTokenType type) -> Type {
+      return IntegerType::get(type.getContext(), 32);
+    });
   }
   void populate(const LLVMTypeConverter &converter, RewritePatternSet &patterns) const override {
     populateGpuToNVVMConversionPatterns(converter, patterns);
+    populateNVGPUToNVVMConversionPatterns(converter, patterns);
   }
   /// One block a multiprocessor is enough to ask for: the assembler would rather spill than have
   /// fewer than as many as there are threads for.
@@ -43,6 +49,7 @@ public:
   int64_t promptRows() const override { return 256; }
   bool readsFloat16() const override { return true; }
   int64_t sharedBytes() const override { return 49152; }
+  bool multipliesBfloat16() const override { return true; }
   llvm::Expected<std::string> emit(ModuleOp module) const override {
     MachineName machine = {"NVPTX", "nvptx64-nvidia-cuda", architecture.name,
                            architecture.features};

@@ -13,7 +13,25 @@
 
 namespace ptx {
 
-enum class Type { Pred, B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64, F16, F32, F64 };
+enum class Type {
+  Pred,
+  B8,
+  B16,
+  B32,
+  B64,
+  U8,
+  U16,
+  U32,
+  U64,
+  S8,
+  S16,
+  S32,
+  S64,
+  F16,
+  F32,
+  F64,
+  BF16x2
+};
 
 /// Bytes in memory.
 unsigned sizeOf(Type type);
@@ -59,8 +77,9 @@ struct Instruction {
   Rounding rounding = Rounding::None; ///< to a whole number
   bool keepsNaN = false, isShared = false, isGuarded = false, isNegated = false;
   uint64_t guard = 0;
-  int64_t offset = 0; ///< of an address
-  size_t target = 0;  ///< of a branch
+  int64_t offset = 0;       ///< of an address
+  int64_t sourceOffset = 0; ///< of a copy's second address
+  size_t target = 0;        ///< of a branch
   enum Code {
     Load,
     Store,
@@ -74,6 +93,12 @@ struct Instruction {
     Select,
     Convert,
     Shuffle,
+    LoadMatrices,
+    MultiplyMatrices,
+    BeginCopy, ///< to shared memory, of 16 bytes: where to, where from, how many bytes; how many
+               ///< are there
+    CommitCopies,
+    WaitForCopies,
     Barrier,
     Branch,
     Return

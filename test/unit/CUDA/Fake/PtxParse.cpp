@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 using namespace ptx;
 
@@ -23,6 +24,7 @@ unsigned ptx::sizeOf(Type type) {
   case Type::U32:
   case Type::S32:
   case Type::F32:
+  case Type::BF16x2:
     return 4;
   default:
     return 8;
@@ -32,10 +34,11 @@ unsigned ptx::sizeOf(Type type) {
 namespace {
 
 const std::map<std::string, Type> types = {
-    {"pred", Type::Pred}, {"b8", Type::B8},   {"b16", Type::B16}, {"b32", Type::B32},
-    {"b64", Type::B64},   {"u8", Type::U8},   {"u16", Type::U16}, {"u32", Type::U32},
-    {"u64", Type::U64},   {"s8", Type::S8},   {"s16", Type::S16}, {"s32", Type::S32},
-    {"s64", Type::S64},   {"f16", Type::F16}, {"f32", Type::F32}, {"f64", Type::F64}};
+    {"pred", Type::Pred},    {"b8", Type::B8},   {"b16", Type::B16}, {"b32", Type::B32},
+    {"b64", Type::B64},      {"u8", Type::U8},   {"u16", Type::U16}, {"u32", Type::U32},
+    {"u64", Type::U64},      {"s8", Type::S8},   {"s16", Type::S16}, {"s32", Type::S32},
+    {"s64", Type::S64},      {"f16", Type::F16}, {"f32", Type::F32}, {"f64", Type::F64},
+    {"bf16x2", Type::BF16x2}};
 
 const std::map<std::string, Op> arithmetic = {
     {"add", Op::Add}, {"sub", Op::Sub}, {"mul", Op::MulLo}, {"mad", Op::Mad},   {"fma", Op::Fma},
@@ -206,6 +209,8 @@ private:
       made.operands = {address(made, list[loads ? 1 : 0])};
       return;
     }
+    if (name == "ldmatrix" || name == "mma" || name == "cp")
+      return decodeMatrix(made, list);
     if (name == "bra") {
       made.code = Instruction::Branch;
       branches.push_back({kernel.body.size(), list[0]});
@@ -244,6 +249,40 @@ private:
         made.operands.push_back(each);
   }
 
+  /// ldmatrix, mma and cp.async, in the forms that kernels have.
+  void decodeMatrix(Instruction &made, const std::vector<std::string> &list) {
+    std::string form;
+    for (const std::string &each : made.op)
+      form += (form.empty() ? "" : ".") + each;
+    auto take = [&](size_t from) {
+      for (size_t i = from; i < list.size(); ++i)
+        for (const Operand &each : group(list[i]))
+          made.operands.push_back(each);
+    };
+    if (form == "ldmatrix.sync.aligned.m8n8.x4.shared.b16" && list.size() == 2) {
+      made.code = Instruction::LoadMatrices;
+      made.results = group(list[0]);
+      made.operands = {address(made, list[1])};
+    } else if (form == "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32" && list.size() == 4) {
+      made.code = Instruction::MultiplyMatrices;
+      made.results = group(list[0]);
+      take(1);
+    } else if (form == "cp.async.cg.shared.global" && list.size() >= 3) {
+      made.code = Instruction::BeginCopy;
+      Operand source = address(made, list[1]);
+      made.sourceOffset = std::exchange(made.offset, 0);
+      made.operands = {address(made, list[0]), source};
+      take(2);
+    } else if (form == "cp.async.commit_group") {
+      made.code = Instruction::CommitCopies;
+    } else if (form == "cp.async.wait_group" && list.size() == 1) {
+      made.code = Instruction::WaitForCopies;
+      take(0);
+    } else {
+      error = "unknown instruction: " + made.text;
+    }
+  }
+
   Kernel &kernel;
   std::map<std::string, uint64_t> registers, shared, labels;
   std::vector<std::pair<size_t, std::string>> branches;
@@ -256,10 +295,17 @@ bool ptx::parse(const std::string &text, Module &module, std::string &error) {
   std::unique_ptr<Reader> reader;
   bool inBody = false;
   size_t at = 0;
+  std::string begun; // of an instruction of several lines
   for (std::string line : split(text, '\n')) {
     ++at;
     line = line.substr(0, line.find("//"));
     bool isOpen = line == "{";
+    if (inBody && (!begun.empty() || line.find("mma.sync") != std::string::npos)) {
+      begun += line;
+      if (line.find(';') == std::string::npos)
+        continue;
+      line = std::exchange(begun, "");
+    }
     line = trim(line);
     auto begins = [&](const char *with) { return line.compare(0, strlen(with), with) == 0; };
     if (line.empty() || line == ")" || begins(".version") || begins(".address_size") ||

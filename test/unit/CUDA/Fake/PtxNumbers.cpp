@@ -1,0 +1,224 @@
+// What instructions compute, thread by thread.
+#include "PtxLaunch.h"
+#include <cmath>
+
+using namespace ptx;
+
+namespace {
+
+float fromHalf(uint16_t bits) {
+  int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  float sign = bits & 0x8000 ? -1 : 1;
+  if (exponent == 31)
+    return mantissa ? NAN : sign * INFINITY;
+  return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
+}
+
+bool isFloat(Type type) { return type == Type::F16 || type == Type::F32 || type == Type::F64; }
+bool isSigned(Type type) {
+  return type == Type::S8 || type == Type::S16 || type == Type::S32 || type == Type::S64;
+}
+
+/// Nearest, ties to even.
+uint16_t toBfloat16(float x) {
+  uint32_t bits = as<uint32_t>(x);
+  return std::isnan(x) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+} // namespace
+
+int64_t ptx::whole(uint64_t bits, Type type) {
+  switch (sizeOf(type)) {
+  case 1:
+    return isSigned(type) ? int64_t(int8_t(bits)) : uint8_t(bits);
+  case 2:
+    return isSigned(type) ? int64_t(int16_t(bits)) : uint16_t(bits);
+  case 4:
+    return isSigned(type) ? int64_t(int32_t(bits)) : uint32_t(bits);
+  }
+  return int64_t(bits);
+}
+uint64_t ptx::narrow(uint64_t bits, Type type) {
+  unsigned width = 8 * sizeOf(type);
+  return width == 64 ? bits : bits & ((uint64_t(1) << width) - 1);
+}
+
+uint64_t Launch::arithmetic(Thread &thread, const Instruction &i) {
+  if (i.type == Type::F32)
+    return as<uint64_t>(ofFloats<float>(thread, i));
+  if (i.type == Type::F64)
+    return as<uint64_t>(ofFloats<double>(thread, i));
+  return narrow(ofWholes(thread, i), i.type);
+}
+
+template <typename T> T Launch::ofFloats(Thread &thread, const Instruction &i) {
+  T x[3] = {};
+  for (size_t k = 0; k < i.operands.size(); ++k)
+    x[k] = as<T>(read(thread, i.operands[k]));
+  switch (i.arithmetic) {
+  case Op::Add:
+    return x[0] + x[1];
+  case Op::Sub:
+    return x[0] - x[1];
+  case Op::MulLo:
+    return x[0] * x[1];
+  case Op::Mad:
+  case Op::Fma:
+    return std::fma(x[0], x[1], x[2]);
+  case Op::Div:
+    return x[0] / x[1];
+  case Op::Rcp:
+    return 1 / x[0];
+  case Op::Sqrt:
+    return std::sqrt(x[0]);
+  case Op::Neg:
+    return -x[0];
+  case Op::Abs:
+    return std::fabs(x[0]);
+  case Op::Min:
+  case Op::Max:
+    if (i.keepsNaN && (std::isnan(x[0]) || std::isnan(x[1])))
+      return NAN;
+    return i.arithmetic == Op::Max ? std::fmax(x[0], x[1]) : std::fmin(x[0], x[1]);
+  default:
+    fail(thread, "unknown arithmetic");
+    return 0;
+  }
+}
+
+uint64_t Launch::ofWholes(Thread &thread, const Instruction &i) {
+  int64_t x[3] = {};
+  for (size_t k = 0; k < i.operands.size(); ++k)
+    x[k] = whole(read(thread, i.operands[k]), i.type);
+  const int64_t width = 8 * sizeOf(i.type);
+  const uint64_t u[2] = {uint64_t(x[0]), uint64_t(x[1])};
+  const bool isSign = isSigned(i.type), isLess = isSign ? x[0] < x[1] : u[0] < u[1];
+  switch (i.arithmetic) {
+  case Op::Add:
+    return u[0] + u[1];
+  case Op::Sub:
+    return u[0] - u[1];
+  case Op::MulLo:
+    return u[0] * u[1];
+  case Op::MulHi:
+    return isSign ? uint64_t((x[0] * x[1]) >> width) : (u[0] * u[1]) >> width;
+  case Op::Mad:
+    return u[0] * u[1] + uint64_t(x[2]);
+  case Op::And:
+    return u[0] & u[1];
+  case Op::Or:
+    return u[0] | u[1];
+  case Op::Xor:
+    return u[0] ^ u[1];
+  case Op::Not:
+    return i.type == Type::Pred ? !u[0] : ~u[0];
+  case Op::Neg:
+    return -u[0];
+  case Op::Shl:
+    return x[1] >= width ? 0 : u[0] << x[1];
+  case Op::Shr:
+    if (isSign)
+      return x[0] >> std::min<int64_t>(x[1], width - 1);
+    return x[1] >= width ? 0 : u[0] >> x[1];
+  case Op::Bfe:
+    if (!isSign && x[2] < 64)
+      return u[0] >> x[1] & ((uint64_t(1) << x[2]) - 1);
+    break;
+  case Op::Min:
+    return isLess ? u[0] : u[1];
+  case Op::Max:
+    return isLess ? u[1] : u[0];
+  case Op::Div:
+    if (x[1])
+      return isSign ? uint64_t(x[0] / x[1]) : u[0] / u[1];
+    break;
+  case Op::Rem:
+    if (x[1])
+      return isSign ? uint64_t(x[0] % x[1]) : u[0] % u[1];
+    break;
+  default:
+    break;
+  }
+  fail(thread, "unknown arithmetic");
+  return 0;
+}
+
+void Launch::compare(Thread &thread, const Instruction &i) {
+  uint64_t a = read(thread, i.operands[0]), b = read(thread, i.operands[1]);
+  std::string how = i.op[1]; // no allocation: a few letters
+  bool isLess, isEqual, isUnordered = false;
+  if (isFloat(i.type)) {
+    double x = i.type == Type::F32 ? as<float>(a) : as<double>(a);
+    double y = i.type == Type::F32 ? as<float>(b) : as<double>(b);
+    isLess = x < y;
+    isEqual = x == y;
+    isUnordered = std::isnan(x) || std::isnan(y);
+  } else {
+    int64_t x = whole(a, i.type), y = whole(b, i.type);
+    isLess = isSigned(i.type) ? x < y : uint64_t(x) < uint64_t(y);
+    isEqual = x == y;
+    static const char *unsignedNames[][2] = {
+        {"lo", "lt"}, {"ls", "le"}, {"hi", "gt"}, {"hs", "ge"}};
+    for (auto &name : unsignedNames)
+      if (how == name[0])
+        how = name[1];
+  }
+  if (how == "nan" || how == "num")
+    return write(thread, i, (how == "nan") == isUnordered);
+  // A u at the end: or not comparable.
+  if (how.size() == 3 && isUnordered)
+    return write(thread, i, 1);
+  how = how.substr(0, 2);
+  bool holds = how == "eq"   ? isEqual
+               : how == "ne" ? !isEqual && !isUnordered
+               : how == "lt" ? isLess
+               : how == "le" ? isLess || isEqual
+               : how == "gt" ? !isLess && !isEqual && !isUnordered
+                             : !isLess && !isUnordered;
+  write(thread, i, holds);
+}
+
+void Launch::convert(Thread &thread, const Instruction &i) {
+  uint64_t bits = read(thread, i.operands[0]);
+  if (i.type == Type::BF16x2)
+    return write(thread, i,
+                 uint64_t(toBfloat16(as<float>(bits))) << 16 |
+                     toBfloat16(as<float>(read(thread, i.operands[1]))));
+  if (!isFloat(i.from) && !isFloat(i.type))
+    return write(thread, i, narrow(whole(bits, i.from), i.type));
+  if (!isFloat(i.from)) {
+    int64_t from = whole(bits, i.from);
+    double value = isSigned(i.from) ? double(from) : double(uint64_t(from));
+    return write(thread, i, i.type == Type::F32 ? as<uint64_t>(float(value)) : as<uint64_t>(value));
+  }
+  double x = i.from == Type::F16   ? fromHalf(bits)
+             : i.from == Type::F32 ? as<float>(bits)
+                                   : as<double>(bits);
+  switch (i.rounding) {
+  case Rounding::Down:
+    x = std::floor(x);
+    break;
+  case Rounding::Up:
+    x = std::ceil(x);
+    break;
+  case Rounding::ToZero:
+    x = std::trunc(x);
+    break;
+  case Rounding::Nearest:
+    x = std::nearbyint(x);
+    break;
+  case Rounding::None:
+    break;
+  }
+  if (i.type == Type::F32)
+    return write(thread, i, as<uint64_t>(float(x)));
+  if (i.type == Type::F64)
+    return write(thread, i, as<uint64_t>(x));
+  if (i.type == Type::F16)
+    return fail(thread, "unknown conversion");
+  // Numbers that do not fit become the nearest that do, and what is none zero.
+  double least = isSigned(i.type) ? -std::ldexp(1, 8 * sizeOf(i.type) - 1) : 0;
+  double most = std::ldexp(1, 8 * sizeOf(i.type) - isSigned(i.type)) - 1;
+  x = std::isnan(x) ? 0 : std::min(std::max(x, least), most);
+  write(thread, i, narrow(uint64_t(int64_t(x)), i.type));
+}
