@@ -101,7 +101,9 @@ TEST(PtxCopies, RefusesPlacesThatAreNone) {
 
 /// Two matrices of 8 by 8 in 256 bytes, named twice.
 const std::string load =
-    "\tst.shared.b32 \t[%rd2], %r1;\n"
+    "\txor.b32 \t%r4, %r1, 1;\n"
+    "\tmul.wide.u32 \t%rd4, %r4, 4;\n"
+    "\tst.shared.b32 \t[%rd4], %r4;\n"
     "\tadd.s32 \t%r4, %r1, 32;\n"
     "\tst.shared.b32 \t[%rd2+128], %r4;\n"
     "\tbar.sync \t0;\n"
@@ -133,7 +135,7 @@ TEST(PtxMatrices, FindsWhatIsWrongWithRows) {
   EXPECT_EQ(said(with(load, "[%rd5]", "[%rd5+8]"), words),
             "k, block 0, thread 0: an address that is not aligned" + text + "+8]");
   EXPECT_EQ(said(without(load, "\tbar.sync \t0;\n"), words),
-            "k, block 0, thread 1: a race with thread 0's store" + text + "]");
+            "k, block 0, thread 0: a race with thread 1's store" + text + "]");
   std::string some = with(load, "\tldmatrix",
                           "\tsetp.gt.u32 \t%p1, %r1, 30;\n\t@%p1 bra \t$L__BB0_1;\n\tldmatrix");
   EXPECT_EQ(said(some + "$L__BB0_1:\n", words),

@@ -58,7 +58,7 @@ private:
   }
 
   // Memory
-  bool isShared(uint64_t address, uint64_t bytes) const {
+  bool isInShared(uint64_t address, uint64_t bytes) const {
     return address <= shared.size() && bytes <= shared.size() - address;
   }
   void access(Thread &thread, const Instruction &i);

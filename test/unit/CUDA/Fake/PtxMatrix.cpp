@@ -39,7 +39,7 @@ void Launch::loadMatrices(unsigned first) {
     for (unsigned r = 0; r < 8; ++r) {
       Thread &named = all[first + 8 * m + r];
       uint64_t address = read(named, i.operands[0]) + i.offset;
-      if (!isShared(address, 16))
+      if (!isInShared(address, 16))
         return fail(named, "a load from outside");
       if (address % 16)
         return fail(named, "an address that is not aligned");
@@ -105,7 +105,7 @@ void Launch::beginCopy(Thread &thread, const Instruction &i) {
   uint64_t bytes = i.operands.size() > 3 ? uint32_t(read(thread, i.operands[3])) : 16;
   if (i.operands[2].value != 16 || bytes > 16)
     return fail(thread, "unknown form of copy");
-  if (!isShared(copy.to, 16))
+  if (!isInShared(copy.to, 16))
     return fail(thread, "a store outside");
   if (bytes && !isValid(from, bytes))
     return fail(thread, "a load from outside");

@@ -183,7 +183,7 @@ void Launch::access(Thread &thread, const Instruction &i) {
   unsigned size = sizeOf(i.type), bytes = size * i.results.size();
   uint64_t address = read(thread, i.operands[0]) + i.offset;
   bool stores = i.code == Instruction::Store;
-  if (i.isShared ? !isShared(address, bytes) : !isValid(address, bytes))
+  if (i.isShared ? !isInShared(address, bytes) : !isValid(address, bytes))
     return fail(thread, stores ? "a store outside" : "a load from outside");
   if (address % bytes)
     return fail(thread, "an address that is not aligned");
