@@ -70,6 +70,14 @@ static bool isOfStored(const RowOp &row, size_t matrix) {
          llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
 }
 
+/// Whether a contraction is one of attention's: of float32, along or over the visible tokens.
+static bool isOfContext(const RowOp &row, const TileLoops &loops) {
+  return !(row.loops[loops.column].isFixed() && row.loops[loops.k].isFixed()) &&
+         llvm::all_of(row.accesses, [](const auto &access) {
+           return cast<MemRefType>(access->view.root.getType()).getElementType().isF32();
+         });
+}
+
 std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
   if (row.selected)
     return Step::Contraction;
@@ -78,7 +86,9 @@ std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
     return std::nullopt;
   if (rows > 1) {
     auto loops = isProduct(op) ? tileLoopsOf(row) : std::nullopt;
-    return loops && isOfStored(row, loops->columnSide) ? std::optional(Step::Tiles) : std::nullopt;
+    return loops && (isOfStored(row, loops->columnSide) || isOfContext(row, *loops))
+               ? std::optional(Step::Tiles)
+               : std::nullopt;
   }
   if (op.getNumLoops() != 3)
     return std::nullopt;
@@ -121,11 +131,20 @@ static std::optional<size_t> lastUse(ArrayRef<RowOp> ops, size_t end, Value root
   return std::nullopt;
 }
 
+/// Whether a contraction writes all of its result's memory, and not some part.
+static bool coversAll(const RowOp &row, Value root) {
+  std::optional<Extent> all = fixedExtent(1);
+  for (auto [size, reduction] : llvm::zip(row.loops, row.isReduction))
+    all = all && !reduction ? product(*all, size) : all;
+  auto elements = gpu_lowering::elementsOf(root);
+  return all && elements && *all == *elements;
+}
+
 /// The op that only fills a contraction's result with zeros; none where there is no such.
 static std::optional<size_t> zerosOf(ArrayRef<RowOp> ops, size_t contraction) {
   Value root = ops[contraction].accesses[2]->view.root;
   auto last = lastUse(ops, contraction, root);
-  if (!last || !setsAll(ops[*last], root))
+  if (!last || !setsAll(ops[*last], root) || !coversAll(ops[contraction], root))
     return std::nullopt;
   bool zeros = isZeroFill(ops[*last]);
   if (isa<memref::CopyOp>(ops[*last].op)) {

@@ -6,6 +6,11 @@
 // has, its threads read what the other is to have. Blocks that have the same columns are
 // neighbours, so that they read them from the device's memory once.
 //
+// Attention's two products are such contractions as well: a batch index for each group of heads,
+// rows (s, head of the group), and columns or k that grow with the visible tokens. Where the rows
+// are the last slots, in order (kCausalAttr), no block comes to slots that none of its rows sees:
+// their scores are never read, and their weights are zero.
+//
 // Each sum adds its products one by one, k ascending, whatever the tile and wherever in it the sum
 // is. With γ = K u / (1 − K u), u = 2⁻²⁴, it is off by at most γ Σ_k |W[m, k] x[s, k]| (Higham,
 // lemma 3.1; where the device fuses multiplication and addition each step rounds once, else twice,
@@ -13,6 +18,7 @@
 // but −0.
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "ctxc/Lowering/Kernel.h"
+#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "lib/Lowering/GPU/TileOperand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,6 +34,8 @@ static constexpr int64_t threadsOfTile = 256;
 static constexpr int64_t side = 16;
 /// From how many tiles of 128 by 128 on they are taken: fewer leave large devices without work.
 static constexpr int64_t enoughTiles = 128;
+/// Over how many blocks what grows is spread.
+static constexpr int64_t enoughBlocks = 256;
 
 std::optional<TileLoops> gpu_lowering::tileLoopsOf(const RowOp &op) {
   if (op.inputs != 2 || op.accesses.size() != 3 || op.selected || op.support ||
@@ -89,29 +97,54 @@ public:
 
   /// Writes all, and returns the number of blocks.
   int64_t write() {
-    int64_t rowTiles = llvm::divideCeil(rows, side * shape.rows);
-    int64_t columnTiles = llvm::divideCeil(columns.fixed, side * shape.columns);
+    int64_t rowTiles = llvm::divideCeil(rows, side * shape.rows), batch = 1;
     SmallVector<Extent> sizes;
-    int64_t blocks = rowTiles * columnTiles;
     for (size_t d : loops.batch) {
       sizes.push_back(op.loops[d]);
-      blocks *= op.loops[d].fixed;
+      batch *= op.loops[d].fixed;
     }
-    sizes.append({fixedExtent(columnTiles), fixedExtent(rowTiles)});
+    // Tiles of columns whose number grows are shared out among so many blocks as fill a device.
+    int64_t across = columns.isFixed() ? llvm::divideCeil(columns.fixed, side * shape.columns)
+                                       : llvm::divideCeil(enoughBlocks, batch * rowTiles);
+    sizes.append({fixedExtent(across), fixedExtent(rowTiles)});
     SmallVector<Value> at = w.split(w.block, sizes);
     indices.assign(op.loops.size(), w.index(0));
     for (auto [d, index] : llvm::zip(loops.batch, at))
       indices[d] = index;
-    writeTile(w.times(at[at.size() - 2], fixedExtent(side * shape.columns)),
-              w.times(at.back(), fixedExtent(side * shape.rows)));
-    return blocks;
+    firstRow = w.times(at.back(), fixedExtent(side * shape.rows));
+    rowsOf.enter(firstRow, indices);
+    Value tile = at[at.size() - 2];
+    if (columns.isFixed())
+      writeTile(tile);
+    else
+      w.loop(tile, tilesOf(seen(columns), side * shape.columns), w.index(across), [&](Value tile) {
+        w.barrier(); // what the tile before reads last is in the buffers
+        writeTile(tile);
+      });
+    return batch * across * rowTiles;
   }
 
 private:
-  void writeTile(Value firstColumn, Value firstRow) {
-    rowsOf.enter(firstRow, indices);
+  void writeTile(Value tile) {
+    firstColumn = w.times(tile, fixedExtent(side * shape.columns));
     columnsOf.enter(firstColumn, indices);
-    putAll(sumTile(), firstColumn, firstRow);
+    putAll(depth.isFixed() ? sumTile() : sumGrowing());
+  }
+
+  Value tilesOf(Value count, int64_t size) {
+    return arith::DivUIOp::create(w.b, w.loc, w.add(count, w.index(size - 1)), w.index(size));
+  }
+
+  /// How many of the slots the rows of this tile see at most: of `visible` those up to the last
+  /// row's own, where the rows are the last slots in order.
+  Value seen(const Extent &visible) {
+    if (!op.op->hasAttr(kCausalAttr))
+      return w.number(visible);
+    int64_t calls = op.loops[loops.rows.front()].fixed;
+    Value last = arith::MinUIOp::create(w.b, w.loc, w.add(firstRow, w.index(side * shape.rows - 1)),
+                                        w.index(rows - 1));
+    Value own = arith::DivUIOp::create(w.b, w.loc, last, w.index(rows / calls));
+    return w.add(w.number(visible + fixedExtent(1 - calls)), own);
   }
 
   Value multiplyAdd(Value a, Value b, Value sum) {
@@ -157,6 +190,21 @@ private:
     return multiply(w.index(all - 1), sums);
   }
 
+  /// The same where k grows: behind what the rows see there are zeros.
+  SmallVector<Value> sumGrowing() {
+    SmallVector<Value> sums(shape.rows * shape.columns, w.zeroOf(w.b.getF32Type()));
+    Value one = w.index(1), zero = w.index(0);
+    Value tiles = arith::MaxUIOp::create(w.b, w.loc, tilesOf(seen(depth), tileDepth), one);
+    put(load(zero, true), zero);
+    sums = w.loop(one, tiles, one, sums, [&](Value t, ValueRange sums) {
+      Loaded next = load(t, true);
+      SmallVector<Value> added = multiply(arith::SubIOp::create(w.b, w.loc, t, one), sums);
+      put(next, t);
+      return added;
+    });
+    return multiply(arith::SubIOp::create(w.b, w.loc, tiles, one), sums);
+  }
+
   /// Adds tile t of k.
   SmallVector<Value> multiply(Value t, ValueRange before) {
     SmallVector<Value> sums(before);
@@ -183,7 +231,7 @@ private:
     return sums;
   }
 
-  void putAll(ArrayRef<Value> sums, Value firstColumn, Value firstRow) {
+  void putAll(ArrayRef<Value> sums) {
     SmallVector<Extent> sizes;
     for (size_t d : loops.rows)
       sizes.push_back(op.loops[d]);
@@ -218,7 +266,7 @@ private:
   Extent depth, columns;
   int64_t rows = 1;
   TileOperand rowsOf, columnsOf;
-  Value lane[2];
+  Value lane[2], firstRow, firstColumn;
   SmallVector<Value> indices;
 };
 
@@ -228,6 +276,8 @@ private:
 /// the device has the memory for them.
 static TileShape shapeOf(int64_t rows, const Extent &columns, int64_t batch,
                          const GpuTarget &target) {
+  if (!columns.isFixed())
+    return {rows <= side ? 1 : rows <= 2 * side ? 2 : 4, 4};
   int64_t large = batch * llvm::divideCeil(rows, 128) * llvm::divideCeil(columns.fixed, 128);
   if (target.sharedBytes() >= 32768 && rows > 64 && large >= enoughTiles)
     return {8, 8};
