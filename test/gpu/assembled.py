@@ -1,5 +1,5 @@
 """Assembles the PTX of every kernel of models with NVIDIA's ptxas, for sm_80 and sm_90 and for
-weights of float32 and bfloat16: none may spill. Validates their SPIR-V where spirv-val is there."""
+weights of float32 and bfloat16, of a token and of many rows: none may spill. Validates their SPIR-V where spirv-val is there."""
 
 import argparse
 import importlib.util
@@ -58,14 +58,15 @@ def main():
         sys.exit(SKIPPED)
     validator = shutil.which("spirv-val")
     for model in arguments.models:
-        for dtype in ("f32", "bf16"):
-            for architecture in ("sm_80", "sm_90"):
-                ptx = arguments.work / f"{model}-{dtype}-{architecture}.ptx"
+        for dtype, rows in (("f32", 1), ("bf16", 1), ("bf16", 24)):
+            for architecture in ("sm_80", "sm_90") if rows == 1 else ("sm_90",):
+                ptx = arguments.work / f"{model}-{dtype}-{rows}-{architecture}.ptx"
                 run(arguments.ctxc, "compile", arguments.goldens / model, "--emit=ptx",
-                    f"--target=cuda:{architecture}", "--dtype", dtype, "-o", ptx)
+                    f"--target=cuda:{architecture}", "--dtype", dtype, "--rows", str(rows),
+                    "-o", ptx)
                 if ".extern .func" in ptx.read_text():
                     sys.exit(f"{ptx}: a kernel calls a library of the toolkit")
-                what = f"{model} {dtype} {architecture}"
+                what = f"{model} {dtype} {architecture}, {rows} rows"
                 registers = check_registers(
                     run(ptxas, "-v", f"-arch={architecture}", ptx, "-o", ptx.with_suffix(".cubin")),
                     what)
@@ -76,9 +77,9 @@ def main():
             if validator:
                 binary = arguments.work / f"{model}-{dtype}.spv"
                 run(arguments.ctxc, "compile", arguments.goldens / model, "--emit=spirv",
-                    "--target=vulkan", "--dtype", dtype, "-o", binary)
+                    "--target=vulkan", "--dtype", dtype, "--rows", str(rows), "-o", binary)
                 run(validator, "--target-env", "vulkan1.1", binary)
-                print(f"{model} {dtype}: SPIR-V is valid")
+                print(f"{model} {dtype}, {rows} rows: SPIR-V is valid")
 
 
 if __name__ == "__main__":

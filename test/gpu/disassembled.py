@@ -146,11 +146,12 @@ def check_object(check, functions, metadata, symbols, code, dtype, architecture)
     return pieces
 
 
-def check_model(arguments, model, dtype, architecture):
+def check_model(arguments, model, dtype, architecture, rows):
     """How many pieces its kernels read, and a line about it."""
-    what = f"{model.name} {dtype} {architecture}"
+    what = f"{model.name} {dtype} {architecture} {rows}"
     path = arguments.work / f"{what.replace(' ', '-')}.hsaco"
-    command = [arguments.ctxc, "compile", model, f"--target=rocm:{architecture}", "--dtype", dtype]
+    command = [arguments.ctxc, "compile", model, f"--target=rocm:{architecture}", "--dtype", dtype,
+               "--rows", str(rows)]
     functions = functions_of(run(*command, "--emit=gpu", "-o", "-"))
     run(*command, "--emit=hsaco", "-o", path)
     readelf = arguments.llvm / "llvm-readelf"
@@ -160,7 +161,7 @@ def check_model(arguments, model, dtype, architecture):
     counts = {name: kernel[".vgpr_count"] for name, kernel in metadata.items()}
     most = max(counts, key=counts.get)
     scalars = max(kernel[".sgpr_count"] for kernel in metadata.values())
-    return pieces, (f"{what}: {len(counts)} kernels, no spills, vector registers up to "
+    return pieces, (f"{what} rows: {len(counts)} kernels, no spills, vector registers up to "
                     f"{counts[most]} ({most}), scalar up to {scalars}")
 
 
@@ -173,7 +174,9 @@ def main():
     arguments = parser.parse_args()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(check_model, arguments, *job)
-                for job in itertools.product(arguments.models, ("f32", "bf16"), WAVEFRONT)]
+                for job in itertools.chain(
+                    itertools.product(arguments.models, ("f32", "bf16"), WAVEFRONT, (1,)),
+                    itertools.product(arguments.models, ("bf16",), ("gfx90a",), (24,)))]
         total = 0
         for job in jobs:
             pieces, line = job.result()

@@ -23,6 +23,8 @@ static constexpr int64_t manyRows = 8192;
 /// How many pieces of a row a lane reads before it uses the first.
 static constexpr int64_t piecesAhead = 4;
 static constexpr int64_t threadsOfBlock = 128;
+/// How many blocks any device launches.
+static constexpr int64_t mostBlocks = 65535;
 
 namespace {
 
@@ -40,8 +42,21 @@ public:
 
   /// Writes all, and returns the number of blocks.
   int64_t write() {
-    int64_t subgroups = w.threads / w.lanes, perBlock = subgroups * rows, all = slots * out;
-    Value first = w.add(times(w.block, perBlock), times(w.subgroup, rows));
+    int64_t perBlock = w.threads / w.lanes * rows, parts = llvm::divideCeil(slots * out, perBlock);
+    if (parts <= mostBlocks) {
+      writePart(w.block, perBlock);
+      return parts;
+    }
+    w.loop(w.block, w.index(parts), w.index(mostBlocks),
+           [&](Value part) { writePart(part, perBlock); });
+    return mostBlocks;
+  }
+
+private:
+  /// What a block takes at once.
+  void writePart(Value part, int64_t perBlock) {
+    int64_t all = slots * out;
+    Value first = w.add(times(part, perBlock), times(w.subgroup, rows));
     SmallVector<Value> row; // the last again, where there is none left
     for (int64_t r = 0; r < rows; ++r) {
       Value at = r ? w.add(first, w.index(r)) : first;
@@ -60,10 +75,8 @@ public:
             put(s, row[r], sums[r * vectors + s]);
         });
     });
-    return (all + perBlock - 1) / perBlock;
   }
 
-private:
   int64_t m() const { return selected ? 2 : 1; } ///< the loop over rows of W
   bool canReadPieces() const {
     auto whole = [&](const Access &a, int64_t by) {

@@ -36,6 +36,9 @@ private:
   bool hasRows(const RowOp &row) const;
   bool joins(const Step &step, const RowOp &row) const;
   bool joinsRows(const Step &step, const RowOp &row) const;
+  bool isCommon(const Step &step) const;
+  void add(std::vector<Step> &steps, RowOp row, bool sets) const;
+  void sink(std::vector<Step> &steps) const;
   Step startOf(RowOp row) const;
   Step startOfRows(RowOp row) const;
   bool isSpreadable(const Step &step) const;
@@ -70,12 +73,12 @@ static bool isOfStored(const RowOp &row, size_t matrix) {
          llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
 }
 
-/// Whether a contraction is one of attention's: of float32, along or over the visible tokens.
-static bool isOfContext(const RowOp &row, const TileLoops &loops) {
-  return !(row.loops[loops.column].isFixed() && row.loops[loops.k].isFixed()) &&
-         llvm::all_of(row.accesses, [](const auto &access) {
-           return cast<MemRefType>(access->view.root.getType()).getElementType().isF32();
-         });
+/// Whether a product of many rows is with a stored matrix, or with the keys or values of a context:
+/// with what grows.
+static bool isForTiles(const RowOp &row, const TileLoops &loops) {
+  Type of = cast<MemRefType>(row.accesses[loops.columnSide]->view.root.getType()).getElementType();
+  bool grows = !row.loops[loops.column].isFixed() || !row.loops[loops.k].isFixed();
+  return grows ? of.isF32() : isOfStored(row, loops.columnSide);
 }
 
 std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
@@ -86,9 +89,7 @@ std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
     return std::nullopt;
   if (rows > 1) {
     auto loops = isProduct(op) ? tileLoopsOf(row) : std::nullopt;
-    return loops && (isOfStored(row, loops->columnSide) || isOfContext(row, *loops))
-               ? std::optional(Step::Tiles)
-               : std::nullopt;
+    return loops && isForTiles(row, *loops) ? std::optional(Step::Tiles) : std::nullopt;
   }
   if (op.getNumLoops() != 3)
     return std::nullopt;
@@ -105,16 +106,21 @@ std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
              : std::nullopt;
 }
 
+/// Whether the results of an op's loops are all of `root`.
+static bool isWhole(const RowOp &row, Value root) {
+  std::optional<Extent> all = fixedExtent(1);
+  for (auto [size, reduction] : llvm::zip(row.loops, row.isReduction))
+    all = all && !reduction ? product(*all, size) : all;
+  auto elements = gpu_lowering::elementsOf(root);
+  return all && elements && *all == *elements;
+}
+
 /// Whether the op sets all of `root`.
 static bool setsAll(const RowOp &row, Value root) {
   if (row.support || row.hasReduction() || row.accesses.empty())
     return false;
   const std::optional<Access> &target = row.accesses.back();
-  std::optional<Extent> all = fixedExtent(1);
-  for (const Extent &size : row.loops)
-    all = all ? product(*all, size) : all;
-  auto elements = gpu_lowering::elementsOf(root);
-  return target && target->view.root == root && all && elements && *all == *elements &&
+  return target && target->view.root == root && isWhole(row, root) &&
          int64_t(row.accesses.size()) == row.inputs + 1;
 }
 
@@ -131,20 +137,11 @@ static std::optional<size_t> lastUse(ArrayRef<RowOp> ops, size_t end, Value root
   return std::nullopt;
 }
 
-/// Whether a contraction writes all of its result's memory, and not some part.
-static bool coversAll(const RowOp &row, Value root) {
-  std::optional<Extent> all = fixedExtent(1);
-  for (auto [size, reduction] : llvm::zip(row.loops, row.isReduction))
-    all = all && !reduction ? product(*all, size) : all;
-  auto elements = gpu_lowering::elementsOf(root);
-  return all && elements && *all == *elements;
-}
-
 /// The op that only fills a contraction's result with zeros; none where there is no such.
 static std::optional<size_t> zerosOf(ArrayRef<RowOp> ops, size_t contraction) {
   Value root = ops[contraction].accesses[2]->view.root;
   auto last = lastUse(ops, contraction, root);
-  if (!last || !setsAll(ops[*last], root) || !coversAll(ops[contraction], root))
+  if (!last || !setsAll(ops[*last], root) || !isWhole(ops[contraction], root))
     return std::nullopt;
   bool zeros = isZeroFill(ops[*last]);
   if (isa<memref::CopyOp>(ops[*last].op)) {
@@ -360,11 +357,67 @@ bool Grouper::joins(const Step &step, const RowOp &row) const {
   return !isLong(row) && !(grows(row) && !leading(row).empty());
 }
 
-/// The same in a kernel of many rows, where no group is of one block: an op whose inner loops grow
-/// has blocks for more than the rows.
+/// The same in a kernel of many rows, where a group of one block has only what all rows have in
+/// common: an op whose inner loops grow has blocks for more than the rows.
 bool Grouper::joinsRows(const Step &step, const RowOp &row) const {
-  return !step.outer.empty() && !isLong(row) && hasOuter(row, step.outer) &&
+  if (step.outer.empty())
+    return isCommon(step) && isCommon(startOf(row));
+  return !isLong(row) && hasOuter(row, step.outer) &&
          !(grows(row) && leading(row).size() > step.outer.size());
+}
+
+/// Whether a step of many rows' kernel is what all of them have in common.
+bool Grouper::isCommon(const Step &step) const {
+  return rows > 1 && step.kind == Step::Rows && step.outer.empty() &&
+         llvm::none_of(step.ops, [&](const RowOp &row) { return row.support || hasRows(row); });
+}
+
+/// Whether the op must stay behind the step, or the step behind it.
+static bool conflict(const Step &step, const RowOp &row) {
+  return llvm::any_of(step.ops, [&](const RowOp &other) {
+    auto needs = [](const RowOp &a, const RowOp &b) {
+      return llvm::any_of(b.roots(), [&](Value root) { return a.writes(root); });
+    };
+    return needs(other, row) || needs(row, other);
+  });
+}
+
+/// Puts an op into the last group that it can join. Of many rows that may be one before steps that
+/// it has nothing to do with, and what all rows have in common stands as early as it can.
+void Grouper::add(std::vector<Step> &steps, RowOp row, bool sets) const {
+  size_t place = steps.size();
+  for (size_t i = steps.size(); i-- > 0;) {
+    if (joins(steps[i], row)) {
+      steps[i].ops.push_back(std::move(row));
+      return;
+    }
+    if (rows == 1 || conflict(steps[i], row))
+      break;
+    place = i;
+  }
+  Step step = startOf(std::move(row));
+  step.accumulates = !sets;
+  steps.insert(isCommon(step) ? steps.begin() + place : steps.end(), std::move(step));
+}
+
+/// Puts groups together with a later one, where nothing between them minds.
+void Grouper::sink(std::vector<Step> &steps) const {
+  for (size_t i = steps.size(); i-- > 0;) {
+    if (steps[i].kind != Step::Rows || steps[i].outer.empty())
+      continue;
+    for (size_t j = i + 1; j < steps.size(); ++j) {
+      std::vector<RowOp> all(steps[i].ops);
+      llvm::append_range(all, steps[j].ops);
+      if (steps[j].kind == Step::Rows && steps[j].outer == steps[i].outer && hasRoom(all) &&
+          keepApart(all, steps[i].outer)) {
+        steps[j].ops = std::move(all);
+        steps.erase(steps.begin() + i);
+        break;
+      }
+      if (llvm::any_of(steps[i].ops, [&](const RowOp &row) { return conflict(steps[j], row); }))
+        break;
+    }
+  }
 }
 
 Step Grouper::startOf(RowOp row) const {
@@ -388,7 +441,7 @@ Step Grouper::startOf(RowOp row) const {
 /// Whether the first loop is the rows', or both streams'.
 bool Grouper::hasRows(const RowOp &row) const {
   SmallVector<int64_t> sizes = leading(row);
-  return !sizes.empty() && sizes[0] % rows == 0;
+  return !sizes.empty() && sizes[0] % rows == 0 && (sizes[0] == rows || row.loops.size() > 1);
 }
 
 Step Grouper::startOfRows(RowOp row) const {
@@ -400,8 +453,6 @@ Step Grouper::startOfRows(RowOp row) const {
       step.outer.pop_back();
   } else { // what all rows have in common
     step.outer.clear();
-    if (!row.support && !row.hasReduction() && !grows(row) && keepApart(row, fixedSizes(row)))
-      step.kind = Step::Points;
   }
   step.ops.push_back(std::move(row));
   return step;
@@ -438,14 +489,10 @@ std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
   }
 
   std::vector<Step> steps;
-  for (auto [i, row] : llvm::enumerate(ops)) {
-    if (!steps.empty() && joins(steps.back(), row)) {
-      steps.back().ops.push_back(std::move(row));
-      continue;
-    }
-    steps.push_back(startOf(std::move(row)));
-    steps.back().accumulates = !sets[i];
-  }
+  for (auto [i, row] : llvm::enumerate(ops))
+    add(steps, std::move(row), sets[i]);
+  if (rows > 1)
+    sink(steps);
   for (Step &step : steps)
     if (isSpreadable(step))
       step.kind = Step::Points;

@@ -4,12 +4,8 @@
 // rows i, i + 16, … and columns j, j + 16, …, R by C of them in registers. Both operands go, 16
 // numbers of k at a time, through two buffers of shared memory: while the block multiplies what one
 // has, its threads read what the other is to have. Blocks that have the same columns are
-// neighbours, so that they read them from the device's memory once.
-//
-// Attention's two products are such contractions as well: a batch index for each group of heads,
-// rows (s, head of the group), and columns or k that grow with the visible tokens. Where the rows
-// are the last slots, in order (kCausalAttr), no block comes to slots that none of its rows sees:
-// their scores are never read, and their weights are zero.
+// neighbours, so that they read them from the device's memory once. Where columns grow with the
+// visible tokens a block takes every so many tiles of them.
 //
 // Each sum adds its products one by one, k ascending, whatever the tile and wherever in it the sum
 // is. With γ = K u / (1 − K u), u = 2⁻²⁴, it is off by at most γ Σ_k |W[m, k] x[s, k]| (Higham,
@@ -18,7 +14,6 @@
 // but −0.
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "ctxc/Lowering/Kernel.h"
-#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "lib/Lowering/GPU/TileOperand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,8 +29,10 @@ static constexpr int64_t threadsOfTile = 256;
 static constexpr int64_t side = 16;
 /// From how many tiles of 128 by 128 on they are taken: fewer leave large devices without work.
 static constexpr int64_t enoughTiles = 128;
-/// Over how many blocks what grows is spread.
-static constexpr int64_t enoughBlocks = 256;
+/// Up to which k a contraction is short: the odd ones of small models.
+static constexpr int64_t shortDepth = 512;
+/// How many blocks share out a result whose columns grow.
+static constexpr int64_t enoughBlocks = 512;
 
 std::optional<TileLoops> gpu_lowering::tileLoopsOf(const RowOp &op) {
   if (op.inputs != 2 || op.accesses.size() != 3 || op.selected || op.support ||
@@ -97,54 +94,39 @@ public:
 
   /// Writes all, and returns the number of blocks.
   int64_t write() {
-    int64_t rowTiles = llvm::divideCeil(rows, side * shape.rows), batch = 1;
+    int64_t rowTiles = llvm::divideCeil(rows, side * shape.rows);
     SmallVector<Extent> sizes;
+    int64_t blocks = rowTiles;
     for (size_t d : loops.batch) {
       sizes.push_back(op.loops[d]);
-      batch *= op.loops[d].fixed;
+      blocks *= op.loops[d].fixed;
     }
-    // Tiles of columns whose number grows are shared out among so many blocks as fill a device.
-    int64_t across = columns.isFixed() ? llvm::divideCeil(columns.fixed, side * shape.columns)
-                                       : llvm::divideCeil(enoughBlocks, batch * rowTiles);
-    sizes.append({fixedExtent(across), fixedExtent(rowTiles)});
+    int64_t width = side * shape.columns;
+    int64_t columnTiles = columns.isFixed() ? llvm::divideCeil(columns.fixed, width)
+                                            : llvm::divideCeil(enoughBlocks, blocks);
+    blocks *= columnTiles;
+    sizes.append({fixedExtent(columnTiles), fixedExtent(rowTiles)});
     SmallVector<Value> at = w.split(w.block, sizes);
     indices.assign(op.loops.size(), w.index(0));
     for (auto [d, index] : llvm::zip(loops.batch, at))
       indices[d] = index;
-    firstRow = w.times(at.back(), fixedExtent(side * shape.rows));
-    rowsOf.enter(firstRow, indices);
-    Value tile = at[at.size() - 2];
+    Value column = w.times(at[at.size() - 2], fixedExtent(width));
+    Value row = w.times(at.back(), fixedExtent(side * shape.rows));
     if (columns.isFixed())
-      writeTile(tile);
+      writeTile(column, row);
     else
-      w.loop(tile, tilesOf(seen(columns), side * shape.columns), w.index(across), [&](Value tile) {
-        w.barrier(); // what the tile before reads last is in the buffers
-        writeTile(tile);
+      w.loop(column, w.number(columns), w.index(width * columnTiles), [&](Value next) {
+        writeTile(next, row);
+        w.barrier(); // before the buffers are filled again
       });
-    return batch * across * rowTiles;
+    return blocks;
   }
 
 private:
-  void writeTile(Value tile) {
-    firstColumn = w.times(tile, fixedExtent(side * shape.columns));
+  void writeTile(Value firstColumn, Value firstRow) {
+    rowsOf.enter(firstRow, indices);
     columnsOf.enter(firstColumn, indices);
-    putAll(depth.isFixed() ? sumTile() : sumGrowing());
-  }
-
-  Value tilesOf(Value count, int64_t size) {
-    return arith::DivUIOp::create(w.b, w.loc, w.add(count, w.index(size - 1)), w.index(size));
-  }
-
-  /// How many of the slots the rows of this tile see at most: of `visible` those up to the last
-  /// row's own, where the rows are the last slots in order.
-  Value seen(const Extent &visible) {
-    if (!op.op->hasAttr(kCausalAttr))
-      return w.number(visible);
-    int64_t calls = op.loops[loops.rows.front()].fixed;
-    Value last = arith::MinUIOp::create(w.b, w.loc, w.add(firstRow, w.index(side * shape.rows - 1)),
-                                        w.index(rows - 1));
-    Value own = arith::DivUIOp::create(w.b, w.loc, last, w.index(rows / calls));
-    return w.add(w.number(visible + fixedExtent(1 - calls)), own);
+    putAll(sumTile(), firstColumn, firstRow);
   }
 
   Value multiplyAdd(Value a, Value b, Value sum) {
@@ -171,38 +153,43 @@ private:
     w.barrier();
   }
 
+  /// Reads tile t of k, and adds the one before it.
+  SmallVector<Value> step(Value t, bool partial, ValueRange sums) {
+    Loaded next = load(t, partial);
+    SmallVector<Value> added = multiply(before(t), sums);
+    put(next, t);
+    return added;
+  }
+  Value before(Value t) { return arith::SubIOp::create(w.b, w.loc, t, w.index(1)); }
+
+  /// Over a k that grows; of none there is one tile of zeros.
+  SmallVector<Value> sumGrowing(ValueRange none) {
+    Value tiles = arith::DivUIOp::create(w.b, w.loc, w.number(depth + fixedExtent(tileDepth - 1)),
+                                         w.index(tileDepth));
+    tiles = arith::MaxUIOp::create(w.b, w.loc, tiles, w.index(1));
+    put(load(w.index(0), true), w.index(0));
+    SmallVector<Value> sums = w.loop(
+        w.index(1), tiles, w.index(1), none,
+        [&](Value t, ValueRange s) { return step(t, true, s); },
+        /*isKept=*/true);
+    return multiply(before(tiles), sums);
+  }
+
   /// The sums of this thread, by rows.
   SmallVector<Value> sumTile() {
     SmallVector<Value> sums(shape.rows * shape.columns, w.zeroOf(w.b.getF32Type()));
+    if (!depth.isFixed() || !columns.isFixed())
+      return sumGrowing(sums);
     int64_t full = depth.fixed / tileDepth, all = llvm::divideCeil(depth.fixed, tileDepth);
     put(load(w.index(0), full == 0), w.index(0));
-    auto step = [&](Value t, bool partial, ValueRange sums) {
-      Loaded next = load(t, partial);
-      SmallVector<Value> added = multiply(arith::SubIOp::create(w.b, w.loc, t, w.index(1)), sums);
-      put(next, t);
-      return added;
-    };
     if (full > 1)
-      sums = w.loop(w.index(1), w.index(full), w.index(1), sums,
-                    [&](Value t, ValueRange sums) { return step(t, false, sums); });
+      sums = w.loop(
+          w.index(1), w.index(full), w.index(1), sums,
+          [&](Value t, ValueRange sums) { return step(t, false, sums); },
+          /*isKept=*/true);
     if (full && all > full)
       sums = step(w.index(full), true, sums);
     return multiply(w.index(all - 1), sums);
-  }
-
-  /// The same where k grows: behind what the rows see there are zeros.
-  SmallVector<Value> sumGrowing() {
-    SmallVector<Value> sums(shape.rows * shape.columns, w.zeroOf(w.b.getF32Type()));
-    Value one = w.index(1), zero = w.index(0);
-    Value tiles = arith::MaxUIOp::create(w.b, w.loc, tilesOf(seen(depth), tileDepth), one);
-    put(load(zero, true), zero);
-    sums = w.loop(one, tiles, one, sums, [&](Value t, ValueRange sums) {
-      Loaded next = load(t, true);
-      SmallVector<Value> added = multiply(arith::SubIOp::create(w.b, w.loc, t, one), sums);
-      put(next, t);
-      return added;
-    });
-    return multiply(arith::SubIOp::create(w.b, w.loc, tiles, one), sums);
   }
 
   /// Adds tile t of k.
@@ -215,7 +202,7 @@ private:
         numbers.push_back(vector::ExtractOp::create(w.b, w.loc, piece, i));
       return numbers;
     };
-    for (int64_t q = 0; q < tileDepth / 4; ++q) {
+    auto addPiece = [&](Value q) {
       SmallVector<SmallVector<Value>> a, x;
       for (int64_t i = 0; i < shape.columns; ++i)
         a.push_back(numbersOf(columnsOf.piece(lane[0], i, q, startOfColumns)));
@@ -227,11 +214,22 @@ private:
             Value &sum = sums[r * shape.columns + c];
             sum = multiplyAdd(a[c][k], x[r][k], sum);
           }
-    }
+    };
+    if (isShort)
+      return w.loop(
+          w.index(0), w.index(tileDepth / 4), w.index(1), sums,
+          [&](Value q, ValueRange carried) {
+            sums.assign(carried.begin(), carried.end());
+            addPiece(q);
+            return sums;
+          },
+          /*isKept=*/true);
+    for (int64_t q = 0; q < tileDepth / 4; ++q)
+      addPiece(w.index(q));
     return sums;
   }
 
-  void putAll(ArrayRef<Value> sums) {
+  void putAll(ArrayRef<Value> sums, Value firstColumn, Value firstRow) {
     SmallVector<Extent> sizes;
     for (size_t d : loops.rows)
       sizes.push_back(op.loops[d]);
@@ -264,9 +262,12 @@ private:
   TileShape shape;
   const Access &y;
   Extent depth, columns;
+  /// Code without a long loop to be fast in: it has one of few numbers at a time, so that what is
+  /// around it has registers too.
+  bool isShort = !depth.isFixed() || !columns.isFixed() || depth.fixed < shortDepth;
   int64_t rows = 1;
   TileOperand rowsOf, columnsOf;
-  Value lane[2], firstRow, firstColumn;
+  Value lane[2];
   SmallVector<Value> indices;
 };
 
@@ -276,8 +277,6 @@ private:
 /// the device has the memory for them.
 static TileShape shapeOf(int64_t rows, const Extent &columns, int64_t batch,
                          const GpuTarget &target) {
-  if (!columns.isFixed())
-    return {rows <= side ? 1 : rows <= 2 * side ? 2 : 4, 4};
   int64_t large = batch * llvm::divideCeil(rows, 128) * llvm::divideCeil(columns.fixed, 128);
   if (target.sharedBytes() >= 32768 && rows > 64 && large >= enoughTiles)
     return {8, 8};

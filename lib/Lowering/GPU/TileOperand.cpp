@@ -185,8 +185,8 @@ void TileOperand::put(ArrayRef<Value> loaded, Value start) {
   }
 }
 
-Value TileOperand::piece(Value lane, int64_t i, int64_t q, Value start) {
+Value TileOperand::piece(Value lane, int64_t i, Value q, Value start) {
   // Vectors 16 apart have their pieces in the same order.
-  Value at = w.add(w.add(place(lane, w.index(q)), w.index(16 * i * perVector)), start);
+  Value at = w.add(w.add(place(lane, q), w.index(16 * i * perVector)), start);
   return memref::LoadOp::create(w.b, w.loc, shared, ValueRange{at});
 }

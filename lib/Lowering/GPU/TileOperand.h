@@ -31,7 +31,7 @@ public:
   /// Puts it into the buffer, of two, of which `start` is the first piece.
   void put(llvm::ArrayRef<mlir::Value> loaded, mlir::Value start);
   /// Piece `q` of vector `lane` + 16 i, where `lane` < 16.
-  mlir::Value piece(mlir::Value lane, int64_t i, int64_t q, mlir::Value start);
+  mlir::Value piece(mlir::Value lane, int64_t i, mlir::Value q, mlir::Value start);
 
   /// Pieces of one buffer.
   int64_t pieces() const { return height * perVector; }
