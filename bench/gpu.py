@@ -33,10 +33,13 @@ from page import table  # noqa: E402
 
 TOLERANCE = 1e-3  # of the largest number of a result
 CONTEXT = 1023    # and the token that is measured: what --emit=cost counts
+PROMPT, ROWS = 4096, 256  # tokens that are read, and of a chunk
 
 # The goals: figure, comparison, limit. Of decoding, a share of the copy's bandwidth over the weights.
 GOALS = [("plain, share of copy bandwidth", ">=", 0.85), ("patch applied / plain", "<=", 1.1),
          ("Algorithm 1 / plain", "<=", 1.2), ("PyTorch's Algorithm 1 / ours", ">=", 10)]
+PROMPT_GOALS = [("rounded prefill, share of cuBLAS's rate", ">=", 0.6),
+                ("patches / prefill", "<=", 2.3)]
 
 
 # Packing ----------------------------------------------------------------------
@@ -109,11 +112,36 @@ def pack(args):
                      f"--target={args.target}", "-o", "-"]))
             except RuntimeError as error:
                 entry["why"] = str(error)
+    for name, config in timed.items():
+        for rounded in (False, True):
+            entries.append(pack_prompt(args, record, ctxc, folder, name, config, rounded))
     (folder / "manifest.json").write_text(json.dumps(entries, indent=1))
     size = sum(file.stat().st_size for file in folder.iterdir())
     for entry in entries:
         print(f"{entry['kind']:6} {entry['name']:20} {entry.get('why', 'recorded')}")
     print(f"{folder}: {size / 2**20:.1f} MiB")
+
+
+def pack_prompt(args, record, ctxc, folder, name, config, rounded):
+    tokens, rows = (12, 8) if args.small else (PROMPT, ROWS)
+    form = "rounded" if rounded else "exact"
+    entry = dict(kind="prompt", name=name, form=form, file=f"prompt-{name}-{form}", tokens=tokens,
+                 rows=rows)
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "config.json").write_text(json.dumps(config))
+        common = ["--dtype", "bf16", f"--target={args.target}", "--rows", str(rows)]
+        try:
+            output_of([record, directory, "-o", folder / entry["file"], "--prompt", str(tokens),
+                       *common, *["--round-prompts"] * rounded])
+            packed(folder / entry["file"])
+            costs = output_of([ctxc, "compile", directory, "--emit=cost", *common[:-1], "1",
+                               "-o", "-"])
+            head = 2 * config["vocab_size"] * config["hidden_size"]
+            # A weight of two bytes is a multiply-add for each token.
+            entry["operations"] = tokens * (costs_of(costs)["tokens"]["forward"]["weights"] - head)
+        except RuntimeError as error:
+            entry["why"] = str(error)
+    return entry
 
 
 # Running ----------------------------------------------------------------------
@@ -194,6 +222,17 @@ class Session:
                                  gbps=2 * rows * columns / milliseconds / 1e6))
         except (driver.Missing, AttributeError, ZeroDivisionError) as error:
             self.skip("cuBLAS gemv", str(error))
+        try:
+            cublas = driver.Cublas(device)
+            gemm = self.result["gemm"] = []
+            for rows, columns in ((14336, 4096), (4096, 14336), (4096, 4096)):
+                milliseconds = cublas.gemm_ms(rows, columns, PROMPT)
+                gemm.append(dict(rows=rows, columns=columns, vectors=PROMPT, ms=milliseconds,
+                                 tflops=2 * rows * columns * PROMPT / milliseconds / 1e9))
+            self.result["matrix_tflops"] = max(g["tflops"] for g in gemm)
+            self.tell("cuBLAS gemm", f"{self.result['matrix_tflops']:.0f} TFLOP/s")
+        except (driver.Missing, AttributeError, ZeroDivisionError) as error:
+            self.skip("cuBLAS gemm", str(error))
         device.close()
 
     def checks(self):
@@ -228,6 +267,34 @@ class Session:
             self.predict(entry, model)
             self.tell(entry["name"], ", ".join(
                 f"{label} {run['median_ms']:.3f} ms" for label, run in runs.items()))
+
+    def prompts(self):
+        for entry in self.entries:
+            if entry["kind"] != "prompt":
+                continue
+            what = f"{entry['name']}, {entry['form']} prompt"
+            if self.left() < self.whole * 0.5:  # that is the sanitizer's and PyTorch's
+                self.skip(what, "its share of the time was over")
+                continue
+            found, why = self.replay(entry, "--repeats", min(3, self.repeats), "--kernels",
+                                     limit=60)
+            if not found:
+                self.skip(what, why)
+                continue
+            for note in found["notes"]:
+                self.skip(f"{what}, {note['what']}", note["why"])
+            runs = {run["label"]: run for run in found["runs"]}
+            prompt = dict(tokens=entry["tokens"], operations=entry["operations"],
+                          finite=found["finite"], runs=runs)
+            for label in ("prefill", "patches"):
+                parts = [run["median_ms"] for run in runs.values()
+                         if run["label"].split(",")[0] == label]
+                if parts:
+                    prompt[f"{label}_ms"] = sum(parts)
+            self.result["models"].setdefault(entry["name"], {}).setdefault(
+                "prompts", {})[entry["form"]] = prompt
+            self.tell(what, ", ".join(f"{key[:-3]} {prompt[key]:.1f} ms"
+                                      for key in ("prefill_ms", "patches_ms") if key in prompt))
 
     def predict(self, entry, model):
         """Each kernel's bytes over the copy's bandwidth, beside its time."""
@@ -318,6 +385,16 @@ def figures(result, model):
             patch and best and best / patch]
 
 
+def prompt_figures(result, model):
+    """The same of a prompt: rates in operations of the model, whatever products they are made of."""
+    prompts, rate = model.get("prompts", {}), result.get("matrix_tflops")
+    rounded, exact = prompts.get("rounded", {}), prompts.get("exact", {})
+    prefill, patches = exact.get("prefill_ms"), exact.get("patches_ms")
+    return [rate and rounded.get("prefill_ms") and
+            rounded["operations"] / rounded["prefill_ms"] / 1e9 / rate,
+            prefill and patches and patches / prefill]
+
+
 def judged(value, comparison, limit):
     if value is None:
         return "open"
@@ -349,12 +426,18 @@ def markdown(result):
             for name, model in result["models"].items()]
     lines += ["", "## Against the goals", "", table(
         ["model"] + [f"{what} ({comparison} {limit})" for what, comparison, limit in GOALS], rows),
-        "", "Prefill and the patches of all positions have no kernels for GPUs yet: open."]
+        ""]
+    lines += prompt_tables(result)
     if result.get("gemv"):
         lines += ["", "## cuBLAS, a matrix times a vector", "", table(
             ["rows × columns", "ms", "GB/s"],
             [[f"{g['rows']} × {g['columns']}", f"{g['ms']:.4f}", f"{g['gbps']:.0f}"]
              for g in result["gemv"]])]
+    if result.get("gemm"):
+        lines += ["", "## cuBLAS, a matrix times a matrix", "", table(
+            ["rows × columns × vectors", "ms", "TFLOP/s"],
+            [[f"{g['rows']} × {g['columns']} × {g['vectors']}", f"{g['ms']:.3f}",
+              f"{g['tflops']:.0f}"] for g in result["gemm"]])]
     if result["checks"]:
         lines += ["", "## Kernels against the interpreted PTX", "", table(
             ["model", "largest difference", ""],
@@ -363,6 +446,7 @@ def markdown(result):
     for tool, said in result["sanitizer"].items():
         lines += ["", f"compute-sanitizer, {tool}: {said['said']}"]
     for name, model in result["models"].items():
+        lines += prompt_kernels(name, model)
         kernels = [(label, k) for label, run in model.get("runs", {}).items()
                    for k in run["kernels"]]
         if kernels:
@@ -382,11 +466,47 @@ def markdown(result):
     return "\n".join(lines) + "\n"
 
 
+def prompt_tables(result):
+    rows, judgements = [], []
+    for name, model in result["models"].items():
+        for form, prompt in model.get("prompts", {}).items():
+            prefill = prompt.get("prefill_ms")
+            rows.append([name, form, prompt["tokens"], number(prefill, 1),
+                         number(prompt.get("patches_ms"), 1) if form == "exact" else "as exact",
+                         number(prefill and prompt["operations"] / prefill / 1e9, 0),
+                         number(model.get("pytorch", {}).get("prefill"), 1)])
+        judgements.append([name] + [judged(value, *goal[1:]) for value, goal in
+                                    zip(prompt_figures(result, model), PROMPT_GOALS)])
+    return ["## A prompt, milliseconds", "",
+            "Patches of all positions beside it, after no kept token; their factors' way to the host "
+            "is not in the time. TFLOP/s are the model's, whatever products they are made of: an "
+            "exact prompt takes three of bfloat16 for each.", "",
+            table(["model", "form", "tokens", "prefill", "patches of all", "TFLOP/s",
+                   "PyTorch prefill"], rows), "",
+            table(["model"] + [f"{what} ({comparison} {limit})"
+                               for what, comparison, limit in PROMPT_GOALS], judgements)]
+
+
+def prompt_kernels(name, model):
+    lines = []
+    for form, prompt in model.get("prompts", {}).items():
+        for label, run in prompt["runs"].items():
+            if not label.endswith("last chunk"):
+                continue
+            kernels = sorted(run["kernels"], key=lambda k: -k["median_ms"])
+            lines += ["", f"## Kernels of {name}, {form}: {label}", "",
+                      table(["kernel", "launches", "ms"],
+                            [[k["function"], k["launches"], f"{k['median_ms']:.4f}"]
+                             for k in kernels])]
+    return lines
+
+
 def run(args):
     session = Session(args)
     session.bandwidth(args.copy_mib << 20)
     session.checks()
     session.times()
+    session.prompts()
     session.sanitizer()
     session.pytorch()
     if args.json:

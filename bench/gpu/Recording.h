@@ -19,7 +19,7 @@
 
 namespace ctxc::bench {
 
-constexpr char recordingMagic[] = "ctxcgpu1";
+constexpr char recordingMagic[] = "ctxcgpu2";
 
 enum class Call : char {
   Target,   ///< text: the code's target
@@ -29,7 +29,7 @@ enum class Call : char {
   Upload,   ///< buffer, offset, bytes as a text
   Draw,     ///< buffer, offset, bytes, Numbers: random ones
   Download, ///< buffer, offset, count, bytes as a text: what came, or nothing where none did
-  Record,   ///< sequence, launches: function, source, blocks, threads, buffers
+  Record,   ///< sequence, launches: function, source, blocks, threads, load, buffers
   Run,      ///< sequence, text: what its time is called, if it is to be measured
   Note,     ///< text, text: what is not there, and why
 };

@@ -134,6 +134,7 @@ Expected<std::unique_ptr<Device::Sequence>> RecordingDevice::record(ArrayRef<Lau
     writer.text(launch.source);
     writer.number(launch.blocks);
     writer.number(launch.threads);
+    writer.number(launch.code);
     writer.number(launch.buffers.size());
     for (Buffer *&buffer : launch.buffers) {
       auto *recorded = static_cast<RecordedBuffer *>(buffer);

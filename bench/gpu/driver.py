@@ -105,6 +105,19 @@ class Cublas:
         if result := getattr(self.library, name)(*arguments):
             raise Missing(f"{name} gave error {result}")
 
+    def gemm_ms(self, rows, columns, vectors):
+        """A bfloat16 matrix (rows × columns) times a matrix of so many vectors, bfloat16 out."""
+        one, zero = c_float(1), c_float(0)
+        with self.driver.memory(2 * rows * columns) as weights, \
+                self.driver.memory(2 * columns * vectors) as x, \
+                self.driver.memory(2 * rows * vectors) as y:
+            return self.driver.median(lambda: self.call(
+                "cublasGemmEx", self.handle, c_int(self.TRANSPOSED), c_int(self.PLAIN),
+                c_int(rows), c_int(vectors), c_int(columns), byref(one),
+                c_void_p(weights.value), c_int(self.BF16), c_int(columns), c_void_p(x.value),
+                c_int(self.BF16), c_int(columns), byref(zero), c_void_p(y.value),
+                c_int(self.BF16), c_int(rows), c_int(self.COMPUTE_F32), c_int(-1)))
+
     def gemv_ms(self, rows, columns, matrices):
         """A bfloat16 matrix (rows × columns) times a vector, float32 out; of several in turn, so
         that none is in the cache."""

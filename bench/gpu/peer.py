@@ -3,7 +3,7 @@
 Algorithm 1, eager and by torch.compile. Prints one JSON object a line, {"what", "ms"} or {"what",
 "why"} where it cannot be measured. Times are medians by the device's events.
 
-  bench/gpu/peer.py MODEL --context N
+  bench/gpu/peer.py MODEL --context N --prompt N
 """
 
 import argparse
@@ -68,6 +68,26 @@ class Peer:
                     times.append(milliseconds)
         return statistics.median(times)
 
+    def prefill(self, count):
+        """Of a prompt of `count` tokens from its begin, the last token's logits with it."""
+        torch = self.torch
+        prompt = torch.randint(10, self.model.config.vocab_size, (1, count), device=self.device)
+        times = []
+        with torch.inference_mode():
+            for i in range(2 + 5):
+                cache = self.transformers.DynamicCache(config=self.model.config)
+                begin, end = (torch.cuda.Event(enable_timing=True) if self.device == "cuda" else None
+                              for _ in range(2))
+                if begin:
+                    begin.record()
+                self.model(prompt, past_key_values=cache, logits_to_keep=1)
+                if end:
+                    end.record()
+                    torch.cuda.synchronize()
+                if i >= 2:
+                    times.append(begin.elapsed_time(end) if begin else 0.0)
+        return statistics.median(times)
+
     def plain(self, model):
         return lambda cache: model(self.token, past_key_values=cache, position_ids=self.position,
                                    logits_to_keep=1)
@@ -85,6 +105,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("--context", type=int, default=64)
+    parser.add_argument("--prompt", type=int, default=4096, help="tokens that are read at once")
     parser.add_argument("--device", default="cuda", help="cpu runs the same without its times")
     args = parser.parse_args()
     try:
@@ -96,6 +117,7 @@ def main():
         return say("pytorch", why=f"{type(error).__name__}: {error}")
     say("pytorch", version=torch.__version__, transformers=peer.transformers.__version__)
     measure("plain", lambda: peer.time(peer.plain(peer.model)))
+    measure("prefill", lambda: peer.prefill(args.prompt))
 
     import algorithm1
     forms = {}

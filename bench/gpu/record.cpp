@@ -1,10 +1,11 @@
 // ctxc-gpu-record: a model's work on an NVIDIA GPU, as a file that ctxc-gpu-replay does there.
 //
 // Plain decoding after a context, Algorithm 1 whole and fused, and decoding with its patch of all
-// layers. Without --execute nothing is run here: weights are noted as numbers to be drawn there, of
-// a model of any size, and runs are measured there. With it the device that --target names (a real
-// one, or the tests' stand-in) runs everything with the model's own weights, and what it gives is
-// what the replay compares with.
+// layers; or (--prompt) a prompt read, and the patches of all its positions made. Without --execute
+// nothing is run here: weights are noted as numbers to be drawn there, of a model of any size, and
+// runs are measured there. With it the device that --target names (a real one, or the tests'
+// stand-in) runs everything with the model's own weights, and what it gives is what the replay
+// compares with.
 #include "bench/gpu/RecordingDevice.h"
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -56,16 +57,68 @@ Error work(Executor &executor, RecordingDevice &device, int64_t context) {
   return once("apply", *reduced, &step->patch);
 }
 
+/// A prompt of `count` tokens, read and patched at all positions, by chunks of `rows`: the last of
+/// them, which sees the most tokens, has a label of its own. What is made of patches on this side
+/// is left out.
+Error readPrompt(Executor &executor, RecordingDevice &device, int64_t count, int64_t rows,
+                 bool withPatches) {
+  std::vector<int64_t> tokens, positions(count);
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back((7 + 131 * i) % executor.vocabulary());
+  std::iota(positions.begin(), positions.end(), 0);
+  int64_t last = count - (count - 1) % rows - 1;
+  const std::pair<int64_t, int64_t> parts[] = {{0, last}, {last, count - last}};
+  auto labelled = [&](llvm::StringRef label, int64_t from, auto work) {
+    device.label = (label + (from ? ", last chunk" : "")).str();
+    Error error = work();
+    device.label.clear();
+    return error;
+  };
+  std::unique_ptr<Run> run = executor.start(count);
+  for (auto [from, size] : parts)
+    if (size)
+      if (Error error = labelled("prefill", from, [&, from = from, size = size] {
+            return executor
+                .forward(*run, llvm::ArrayRef(tokens).slice(from, size),
+                         llvm::ArrayRef(positions).slice(from, size), ForwardOptions())
+                .takeError();
+          }))
+        return error;
+  if (!withPatches)
+    return Error::success();
+  run->truncate(0);
+  std::unique_ptr<Run> reduced = executor.start(1);
+  for (auto [from, size] : parts)
+    if (size)
+      if (Error error = labelled("patches", from, [&, from = from, size = size] {
+            return executor.patchEach(*run, *reduced, llvm::ArrayRef(tokens).slice(from, size),
+                                      llvm::ArrayRef(positions).slice(from, size), {},
+                                      [](const TokenPatch &) { return Error::success(); });
+          })) {
+        device.note("patches", llvm::toString(std::move(error)));
+        return Error::success();
+      }
+  return Error::success();
+}
+
 Expected<int> run(const Arguments &arguments) {
   auto context = arguments.integer("--context", 1, 1 << 16, 64);
   if (!context)
     return context.takeError();
+  auto prompt = arguments.integer("--prompt", 2, 1 << 20, 0);
+  if (!prompt)
+    return prompt.takeError();
+  auto rows = arguments.integer("--rows", 2, 4096, 256);
+  if (!rows)
+    return rows.takeError();
   auto options = RunOptions::parse(arguments);
   if (!options)
     return options.takeError();
   std::string target = options->gpu.empty() ? "cuda:sm_90" : options->gpu;
   bool executes = arguments.has("--execute");
+  const bool rounds = options->roundedPrompts;
   options->gpu.clear();
+  options->roundedPrompts = false;
   options->backend = "reference"; // none is made of it but the weights
   auto session = executes ? Session::open(arguments.positional(0), *options)
                           : Session::plan(arguments.positional(0), *options, Session::Use::Compile);
@@ -85,8 +138,12 @@ Expected<int> run(const Arguments &arguments) {
         std::make_unique<RecordingDevice>(target, std::move(real), executes ? nullptr : &drawn, os);
     RecordingDevice &recording = *device;
     Weights &weights = executes ? (*session)->getWeights() : drawn;
-    auto executor = createGpuExecutor((*session)->getProgram(), weights, std::move(device));
-    return executor ? work(**executor, recording, *context) : executor.takeError();
+    auto executor =
+        createGpuExecutor((*session)->getProgram(), weights, std::move(device), {rounds, *rows});
+    if (!executor)
+      return executor.takeError();
+    return *prompt ? readPrompt(**executor, recording, *prompt, *rows, !rounds)
+                   : work(**executor, recording, *context);
   };
   if (Error error = writeFileAtomically(arguments.get("-o", ""), write))
     return std::move(error);
@@ -101,6 +158,8 @@ int main(int argc, char **argv) {
                   {"MODEL"},
                   {{"-o", "PATH", "where to; required"},
                    {"--context", "N", "tokens before the measured one; default: 64"},
+                   {"--prompt", "N", "read N tokens, and patch them all, in place of decoding"},
+                   {"--rows", "N", "tokens of a chunk; default: 256"},
                    {"--execute", "", "run it here too, with the model's weights, to compare with"}},
                   "",
                   "",

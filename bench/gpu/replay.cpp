@@ -96,9 +96,10 @@ public:
       for (const Measured &run : measured)
         json.object([&] {
           json.attribute("label", run.label);
+          json.attribute("runs", int64_t(run.runs));
           json.attribute("launches", int64_t(run.launches));
-          json.attribute("median_ms", run.times[run.times.size() / 2]);
-          json.attribute("best_ms", run.times.front());
+          json.attribute("median_ms", run.median);
+          json.attribute("best_ms", run.best);
           json.attributeArray("kernels", [&] {
             for (const Kernel &kernel : run.kernels)
               json.object([&] {
@@ -128,10 +129,12 @@ private:
     size_t launches;
     double milliseconds; ///< of all of them
   };
+  /// What has one label: a run, or several, one after the other, added up. Kernels are of the
+  /// first.
   struct Measured {
     std::string label;
-    size_t launches;
-    std::vector<double> times; ///< ascending
+    size_t runs = 0, launches = 0;
+    double median = 0, best = 0;
     std::vector<Kernel> kernels;
   };
 
@@ -249,6 +252,7 @@ private:
       launch.source = reader.text().str();
       launch.blocks = reader.number();
       launch.threads = reader.number();
+      launch.code = reader.number();
       for (size_t n = reader.number(); n && reader.isGood(); --n) {
         launch.buffers.push_back(buffer());
         if (!launch.buffers.back())
@@ -305,8 +309,15 @@ private:
     auto times = timesOf(*sequences[id].sequence, repeats);
     if (!times)
       return times.takeError();
-    measured.push_back({label, sequences[id].launches.size(), std::move(*times), {}});
-    return kernels ? measureKernels(sequences[id], measured.back()) : Error::success();
+    bool isFirst = measured.empty() || measured.back().label != label;
+    if (isFirst)
+      measured.emplace_back().label = label;
+    Measured &made = measured.back();
+    ++made.runs;
+    made.launches += sequences[id].launches.size();
+    made.median += (*times)[times->size() / 2];
+    made.best += times->front();
+    return kernels && isFirst ? measureKernels(sequences[id], made) : Error::success();
   }
 
   llvm::Expected<std::vector<double>> timesOf(Device::Sequence &sequence, int count) {

@@ -20,14 +20,14 @@ def lines_of(*words):
 class PeerTest(unittest.TestCase):
     def test_runs(self):
         for model in ("small-llama", "small-gemma-3"):
-            lines = lines_of(model, "--context", "9", "--device", "cpu")
-            self.assertEqual(lines, dict(pytorch=None, plain=None, algorithm1=None,
+            lines = lines_of(model, "--context", "9", "--prompt", "17", "--device", "cpu")
+            self.assertEqual(lines, dict(pytorch=None, plain=None, prefill=None, algorithm1=None,
                                          algorithm1_tuned=None))
 
     def test_says_what_it_cannot(self):
-        lines = lines_of("small-falcon", "--context", "9", "--device", "cpu")
+        lines = lines_of("small-falcon", "--context", "9", "--prompt", "17", "--device", "cpu")
         self.assertEqual(lines, dict(
-            pytorch=None, plain=None,
+            pytorch=None, plain=None, prefill=None,
             algorithm1="bench/peers/algorithm1.py knows gate, up and down projections only"))
 
     def test_no_device(self):

@@ -52,9 +52,29 @@ class GpuTest(unittest.TestCase):
         self.assertIn("| small-llama | 0.00 | ", text)
         plain = model["runs"]["plain"]["median_ms"]
         self.assertIn(f"Together plain: {plain:.3f} of {plain:.3f} ms", text)
-        self.assertIn("Prefill and the patches of all positions have no kernels for GPUs yet", text)
+        # A prompt of 12 tokens by chunks of 8, and its patches; the last chunk by itself.
+        self.assertEqual(set(model["prompts"]), {"exact", "rounded"})
+        exact, rounded = model["prompts"]["exact"], model["prompts"]["rounded"]
+        self.assertEqual(exact["operations"], 12 * (model["weight_bytes"] - 2 * 128 * 64))
+        self.assertEqual(set(rounded["runs"]), {"prefill", "prefill, last chunk"})
+        self.assertEqual(set(exact["runs"]), {"prefill", "prefill, last chunk", "patches",
+                                              "patches, last chunk"})
+        runs = exact["runs"]
+        self.assertEqual(runs["patches"]["runs"], 1)
+        self.assertEqual(runs["prefill"]["runs"], 2)  # and the head
+        self.assertEqual(exact["patches_ms"],
+                         runs["patches"]["median_ms"] + runs["patches, last chunk"]["median_ms"])
+        self.assertAlmostEqual(runs["patches"]["median_ms"], runs["patches"]["launches"])
+        self.assertTrue(exact["finite"] and rounded["finite"])
+        self.assertIn("| small-llama | exact | 12 | ", text)
+        self.assertIn("## Kernels of small-llama, exact: patches, last chunk", text)
+        self.assertIn("ctxc_rows8_", text)
         for what, why in result["skipped"].items():
             self.assertIn(f"- {what}: {why}", text)
+
+        manifest = folder / "manifest.json"
+        manifest.write_text(json.dumps([entry for entry in json.loads(manifest.read_text())
+                                        if entry["kind"] != "prompt"]))
 
         # A sanitizer's verdict is the call's, too.
         tools = self.work / "tools"
@@ -84,7 +104,7 @@ class GpuTest(unittest.TestCase):
             dict(kind="check", name="broken", file="broken"),
             dict(kind="time", name="not made", why="no kernel", file="none", context=7)]))
         with gzip.open(folder / "broken.gz", "wb") as file:
-            file.write(b"ctxcgpu1\x00\x0a" + bytes(7) + b"cuda:sm_90\x01\xff")
+            file.write(b"ctxcgpu2\x00\x0a" + bytes(7) + b"cuda:sm_90\x01\xff")
         done = self.script("run", folder, "--copy-mib", 4, library=standin)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         self.assertIn("- check of broken: ", done.stdout)
@@ -111,6 +131,13 @@ class GpuTest(unittest.TestCase):
                           for value, goal in zip(gpu.figures(result, model), gpu.GOALS)],
                          ["1.00", "1.05", "1.25 (misses)", "12.00"])
         self.assertEqual(gpu.figures({}, {}), [None] * 4)
+        model["prompts"] = dict(exact=dict(prefill_ms=100.0, patches_ms=240.0, operations=65e12),
+                                rounded=dict(prefill_ms=100.0, operations=65e12))
+        result["matrix_tflops"] = 1000.0
+        self.assertEqual([gpu.judged(value, *goal[1:]) for value, goal in
+                          zip(gpu.prompt_figures(result, model), gpu.PROMPT_GOALS)],
+                         ["0.65", "2.40 (misses)"])
+        self.assertEqual(gpu.prompt_figures({}, {}), [None] * 2)
         self.assertEqual(gpu.judged(None, ">=", 1), "open")
         self.assertEqual(gpu.judged(0.5, ">=", 0.85), "0.50 (misses)")
 

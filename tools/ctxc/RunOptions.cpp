@@ -43,7 +43,8 @@ std::vector<OptionSpec> driver::runOptions() {
       {"--round-prompts", "",
        "read a prompt with activations rounded to bfloat16 where they meet weights that\n"
        "are, as PyTorch and llama.cpp do: faster, for a processor with avx512_bf16 and\n"
-       "16 tokens or more. Everything after it, patches too, is computed as without"},
+       "16 tokens or more, and for NVIDIA's GPUs. Everything after it, patches too, is\n"
+       "computed as without"},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"

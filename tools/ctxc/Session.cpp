@@ -228,13 +228,12 @@ Expected<std::unique_ptr<Executor>> Session::makeExecutor(StringRef backend) {
   if (backend == "reference")
     return createReferenceExecutor(program, *weights);
   if (!options.gpu.empty()) {
-    if (options.roundedPrompts)
-      return makeError("--round-prompts: kernels of a GPU take a prompt token by token; leave out "
-                       "--target");
     auto device = Device::open(options.gpu);
     if (!device)
       return makeError("--target: " + llvm::toString(device.takeError()));
-    return createGpuExecutor(program, *weights, std::move(*device));
+    GpuOptions gpu;
+    gpu.roundedPrompts = options.roundedPrompts;
+    return createGpuExecutor(program, *weights, std::move(*device), gpu);
   }
   return createCompiledExecutor(program, *weights, {int(options.threads), options.roundedPrompts});
 }

@@ -1,11 +1,13 @@
-// The executor over a GPU's kernels: tokens one by one, each a recorded sequence of launches.
+// The executor over a GPU's kernels: a token is a recorded sequence of launches, and so is a chunk
+// of a prompt.
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Runtime/TokenKernels.h"
 #include "ctxc/Support/Error.h"
-#include "lib/Runtime/GPU/GpuProgram.h"
+#include "lib/Runtime/GPU/GpuPatchEach.h"
 #include "lib/Runtime/Logits.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -16,13 +18,16 @@ namespace {
 
 class GpuExecutor : public Executor {
 public:
-  GpuExecutor(const Program &program, Weights &weights, std::shared_ptr<Device> device)
-      : program(program), gpu(this->program, weights, std::move(device)), names(program) {}
+  GpuExecutor(const Program &program, Weights &weights, std::shared_ptr<Device> device,
+              int64_t rows, bool roundsPrompts)
+      : program(program), store(this->program, weights, std::move(device)), gpu(store, 1, "ctxc"),
+        prompts(store, rows, roundsPrompts), names(program) {}
 
-  Error compile() { return gpu.compile(); }
+  Error compile();
 
   std::unique_ptr<Run> start(int64_t capacity) override {
-    return std::make_unique<GpuRun>(gpu.device, nextRun++, capacity, program.steps.size());
+    return std::make_unique<GpuRun>(store.device, nextRun++, capacity, prompts.paddingOf(capacity),
+                                    program.steps.size());
   }
   Expected<std::vector<double>> forward(Run &run, ArrayRef<Input> tokens,
                                         ArrayRef<int64_t> positions,
@@ -45,21 +50,40 @@ private:
                        "compiled");
     return checkIds(program, tokens, positions);
   }
+  Error setPatch(const Patch &patch);
   Expected<RecordedSteps *> recordForward(GpuRun &run, bool isPatched, bool withHead);
   Expected<RecordedSteps *> recordPatch(GpuRun &full, GpuRun &reduced, int64_t startLayer);
-  Error forwardOne(GpuRun &run, int64_t token, int64_t position, const ForwardOptions &options,
-                   bool withHead);
   Expected<PatchStep> patchOne(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
                                const PatchOptions &options);
-  /// What a layer gave, row after row.
+  Error readPatch(size_t step, PatchStep &result);
+  Error patchAlone(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
+                   const PatchEachOptions &options, PatchSink sink);
+  Error patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> tokens,
+                    ArrayRef<int64_t> positions, const PatchEachOptions &options, PatchSink sink);
+
+  /// What layers gave, row after row.
   using SeenLayers = std::vector<std::pair<int64_t, std::vector<double>>>;
-  Error see(SeenLayers &layers, int64_t stream);
+  /// What a forward call is of, and gives.
+  struct Forward {
+    GpuRun &run;
+    const ForwardOptions &options;
+    SeenLayers layers = {};
+    std::vector<double> logits = {};
+  };
+  Error forwardOne(Forward &call, int32_t token, int32_t position, bool withHead);
+  Error forwardChunk(Forward &call, RecordedChunk &chunk, ArrayRef<int32_t> tokens,
+                     ArrayRef<int32_t> positions, bool isLast);
+  Error forwardAll(Forward &call, ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions);
+  Error see(GpuProgram &from, SeenLayers &layers, int64_t stream, int64_t rows);
+  Error addLogits(Forward &call, ArrayRef<float> numbers);
   Value logitsValue() { return program.steps.back().layer->getBlock()->back().getOperand(0); }
 
   Program program;
-  GpuProgram gpu;
+  GpuStore store;
+  GpuProgram gpu; ///< of one row
+  GpuPrompts prompts;
+  std::optional<GpuHead> head; ///< where the program has one
   const PatchableNames names;
-  RecordedSteps headAlone; ///< of readHead
   int64_t nextRun = 0;
 };
 
@@ -68,55 +92,161 @@ Error noMaterialized() {
                    "with --backend compiled");
 }
 
+Error oneRun() { return makeError("the full and the reduced run are one; they need a run each"); }
+
 } // namespace
 
 //===----------------------------------------------------------------------===//
 // Forward
 //===----------------------------------------------------------------------===//
 
+Error GpuExecutor::compile() {
+  if (Error error = gpu.compile(kernelBlocks(program)))
+    return error;
+  std::vector<std::pair<size_t, KernelArg>> weights;
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (Error error = gpu.check(step.block))
+      return error;
+    for (const KernelArg &arg : gpu.argumentsOf(step.block))
+      if (arg.kind == KernelArgKind::Param || arg.kind == KernelArgKind::Bank)
+        weights.push_back({i, arg});
+  }
+  if (program.head())
+    head.emplace(store, gpu);
+  return store.uploadWeights(weights);
+}
+
+Error GpuExecutor::setPatch(const Patch &patch) {
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (!step.applied)
+      continue;
+    if (Error error = gpu.check(step.applied))
+      return error;
+    if (Error error = store.setPatch(i, gpu.argumentsOf(step.applied), patch))
+      return error;
+  }
+  return Error::success();
+}
+
 Expected<RecordedSteps *> GpuExecutor::recordForward(GpuRun &run, bool isPatched, bool withHead) {
   RecordedSteps &record = run.forward[isPatched][withHead];
   if (record.sequence)
     return &record;
-  record.temporaries.clear();
-  std::vector<Device::Launch> launches;
-  GpuRun *const runs[2] = {&run, nullptr};
+  SmallVector<StepKernel> kernels;
   for (const TokenKernel &each : forwardKernels(program, isPatched, withHead))
-    if (Error error = gpu.addLaunches(each.step, each.block, 0, runs, launches, record))
-      return std::move(error);
-  if (Error error = gpu.record(launches, record))
+    kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
+  if (Error error = gpu.record(kernels, record))
     return std::move(error);
   return &record;
 }
 
-/// Adds each layer's output of the token at hand.
-Error GpuExecutor::see(SeenLayers &layers, int64_t stream) {
+/// Adds each layer's output of the rows at hand; several residual streams side by side.
+Error GpuExecutor::see(GpuProgram &from, SeenLayers &layers, int64_t stream, int64_t rows) {
   size_t next = 0;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     if (!step.index && i > 0)
       continue;
     if (layers.size() == next)
       layers.push_back({step.index.value_or(-1), {}});
-    std::vector<double> &rows = layers[next++].second;
+    std::vector<Rows> outputs;
     for (Value output : step.layer.getOutputs()) {
-      auto numbers = gpu.value(output, stream);
+      auto numbers = from.value(output, stream, 0, rows);
       if (!numbers)
         return numbers.takeError();
-      rows.insert(rows.end(), numbers->begin(), numbers->end());
+      outputs.push_back(std::move(*numbers));
     }
+    std::vector<double> &seen = layers[next++].second;
+    for (int64_t row = 0; row < rows; ++row)
+      for (const Rows &output : outputs) {
+        size_t width = output.size() / rows;
+        auto begin = output.begin() + row * width;
+        seen.insert(seen.end(), begin, begin + width);
+      }
   }
   return Error::success();
 }
 
-Error GpuExecutor::forwardOne(GpuRun &run, int64_t token, int64_t position,
-                              const ForwardOptions &options, bool withHead) {
-  auto record = recordForward(run, options.patch, withHead);
+Error GpuExecutor::addLogits(Forward &call, ArrayRef<float> numbers) {
+  auto logits = finiteLogits(numbers);
+  if (!logits)
+    return logits.takeError();
+  llvm::append_range(call.logits, *logits);
+  return Error::success();
+}
+
+Error GpuExecutor::forwardOne(Forward &call, int32_t token, int32_t position, bool withHead) {
+  auto record = recordForward(call.run, call.options.patch, withHead);
   if (!record)
     return record.takeError();
-  if (Error error = gpu.setToken(token, position, &run, nullptr))
+  if (Error error = gpu.setTokens(token, position, &call.run, nullptr))
     return error;
-  auto seconds = gpu.device->run(*(*record)->sequence);
-  return seconds ? Error::success() : seconds.takeError();
+  auto seconds = store.device->run(*(*record)->sequence);
+  if (!seconds)
+    return seconds.takeError();
+  ++call.run.count;
+  if (call.options.observer)
+    if (Error error = see(gpu, call.layers, 0, 1))
+      return error;
+  if (!withHead)
+    return Error::success();
+  auto numbers = gpu.value(logitsValue(), 0, 0, 1);
+  return numbers ? addLogits(call, *numbers) : numbers.takeError();
+}
+
+/// At most as many tokens as the chunk has rows, of which the last is the call's where `isLast`.
+Error GpuExecutor::forwardChunk(Forward &call, RecordedChunk &chunk, ArrayRef<int32_t> tokens,
+                                ArrayRef<int32_t> positions, bool isLast) {
+  GpuProgram &rows = *chunk.program;
+  if (Error error = rows.setTokens(tokens, positions, &call.run, nullptr))
+    return error;
+  auto seconds = store.device->run(*chunk.steps.sequence);
+  if (!seconds)
+    return seconds.takeError();
+  int64_t count = tokens.size();
+  call.run.count += count;
+  if (call.options.observer)
+    if (Error error = see(rows, call.layers, 0, count))
+      return error;
+  // The head can be as large as all layers together: only rows whose logits are asked for go there.
+  int64_t wanted = call.options.allLogits ? count : isLast;
+  if (!wanted)
+    return Error::success();
+  if (!head) {
+    auto numbers = rows.value(logitsValue(), 0, count - wanted, wanted);
+    return numbers ? addLogits(call, *numbers) : numbers.takeError();
+  }
+  std::vector<Rows> inputs;
+  for (Value input : program.steps.back().layer.getInputs()) {
+    auto numbers = rows.value(input, 0, count - wanted, wanted);
+    if (!numbers)
+      return numbers.takeError();
+    inputs.push_back(std::move(*numbers));
+  }
+  auto logits = head->logitsOf(inputs, wanted);
+  return logits ? addLogits(call, *logits) : logits.takeError();
+}
+
+Error GpuExecutor::forwardAll(Forward &call, ArrayRef<int32_t> tokens,
+                              ArrayRef<int32_t> positions) {
+  for (size_t at = 0; at < tokens.size();) {
+    int64_t left = tokens.size() - at;
+    RecordedChunk *chunk = nullptr;
+    if (left >= GpuPrompts::kShortest) {
+      auto recorded = prompts.forward(call.run, call.options.patch);
+      if (!recorded)
+        return recorded.takeError();
+      chunk = *recorded;
+    }
+    int64_t count = chunk ? std::min(left, chunk->program->rows) : 1;
+    bool isLast = count == left;
+    if (Error error =
+            chunk ? forwardChunk(call, *chunk, tokens.slice(at, count), positions.slice(at, count),
+                                 isLast)
+                  : forwardOne(call, tokens[at], positions[at], isLast || call.options.allLogits))
+      return error;
+    at += count;
+  }
+  return Error::success();
 }
 
 Expected<std::vector<double>> GpuExecutor::forward(Run &opaque, ArrayRef<Input> tokens,
@@ -130,75 +260,32 @@ Expected<std::vector<double>> GpuExecutor::forward(Run &opaque, ArrayRef<Input> 
       return std::move(error);
     if (options.materialize)
       return noMaterialized();
-    if (Error error = gpu.setPatch(*options.patch))
+    if (Error error = setPatch(*options.patch))
       return std::move(error);
   }
-  std::vector<double> all;
-  SeenLayers layers;
+  std::vector<int32_t> ids, at(positions.begin(), positions.end());
+  for (const Input &token : tokens)
+    ids.push_back(int32_t(token.token()));
+  Forward call{run, options};
   int64_t before = run.count;
-  auto step = [&]() -> Error {
-    for (auto [i, token] : llvm::enumerate(tokens)) {
-      bool wanted = options.allLogits || i + 1 == tokens.size();
-      if (Error error = forwardOne(run, token.token(), positions[i], options, wanted))
-        return error;
-      ++run.count;
-      if (options.observer)
-        if (Error error = see(layers, 0))
-          return error;
-      if (!wanted)
-        continue;
-      auto numbers = gpu.value(logitsValue(), 0);
-      if (!numbers)
-        return numbers.takeError();
-      auto logits = finiteLogits(*numbers);
-      if (!logits)
-        return logits.takeError();
-      llvm::append_range(all, *logits);
-    }
-    return Error::success();
-  };
-  Error error = step();
+  Error error = forwardAll(call, ids, at);
   if (error || !options.append)
     run.count = before;
   if (error)
     return std::move(error);
-  for (auto &[layer, rows] : layers)
+  for (auto &[layer, rows] : call.layers)
     options.observer(layer, rows, tokens.size());
-  return all;
+  return std::move(call.logits);
 }
 
 Expected<std::vector<double>> GpuExecutor::readHead(ArrayRef<double> streams, int64_t rows) {
-  Expected<size_t> head = checkHead(program, streams.size(), rows);
-  if (!head)
-    return head.takeError();
-  if (!headAlone.sequence) {
-    GpuRun none(gpu.device, -1, 1, 0);
-    GpuRun *const runs[2] = {&none, nullptr};
-    std::vector<Device::Launch> launches;
-    if (Error error =
-            gpu.addLaunches(*head, program.steps[*head].block, 0, runs, launches, headAlone))
-      return std::move(error);
-    if (Error error = gpu.record(launches, headAlone))
-      return std::move(error);
-  }
-  std::vector<double> all;
-  for (int64_t r = 0; r < rows; ++r) {
-    ArrayRef<double> row = streams.slice(r * (streams.size() / rows), streams.size() / rows);
-    Rows numbers(row.begin(), row.end());
-    if (Error error = gpu.setValue(program.steps[*head].layer.getInputs()[0], numbers))
-      return std::move(error);
-    auto seconds = gpu.device->run(*headAlone.sequence);
-    if (!seconds)
-      return seconds.takeError();
-    auto logits = gpu.value(logitsValue(), 0);
-    if (!logits)
-      return logits.takeError();
-    auto checked = finiteLogits(*logits);
-    if (!checked)
-      return checked.takeError();
-    llvm::append_range(all, *checked);
-  }
-  return all;
+  Expected<size_t> checked = checkHead(program, streams.size(), rows);
+  if (!checked)
+    return checked.takeError();
+  auto logits = head->logitsOf(Rows(streams.begin(), streams.end()), rows);
+  if (!logits)
+    return logits.takeError();
+  return finiteLogits(*logits);
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,19 +297,35 @@ Expected<RecordedSteps *> GpuExecutor::recordPatch(GpuRun &full, GpuRun &reduced
   RecordedSteps &record = full.patch[{reduced.id, startLayer}];
   if (record.sequence)
     return &record;
-  record.temporaries.clear();
-  std::vector<Device::Launch> launches;
+  SmallVector<StepKernel> kernels;
   GpuRun *const runs[2] = {&full, &reduced};
   for (const TokenKernel &each : patchKernels(program, startLayer)) {
-    GpuRun *const own[2] = {runs[each.stream], nullptr};
     bool isDual = each.block == program.steps[each.step].dual;
-    if (Error error = gpu.addLaunches(each.step, each.block, each.stream, isDual ? runs : own,
-                                      launches, record))
-      return std::move(error);
+    kernels.push_back({each.step,
+                       each.block,
+                       each.stream,
+                       {isDual ? &full : runs[each.stream], isDual ? &reduced : nullptr}});
   }
-  if (Error error = gpu.record(launches, record))
+  if (Error error = gpu.record(kernels, record))
     return std::move(error);
   return &record;
+}
+
+/// What a token's dual kernel left.
+Error GpuExecutor::readPatch(size_t index, PatchStep &result) {
+  std::vector<LayerObligations> obligations;
+  std::vector<double> replayError;
+  if (Error error = gpu.readChecks(index, 1, obligations, replayError))
+    return error;
+  int64_t layer = *program.steps[index].index;
+  result.obligations[layer] = obligations.front();
+  result.replayError[layer] = replayError.front();
+  std::vector<Rows> parts;
+  std::vector<Device::Piece> pieces;
+  gpu.findParts(index, 0, 1, parts, pieces);
+  if (Error error = store.device->downloadAll(pieces))
+    return error;
+  return gpu.readParts(index, parts, 0, result.patch);
 }
 
 Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t token,
@@ -230,11 +333,11 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
   auto record = recordPatch(full, reduced, options.startLayer);
   if (!record)
     return record.takeError();
-  if (Error error = gpu.setToken(token, position, &full, &reduced))
+  if (Error error = gpu.setTokens(int32_t(token), int32_t(position), &full, &reduced))
     return std::move(error);
   if (Error error = gpu.clearCounts())
     return std::move(error);
-  auto seconds = gpu.device->run(*(*record)->sequence);
+  auto seconds = store.device->run(*(*record)->sequence);
   if (!seconds)
     return seconds.takeError();
   PatchStep result;
@@ -242,7 +345,7 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
   result.replayError.resize(program.layers);
   for (auto [i, step] : llvm::enumerate(program.steps))
     if (step.dual && step.index && *step.index >= options.startLayer)
-      if (Error error = gpu.readPatch(i, result))
+      if (Error error = readPatch(i, result))
         return std::move(error);
   const LayerObserver *observers[] = {&options.fullObserver, &options.reducedObserver};
   std::vector<double> *wanted[] = {&result.fullLogits, &result.reducedLogits};
@@ -250,12 +353,12 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
   for (int64_t stream : {0, 1}) {
     if (*observers[stream]) {
       SeenLayers layers;
-      if (Error error = see(layers, stream))
+      if (Error error = see(gpu, layers, stream, 1))
         return std::move(error);
       for (auto &[layer, rows] : layers)
         (*observers[stream])(layer, rows, 1);
     }
-    auto logits = gpu.value(logitsValue(), stream);
+    auto logits = gpu.value(logitsValue(), stream, 0, 1);
     if (!logits)
       return logits.takeError();
     auto largest = largestLogit(*logits);
@@ -274,7 +377,7 @@ Expected<PatchStep> GpuExecutor::patch(Run &opaqueFull, Run &opaqueReduced, cons
   auto &full = static_cast<GpuRun &>(opaqueFull);
   auto &reduced = static_cast<GpuRun &>(opaqueReduced);
   if (&full == &reduced)
-    return makeError("the full and the reduced run are one; they need a run each");
+    return oneRun();
   for (GpuRun *run : {&full, &reduced})
     if (Error error = check(*run, token, position))
       return std::move(error);
@@ -285,43 +388,88 @@ Expected<PatchStep> GpuExecutor::patch(Run &opaqueFull, Run &opaqueReduced, cons
   return patchOne(full, reduced, token.token(), position, options);
 }
 
-Error GpuExecutor::patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
-                             ArrayRef<int64_t> positions, const PatchEachOptions &options,
-                             PatchSink sink) {
-  if (Error error = check(static_cast<GpuRun &>(full), tokens, positions))
-    return error;
-  int64_t before = full.size();
-  for (auto [token, position] : llvm::zip(tokens, positions)) {
-    PatchOptions one;
-    one.startLayer = options.startLayer;
-    one.logits = options.logits;
-    auto step = patch(full, reduced, token, position, one);
-    Error error = step ? Error::success() : step.takeError();
-    if (!error) {
-      TokenPatch made;
-      made.token = token.token();
-      made.position = position;
-      made.fullLogits = std::move(step->fullLogits);
-      made.reducedLogits = std::move(step->reducedLogits);
-      made.obligations = std::move(step->obligations);
-      made.replayError = std::move(step->replayError);
-      auto give = [&]() -> Expected<Patch> { return std::move(step->patch); };
-      made.patch = give;
-      error = sink(made);
+/// patchEach of one token.
+Error GpuExecutor::patchAlone(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
+                              const PatchEachOptions &options, PatchSink sink) {
+  PatchOptions one;
+  one.startLayer = options.startLayer;
+  one.logits = options.logits;
+  auto step = patchOne(full, reduced, token, position, one);
+  if (!step)
+    return step.takeError();
+  TokenPatch made;
+  made.token = token;
+  made.position = position;
+  made.fullLogits = std::move(step->fullLogits);
+  made.reducedLogits = std::move(step->reducedLogits);
+  made.obligations = std::move(step->obligations);
+  made.replayError = std::move(step->replayError);
+  auto give = [&]() -> Expected<Patch> { return std::move(step->patch); };
+  made.patch = give;
+  return sink(made);
+}
+
+Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> tokens,
+                               ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                               PatchSink sink) {
+  // A pass within a sink's call would write where the outer one's patches are.
+  const bool isInner = prompts.isPatching;
+  llvm::scope_exit ended([&] { prompts.isPatching = isInner; });
+  GpuPatchEach each(store, head ? &*head : nullptr, options);
+  while (!tokens.empty()) {
+    int64_t count = std::min<int64_t>(tokens.size(), options.rows ? options.rows : INT64_MAX);
+    RecordedChunk *chunk = nullptr;
+    if (!isInner && count >= (options.rows ? 2 : GpuPrompts::kShortest)) {
+      auto recorded = prompts.patch(full, reduced, options.startLayer);
+      if (!recorded)
+        return recorded.takeError();
+      chunk = *recorded;
     }
-    if (error) {
-      full.truncate(before);
+    count = chunk ? std::min(count, chunk->program->rows) : 1;
+    prompts.isPatching = isInner || chunk;
+    if (Error error =
+            chunk ? each.run(*chunk, full, reduced, tokens.take_front(count),
+                             positions.take_front(count), sink)
+                  : patchAlone(full, reduced, tokens.front(), positions.front(), options, sink))
       return error;
-    }
+    tokens = tokens.drop_front(count);
+    positions = positions.drop_front(count);
   }
   return Error::success();
 }
 
-Expected<std::unique_ptr<Executor>>
-ctxc::createGpuExecutor(const Program &program, Weights &weights, std::unique_ptr<Device> device) {
+Error GpuExecutor::patchEach(Run &opaqueFull, Run &opaqueReduced, ArrayRef<Input> tokens,
+                             ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                             PatchSink sink) {
+  auto &full = static_cast<GpuRun &>(opaqueFull);
+  auto &reduced = static_cast<GpuRun &>(opaqueReduced);
+  if (&full == &reduced)
+    return oneRun();
+  if (Error error = check(full, tokens, positions))
+    return error;
+  if (reduced.count + 1 > reduced.capacity)
+    return makeError("the reduced run has room for " + llvm::Twine(reduced.capacity) +
+                     " tokens, and needs it for one more than the " + llvm::Twine(reduced.count) +
+                     " that it holds");
+  if (Error error = checkStartLayer(program, options.startLayer))
+    return error;
+  std::vector<int64_t> ids;
+  for (const Input &token : tokens)
+    ids.push_back(token.token());
+  int64_t before = full.count;
+  Error error = patchChunks(full, reduced, ids, positions, options, sink);
+  if (error)
+    full.truncate(before);
+  return error;
+}
+
+Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &program,
+                                                            Weights &weights,
+                                                            std::unique_ptr<Device> device,
+                                                            const GpuOptions &options) {
   if (ctxc::isBidirectional(program))
-    return makeError("the model is bidirectional, and kernels of a GPU take a token at a time; run "
-                     "it with --backend compiled");
+    return makeError("the model is bidirectional, and kernels of a GPU see no token behind their "
+                     "own; run it with --backend compiled");
   DialectRegistry registry;
   registerCodegenDialects(registry);
   registerGpuDialects(registry);
@@ -330,7 +478,16 @@ ctxc::createGpuExecutor(const Program &program, Weights &weights, std::unique_pt
   module.getContext()->loadAllAvailableDialects();
   Program both = program;
   addDualHead(both);
-  auto executor = std::make_unique<GpuExecutor>(both, weights, std::move(device));
+  auto target = GpuTarget::named(device->target());
+  if (!target)
+    return target.takeError();
+  if (options.roundedPrompts && !(*target)->multipliesBfloat16())
+    return makeError((*target)->name() +
+                     " has no instruction for products of bfloat16: prompts are "
+                     "read as fast without rounding");
+  auto executor = std::make_unique<GpuExecutor>(
+      both, weights, std::move(device), options.rows ? options.rows : (*target)->promptRows(),
+      options.roundedPrompts);
   if (Error error = executor->compile())
     return std::move(error);
   return executor;

@@ -1,5 +1,6 @@
 #include "lib/Runtime/GPU/GpuProgram.h"
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Runtime/TokenKernels.h"
 #include "ctxc/Support/Error.h"
 #include <cstring>
 
@@ -8,32 +9,38 @@ using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
 
-static size_t rowBytes(Type type) {
-  return elementsOf(type) * cast<MemRefType>(type).getElementTypeBitWidth() / 8;
-}
-
-template <typename T> static ArrayRef<char> asBytes(ArrayRef<T> numbers) {
-  return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(T)};
-}
-
 //===----------------------------------------------------------------------===//
-// Code and weights
+// Code
 //===----------------------------------------------------------------------===//
 
-Error GpuProgram::compile() {
-  auto target = GpuTarget::named(device->target());
+Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
+  SmallVector<xf::BlockOp> blocks;
+  for (xf::BlockOp block : wanted) {
+    std::string name = kernelName(block, prefix);
+    if (!kernels.contains(name) && !refusals.contains(name))
+      blocks.push_back(block);
+  }
+  if (blocks.empty())
+    return Error::success();
+  auto target = GpuTarget::named(store.device->target());
   if (!target)
     return target.takeError();
-  auto module = buildKernelModule(kernelBlocks(program));
+  auto module = buildKernelModule(blocks, prefix);
   if (failed(module))
     return makeError("the model has no compiled form; run it with --backend reference");
+  if (roundsPrompts)
+    for (xf::BlockOp block : blocks)
+      if (readsPrompts(store.program, block))
+        (*module)
+            ->lookupSymbol(kernelName(block, prefix))
+            ->setAttr(roundedAttr, UnitAttr::get((*module)->getContext()));
   std::vector<GpuRefusal> refused;
   {
     // What is refused is said where it is asked for.
     ScopedDiagnosticHandler quiet((*module)->getContext(), [](Diagnostic &diagnostic) {
       return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
     });
-    auto lowered = lowerKernelsToGPU(**module, **target);
+    auto lowered = lowerKernelsToGPU(**module, **target, rows);
     if (failed(lowered))
       return makeError("the kernels could not be lowered for " + (*target)->name());
     refused = std::move(*lowered);
@@ -42,205 +49,219 @@ Error GpuProgram::compile() {
     refusals[refusal.kernel] = "kernel '" + refusal.kernel + "' is not carried to " +
                                (*target)->name() + ": " + refusal.reason +
                                "; run it with --backend compiled";
-  for (const ProgramStep &step : program.steps)
-    if (Error error = check(step.block))
-      return error;
-  for (GpuKernel &kernel : gpuKernels(**module)) {
-    std::string name = kernel.name;
-    kernels[name] = std::move(kernel);
-  }
+  std::vector<GpuKernel> made = gpuKernels(**module);
+  if (made.empty())
+    return Error::success();
   auto code = (*target)->emit(**module);
   if (!code)
     return code.takeError();
-  if (Error error = device->load(*code))
-    return error;
-  return uploadWeights();
+  auto loaded = store.load(*code);
+  if (!loaded)
+    return loaded.takeError();
+  for (GpuKernel &kernel : made) {
+    Kernel &known = kernels[kernel.name];
+    static_cast<GpuKernel &>(known) = std::move(kernel);
+    known.code = *loaded;
+  }
+  return Error::success();
 }
 
 Error GpuProgram::check(xf::BlockOp block) const {
-  auto found = refusals.find(kernelName(block));
+  auto found = refusals.find(kernelName(block, prefix));
   return found == refusals.end() ? Error::success() : makeError(found->second);
 }
 
-const GpuKernel &GpuProgram::kernelOf(xf::BlockOp block) const {
-  return kernels.find(kernelName(block))->second;
+const GpuProgram::Kernel &GpuProgram::kernelOf(xf::BlockOp block) const {
+  return kernels.find(kernelName(block, prefix))->second;
 }
 
-/// A tensor's name and how it is stored.
-static std::string weightKey(StringRef name, Type type) {
-  std::string key = (name + " ").str();
-  llvm::raw_string_ostream(key) << type;
-  return key;
-}
-
-Error GpuProgram::uploadWeights() {
-  llvm::StringMap<size_t> sizes;
-  size_t total = 0;
-  auto each = [&](auto visit) -> Error {
-    for (size_t i = 0; i < program.steps.size(); ++i)
-      for (const KernelArg &arg : kernelOf(program.steps[i].block).args)
-        if (arg.kind == KernelArgKind::Param || arg.kind == KernelArgKind::Bank)
-          if (Error error = visit(i, arg))
-            return error;
-    return Error::success();
-  };
-  if (Error error = each([&](size_t i, const KernelArg &arg) {
-        ProgramStep step = program.steps[i];
-        if (sizes.try_emplace(weightKey(step.layer.getStoredName(arg.name), arg.type), 0).second)
-          total += rowBytes(arg.type);
-        return Error::success();
-      }))
-    return error;
-  constexpr size_t mebi = size_t(1) << 20;
-  if (size_t has = device->memory(); total > has)
-    return makeError(device->target() + ": the weights need " +
-                     std::to_string(llvm::divideCeil(total, mebi)) + " MiB of memory; " +
-                     device->name() + " has " + std::to_string(has / mebi) + " MiB");
-  return each([&](size_t i, const KernelArg &arg) { return weight(i, arg).takeError(); });
-}
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
 
 Expected<Device::Buffer *> GpuProgram::own(BufferPtr &buffer, size_t bytes) {
-  if (!buffer) {
-    auto made = device->allocate(bytes);
-    if (!made)
-      return made.takeError();
-    buffer = std::move(*made);
-  }
-  return buffer.get();
-}
-
-Expected<Device::Buffer *> GpuProgram::weight(size_t i, const KernelArg &arg) {
-  ProgramStep step = program.steps[i];
-  std::string name = step.layer.getStoredName(arg.name);
-  BufferPtr &buffer = weightBuffers[weightKey(name, arg.type)];
   if (buffer)
     return buffer.get();
-  if (arg.kind == KernelArgKind::Bank)
-    return bank(buffer, name, arg);
-  auto type = cast<MemRefType>(arg.type);
-  auto data = weights.get(name, RankedTensorType::get(type.getShape(), type.getElementType()));
-  if (!data)
-    return data.takeError();
-  auto made = own(buffer, rowBytes(type));
-  if (!made)
-    return made;
-  if (Error error = device->upload(**made, 0, {static_cast<const char *>(*data), rowBytes(type)}))
-    return std::move(error);
-  return buffer.get();
-}
-
-/// All slices, one after the other.
-Expected<Device::Buffer *> GpuProgram::bank(BufferPtr &buffer, StringRef name,
-                                            const KernelArg &arg) {
-  size_t bytes = rowBytes(arg.type), count = arg.stored.getDimSize(0), each = bytes / count;
-  auto made = own(buffer, bytes);
-  for (size_t i = 0; made && i < count; ++i) {
-    auto slice = getSlice(weights, name, arg.stored, i);
-    if (!slice)
-      return slice.takeError();
-    if (Error error = device->upload(**made, i * each, {static_cast<const char *>(*slice), each}))
-      return std::move(error);
+  if (counted) {
+    if (counted->buffers.insert(&buffer).second) {
+      counted->need.bytes += bytes;
+      counted->need.largest = std::max(counted->need.largest, bytes);
+    }
+    return nullptr;
   }
-  return made;
+  auto made = store.device->allocate(bytes);
+  if (!made)
+    return made.takeError();
+  buffer = std::move(*made);
+  return buffer.get();
 }
 
-Expected<Device::Buffer *> GpuProgram::setting(size_t step, const KernelArg &arg) {
-  BufferPtr &buffer = settings[{step, arg.name}];
-  if (buffer)
-    return buffer.get();
-  std::vector<char> value = settingBytes(program.steps[step], arg.name);
-  auto made = own(buffer, value.size());
+/// The bytes of a kernel's temporaries, where the runs see as many tokens as they ever do.
+std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at) const {
+  int64_t most[2];
+  for (int64_t i : {0, 1}) {
+    const GpuRun &run = *(at.runs[i] ? at.runs[i] : at.runs[0]);
+    most[i] = run.capacity + (i == 0 && rows > 1 ? rows : 0);
+  }
+  std::vector<size_t> sizes;
+  for (const Extent &size : kernelOf(at.block).temporaries)
+    sizes.push_back(size.at(most[0], most[1]));
+  return sizes;
+}
+
+/// Buffers in which the temporaries of any of the kernels find place, the largest first.
+std::vector<size_t> GpuProgram::scratchOf(ArrayRef<StepKernel> all) const {
+  std::vector<size_t> sizes;
+  for (const StepKernel &at : all) {
+    std::vector<size_t> own = temporariesOf(at);
+    llvm::sort(own, std::greater<>());
+    if (sizes.size() < own.size())
+      sizes.resize(own.size());
+    for (auto [size, mine] : llvm::zip(sizes, own))
+      size = std::max(size, mine);
+  }
+  return sizes;
+}
+
+MemoryNeed GpuProgram::needOf(ArrayRef<StepKernel> all) {
+  Counted count;
+  counted = &count;
+  std::vector<Device::Launch> none;
+  for (const StepKernel &at : all)
+    llvm::consumeError(addLaunches(at, {}, none));
+  counted = nullptr;
+  for (auto [i, size] : llvm::enumerate(scratchOf(all)))
+    if (i >= scratch.size() || scratch[i]->bytes < size) {
+      count.need.bytes += size;
+      count.need.largest = std::max(count.need.largest, size);
+    }
+  return count.need;
+}
+
+Error GpuProgram::record(ArrayRef<StepKernel> all, RecordedSteps &record) {
+  for (const StepKernel &at : all)
+    if (Error error = check(at.block))
+      return error;
+  const Device &device = *store.device;
+  constexpr size_t mebi = size_t(1) << 20;
+  size_t needs = needOf(all).bytes, has = device.memory();
+  if (needs > has)
+    return makeError(device.target() + ": a run of " +
+                     std::to_string(all.front().runs[0]->capacity) + " tokens needs " +
+                     std::to_string(llvm::divideCeil(needs, mebi)) + " MiB more of memory; " +
+                     device.name() + " has " + std::to_string(has / mebi) + " MiB free");
+  std::vector<Device::Buffer *> temporaries;
+  record.temporaries.clear();
+  for (auto [i, size] : llvm::enumerate(scratchOf(all))) {
+    if (i >= scratch.size())
+      scratch.emplace_back();
+    if (!scratch[i] || scratch[i]->bytes < size) {
+      scratch[i].reset(); // what was recorded with it keeps it
+      auto made = store.device->allocate(size);
+      if (!made) {
+        scratch.resize(i);
+        return made.takeError();
+      }
+      scratch[i] = std::move(*made);
+    }
+    record.temporaries.push_back(scratch[i]);
+    temporaries.push_back(scratch[i].get());
+  }
+  std::vector<Device::Launch> launches;
+  for (const StepKernel &at : all)
+    if (Error error = addLaunches(at, temporaries, launches))
+      return error;
+  auto made = store.device->record(launches);
   if (!made)
-    return made;
-  if (Error error = device->upload(**made, 0, value))
-    return std::move(error);
-  return buffer.get();
+    return made.takeError();
+  record.sequence = std::move(*made);
+  return Error::success();
 }
 
 //===----------------------------------------------------------------------===//
 // Launches
 //===----------------------------------------------------------------------===//
 
-Expected<Device::Buffer *> GpuProgram::argument(size_t step, const GpuKernel &kernel, int64_t index,
-                                                int64_t stream, GpuRun *const runs[2],
-                                                bool isDual) {
+Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kernel &kernel,
+                                                int64_t index) {
   const KernelArg &arg = kernel.args[index];
-  xf::LayerOp layer = program.steps[step].layer;
+  xf::LayerOp layer = store.program.steps[at.step].layer;
   // A dual block's inputs and outputs are the full run's, then the reduced run's.
   auto chained = [&](ValueRange all) {
-    int64_t place = arg.index, of = stream;
-    if (isDual && place >= int64_t(all.size())) {
+    int64_t place = arg.index, of = at.stream;
+    if (isDual(at) && place >= int64_t(all.size())) {
       place -= all.size();
       of = 1;
     }
-    return own(values[{all[place].getAsOpaquePointer(), of}], rowBytes(arg.type));
+    return own(values[{all[place].getAsOpaquePointer(), of}], argumentBytes(arg.type));
   };
   switch (arg.kind) {
   case KernelArgKind::Positions:
-    return own(position, sizeof(int32_t));
+    return own(positions, rows * sizeof(int32_t));
   case KernelArgKind::Tokens:
-    return own(token, sizeof(int32_t));
+    return own(tokens, rows * sizeof(int32_t));
   case KernelArgKind::Input:
     return chained(layer.getInputs());
   case KernelArgKind::Output:
     return chained(ValueRange(layer.getOutputs()));
   case KernelArgKind::Param:
   case KernelArgKind::Bank:
-    return weight(step, arg);
+    return store.weight(at.step, arg);
   case KernelArgKind::Setting:
-    return setting(step, arg);
+    return store.setting(at.step, arg);
   case KernelArgKind::State: {
-    GpuRun &run = *runs[arg.stream];
+    GpuRun &run = *at.runs[arg.stream];
     size_t place = 0; // among those of its stream
     for (int64_t i = 0; i < index; ++i)
       place += kernel.args[i].kind == KernelArgKind::State && kernel.args[i].stream == arg.stream;
-    auto &states = run.states[step];
-    if (states.size() <= place)
-      states.resize(place + 1);
-    return own(states[place], run.capacity * rowBytes(arg.type));
+    return own(run.states[at.step][place], run.room * argumentBytes(arg.type));
   }
   case KernelArgKind::Slots: {
-    GpuRun &run = *runs[arg.stream];
-    return own(run.slotBuffer, run.capacity * sizeof(int32_t));
+    GpuRun &run = *at.runs[arg.stream];
+    return own(run.slotBuffer, run.room * sizeof(int32_t));
   }
   case KernelArgKind::Load:
-    return own(appliedParts[{step, index}], rowBytes(arg.type));
+    return store.applied(at.step, index, argumentBytes(arg.type));
   case KernelArgKind::Store:
   case KernelArgKind::Counts:
   case KernelArgKind::Replay:
-    return own(dualParts[{step, index}], rowBytes(arg.type));
+    return own(dualParts[{at.step, index}], argumentBytes(arg.type));
   }
   llvm_unreachable("an argument of no kind");
 }
 
-Error GpuProgram::addLaunches(size_t step, xf::BlockOp block, int64_t stream, GpuRun *const runs[2],
-                              std::vector<Device::Launch> &launches, RecordedSteps &record) {
-  if (Error error = check(block))
+Error GpuProgram::addLaunches(const StepKernel &at, ArrayRef<Device::Buffer *> scratch,
+                              std::vector<Device::Launch> &launches) {
+  if (Error error = check(at.block))
     return error;
-  const GpuKernel &kernel = kernelOf(block);
-  bool isDual = block == program.steps[step].dual;
+  const Kernel &kernel = kernelOf(at.block);
+  const ProgramStep &step = store.program.steps[at.step];
+  xf::BlockOp block = at.block;
   std::string source = ("block @" + block.getSymName()).str();
-  if (program.steps[step].index)
-    source += ", layer " + std::to_string(*program.steps[step].index);
-  std::vector<Device::Buffer *> temporaries;
-  for (const Extent &size : kernel.temporaries) {
-    auto made = device->allocate(
-        size.at(runs[0]->capacity, runs[1] ? runs[1]->capacity : runs[0]->capacity));
-    if (!made)
-      return made.takeError();
-    temporaries.push_back(made->get());
-    record.temporaries.push_back(std::move(*made));
-  }
+  if (step.index)
+    source += ", layer " + std::to_string(*step.index);
+  if (rows > 1)
+    source += ", " + std::to_string(rows) + " rows";
+  // The largest temporary takes the largest buffer, and so on.
+  std::vector<size_t> sizes = temporariesOf(at), order(sizes.size()), place(sizes.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b;
+  });
+  for (auto [i, temporary] : llvm::enumerate(order))
+    place[temporary] = i;
   for (const GpuLaunch &each : kernel.launches) {
-    Device::Launch launch{each.function, source, uint32_t(each.blocks), uint32_t(each.threads), {}};
+    Device::Launch launch{each.function,          source, uint32_t(each.blocks),
+                          uint32_t(each.threads), {},     kernel.code};
     for (const GpuBuffer &buffer : each.buffers) {
       if (buffer.kind == GpuBuffer::Temporary) {
-        launch.buffers.push_back(temporaries[buffer.index]);
+        launch.buffers.push_back(counted ? nullptr : scratch[place[buffer.index]]);
         continue;
       }
       auto found = buffer.kind == GpuBuffer::Visible
-                       ? own(visible[isDual ? 0 : stream], 2 * sizeof(int32_t))
-                       : argument(step, kernel, buffer.index, stream, runs, isDual);
+                       ? own(visible[isDual(at) ? 0 : at.stream], 2 * sizeof(int32_t))
+                       : argument(at, kernel, buffer.index);
       if (!found)
         return found.takeError();
       launch.buffers.push_back(*found);
@@ -250,119 +271,158 @@ Error GpuProgram::addLaunches(size_t step, xf::BlockOp block, int64_t stream, Gp
   return Error::success();
 }
 
-Error GpuProgram::record(ArrayRef<Device::Launch> launches, RecordedSteps &record) {
-  auto made = device->record(launches);
+//===----------------------------------------------------------------------===//
+// What changes from call to call
+//===----------------------------------------------------------------------===//
+
+Error GpuProgram::put(BufferPtr &buffer, ArrayRef<int32_t> numbers, int64_t at, int64_t capacity) {
+  auto made = own(buffer, capacity * sizeof(int32_t));
   if (!made)
     return made.takeError();
-  record.sequence = std::move(*made);
-  return Error::success();
+  return store.device->upload(**made, at * sizeof(int32_t), asBytes(numbers));
 }
 
-//===----------------------------------------------------------------------===//
-// What changes from token to token
-//===----------------------------------------------------------------------===//
+/// The positions of what comes next in a run; where `hides`, those that it holds and that are not
+/// before it are hidden until the next call.
+Error GpuProgram::putSlots(GpuRun &run, ArrayRef<int32_t> next, bool hides) {
+  hides = hides && run.count > 0 && run.slots[run.count - 1] >= next.front();
+  if (!hides && !run.isHidden)
+    return next.empty() ? Error::success() : put(run.slotBuffer, next, run.count, run.room);
+  std::vector<int32_t> all(run.slots.begin(), run.slots.begin() + run.count);
+  if (hides)
+    for (int32_t &slot : all)
+      slot = slot < next.front() ? slot : INT32_MAX;
+  llvm::append_range(all, next);
+  run.isHidden = hides;
+  return all.empty() ? Error::success() : put(run.slotBuffer, all, 0, run.room);
+}
 
-Error GpuProgram::setToken(int32_t id, int32_t at, GpuRun *full, GpuRun *reduced) {
-  auto put = [&](BufferPtr &buffer, ArrayRef<int32_t> numbers, size_t offset,
-                 size_t capacity) -> Error {
-    auto made = own(buffer, capacity * sizeof(int32_t));
-    if (!made)
-      return made.takeError();
-    return device->upload(**made, offset * sizeof(int32_t), asBytes(numbers));
-  };
-  if (Error error = put(token, id, 0, 1))
+Error GpuProgram::setTokens(ArrayRef<int32_t> ids, ArrayRef<int32_t> where, GpuRun *full,
+                            GpuRun *reduced) {
+  std::vector<int32_t> padded(ids), at(where), slots(where);
+  padded.resize(rows, ids.back());
+  at.resize(rows, where.back());
+  slots.resize(rows, INT32_MAX);
+  if (Error error = put(tokens, padded, 0, rows))
     return error;
-  if (Error error = put(position, at, 0, 1))
+  if (Error error = put(positions, at, 0, rows))
     return error;
-  for (GpuRun *run : {full, reduced})
-    if (run) {
-      run->slots[run->count] = at;
-      if (Error error = put(run->slotBuffer, at, run->count, run->capacity))
-        return error;
-    }
-  int32_t counts[2] = {int32_t(full->count + 1), reduced ? int32_t(reduced->count + 1) : 0};
+  llvm::copy(where, full->slots.begin() + full->count);
+  if (Error error = putSlots(*full, slots, /*hides=*/false))
+    return error;
+  // In a reduced run a chunk's rows do not see each other: each is the one after the kept tokens,
+  // of which a kernel of many rows leaves out those that are not before it.
+  if (reduced)
+    if (Error error = putSlots(*reduced, rows == 1 ? where : ArrayRef<int32_t>(), rows == 1))
+      return error;
+  int32_t counts[2] = {int32_t(full->count + rows), reduced ? int32_t(reduced->count + 1) : 0};
   if (Error error = put(visible[0], counts, 0, 2))
     return error;
   return put(visible[1], {counts[1], counts[1]}, 0, 2);
 }
 
-Error GpuProgram::setPatch(const Patch &patch) {
-  for (auto [i, step] : llvm::enumerate(program.steps)) {
-    if (!step.applied)
-      continue;
-    if (Error error = check(step.applied))
-      return error;
-    const GpuKernel &kernel = kernelOf(step.applied);
-    if (Error error = loadParts(step, kernel.args, patch, loaded))
-      return error;
-    size_t next = 0;
-    for (auto [a, arg] : llvm::enumerate(kernel.args)) {
-      if (arg.kind != KernelArgKind::Load)
-        continue;
-      auto buffer = own(appliedParts[{i, int64_t(a)}], rowBytes(arg.type));
-      if (!buffer)
-        return buffer.takeError();
-      if (Error error = device->upload(**buffer, 0, asBytes(ArrayRef(loaded[next++]))))
-        return error;
-    }
-  }
-  return Error::success();
-}
-
 Error GpuProgram::clearCounts() {
   for (auto &entry : dualParts) {
-    const GpuKernel &kernel = kernelOf(program.steps[entry.first.first].dual);
+    const Kernel &kernel = kernelOf(store.program.steps[entry.first.first].dual);
     if (kernel.args[entry.first.second].kind != KernelArgKind::Counts)
       continue;
     std::vector<char> zeros(entry.second->bytes);
-    if (Error error = device->upload(*entry.second, 0, zeros))
+    if (Error error = store.device->upload(*entry.second, 0, zeros))
       return error;
   }
   return Error::success();
 }
 
-Error GpuProgram::readPatch(size_t index, PatchStep &result) {
-  ProgramStep step = program.steps[index];
-  const GpuKernel &kernel = kernelOf(step.dual);
-  std::vector<Rows> parts;
-  for (auto [a, arg] : llvm::enumerate(kernel.args)) {
-    auto found = dualParts.find({index, int64_t(a)});
-    if (found == dualParts.end())
+//===----------------------------------------------------------------------===//
+// What a call left
+//===----------------------------------------------------------------------===//
+
+Error GpuProgram::readChecks(size_t step, int64_t count, std::vector<LayerObligations> &obligations,
+                             std::vector<double> &replayError) {
+  obligations.assign(count, {});
+  replayError.assign(count, 0);
+  for (auto [a, arg] : llvm::enumerate(argumentsOf(store.program.steps[step].dual))) {
+    auto found = dualParts.find({step, int64_t(a)});
+    if (found == dualParts.end() || arg.kind == KernelArgKind::Store)
       continue;
-    std::vector<char> content(found->second->bytes);
-    if (Error error = device->download(content, *found->second, 0))
+    size_t each = found->second->bytes / rows;
+    std::vector<char> content(each * count);
+    if (Error error = store.device->download(content, *found->second, 0))
       return error;
-    if (arg.kind == KernelArgKind::Store) {
-      parts.emplace_back(content.size() / sizeof(float));
-      memcpy(parts.back().data(), content.data(), content.size());
-    } else if (arg.kind == KernelArgKind::Replay) {
-      memcpy(&result.replayError[*step.index], content.data(), sizeof(double));
-    } else {
-      std::vector<int64_t> counts(content.size() / sizeof(int64_t));
-      memcpy(counts.data(), content.data(), content.size());
-      for (size_t i = 0; i + 1 < counts.size(); i += 2) {
-        result.obligations[*step.index].harmless += counts[i];
-        result.obligations[*step.index].harmful += counts[i + 1];
-      }
+    if (arg.kind == KernelArgKind::Replay) {
+      memcpy(replayError.data(), content.data(), content.size());
+      continue;
     }
+    std::vector<int64_t> counts(content.size() / sizeof(int64_t));
+    memcpy(counts.data(), content.data(), content.size());
+    for (int64_t row = 0; row < count; ++row)
+      for (size_t i = 0; i + 1 < each / sizeof(int64_t); i += 2) {
+        const int64_t *pair = counts.data() + row * each / sizeof(int64_t) + i;
+        obligations[row].harmless += pair[0];
+        obligations[row].harmful += pair[1];
+      }
   }
-  return readParts(step, kernel.args, parts, 0, result.patch);
+  return Error::success();
 }
 
-Expected<std::vector<float>> GpuProgram::value(Value value, int64_t stream) {
+void GpuProgram::findParts(size_t step, int64_t from, int64_t count, std::vector<Rows> &parts,
+                           std::vector<Device::Piece> &pieces) {
+  size_t next = 0;
+  for (auto [a, arg] : llvm::enumerate(argumentsOf(store.program.steps[step].dual))) {
+    if (arg.kind != KernelArgKind::Store)
+      continue;
+    const BufferPtr &buffer = dualParts.find({step, int64_t(a)})->second;
+    size_t each = buffer->bytes / rows;
+    if (parts.size() <= next)
+      parts.resize(next + 1);
+    Rows &part = parts[next++];
+    part.resize(count * each / sizeof(float));
+    pieces.push_back(
+        {buffer.get(), from * each, {reinterpret_cast<char *>(part.data()), count * each}});
+  }
+}
+
+/// The arguments with patches of one row.
+static SmallVector<KernelArg> ofOneRow(ArrayRef<KernelArg> args) {
+  SmallVector<KernelArg> made(args);
+  for (KernelArg &arg : made)
+    if (arg.kind == KernelArgKind::Store) {
+      auto type = cast<MemRefType>(arg.type);
+      SmallVector<int64_t> shape(type.getShape());
+      shape[0] = 1;
+      arg.type = MemRefType::get(shape, type.getElementType());
+    }
+  return made;
+}
+
+Error GpuProgram::readParts(size_t step, ArrayRef<Rows> parts, int64_t row, Patch &patch) {
+  const ProgramStep &at = store.program.steps[step];
+  return ctxc::readParts(at, ofOneRow(argumentsOf(at.dual)), parts, row, patch);
+}
+
+size_t GpuProgram::patchBytes(size_t step) const {
+  size_t bytes = 0;
+  for (const KernelArg &arg : argumentsOf(store.program.steps[step].dual))
+    if (arg.kind == KernelArgKind::Store)
+      bytes += argumentBytes(arg.type) / rows;
+  return bytes;
+}
+
+Expected<Rows> GpuProgram::value(Value value, int64_t stream, int64_t from, int64_t count) {
   BufferPtr &buffer = values[{value.getAsOpaquePointer(), stream}];
   if (!buffer)
     return makeError("a value of the model was not computed");
-  std::vector<float> numbers(buffer->bytes / sizeof(float));
-  llvm::MutableArrayRef<char> into(reinterpret_cast<char *>(numbers.data()), buffer->bytes);
-  if (Error error = device->download(into, *buffer, 0))
+  size_t each = buffer->bytes / rows;
+  Rows numbers(count * each / sizeof(float));
+  llvm::MutableArrayRef<char> into(reinterpret_cast<char *>(numbers.data()), count * each);
+  if (Error error = store.device->download(into, *buffer, from * each))
     return std::move(error);
   return numbers;
 }
 
 Error GpuProgram::setValue(Value value, ArrayRef<float> numbers) {
   BufferPtr &buffer = values[{value.getAsOpaquePointer(), 0}];
-  if (!buffer || buffer->bytes != numbers.size() * sizeof(float))
+  if (!buffer || buffer->bytes < numbers.size() * sizeof(float))
     return makeError("a value of the model has another size");
-  return device->upload(*buffer, 0, asBytes(numbers));
+  return store.device->upload(*buffer, 0, asBytes(numbers));
 }

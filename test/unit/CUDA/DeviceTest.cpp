@@ -108,6 +108,57 @@ TEST(CudaDevice, MemoryIsZeroAndUploadsStreamThroughPinnedMemory) {
   EXPECT_EQ((*none)->bytes, 0u);
 }
 
+TEST(CudaDevice, DownloadsGoThroughPinnedMemoryTogether) {
+  auto device = opened();
+  std::vector<char> sent(size_t(40) << 20), got(sent.size());
+  for (size_t i = 0; i < sent.size(); ++i)
+    sent[i] = char(i * 5 + (i >> 11));
+  auto buffer = device->allocate(sent.size()), other = device->allocate(8);
+  ASSERT_TRUE(buffer && other);
+  ASSERT_EQ(toString(device->upload(**buffer, 0, sent)), "");
+  int synchronized = fake_cuda::countOf("cuEventSynchronize");
+  std::vector<Device::Piece> pieces;
+  size_t at = 0;
+  for (size_t bytes : {size_t(1), size_t(70), (size_t(33) << 20) + 1, size_t(0), sent.size()}) {
+    bytes = std::min(bytes, sent.size() - at);
+    pieces.push_back({buffer->get(), at, llvm::MutableArrayRef(got).slice(at, bytes)});
+    at += bytes;
+  }
+  std::vector<char> zeros(8, 'x');
+  pieces.push_back({other->get(), 0, zeros});
+  ASSERT_EQ(toString(device->downloadAll(pieces)), "");
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(zeros, std::vector<char>(8));
+  EXPECT_LE(fake_cuda::countOf("cuEventSynchronize") - synchronized, 5);
+  ASSERT_EQ(toString(device->downloadAll({})), "");
+  // And what is uploaded next is what was given.
+  ASSERT_EQ(toString(device->upload(**other, 0, {sent.data() + 9, 8})), "");
+  ASSERT_EQ(toString(device->download(zeros, **other, 0)), "");
+  EXPECT_TRUE(std::equal(zeros.begin(), zeros.end(), sent.begin() + 9));
+  EXPECT_EQ(toString(device->downloadAll(Device::Piece{other->get(), 1, zeros})),
+            "cuda: a download of 8 bytes at 1 exceeds a buffer of 8");
+}
+
+TEST(CudaDevice, HoldsSeveralCodes) {
+  Loaded on;
+  ASSERT_EQ(toString(on.device->load(smallModule(increment("third") + increment("first")))), "");
+  on.launches.push_back({"third", "block @a, 8 rows", 1, 64, {on.buffer.get()}, 1});
+  on.launches.push_back({"first", "", 1, 64, {on.buffer.get()}, 1});
+  auto sequence = on.device->record(on.launches);
+  ASSERT_TRUE(bool(sequence)) << toString(sequence.takeError());
+  for (int run = 1; run <= 2; ++run) {
+    ASSERT_EQ(messageOf(on.device->run(**sequence)), "");
+    ASSERT_EQ(on.download(), "");
+    EXPECT_EQ(on.numbers[5], 4 * run);
+  }
+  on.launches.back().function = "second"; // of the other
+  std::string message = messageOf(on.device->record(on.launches));
+  EXPECT_NE(message.find("looking up kernel 'second' failed"), std::string::npos) << message;
+  on.launches.back().code = 2;
+  EXPECT_EQ(messageOf(on.device->record(on.launches)),
+            "cuda: kernel 'second' is of code that was not loaded");
+}
+
 TEST(CudaDevice, ChoosesByArchitecture) {
   EXPECT_EQ(opened()->target(), "cuda:sm_90");
   fake_cuda::options().devices = {75, 86, 90};

@@ -24,6 +24,137 @@ TEST(CudaExecutor, LaunchesOneGraphAToken) {
   EXPECT_EQ(size_t(fake_cuda::countOf("cuLaunchKernel")), 2 * each);
 }
 
+/// How many of the kernels that ran have a name that starts so.
+int64_t ranOf(llvm::StringRef prefix) {
+  return llvm::count_if(fake_cuda::kernels(), [&](const std::string &name) {
+    return llvm::StringRef(name).starts_with(prefix);
+  });
+}
+
+std::unique_ptr<Executor> byRows(Model &model, std::unique_ptr<Device> device, int64_t rows) {
+  GpuOptions options;
+  options.rows = rows;
+  return onDevice(model.program, *model.weights, std::move(device), options);
+}
+
+TEST(CudaExecutor, LaunchesOneGraphAChunk) {
+  CTXC_OPEN_DEVICE(device);
+  Model model("llama");
+  auto gpu = byRows(model, std::move(device), 8);
+  ASSERT_NE(gpu, nullptr);
+  const std::vector<int64_t> tokens = someTokens(22, 1);
+  auto run = gpu->start(40), reduced = gpu->start(1);
+  auto forward = [&](int64_t from, int64_t count) {
+    auto at = upTo(from + count);
+    auto logits = gpu->forward(*run, llvm::ArrayRef(tokens).take_front(count),
+                               llvm::ArrayRef(at).drop_front(from), {});
+    ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
+  };
+  forward(0, 3);
+  // A token's kernels alone are compiled where no prompt comes.
+  EXPECT_EQ(fake_cuda::countOf("cuModuleLoadDataEx"), 1);
+  EXPECT_EQ(ranOf("ctxc_rows"), 0);
+  int graphs = fake_cuda::countOf("cuGraphLaunch");
+  size_t before = fake_cuda::kernels().size();
+  forward(3, 22); // two chunks, and one that is padded
+  EXPECT_EQ(fake_cuda::countOf("cuModuleLoadDataEx"), 2);
+  EXPECT_EQ(fake_cuda::countOf("cuGraphLaunch"), graphs + 2);
+  EXPECT_GT(ranOf("ctxc_rows8_llama"), 0);
+  EXPECT_EQ(ranOf("ctxc_rows8_llama") % 3, 0);
+  // The head alone, of one row, comes after them.
+  EXPECT_EQ(fake_cuda::kernels().back().find("ctxc_"), 0u);
+  EXPECT_EQ(fake_cuda::kernels().back().find("ctxc_rows8"), std::string::npos);
+  size_t chunks = ranOf("ctxc_rows8");
+  EXPECT_LT(fake_cuda::kernels().size() - before - chunks, 10u);
+  forward(25, 9); // a chunk and a token, whose kernels are there
+  EXPECT_EQ(fake_cuda::countOf("cuModuleLoadDataEx"), 2);
+
+  // Patches of all positions: the dual kernels are compiled then.
+  auto full = gpu->start(12);
+  auto at = upTo(12);
+  llvm::Error error =
+      gpu->patchEach(*full, *reduced, llvm::ArrayRef(tokens).take_front(12), at, {},
+                     [&](const TokenPatch &token) { return token.patch().takeError(); });
+  EXPECT_EQ(llvm::toString(std::move(error)), "");
+  EXPECT_EQ(fake_cuda::countOf("cuModuleLoadDataEx"), 3);
+  EXPECT_GT(ranOf("ctxc_rows8_llama_dual"), 0);
+  EXPECT_EQ(ranOf("ctxc_llama_dual"), 0);
+}
+
+TEST(CudaExecutor, TakesFewerRowsWhereMemoryIsSmall) {
+  Model model("llama");
+  const std::vector<int64_t> tokens = someTokens(20, 1);
+  const size_t plenty = size_t(1) << 30;
+  size_t weights = 0, chunk = 0; // what they take
+  std::vector<double> expected;
+  // As much memory as a chunk of 32 rows needs, and less; then a token alone has not enough.
+  for (auto [share, prefix] : {std::pair(0.0, "ctxc_rows32_"), {0.7, "ctxc_rows16_"}, {0.1, ""}}) {
+    fake_cuda::reset();
+    fake_cuda::options().memory = share ? weights + size_t(share * chunk) : plenty;
+    CTXC_OPEN_DEVICE(device);
+    Device &memory = *device;
+    auto gpu = byRows(model, std::move(device), 32);
+    ASSERT_NE(gpu, nullptr) << share;
+    if (!share)
+      weights = plenty - memory.memory();
+    auto run = gpu->start(20);
+    auto logits = gpu->forward(*run, tokens, upTo(20), {});
+    if (!*prefix) {
+      std::string message = llvm::toString(logits.takeError());
+      EXPECT_NE(
+          message.find("cuda:sm_90: a run of 20 tokens needs 1 MiB more of memory; Fake 0 has"),
+          std::string::npos)
+          << message;
+      EXPECT_EQ(run->size(), 0);
+      break;
+    }
+    ASSERT_TRUE(bool(logits)) << share << ": " << llvm::toString(logits.takeError());
+    if (!share) {
+      chunk = plenty - weights - memory.memory();
+      expected = *logits;
+    }
+    EXPECT_EQ(ranOf("ctxc_rows"), ranOf(prefix)) << share;
+    EXPECT_GT(ranOf(prefix), 0) << share;
+    EXPECT_LE(largestDifference(*logits, expected), 1e-4) << share;
+  }
+}
+
+TEST(CudaExecutor, LeavesTheRunAsItWasAfterAFaultInAChunk) {
+  Model model("llama");
+  const std::vector<int64_t> tokens = someTokens(22, 1);
+  std::string kernel;
+  int64_t each = 0;
+  for (bool faults : {false, true}) {
+    fake_cuda::reset();
+    CTXC_OPEN_DEVICE(device);
+    auto gpu = byRows(model, std::move(device), 8);
+    ASSERT_NE(gpu, nullptr);
+    if (faults) { // in the second chunk
+      fake_cuda::options().faultingKernel = kernel;
+      fake_cuda::options().faultingLaunch = each + 1;
+    }
+    auto run = gpu->start(22);
+    auto forward = [&] {
+      return llvm::toString(gpu->forward(*run, tokens, upTo(22), {}).takeError());
+    };
+    std::string message = forward();
+    if (!faults) {
+      EXPECT_EQ(message, "");
+      kernel = *llvm::find_if(fake_cuda::kernels(), [](const std::string &name) {
+        return llvm::StringRef(name).starts_with("ctxc_rows8_llama_");
+      });
+      each = ranOf(kernel) / 3;
+      EXPECT_GT(each, 0);
+      continue;
+    }
+    EXPECT_NE(message.find("cuda: running "), std::string::npos) << message;
+    EXPECT_NE(message.find("8 rows"), std::string::npos) << message;
+    EXPECT_NE(message.find("an illegal memory access"), std::string::npos) << message;
+    EXPECT_EQ(run->size(), 0);
+    EXPECT_NE(forward().find("runs nothing more after a fault"), std::string::npos);
+  }
+}
+
 TEST(CudaExecutor, SaysHowMuchMemoryWeightsNeed) {
   fake_cuda::options().memory = 1000;
   CTXC_OPEN_DEVICE(device);

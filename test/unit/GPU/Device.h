@@ -29,8 +29,9 @@ inline std::unique_ptr<Device> openDevice(std::string &reason) {
   GTEST_SKIP() << NAME##Reason << "; tools/setup.sh --judges installs one"
 
 inline std::unique_ptr<Executor> onDevice(const Program &program, Weights &weights,
-                                          std::unique_ptr<Device> device) {
-  auto made = createGpuExecutor(program, weights, std::move(device));
+                                          std::unique_ptr<Device> device,
+                                          const GpuOptions &options = {}) {
+  auto made = createGpuExecutor(program, weights, std::move(device), options);
   if (made)
     return std::move(*made);
   ADD_FAILURE() << llvm::toString(made.takeError());

@@ -63,6 +63,32 @@ TEST_P(HipModel, LaunchesItsCodeObject) {
   EXPECT_EQ(fake_cuda::countOf("cuGraphInstantiateWithFlags"), 2);
 }
 
+/// And a prompt's: a second code object, and a third for its patches.
+TEST_P(HipModel, LaunchesItsPromptsCodeObject) {
+  auto device = opened({GetParam()});
+  ASSERT_NE(device, nullptr);
+  Model model("gemma3");
+  GpuOptions options;
+  options.rows = 32;
+  auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
+  ASSERT_NE(gpu, nullptr);
+  auto full = gpu->start(41), reduced = gpu->start(1);
+  std::vector<int64_t> tokens = someTokens(33, 1), at = upTo(41);
+  ForwardOptions all;
+  all.allLogits = true;
+  auto logits = gpu->forward(*full, tokens, llvm::ArrayRef(at).take_front(33), all);
+  ASSERT_TRUE(bool(logits)) << toString(logits.takeError());
+  EXPECT_TRUE(llvm::any_of(fake_cuda::kernels(), [](const std::string &name) {
+    return llvm::StringRef(name).starts_with("ctxc_rows32_");
+  }));
+  tokens.resize(8);
+  llvm::Error error =
+      gpu->patchEach(*full, *reduced, tokens, llvm::ArrayRef(at).drop_front(33), {},
+                     [&](const TokenPatch &token) { return token.patch().takeError(); });
+  EXPECT_EQ(toString(std::move(error)), "");
+  EXPECT_EQ(full->size(), 41);
+}
+
 INSTANTIATE_TEST_SUITE_P(Architectures, HipModel, testing::Values(0x90a, 0x942, 0x1100));
 
 TEST(HipDevice, SaysWhatFails) {

@@ -17,6 +17,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,12 +31,19 @@ public:
     virtual ~Buffer() = default;
     size_t bytes = 0;
   };
-  /// A launch of a function of the loaded code; a buffer for each of its arguments.
+  /// A launch of a function of loaded code; a buffer for each of its arguments.
   struct Launch {
     std::string function;
     std::string source; ///< the block and layer that it computes, for messages
     uint32_t blocks = 1, threads = 1;
     std::vector<Buffer *> buffers;
+    uint32_t code = 0; ///< of which load the function is, from 0 on
+  };
+  /// A part of a buffer, and where it is to go.
+  struct Piece {
+    const Buffer *from = nullptr;
+    size_t offset = 0;
+    llvm::MutableArrayRef<char> to;
   };
   /// Recorded launches; the buffers must outlive it.
   struct Sequence {
@@ -44,9 +52,9 @@ public:
 
   virtual ~Device() = default;
 
-  /// Opens the device that `target` (cuda, cuda:sm_90, rocm, vulkan) names: the first that can do what
-  /// kernels need. cuda:checked and rocm:checked wait for each launch, so that a fault has its kernel's name.
-  /// Errors: no driver, no device, another architecture.
+  /// Opens the device that `target` (cuda, cuda:sm_90, rocm, vulkan) names: the first that can do
+  /// what kernels need. cuda:checked and rocm:checked wait for each launch, so that a fault has its
+  /// kernel's name. Errors: no driver, no device, another architecture.
   static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target);
 
   /// The driver's name of it.
@@ -55,14 +63,23 @@ public:
   virtual std::string target() const = 0;
   /// How many bytes of memory it has to give.
   virtual size_t memory() const = 0;
+  /// How many bytes one buffer may be of.
+  virtual size_t largestBuffer() const { return SIZE_MAX; }
 
-  /// Loads code that GpuTarget::emit made.
+  /// Loads code that GpuTarget::emit made, beside what was loaded before.
   virtual llvm::Error load(llvm::StringRef code) = 0;
   /// Memory of zeros. The error says how much there is.
   virtual llvm::Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) = 0;
   virtual llvm::Error upload(Buffer &to, size_t offset, llvm::ArrayRef<char> from) = 0;
   virtual llvm::Error download(llvm::MutableArrayRef<char> to, const Buffer &from,
                                size_t offset) = 0;
+  /// Many downloads, waited for together.
+  virtual llvm::Error downloadAll(llvm::ArrayRef<Piece> pieces) {
+    for (const Piece &piece : pieces)
+      if (llvm::Error error = download(piece.to, *piece.from, piece.offset))
+        return error;
+    return llvm::Error::success();
+  }
   virtual llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) = 0;
   /// Runs it to its end; the seconds that the device took.
   virtual llvm::Expected<double> run(Sequence &sequence) = 0;

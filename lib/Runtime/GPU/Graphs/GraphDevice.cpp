@@ -84,8 +84,8 @@ void GraphDevice::closeStream() {
   for (Event event : {begin, end})
     if (event)
       api.EventDestroy(event);
-  if (code)
-    api.ModuleUnload(code);
+  for (const Code &code : codes)
+    api.ModuleUnload(code.module);
   if (stream)
     api.StreamDestroy(stream);
 }
@@ -153,5 +153,22 @@ Error GraphDevice::download(llvm::MutableArrayRef<char> to, const Buffer &from, 
     result = api.StreamSynchronize(stream);
   if (result)
     return failed("downloading " + std::to_string(to.size()) + " bytes", result);
+  return Error::success();
+}
+
+Error GraphDevice::downloadAll(ArrayRef<Piece> pieces) {
+  std::vector<Staging::Read> reads;
+  size_t bytes = 0;
+  for (const Piece &piece : pieces) {
+    if (Error error = checkRange("a download", *piece.from, piece.offset, piece.to.size()))
+      return error;
+    reads.push_back(
+        {static_cast<const GraphBuffer *>(piece.from)->address + piece.offset, piece.to});
+    bytes += piece.to.size();
+  }
+  if (Error error = enter())
+    return error;
+  if (Result result = staging.read(api, reads, stream))
+    return failed("downloading " + std::to_string(bytes) + " bytes", result);
   return Error::success();
 }

@@ -28,6 +28,7 @@ public:
   llvm::Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override;
   llvm::Error upload(Buffer &to, size_t offset, llvm::ArrayRef<char> from) override;
   llvm::Error download(llvm::MutableArrayRef<char> to, const Buffer &from, size_t offset) override;
+  llvm::Error downloadAll(llvm::ArrayRef<Piece> pieces) override;
   llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) override;
   llvm::Expected<double> run(Sequence &sequence) override;
 
@@ -77,9 +78,13 @@ private:
   std::string fault;
   Stream stream = nullptr;
   Event begin = nullptr, end = nullptr;
-  Module code = nullptr;
+  /// What a load gave.
+  struct Code {
+    Module module = nullptr;
+    llvm::StringMap<Function> functions;
+  };
+  std::vector<Code> codes;
   Staging staging;
-  llvm::StringMap<Function> functions;
 };
 
 } // namespace ctxc::graphs

@@ -43,18 +43,23 @@ Error GraphDevice::load(StringRef ptx) {
   std::string text = ptx.str(), log(16384, '\0'); // the driver reads to a zero
   JitOption options[] = {kErrorLog, kErrorLogBytes};
   void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
-  if (Result result = api.ModuleLoadDataEx(&code, text.c_str(), 2, options, values)) {
+  Module module = nullptr;
+  if (Result result = api.ModuleLoadDataEx(&module, text.c_str(), 2, options, values)) {
     std::string message = llvm::toString(failed("loading the kernels for " + target(), result));
     StringRef said = StringRef(log.c_str()).trim(" \n\t");
     return makeError(said.empty() ? message : message + "; its compiler says: " + said);
   }
+  codes.push_back({module, {}});
   return Error::success();
 }
 
 Expected<Function> GraphDevice::functionOf(const Launch &launch) {
-  Function &found = functions[launch.function];
+  if (launch.code >= codes.size())
+    return makeError(brand + ": " + labelOf(launch) + " is of code that was not loaded");
+  Code &code = codes[launch.code];
+  Function &found = code.functions[launch.function];
   if (!found)
-    if (Result result = api.ModuleGetFunction(&found, code, launch.function.c_str()))
+    if (Result result = api.ModuleGetFunction(&found, code.module, launch.function.c_str()))
       return failed("looking up " + labelOf(launch), result);
   int most = 0;
   if (Result result = api.FuncGetAttribute(&most, kMaxThreadsPerBlock, found))

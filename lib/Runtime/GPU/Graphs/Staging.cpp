@@ -4,6 +4,8 @@
 
 using namespace ctxc::graphs;
 
+static constexpr size_t line = 64;
+
 Result Staging::open(const Api &api) {
   for (Half &half : halves) {
     void *memory = nullptr;
@@ -37,8 +39,54 @@ Result Staging::turn(const Api &api, Stream stream) {
   return 0;
 }
 
+Result Staging::read(const Api &api, llvm::ArrayRef<Read> reads, Stream stream) {
+  // What was uploaded through the halves is on the device then.
+  if (Result result = api.StreamSynchronize(stream))
+    return result;
+  struct Part {
+    const char *from;
+    llvm::MutableArrayRef<char> to;
+  };
+  std::vector<Part> parts[2]; // of each half: what it has, or will have, and whose it is
+  for (Half &half : halves)
+    half.used = 0;
+  auto finish = [&](int which) -> Result {
+    if (parts[which].empty())
+      return 0;
+    if (Result result = api.EventSynchronize(halves[which].read))
+      return result;
+    for (const Part &part : parts[which])
+      memcpy(part.to.data(), part.from, part.to.size());
+    parts[which].clear();
+    halves[which].used = 0;
+    return 0;
+  };
+  for (auto [from, to] : reads)
+    while (!to.empty()) {
+      if (halves[current].used == kHalfBytes) {
+        if (Result result = api.EventRecord(halves[current].read, stream))
+          return result;
+        current = !current;
+        if (Result result = finish(current))
+          return result;
+      }
+      Half &half = halves[current];
+      size_t piece = std::min(to.size(), kHalfBytes - half.used);
+      if (Result result = api.MemcpyDtoHAsync(half.memory + half.used, from, piece, stream))
+        return result;
+      parts[current].push_back({half.memory + half.used, to.take_front(piece)});
+      half.used = std::min(llvm::alignTo(half.used + piece, line), kHalfBytes);
+      from += piece;
+      to = to.drop_front(piece);
+    }
+  if (Result result = api.EventRecord(halves[current].read, stream))
+    return result;
+  if (Result result = finish(!current))
+    return result;
+  return finish(current);
+}
+
 Result Staging::copy(const Api &api, Pointer to, llvm::ArrayRef<char> from, Stream stream) {
-  constexpr size_t line = 64;
   while (!from.empty()) {
     if (halves[current].used == kHalfBytes)
       if (Result result = turn(api, stream))

@@ -1,6 +1,6 @@
-// Uploads through a bounded piece of pinned memory, in two halves: one is filled while the other is
-// on its way, so that mapped weights stream to the device at the bus's speed, and a few bytes wait
-// for nothing.
+// Copies through a bounded piece of pinned memory, in two halves: one is filled or emptied while
+// the other is on its way, so that mapped weights stream to the device, and patches from it, at the
+// bus's speed, and a few bytes that are uploaded wait for nothing.
 #ifndef CTXC_LIB_RUNTIME_GPU_GRAPHS_STAGING_H
 #define CTXC_LIB_RUNTIME_GPU_GRAPHS_STAGING_H
 
@@ -17,11 +17,18 @@ public:
   void close(const Api &api);
   /// Copies in the stream's order; `from` is not needed afterwards.
   Result copy(const Api &api, Pointer to, llvm::ArrayRef<char> from, Stream stream);
+  /// Where a download is from, and to where.
+  struct Read {
+    Pointer from;
+    llvm::MutableArrayRef<char> to;
+  };
+  /// Downloads, all done on return.
+  Result read(const Api &api, llvm::ArrayRef<Read> reads, Stream stream);
 
 private:
   struct Half {
     char *memory = nullptr;
-    Event read = nullptr; ///< when the device has read it
+    Event read = nullptr; ///< when the device has read it, or filled it
     size_t used = 0;
   };
   /// The other half, once the device has read it.

@@ -72,6 +72,7 @@ public:
   size_t memory() const override {
     return memories.memoryHeaps[memories.memoryTypes[memoryType].heapIndex].size;
   }
+  size_t largestBuffer() const override { return properties.limits.maxStorageBufferRange; }
   Error load(StringRef code) override;
   Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) override;
   Error upload(Buffer &to, size_t offset, ArrayRef<char> from) override {
@@ -103,10 +104,14 @@ private:
   VkQueue queue = VK_NULL_HANDLE;
   VkCommandPool commands = VK_NULL_HANDLE;
   VkQueryPool times = VK_NULL_HANDLE;
-  VkShaderModule code = VK_NULL_HANDLE;
   uint32_t family = 0, memoryType = 0;
   int64_t lanes = 0;
-  llvm::StringMap<Pipeline> pipelines;
+  /// What a load gave.
+  struct Code {
+    VkShaderModule module = VK_NULL_HANDLE;
+    llvm::StringMap<Pipeline> pipelines;
+  };
+  std::vector<Code> codes;
 };
 
 } // namespace
@@ -244,12 +249,14 @@ Error VulkanDevice::open() {
 VulkanDevice::~VulkanDevice() {
   if (device) {
     vk.DeviceWaitIdle(device);
-    for (auto &entry : pipelines) {
-      vk.DestroyPipeline(device, entry.second.pipeline, nullptr);
-      vk.DestroyPipelineLayout(device, entry.second.layout, nullptr);
-      vk.DestroyDescriptorSetLayout(device, entry.second.set, nullptr);
+    for (Code &code : codes) {
+      for (auto &entry : code.pipelines) {
+        vk.DestroyPipeline(device, entry.second.pipeline, nullptr);
+        vk.DestroyPipelineLayout(device, entry.second.layout, nullptr);
+        vk.DestroyDescriptorSetLayout(device, entry.second.set, nullptr);
+      }
+      vk.DestroyShaderModule(device, code.module, nullptr);
     }
-    vk.DestroyShaderModule(device, code, nullptr);
     vk.DestroyQueryPool(device, times, nullptr);
     vk.DestroyCommandPool(device, commands, nullptr);
     vk.DestroyDevice(device, nullptr);
@@ -301,13 +308,18 @@ Error VulkanDevice::load(StringRef binary) {
   auto info = ofType<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
   info.codeSize = words.size() * 4;
   info.pCode = words.data();
-  if (VkResult result = vk.CreateShaderModule(device, &info, nullptr, &code))
+  VkShaderModule module = VK_NULL_HANDLE;
+  if (VkResult result = vk.CreateShaderModule(device, &info, nullptr, &module))
     return failed("loading the kernels", result);
+  codes.push_back({module, {}});
   return Error::success();
 }
 
 Expected<Pipeline *> VulkanDevice::pipelineOf(const Launch &launch) {
-  auto [entry, isNew] = pipelines.try_emplace(launch.function);
+  if (launch.code >= codes.size())
+    return makeError("vulkan: kernel '" + launch.function + "' is of code that was not loaded");
+  Code &code = codes[launch.code];
+  auto [entry, isNew] = code.pipelines.try_emplace(launch.function);
   Pipeline &made = entry->second;
   if (!isNew)
     return &made;
@@ -334,7 +346,7 @@ Expected<Pipeline *> VulkanDevice::pipelineOf(const Launch &launch) {
   auto info = ofType<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = code;
+  info.stage.module = code.module;
   info.stage.pName = launch.function.c_str();
   info.layout = made.layout;
   if (VkResult result =

@@ -1,0 +1,149 @@
+#include "lib/Runtime/GPU/GpuPatchEach.h"
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/Logits.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+
+/// Tokens' factors are downloaded together, so many bytes of them at a time.
+static constexpr size_t partsBytes = size_t(64) << 20;
+
+Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
+                        ArrayRef<int64_t> chunkTokens, ArrayRef<int64_t> chunkPositions,
+                        PatchSink sink) {
+  gpu = chunk.program;
+  tokens = chunkTokens;
+  positions = chunkPositions;
+  partsCount = logitsCount = 0;
+  std::vector<int32_t> ids(tokens.begin(), tokens.end()), at(positions.begin(), positions.end());
+  if (Error error = gpu->setTokens(ids, at, &full, &reduced))
+    return error;
+  if (Error error = gpu->clearCounts())
+    return error;
+  auto seconds = store.device->run(*chunk.steps.sequence);
+  if (!seconds)
+    return seconds.takeError();
+  full.count += rows();
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    if (isPatched(i))
+      if (Error error = gpu->readChecks(i, rows(), obligations[i], replayError[i]))
+        return error;
+  // The sink may run other prompts, which write there.
+  if (Error error = readStreams())
+    return error;
+  for (int64_t row = 0; row < rows(); ++row)
+    if (Error error = give(row, sink))
+      return error;
+  return Error::success();
+}
+
+Error GpuPatchEach::readStreams() {
+  xf::LayerOp last = program.steps[program.steps.size() - (head ? 2 : 1)].layer;
+  for (int64_t stream : {0, 1}) {
+    streams[stream].clear();
+    for (Value output : last.getOutputs()) {
+      auto numbers = gpu->value(output, stream, 0, rows());
+      if (!numbers)
+        return numbers.takeError();
+      streams[stream].push_back(std::move(*numbers));
+    }
+  }
+  return Error::success();
+}
+
+/// What the last layer gives of a row, in both streams: whatever is not finite before it shows.
+Error GpuPatchEach::checkFinite(int64_t row) {
+  for (const std::vector<Rows> &stream : streams)
+    for (const Rows &all : stream) {
+      size_t width = all.size() / rows();
+      if (!llvm::all_of(ArrayRef(all).slice(row * width, width),
+                        [](float x) { return std::isfinite(x); }))
+        return makeError("the numbers at position " + llvm::Twine(positions[row]) +
+                         " are not finite; the weights or the patch are too large for float32");
+    }
+  return Error::success();
+}
+
+/// The logits of some rows together, from the one on that is asked for.
+Error GpuPatchEach::readLogits(int64_t row, TokenPatch &given) {
+  if (logitsCount == 0 || row >= logitsFrom + logitsCount) {
+    logitsFrom = row;
+    logitsCount = std::min(head ? head->rows() : 1, rows() - row);
+    for (int64_t stream : {0, 1}) {
+      std::vector<Rows> inputs;
+      for (const Rows &all : streams[stream]) {
+        size_t width = all.size() / rows();
+        auto from = all.begin() + row * width;
+        inputs.emplace_back(from, from + logitsCount * width);
+      }
+      if (!head) { // they are what the last layer gives
+        logits[stream] = std::move(inputs.front());
+        continue;
+      }
+      auto made = head->logitsOf(inputs, logitsCount);
+      if (!made)
+        return made.takeError();
+      logits[stream] = std::move(*made);
+    }
+  }
+  for (int64_t stream : {0, 1}) {
+    size_t width = logits[stream].size() / logitsCount;
+    auto checked = finiteLogits(ArrayRef(logits[stream]).slice((row - logitsFrom) * width, width));
+    if (!checked)
+      return checked.takeError();
+    (stream == 0 ? given.fullLogits : given.reducedLogits) = std::move(*checked);
+  }
+  return Error::success();
+}
+
+Error GpuPatchEach::readParts(int64_t row) {
+  if (partsCount && row >= partsFrom && row < partsFrom + partsCount)
+    return Error::success();
+  size_t each = 1;
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    each += isPatched(i) ? gpu->patchBytes(i) : 0;
+  partsCount = 0; // until all is there
+  int64_t count = std::clamp<int64_t>(partsBytes / each, 1, rows() - row);
+  std::vector<Device::Piece> pieces;
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    if (isPatched(i))
+      gpu->findParts(i, row, count, parts[i], pieces);
+  if (Error error = store.device->downloadAll(pieces))
+    return error;
+  partsFrom = row;
+  partsCount = count;
+  return Error::success();
+}
+
+Error GpuPatchEach::give(int64_t row, PatchSink sink) {
+  if (Error error = checkFinite(row))
+    return error;
+  TokenPatch given;
+  given.token = tokens[row];
+  given.position = positions[row];
+  given.obligations.resize(program.layers);
+  given.replayError.resize(program.layers);
+  for (auto [i, step] : llvm::enumerate(program.steps))
+    if (isPatched(i)) {
+      given.obligations[*step.index] = obligations[i][row];
+      given.replayError[*step.index] = replayError[i][row];
+    }
+  if (options.logits)
+    if (Error error = readLogits(row, given))
+      return error;
+  auto makePatch = [&]() -> Expected<Patch> {
+    Patch patch;
+    if (Error error = readParts(row))
+      return std::move(error);
+    for (size_t i = 0; i < program.steps.size(); ++i)
+      if (isPatched(i))
+        if (Error error = gpu->readParts(i, parts[i], row - partsFrom, patch))
+          return std::move(error);
+    return patch;
+  };
+  given.patch = makePatch;
+  return sink(given);
+}

@@ -1,0 +1,54 @@
+// Executor::patchEach on a device: chunks of tokens through dual kernels of many rows. Factors stay
+// on the device; some tokens' at a time are downloaded, when the first of them is asked for.
+#ifndef CTXC_LIB_RUNTIME_GPU_GPUPATCHEACH_H
+#define CTXC_LIB_RUNTIME_GPU_GPUPATCHEACH_H
+
+#include "lib/Runtime/GPU/GpuPrompts.h"
+
+namespace ctxc {
+
+class GpuPatchEach {
+public:
+  GpuPatchEach(GpuStore &store, GpuHead *head, const PatchEachOptions &options)
+      : store(store), program(store.program), head(head), options(options),
+        obligations(program.steps.size()), replayError(program.steps.size()),
+        parts(program.steps.size()) {}
+
+  /// One chunk: continues `full` by the tokens, and gives each to the sink.
+  llvm::Error run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
+                  llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions,
+                  PatchSink sink);
+
+private:
+  llvm::Error readStreams();
+  llvm::Error checkFinite(int64_t row);
+  llvm::Error readLogits(int64_t row, TokenPatch &given);
+  llvm::Error readParts(int64_t row);
+  llvm::Error give(int64_t row, PatchSink sink);
+  int64_t rows() const { return tokens.size(); }
+  bool isPatched(size_t step) const {
+    const ProgramStep &at = program.steps[step];
+    return at.dual && at.index && *at.index >= options.startLayer;
+  }
+
+  GpuStore &store;
+  const Program &program;
+  GpuHead *head; ///< null where the program has none
+  const PatchEachOptions &options;
+
+  // Of the chunk.
+  GpuProgram *gpu = nullptr;
+  llvm::ArrayRef<int64_t> tokens, positions;
+  std::vector<Rows> streams[2]; ///< what the last layer gives, each value's rows
+  std::vector<std::vector<LayerObligations>> obligations;
+  std::vector<std::vector<double>> replayError;
+  /// Of rows from `partsFrom` on, `partsCount` of them: each step's parts.
+  std::vector<std::vector<Rows>> parts;
+  int64_t partsFrom = 0, partsCount = 0;
+  Rows logits[2]; ///< of rows from `logitsFrom` on
+  int64_t logitsFrom = 0, logitsCount = 0;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_GPU_GPUPATCHEACH_H

@@ -1,0 +1,158 @@
+#include "lib/Runtime/GPU/GpuPrompts.h"
+#include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Runtime/TokenKernels.h"
+
+using namespace mlir;
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+
+/// Fewer rows than these gain nothing over token by token.
+static constexpr int64_t fewestRows = 8;
+
+//===----------------------------------------------------------------------===//
+// Chunks
+//===----------------------------------------------------------------------===//
+
+GpuProgram &GpuPrompts::programOf(int64_t rows) {
+  auto &program = programs[rows];
+  if (!program)
+    program = std::make_unique<GpuProgram>(store, rows, "ctxc_rows" + std::to_string(rows),
+                                           roundsPrompts);
+  return *program;
+}
+
+static bool fits(const MemoryNeed &need, const Device &device) {
+  size_t has = device.memory();
+  return need.bytes <= has - has / 16 && need.largest <= device.largestBuffer();
+}
+
+Error GpuPrompts::recordChunk(RecordedChunk &chunk, ArrayRef<StepKernel> kernels) {
+  chunk.isKnown = true;
+  SmallVector<xf::BlockOp> blocks;
+  for (const StepKernel &at : kernels)
+    if (!llvm::is_contained(blocks, at.block))
+      blocks.push_back(at.block);
+  for (int64_t rows = most; rows >= std::min(most, fewestRows);) {
+    GpuProgram &program = programOf(rows);
+    if (Error error = program.compile(blocks))
+      return error;
+    for (xf::BlockOp block : blocks)
+      if (Error error = program.check(block)) {
+        llvm::consumeError(std::move(error));
+        return Error::success();
+      }
+    MemoryNeed need = program.needOf(kernels);
+    if (fits(need, *store.device)) {
+      if (Error error = program.record(kernels, chunk.steps))
+        return error;
+      chunk.program = &program;
+      return Error::success();
+    }
+    // About as much less as there are fewer rows; what is compiled is counted again.
+    do {
+      rows /= 2;
+      need = {need.bytes / 2, need.largest / 2};
+    } while (rows > fewestRows && !fits(need, *store.device));
+  }
+  return Error::success();
+}
+
+Expected<RecordedChunk *> GpuPrompts::forward(GpuRun &run, bool isPatched) {
+  RecordedChunk &chunk = run.chunk[isPatched];
+  if (!chunk.isKnown && most > 1) {
+    SmallVector<StepKernel> kernels;
+    for (const TokenKernel &each : forwardKernels(store.program, isPatched, /*withHead=*/false))
+      kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
+    if (Error error = recordChunk(chunk, kernels)) {
+      chunk = RecordedChunk();
+      return std::move(error);
+    }
+  }
+  return chunk.program ? &chunk : nullptr;
+}
+
+Expected<RecordedChunk *> GpuPrompts::patch(GpuRun &full, GpuRun &reduced, int64_t startLayer) {
+  RecordedChunk &chunk = full.patchChunk[{reduced.id, startLayer}];
+  if (!chunk.isKnown && most > 1) {
+    SmallVector<StepKernel> kernels;
+    GpuRun *runs[2] = {&full, &reduced};
+    for (const TokenKernel &each : patchKernels(store.program, startLayer)) {
+      if (store.program.head() == each.step)
+        continue;
+      bool isDual = each.block == store.program.steps[each.step].dual;
+      if (!isDual && each.stream == 1 && readsContext(each.block))
+        return nullptr;
+      kernels.push_back({each.step,
+                         each.block,
+                         each.stream,
+                         {isDual ? &full : runs[each.stream], isDual ? &reduced : nullptr}});
+    }
+    if (Error error = recordChunk(chunk, kernels)) {
+      chunk = RecordedChunk();
+      return std::move(error);
+    }
+  }
+  return chunk.program ? &chunk : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// The head
+//===----------------------------------------------------------------------===//
+
+/// Rows whose logits are in bounded memory, a power of two.
+static int64_t headRows(const Program &program, const Device &device) {
+  const size_t most = std::min(size_t(64) << 20, device.largestBuffer());
+  int64_t rows = 32;
+  while (rows > 1 && rows * program.vocabulary * sizeof(float) > most)
+    rows /= 2;
+  return rows;
+}
+
+GpuHead::GpuHead(GpuStore &store, GpuProgram &one)
+    : store(store), one(one), many(store, headRows(store.program, *store.device), "ctxc_head"),
+      none(store.device, -1, 1, 0, 0) {}
+
+Error GpuHead::add(GpuProgram &program, RecordedSteps &record, ArrayRef<Rows> inputs, int64_t from,
+                   int64_t count, Rows &logits) {
+  size_t head = *store.program.head();
+  ProgramStep step = store.program.steps[head];
+  if (!record.sequence)
+    if (Error error = program.record(StepKernel{head, step.block, 0, {&none, nullptr}}, record))
+      return error;
+  for (auto [input, numbers] : llvm::zip(step.layer.getInputs(), inputs)) {
+    size_t width = cast<ShapedType>(input.getType()).getNumElements();
+    if (Error error = program.setValue(input, ArrayRef(numbers).slice(from * width, count * width)))
+      return error;
+  }
+  auto seconds = store.device->run(*record.sequence);
+  if (!seconds)
+    return seconds.takeError();
+  Value result = step.layer->getBlock()->back().getOperand(0);
+  auto numbers = program.value(result, 0, 0, count);
+  if (!numbers)
+    return numbers.takeError();
+  llvm::append_range(logits, *numbers);
+  return Error::success();
+}
+
+Expected<Rows> GpuHead::logitsOf(ArrayRef<Rows> inputs, int64_t count) {
+  Rows logits;
+  bool byMany = count >= GpuPrompts::kShortest && many.rows > 1;
+  if (byMany) {
+    xf::BlockOp block = store.program.steps[*store.program.head()].block;
+    if (Error error = many.compile(block))
+      return std::move(error);
+    if (Error error = many.check(block)) {
+      llvm::consumeError(std::move(error));
+      byMany = false;
+    }
+  }
+  for (int64_t from = 0; from < count;) {
+    int64_t size = byMany ? std::min(many.rows, count - from) : 1;
+    if (Error error = add(byMany ? many : one, byMany ? ofMany : ofOne, inputs, from, size, logits))
+      return std::move(error);
+    from += size;
+  }
+  return logits;
+}

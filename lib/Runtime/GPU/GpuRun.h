@@ -1,0 +1,56 @@
+// A run on a device: what it holds there, and what was recorded for it.
+#ifndef CTXC_LIB_RUNTIME_GPU_GPURUN_H
+#define CTXC_LIB_RUNTIME_GPU_GPURUN_H
+
+#include "ctxc/Runtime/Executor.h"
+#include "lib/Runtime/GPU/GpuStore.h"
+#include <map>
+
+namespace ctxc {
+
+class GpuProgram;
+
+/// Recorded launches and the temporaries that they use.
+struct RecordedSteps {
+  std::vector<std::shared_ptr<Device::Buffer>> temporaries;
+  std::unique_ptr<Device::Sequence> sequence;
+};
+
+/// What was recorded of a chunk of a prompt.
+struct RecordedChunk {
+  GpuProgram *program = nullptr; ///< null: tokens go one by one
+  bool isKnown = false;
+  RecordedSteps steps;
+};
+
+/// A run: the state of each step's contextual ops on the device.
+class GpuRun : public Run {
+public:
+  /// With `padding` more rows of state than tokens have, which a chunk that is not full writes.
+  GpuRun(std::shared_ptr<Device> device, int64_t id, int64_t capacity, int64_t padding,
+         size_t steps)
+      : device(std::move(device)), id(id), capacity(capacity), room(capacity + padding),
+        slots(capacity), states(steps) {}
+  int64_t size() const override { return count; }
+  int64_t last() const { return count ? slots[count - 1] : -1; }
+  void truncate(int64_t tokens) override { count = std::min(count, tokens); }
+
+  std::shared_ptr<Device> device; ///< outlives the buffers
+  int64_t id, capacity, room, count = 0;
+  std::vector<int32_t> slots; ///< absolute positions of the tokens held
+  BufferPtr slotBuffer;
+  bool isHidden = false; ///< whether some of those positions are not in the buffer
+  /// Of each step, by their order: room × elements each.
+  std::vector<std::map<size_t, BufferPtr>> states;
+
+  /// What was recorded for this run, without and with a patch: a token, without and with the head,
+  /// and a chunk. And beside a reduced run, by its id and the first layer that is patched.
+  RecordedSteps forward[2][2];
+  RecordedChunk chunk[2];
+  std::map<std::pair<int64_t, int64_t>, RecordedSteps> patch;
+  std::map<std::pair<int64_t, int64_t>, RecordedChunk> patchChunk;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_GPU_GPURUN_H

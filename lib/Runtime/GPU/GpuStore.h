@@ -1,0 +1,58 @@
+// What all kernels of a model on a device share, however many rows they are of: weights, settings,
+// and the patch that is applied.
+#ifndef CTXC_LIB_RUNTIME_GPU_GPUSTORE_H
+#define CTXC_LIB_RUNTIME_GPU_GPUSTORE_H
+
+#include "ctxc/Runtime/GPU/Device.h"
+#include "ctxc/Runtime/Weights.h"
+#include "lib/Runtime/KernelArguments.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
+
+namespace ctxc {
+
+using BufferPtr = std::unique_ptr<Device::Buffer>;
+
+/// The bytes of an argument; of one whose first dimension is not known, those of one row.
+size_t argumentBytes(mlir::Type type);
+
+template <typename T> llvm::ArrayRef<char> asBytes(llvm::ArrayRef<T> numbers) {
+  return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(T)};
+}
+
+class GpuStore {
+public:
+  GpuStore(const Program &program, Weights &weights, std::shared_ptr<Device> device)
+      : program(program), weights(weights), device(std::move(device)) {}
+
+  /// Loads code; which one it is, for Device::Launch.
+  llvm::Expected<uint32_t> load(llvm::StringRef code);
+
+  /// Uploads what steps' arguments name. Fails where the device's memory is too small for it.
+  llvm::Error uploadWeights(llvm::ArrayRef<std::pair<size_t, KernelArg>> arguments);
+  llvm::Expected<Device::Buffer *> weight(size_t step, const KernelArg &arg);
+  llvm::Expected<Device::Buffer *> setting(size_t step, const KernelArg &arg);
+  /// A part of the patch that a step's applied block reads, by the argument's index.
+  llvm::Expected<Device::Buffer *> applied(size_t step, int64_t argument, size_t bytes);
+  /// Uploads what kernels with `args` take of a patch.
+  llvm::Error setPatch(size_t step, llvm::ArrayRef<KernelArg> args, const Patch &patch);
+
+  const Program &program;
+  Weights &weights;
+  std::shared_ptr<Device> device;
+
+private:
+  llvm::Expected<Device::Buffer *> bank(BufferPtr &buffer, llvm::StringRef name,
+                                        const KernelArg &arg);
+  llvm::Expected<Device::Buffer *> own(BufferPtr &buffer, size_t bytes);
+
+  uint32_t loads = 0;
+  llvm::StringMap<BufferPtr> weightBuffers; ///< by stored name and type
+  std::map<std::pair<size_t, std::string>, BufferPtr> settings;
+  std::map<std::pair<size_t, int64_t>, BufferPtr> appliedParts;
+  std::vector<Rows> loaded;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_GPU_GPUSTORE_H
