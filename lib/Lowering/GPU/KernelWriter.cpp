@@ -1,6 +1,5 @@
 #include "lib/Lowering/GPU/KernelWriter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -164,15 +163,8 @@ void KernelWriter::store(Value value, Value root, Value at) {
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> KernelWriter::loop(Value from, Value to, Value step, ValueRange values,
-                                      Body body, bool isKept) {
+                                      Body body) {
   auto loop = scf::ForOp::create(b, loc, from, to, step, values);
-  if (isKept) {
-    auto never =
-        LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
-    loop->setAttr("llvm.loop_annotation",
-                  LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, never, {}, {}, {}, {},
-                                                {}, {}, {}, {}, {}, {}, {}));
-  }
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());

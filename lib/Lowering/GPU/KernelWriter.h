@@ -52,10 +52,9 @@ public:
 
   // Control -----------------------------------------------------------------
   using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
-  /// for i = from; i < to; i += step, with values that go from step to step. Where it `isKept`, no
-  /// compiler makes several steps of it one, which would need the registers of several.
+  /// for i = from; i < to; i += step, with values that go from step to step.
   llvm::SmallVector<mlir::Value> loop(mlir::Value from, mlir::Value to, mlir::Value step,
-                                      mlir::ValueRange values, Body body, bool isKept = false);
+                                      mlir::ValueRange values, Body body);
   void loop(mlir::Value from, mlir::Value to, mlir::Value step,
             llvm::function_ref<void(mlir::Value)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);

@@ -168,10 +168,8 @@ private:
                                          w.index(tileDepth));
     tiles = arith::MaxUIOp::create(w.b, w.loc, tiles, w.index(1));
     put(load(w.index(0), true), w.index(0));
-    SmallVector<Value> sums = w.loop(
-        w.index(1), tiles, w.index(1), none,
-        [&](Value t, ValueRange s) { return step(t, true, s); },
-        /*isKept=*/true);
+    SmallVector<Value> sums = w.loop(w.index(1), tiles, w.index(1), none,
+                                     [&](Value t, ValueRange s) { return step(t, true, s); });
     return multiply(before(tiles), sums);
   }
 
@@ -183,10 +181,8 @@ private:
     int64_t full = depth.fixed / tileDepth, all = llvm::divideCeil(depth.fixed, tileDepth);
     put(load(w.index(0), full == 0), w.index(0));
     if (full > 1)
-      sums = w.loop(
-          w.index(1), w.index(full), w.index(1), sums,
-          [&](Value t, ValueRange sums) { return step(t, false, sums); },
-          /*isKept=*/true);
+      sums = w.loop(w.index(1), w.index(full), w.index(1), sums,
+                    [&](Value t, ValueRange sums) { return step(t, false, sums); });
     if (full && all > full)
       sums = step(w.index(full), true, sums);
     return multiply(w.index(all - 1), sums);
@@ -216,14 +212,12 @@ private:
           }
     };
     if (isShort)
-      return w.loop(
-          w.index(0), w.index(tileDepth / 4), w.index(1), sums,
-          [&](Value q, ValueRange carried) {
-            sums.assign(carried.begin(), carried.end());
-            addPiece(q);
-            return sums;
-          },
-          /*isKept=*/true);
+      return w.loop(w.index(0), w.index(tileDepth / 4), w.index(1), sums,
+                    [&](Value q, ValueRange carried) {
+                      sums.assign(carried.begin(), carried.end());
+                      addPiece(q);
+                      return sums;
+                    });
     for (int64_t q = 0; q < tileDepth / 4; ++q)
       addPiece(w.index(q));
     return sums;
