@@ -14,6 +14,7 @@
 // but −0.
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "ctxc/Lowering/Kernel.h"
+#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "lib/Lowering/GPU/TileOperand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -115,7 +116,7 @@ public:
     if (columns.isFixed())
       writeTile(column, row);
     else
-      w.loop(column, w.number(columns), w.index(width * columnTiles), [&](Value next) {
+      w.loop(column, seen(columns, row), w.index(width * columnTiles), [&](Value next) {
         writeTile(next, row);
         w.barrier(); // before the buffers are filled again
       });
@@ -123,10 +124,23 @@ public:
   }
 
 private:
+  /// How many of the visible slots the tile's rows see at most: those up to the last row's own,
+  /// where the rows are the last slots in order. The scores of others are not read, and their
+  /// weights are zero.
+  Value seen(const Extent &visible, Value firstRow) {
+    if (!op.op->hasAttr(kCausalAttr))
+      return w.number(visible);
+    int64_t calls = op.loops[loops.rows.front()].fixed;
+    Value last = arith::MinUIOp::create(w.b, w.loc, w.add(firstRow, w.index(side * shape.rows - 1)),
+                                        w.index(rows - 1));
+    Value own = arith::DivUIOp::create(w.b, w.loc, last, w.index(rows / calls));
+    return w.add(w.number(visible + fixedExtent(1 - calls)), own);
+  }
+
   void writeTile(Value firstColumn, Value firstRow) {
     rowsOf.enter(firstRow, indices);
     columnsOf.enter(firstColumn, indices);
-    putAll(sumTile(), firstColumn, firstRow);
+    putAll(sumTile(firstRow), firstColumn, firstRow);
   }
 
   Value multiplyAdd(Value a, Value b, Value sum) {
@@ -163,9 +177,11 @@ private:
   Value before(Value t) { return arith::SubIOp::create(w.b, w.loc, t, w.index(1)); }
 
   /// Over a k that grows; of none there is one tile of zeros.
-  SmallVector<Value> sumGrowing(ValueRange none) {
-    Value tiles = arith::DivUIOp::create(w.b, w.loc, w.number(depth + fixedExtent(tileDepth - 1)),
-                                         w.index(tileDepth));
+  SmallVector<Value> sumGrowing(ValueRange none, Value firstRow) {
+    Value tiles = arith::DivUIOp::create(
+        w.b, w.loc,
+        w.add(depth.isFixed() ? w.number(depth) : seen(depth, firstRow), w.index(tileDepth - 1)),
+        w.index(tileDepth));
     tiles = arith::MaxUIOp::create(w.b, w.loc, tiles, w.index(1));
     put(load(w.index(0), true), w.index(0));
     SmallVector<Value> sums = w.loop(w.index(1), tiles, w.index(1), none,
@@ -174,10 +190,10 @@ private:
   }
 
   /// The sums of this thread, by rows.
-  SmallVector<Value> sumTile() {
+  SmallVector<Value> sumTile(Value firstRow) {
     SmallVector<Value> sums(shape.rows * shape.columns, w.zeroOf(w.b.getF32Type()));
     if (!depth.isFixed() || !columns.isFixed())
-      return sumGrowing(sums);
+      return sumGrowing(sums, firstRow);
     int64_t full = depth.fixed / tileDepth, all = llvm::divideCeil(depth.fixed, tileDepth);
     put(load(w.index(0), full == 0), w.index(0));
     if (full > 1)
