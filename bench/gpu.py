@@ -33,6 +33,7 @@ from page import table  # noqa: E402
 
 TOLERANCE = 1e-3  # of the largest number of a result
 CONTEXT = 1023    # and the token that is measured: what --emit=cost counts
+MINUTES = 8.5
 PROMPT, ROWS = 4096, 256  # tokens that are read, and of a chunk
 
 # The goals: figure, comparison, limit. Of decoding, a share of the copy's bandwidth over the weights.
@@ -175,7 +176,8 @@ class Session:
         return path
 
     def command(self, *words, limit):
-        """JSON that a program printed, or None and why."""
+        """JSON that a program printed, or None and why. `limit`: seconds, of MINUTES for all."""
+        limit *= self.whole / (60 * MINUTES)
         try:
             done = subprocess.run(list(map(str, words)), capture_output=True, text=True,
                                   timeout=max(1, min(limit, self.left())))
@@ -245,7 +247,8 @@ class Session:
                 continue
             good = found["largest_difference"] <= TOLERANCE and found["compared_bytes"] > 0
             self.result["checks"][entry["name"]] = dict(
-                good=good, difference=found["largest_difference"], notes=found["notes"])
+                good=good, difference=found["largest_difference"], notes=found["notes"],
+                claim=found.get("against_full", {}))
             self.tell(entry["name"], f"{'agrees' if good else 'DIFFERS'}, "
                                      f"{found['largest_difference']:.2g}")
 
@@ -406,6 +409,10 @@ def number(value, digits=3):
     return "open" if value is None else f"{value:.{digits}f}"
 
 
+def claimed(run):
+    return f"{run['l_inf']:.1e}, {'same' if run['same_token'] else 'another'}" if run else "open"
+
+
 def markdown(result):
     lines = [f"# Kernels on {result.get('device', 'no GPU')}", ""]
     lines.append(f"A copy from device to device: {number(result.get('copy_gbps'), 0)} GB/s, read and "
@@ -442,6 +449,12 @@ def markdown(result):
         lines += ["", "## Kernels against the interpreted PTX", "", table(
             ["model", "largest difference", ""],
             [[name, f"{check['difference']:.1e}", "agrees" if check["good"] else "DIFFERS"]
+             for name, check in result["checks"].items()])]
+        lines += ["", "## The reduced run against the full run, both on the device", "",
+                  "L∞ of the logits after a context of 5 tokens, and whether the next token is the "
+                  "same: Algorithm 1 fused, a run with the patch alone, and one without it.", "", table(
+            ["model", "fused", "patched", "without the patch"],
+            [[name] + [claimed(check["claim"].get(run)) for run in ("fused", "apply", "control")]
              for name, check in result["checks"].items()])]
     for tool, said in result["sanitizer"].items():
         lines += ["", f"compute-sanitizer, {tool}: {said['said']}"]
@@ -532,7 +545,8 @@ def main():
     running.add_argument("folder")
     running.add_argument("--json")
     running.add_argument("--markdown")
-    running.add_argument("--minutes", type=float, default=8.5, help="after which nothing is begun")
+    running.add_argument("--minutes", type=float, default=MINUTES,
+                         help="after which nothing is begun; single steps' limits grow with it")
     running.add_argument("--repeats", type=int, default=30)
     running.add_argument("--copy-mib", type=int, default=4096, help="of the copy that is timed")
     args = parser.parse_args()

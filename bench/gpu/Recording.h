@@ -19,7 +19,7 @@
 
 namespace ctxc::bench {
 
-constexpr char recordingMagic[] = "ctxcgpu2";
+constexpr char recordingMagic[] = "ctxcgpu3";
 
 enum class Call : char {
   Target,   ///< text: the code's target
@@ -28,7 +28,8 @@ enum class Call : char {
   Free,     ///< buffer
   Upload,   ///< buffer, offset, bytes as a text
   Draw,     ///< buffer, offset, bytes, Numbers: random ones
-  Download, ///< buffer, offset, count, bytes as a text: what came, or nothing where none did
+  Download, ///< buffer, offset, count, bytes as a text: what came, or nothing where none did; text:
+            ///< the label of the work that it is of, if it has one
   Record,   ///< sequence, launches: function, source, blocks, threads, load, buffers
   Run,      ///< sequence, text: what its time is called, if it is to be measured
   Note,     ///< text, text: what is not there, and why

@@ -119,6 +119,7 @@ Error RecordingDevice::download(llvm::MutableArrayRef<char> to, const Buffer &fr
   writer.number(offset);
   writer.number(to.size());
   writer.text(inner ? StringRef(to.data(), to.size()) : StringRef());
+  writer.text(label);
   return Error::success();
 }
 

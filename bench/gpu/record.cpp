@@ -22,8 +22,9 @@ using llvm::Expected;
 
 namespace {
 
-/// Tokens after a context of `context`: plain, patched, and with the patch.
-Error work(Executor &executor, RecordingDevice &device, int64_t context) {
+/// A token after a context of `context`: plain, patched, and in the reduced run with the patch and,
+/// where asked for, without it.
+Error work(Executor &executor, RecordingDevice &device, int64_t context, bool withControl) {
   std::vector<int64_t> tokens, positions(context);
   for (int64_t i = 0; i < context; ++i)
     tokens.push_back((7 + 131 * i) % executor.vocabulary());
@@ -54,6 +55,9 @@ Error work(Executor &executor, RecordingDevice &device, int64_t context) {
     device.note("patch", llvm::toString(step.takeError()));
     return Error::success();
   }
+  if (withControl)
+    if (Error error = once("control", *reduced, nullptr))
+      return error;
   return once("apply", *reduced, &step->patch);
 }
 
@@ -143,7 +147,7 @@ Expected<int> run(const Arguments &arguments) {
     if (!executor)
       return executor.takeError();
     return *prompt ? readPrompt(**executor, recording, *prompt, *rows, !rounds)
-                   : work(**executor, recording, *context);
+                   : work(**executor, recording, *context, executes);
   };
   if (Error error = writeFileAtomically(arguments.get("-o", ""), write))
     return std::move(error);

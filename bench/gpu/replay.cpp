@@ -6,6 +6,7 @@
 #include "bench/gpu/Recording.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/CUDA/CudaDevice.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -110,6 +111,30 @@ public:
           });
         });
     });
+    if (lastOf["patch"].size() == 2) {
+      const std::vector<float> &full = lastOf["patch"][0];
+      auto against = [&](StringRef what, const std::vector<float> &logits) {
+        if (logits.size() != full.size() || full.empty())
+          return;
+        double distance = 0;
+        for (auto [a, b] : llvm::zip(logits, full))
+          distance = std::max(distance, std::abs(double(a) - double(b)));
+        auto token = [](const std::vector<float> &x) {
+          return std::max_element(x.begin(), x.end()) - x.begin();
+        };
+        json.attributeObject(what, [&] {
+          json.attribute("l_inf", std::min(distance, 1e300));
+          json.attribute("same_token", token(logits) == token(full));
+        });
+      };
+      // Against the full run's logits on this device: the paper's claim, and its control.
+      json.attributeObject("against_full", [&] {
+        against("fused", lastOf["patch"][1]);
+        for (const char *label : {"apply", "control"})
+          if (!lastOf[label].empty())
+            against(label, lastOf[label].back());
+      });
+    }
     json.attributeArray("notes", [&] {
       for (const auto &note : notes)
         json.object([&] {
@@ -224,12 +249,19 @@ private:
   Error download() {
     Device::Buffer *from = buffer();
     size_t offset = reader.number(), count = reader.number();
-    StringRef expected = reader.text();
+    StringRef expected = reader.text(), label = reader.text();
     if (!from || count > from->bytes || (!expected.empty() && expected.size() != count))
       return noBuffer();
     std::vector<char> found(count);
     if (Error error = device->download(found, *from, offset))
       return error;
+    if (!label.empty() && count % sizeof(float) == 0) {
+      std::vector<std::vector<float>> &last = lastOf[label.str()];
+      last.emplace_back(count / sizeof(float));
+      memcpy(last.back().data(), found.data(), count);
+      if (last.size() > 2)
+        last.erase(last.begin());
+    }
     if (!expected.empty()) {
       compared += count;
       largest = std::max(largest, difference({found.data(), found.size()}, expected));
@@ -343,6 +375,9 @@ private:
   std::vector<Measured> measured;
   std::pair<std::string, size_t> pending; ///< the label and sequence of a run to be measured
   std::vector<std::pair<std::string, std::string>> notes;
+  /// The last two that were downloaded of a labelled piece of work: of `patch` the logits of the
+  /// full run and of the reduced, fused; of any other the second is its logits.
+  std::map<std::string, std::vector<std::vector<float>>> lastOf;
   size_t drawnBytes = 0, allocated = 0, compared = 0;
   double largest = 0;
   bool allFinite = true;

@@ -30,7 +30,8 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("llama f32            recorded", done.stdout)
         done = self.script("run", folder, "--json", self.work / "a.json", "--markdown",
-                           self.work / "a.md", "--repeats", 2, "--copy-mib", 4, library=standin)
+                           self.work / "a.md", "--repeats", 2, "--copy-mib", 4, "--minutes", 60,
+                           library=standin)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         result = json.loads((self.work / "a.json").read_text())
         self.assertEqual(result["device"], "Fake 0")
@@ -38,6 +39,11 @@ class GpuTest(unittest.TestCase):
         check = result["checks"]["llama f32"]
         self.assertTrue(check["good"])
         self.assertEqual((check["difference"], check["notes"]), (0, []))
+        claim = check["claim"]
+        for run in ("fused", "apply"):
+            self.assertLess(claim[run]["l_inf"], 1e-4)
+            self.assertTrue(claim[run]["same_token"])
+        self.assertGreater(claim["control"]["l_inf"], 100 * claim["apply"]["l_inf"])
         model = result["models"]["small-llama"]
         # In bfloat16: two layers' matrices, the head's, the norms', and the token's embedding.
         self.assertEqual(model["weight_bytes"],
@@ -84,8 +90,8 @@ class GpuTest(unittest.TestCase):
             program.write_text(f"#!/bin/sh\necho '========= ERROR SUMMARY: {errors} errors'\n"
                                f"exit {9 * errors}\n")
             program.chmod(0o755)
-            done = self.script("run", folder, "--copy-mib", 4, "--repeats", 1, library=standin,
-                               path=f"{tools}:{os.environ['PATH']}")
+            done = self.script("run", folder, "--copy-mib", 4, "--repeats", 1, "--minutes", 60,
+                               library=standin, path=f"{tools}:{os.environ['PATH']}")
             self.assertEqual(done.returncode, code, done.stderr + done.stdout)
             self.assertIn(f"compute-sanitizer, memcheck, llama f32: ERROR SUMMARY: {errors} errors",
                           done.stdout)
@@ -95,7 +101,8 @@ class GpuTest(unittest.TestCase):
         content = gzip.decompress(recording.read_bytes())
         self.assertIn(b"add.rn.f32", content)
         recording.write_bytes(gzip.compress(content.replace(b"add.rn.f32", b"sub.rn.f32"), 1))
-        done = self.script("run", folder, "--copy-mib", 4, "--repeats", 1, library=standin)
+        done = self.script("run", folder, "--copy-mib", 4, "--repeats", 1, "--minutes", 60,
+                           library=standin)
         self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
         self.assertIn("llama f32: DIFFERS", done.stdout)
 
@@ -104,7 +111,7 @@ class GpuTest(unittest.TestCase):
             dict(kind="check", name="broken", file="broken"),
             dict(kind="time", name="not made", why="no kernel", file="none", context=7)]))
         with gzip.open(folder / "broken.gz", "wb") as file:
-            file.write(b"ctxcgpu2\x00\x0a" + bytes(7) + b"cuda:sm_90\x01\xff")
+            file.write(b"ctxcgpu3\x00\x0a" + bytes(7) + b"cuda:sm_90\x01\xff")
         done = self.script("run", folder, "--copy-mib", 4, library=standin)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         self.assertIn("- check of broken: ", done.stdout)
