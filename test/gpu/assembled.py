@@ -1,5 +1,6 @@
 """Assembles the PTX of every kernel of models with NVIDIA's ptxas, for sm_80 and sm_90 and for
-weights of float32 and bfloat16, of a token and of many rows: none may spill. Validates their SPIR-V where spirv-val is there."""
+weights of float32 and bfloat16, of a token and of many rows: none may spill. Validates their SPIR-V
+where spirv-val is there."""
 
 import argparse
 import importlib.util
