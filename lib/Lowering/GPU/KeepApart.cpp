@@ -1,0 +1,124 @@
+#include "lib/Lowering/GPU/KeepApart.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::gpu_lowering;
+
+namespace {
+
+/// What an op touches of a buffer at outer indices of zero: elements `begin` to `end`; and how far
+/// each of the outer loops moves that.
+struct Part {
+  Extent begin, end;
+  SmallVector<Extent> steps;
+};
+
+/// The parts of one buffer that the ops of a group touch, for outer loops `wide` of `sizes`.
+class Parts {
+public:
+  Parts(ArrayRef<size_t> wide, ArrayRef<int64_t> sizes) : wide(wide), sizes(sizes) {}
+
+  /// False where it cannot be said what the op touches.
+  bool add(const RowOp &row, Value root) {
+    for (const std::optional<Access> &access : row.accesses)
+      if (access && access->view.root == root && !add(row, *access, Extent()))
+        return false;
+    for (const Gather &gather : row.gathered)
+      if (gather.access.view.root == root &&
+          !add(row, gather.access, gather.length + fixedExtent(-1)))
+        return false;
+    if (row.support)
+      for (const std::optional<View> &view : row.support->memory)
+        if (view && view->root == root && !addSupport(*view))
+          return false;
+    return true;
+  }
+
+  /// Whether one index of the outer loops touches nothing that another does.
+  bool keepApart() const {
+    for (const Part &a : parts) {
+      if (a.steps != parts.front().steps)
+        return false;
+      for (size_t d = 0; d + 1 < wide.size(); ++d)
+        if (!isAtMost(a.steps[d + 1] * sizes[wide[d + 1]], a.steps[d]))
+          return false;
+      for (const Part &b : parts)
+        if (!isLess(a.end, b.begin + a.steps.back()) && !isLess(lastOf(a), b.begin) &&
+            !isLess(lastOf(b), a.begin))
+          return false;
+    }
+    return true;
+  }
+
+private:
+  /// The last element that any index touches.
+  Extent lastOf(const Part &part) const {
+    Extent last = part.end;
+    for (auto [d, step] : llvm::zip(wide, part.steps))
+      last = last + step * (sizes[d] - 1);
+    return last;
+  }
+  bool add(const RowOp &row, const Access &access, Extent length) {
+    Part part{access.offset, access.offset + length, {}};
+    for (size_t d : wide)
+      part.steps.push_back(access.steps[d]);
+    for (size_t d = sizes.size(); d < row.loops.size(); ++d) {
+      auto more = product(access.steps[d], row.loops[d] + fixedExtent(-1));
+      if (!more)
+        return false;
+      part.end = part.end + *more;
+    }
+    parts.push_back(part);
+    return true;
+  }
+  /// All that a row has, or what all rows read.
+  bool addSupport(const View &view) {
+    if (view.strides.empty()) {
+      parts.push_back({{}, *gpu_lowering::elementsOf(view.root), {Extent()}});
+      return true;
+    }
+    Extent row = view.strides[0];
+    if (!view.offset.isFixed() || !row.isFixed())
+      return false;
+    Extent begin = fixedExtent(view.offset.fixed / row.fixed * row.fixed);
+    parts.push_back({begin, begin + row + fixedExtent(-1), {row}});
+    return true;
+  }
+
+  ArrayRef<size_t> wide;
+  ArrayRef<int64_t> sizes;
+  SmallVector<Part> parts;
+};
+
+} // namespace
+
+/// What an op may write; of a support call's memory what rows have.
+static void addWritten(const RowOp &row, llvm::SetVector<Value> &written) {
+  for (const std::optional<Access> &access : ArrayRef(row.accesses).drop_front(row.inputs))
+    written.insert(access->view.root);
+  if (row.support)
+    for (const std::optional<View> &view : row.support->memory)
+      if (view && !view->strides.empty())
+        written.insert(view->root);
+}
+
+bool gpu_lowering::keepApart(ArrayRef<RowOp> ops, ArrayRef<int64_t> outer) {
+  SmallVector<size_t> wide; // outer loops of more than one step
+  for (auto [d, size] : llvm::enumerate(outer))
+    if (size > 1)
+      wide.push_back(d);
+  if (wide.empty())
+    return true;
+  llvm::SetVector<Value> written;
+  for (const RowOp &row : ops) {
+    if (row.support && (row.loops.empty() || wide.size() > 1))
+      return false;
+    addWritten(row, written);
+  }
+  return llvm::all_of(written, [&](Value root) {
+    Parts parts(wide, outer);
+    return llvm::all_of(ops, [&](const RowOp &row) { return parts.add(row, root); }) &&
+           parts.keepApart();
+  });
+}
