@@ -102,7 +102,8 @@ Command driver::compileCommand() {
        {"--round-prompts", "",
         "kernels that read prompts round activations to bfloat16 where they meet\n"
         "weights that are, in calls of 16 rows or more, for a target with\n"
-        "avx512_bf16; the others, patches too, compute as without"},
+        "avx512_bf16, or with --rows for NVIDIA's GPUs; the others, patches\n"
+        "too, compute as without"},
        {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
       "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
       "reduced run together with the patch formed between them (dual), or its forward with a "

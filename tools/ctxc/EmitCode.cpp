@@ -133,6 +133,11 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
     if (auto text = arguments.get("--rows"))
       if (text->getAsInteger(10, options.rows) || options.rows < 1 || options.rows > 4096)
         return makeError("--rows: found '" + *text + "', expected a number from 1 to 4096");
+    if (options.roundedPrompts && !(options.rows > 1 && options.gpu->multipliesBfloat16()))
+      return makeError("--round-prompts: rounds nothing in kernels of " +
+                       (options.rows > 1 ? name : "one row") +
+                       "; expected --rows N and a --target that has products of bfloat16: "
+                       "cuda:sm_80, cuda:sm_90");
     return options;
   }
   if (arguments.has("--rows"))
