@@ -1,5 +1,7 @@
 """The true shapes that GPUs are measured at, as config.json says them."""
 
+CONTEXT = 1023  # tokens before the one that is measured: what --emit=cost counts
+
 LLAMA_8B = dict(
     architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=128256, hidden_size=4096,
     intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "gpu")]
 import gpu  # noqa: E402
+import tables  # noqa: E402
 
 
 class GpuTest(unittest.TestCase):
@@ -134,19 +135,19 @@ class GpuTest(unittest.TestCase):
                                                      algorithm1_tuned=60.0),
                      runs={label: dict(median_ms=ms) for label, ms in runs.items()})
         result = dict(copy_gbps=4000.0)
-        self.assertEqual([gpu.judged(value, *goal[1:])
-                          for value, goal in zip(gpu.figures(result, model), gpu.GOALS)],
+        self.assertEqual([tables.judged(value, *goal[1:])
+                          for value, goal in zip(tables.figures(result, model), tables.GOALS)],
                          ["1.00", "1.05", "1.25 (misses)", "12.00"])
-        self.assertEqual(gpu.figures({}, {}), [None] * 4)
+        self.assertEqual(tables.figures({}, {}), [None] * 4)
         model["prompts"] = dict(exact=dict(prefill_ms=100.0, patches_ms=240.0, operations=65e12),
                                 rounded=dict(prefill_ms=100.0, operations=65e12))
         result["matrix_tflops"] = 1000.0
-        self.assertEqual([gpu.judged(value, *goal[1:]) for value, goal in
-                          zip(gpu.prompt_figures(result, model), gpu.PROMPT_GOALS)],
+        self.assertEqual([tables.judged(value, *goal[1:]) for value, goal in
+                          zip(tables.prompt_figures(result, model), tables.PROMPT_GOALS)],
                          ["0.65", "2.40 (misses)"])
-        self.assertEqual(gpu.prompt_figures({}, {}), [None] * 2)
-        self.assertEqual(gpu.judged(None, ">=", 1), "open")
-        self.assertEqual(gpu.judged(0.5, ">=", 0.85), "0.50 (misses)")
+        self.assertEqual(tables.prompt_figures({}, {}), [None] * 2)
+        self.assertEqual(tables.judged(None, ">=", 1), "open")
+        self.assertEqual(tables.judged(0.5, ">=", 0.85), "0.50 (misses)")
 
     def test_costs(self):
         costs = gpu.costs_of("cuda:sm_90: bytes\n\na token  launches weights cache patch a o\n"

@@ -72,6 +72,14 @@ std::optional<TileLoops> gpu_lowering::tileLoopsOf(const RowOp &op) {
   return loops;
 }
 
+void gpu_lowering::putSum(KernelWriter &w, const Step &step, ValueRange indices, Value sum) {
+  const Access &y = *step.ops.front().accesses[2];
+  Value place = w.at(y, indices);
+  if (step.accumulates)
+    sum = arith::AddFOp::create(w.b, w.loc, w.load(y.view.root, place), sum);
+  w.store(sum, y.view.root, place);
+}
+
 namespace {
 
 struct TileShape {
@@ -81,12 +89,12 @@ struct TileShape {
 class TileWriter {
 public:
   TileWriter(KernelWriter &w, const Step &step, const TileLoops &loops, TileShape shape)
-      : w(w), op(step.ops.front()), loops(loops), accumulates(step.accumulates), shape(shape),
-        y(*op.accesses[2]), depth(op.loops[loops.k]), columns(op.loops[loops.column]),
+      : w(w), given(step), op(step.ops.front()), loops(loops), shape(shape),
+        depth(op.loops[loops.k]), columns(op.loops[loops.column]),
         rowsOf(w, *op.accesses[loops.rowSide], op.loops, loops.rows, loops.k, side * shape.rows,
-               y.view.root),
+               op.accesses[2]->view.root),
         columnsOf(w, *op.accesses[loops.columnSide], op.loops, loops.column, loops.k,
-                  side * shape.columns, y.view.root) {
+                  side * shape.columns, op.accesses[2]->view.root) {
     for (size_t d : loops.rows)
       rows *= op.loops[d].fixed;
     lane[0] = arith::RemUIOp::create(w.b, w.loc, w.thread, w.index(side)); // columns, side by side
@@ -254,23 +262,18 @@ private:
           at[d] = index;
         for (int64_t c = 0; c < shape.columns; ++c) {
           Value column = at[loops.column] = number(firstColumn, lane[0], c);
-          w.when(w.isBelow(column, w.number(columns)), [&] {
-            Value place = w.at(y, at), sum = sums[r * shape.columns + c];
-            if (accumulates)
-              sum = arith::AddFOp::create(w.b, w.loc, w.load(y.view.root, place), sum);
-            w.store(sum, y.view.root, place);
-          });
+          w.when(w.isBelow(column, w.number(columns)),
+                 [&] { putSum(w, given, at, sums[r * shape.columns + c]); });
         }
       });
     }
   }
 
   KernelWriter &w;
+  const Step &given;
   const RowOp &op;
   const TileLoops &loops;
-  bool accumulates;
   TileShape shape;
-  const Access &y;
   Extent depth, columns;
   /// Code without a long loop to be fast in: it has one of few numbers at a time, so that what is
   /// around it has registers too.

@@ -21,6 +21,9 @@ struct TileLoops {
 /// None where the op is no contraction of two inputs, or its batch and rows are not of fixed sizes.
 std::optional<TileLoops> tileLoopsOf(const RowOp &op);
 
+/// Sets, or adds to, the element of the result at `indices` of all loops.
+void putSum(KernelWriter &w, const Step &step, mlir::ValueRange indices, mlir::Value sum);
+
 /// The kernel of a contraction for which there are TileLoops. Columns and k may grow with the
 /// visible tokens; weights are float32, bfloat16 or float16, all else float32.
 WrittenKernel writeTiles(mlir::gpu::GPUModuleOp module, llvm::StringRef name, const Step &step,

@@ -1,13 +1,12 @@
 // Prompts by chunks of rows: the reference's logits and layers, however a prompt's tokens fall into
 // chunks; and the patches of all its positions, each the one that its token alone is given.
 #include "Device.h"
+#include "test/unit/PatchAll.h"
 
 using namespace ctxc;
 using namespace ctxc::test;
 
 namespace {
-
-using Ids = llvm::ArrayRef<int64_t>;
 
 /// The rows of a chunk here: few, so that a short prompt has several.
 constexpr int64_t kChunk = 8;
@@ -95,45 +94,6 @@ INSTANTIATE_TEST_SUITE_P(Families, GpuPrompt,
 //===----------------------------------------------------------------------===//
 // Patches of all positions
 //===----------------------------------------------------------------------===//
-
-struct Given {
-  TokenPatch token;
-  Patch patch;
-};
-
-std::unique_ptr<ctxc::Run> runOf(Executor &executor, Ids tokens, Ids positions, int64_t more) {
-  auto run = executor.start(positions.size() + more);
-  std::vector<int64_t> ids;
-  for (int64_t position : positions)
-    ids.push_back(tokens[position]);
-  if (!ids.empty()) {
-    auto logits = executor.forward(*run, ids, positions, {});
-    EXPECT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
-  }
-  return run;
-}
-
-std::vector<Given> patchAll(Executor &executor, Ids tokens, Ids kept, int64_t first,
-                            const PatchEachOptions &options = {}) {
-  auto full = runOf(executor, tokens, upTo(first), tokens.size() - first);
-  auto reduced = runOf(executor, tokens, kept, 1);
-  std::vector<Given> all;
-  auto positions = upTo(tokens.size());
-  llvm::Error error = executor.patchEach(*full, *reduced, tokens.drop_front(first),
-                                         Ids(positions).drop_front(first), options,
-                                         [&](const TokenPatch &token) -> llvm::Error {
-                                           auto patch = token.patch();
-                                           if (!patch)
-                                             return patch.takeError();
-                                           all.push_back({token, std::move(*patch)});
-                                           return llvm::Error::success();
-                                         });
-  EXPECT_EQ(llvm::toString(std::move(error)), "");
-  EXPECT_EQ(full->size(), int64_t(tokens.size()));
-  EXPECT_EQ(reduced->size(), int64_t(kept.size()));
-  EXPECT_EQ(all.size(), tokens.size() - first);
-  return all;
-}
 
 void expectNear(const Patch &found, const Patch &expected, const std::string &what) {
   ASSERT_EQ(found.parameters.size(), expected.parameters.size()) << what;

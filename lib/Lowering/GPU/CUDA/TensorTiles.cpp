@@ -62,15 +62,14 @@ namespace {
 class TensorTiles {
 public:
   TensorTiles(KernelWriter &w, const Step &step, const TileLoops &loops, bool rounded)
-      : w(w), op(step.ops.front()), loops(loops), rounded(rounded), accumulates(step.accumulates),
+      : w(w), given(step), op(step.ops.front()), loops(loops), rounded(rounded),
         rows(op.loops[loops.rows[0]].fixed), columns(op.loops[loops.column].fixed),
         depth(op.loops[loops.k].fixed), tileRows(rows > 64   ? 128
                                                  : rows > 32 ? 64
                                                              : 32),
         planes(rounded ? 1 : 3), stages(rounded ? 4 : 3),
         warpColumns(tileColumns * tileRows / warpRows / warps), W(*op.accesses[loops.columnSide]),
-        x(*op.accesses[loops.rowSide]), y(*op.accesses[2]),
-        xStart(stages * tileColumns * stageDepth) {
+        x(*op.accesses[loops.rowSide]), xStart(stages * tileColumns * stageDepth) {
     auto space = gpu::AddressSpaceAttr::get(w.b.getContext(), gpu::AddressSpace::Workgroup);
     int64_t size = xStart + 2 * planes * tileRows * halfDepth;
     shared = w.function.addWorkgroupAttribution(
@@ -320,18 +319,16 @@ private:
     SmallVector<Value> at(op.loops.size(), w.index(0));
     at[loops.rows[0]] = row;
     at[loops.column] = column;
-    Value place = w.at(y, at);
-    if (accumulates)
-      sum = arith::AddFOp::create(w.b, w.loc, w.load(y.view.root, place), sum);
-    w.store(sum, y.view.root, place);
+    putSum(w, given, at, sum);
   }
 
   KernelWriter &w;
+  const Step &given;
   const RowOp &op;
   const TileLoops &loops;
-  const bool rounded, accumulates;
+  const bool rounded;
   const int64_t rows, columns, depth, tileRows, planes, stages, warpColumns;
-  const Access &W, &x, &y;
+  const Access &W, &x;
   const int64_t xStart; ///< in shared memory, behind the stages of W
   Value shared, firstColumn, firstRow;
   struct Copy {
