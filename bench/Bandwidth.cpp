@@ -50,6 +50,8 @@ Sum sumFor(const ReadPattern &pattern) {
   switch (pattern.streams) {
   case 1:
     return sumFor<1>(pattern.prefetch);
+  case 2:
+    return sumFor<2>(pattern.prefetch);
   case 4:
     return sumFor<4>(pattern.prefetch);
   default:
@@ -114,7 +116,8 @@ double median(std::vector<double> values) {
 } // namespace
 
 ReadBandwidth::ReadBandwidth(int threads) : threads(threads) {
-  size = std::max<std::size_t>(10 * lastLevelCache(), std::size_t(512) << 20);
+  // No power of two, by which streams would be apart that want the same places of the caches.
+  size = std::max<std::size_t>(10 * lastLevelCache(), std::size_t(512) << 20) + 1234 * 1024;
   for (bool hugePages : {false, true})
     buffers[hugePages] = allocate(size, hugePages);
 }
@@ -128,7 +131,7 @@ ReadBandwidth::~ReadBandwidth() {
 std::vector<ReadResult> ReadBandwidth::measure(double seconds) const {
   std::vector<ReadPattern> patterns;
   for (bool hugePages : {false, true})
-    for (int streams : {1, 4, 8})
+    for (int streams : {1, 2, 4, 8})
       for (int prefetch : {0, 1024, 4096})
         if (buffers[hugePages])
           patterns.push_back({streams, prefetch, hugePages});

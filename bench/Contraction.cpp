@@ -66,12 +66,7 @@ void Contraction::run(const void *weight, const float *x, float *y, int64_t rows
                        : arg.kind == KernelArgKind::Input  ? const_cast<float *>(x)
                        : arg.kind == KernelArgKind::Output ? static_cast<void *>(y)
                                                            : positions.data());
-  constexpr size_t kAlignment = 64;
-  size_t bytes = workspaceOf(rows, 0, 0) + kAlignment;
-  if (workspace.size() < bytes)
-    workspace.resize(bytes);
-  uintptr_t aligned = llvm::alignTo(reinterpret_cast<uintptr_t>(workspace.data()), kAlignment);
-  ctxc_call call = {rows,        {0, 0},  pointers.data(), reinterpret_cast<void *>(aligned),
+  ctxc_call call = {rows,        {0, 0},  pointers.data(), workspace.take(workspaceOf(rows, 0, 0)),
                     parallelFor, &threads};
   kernel(&call);
 }

@@ -3,6 +3,7 @@
 #define CTXC_BENCH_CONTRACTION_H
 
 #include "ctxc/Lowering/Codegen.h"
+#include "lib/Runtime/Workspace.h"
 #include "mlir/IR/MLIRContext.h"
 
 namespace ctxc::bench {
@@ -27,7 +28,7 @@ private:
   std::unique_ptr<KernelLibrary> library;
   KernelLibrary::Kernel kernel = nullptr;
   KernelLibrary::Workspace workspaceOf = nullptr;
-  std::vector<char> workspace;
+  Workspace workspace;
   std::vector<int32_t> positions;
 };
 

@@ -74,6 +74,15 @@ def weight_bytes(directory):
     return total
 
 
+def read_afresh(directory):
+    """Drops what the system keeps of the weights in memory: a file that was just written is there in
+    pages as small as its writer's pieces."""
+    for path in directory.glob("*.safetensors"):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def peers(setup, args, started):
     """The programs of a setup, by name; `started` gets each as soon as it runs. In a round they have
     their turns in this order: memory comes between what is held against it."""
@@ -93,6 +102,7 @@ def peers(setup, args, started):
 def measure(setup, args, entry, keep):
     """Adds rounds to what there is of a setup, and keeps each as soon as it is done."""
     started = {}
+    read_afresh(setup.directory)
     try:
         peers(setup, args, started)
         entry["about"] = dict(started[r.PYTORCH].about)

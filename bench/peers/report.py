@@ -175,11 +175,11 @@ units of the prefill without rounding.
   and loading.
 - **Llama 260M** has random weights, made on the spot
   ([`random_llama.py`](../bench/peers/random_llama.py)): 16 layers, vocabulary 32,000.
-- **memory**: [`Bandwidth.h`](../bench/Bandwidth.h), the best of eighteen ways to read a buffer of ten
-  times the last-level cache; before ctxc and after it in every round, of which the faster counts.
-  Weights are mapped from their files in pages of 4 KB, and the fastest way has huge pages: one thread
-  reads a buffer of small ones at 24.1 GB/s where it reads 28.4 of huge ones (`build/bin/ctxc-bandwidth
-  --threads 1 --seconds 8`), so that 85 % is all that it can have of weights that are not copied.
+- **memory**: [`Bandwidth.h`](../bench/Bandwidth.h), the best of twenty-four ways to read a buffer of ten
+  times the last-level cache, in small and in large pages; before ctxc and after it in every round, of which
+  the faster counts. What the system keeps of a checkpoint in memory is dropped before its setup, as after a start of
+  the machine, and ctxc, which asks for large pages, is the first to read it; others that map the file
+  have the same pages then.
 """
 
 GEMV = """

@@ -147,6 +147,9 @@ Expected<std::unique_ptr<MappedFile>> MappedFile::open(StringRef path) {
   void *base = ::mmap(nullptr, file->size, PROT_READ, MAP_SHARED, *fd, 0);
   if (base == MAP_FAILED)
     return makeError(path + ": cannot map into memory: " + systemMessage());
+  // Where the file system has large pages, what is not in memory yet comes in such: in fewer reads
+  // of the disk, and with addresses that are translated sooner. Elsewhere nothing changes.
+  (void)::madvise(base, file->size, MADV_HUGEPAGE);
   file->base = static_cast<const uint8_t *>(base);
   file->guardSlot = publish(file->base, file->size, file->filePath.c_str());
   return file;

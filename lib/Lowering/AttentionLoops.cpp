@@ -100,10 +100,7 @@ SmallVector<Value> Emitter::sum(Value from, Value to, int64_t by, Values init,
 
 Value Emitter::slotsOf(Value s) {
   Value all = dim(right, 0);
-  if (!isCausal)
-    return all;
-  Value before = arith::SubIOp::create(b, loc, all, dim(left, 0));
-  return plus(arith::AddIOp::create(b, loc, before, s), 1);
+  return isCausal ? seenSlots(b, loc, s, dim(left, 0), all) : all;
 }
 
 Value Emitter::maskOf(int64_t count) {
@@ -234,6 +231,12 @@ void Emitter::mixedTile(Value s, Value group, Value head, int64_t heads, Value f
 }
 
 } // namespace
+
+Value ctxc::seenSlots(OpBuilder &b, Location loc, Value row, Value rows, Value slots) {
+  Value before = arith::SubIOp::create(b, loc, slots, rows);
+  Value own = arith::AddIOp::create(b, loc, before, row);
+  return arith::AddIOp::create(b, loc, own, arith::ConstantIndexOp::create(b, loc, 1));
+}
 
 scf::ForOp ctxc::attentionToLoops(OpBuilder &b, linalg::LinalgOp op, const CpuTarget &target) {
   enum : unsigned { s, g, r, t, x, d = x };

@@ -8,9 +8,14 @@
 
 namespace ctxc {
 
-/// On an op of those below: the S rows are the last S slots, in order, and see none behind their
-/// own, so that what comes of those need not be computed.
+/// On an op of those below, or one of softmax's, whose first loop is over S rows and whose last
+/// over slots: the rows are the last S slots, in order, and see none behind their own, so that what
+/// comes of those need not be computed, and is not read.
 constexpr llvm::StringLiteral kCausalAttr = "ctxc.causal";
+
+/// How many of the slots row `row` of `rows` sees then (index).
+mlir::Value seenSlots(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row, mlir::Value rows,
+                      mlir::Value slots);
 
 /// Loops that compute `op`, on memrefs, at the builder's place; the outermost, over rows, is
 /// returned. Null where `op` is neither

@@ -125,7 +125,14 @@ public:
       own.push_back(e.data(fresh));
       states.push_back(isolated ? keptState(memref) : extendState(e, memref, own.back(), visible));
     }
-    Value mixed = mix(softmax(e, maskedScores(), sinks()));
+    Operation *before = &b.getInsertionBlock()->back(); // states' ops at least
+    Value weights = softmax(e, maskedScores(), sinks());
+    if (isInOrder())
+      for (Operation *op = before->getNextNode(); op; op = op->getNextNode())
+        if (auto overSlots = dyn_cast<linalg::LinalgOp>(op);
+            overSlots && overSlots.getNumLoops() == 4)
+          op->setAttr(kCausalAttr, b.getUnitAttr());
+    Value mixed = mix(weights);
     e.bind(attention, tensor::CollapseShapeOp::create(
                           b, e.loc, mixed, SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}}));
   }
@@ -176,10 +183,10 @@ private:
     return arith::AddFOp::create(nested, l, a[2], product, kFast);
   }
 
-  /// Marks a product with all slots, of which the rows' own are the last, where no row sees another
-  /// that comes after it.
+  /// Whether the rows' own slots are the last, and no row sees one that comes after its own.
+  bool isInOrder() { return !isolated && !attention.getBidirectional(); }
   Value inOrder(Value product) {
-    if (!attention.getBidirectional())
+    if (isInOrder())
       product.getDefiningOp()->setAttr(kCausalAttr, b.getUnitAttr());
     return product;
   }

@@ -13,8 +13,10 @@ using namespace ctxc;
 
 namespace {
 
-/// Rows of a tile, and streams of a range.
+/// Rows of a tile.
 constexpr int64_t tileRows = 4;
+/// Of a range that is read once, each a tile's row.
+constexpr int64_t streamCount = 2;
 /// Vectors of a tile, where sums, a vector of each x and one of W fill the registers.
 int64_t tileVectors(const Contraction &c) { return c.registers >= 32 ? 6 : 3; }
 /// From so many vectors on a panel of rows is worth its keep.
@@ -95,8 +97,8 @@ func::FuncOp Emitter::emit(StringRef name) {
   Block *entry = function.addEntryBlock();
   b.setInsertionPointToStart(entry);
   auto field = [&](int32_t i, Type type) {
-    Value at = LLVM::GEPOp::create(b, loc, ptr, Contraction::frameType(b.getContext()),
-                                   entry->getArgument(0), ArrayRef<LLVM::GEPArg>{0, i});
+    Value at = LLVM::GEPOp::create(b, loc, ptr, c.frameType(b.getContext()), entry->getArgument(0),
+                                   ArrayRef<LLVM::GEPArg>{0, i});
     return LLVM::LoadOp::create(b, loc, type, at);
   };
   auto rowsOf = [&](int64_t width) {
@@ -125,7 +127,7 @@ func::FuncOp Emitter::emit(StringRef name) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     if (c.rounded)
-      emitRounded(b, loc, {w, x, y, rows}, begin, end, c.lanes);
+      emitRounded(b, loc, {w, field(4, ptr), y, rows}, begin, end, c.lanes);
     else
       blocked(begin, end);
     b.setInsertionPointToStart(branch.elseBlock());
@@ -147,7 +149,7 @@ int64_t Emitter::panelRows() const {
 }
 
 int64_t Emitter::scratchRows() const {
-  int64_t streams = c.stored ? tileRows : 0;
+  int64_t streams = c.stored ? streamCount : 0;
   return std::max(streams, c.rounded ? 0 : panelRows());
 }
 
@@ -210,14 +212,14 @@ void Emitter::streamed(Value begin, Value end) {
     }
     fewVectors(scratch, decoded, at);
   };
-  Value length = over(sub(end, begin), tileRows);
+  Value length = over(sub(end, begin), streamCount);
   forRange(index(0), length, 1, [&](Value i) {
     SmallVector<Value> at{add(begin, i)};
-    while (at.size() < tileRows)
+    while (at.size() < streamCount)
       at.push_back(add(at.back(), length));
     compute(at);
   });
-  forRange(add(begin, times(length, tileRows)), end, 1, [&](Value row) { compute(row); });
+  forRange(add(begin, times(length, streamCount)), end, 1, [&](Value row) { compute(row); });
 }
 
 void Emitter::blocked(Value begin, Value end) {
@@ -312,9 +314,12 @@ void Emitter::compute(const Tile &tile) {
 
 } // namespace
 
-LLVM::LLVMStructType Contraction::frameType(MLIRContext *context) {
+LLVM::LLVMStructType Contraction::frameType(MLIRContext *context) const {
   Type ptr = LLVM::LLVMPointerType::get(context);
-  return LLVM::LLVMStructType::getLiteral(context, {ptr, ptr, ptr, IntegerType::get(context, 64)});
+  SmallVector<Type> fields{ptr, ptr, ptr, IntegerType::get(context, 64)};
+  if (rounded)
+    fields.push_back(ptr);
+  return LLVM::LLVMStructType::getLiteral(context, fields);
 }
 
 func::FuncOp Contraction::emit(ModuleOp module, StringRef name, Location loc) const {

@@ -2,11 +2,12 @@
 // rows, which is what the caller's threads share out.
 //
 // Few vectors (decoding: S is 1, or 2 with both streams) are bound by memory. The range is cut into
-// as many equal streams as a tile has rows, and a tile takes one row of each: so each stream
-// runs through memory in one direction over the whole range, which is what the processor's
-// prefetchers follow best. (Tiles of adjacent rows, short streams that start anew every few
-// kilobytes, reached half of that for bfloat16. Prefetching 1 or 4 KB ahead in software lost about
-// a tenth.) A row that is loaded serves two vectors.
+// two equal streams, and a tile takes one row of each: so each stream runs through memory in one
+// direction over the whole range, which is what the processor's prefetchers follow best. (Four
+// streams are as fast for float32 and a tenth slower for bfloat16, eight slower still. Tiles of
+// adjacent rows, short streams that start anew every few kilobytes, reached half of that for
+// bfloat16. Prefetching 1 or 4 KB ahead in software lost about a tenth.) A row that is loaded serves
+// two vectors.
 //
 // Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side in float32,
 // stays in the caches while all vectors pass; a tile keeps rows × vectors sums in registers.
@@ -39,8 +40,8 @@ struct Contraction {
   /// Rows longer than this are not decoded.
   static constexpr int64_t maxDecoded = 1 << 16;
 
-  /// What the function finds at its first argument: W, x, y, S.
-  static mlir::LLVM::LLVMStructType frameType(mlir::MLIRContext *context);
+  /// What the function finds at its first argument: W, x, y, S; and x rounded (RoundVectors.h).
+  mlir::LLVM::LLVMStructType frameType(mlir::MLIRContext *context) const;
 
   /// Adds `name`(frame, begin, end) to the module: rows begin to end of y for all vectors.
   mlir::func::FuncOp emit(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc) const;

@@ -4,6 +4,7 @@
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Contraction.h"
 #include "lib/Lowering/Passes.h"
+#include "lib/Lowering/RoundVectors.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -38,6 +39,14 @@ bool isContraction(linalg::GenericOp op) {
          maps[2] == AffineMap::get(3, 0, {s, m}, context);
 }
 
+/// Whether many vectors are rounded. An expert has one at a time.
+bool isRounded(linalg::GenericOp op, const CpuTarget &target) {
+  Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1];
+  return op->getParentOfType<func::FuncOp>()->hasAttr(roundedAttr) && target.bfloatPairs &&
+         !KernelEmitter::quantized(w) && cast<MemRefType>(w.getType()).getElementType().isBF16() &&
+         cast<MemRefType>(x.getType()).isDynamicDim(0);
+}
+
 /// The stand-ins of quantised matrices, of which no reader may be left.
 LogicalResult dropQuantized(ModuleOp module) {
   auto result = module.walk([](UnrealizedConversionCastOp op) {
@@ -62,6 +71,12 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
     if (isContraction(op))
       contractions.push_back(op);
   });
+  VectorRounder rounder;
+  llvm::DenseMap<Operation *, Value> rounded;
+  for (linalg::GenericOp op : contractions)
+    if (isRounded(op, target))
+      rounded[op] = rounder.roundedFor(op);
+
   OpBuilder b(module.getContext());
   for (linalg::GenericOp op : contractions) {
     auto kernel = op->getParentOfType<func::FuncOp>();
@@ -77,8 +92,7 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
              << ": run it with --backend reference, or read the weights as --dtype f32";
     Contraction contraction{type, quantized ? quantized->stored : RankedTensorType(), target.lanes,
                             target.registers};
-    contraction.rounded = kernel->hasAttr(roundedAttr) && target.bfloatPairs && !quantized &&
-                          type.getElementType().isBF16();
+    contraction.rounded = rounded.contains(op);
     std::string element;
     llvm::raw_string_ostream os(element);
     if (quantized) {
@@ -97,9 +111,11 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
 
     b.setInsertionPoint(op);
     Value rows = memref::DimOp::create(b, loc, x, 0);
-    Value frame = storeFrame(
-        b, loc, kernel, Contraction::frameType(b.getContext()),
-        {addressOf(b, loc, w), addressOf(b, loc, x), addressOf(b, loc, y), toI64(b, loc, rows)});
+    SmallVector<Value> fields{addressOf(b, loc, w), addressOf(b, loc, x), addressOf(b, loc, y),
+                              toI64(b, loc, rows)};
+    if (contraction.rounded)
+      fields.push_back(addressOf(b, loc, rounded[op]));
+    Value frame = storeFrame(b, loc, kernel, contraction.frameType(b.getContext()), fields);
     Value count =
         LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(contraction.out()));
     callParallelFor(b, loc, kernel, function, count, frame);

@@ -36,6 +36,13 @@ FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::Linalg
     return op.emitError("has no loops");
   for (Operation *inner : *loops)
     inner->setAttr(linalgName, rewriter.getUnitAttr());
+  if (op->hasAttr(kCausalAttr)) {
+    auto rows = cast<scf::ForOp>(loops->front()), slots = cast<scf::ForOp>(loops->back());
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(rows.getBody());
+    slots.setUpperBound(seenSlots(rewriter, op.getLoc(), rows.getInductionVar(),
+                                  rows.getUpperBound(), slots.getUpperBound()));
+  }
   return loops->empty() ? scf::ForOp() : cast<scf::ForOp>(loops->front());
 }
 

@@ -1,5 +1,6 @@
 #include "lib/Lowering/RoundedContraction.h"
 #include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/RoundVectors.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -14,7 +15,7 @@ namespace {
 /// A panel is in the second-level cache, of which a thread may have no more than half.
 constexpr int64_t panelBytes = 384 << 10;
 /// Numbers of a row in a panel, at most.
-constexpr int64_t maxLength = 2048;
+constexpr int64_t maxLength = 4096;
 /// Groups of rows in a tile.
 constexpr int64_t tileGroups = 2;
 /// Vectors of a tile: with them as many sums as leave registers for what is multiplied. What is
@@ -62,7 +63,6 @@ private:
   void copy(const Part &part);
   void copyPairs(const Part &part, Value group, Value k, Value mask);
   void transpose(SmallVector<Value> &rows);
-  void roundVector(const Part &part, Value from, Value into);
   void compute(const Part &part);
   void tile(const Part &part, Value group, int64_t groups, Value vector, int64_t vectors);
 
@@ -73,8 +73,6 @@ private:
   int64_t length;      ///< numbers of a row in a panel, whole registers of them
   int64_t panelGroups; ///< of `lanes` rows each
   Value panel;         ///< group × pair × row in the group
-  Value rounded;       ///< vector × number
-  Value roundedPairs;  ///< the same memory
 };
 
 void Emitter::forRange(Value from, Value to, int64_t step, Body body) {
@@ -102,14 +100,6 @@ Value Emitter::load(Value memref, Value row, Value column, VectorType type, Valu
 void Emitter::emit(Value begin, Value end) {
   auto panelType = MemRefType::get({panelGroups, length / 2, lanes}, b.getI32Type());
   panel = memrefAt(b, loc, allocate(panelType), panelType, {});
-  // A row is a line of the cache longer than it need be: rows a power of two apart would all want
-  // the same few places there.
-  int64_t vectors = tileVectors[0], stride = length + width;
-  auto roundedType = MemRefType::get({vectors, stride}, b.getBF16Type());
-  Value address = allocate(roundedType);
-  rounded = memrefAt(b, loc, address, roundedType, {});
-  roundedPairs =
-      memrefAt(b, loc, address, MemRefType::get({vectors, stride / 2}, b.getI32Type()), {});
 
   forRange(begin, end, panelGroups * lanes, [&](Value from) {
     Value to = least(add(from, index(panelGroups * lanes)), end);
@@ -174,26 +164,12 @@ void Emitter::transpose(SmallVector<Value> &rows) {
 // The vectors
 //===----------------------------------------------------------------------===//
 
-/// Filled up with zeros.
-void Emitter::roundVector(const Part &part, Value from, Value into) {
-  auto type = VectorType::get({width}, b.getF32Type());
-  auto round = [&](Value k, Value mask) {
-    Value some = load(given.x, from, add(part.column, k), type, mask);
-    vector::StoreOp::create(b, loc, arith::TruncFOp::create(b, loc, numbers(), some), rounded,
-                            ValueRange{into, k});
-  };
-  Value whole = multiples(part.count, width);
-  forRange(index(0), whole, width, [&](Value k) { round(k, {}); });
-  forRange(whole, part.count, width, [&](Value k) { round(k, mask(width, sub(part.count, k))); });
-}
-
 void Emitter::compute(const Part &part) {
   Value groups = groupsOf(sub(part.to, part.from)), even = multiples(groups, tileGroups);
   Value done = index(0);
   for (int64_t vectors : tileVectors) {
     Value last = add(done, multiples(sub(given.rows, done), vectors));
     forRange(done, last, vectors, [&](Value vector) {
-      forRange(index(0), index(vectors), 1, [&](Value i) { roundVector(part, add(vector, i), i); });
       forRange(index(0), even, tileGroups,
                [&](Value group) { tile(part, group, tileGroups, vector, vectors); });
       forRange(even, groups, 1, [&](Value group) { tile(part, group, 1, vector, vectors); });
@@ -224,6 +200,12 @@ void Emitter::tile(const Part &part, Value group, int64_t groups, Value vector, 
     scf::YieldOp::create(b, loc, soFar);
   }
   Value end = over(add(part.count, index(width - 1)), width);
+  // The tile's vectors by pairs, from the panel's first on: one address, and fixed distances.
+  int64_t stride = VectorRounder::stride(in) / 2;
+  Value begin = toI64(b, loc, add(times(vector, stride), over(part.column, 2)));
+  Value address = LLVM::GEPOp::create(b, loc, given.x.getType(), b.getI32Type(), given.x,
+                                      ArrayRef<LLVM::GEPArg>{begin});
+  Value x = memrefAt(b, loc, address, MemRefType::get({vectors, stride}, b.getI32Type()), {});
   auto loop = scf::ForOp::create(b, loc, index(0), times(end, lanes), index(1), start.getResults());
   {
     OpBuilder::InsertionGuard guard(b);
@@ -237,13 +219,13 @@ void Emitter::tile(const Part &part, Value group, int64_t groups, Value vector, 
                                  ValueRange{add(group, index(g)), pair, index(0)})));
     StringAttr name = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps." + Twine(lanes * 32));
     for (int64_t v = 0; v < vectors; ++v) {
-      Value one = memref::LoadOp::create(b, loc, roundedPairs, ValueRange{index(v), pair});
-      Value x = vector::BitCastOp::create(b, loc, numbers(),
-                                          vector::BroadcastOp::create(b, loc, pairs(), one));
+      Value one = memref::LoadOp::create(b, loc, x, ValueRange{index(v), pair});
+      Value wide = vector::BitCastOp::create(b, loc, numbers(),
+                                             vector::BroadcastOp::create(b, loc, pairs(), one));
       for (Value w : ws)
         next.push_back(
             LLVM::CallIntrinsicOp::create(b, loc, sums(), name,
-                                          ValueRange{loop.getRegionIterArg(next.size()), w, x})
+                                          ValueRange{loop.getRegionIterArg(next.size()), w, wide})
                 .getResults());
     }
     scf::YieldOp::create(b, loc, next);

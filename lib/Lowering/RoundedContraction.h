@@ -3,8 +3,8 @@
 //
 // An instruction takes as many rows of W as it has lanes, of each a pair, and one pair of a vector.
 // So a panel of W is copied first with the pairs of adjacent rows side by side; it stays in the
-// caches while all vectors pass, a tile of them at a time, which are rounded then. Sums of a tile
-// stay in registers along a panel, and lie in y between panels.
+// caches while all vectors pass, a tile of them at a time. Sums of a tile stay in registers along a
+// panel, and lie in y between panels.
 //
 // A sum has one order here too, along the row by pairs: it depends neither on how many vectors
 // there are nor on threads.
@@ -15,7 +15,8 @@
 
 namespace ctxc {
 
-/// W (out × in, bfloat16), x (`rows` × in) and y (`rows` × out), float32: memrefs; and `rows`.
+/// W (out × in, bfloat16) and y (`rows` × out, float32), memrefs; the address of the rounded x
+/// (RoundVectors.h); and `rows`.
 struct RoundedOperands {
   mlir::Value w, x, y, rows;
 };

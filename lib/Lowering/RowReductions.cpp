@@ -5,6 +5,7 @@
 // the order would depend on the loops around it and on the dimension's length; here zeros at the
 // end, such as what a token does not see, change nothing.
 #include "lib/Lowering/RowReductions.h"
+#include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/VectorSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -92,8 +93,11 @@ public:
       at.push_back(loop.getInductionVar());
       b.setInsertionPointToStart(loop.getBody());
     }
+    Value length = sizes.back();
+    if (op->hasAttr(kCausalAttr))
+      length = seenSlots(b, loc, at.front(), sizes.front(), length);
     at.push_back({});
-    reduce(sizes.back());
+    reduce(length);
     b.setInsertionPointAfter(outer);
     return outer;
   }

@@ -5,16 +5,20 @@
 // the rows where each reads, of what another writes, its own row alone; so a row's values are
 // still in the caches closest to the core when the next op takes them. The loop becomes a function
 // of a range of rows; from `sharedFrom` rows on it is handed to the caller's parallel-for. A row's
-// numbers depend on neither: the order within a row stays as it is.
+// numbers depend on neither: the order within a row stays as it is. A buffer that such a loop alone
+// knows (attention's scores) has one row's memory for all of a range.
 #include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Passes.h"
 #include "lib/Lowering/RowLoop.h"
+#include "lib/Lowering/Rows.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -32,38 +36,6 @@ constexpr int64_t sharedFrom = 16;
 // Which ops make one loop
 //===----------------------------------------------------------------------===//
 
-/// Where a memref comes from, and whether its rows are the first rows of that.
-struct Origin {
-  Value root; ///< null: not known
-  bool sameRows = true;
-};
-
-Origin originOf(Value memref) {
-  Origin origin{memref};
-  while (Operation *op = origin.root.getDefiningOp()) {
-    if (isa<memref::AllocOp>(op))
-      return origin;
-    if (auto view = dyn_cast<memref::SubViewOp>(op)) {
-      origin.sameRows &=
-          view.getMixedOffsets().front() == OpFoldResult(Builder(op).getIndexAttr(0)) &&
-          view.getMixedStrides().front() == OpFoldResult(Builder(op).getIndexAttr(1)) &&
-          !view.getDroppedDims().test(0);
-      origin.root = view.getSource();
-    } else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op)) {
-      origin.sameRows &= expand.getReassociationIndices().front().size() == 1;
-      origin.root = expand.getSrc();
-    } else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op)) {
-      origin.sameRows &= collapse.getReassociationIndices().front().size() == 1;
-      origin.root = collapse.getSrc();
-    } else if (auto cast = dyn_cast<memref::CastOp>(op)) {
-      origin.root = cast.getSource();
-    } else {
-      return {};
-    }
-  }
-  return origin;
-}
-
 /// What one op does to memory, as far as rows are concerned.
 struct RowOp {
   Operation *op = nullptr;
@@ -75,38 +47,6 @@ struct RowOp {
   };
   SmallVector<Access> accesses;
 };
-
-/// How many rows the memref has, as a value of the kernel; null where that is not known.
-Value rowsOf(Value memref) {
-  Operation *op = memref.getDefiningOp();
-  if (!op) {
-    // All arguments that have rows have as many as the first.
-    auto argument = cast<BlockArgument>(memref);
-    auto kernel = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    auto kind = kernel ? kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind")
-                       : StringAttr();
-    if (!kind || kind == stringifyKernelArgKind(KernelArgKind::State) ||
-        kind == stringifyKernelArgKind(KernelArgKind::Slots))
-      return {};
-    for (Operation *user : kernel.getArgument(0).getUsers())
-      if (auto dim = dyn_cast<memref::DimOp>(user); dim && dim.getConstantIndex() == 0)
-        return dim;
-    return {};
-  }
-  OpFoldResult size;
-  if (auto alloc = dyn_cast<memref::AllocOp>(op))
-    size = alloc.getMixedSizes().front();
-  else if (auto view = dyn_cast<memref::SubViewOp>(op); view && !view.getDroppedDims().test(0))
-    size = view.getMixedSizes().front();
-  else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op))
-    size = expand.getMixedOutputShape().front();
-  else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op);
-           collapse && collapse.getReassociationIndices().front().size() == 1)
-    return rowsOf(collapse.getSrc());
-  else if (auto cast = dyn_cast<memref::CastOp>(op))
-    return rowsOf(cast.getSource());
-  return dyn_cast_if_present<Value>(size);
-}
 
 /// An op that goes over rows: none where it is no such op.
 std::optional<RowOp> rowOp(Operation &op) {
@@ -158,6 +98,43 @@ bool mayJoin(ArrayRef<RowOp> group, const RowOp &next) {
 }
 
 //===----------------------------------------------------------------------===//
+// Buffers that a loop has to itself
+//===----------------------------------------------------------------------===//
+
+/// An index as it was before loops were made of linalg, which gives each an affine.apply.
+Value withoutIdentity(Value index) {
+  auto apply = index.getDefiningOp<affine::AffineApplyOp>();
+  return apply && apply.getAffineMap().isIdentity() ? apply.getOperand(0) : index;
+}
+
+/// The rows' indices where the loop reads and writes `buffer`, if nothing else does and they are
+/// the loop's own row throughout.
+std::optional<SmallVector<OpOperand *>> ownRows(memref::AllocOp buffer, scf::ForOp loop) {
+  SmallVector<OpOperand *> rows;
+  SmallVector<Value> views{buffer};
+  while (!views.empty())
+    for (OpOperand &use : views.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<memref::DimOp>(user))
+        continue;
+      if (isa<memref::SubViewOp, memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(
+              user) &&
+          originOf(user->getResult(0)).sameRows) {
+        views.push_back(user->getResult(0));
+        continue;
+      }
+      if (!isa<memref::LoadOp, memref::StoreOp, vector::LoadOp, vector::StoreOp,
+               vector::MaskedLoadOp, vector::MaskedStoreOp>(user))
+        return std::nullopt;
+      OpOperand &row = user->getOpOperand(use.getOperandNumber() + 1); // behind the memref
+      if (withoutIdentity(row.get()) != loop.getInductionVar())
+        return std::nullopt;
+      rows.push_back(&row);
+    }
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
 // The loop as a function
 //===----------------------------------------------------------------------===//
 
@@ -204,7 +181,7 @@ private:
   LogicalResult finish(SmallVectorImpl<RowOp> &group);
   scf::ForOp merge(ArrayRef<RowOp> group);
   LogicalResult outline(scf::ForOp loop, bool isCausal);
-  func::FuncOp makeRowFunction(scf::ForOp loop, ArrayRef<Value> captured,
+  func::FuncOp makeRowFunction(scf::ForOp loop, ArrayRef<Value> captured, ArrayRef<OpOperand *> own,
                                LLVM::LLVMStructType frame);
   func::FuncOp makeRangeFunction(Location loc, func::FuncOp row, LLVM::LLVMStructType frame,
                                  std::optional<int32_t> countField);
@@ -282,6 +259,16 @@ scf::ForOp RowSharer::merge(ArrayRef<RowOp> group) {
 LogicalResult RowSharer::outline(scf::ForOp loop, bool isCausal) {
   llvm::SetVector<Value> outside;
   getUsedValuesDefinedAbove(loop.getRegion(), outside);
+  llvm::SetVector<Operation *> buffers;
+  for (Value value : outside)
+    if (isa<MemRefType>(value.getType()))
+      if (Value root = originOf(value).root)
+        if (auto buffer = root.getDefiningOp<memref::AllocOp>())
+          buffers.insert(buffer);
+  SmallVector<OpOperand *> own;
+  for (Operation *buffer : buffers)
+    if (auto rows = ownRows(cast<memref::AllocOp>(buffer), loop))
+      own.append(*rows);
   SmallVector<Value> captured;
   SmallVector<Type> types;
   for (Value value : outside) {
@@ -300,7 +287,7 @@ LogicalResult RowSharer::outline(scf::ForOp loop, bool isCausal) {
     types.push_back(b.getI64Type());
   }
   auto frameType = LLVM::LLVMStructType::getLiteral(kernel.getContext(), types);
-  func::FuncOp row = makeRowFunction(loop, captured, frameType);
+  func::FuncOp row = makeRowFunction(loop, captured, own, frameType);
   func::FuncOp function = makeRangeFunction(loop.getLoc(), row, frameType, countField);
 
   Location loc = loop.getLoc();
@@ -314,15 +301,16 @@ LogicalResult RowSharer::outline(scf::ForOp loop, bool isCausal) {
   return success();
 }
 
-/// The loop's body as a function of the frame and a row. It stays one: taken into a loop, vectors
-/// over several rows would add up the sums of the rows that are left over in another order.
+/// The loop's body as a function of the frame, a row, and the row in whose place buffers lie that
+/// are the loop's `own`. It stays one: taken into a loop, vectors over several rows would add up
+/// the sums of the rows that are left over in another order.
 func::FuncOp RowSharer::makeRowFunction(scf::ForOp loop, ArrayRef<Value> captured,
-                                        LLVM::LLVMStructType frame) {
+                                        ArrayRef<OpOperand *> own, LLVM::LLVMStructType frame) {
   Location loc = loop.getLoc();
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   b.setInsertionPointAfter(kernel);
   auto function = func::FuncOp::create(b, loc, (kernel.getName() + "_row_" + Twine(count)).str(),
-                                       b.getFunctionType({ptr, i64}, {}));
+                                       b.getFunctionType({ptr, i64, i64}, {}));
   function.setPrivate();
   function->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
   Block *entry = function.addEntryBlock();
@@ -340,15 +328,20 @@ func::FuncOp RowSharer::makeRowFunction(scf::ForOp loop, ArrayRef<Value> capture
     if (!inside.contains(value))
       inside.map(value, b.clone(*value.getDefiningOp())->getResult(0));
   inside.map(loop.getInductionVar(), toIndex(b, loc, entry->getArgument(1)));
+  Value place = toIndex(b, loc, entry->getArgument(2));
   for (Operation &op : loop.getBody()->without_terminator())
     b.clone(op, inside);
+  for (OpOperand *index : own)
+    inside.lookup(index->getOwner())->setOperand(index->getOperandNumber(), place);
   func::ReturnOp::create(b, loc);
   return function;
 }
 
-/// What threads share out: a range of rows, of which the frame's `countField` says how many there
-/// are. With that they are counted from both ends in turn (the first, the last, the second, the
-/// last but one), so that equal ranges take equally long where later rows take longer.
+/// What threads share out: a range of rows. All of them have the loop's own buffers in one place,
+/// the first's, which stays in the caches, and of the others' no memory is ever touched. The
+/// frame's `countField` says how many rows there are, where they take unequally long: then they are
+/// counted from both ends in turn (the first, the last, the second, the last but one), so that
+/// equal ranges take equally long where later rows take longer.
 func::FuncOp RowSharer::makeRangeFunction(Location loc, func::FuncOp row,
                                           LLVM::LLVMStructType frame,
                                           std::optional<int32_t> countField) {
@@ -376,7 +369,8 @@ func::FuncOp RowSharer::makeRangeFunction(Location loc, func::FuncOp row,
     Value isOdd = arith::TruncIOp::create(b, loc, b.getI1Type(), index);
     index = arith::SelectOp::create(b, loc, isOdd, arith::SubIOp::create(b, loc, last, half), half);
   }
-  func::CallOp::create(b, loc, row, ValueRange{entry->getArgument(0), index});
+  func::CallOp::create(b, loc, row,
+                       ValueRange{entry->getArgument(0), index, entry->getArgument(1)});
   return function;
 }
 

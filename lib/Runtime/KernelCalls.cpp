@@ -267,7 +267,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   }
   ctxc_call frame{
       call.rows,        {visible[0], visible[1]},
-      arguments.data(), workspaceOf(kernel.workspace(call.rows, visible[0], visible[1])),
+      arguments.data(), workspace.take(kernel.workspace(call.rows, visible[0], visible[1])),
       parallelFor,      &options.threads};
   kernel.function(&frame);
 
@@ -277,14 +277,6 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
     call.obligations[i / each].harmful += counts[i + 1];
   }
   return call.parts ? llvm::Error::success() : readParts(step, block, stores, 0, call.stores);
-}
-
-/// At least `bytes` of memory, aligned to 64.
-void *KernelCalls::workspaceOf(int64_t bytes) {
-  if (int64_t(workspace.size()) < bytes + 64)
-    workspace.resize(bytes + 64);
-  auto address = reinterpret_cast<uintptr_t>(workspace.data());
-  return reinterpret_cast<void *>((address + 63) / 64 * 64);
 }
 
 llvm::Error KernelCalls::readParts(size_t step, xf::BlockOp block, ArrayRef<Rows> rows, int64_t row,

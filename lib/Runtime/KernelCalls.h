@@ -7,6 +7,7 @@
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Runtime/Weights.h"
 #include "lib/Runtime/KernelArguments.h"
+#include "lib/Runtime/Workspace.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
 
@@ -87,7 +88,6 @@ private:
     std::vector<std::vector<const void *>> banks; ///< what arguments point to
   };
   llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights);
-  void *workspaceOf(int64_t bytes);
 
   const Program &program;
   Weights &original;
@@ -98,7 +98,7 @@ private:
   /// Of the original weights, which stay where they are.
   std::map<std::pair<size_t, const Kernel *>, Binding> bindings;
   // Memory that each call uses again.
-  std::vector<char> workspace;
+  Workspace workspace;
   std::vector<void *> arguments;
   std::vector<Rows> stores;
   std::vector<int64_t> counts;

@@ -1,5 +1,5 @@
 // A quantised matrix reaches a kernel as its bytes, and is decoded right before the product that reads
-// it: a panel of rows at a time where vectors are many; else the four rows of a tile, or one that is left.
+// it: a panel of rows at a time where vectors are many; else the two rows of a tile, or one that is left.
 // RUN: split-file %s %t
 // RUN: ctxc-opt %t/good.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s
 // RUN: ctxc-opt %t/apart.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s --check-prefix=APART
@@ -13,7 +13,7 @@
 // CHECK: llvm.func @ctxc_decode(i32, !llvm.ptr, i64, i64, !llvm.ptr)
 // CHECK-LABEL: llvm.func @contract_16x64_q8_0(
 // CHECK-NOT: llvm.{{func|call}}
-// CHECK-COUNT-6: llvm.call @ctxc_decode(
+// CHECK-COUNT-4: llvm.call @ctxc_decode(
 // CHECK-NOT: llvm.call
 xf.block @good(%x: tensor<64xf32>) -> tensor<16xf32> {
   %W = xf.param "w" : tensor<16x64x!xf.quantized<q8_0>>

@@ -1,8 +1,9 @@
-#include "Fixture.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "Fixture.h"
 #include "ctxc/Checkpoint/FileDigest.h"
 #include "ctxc/Support/AtomicFile.h"
 #include <chrono>
+#include <fstream>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,10 +86,10 @@ TEST_F(CheckpointDirectory, ReportsAllProblemsOfTheShards) {
 TEST_F(CheckpointDirectory, RefusesShardNamesThatAreNotPlain) {
   write("outside.safetensors", tensors({"a"}));
   write("m/sub/x.safetensors", tensors({"a"}));
-  for (std::string name : {"../outside.safetensors", "sub/x.safetensors", "sub/../../x.safetensors",
-                           "..", ".", "", "..\\\\outside.safetensors", "/etc/passwd",
-                           "C:\\\\x.safetensors", "x\\u0000.safetensors", "./x.safetensors",
-                           "x.safetensors/", "pytorch_model.bin", "model.txt"}) {
+  for (std::string name :
+       {"../outside.safetensors", "sub/x.safetensors", "sub/../../x.safetensors", "..", ".", "",
+        "..\\\\outside.safetensors", "/etc/passwd", "C:\\\\x.safetensors", "x\\u0000.safetensors",
+        "./x.safetensors", "x.safetensors/", "pytorch_model.bin", "model.txt"}) {
     SCOPED_TRACE(name);
     index("{\"a\":\"" + name + "\"}");
     expectMessage("of tensor 'a': ");
@@ -149,7 +150,8 @@ TEST_F(CheckpointDirectory, SaysWhatIsMissing) {
 
 TEST_F(CheckpointDirectory, RefusesMalformedConfigs) {
   write("m/model.safetensors", tensors({"a"}));
-  for (std::string config : {"", "[]", "{\"a\":1,\"a\":2}", "{\"a\":NaN}", "{} {}", "{\"a\":\"\xff\"}"}) {
+  for (std::string config :
+       {"", "[]", "{\"a\":1,\"a\":2}", "{\"a\":NaN}", "{} {}", "{\"a\":\"\xff\"}"}) {
     SCOPED_TRACE(config);
     write("m/config.json", config);
     expectMessage("config.json: ");
@@ -236,6 +238,23 @@ TEST_F(CheckpointDirectory, NoticesAFileCutShort) {
   EXPECT_NE(message.find("file was cut short while it was being read"), std::string::npos)
       << message;
   EXPECT_NE(messageOf((*checkpoint)->hash()), "");
+}
+
+TEST_F(CheckpointDirectory, MapsAreOfLargePagesWhereThereAreSuch) {
+  if (!sys::fs::exists("/sys/kernel/mm/transparent_hugepage"))
+    GTEST_SKIP() << "this kernel has no large pages";
+  write("m/model.safetensors", tensors({"a"}));
+  auto checkpoint = Checkpoint::open(path("m"));
+  ASSERT_TRUE(bool(checkpoint));
+  std::ifstream maps("/proc/self/smaps");
+  std::string line, flags;
+  for (bool isOurs = false; std::getline(maps, line) && flags.empty();) {
+    if (line.find('-') < line.find(' '))
+      isOurs = line.find("m/model.safetensors") != std::string::npos;
+    else if (isOurs && StringRef(line).starts_with("VmFlags:"))
+      flags = line;
+  }
+  EXPECT_NE(flags.find(" hg"), std::string::npos) << flags;
 }
 
 TEST_F(CheckpointDirectory, TheGuardNamesTheFileCutShort) {

@@ -162,6 +162,33 @@ std::vector<std::string> differentGoldens() {
   return names;
 }
 
+/// Prompts of many rows, where activations are rounded; experts, one row at a time, go without.
+TEST(RoundedPrompts, AreNearTheExactOnes) {
+  if (!CpuTarget::host().bfloatPairs)
+    GTEST_SKIP() << "this processor has no avx512_bf16";
+  for (std::string name : {"gemma3", "mixtral", "bert"}) {
+    SCOPED_TRACE(name);
+    Model model(name, patch::UpdateKind::least, DType::BF16);
+    auto rounded = createCompiledExecutor(model.program, *model.weights, {2, /*rounded=*/true});
+    ASSERT_TRUE(bool(rounded)) << llvm::toString(rounded.takeError());
+    std::vector<int64_t> tokens = model.golden().first;
+    while (tokens.size() < 20)
+      tokens.push_back(tokens[tokens.size() / 2]);
+    std::vector<std::vector<double>> logits;
+    for (Executor *executor : {model.compiled.get(), rounded->get()}) {
+      auto run = executor->start(tokens.size());
+      auto seen = executor->forward(*run, tokens, upTo(tokens.size()), {});
+      ASSERT_TRUE(bool(seen)) << llvm::toString(seen.takeError());
+      logits.push_back(*seen);
+    }
+    double largest = 0;
+    for (double logit : logits[0])
+      largest = std::max(largest, std::abs(logit));
+    EXPECT_GT(largestDifference(logits[0], logits[1]), 1e-6 * largest);
+    EXPECT_LT(largestDifference(logits[0], logits[1]), 0.1 * largest);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, Golden, testing::ValuesIn(differentGoldens()), goldenTestName);
 
 } // namespace

@@ -1,0 +1,64 @@
+#include "lib/Lowering/Rows.h"
+#include "ctxc/Lowering/Kernel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+Origin ctxc::originOf(Value memref) {
+  Origin origin{memref};
+  while (Operation *op = origin.root.getDefiningOp()) {
+    if (isa<memref::AllocOp>(op))
+      return origin;
+    if (auto view = dyn_cast<memref::SubViewOp>(op)) {
+      origin.sameRows &=
+          view.getMixedOffsets().front() == OpFoldResult(Builder(op).getIndexAttr(0)) &&
+          view.getMixedStrides().front() == OpFoldResult(Builder(op).getIndexAttr(1)) &&
+          !view.getDroppedDims().test(0);
+      origin.root = view.getSource();
+    } else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op)) {
+      origin.sameRows &= expand.getReassociationIndices().front().size() == 1;
+      origin.root = expand.getSrc();
+    } else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op)) {
+      origin.sameRows &= collapse.getReassociationIndices().front().size() == 1;
+      origin.root = collapse.getSrc();
+    } else if (auto cast = dyn_cast<memref::CastOp>(op)) {
+      origin.root = cast.getSource();
+    } else {
+      return {};
+    }
+  }
+  return origin;
+}
+
+Value ctxc::rowsOf(Value memref) {
+  Operation *op = memref.getDefiningOp();
+  if (!op) {
+    // All arguments that have rows have as many as the first.
+    auto argument = cast<BlockArgument>(memref);
+    auto kernel = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto kind = kernel ? kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind")
+                       : StringAttr();
+    if (!kind || kind == stringifyKernelArgKind(KernelArgKind::State) ||
+        kind == stringifyKernelArgKind(KernelArgKind::Slots))
+      return {};
+    for (Operation *user : kernel.getArgument(0).getUsers())
+      if (auto dim = dyn_cast<memref::DimOp>(user); dim && dim.getConstantIndex() == 0)
+        return dim;
+    return {};
+  }
+  OpFoldResult size;
+  if (auto alloc = dyn_cast<memref::AllocOp>(op))
+    size = alloc.getMixedSizes().front();
+  else if (auto view = dyn_cast<memref::SubViewOp>(op); view && !view.getDroppedDims().test(0))
+    size = view.getMixedSizes().front();
+  else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op))
+    size = expand.getMixedOutputShape().front();
+  else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op);
+           collapse && collapse.getReassociationIndices().front().size() == 1)
+    return rowsOf(collapse.getSrc());
+  else if (auto cast = dyn_cast<memref::CastOp>(op))
+    return rowsOf(cast.getSource());
+  return dyn_cast_if_present<Value>(size);
+}
