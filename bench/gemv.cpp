@@ -13,6 +13,7 @@
 #include "bench/Contraction.h"
 #include "bench/Threads.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/Workspace.h"
 #include "llvm/Support/raw_ostream.h"
 #include <Eigen/Dense>
 #include <benchmark/benchmark.h>
@@ -56,10 +57,10 @@ public:
     for (float &value : x)
       value = uniform(random);
     copies = std::max<size_t>(2, bytes / matrixBytes());
-    memory.resize(copies * matrixBytes());
+    memory = static_cast<char *>(pages.take(copies * matrixBytes()));
     for (size_t c = 0; c < copies; ++c)
       for (size_t i = 0; i < count; ++i) {
-        char *at = memory.data() + c * matrixBytes() + i * elementBytes();
+        char *at = memory + c * matrixBytes() + i * elementBytes();
         uint16_t high = uint16_t(one[i] >> 16);
         half ? std::memcpy(at, &high, 2) : std::memcpy(at, &one[i], 4);
       }
@@ -68,7 +69,7 @@ public:
 
   size_t elementBytes() const { return half ? 2 : 4; }
   size_t matrixBytes() const { return shape.outputs * shape.inputs * elementBytes(); }
-  const void *next() { return memory.data() + (at++ % copies) * matrixBytes(); }
+  const void *next() { return memory + (at++ % copies) * matrixBytes(); }
   const float *nextFloats() { return static_cast<const float *>(next()); }
 
   /// The first `streams` results are those of float64 sums, to a bound of float32 sums.
@@ -95,7 +96,8 @@ private:
         }
   }
 
-  std::vector<char> memory;
+  ctxc::Workspace pages; ///< large ones, as a checkpoint's are mapped in
+  char *memory;
   std::vector<double> expected;
   size_t copies, at = 0;
 };
