@@ -130,7 +130,7 @@ def gemv_table(runs):
 TEXT = HEADING + """
 
 The same weights, on the same threads, in one run: rounds of everything, one program after the other, and
-medians over the rounds. {machine}
+medians over the rounds, {rounds} of a setup. {machine}
 
 ```sh
 tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv ctxc-gemm
@@ -213,7 +213,9 @@ def section(results):
                     key=lambda s: (s["model"], s["dtype"] != "f32", s["threads"]))
     about = next((s["about"] for s in setups if "torch" in s.get("about", {})), {})
     gemv, gemm = results.get("gemv"), results.get("gemm")
+    counts = {len(setup["rounds"]) for setup in setups}
     return TEXT.format(
+        rounds=" to ".join(map(str, sorted({min(counts), max(counts)}))),
         machine=results["machine"]["text"], patch=comparison_table(setups, "patch", milliseconds),
         plain=comparison_table(setups, "plain", milliseconds), prefill=setups[0]["prefill"],
         prefilled=comparison_table(setups, "prefill", tokens_per_second),
