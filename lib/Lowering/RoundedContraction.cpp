@@ -161,7 +161,7 @@ void Emitter::transpose(SmallVector<Value> &rows) {
 }
 
 //===----------------------------------------------------------------------===//
-// The vectors
+// Tiles
 //===----------------------------------------------------------------------===//
 
 void Emitter::compute(const Part &part) {
