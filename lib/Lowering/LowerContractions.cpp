@@ -39,6 +39,17 @@ bool isContraction(linalg::GenericOp op) {
          maps[2] == AffineMap::get(3, 0, {s, m}, context);
 }
 
+/// What fills `y` with the zeros that `op` adds to. The contraction's function writes its sums.
+linalg::FillOp zerosBefore(linalg::GenericOp op, Value y) {
+  linalg::FillOp last;
+  for (Operation *user : y.getUsers())
+    if (auto fill = dyn_cast<linalg::FillOp>(user))
+      if (fill->getBlock() == op->getBlock() && fill->isBeforeInBlock(op) &&
+          (!last || last->isBeforeInBlock(fill)))
+        last = fill;
+  return last;
+}
+
 /// Whether many vectors are rounded. An expert has one at a time.
 bool isRounded(linalg::GenericOp op, const CpuTarget &target) {
   Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1];
@@ -119,6 +130,8 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
     Value count =
         LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(contraction.out()));
     callParallelFor(b, loc, kernel, function, count, frame);
+    if (linalg::FillOp zeros = zerosBefore(op, y))
+      zeros.erase();
     op.erase();
   }
   return dropQuantized(module);

@@ -1,0 +1,11 @@
+// RUN: ctxc-opt %s --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=4 | FileCheck %s
+
+// Its function writes every sum: nothing fills y with zeros first, and so nothing goes over the rows.
+// CHECK: llvm.func @linear_body(
+// CHECK-NOT: @linear_row
+// CHECK: llvm.func @contract_45x33_bf16(
+xf.block @linear(%x: tensor<33xf32>) -> tensor<45xf32> {
+  %W = xf.param "weight" : tensor<45x33xbf16>
+  %y = xf.linear %W * %x : tensor<45x33xbf16>, tensor<33xf32>
+  xf.yield %y : tensor<45xf32>
+}
