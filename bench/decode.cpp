@@ -99,9 +99,8 @@ private:
       }
       return median(times);
     };
-    result[4] = measure([&]() -> Error {
-      return executor.forward(*run, ids, at, ForwardOptions()).takeError();
-    });
+    result[4] = measure(
+        [&]() -> Error { return executor.forward(*run, ids, at, ForwardOptions()).takeError(); });
     if (!error && !executor.isBidirectional()) {
       double sum = 0; // what is made is looked at
       result[5] = measure([&] {
