@@ -38,12 +38,10 @@ Contraction::compile(int64_t outputs, int64_t inputs, llvm::StringRef element, b
   if (rounded)
     function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
 
-  auto object = compileKernels(**module, CpuTarget::host());
-  if (!object)
-    return object.takeError();
-  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
-  objects.push_back(std::move(*object));
-  auto library = KernelLibrary::load(std::move(objects));
+  auto objects = compileKernels({**module}, CpuTarget::host());
+  if (!objects)
+    return objects.takeError();
+  auto library = KernelLibrary::load(std::move(*objects));
   if (!library)
     return library.takeError();
   result->library = std::move(*library);

@@ -14,7 +14,6 @@
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
@@ -103,9 +102,10 @@ static llvm::PipelineTuningOptions tuning() {
   return tuning;
 }
 
-/// Whether a function is for callers: an entry, or what gives the size of its workspace.
+/// Whether a function is for callers: an entry, or what gives the size of its workspace; or for the
+/// other objects of a library.
 static bool isCallable(const llvm::Function &f) {
-  return f.getName().ends_with("_workspace") ||
+  return f.hasHiddenVisibility() || f.getName().ends_with("_workspace") ||
          f.getParent()->getFunction((f.getName() + "_workspace").str());
 }
 
@@ -171,22 +171,6 @@ private:
 };
 
 } // namespace
-
-llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> ctxc::compileKernels(ModuleOp kernels,
-                                                                         const CpuTarget &target) {
-  if (failed(lowerKernelsToLLVM(kernels, target)))
-    return makeError("the kernels could not be lowered");
-  llvm::LLVMContext context;
-  auto module = translateKernels(kernels, context, target);
-  if (!module)
-    return module.takeError();
-  SmallVector<char, 0> object;
-  llvm::raw_svector_ostream os(object);
-  if (llvm::Error error = emitMachineCode(**module, target, llvm::CodeGenFileType::ObjectFile, os))
-    return std::move(error);
-  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object),
-                                                         /*RequiresNullTerminator=*/false);
-}
 
 llvm::Expected<std::unique_ptr<KernelLibrary>>
 KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {

@@ -37,6 +37,8 @@ struct Contraction {
   int64_t out() const { return weight.getDimSize(0); }
   int64_t in() const { return weight.getDimSize(1); }
 
+  /// What every function of a contraction is named by first.
+  static constexpr llvm::StringLiteral prefix = "contract_";
   /// Rows longer than this are not decoded.
   static constexpr int64_t maxDecoded = 1 << 16;
 

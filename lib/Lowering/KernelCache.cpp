@@ -40,16 +40,23 @@ KernelCache KernelCache::ofUser() {
   return KernelCache(root.empty() ? "" : root + "/kernels");
 }
 
-std::string KernelCache::keyOf(mlir::ModuleOp module, const CpuTarget &target) {
+std::string KernelCache::keyOf(StringRef what, const CpuTarget &target) {
   std::string text;
   raw_string_ostream os(text);
   os << loweringDigest << "\n"
      << LLVM_VERSION_STRING << "\n"
      << target.cpu << "\n"
      << target.features << "\n"
-     << target.lanes << " " << target.registers << "\n";
-  module.print(os);
+     << target.lanes << " " << target.registers << "\n"
+     << what;
   return toHex(SHA256::hash(arrayRefFromStringRef(text)), /*LowerCase=*/true);
+}
+
+std::string KernelCache::keyOf(mlir::ModuleOp module, const CpuTarget &target) {
+  std::string text;
+  raw_string_ostream os(text);
+  module.print(os);
+  return keyOf(text, target);
 }
 
 // The prefix is what pruneCache looks for.

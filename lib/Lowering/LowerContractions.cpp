@@ -39,15 +39,16 @@ bool isContraction(linalg::GenericOp op) {
          maps[2] == AffineMap::get(3, 0, {s, m}, context);
 }
 
-/// What fills `y` with the zeros that `op` adds to. The contraction's function writes its sums.
-linalg::FillOp zerosBefore(linalg::GenericOp op, Value y) {
-  linalg::FillOp last;
-  for (Operation *user : y.getUsers())
-    if (auto fill = dyn_cast<linalg::FillOp>(user))
-      if (fill->getBlock() == op->getBlock() && fill->isBeforeInBlock(op) &&
-          (!last || last->isBeforeInBlock(fill)))
-        last = fill;
-  return last;
+/// What fills `y` with zeros for nobody but `op`, which adds to them. The contraction's function
+/// writes its sums.
+linalg::FillOp zerosFor(linalg::GenericOp op, Value y) {
+  Operation *last = nullptr;
+  for (Operation *user : y.getUsers()) {
+    Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+    if (here && here->isBeforeInBlock(op) && (!last || last->isBeforeInBlock(here)))
+      last = here;
+  }
+  return dyn_cast_or_null<linalg::FillOp>(last);
 }
 
 /// Whether many vectors are rounded. An expert has one at a time.
@@ -113,13 +114,16 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
     } else {
       os << type.getElementType();
     }
-    std::string name = ("contract_" + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) +
-                        "_" + element + (contraction.rounded ? "_rounded" : ""))
-                           .str();
+    std::string name =
+        (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
+         element + (contraction.rounded ? "_rounded" : ""))
+            .str();
     auto function = module.lookupSymbol<func::FuncOp>(name);
     if (!function)
       function = contraction.emit(module, name, loc);
 
+    if (linalg::FillOp zeros = zerosFor(op, y))
+      zeros.erase();
     b.setInsertionPoint(op);
     Value rows = memref::DimOp::create(b, loc, x, 0);
     SmallVector<Value> fields{addressOf(b, loc, w), addressOf(b, loc, x), addressOf(b, loc, y),
@@ -130,8 +134,6 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
     Value count =
         LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(contraction.out()));
     callParallelFor(b, loc, kernel, function, count, frame);
-    if (linalg::FillOp zeros = zerosBefore(op, y))
-      zeros.erase();
     op.erase();
   }
   return dropQuantized(module);

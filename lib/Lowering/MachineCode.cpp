@@ -1,13 +1,21 @@
 #include "lib/Lowering/MachineCode.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
+#include <mutex>
 
 using namespace ctxc;
 using llvm::StringRef;
 
 void ctxc::initialiseBackend(StringRef name) {
+  // LLVM's registry lets no two threads in.
+  static std::mutex mutex;
+  static llvm::StringSet<> done;
+  std::lock_guard<std::mutex> guard(mutex);
+  if (!done.insert(name).second)
+    return;
 #define LLVM_TARGET(NAME)                                                                          \
   if (name == #NAME) {                                                                             \
     LLVMInitialize##NAME##TargetInfo();                                                            \

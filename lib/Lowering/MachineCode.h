@@ -9,7 +9,8 @@
 
 namespace ctxc {
 
-/// Initialises LLVM's back end of that name (X86, AArch64, NVPTX, AMDGPU) and no other.
+/// Initialises LLVM's back end of that name (X86, AArch64, NVPTX, AMDGPU) and no other; any number
+/// of threads may ask for it.
 void initialiseBackend(llvm::StringRef name);
 
 /// What code is made for, in LLVM's words.

@@ -9,6 +9,11 @@
 
 namespace ctxc {
 
+/// The two halves of lowerKernelsToLLVM. After the first, contractions are functions that depend on
+/// nothing else in the module.
+mlir::LogicalResult bufferizeAndContract(mlir::ModuleOp module, const CpuTarget &target);
+mlir::LogicalResult lowerContractedToLLVM(mlir::ModuleOp module, const CpuTarget &target);
+
 /// Turns kernels on tensors into kernels on memrefs, in place where that is possible: the common
 /// ground of all targets.
 mlir::LogicalResult bufferizeKernels(mlir::ModuleOp module);

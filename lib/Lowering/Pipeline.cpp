@@ -66,14 +66,21 @@ LogicalResult ctxc::bufferizeKernels(ModuleOp module) {
   return bufferize.run(module);
 }
 
-LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target) {
-  MLIRContext *context = module.getContext();
+LogicalResult ctxc::bufferizeAndContract(ModuleOp module, const CpuTarget &target) {
   if (failed(bufferizeKernels(module)))
     return failure();
-
   copiesToLinalg(module);
-  if (failed(lowerContractions(module, target)) || failed(shareRows(module, target)) ||
-      failed(placeBuffers(module)))
+  return lowerContractions(module, target);
+}
+
+LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target) {
+  return success(succeeded(bufferizeAndContract(module, target)) &&
+                 succeeded(lowerContractedToLLVM(module, target)));
+}
+
+LogicalResult ctxc::lowerContractedToLLVM(ModuleOp module, const CpuTarget &target) {
+  MLIRContext *context = module.getContext();
+  if (failed(shareRows(module, target)) || failed(placeBuffers(module)))
     return failure();
   addEntryPoints(module);
 

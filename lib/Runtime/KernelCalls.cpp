@@ -1,11 +1,9 @@
 #include "lib/Runtime/KernelCalls.h"
-#include "ctxc/Lowering/KernelCache.h"
 #include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Runtime/TokenKernels.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
-#include "mlir/IR/Threading.h"
 #include <cmath>
 #include <cstring>
 
@@ -15,27 +13,6 @@ using namespace ctxc;
 //===----------------------------------------------------------------------===//
 // Compilation
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// A kernel's module, and what becomes of it.
-struct Compilation {
-  OwningOpRef<ModuleOp> module;
-  std::unique_ptr<llvm::MemoryBuffer> object;
-  llvm::Error error = llvm::Error::success();
-};
-} // namespace
-
-/// From the cache, or compiled and kept there.
-static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-objectOf(ModuleOp module, const CpuTarget &target, const KernelCache &cache) {
-  std::string key = KernelCache::keyOf(module, target);
-  if (std::unique_ptr<llvm::MemoryBuffer> object = cache.find(key))
-    return object;
-  auto object = compileKernels(module, target);
-  if (object)
-    cache.insert(key, (*object)->getBuffer());
-  return object;
-}
 
 llvm::Error KernelCalls::compile() {
   settings.resize(program.steps.size());
@@ -47,7 +24,8 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
   if (options.roundedPrompts && !target.bfloatPairs)
     return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16): "
                      "prompts are read as fast without rounding");
-  std::vector<Compilation> compilations;
+  std::vector<OwningOpRef<ModuleOp>> owned;
+  SmallVector<ModuleOp> modules;
   std::vector<std::string> names;
   for (xf::BlockOp block : blocks) {
     FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
@@ -58,27 +36,14 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
     kernels[name].args = kernelArguments(function);
     if (options.roundedPrompts && readsPrompts(program, block))
       function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
-    compilations.push_back({std::move(*module), nullptr});
+    modules.push_back(**module);
+    owned.push_back(std::move(*module));
     names.push_back(name);
   }
-  KernelCache cache = KernelCache::ofUser();
-  ModuleOp module = program.module;
-  parallelForEach(module.getContext(), compilations, [&](Compilation &c) {
-    llvm::ErrorAsOutParameter checked(c.error);
-    if (auto object = objectOf(*c.module, target, cache))
-      c.object = std::move(*object);
-    else
-      c.error = object.takeError();
-  });
-  llvm::Error failure = llvm::Error::success();
-  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
-  for (Compilation &c : compilations) {
-    failure = llvm::joinErrors(std::move(failure), std::move(c.error));
-    objects.push_back(std::move(c.object));
-  }
-  if (failure)
-    return failure;
-  auto loaded = KernelLibrary::load(std::move(objects));
+  auto objects = compileKernels(modules, target, KernelCache::ofUser());
+  if (!objects)
+    return objects.takeError();
+  auto loaded = KernelLibrary::load(std::move(*objects));
   if (!loaded)
     return loaded.takeError();
   libraries.push_back(std::move(*loaded));

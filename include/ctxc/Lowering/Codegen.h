@@ -3,6 +3,7 @@
 #define CTXC_LOWERING_CODEGEN_H
 
 #include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/KernelCache.h"
 #include "ctxc/Runtime/Program.h"
 #include "ctxc/Runtime/ctxc_kernel.h"
 #include "llvm/Support/CodeGen.h"
@@ -56,9 +57,11 @@ void writeKernelHeader(const LibraryInterface &library, llvm::raw_ostream &os);
 /// model calls which kernel with which parameters and settings.
 void writeKernelManifest(const LibraryInterface &library, llvm::raw_ostream &os);
 
-/// Lowers a module of linalg kernels all the way to an object file in memory.
-llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> compileKernels(mlir::ModuleOp kernels,
-                                                                   const CpuTarget &target);
+/// Object files of modules of linalg kernels, which are lowered for it: from `cache`, or compiled,
+/// in the threads of the modules' context, and kept there.
+llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>>
+compileKernels(llvm::ArrayRef<mlir::ModuleOp> kernels, const CpuTarget &target,
+               const KernelCache &cache = KernelCache(""));
 
 /// Kernels loaded into this process.
 class KernelLibrary {
@@ -66,7 +69,7 @@ public:
   using Kernel = int32_t (*)(const ctxc_call *);
   using Workspace = int64_t (*)(int64_t rows, int64_t visible0, int64_t visible1);
 
-  /// Loads object files that were compiled for this processor.
+  /// Loads the object files of compileKernels, for this processor.
   static llvm::Expected<std::unique_ptr<KernelLibrary>>
   load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects);
   virtual ~KernelLibrary() = default;

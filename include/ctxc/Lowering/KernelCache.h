@@ -1,8 +1,8 @@
 //===- KernelCache.h - compiled kernels, kept from run to run -------------===//
 //
-// An object file for each kernel, in kernels/ below the user's cache directory, under a digest of
-// all that its code depends on: the kernel's IR, the processor it is for, LLVM's version and the
-// sources of the lowering. What is in a cache is run, so it is used only while the directory is
+// An object file for each kernel and each contraction, in kernels/ below the user's cache directory,
+// under a digest of all that its code depends on: the kernel's IR or the contraction's name, the
+// processor it is for, LLVM's version and the sources of the lowering. What is in a cache is run, so it is used only while the directory is
 // its user's own and nobody else's, and a file only where its content has the digest written
 // before it. Files are written beside their place and renamed, so that any number of processes
 // may share a cache; the oldest go where it grows beyond 256 MB.
@@ -28,8 +28,9 @@ public:
 
   bool isOn() const { return !directory.empty(); }
 
-  /// Where the object code of the kernels in `module`, linalg, is kept for `target`: 64
-  /// hexadecimal digits.
+  /// Where the object code of `what` is kept for `target`: 64 hexadecimal digits.
+  static std::string keyOf(llvm::StringRef what, const CpuTarget &target);
+  /// Of the kernels in `module`, linalg.
   static std::string keyOf(mlir::ModuleOp module, const CpuTarget &target);
 
   /// The object kept under `key`; null where there is none, or what is there is damaged.

@@ -55,8 +55,7 @@ public:
     auto module = buildKernelModule(block);
     std::string name = kernelName(block);
     arguments = kernelArguments((*module)->lookupSymbol<mlir::func::FuncOp>(name));
-    std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
-    objects.push_back(llvm::cantFail(compileKernels(**module, CpuTarget::host())));
+    auto objects = llvm::cantFail(compileKernels({**module}, CpuTarget::host()));
     library = llvm::cantFail(KernelLibrary::load(std::move(objects)));
     kernel = llvm::cantFail(library->kernel(name));
     workspaceSize = llvm::cantFail(library->workspace(name));

@@ -2,6 +2,7 @@
 #include "ctxc/Lowering/KernelCache.h"
 #include "TextModel.h"
 #include "ctxc/Lowering/Codegen.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -101,6 +102,43 @@ TEST_F(KernelCacheTest, KeysAreOfTheKernelAndTheProcessor) {
   EXPECT_NE(keyFor(5, host), keyFor(6, host));
   EXPECT_NE(keyFor(5, host), keyFor(5, other));
   EXPECT_NE(keyFor(5, host), keyFor(5, wider));
+}
+
+/// Kernels name the contractions that they call, and come from the cache with them or not at all.
+TEST_F(KernelCacheTest, ContractionsAreCompiledOnce) {
+  std::string name = "contract_33x33_bf16", text;
+  for (const char *block : {"plain", "normed"}) {
+    BlockText b(block, 33);
+    auto y = b.linear(b.input(), 33, "bf16");
+    b.output(block[0] == 'p' ? y : b.unary("normalize rms", y, " eps 1.0e-5"));
+    text += b.text();
+  }
+  KernelCache cache(root + "/kernels");
+  std::string path = root + "/kernels/llvmcache-" + KernelCache::keyOf(name, CpuTarget::host());
+  auto compile = [&] {
+    mlir::DialectRegistry registry;
+    registerCodegenDialects(registry);
+    mlir::MLIRContext context(registry);
+    context.loadAllAvailableDialects();
+    auto source = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    std::vector<mlir::OwningOpRef<mlir::ModuleOp>> kernels;
+    std::vector<mlir::ModuleOp> modules;
+    for (xf::BlockOp block : source->getOps<xf::BlockOp>()) {
+      kernels.push_back(*buildKernelModule(block));
+      modules.push_back(*kernels.back());
+    }
+    auto objects = llvm::cantFail(compileKernels(modules, CpuTarget::host(), cache));
+    EXPECT_EQ(objects.size(), 3u);
+    auto library = llvm::cantFail(KernelLibrary::load(std::move(objects)));
+    for (const char *kernel : {"ctxc_plain", "ctxc_normed"})
+      EXPECT_NE(llvm::cantFail(library->kernel(kernel)), nullptr);
+  };
+  compile();
+  EXPECT_TRUE(fs::exists(path));
+  compile();
+  ASSERT_FALSE(fs::remove(path));
+  compile();
+  EXPECT_TRUE(fs::exists(path));
 }
 
 /// What was compiled in one executor runs in the next from the cache, with the same bits.

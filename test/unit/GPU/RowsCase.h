@@ -71,14 +71,12 @@ private:
   /// The same kernels on the processor.
   bool load() {
     auto host = CpuTarget::host();
-    auto object = compileKernels(*processor, host);
-    if (!object) {
-      ADD_FAILURE() << llvm::toString(object.takeError());
+    auto objects = compileKernels({*processor}, host);
+    if (!objects) {
+      ADD_FAILURE() << llvm::toString(objects.takeError());
       return false;
     }
-    std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
-    objects.push_back(std::move(*object));
-    auto loaded = KernelLibrary::load(std::move(objects));
+    auto loaded = KernelLibrary::load(std::move(*objects));
     if (!loaded) {
       ADD_FAILURE() << llvm::toString(loaded.takeError());
       return false;
