@@ -37,8 +37,9 @@ static bool freePoints(int64_t size, const double *__restrict a, const double *_
 // Shrinking
 //===----------------------------------------------------------------------===//
 
-/// s and −½ ds/d(log λ) of each component. z in float32, whose divisions are cheap, has seven
-/// digits; where `exact`, two steps of float64 take them to all.
+/// s and −½ ds/d(log λ) of each component. z starts as a quotient that has its value and its slope
+/// at b = 0, is 1/b at ∞ and off by at most 12 % between. Two steps of float32, whose divisions are
+/// cheap, give six digits; where `exact`, two of float64 take them to all.
 template <bool exact>
 [[gnu::always_inline]] static inline void
 shrinkEach(int64_t size, const double *__restrict a, const double *__restrict beta, double inverse,
@@ -46,8 +47,9 @@ shrinkEach(int64_t size, const double *__restrict a, const double *__restrict be
   constexpr double large = 1e12; // z = 1/b in all digits
   for (int64_t k = 0; k < size; ++k) {
     double b = beta[k] * inverse;
-    float rough = float(b < large ? b : large), z32 = rough > 1 ? 1 / rough : 1;
-    for (int step = 0; step < 4; ++step) {
+    float rough = float(b < large ? b : large);
+    float z32 = (1 + 0.3f * rough) / (1 + rough * (0.55f + 0.3f * rough));
+    for (int step = 0; step < 2; ++step) {
       float square = z32 * z32;
       z32 -= (square * square + rough * z32 - 1) / (4 * square * z32 + rough);
     }
@@ -94,23 +96,23 @@ static void roots(int64_t size, const double *__restrict s, double *__restrict x
 }
 
 /// With λ = w⁴ and x = √a z / w the root reads z⁴ + b z = 1, b = M / (√a w):
-/// one parameter, 0 < z ≤ 1, M = 0 included. Newton from the right is monotone
-/// as the left side is convex, and six steps from min(1, 1/b) reach rounding.
+/// one parameter, 0 < z ≤ 1, M = 0 included.
 ///
 /// G(λ) = Σ s falls with λ. Each s⁻² is concave in λ and G⁻² is a power mean of
 /// them, hence concave: a Newton step on G⁻² = 1 ends left of the root, from
 /// wherever it starts. Each s is concave in q = λ^-½: a Newton step on G = 1 in
 /// q ends right of it. The first is exact for λ → ∞, the second where components
 /// are either at s0 or at a/√λ; both converge quadratically, so their geometric
-/// mean does, inside a bracket that cannot fail. It gets near in float32, whose bracket may be off
-/// by its rounding, and begins another there.
+/// mean does, inside a bracket that cannot fail. It starts where the root would be if G rose with q
+/// as one hyperbola, from Σa q to Σs0, gets near in float32, whose bracket may be off by its
+/// rounding, and begins another there.
 static void shrink(const UnitProblem &p, double total0) {
   double *beta = p.work, *s = beta + p.size, *slope = s + p.size;
   ratios(p.size, p.a, p.M, beta);
 
   // z ≤ 1 gives G ≤ Σa / w².
   const double highest = std::sqrt(sum(p.a, p.size));
-  double lo = 0, hi = highest, w = hi;
+  double lo = 0, hi = highest, w = highest * std::sqrt(1 - 1 / total0);
   // The last digits of Σ s = 1 are the final scaling's.
   double tolerance = std::clamp(1e-3 * (total0 - 1), 1e-15, 1e-12);
   bool exact = false;
@@ -156,42 +158,12 @@ static void shrink(const UnitProblem &p, double total0) {
 //
 // A component with a = 0 is at s = 0, or takes the excess at cost M².
 
-namespace {
-class Growing {
-public:
-  explicit Growing(const UnitProblem &problem, double excess)
-      : p(problem), s0(p.work), s(p.work + p.size), relative(p.work + 2 * p.size),
-        dumpCost(p.work + 3 * p.size), excess(excess) {}
-
-  void solve();
-
-private:
-  double dump(int64_t k, double amount) const;
-  double near(double t, int64_t except);
-  double nearSlope(double t, int64_t except) const;
-  double nearCost(int64_t except) const;
-  void spread();
-  void dumpPlus(int64_t j);
-  void consider(double cost, int64_t except, double rest);
-
-  const UnitProblem &p;
-  double *s0, *s;
-  double *relative; ///< (min κ / κ)²; 0 where a = 0
-  double *dumpCost;
-  double excess, bestCost = infinity;
-};
-} // namespace
-
 static constexpr double peak = 27.0 / 256;
 
 /// The cost of s = s0 + amount, amount > 0 or s0 > 0.
 [[gnu::always_inline]] static inline double costOfDump(double M, double s0, double amount) {
   double change = M * (1 - std::sqrt(s0 / (s0 + amount)));
   return change * change;
-}
-
-double Growing::dump(int64_t k, double amount) const {
-  return s0[k] == 0 && !(amount > 0) ? 0 : costOfDump(p.M[k], s0[k], amount);
 }
 
 CTXC_EACH_CPU
@@ -209,18 +181,19 @@ static void flatness(int64_t size, const double *__restrict a, const double *__r
     kappa[k] = a[k] > 0 ? M[k] * M[k] / a[k] : infinity;
 }
 
-/// Sets s to the near branch at ν = t ν_cap for all but `except`; returns Σ s.
-/// r is the root of (1 − r) r³ = c in [¾, 1]: Newton from the right, where the
-/// left side is concave, starting on its parabola at the peak.
+/// Sets s to the near branch at ν = t ν_cap. r is the root of (1 − r) r³ = c in [¾, 1], a smooth
+/// function of y = √(peak − c): two steps of Newton's from a polynomial that is off by at most 2e-5
+/// y.
 CTXC_EACH_CPU
 static void nearBranch(int64_t size, double t, const double *__restrict relative,
                        const double *__restrict s0, double *__restrict s) {
   for (int64_t k = 0; k < size; ++k) {
     double c = t * relative[k];
     c = peak * (c < 1.0 ? c : 1.0);
-    double r = 0.75 + std::sqrt((peak - c) / 1.125);
-    r = r < 1.0 ? r : 1.0;
-    for (int step = 0; step < 6; ++step) {
+    double y = std::sqrt(peak - c);
+    double r = 1.3254872 * y - 1.71717323;
+    r = 0.75 + y * (0.942791159 + y * (-0.787169974 + y * (1.20164468 + y * r)));
+    for (int step = 0; step < 2; ++step) {
       double square = r * r;
       r -= ((1 - r) * square * r - c) / (square * (3 - 4 * r) - 1e-300);
       r = r > 0.75 ? r : 0.75;
@@ -230,34 +203,65 @@ static void nearBranch(int64_t size, double t, const double *__restrict relative
   }
 }
 
+/// √(s0/s) where s > 0, else 1: no component, or `except`.
+[[gnu::always_inline]] static inline double nearRatio(double s0, double s) {
+  return s > 0 ? std::sqrt(s0 / s) : 1;
+}
+
+/// dΣs/dt of what nearBranch gave.
+CTXC_EACH_CPU
+static double nearSlope(int64_t size, const double *relative, const double *s0, const double *s) {
+  return sumEach(size, [=](int64_t k) {
+    double r = nearRatio(s0[k], s[k]), square = r * r, rise = 4 * r - 3;
+    rise = rise > 1e-12 ? rise : 1e-12;
+    double slope = 2 * s0[k] * peak * relative[k] / (square * square * r * rise);
+    return s[k] > 0 ? slope : 0;
+  });
+}
+
+CTXC_EACH_CPU
+static double nearCost(int64_t size, const double *M, const double *s0, const double *s) {
+  return sumEach(size, [=](int64_t k) {
+    double change = M[k] * (1 - nearRatio(s0[k], s[k]));
+    return change * change;
+  });
+}
+
+namespace {
+class Growing {
+public:
+  explicit Growing(const UnitProblem &problem, double excess)
+      : p(problem), s0(p.work), s(p.work + p.size), relative(p.work + 2 * p.size),
+        dumpCost(p.work + 3 * p.size), excess(excess) {}
+
+  void solve();
+
+private:
+  double dump(int64_t k, double amount) const;
+  double near(double t, int64_t except);
+  double cost() const { return nearCost(p.size, p.M, s0, s); }
+  void spread();
+  void dumpPlus(int64_t j);
+  void consider(double cost, int64_t except, double rest);
+
+  const UnitProblem &p;
+  double *s0, *s;
+  double *relative; ///< (min κ / κ)²; 0 where a = 0
+  double *dumpCost;
+  double excess, bestCost = infinity;
+};
+} // namespace
+
+double Growing::dump(int64_t k, double amount) const {
+  return s0[k] == 0 && !(amount > 0) ? 0 : costOfDump(p.M[k], s0[k], amount);
+}
+
+/// The near branch for all but `except`; returns Σ s.
 double Growing::near(double t, int64_t except) {
   nearBranch(p.size, t, relative, s0, s);
   if (except >= 0)
     s[except] = 0;
   return sum(s, p.size);
-}
-
-/// dΣs/dt after near(t, except).
-double Growing::nearSlope(double t, int64_t except) const {
-  double slope = 0;
-  for (int64_t k = 0; k < p.size; ++k) {
-    if (k == except || s0[k] == 0)
-      continue;
-    double r = std::sqrt(s0[k] / s[k]);
-    slope += 2 * s0[k] * peak * relative[k] / (r * r * r * r * r * std::max(4 * r - 3, 1e-12));
-  }
-  return slope;
-}
-
-double Growing::nearCost(int64_t except) const {
-  double cost = 0;
-  for (int64_t k = 0; k < p.size; ++k) {
-    if (k == except || s0[k] == 0)
-      continue;
-    double change = p.M[k] * (1 - std::sqrt(s0[k] / s[k]));
-    cost += change * change;
-  }
-  return cost;
 }
 
 /// Keeps s, with `rest` at `except`, if it is the cheapest so far.
@@ -295,7 +299,7 @@ void Growing::spread() {
       side = -1;
     }
   }
-  consider(nearCost(-1), -1, 0);
+  consider(cost(), -1, 0);
 }
 
 /// The slope of j falls as the others, growing with t, leave less to it; the
@@ -316,7 +320,8 @@ void Growing::dumpPlus(int64_t j) {
       break;
     if (far && gap > 0) {
       below = t;
-      double rise = r * r * (3 - 4 * r) * r / (2 * rest) * nearSlope(t, j) / (peak * relative[j]);
+      double rise = r * r * (3 - 4 * r) * r / (2 * rest) * nearSlope(p.size, relative, s0, s) /
+                    (peak * relative[j]);
       double next = rise < 1 ? t + gap / (1 - rise) : slope;
       if (!(next <= 1))
         next = slope;
@@ -331,7 +336,7 @@ void Growing::dumpPlus(int64_t j) {
       break;
   }
   if (rest > s0[j])
-    consider(nearCost(j) + dump(j, rest - s0[j]), j, rest);
+    consider(cost() + dump(j, rest - s0[j]), j, rest);
 }
 
 void Growing::solve() {

@@ -147,19 +147,8 @@ static ScaleCounts solveScalar(int64_t d, const T *g, const T *m, const T *n, T 
   return counts;
 }
 
-/// Σ x², x of float32 or double, eight lanes wide.
 template <typename T> CTXC_INLINE static double sumOfSquares(const T *x, int64_t size) {
-  constexpr int lanes = 8;
-  double sums[lanes] = {}, total = 0;
-  int64_t k = 0;
-  for (; k + lanes <= size; k += lanes)
-    for (int lane = 0; lane < lanes; ++lane)
-      sums[lane] += static_cast<double>(x[k + lane]) * x[k + lane];
-  for (; k < size; ++k)
-    sums[0] += static_cast<double>(x[k]) * x[k];
-  for (double sum : sums)
-    total += sum;
-  return total;
+  return sumEach(size, [=](int64_t k) { return static_cast<double>(x[k]) * x[k]; });
 }
 
 template <typename T>
