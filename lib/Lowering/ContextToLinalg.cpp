@@ -120,6 +120,8 @@ public:
 
   void emit() {
     SmallVector<Value> memrefs = e.states(attention);
+    if (isolated && attention->hasAttr(aloneAttr) && !attention.getSinks())
+      return bind(ownValues());
     for (Value fresh : {attention.getKey(), attention.getValue()}) {
       Value memref = memrefs[own.size()];
       own.push_back(e.data(fresh));
@@ -132,12 +134,15 @@ public:
         if (auto overSlots = dyn_cast<linalg::LinalgOp>(op);
             overSlots && overSlots.getNumLoops() == 4)
           op->setAttr(kCausalAttr, b.getUnitAttr());
-    Value mixed = mix(weights);
+    bind(mix(weights));
+  }
+
+private:
+  void bind(Value mixed) {
     e.bind(attention, tensor::CollapseShapeOp::create(
                           b, e.loc, mixed, SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}}));
   }
 
-private:
   static constexpr IteratorType par = IteratorType::parallel, red = IteratorType::reduction;
 
   Value kept() { return arith::SubIOp::create(b, e.loc, visible, e.index(1)); }
@@ -293,6 +298,17 @@ private:
     OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
     mixed = sum(slots(weights, 3, first, last), states[1], map5({t, g, x}), mixed);
     return sum(slots(weights, 3, last, one), own[1], map5({s, g, x}), mixed);
+  }
+
+  /// What `mix` gives where a row's own slot is the only one: its weight is 1, whatever the score.
+  Value ownValues() {
+    AffineExpr s, g, r, x;
+    bindDims(b.getContext(), s, g, r, x);
+    return e.generic(emptyGrouped(b.getIndexAttr(out)), {e.data(attention.getValue())},
+                     {AffineMap::get(4, 0, {s, g, x}, b.getContext()),
+                      AffineMap::getMultiDimIdentityMap(4, b.getContext())},
+                     {par, par, par, par},
+                     [](OpBuilder &, Location, ValueRange a) { return a[0]; });
   }
 
   /// One number for each head as (groups, repeat); and a row of them for each token.

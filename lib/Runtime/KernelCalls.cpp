@@ -148,11 +148,28 @@ llvm::Error KernelCalls::embed(size_t step, Weights &weights, StepCall &call) {
   return llvm::Error::success();
 }
 
+llvm::Expected<const KernelCalls::Kernel *> KernelCalls::kernelOf(xf::BlockOp block, bool alone) {
+  std::string name = kernelName(block) + (alone ? "_alone" : "");
+  if (alone && !kernels.contains(name)) {
+    OwningOpRef<xf::BlockOp> other = block.clone();
+    other->setSymName((block.getSymName() + "_alone").str());
+    other->walk([](xf::AttentionOp attention) {
+      attention->setAttr(aloneAttr, UnitAttr::get(attention.getContext()));
+    });
+    if (llvm::Error error = compile(*other))
+      return std::move(error);
+  }
+  return &kernels[name];
+}
+
 llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
   ProgramStep at = program.steps[step];
   if (at.ofRow && block == at.block && hasRows(call.given))
     return embed(step, weights, call);
-  const Kernel &kernel = kernels[kernelName(block)];
+  auto callee = kernelOf(block, call.alone);
+  if (!callee)
+    return callee.takeError();
+  const Kernel &kernel = **callee;
   auto found = bindings.find({step, &kernel});
   Binding changed; // of weights that are not the original ones
   if (&weights != &original || found == bindings.end()) {

@@ -37,6 +37,9 @@ struct StepCall {
   CompiledRun *runs[2] = {nullptr, nullptr}; ///< the run or the full run, the reduced run
   std::vector<const Rows *> inputs;
   const Patch *loads = nullptr;
+  /// The reduced run of a dual block is empty: each row sees itself alone, so that nothing need be
+  /// computed of its query and key.
+  bool alone = false;
 
   std::vector<Rows> outputs; ///< memory given here is used
   Patch stores;              ///< of one row, by stored names, in stored orientation
@@ -55,8 +58,8 @@ public:
   KernelCalls(const Program &program, Weights &original, const CompiledOptions &options)
       : program(program), original(original), options(options) {}
 
-  /// Compiles every distinct block of the program but those for rows in place of tokens, which are
-  /// compiled when the first comes.
+  /// Compiles every distinct block of the program but those for rows in place of tokens and dual
+  /// ones whose rows are alone, which are compiled when they are first called.
   llvm::Error compile();
 
   /// Calls the kernel of `block`, one of step `step`'s, with weights from `weights`.
@@ -76,6 +79,7 @@ private:
   };
 
   llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks);
+  llvm::Expected<const Kernel *> kernelOf(xf::BlockOp block, bool alone);
   llvm::Error embed(size_t step, Weights &weights, StepCall &call);
   void *setting(size_t step, const KernelArg &arg);
   /// What of a step's arguments is the same at every call: weights and settings. The others are

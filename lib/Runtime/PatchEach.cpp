@@ -11,6 +11,9 @@ using namespace ctxc;
 /// many rows. More rows would read the weights less often, which no longer shows.
 constexpr int64_t maxPartsBytes = 64 << 20, maxChunk = 96, minChunk = 4;
 
+/// From so many rows on it pays to compile kernels for rows that are alone.
+constexpr int64_t aloneFrom = 16;
+
 /// Rows of each stream that go through the head together: their logits are a vocabulary each.
 constexpr int64_t headRows = 8;
 
@@ -112,6 +115,7 @@ llvm::Error PatchEach::runDual(size_t step) {
   frame.runs[0] = &full;
   frame.runs[1] = &reduced;
   frame.parts = &parts[step];
+  frame.alone = reduced.count == 0 && rows() >= aloneFrom;
   for (Values &stream : values)
     for (Value input : at.layer.getInputs())
       frame.inputs.push_back(&stream[input]);

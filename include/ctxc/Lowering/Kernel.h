@@ -55,6 +55,10 @@ llvm::SmallVector<KernelArg> kernelArguments(mlir::func::FuncOp kernel);
 /// where they meet a matrix that is stored so and the target has an instruction for it.
 inline constexpr llvm::StringLiteral roundedAttr = "ctxc.rounded";
 
+/// With this attribute on attention over the reduced run, nothing is kept of the context: a row
+/// sees itself alone.
+inline constexpr llvm::StringLiteral aloneAttr = "ctxc.alone";
+
 /// Lowers `block` to a kernel `name` in `module`: linalg on tensors of S rows, a
 /// memref for each argument. Fails with a diagnostic at an op that has no
 /// compiled form.
