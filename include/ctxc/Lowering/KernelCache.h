@@ -1,11 +1,12 @@
 //===- KernelCache.h - compiled kernels, kept from run to run -------------===//
 //
-// An object file for each kernel and each contraction, in kernels/ below the user's cache directory,
-// under a digest of all that its code depends on: the kernel's IR or the contraction's name, the
-// processor it is for, LLVM's version and the sources of the lowering. What is in a cache is run, so it is used only while the directory is
-// its user's own and nobody else's, and a file only where its content has the digest written
-// before it. Files are written beside their place and renamed, so that any number of processes
-// may share a cache; the oldest go where it grows beyond 256 MB.
+// An object file for each kernel and each contraction, in kernels/ below the user's cache
+// directory, under a digest of all that its code depends on: the kernel's IR or the contraction's
+// name, the processor it is for, LLVM's version and the sources of the lowering. What is in a cache
+// is run, so it is used only while the directory is its user's own and nobody else's, and a file
+// only where its content has the digest written before it. Files are written beside their place and
+// renamed, so that any number of processes may share a cache; the oldest go where it grows beyond
+// 256 MB.
 //
 // A cache that cannot be read or written costs time and is no error.
 //
