@@ -15,8 +15,6 @@ namespace {
 
 /// Rows of a tile.
 constexpr int64_t tileRows = 4;
-/// Of a range that is read once, each a tile's row.
-constexpr int64_t streamCount = 2;
 /// Vectors of a tile, where sums, a vector of each x and one of W fill the registers.
 int64_t tileVectors(const Contraction &c) { return c.registers >= 32 ? 6 : 3; }
 /// From so many vectors on a panel of rows is worth its keep.
@@ -24,6 +22,28 @@ constexpr int64_t manyVectors = 16;
 /// Numbers of a panel: 256 KB of float32.
 constexpr int64_t panelSize = 1 << 16;
 constexpr int64_t maxPanelRows = 64;
+
+/// How a range of rows is read once, for few vectors (Contraction.h).
+struct Reading {
+  int64_t streams; ///< each a tile's row
+  bool isAhead;    ///< whether W's lines are asked for ahead
+};
+constexpr Reading shortRows = {2, false};
+/// Bytes of all x that stay in the first-level cache whatever W does to it; and, where W is of 16
+/// bits and fills it half as fast, that mostly do.
+constexpr int64_t residentBytes = 12 << 10, mostlyResidentBytes = 24 << 10;
+constexpr int64_t aheadBytes = 4 << 10, lineBytes = 64;
+
+int64_t elementBytes(const Contraction &c) { return c.weight.getElementTypeBitWidth() / 8; }
+
+Reading readingFor(const Contraction &c, int64_t vectors) {
+  int64_t bytes = vectors * c.in() * sizeof(float);
+  if (c.stored || bytes <= residentBytes)
+    return shortRows;
+  if (vectors > 1 && elementBytes(c) == 2 && bytes <= mostlyResidentBytes)
+    return {shortRows.streams, true};
+  return {std::min({int64_t(8), c.lanes, c.registers / 2 / vectors}), true};
+}
 
 class Emitter {
 public:
@@ -49,10 +69,12 @@ private:
   void copyRow(Value row, Value intoRow);
 
   // Ranges of rows.
-  void streamed(Value begin, Value end);
+  using RowsBody = llvm::function_ref<void(ArrayRef<Value>)>;
+  void fewVectors(Value begin, Value end);
+  void anyVectors(ArrayRef<Value> rowsOfW);
+  void streamed(Value begin, Value end, int64_t streams, RowsBody body);
   void blocked(Value begin, Value end);
   void panel(Value from, Value to, int64_t vectors, Value s);
-  void fewVectors(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows);
 
   // Tiles.
   struct Tile {
@@ -61,10 +83,12 @@ private:
     SmallVector<Value> outputRows; ///< columns of y
     Value vector;                  ///< the first row of x and y
     int64_t count;                 ///< of vectors
+    bool isAhead = false;          ///< lines of the matrix are asked for ahead
   };
   Value load(Value memref, Value row, Value column, Value mask);
   Value extended(Value vector);
   SmallVector<Value> step(ValueRange sums, const Tile &tile, Value k, Value mask);
+  void askAhead(const Tile &tile, Value k);
   void compute(const Tile &tile);
 
   const Contraction &c;
@@ -120,7 +144,7 @@ func::FuncOp Emitter::emit(StringRef name) {
   Value begin = toIndex(b, loc, entry->getArgument(1)),
         end = toIndex(b, loc, entry->getArgument(2));
   if (panelRows() == 0 && !c.rounded) {
-    streamed(begin, end);
+    fewVectors(begin, end);
   } else {
     Value many = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows, index(manyVectors));
     auto branch = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
@@ -131,7 +155,7 @@ func::FuncOp Emitter::emit(StringRef name) {
     else
       blocked(begin, end);
     b.setInsertionPointToStart(branch.elseBlock());
-    streamed(begin, end);
+    fewVectors(begin, end);
   }
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b, loc);
@@ -149,7 +173,7 @@ int64_t Emitter::panelRows() const {
 }
 
 int64_t Emitter::scratchRows() const {
-  int64_t streams = c.stored ? streamCount : 0;
+  int64_t streams = c.stored ? shortRows.streams : 0;
   return std::max(streams, c.rounded ? 0 : panelRows());
 }
 
@@ -189,37 +213,56 @@ void Emitter::copyRow(Value row, Value intoRow) {
 // Ranges of rows
 //===----------------------------------------------------------------------===//
 
-/// One row of each stream, with every vector.
-void Emitter::fewVectors(Value matrix, ArrayRef<Value> wRows, ArrayRef<Value> yRows) {
-  Value pairs = times(over(rows, 2), 2);
-  auto tiles = [&](Value from, Value to, int64_t count) {
-    forRange(from, to, count, [&](Value s) {
-      compute({matrix, SmallVector<Value>(wRows), SmallVector<Value>(yRows), s, count});
-    });
+void Emitter::fewVectors(Value begin, Value end) {
+  auto any = [&](ArrayRef<Value> at) { anyVectors(at); };
+  if (!readingFor(c, 2).isAhead)
+    return streamed(begin, end, shortRows.streams, any);
+  const int64_t counts[] = {1, 2};
+  auto branch =
+      scf::IndexSwitchOp::create(b, loc, TypeRange(), rows, counts, std::size(counts));
+  OpBuilder::InsertionGuard guard(b);
+  auto read = [&](Region &region, int64_t streams, RowsBody body) {
+    b.createBlock(&region);
+    streamed(begin, end, streams, body);
+    scf::YieldOp::create(b, loc);
   };
+  for (auto [i, count] : llvm::enumerate(counts)) {
+    Reading reading = readingFor(c, count);
+    read(branch.getCaseRegions()[i], reading.streams, [&, count = count](ArrayRef<Value> at) {
+      SmallVector<Value> rowsOfW(at);
+      compute({w, rowsOfW, rowsOfW, index(0), count, reading.isAhead});
+    });
+  }
+  read(branch.getDefaultRegion(), shortRows.streams, any);
+}
+
+/// These rows with every vector.
+void Emitter::anyVectors(ArrayRef<Value> at) {
+  SmallVector<Value> outputRows(at), from(at);
+  if (c.stored)
+    for (auto [i, row] : llvm::enumerate(at)) {
+      from[i] = index(i);
+      decode(row, index(1), from[i]);
+    }
+  auto tiles = [&](Value begin, Value end, int64_t count) {
+    forRange(begin, end, count,
+             [&](Value s) { compute({c.stored ? scratch : w, from, outputRows, s, count}); });
+  };
+  Value pairs = times(over(rows, 2), 2);
   tiles(index(0), pairs, 2);
   tiles(pairs, rows, 1);
 }
 
-void Emitter::streamed(Value begin, Value end) {
-  auto compute = [&](ArrayRef<Value> at) {
-    if (!c.stored)
-      return fewVectors(w, at, at);
-    SmallVector<Value> decoded;
-    for (auto [i, row] : llvm::enumerate(at)) {
-      decoded.push_back(index(i));
-      decode(row, index(1), decoded.back());
-    }
-    fewVectors(scratch, decoded, at);
-  };
-  Value length = over(sub(end, begin), streamCount);
+/// A row of each stream at a time, and then what the streams leave over.
+void Emitter::streamed(Value begin, Value end, int64_t streams, RowsBody body) {
+  Value length = over(sub(end, begin), streams);
   forRange(index(0), length, 1, [&](Value i) {
     SmallVector<Value> at{add(begin, i)};
-    while (at.size() < streamCount)
+    while (int64_t(at.size()) < streams)
       at.push_back(add(at.back(), length));
-    compute(at);
+    body(at);
   });
-  forRange(add(begin, times(length, streamCount)), end, 1, [&](Value row) { compute(row); });
+  forRange(add(begin, times(length, streams)), end, 1, [&](Value row) { body(row); });
 }
 
 void Emitter::blocked(Value begin, Value end) {
@@ -284,17 +327,36 @@ SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Val
   return next;
 }
 
+/// Into the second-level cache: to the first they would come too early.
+void Emitter::askAhead(const Tile &tile, Value k) {
+  Value column = add(k, index(aheadBytes / elementBytes(c)));
+  for (Value row : tile.rows)
+    memref::PrefetchOp::create(b, loc, tile.matrix, ValueRange{row, column}, /*isWrite=*/false,
+                               /*localityHint=*/2, /*isDataCache=*/true);
+}
+
 void Emitter::compute(const Tile &tile) {
   Value zero = arith::ConstantOp::create(b, loc, accumulator, b.getZeroAttr(accumulator));
   SmallVector<Value> sums(tile.rows.size() * tile.count, zero);
-  int64_t whole = c.in() / c.lanes * c.lanes;
+  int64_t stride = c.lanes;
+  if (tile.isAhead) // a line of each row is asked for once
+    stride = std::max(stride, lineBytes / elementBytes(c));
+  int64_t whole = c.in() / stride * stride;
   if (whole > 0) {
-    auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(c.lanes), sums);
+    auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(stride), sums);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(b, loc, step(loop.getRegionIterArgs(), tile, loop.getInductionVar(), {}));
+    Value k = loop.getInductionVar();
+    if (tile.isAhead)
+      askAhead(tile, k);
+    sums.assign(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
+    for (int64_t i = 0; i < stride; i += c.lanes)
+      sums = step(sums, tile, i ? add(k, index(i)) : k, {});
+    scf::YieldOp::create(b, loc, sums);
     sums.assign(loop.result_begin(), loop.result_end());
   }
+  for (; whole + c.lanes <= c.in(); whole += c.lanes)
+    sums = step(sums, tile, index(whole), {});
   if (whole < c.in()) {
     Value mask = vector::ConstantMaskOp::create(b, loc, VectorType::get({c.lanes}, b.getI1Type()),
                                                 ArrayRef<int64_t>{c.in() - whole});

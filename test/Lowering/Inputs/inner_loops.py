@@ -5,6 +5,7 @@
 
 One line for each loop of one basic block that has an OPERATION (vfmadd), in order of their sizes.
 Loads are operands in memory, those of arithmetic too; spills are loads and stores of the stack.
+Prefetches are named where there are some.
 """
 
 import re
@@ -39,14 +40,16 @@ def loops_in(lines):
 def describe(block, operation):
     """Operations, loads, spills, calls, and the registers' kind."""
     operations = [text for text in block if text.startswith(operation)]
-    memory = [text for text in block if "(" in text and not text.startswith(("lea", "nop", "data16"))]
+    memory = [text for text in block
+              if "(" in text and not text.startswith(("lea", "nop", "data16", "prefetch"))]
     spills = [text for text in memory if "%rsp" in text or "%rbp" in text.split("(", 1)[1]]
     stores = [text for text in memory if text.rstrip().endswith(")")]
+    ahead = sum(text.startswith("prefetch") for text in block)
     widths = sorted({width for text in operations for width in re.findall(r"%([xyz]mm)", text)})
     calls = sum(text.startswith("call") for text in block)
     return (len(operations), f"{len(operations)} {operation} {'/'.join(widths)}, "
             f"{len(memory) - len(stores)} loads, {len(stores)} stores, {len(spills)} spills, "
-            f"{calls} calls")
+            f"{calls} calls" + (f", {ahead} prefetches" if ahead else ""))
 
 
 def main():

@@ -107,13 +107,23 @@ Stored randomNumbers(std::mt19937 &random, int64_t count, const llvm::fltSemanti
   return stored;
 }
 
+const llvm::fltSemantics &semanticsOf(llvm::StringRef element) {
+  return element == "f32"    ? llvm::APFloat::IEEEsingle()
+         : element == "bf16" ? llvm::APFloat::BFloat()
+                             : llvm::APFloat::IEEEhalf();
+}
+
+/// The bound of Contraction.h, for any number of lanes, in units of the sum of all magnitudes.
+double boundOf(int64_t in) {
+  double n = in + 5, u = 0x1p-24;
+  return n * u / (1 - n * u);
+}
+
 struct Buffers : testing::TestWithParam<const char *> {};
 
 TEST_P(Buffers, MayBeginAnywhere) {
   std::string element = GetParam();
-  const llvm::fltSemantics &semantics = element == "f32"    ? llvm::APFloat::IEEEsingle()
-                                        : element == "bf16" ? llvm::APFloat::BFloat()
-                                                            : llvm::APFloat::IEEEhalf();
+  const llvm::fltSemantics &semantics = semanticsOf(element);
   size_t bytes = llvm::APFloat::semanticsSizeInBits(semantics) / 8;
   std::mt19937 random(7);
   std::vector<std::pair<int64_t, int64_t>> shapes{{1, 1}, {1, 40}, {40, 1}};
@@ -150,10 +160,42 @@ TEST_P(Buffers, MayBeginAnywhere) {
               sum += product;
               size += std::abs(product);
             }
-            // The bound of Contraction.h, for any number of lanes.
-            double n = in + 5, u = 0x1p-24;
-            EXPECT_LE(std::abs(y[s * out + m] - sum), n * u / (1 - n * u) * size) << s << ", " << m;
+            EXPECT_LE(std::abs(y[s * out + m] - sum), boundOf(in) * size) << s << ", " << m;
           }
+      }
+    }
+  }
+}
+
+/// However many vectors there are, and however they are read for it (Contraction.h).
+TEST_P(Buffers, SumsHaveOneOrder) {
+  std::string element = GetParam();
+  const llvm::fltSemantics &semantics = semanticsOf(element);
+  std::mt19937 random(11);
+  constexpr int64_t most = 17;
+  for (auto [out, in] : {std::pair<int64_t, int64_t>{37, 120}, {43, 1613}, {61, 2050}, {35, 4001}}) {
+    LinearKernel kernel(out, in, element);
+    Stored w = randomNumbers(random, out * in, semantics);
+    Stored x = randomNumbers(random, most * in, llvm::APFloat::IEEEsingle());
+    std::vector<float> all(most * out);
+    for (int64_t rows : {most, int64_t(1), int64_t(2), int64_t(3)}) {
+      SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(out) + " × " +
+                   std::to_string(in));
+      // W ends where its memory ends, and is not aligned to its vectors.
+      Buffer wAt(w.bytes.size(), w.bytes.size() / w.values.size());
+      wAt.fill(w.bytes);
+      std::vector<float> y(rows * out);
+      ASSERT_EQ(kernel.run(wAt.data(), x.bytes.data(), y.data(), rows), CTXC_GOOD);
+      if (rows == most)
+        all = y;
+      EXPECT_EQ(y, std::vector<float>(all.begin(), all.begin() + rows * out));
+      for (int64_t m = 0; m < out; ++m) {
+        double sum = 0, size = 0;
+        for (int64_t k = 0; k < in; ++k) {
+          sum += w.values[m * in + k] * x.values[k];
+          size += std::abs(w.values[m * in + k] * x.values[k]);
+        }
+        EXPECT_LE(std::abs(y[m] - sum), boundOf(in) * size) << m;
       }
     }
   }
