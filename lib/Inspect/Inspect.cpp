@@ -176,6 +176,7 @@ Error Inspector::generate(Run &full, Run &reduced, int64_t next) {
   PatchOptions options;
   options.startLayer = request.run.startLayer;
   options.logits = false;
+  options.reducedHead = false;
   for (int64_t i = 0; i < request.generate && next >= 0; ++i) {
     int64_t token = next, position = result.tokens.size();
     auto step = executor.patch(full, reduced, token, position, options);

@@ -377,13 +377,15 @@ llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, cons
   auto fullLogits = logits(pair.fullValues, position);
   if (!fullLogits)
     return fullLogits.takeError();
-  auto reducedLogits = logits(pair.reducedValues, position);
-  if (!reducedLogits)
-    return reducedLogits.takeError();
   result.fullNext = argmax(*fullLogits);
-  result.reducedNext = argmax(*reducedLogits);
   result.fullLogits = std::move(*fullLogits);
-  result.reducedLogits = std::move(*reducedLogits);
+  if (options.reducedHead) {
+    auto reducedLogits = logits(pair.reducedValues, position);
+    if (!reducedLogits)
+      return reducedLogits.takeError();
+    result.reducedNext = argmax(*reducedLogits);
+    result.reducedLogits = std::move(*reducedLogits);
+  }
   fullRollback.keep(position);
   return result;
 }

@@ -318,6 +318,9 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
           return std::move(error);
       }
       llvm::append_range(result.patch.parameters, std::move(frame.stores.parameters));
+    } else if (!options.reducedHead && program.head() == i) {
+      if (llvm::Error error = plain(i, 0, weights))
+        return std::move(error);
     } else if (!step.index && !readsContext(step.block)) {
       if (llvm::Error error = runBoth(i, token, at))
         return std::move(error);
@@ -333,7 +336,7 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
   Value logits = program.steps.back().layer->getBlock()->back().getOperand(0);
   std::vector<double> *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
-  for (int stream : {0, 1}) {
+  for (int stream = 0; stream < (options.reducedHead ? 2 : 1); ++stream) {
     auto largest = largestLogit(values[stream][logits]);
     if (!largest)
       return largest.takeError();

@@ -55,6 +55,9 @@ struct PatchOptions {
   int64_t startLayer = 0; ///< layers before it are left unpatched
   bool materialize = false;
   bool logits = true; ///< false: of the logits only the largest's index is wanted
+  /// False: of the reduced stream's logits nothing is wanted. The processor does without its head
+  /// then, where that is a step of its own (Program::head).
+  bool reducedHead = true;
   LayerObserver fullObserver, reducedObserver;
 };
 
@@ -69,7 +72,8 @@ struct PatchStep {
   Patch patch;
   std::vector<double> fullLogits;            ///< of the run with context
   std::vector<double> reducedLogits;         ///< of the fused reduced stream
-  int64_t fullNext = -1, reducedNext = -1;   ///< the index of the largest, the lowest of equals
+  int64_t fullNext = -1, reducedNext = -1;   ///< the index of the largest, the lowest of equals;
+                                             ///< −1 where it is not wanted
   std::vector<LayerObligations> obligations; ///< one a layer
   /// Predicted replay error of each layer's output, in units of that output
   /// (docs/updates.md); one a layer, 0 where the layer is not patched.

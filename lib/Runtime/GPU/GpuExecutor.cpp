@@ -358,6 +358,8 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
       for (auto &[layer, rows] : layers)
         (*observers[stream])(layer, rows, 1);
     }
+    if (stream == 1 && !options.reducedHead)
+      continue;
     auto logits = gpu.value(logitsValue(), stream, 0, 1);
     if (!logits)
       return logits.takeError();

@@ -93,6 +93,35 @@ TEST_P(Golden, PatchedWithoutContextIsFullWithContext) {
   }
 }
 
+/// Nothing else of a step depends on the reduced stream's head.
+TEST_P(Golden, PatchesWithoutTheReducedHead) {
+  Model model(GetParam());
+  auto [tokens, expected] = model.golden();
+  int64_t last = tokens.size() - 1;
+  for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
+    ASSERT_NE(executor, nullptr);
+    auto full = executor->start(tokens.size()), reduced = executor->start(1);
+    ASSERT_EQ(llvm::toString(readContext(*executor, *full, tokens)), "");
+    PatchOptions options;
+    PatchStep with = llvm::cantFail(executor->patch(*full, *reduced, tokens[last], last, options));
+    full->truncate(last);
+    options.reducedHead = false;
+    PatchStep without =
+        llvm::cantFail(executor->patch(*full, *reduced, tokens[last], last, options));
+    EXPECT_EQ(without.fullLogits, with.fullLogits);
+    EXPECT_EQ(without.fullNext, with.fullNext);
+    EXPECT_EQ(without.replayError, with.replayError);
+    EXPECT_TRUE(without.reducedLogits.empty());
+    EXPECT_EQ(without.reducedNext, -1);
+    ASSERT_EQ(without.patch.parameters.size(), with.patch.parameters.size());
+    for (auto [a, b] : llvm::zip(without.patch.parameters, with.patch.parameters)) {
+      EXPECT_EQ(a.u, b.u);
+      EXPECT_EQ(a.v, b.v);
+      EXPECT_EQ(a.delta, b.delta);
+    }
+  }
+}
+
 void expectNear(llvm::ArrayRef<double> x, llvm::ArrayRef<double> y, const std::string &what) {
   double scale = 0;
   for (double v : x)
