@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <omp.h>
 #include <string>
 #include <sys/mman.h>
-#include <thread>
 
 namespace ctxc::bench {
 namespace {
@@ -85,27 +85,18 @@ std::atomic<std::uint64_t> sink;
 
 /// The seconds of one sweep by all threads, from the first to begin until the last to end.
 double sweep(Sum sum, const char *memory, std::size_t bytes, int threads) {
-  using Clock = std::chrono::steady_clock;
-  std::atomic<int> waiting{threads};
-  std::vector<Clock::time_point> begins(threads), ends(threads);
-  auto work = [&](int i) {
-    --waiting;
-    while (waiting > 0) {
-    }
-    begins[i] = Clock::now();
-    std::size_t share = bytes / threads / kStep * kStep;
+  std::vector<double> begins(threads), ends(threads);
+  std::size_t share = bytes / threads / kStep * kStep;
+#pragma omp parallel num_threads(threads)
+  {
+    int i = omp_get_thread_num();
+#pragma omp barrier
+    begins[i] = omp_get_wtime();
     sink += sum(memory + i * share, share);
-    ends[i] = Clock::now();
-  };
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i)
-    others.emplace_back(work, i);
-  work(0);
-  for (std::thread &other : others)
-    other.join();
-  return std::chrono::duration<double>(*std::max_element(ends.begin(), ends.end()) -
-                                       *std::min_element(begins.begin(), begins.end()))
-      .count();
+    ends[i] = omp_get_wtime();
+  }
+  return *std::max_element(ends.begin(), ends.end()) -
+         *std::min_element(begins.begin(), begins.end());
 }
 
 double median(std::vector<double> values) {
@@ -135,19 +126,22 @@ std::vector<ReadResult> ReadBandwidth::measure(double seconds) const {
       for (int prefetch : {0, 1024, 4096})
         if (buffers[hugePages])
           patterns.push_back({streams, prefetch, hugePages});
-  std::vector<std::vector<double>> times(patterns.size());
+  std::vector<std::vector<double>> rates(patterns.size());
   auto begin = std::chrono::steady_clock::now();
   do {
     for (std::size_t i = 0; i < patterns.size(); ++i)
-      times[i].push_back(sweep(sumFor(patterns[i]),
-                               static_cast<const char *>(buffers[patterns[i].hugePages]), size,
-                               threads));
+      rates[i].push_back(read(patterns[i]));
   } while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() <
            seconds);
   std::vector<ReadResult> results;
   for (std::size_t i = 0; i < patterns.size(); ++i)
-    results.push_back({patterns[i], double(size) / median(times[i]) / 1e9});
+    results.push_back({patterns[i], median(rates[i])});
   return results;
+}
+
+double ReadBandwidth::read(const ReadPattern &pattern) const {
+  auto *memory = static_cast<const char *>(buffers[pattern.hugePages]);
+  return double(size) / sweep(sumFor(pattern), memory, size, threads) / 1e9;
 }
 
 ReadResult best(const std::vector<ReadResult> &results) {

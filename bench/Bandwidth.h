@@ -38,6 +38,8 @@ public:
 
   /// Times every pattern, in interleaved rounds, for about `seconds` together.
   std::vector<ReadResult> measure(double seconds) const;
+  /// GB/s of one sweep.
+  double read(const ReadPattern &pattern) const;
   std::size_t bytes() const { return size; }
 
 private:

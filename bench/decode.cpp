@@ -1,9 +1,10 @@
 // ctxc-bench: how fast this machine runs a model's kernels, beside how fast it reads memory.
 //
 // Each round times, one after the other: reading memory; plain decoding; decoding with a factored
-// patch of all layers; Algorithm 1, whole and fused (both streams through all layers and the head,
-// every factor given out); the prefill of a prompt; and the patches of every position of it.
-// The machine is another from round to round: ratios within one are what counts.
+// patch of all layers; decoding that makes the patches of all layers; Algorithm 1, whole and fused
+// (which ends in the reduced stream's logits too); the prefill of a prompt; and the patches of every
+// position of it. Decoding goes through all of its kinds and a reading of memory with each token: the
+// machine is another from second to second, and ratios of what was next to each other are what counts.
 #include "bench/Bandwidth.h"
 #include "bench/WeightBytes.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -13,6 +14,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include <chrono>
+#include <iostream>
 #include <numeric>
 
 using namespace ctxc;
@@ -22,12 +24,10 @@ using llvm::Expected;
 
 namespace {
 
-constexpr const char *columns[] = {"read_gbps", "plain_ms",   "apply_ms",
-                                   "patch_ms",  "prefill_ms", "positions_ms"};
-using Round = std::array<double, std::size(columns)>;
-
-/// A prompt is read so often in a round: the first time its memory is new.
-constexpr int promptRepeats = 3;
+enum Column { ReadGbps, Plain, Applied, Patches, Whole, Prefill, Positions, ColumnCount };
+constexpr const char *columns[ColumnCount] = {"read_gbps", "plain_ms",   "apply_ms",    "patches_ms",
+                                              "patch_ms",  "prefill_ms", "positions_ms"};
+using Round = std::array<double, ColumnCount>;
 
 struct Sizes {
   int64_t rounds, tokens, context, prefill;
@@ -44,7 +44,8 @@ class Bench {
 public:
   Bench(Executor &executor, const bench::ReadBandwidth &bandwidth, Sizes sizes)
       : executor(executor), bandwidth(bandwidth), sizes(sizes),
-        full(executor.start(sizes.context + 1)), reduced(executor.start(1)) {}
+        full(executor.start(sizes.context + 1)), reduced(executor.start(1)),
+        prompt(executor.start(sizes.prefill)) {}
 
   Error warmUp() {
     ForwardOptions options;
@@ -55,65 +56,119 @@ public:
   }
 
   Expected<Round> round() {
-    Round result{best(bandwidth.measure(sizes.seconds)).gigabytesPerSecond};
-    std::vector<double> plain, applied, patched;
-    int64_t token = 5;
-    for (int64_t i = 0; i < sizes.tokens; ++i) {
-      Expected<int64_t> next = 0;
-      PatchOptions options;
-      options.logits = false;
-      Expected<PatchStep> step = PatchStep();
-      patched.push_back(milliseconds(
-          [&] { step = executor.patch(*full, *reduced, token, sizes.context, options); }));
-      if (!step)
-        return step.takeError();
-      full->truncate(sizes.context);
-      applied.push_back(milliseconds([&] { next = run(*reduced, token, &step->patch); }));
-      if (!next)
-        return next.takeError();
-      if (*next != step->reducedNext)
-        return makeError("the patched run gives another token than the fused one");
-      plain.push_back(milliseconds([&] { next = run(*full, token, nullptr); }));
-      if (!next)
-        return next.takeError();
-      token = *next;
-    }
-    result[1] = median(plain);
-    result[2] = median(applied);
-    result[3] = median(patched);
-    return prompt(result);
+    Round result{};
+    if (Error error = measure("read", result))
+      return std::move(error);
+    if (Error error = measure("decode", result))
+      return std::move(error);
+    if (Error error = measure("prefill", result))
+      return std::move(error);
+    if (!executor.isBidirectional())
+      if (Error error = measure("positions", result))
+        return std::move(error);
+    return result;
+  }
+
+  /// One of `names`: fills its columns.
+  Error measure(llvm::StringRef name, Round &result) {
+    if (name == "read") {
+      bench::ReadResult fastest = best(bandwidth.measure(sizes.seconds));
+      pattern = fastest.pattern;
+      result[ReadGbps] = fastest.gigabytesPerSecond;
+    } else if (name == "plain")
+      return decode(result, {Plain});
+    else if (name == "patch")
+      return decode(result, {Whole});
+    else if (name == "decode")
+      return decode(result, {Whole, Patches, Applied, Plain, ReadGbps});
+    else if (name == "prefill")
+      return prefill(result);
+    else if (name == "positions")
+      return patchAll(result);
+    else
+      return makeError("'" + name + "' is none of read, plain, patch, decode, prefill, positions");
+    return Error::success();
   }
 
 private:
-  /// The prompt at once, without and with its patches.
-  Expected<Round> prompt(Round result) {
+  /// Medians over the tokens, each of which goes through all of `wanted`.
+  Error decode(Round &result, std::initializer_list<Column> wanted) {
+    std::array<std::vector<double>, ColumnCount> times;
+    auto time = [&](Column column, llvm::function_ref<Error()> work) -> Error {
+      if (!llvm::is_contained(wanted, column))
+        return Error::success();
+      Error error = Error::success();
+      times[column].push_back(milliseconds([&] { error = work(); }));
+      return error;
+    };
+    int64_t token = 5;
+    for (int64_t i = 0; i < sizes.tokens; ++i) {
+      PatchStep step;
+      auto patch = [&](bool head) -> Error {
+        PatchOptions options;
+        options.logits = false;
+        options.reducedHead = head;
+        auto made = executor.patch(*full, *reduced, token, sizes.context, options);
+        if (made)
+          step = std::move(*made);
+        return made.takeError();
+      };
+      int64_t next = (token + 131) % executor.vocabulary();
+      auto decoded = [&](Run &run, const Patch *patch, int64_t &into) -> Error {
+        auto found = this->run(run, token, patch);
+        if (found)
+          into = *found;
+        return found.takeError();
+      };
+      if (Error error = time(Patches, [&] { return patch(false); }))
+        return error;
+      full->truncate(sizes.context);
+      if (Error error = time(Whole, [&] { return patch(true); }))
+        return error;
+      full->truncate(sizes.context);
+      int64_t patched = step.reducedNext;
+      if (Error error =
+              time(Applied, [&] { return decoded(*reduced, &step.patch, patched); }))
+        return error;
+      if (patched != step.reducedNext)
+        return makeError("the patched run gives another token than the fused one");
+      if (Error error = time(Plain, [&] { return decoded(*full, nullptr, next); }))
+        return error;
+      token = next;
+      if (!llvm::is_contained(wanted, ReadGbps))
+        continue;
+      times[ReadGbps].push_back(bandwidth.read(pattern)); // in the way that was fastest last
+      if (Error error = decoded(*full, nullptr, next))    // the caches as decoding leaves them
+        return error;
+    }
+    for (Column column : wanted)
+      result[column] = median(times[column]);
+    return Error::success();
+  }
+
+  Error prefill(Round &result) {
     auto ids = tokens(sizes.prefill), at = positions(sizes.prefill);
     Error error = Error::success();
-    llvm::ErrorAsOutParameter checked(error);
-    std::unique_ptr<Run> run = executor.start(sizes.prefill);
-    auto measure = [&](llvm::function_ref<Error()> work) {
-      std::vector<double> times;
-      for (int i = 0; i < promptRepeats && !error; ++i) {
-        run->truncate(0);
-        times.push_back(milliseconds([&] { error = work(); }));
-      }
-      return median(times);
-    };
-    result[4] = measure(
-        [&]() -> Error { return executor.forward(*run, ids, at, ForwardOptions()).takeError(); });
-    if (!error && !executor.isBidirectional()) {
-      double sum = 0; // what is made is looked at
-      result[5] = measure([&] {
-        return executor.patchEach(*run, *reduced, ids, at, PatchEachOptions(),
-                                  [&](const TokenPatch &token) -> Error {
-                                    sum += token.replayError.front();
-                                    return Error::success();
-                                  });
-      });
-    }
-    if (error)
-      return std::move(error);
-    return result;
+    prompt->truncate(0);
+    result[Prefill] = milliseconds(
+        [&] { error = executor.forward(*prompt, ids, at, ForwardOptions()).takeError(); });
+    return error;
+  }
+
+  /// The patches of every position of the prompt.
+  Error patchAll(Round &result) {
+    auto ids = tokens(sizes.prefill), at = positions(sizes.prefill);
+    Error error = Error::success();
+    double sum = 0; // what is made is looked at
+    prompt->truncate(0);
+    result[Positions] = milliseconds([&] {
+      error = executor.patchEach(*prompt, *reduced, ids, at, PatchEachOptions(),
+                                 [&](const TokenPatch &token) -> Error {
+                                   sum += token.replayError.front();
+                                   return Error::success();
+                                 });
+    });
+    return error;
   }
 
   Expected<int64_t> run(Run &run, int64_t token, const Patch *patch) {
@@ -145,7 +200,8 @@ private:
   Executor &executor;
   const bench::ReadBandwidth &bandwidth;
   Sizes sizes;
-  std::unique_ptr<Run> full, reduced;
+  bench::ReadPattern pattern{2, 0, true};
+  std::unique_ptr<Run> full, reduced, prompt;
 };
 
 void writeJson(llvm::raw_ostream &os, llvm::StringRef model, Session &session, int64_t threads,
@@ -175,15 +231,36 @@ void writeText(llvm::raw_ostream &os, const Sizes &sizes, int64_t weightBytes, c
     os << llvm::format("%-22s %8.2f ms   %5.1f GB/s   %.2f x %s\n", what, ms, gigabytes / ms * 1e3,
                        ratio, of);
   };
-  os << llvm::format("%-22s %8.1f GB/s\n", "reading memory", m[0]);
-  line("plain decoding", m[1], gigabytes / m[1] * 1e3 / m[0], "reading memory");
-  line("a patch applied", m[2], m[2] / m[1], "plain");
-  line("a patch made", m[3], m[3] / m[1], "plain");
-  os << llvm::format("%-22s %8.1f ms   %5.0f tokens/s\n", "prefill", m[4],
-                     sizes.prefill / m[4] * 1e3);
-  if (m[5])
+  os << llvm::format("%-22s %8.1f GB/s\n", "reading memory", m[ReadGbps]);
+  line("plain decoding", m[Plain], gigabytes / m[Plain] * 1e3 / m[ReadGbps], "reading memory");
+  line("a patch applied", m[Applied], m[Applied] / m[Plain], "plain");
+  line("patches of all layers", m[Patches], m[Patches] / m[Plain], "plain");
+  line("Algorithm 1 whole", m[Whole], m[Whole] / m[Plain], "plain");
+  os << llvm::format("%-22s %8.1f ms   %5.0f tokens/s\n", "prefill", m[Prefill],
+                     sizes.prefill / m[Prefill] * 1e3);
+  if (m[Positions])
     os << llvm::format("%-22s %8.1f ms   %5.0f tokens/s   %.2f x prefill\n", "patches of them all",
-                       m[5], sizes.prefill / m[5] * 1e3, m[5] / m[4]);
+                       m[Positions], sizes.prefill / m[Positions] * 1e3, m[Positions] / m[Prefill]);
+}
+
+/// Answers each name of a measurement on standard input with a line of JSON, until it ends.
+Expected<int> answer(Bench &bench) {
+  llvm::outs() << "{}\n";
+  llvm::outs().flush();
+  for (std::string name; std::getline(std::cin, name);) {
+    Round result{};
+    if (Error error = bench.measure(name, result))
+      return std::move(error);
+    llvm::json::OStream json(llvm::outs());
+    json.object([&] {
+      for (auto [column, value] : llvm::zip(columns, result))
+        if (value)
+          json.attribute(column, value);
+    });
+    llvm::outs() << "\n";
+    llvm::outs().flush();
+  }
+  return ExitGood;
 }
 
 Expected<int> run(const Arguments &arguments) {
@@ -213,6 +290,8 @@ Expected<int> run(const Arguments &arguments) {
   Bench bench((*session)->executor(), bandwidth, sizes);
   if (Error error = bench.warmUp())
     return std::move(error);
+  if (arguments.has("--ask"))
+    return answer(bench);
   std::vector<Round> rounds;
   for (int64_t i = 0; i < sizes.rounds; ++i) {
     Expected<Round> round = bench.round();
@@ -259,9 +338,13 @@ int main(int argc, char **argv) {
                    {"--context", "N", "tokens before them; default: 64"},
                    {"--prefill", "N", "tokens of the prompt; default: 512"},
                    {"--seconds", "N", "of each round for reading memory; default: 1"},
-                   {"--json", "PATH", "write JSON, - for the screen"}},
-                  "",
-                  "",
+                   {"--json", "PATH", "write JSON, - for the screen"},
+                   {"--ask", "",
+                    "measure what standard input names, line by line: read, plain, patch, decode, "
+                    "prefill or positions"}},
+                  "Reads memory, decodes plainly, applies and makes patches and reads a prompt, each in\n"
+                  "turn; what counts are ratios within a round.",
+                  "  ctxc-bench build/models/gemma-3-270m --threads 2\n",
                   run};
   for (OptionSpec &option : runOptions())
     command.options.push_back(option);

@@ -33,7 +33,7 @@ namespace {
 struct Shape {
   int64_t outputs, inputs;
 };
-constexpr Shape kShapes[] = {{2048, 640}, {640, 2048}, {6912, 1152}, {32000, 1024}};
+constexpr Shape kShapes[] = {{2048, 640}, {640, 2048}, {6912, 1152}, {1152, 6912}, {32000, 1024}};
 constexpr int64_t kStreams = 2;
 
 int threads = 1;

@@ -2,15 +2,15 @@
 """Measures ctxc beside PyTorch, llama.cpp, Eigen, OpenBLAS, oneDNN and the machine's memory.
 
   tools/setup.sh --bench                            # Google Benchmark, OpenBLAS, oneDNN, matplotlib
-  tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv ctxc-gemm
+  tools/build.sh ctxc-bench ctxc-gemv ctxc-gemm
   bench/peers/build_llama_cpp.sh build/llama.cpp    # ten minutes; optional
   build/judges/bin/python bench/side_by_side.py build GEMMA-F32 GEMMA-BF16 -o results.json
 
 GEMMA-F32 and GEMMA-BF16 are directories of Gemma 3 270M; a Llama of 260M parameters with random
 weights is made in --work. Each setup (model, type, threads) is measured in --rounds rounds, in
-which everything has its turn. Rounds that -o already has count: what was interrupted goes on, and
---only names some setups. --page writes the tables into the page's section, --plot draws; with
---report nothing is measured.
+which each peer has its turn between two runs of ours. Rounds that -o already has count: what was
+interrupted goes on, and --only names some setups. --page writes the tables into the page's section,
+--plot draws; with --report nothing is measured.
 """
 
 import argparse
@@ -20,7 +20,9 @@ import json
 import os
 import platform
 import re
+import statistics
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +31,8 @@ import programs  # noqa: E402
 import report  # noqa: E402
 import results as r  # noqa: E402
 from page import write_section  # noqa: E402
+
+SETTLED = 0.3  # seconds until the threads of the program before have stopped waiting for work
 
 
 def say(text):
@@ -83,15 +87,12 @@ def read_afresh(directory):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def peers(setup, args, started):
-    """The programs of a setup, by name; `started` gets each as soon as it runs. In a round they have
-    their turns in this order: memory comes between what is held against it."""
+def start(setup, args, started):
+    """The programs of a setup, by name; `started` gets each as soon as it runs."""
     build = Path(args.build)
-    if not args.without_ours:
-        started["ctxc"] = programs.Ours(build, setup)
-        if setup.dtype == "bf16" and programs.has_bfloat_pairs():
-            started[r.ROUNDED] = programs.Rounded(build, setup)
-    started["bandwidth"] = programs.Bandwidth(build, setup)
+    started[r.CTXC] = programs.Ours(build, setup)
+    if setup.dtype == "bf16" and programs.has_bfloat_pairs():
+        started[r.ROUNDED] = programs.Ours(build, setup, "--round-prompts")
     if (Path(args.llama) / "bin/llama-bench").exists():
         started[r.LLAMA_CPP] = programs.LlamaCpp(args.llama, args.work, setup)
     else:
@@ -99,17 +100,63 @@ def peers(setup, args, started):
     started[r.PYTORCH] = programs.PyTorch(setup)
 
 
+class Round:
+    """One round of a setup. The machine is another from second to second: so what is compared is
+    measured in pairs, a peer between two runs of ours."""
+
+    def __init__(self, started):
+        self.started = started
+        self.ours = {r.CTXC: {}, r.ROUNDED: {}}  # {MEASUREMENT: [milliseconds]}
+        self.peers = {}  # {PROGRAM: {MEASUREMENT: [{"theirs", "ours"}]}}, milliseconds
+
+    def measure(self, program, name):
+        time.sleep(SETTLED)
+        return self.started[program].measure(name)
+
+    def own(self, program, name):
+        found = self.measure(program, name)
+        for measurement, value in found.items():
+            self.ours[program].setdefault(measurement, []).append(value)
+        return found
+
+    def beside(self, comparisons):
+        """Each peer between two runs of ours; one serves the peer before it and the one after."""
+        program = comparisons[0].ours_in(self.started)
+        before = self.own(program, comparisons[0].ours)
+        for c in comparisons:
+            if c.program not in self.started:
+                continue
+            theirs = self.measure(c.program, c.measurement)
+            after = self.own(program, c.ours)
+            self.peers.setdefault(c.program, {}).setdefault(c.measurement, []).append(
+                {"theirs": theirs, "ours": (before[c.ours] + after[c.ours]) / 2})
+            before = after
+
+    def run(self):
+        self.measure(r.CTXC, "read")  # finds the fastest way
+        decode = self.own(r.CTXC, "decode")
+        prefill = [self.own(r.CTXC, name) for name in ("prefill", "positions", "prefill")]
+        for name, comparisons in r.TABLES.items():
+            for _ in range(r.REPEATS[name]):
+                self.beside(comparisons)
+        ours = {program: {name: statistics.median(values) for name, values in found.items()}
+                for program, found in self.ours.items() if found}
+        return {"ours": ours, "peers": self.peers, "decode": decode,
+                "positions": 2 * prefill[1]["positions"]
+                / (prefill[0]["prefill"] + prefill[2]["prefill"])}
+
+
 def measure(setup, args, entry, keep):
     """Adds rounds to what there is of a setup, and keeps each as soon as it is done."""
     started = {}
     read_afresh(setup.directory)
     try:
-        peers(setup, args, started)
+        start(setup, args, started)
         entry["about"] = dict(started[r.PYTORCH].about)
         if r.LLAMA_CPP in started:
             entry["about"][r.LLAMA_CPP] = started[r.LLAMA_CPP].options
         while len(entry["rounds"]) < args.rounds:
-            entry["rounds"].append({name: program.round() for name, program in started.items()})
+            entry["rounds"].append(Round(started).run())
             keep()
             say(f"{setup.name}: round {len(entry['rounds'])} of {args.rounds}")
     finally:
@@ -158,7 +205,6 @@ def parse():
     parser.add_argument("--prefill", type=int, default=512)
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD",
                         help="setups whose name has all of these: gemma-3-270m, bf16, 2…")
-    parser.add_argument("--without-ours", action="store_true", help="measure the others only")
     parser.add_argument("--work", default=ROOT / "build/peers", metavar="FOLDER",
                         help="for models made of others")
     parser.add_argument("--llama", default=ROOT / "build/llama.cpp", metavar="FOLDER")

@@ -8,36 +8,42 @@ from matplotlib.ticker import MaxNLocator
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "ctxc"  # the same numbers give the same file
 
-BARS = [  # group, program, measurement, label
-    ("decoding", "ctxc", "plain", "ctxc"),
-    ("decoding", r.LLAMA_CPP, "plain", "llama.cpp"),
-    ("decoding", r.PYTORCH, "plain", "PyTorch"),
-    ("Algorithm 1", "ctxc", "patch", "ctxc"),
-    ("Algorithm 1", r.PYTORCH, "factored_tuned", "PyTorch, factored, tuned"),
-    ("Algorithm 1", r.PYTORCH, "factored", "PyTorch, factored"),
-    ("Algorithm 1", r.PYTORCH, "materialised_tuned", "PyTorch, materialised, tuned"),
-    ("Algorithm 1", r.PYTORCH, "materialised", "PyTorch, materialised"),
+BARS = [  # group, of ours, the peer, its measurement, label
+    ("decoding", "plain", None, None, "ctxc"),
+    ("decoding", "plain", r.LLAMA_CPP, "plain", "llama.cpp"),
+    ("decoding", "plain", r.PYTORCH, "plain", "PyTorch"),
+    ("Algorithm 1", "patch", None, None, "ctxc"),
+    ("Algorithm 1", "patch", r.PYTORCH, "factored_tuned", "PyTorch, factored, tuned"),
+    ("Algorithm 1", "patch", r.PYTORCH, "factored", "PyTorch, factored"),
+    ("Algorithm 1", "patch", r.PYTORCH, "materialised_tuned", "PyTorch, materialised, tuned"),
+    ("Algorithm 1", "patch", r.PYTORCH, "materialised", "PyTorch, materialised"),
 ]
 OURS, THEIRS, INK, QUIET = "#c2410c", "#94a3b8", "#1e293b", "#64748b"
 
 
 def bars_of(setup):
-    """(group, label, is ours, milliseconds) of what was measured."""
-    found = [(group, label, program == "ctxc", r.median(setup, program, measurement))
-             for group, program, measurement, label in BARS]
+    """(group, label, is ours, reads of the weights) of what was measured: ratios of what was next to
+    each other, so that the speed of memory at other moments is in none."""
+    found = []
+    for group, ours, program, measurement, label in BARS:
+        reads = r.decode_factor(setup, ours) / r.share_of_bandwidth(setup)
+        if program:
+            factor = r.factor_over(setup, program, measurement)
+            reads = reads * factor if factor else None
+        found.append((group, label, program is None, reads))
     return [bar for bar in found if bar[3] is not None]
 
 
 def draw(axes, setup, longest, labelled):
-    floor, at, ticks, labels, last = r.floor_ms(setup), 0.0, [], [], None
-    for group, label, ours, ms in bars_of(setup):
+    at, ticks, labels, last = 0.0, [], [], None
+    for group, label, ours, reads in bars_of(setup):
         if group != last:
             at += 0.5 if last else 0
             ticks.append(at)
             labels.append(group)
             at, last = at + 0.95, group
-        axes.barh(at, ms / floor, color=OURS if ours else THEIRS, height=0.74)
-        axes.text(ms / floor + longest * 0.012, at, f"{ms:.0f} ms" if ms >= 99.5 else f"{ms:.1f} ms",
+        axes.barh(at, reads, color=OURS if ours else THEIRS, height=0.74)
+        axes.text(reads + longest * 0.012, at, f"{reads:.1f}" if reads >= 9.95 else f"{reads:.2f}",
                   va="center", fontsize=8.5, color=INK)
         ticks.append(at)
         labels.append(label)
@@ -50,8 +56,7 @@ def draw(axes, setup, longest, labelled):
     axes.set_ylim(at - 0.3, -0.6)
     axes.set_xlim(0, longest * 1.13)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(f"{r.title(setup)} (one read: {floor:.1f} ms)", fontsize=10, color=INK,
-                   loc="left", pad=8)
+    axes.set_title(r.title(setup), fontsize=10, color=INK, loc="left", pad=8)
     axes.tick_params(axis="x", labelsize=8.5, colors=QUIET)
     axes.tick_params(axis="y", length=0)
     for side in ("top", "right", "left"):
@@ -63,14 +68,14 @@ def save(results, path):
     """Draws the setups on the most threads, where the speed of memory is known; whether there are
     any."""
     most = max(setup["threads"] for setup in results["setups"].values())
-    setups = [s for s in results["setups"].values() if s["threads"] == most and r.floor_ms(s)]
+    setups = [s for s in results["setups"].values() if s["threads"] == most and r.share_of_bandwidth(s)]
     setups.sort(key=lambda s: (s["model"], s["dtype"] != "f32"))
     if not setups:
         return False
     rows = (len(setups) + 1) // 2
     figure, grid = plt.subplots(rows, min(2, len(setups)), figsize=(11.5, 3.5 * rows + 0.7),
                                 squeeze=False, layout="constrained")
-    longest = max(bar[3] / r.floor_ms(s) for s in setups for bar in bars_of(s))
+    longest = max(bar[3] for s in setups for bar in bars_of(s))
     for i, (axes, setup) in enumerate(zip(grid.flat, setups)):
         beside = setups[i - 1] if i % 2 else None  # whose labels serve for both
         draw(axes, setup, longest, not beside or

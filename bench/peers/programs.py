@@ -1,7 +1,7 @@
 """The programs that are compared, each as something that can be timed once more.
 
-Every one has `round()`: what one interleaved round measures of it, in milliseconds (of prefill: of
-all its tokens) or GB/s, by name. None of them computes while another is timed.
+Every one has `measure(name)`: milliseconds (of prefill: of all its tokens). None of them computes
+while another is timed.
 """
 
 import json
@@ -38,67 +38,19 @@ class Setup:
         return f"{self.model} {self.dtype} {self.threads}"
 
 
-class Ours:
-    def __init__(self, build, setup):
-        self.command = [build / "bin/ctxc-bench", setup.directory, "--threads", setup.threads,
-                        "--rounds", 1, "--tokens", setup.tokens, "--context", setup.context,
-                        "--prefill", setup.prefill, "--json", "-"]
-        if not self.command[0].is_file():
-            raise Failed(f"{self.command[0]}: not there; build it first")
+class Asked:
+    """A program that answers the name of a measurement with a line of JSON."""
 
-    def round(self):
-        medians = json.loads(output_of(self.command))["medians"]
-        return {name.removesuffix("_ms"): value for name, value in medians.items()
-                if value is not None}
-
-    def close(self):
-        pass
-
-
-def has_bfloat_pairs():
-    """Whether this processor has an instruction for the products of pairs of bfloat16."""
-    return "avx512_bf16" in Path("/proc/cpuinfo").read_text()
-
-
-class Rounded(Ours):
-    """Ours where a prompt is read with rounded activations, as the others read it."""
-
-    def __init__(self, build, setup):
-        super().__init__(build, setup)
-        self.command += ["--round-prompts"]
-        self.command[self.command.index("--tokens") + 1] = 1
-
-    def round(self):
-        return {"prefill": super().round()["prefill"]}
-
-
-class Bandwidth:
-    def __init__(self, build, setup):
-        self.command = [build / "bin/ctxc-bandwidth", "--threads", setup.threads, "--seconds", 1]
-
-    def round(self):
-        return {"read_gbps": json.loads(output_of(self.command))["read_gbps"]}
-
-    def close(self):
-        pass
-
-
-class PyTorch:
-    NAMES = ["plain", "factored", "factored_tuned", "materialised", "materialised_tuned", "prefill"]
-
-    def __init__(self, setup):
-        dtype = {"f32": "float32", "bf16": "bfloat16"}[setup.dtype]
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "pytorch_peer.py"), str(setup.directory), "--dtype", dtype,
-             "--threads", str(setup.threads), "--context", str(setup.context),
-             "--tokens", str(setup.tokens), "--prefill", str(setup.prefill)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, command):
+        self.name = Path(command[0]).name
+        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
         self.about = self.answer()
 
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            raise Failed(f"pytorch_peer.py: exit code {self.process.wait()}; see its message above")
+            raise Failed(f"{self.name}: exit code {self.process.wait()}; see its message above")
         return json.loads(line)
 
     def measure(self, name):
@@ -106,12 +58,40 @@ class PyTorch:
         self.process.stdin.flush()
         return self.answer()
 
-    def round(self):
-        return {name: self.measure(name) for name in self.NAMES}
-
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+class Ours(Asked):
+    """{MEASUREMENT: milliseconds} of what one name measures."""
+
+    def __init__(self, build, setup, *options):
+        program = build / "bin/ctxc-bench"
+        if not program.is_file():
+            raise Failed(f"{program}: not there; build it first")
+        super().__init__([program, setup.directory, "--threads", setup.threads,
+                          "--tokens", setup.tokens, "--context", setup.context,
+                          "--prefill", setup.prefill, "--ask", *options])
+
+    def measure(self, name):
+        return {column.removesuffix("_ms"): value for column, value in super().measure(name).items()}
+
+
+def has_bfloat_pairs():
+    """Whether this processor has an instruction for the products of pairs of bfloat16."""
+    return "avx512_bf16" in Path("/proc/cpuinfo").read_text()
+
+
+class PyTorch(Asked):
+    """Milliseconds."""
+
+    def __init__(self, setup):
+        dtype = {"f32": "float32", "bf16": "bfloat16"}[setup.dtype]
+        super().__init__([sys.executable, HERE / "pytorch_peer.py", setup.directory,
+                          "--dtype", dtype, "--threads", setup.threads,
+                          "--context", setup.context, "--tokens", setup.tokens,
+                          "--prefill", setup.prefill])
 
 
 class LlamaCpp:
@@ -148,11 +128,11 @@ class LlamaCpp:
         best = min(runs, key=lambda run: min(run["samples_ns"]))
         return ["-fa", int(best["flash_attn"]), "-lm", best["load_mode"]]
 
-    def round(self):
+    def measure(self, name):
         # A sample is the time of all tokens of one run.
-        times = {name: statistics.median(self.bench(name, self.options[name], repeats)[0]["samples_ns"])
-                 / 1e6 for name, repeats in (("plain", 3), ("prefill", 1))}
-        return {"plain": times["plain"] / self.setup.tokens, "prefill": times["prefill"]}
+        run = self.bench(name, self.options[name], {"plain": 3, "prefill": 1}[name])[0]
+        milliseconds = statistics.median(run["samples_ns"]) / 1e6
+        return milliseconds / self.setup.tokens if name == "plain" else milliseconds
 
     def close(self):
         pass

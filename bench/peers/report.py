@@ -16,6 +16,13 @@ def percent(value):
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
+def at_least(share, goal):
+    """A share that is not to be below its goal, bold where it is."""
+    if share is None or share >= goal:
+        return percent(share)
+    return f"**{100 * share:.0f}** %"
+
+
 def factor(setup, comparison):
     """How many times faster ours is; in bold where that is less than the goal."""
     ratio, goal = r.ratio(setup, comparison), comparison.goal(setup)
@@ -32,37 +39,48 @@ def limited(value, limit):
     return f"{value:.2f} × (≤ {limit})" if value <= limit else f"**{value:.2f}** × (≤ {limit})"
 
 
-def comparison_table(setups, name, value):
-    """Ours, and of each peer its value and our factor over it."""
+def comparison_table(setups, name, value, extra=()):
+    """Ours, and of each peer its value and our factor over it; `extra`: {heading: cell of a setup}
+    of columns behind ours (before peers) and at the end."""
     comparisons = r.TABLES[name]
-    head = ["model", "threads", "ctxc"]
-    if name == "plain":
-        head += ["of bandwidth"]
-    if name == "prefill":
-        head += ["ctxc, rounded"]
+    ours, last = [dict(columns) for columns in extra] if extra else ({}, {})
+    head = ["model", "threads", "ctxc", *ours]
     for comparison in comparisons:
         head += [comparison.label, "faster by"]
-    if name == "plain":
-        head += ["llama.cpp of bandwidth"]
-    if name == "prefill":
-        head += ["with all patches"]
+    head += last
     rows = []
     for setup in setups:
-        ours = r.median(setup, "ctxc", name)
-        row = [r.title(setup), str(setup["threads"]), number(value(setup, ours))]
-        if name == "plain":
-            row.append(percent(r.share_of_bandwidth(setup, "ctxc")))
-        if name == "prefill":
-            row.append(number(value(setup, r.median(setup, r.ROUNDED, name))))
+        row = [r.title(setup), str(setup["threads"]), number(value(setup, r.ours(setup, name))),
+               *(cell(setup) for cell in ours.values())]
         for c in comparisons:
-            row += [number(value(setup, r.median(setup, c.program, c.measurement))),
+            row += [number(value(setup, r.theirs(setup, c.program, c.measurement))),
                     factor(setup, c)]
-        if name == "plain":
-            row.append(percent(r.share_of_bandwidth(setup, r.LLAMA_CPP)))
-        if name == "prefill":
-            row.append(limited(r.positions_factor(setup), 2.3))
-        rows.append(row)
+        rows.append(row + [cell(setup) for cell in last.values()])
     return table(head, rows)
+
+
+def plain_table(setups):
+    return comparison_table(setups, "plain", milliseconds, (
+        {"of bandwidth": lambda s: at_least(r.share_of_bandwidth(s), 0.85)},
+        {"llama.cpp of bandwidth": lambda s: percent(r.their_share_of_bandwidth(s, r.TABLES["plain"][1]))}))
+
+
+def decode_table(setups):
+    """What patches add to decoding."""
+    columns = [("apply", 1.05), ("patches", 1.15), ("patch", 1.3)]
+    return table(
+        ["model", "threads", "plain, ms", "applying patches", "making those of all layers",
+         "Algorithm 1 whole"],
+        [[r.title(setup), str(setup["threads"]), number(r.ours(setup, "plain")),
+          *(limited(r.decode_factor(setup, name), limit) for name, limit in columns)]
+         for setup in setups])
+
+
+def prefill_table(setups):
+    return comparison_table(setups, "prefill", tokens_per_second, (
+        {"ctxc, rounded":
+         lambda s: number(tokens_per_second(s, r.ours(s, "prefill", r.ROUNDED)))},
+        {"with all patches": lambda s: limited(r.positions_factor(s), 2.3)}))
 
 
 def milliseconds(setup, value):
@@ -129,18 +147,19 @@ def gemv_table(runs):
 
 TEXT = HEADING + """
 
-The same weights, on the same threads, in one run: rounds of everything, one program after the other, and
-medians over the rounds, {rounds} of a setup. {machine}
+The same weights, on the same threads, in one run: rounds of everything, one program after the other, each
+peer between two runs of ctxc, and medians over the rounds, {rounds} of a setup. {machine}
 
 ```sh
-tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-bandwidth ctxc-gemv ctxc-gemm
+tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-gemv ctxc-gemm
 PYTHON=build/judges/bin/python bench/peers/build_llama_cpp.sh build/llama.cpp
 build/judges/bin/python bench/side_by_side.py build build/models/gemma-3-270m build/models/gemma-3-270m-bf16 \\
     -o build/side-by-side.json --page docs/measurements.md --plot docs/side-by-side.svg
 ```
 
-*Faster by* is the median of each round's own ratio, with what is aimed at behind it, and bold where
-that is missed. [What is compared](#what-is-compared) says how.
+*Faster by* is the median of the ratios of a peer's time to the mean of the two beside it, with what is aimed
+at behind it, and bold where that is missed. (Memory's speed changes within seconds here: {speeds}
+GB/s in these rounds, {most} threads. Medians of times alone are of different moments.) [What is compared](#what-is-compared) says how.
 
 ![Times of a token in units of one read of the weights](side-by-side.svg)
 
@@ -148,10 +167,21 @@ Algorithm 1 whole, milliseconds: a token's patches of all layers, and the patche
 
 {patch}
 
-Plain decoding, milliseconds a token. *Of bandwidth* is the time in which memory could give the weights
-once, in that round, as a share of the time taken: where a peer is near 100 %, little is left to win.
+Plain decoding, milliseconds a token. *Of bandwidth* (≥ 85 %) is the time in which memory could give the
+weights once, measured before and after each token, as a share of the time taken: where a peer is near
+100 %, little is left to win.
 
 {plain}
+
+What patches add to decoding, in units of plain decoding of the same token: with a patch of all layers
+*applied*; *making* them, both streams through all layers and every factor written; and Algorithm 1 *whole*, which
+ends in the logits of both.
+
+```sh
+tools/build.sh ctxc-bench && build/bin/ctxc-bench build/models/gemma-3-270m --threads 2
+```
+
+{decode}
 
 Prefill of {prefill} tokens, tokens a second. Of a bfloat16 model the others round every activation to
 bfloat16; *rounded* is ctxc with `--round-prompts`, which does so too where activations meet weights, and
@@ -176,10 +206,10 @@ units of the prefill without rounding.
 - **Llama 260M** has random weights, made on the spot
   ([`random_llama.py`](../bench/peers/random_llama.py)): 16 layers, vocabulary 32,000.
 - **memory**: [`Bandwidth.h`](../bench/Bandwidth.h), the best of twenty-four ways to read a buffer of ten
-  times the last-level cache, in small and in large pages; before ctxc and after it in every round, of which
-  the faster counts. What the system keeps of a checkpoint in memory is dropped before its setup, as after a start of
-  the machine, and ctxc, which asks for large pages, is the first to read it; others that map the file
-  have the same pages then.
+  times the last-level cache, in small and in large pages; the fastest of them is then taken with every token that ctxc
+  decodes. What the system keeps of a checkpoint in memory is dropped before its setup, as after a start
+  of the machine, and ctxc, which asks for large pages, is the first to read it; others that map the
+  file have the same pages then.
 """
 
 GEMV = """
@@ -214,11 +244,15 @@ def section(results):
     about = next((s["about"] for s in setups if "torch" in s.get("about", {})), {})
     gemv, gemm = results.get("gemv"), results.get("gemm")
     counts = {len(setup["rounds"]) for setup in setups}
+    most = max(setup["threads"] for setup in setups)
+    speeds = [each["decode"]["read_gbps"] for setup in setups if setup["threads"] == most
+              for each in setup["rounds"]]
     return TEXT.format(
         rounds=" to ".join(map(str, sorted({min(counts), max(counts)}))),
+        speeds=" to ".join(number(speed) for speed in (min(speeds), max(speeds))), most=most,
         machine=results["machine"]["text"], patch=comparison_table(setups, "patch", milliseconds),
-        plain=comparison_table(setups, "plain", milliseconds), prefill=setups[0]["prefill"],
-        prefilled=comparison_table(setups, "prefill", tokens_per_second),
+        plain=plain_table(setups), decode=decode_table(setups), prefill=setups[0]["prefill"],
+        prefilled=prefill_table(setups),
         context=setups[0]["context"], torch=about.get("torch", "–"),
         transformers=about.get("transformers", "–"), llama=results["machine"]["llama.cpp"],
         products=(GEMV.format(table=gemv_table(gemv)) if gemv else "")

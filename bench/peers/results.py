@@ -1,15 +1,22 @@
 """What was measured, with what is compared of it, and what is aimed at.
 
 results.json: {"machine": {…}, "setups": {NAME: {"model", "dtype", "threads", "weight_bytes", "about",
-"rounds": [{PROGRAM: {MEASUREMENT: number}}]}}, "gemv" and "gemm": {THREADS: Google Benchmark's
-JSON}}. Times are
-milliseconds, bandwidth is GB/s.
+"rounds": [ROUND]}}, "gemv" and "gemm": {THREADS: Google Benchmark's JSON}}. A ROUND has "ours":
+{PROGRAM: {MEASUREMENT: its median}}; "peers": {PROGRAM: {MEASUREMENT: [{"theirs", "ours"}]}}, ours being
+the mean of the run before theirs and the run after it; "decode", our decoding of all kinds and the
+speed of memory, token by token in turn; and "positions", the patches of a prompt in units of
+reading it. Times are milliseconds, "read_gbps" is GB/s.
 """
 
 import statistics
 from dataclasses import dataclass
 
 MODELS = {"gemma-3-270m": "Gemma 3 270M", "llama-260m": "Llama 260M"}
+
+CTXC = "ctxc"
+ROUNDED = "ctxc, rounded"  # reads prompts rounding as the others do
+PYTORCH = "PyTorch"
+LLAMA_CPP = "llama.cpp"
 
 
 @dataclass(frozen=True)
@@ -25,10 +32,12 @@ class Comparison:
         model = f"{setup['model']} {setup['dtype']}"
         return self.goals.get(model, self.goals.get(setup["dtype"], 1))
 
+    def ours_in(self, programs):
+        """The one of ours that computes what the peer does."""
+        return ROUNDED if self.ours == "prefill" and ROUNDED in programs else CTXC
 
-ROUNDED = "ctxc, rounded"  # measures what rounds as the others do, in place of what does not
-PYTORCH = "PyTorch"
-LLAMA_CPP = "llama.cpp"
+
+REPEATS = {"plain": 3, "patch": 1, "prefill": 1}  # of a table's comparisons in a round
 TABLES = {
     "plain": [
         Comparison("plain", PYTORCH, "plain", "PyTorch", {}),
@@ -48,11 +57,6 @@ TABLES = {
 }
 
 
-def median(setup, program, measurement):
-    """None where it was not measured."""
-    return median_of(setup, lambda round_: round_[program][measurement])
-
-
 def median_of(setup, function):
     """The median over the rounds, where `function` of a round is not a measurement that it lacks."""
     values = []
@@ -64,33 +68,51 @@ def median_of(setup, function):
     return statistics.median(values) if values else None
 
 
+def ours(setup, measurement, program=CTXC):
+    """None where it was not measured."""
+    return median_of(setup, lambda round_: round_["ours"][program][measurement])
+
+
+def of_pairs(setup, program, measurement, function):
+    """The median over all pairs of all rounds."""
+    values = [function(pair) for round_ in setup["rounds"]
+              for pair in round_["peers"].get(program, {}).get(measurement, [])]
+    return statistics.median(values) if values else None
+
+
+def theirs(setup, program, measurement):
+    return of_pairs(setup, program, measurement, lambda pair: pair["theirs"])
+
+
+def factor_over(setup, program, measurement):
+    """How many times faster ours is: the median of the ratios of times next to each other."""
+    return of_pairs(setup, program, measurement, lambda pair: pair["theirs"] / pair["ours"])
+
+
 def ratio(setup, comparison):
-    """The median of the rounds' own ratios: what slows a whole round down is not in it."""
-    return median_of(setup, lambda round_: round_[comparison.program][comparison.measurement]
-                     / {**round_["ctxc"], **round_.get(ROUNDED, {})}[comparison.ours])
+    return factor_over(setup, comparison.program, comparison.measurement)
 
 
-def memory_gbps(round_):
-    """The faster of what was read before ours, in its process, and after it: memory's own speed
-    changes from second to second where a machine is shared."""
-    return max(round_["bandwidth"]["read_gbps"], round_.get("ctxc", {}).get("read_gbps", 0))
+def share_of_bandwidth(setup):
+    """The time to read the weights once, in units of our plain decoding between such readings."""
+    return median_of(setup, lambda each: setup["weight_bytes"] / each["decode"]["read_gbps"] / 1e6
+                     / each["decode"]["plain"])
 
 
-def floor_ms(setup, round_=None):
-    """The time to read the weights once, at the speed of memory in a round; the rounds' median."""
-    if round_:
-        return setup["weight_bytes"] / memory_gbps(round_) / 1e6
-    return median_of(setup, lambda each: floor_ms(setup, each))
+def their_share_of_bandwidth(setup, comparison):
+    """By way of ours beside it."""
+    share, factor = share_of_bandwidth(setup), ratio(setup, comparison)
+    return None if share is None or factor is None else share / factor
 
 
-def share_of_bandwidth(setup, program):
-    """Of plain decoding."""
-    return median_of(setup, lambda round_: floor_ms(setup, round_) / round_[program]["plain"])
+def decode_factor(setup, measurement):
+    """In units of plain decoding."""
+    return median_of(setup, lambda each: each["decode"][measurement] / each["decode"]["plain"])
 
 
 def positions_factor(setup):
     """The patches of every position of a prompt, in units of reading it."""
-    return median_of(setup, lambda round_: round_["ctxc"]["positions"] / round_["ctxc"]["prefill"])
+    return median_of(setup, lambda each: each["positions"])
 
 
 def title(setup):

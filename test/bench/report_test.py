@@ -10,6 +10,7 @@ sys.path[:0] = [str(BENCH), str(BENCH / "peers")]
 import page  # noqa: E402
 import report  # noqa: E402
 import results as r  # noqa: E402
+import side_by_side  # noqa: E402
 
 
 def setup(rounds, **changes):
@@ -18,8 +19,10 @@ def setup(rounds, **changes):
 
 
 def round_(ours, factored, gbps=20.0):
-    return {"ctxc": {"patch": ours, "plain": ours / 2}, "PyTorch": {"factored": factored},
-            "bandwidth": {"read_gbps": gbps}}
+    """Plain decoding takes half of Algorithm 1."""
+    return {"ours": {r.CTXC: {"patch": ours, "plain": ours / 2}},
+            "peers": {r.PYTORCH: {"factored": [{"theirs": factored, "ours": ours}]}},
+            "decode": {"patch": ours, "plain": ours / 2, "read_gbps": gbps}, "positions": 2.2}
 
 
 class ReportTest(unittest.TestCase):
@@ -43,25 +46,56 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(materialised.goal(setup([], model="llama-260m", dtype="bf16")), 22)
 
     def test_what_was_not_measured_is_a_dash(self):
-        s = setup([{"PyTorch": {"factored": 36.0}}])
-        self.assertEqual(report.factor(s, self.FACTORED), "–")
-        self.assertIn("| – | 36.0 | – |", report.comparison_table([s], "patch", report.milliseconds))
+        s = setup([{"ours": {}, "peers": {r.PYTORCH: {"factored": [{"theirs": 36.0, "ours": 9.0}]}},
+                    "decode": {}}])
+        self.assertIn("| – | 36.0 | 4.00 (≥ 3.5) | – | – |",
+                      report.comparison_table([s], "patch", report.milliseconds))
+        self.assertIn("| – | – | – | – |", report.decode_table([s]))
 
     def test_what_rounds_as_the_others_is_compared(self):
-        each = {"ctxc": {"prefill": 200, "positions": 440}, "PyTorch": {"prefill": 150}}
         against = r.TABLES["prefill"][0]
-        self.assertEqual(report.factor(setup([each]), against), "**0.75** (≥ 1)")
-        rounded = setup([each | {r.ROUNDED: {"prefill": 100}}])
-        self.assertEqual(report.factor(rounded, against), "1.50 (≥ 1)")
-        self.assertEqual(report.limited(r.positions_factor(rounded), 2.3), "2.20 × (≤ 2.3)")
+        self.assertEqual(against.ours_in({r.CTXC, r.PYTORCH}), r.CTXC)
+        self.assertEqual(against.ours_in({r.CTXC, r.ROUNDED}), r.ROUNDED)
+        self.assertEqual(self.FACTORED.ours_in({r.CTXC, r.ROUNDED}), r.CTXC)
+        s = setup([{"ours": {r.CTXC: {"prefill": 512}, r.ROUNDED: {"prefill": 256}},
+                    "peers": {r.PYTORCH: {"prefill": [{"theirs": 384, "ours": 256}]}},
+                    "positions": 2.2}])
+        self.assertIn("| 1000 | 2000 | 1333 | 1.50 (≥ 1) | – | – | 2.20 × (≤ 2.3) |",
+                      report.prefill_table([s]))
         self.assertEqual(report.limited(2.4, 2.3), "**2.40** × (≤ 2.3)")
 
     def test_share_of_bandwidth(self):
-        # 1 GB at 20 GB/s is 50 ms; plain decoding takes 62.5.
-        s = setup([round_(125, 400)])
-        self.assertIn("| 62.5 | 80 % |", report.comparison_table([s], "plain", report.milliseconds))
-        s["rounds"][0]["ctxc"]["read_gbps"] = 40.0
-        self.assertIn("| 62.5 | 40 % |", report.comparison_table([s], "plain", report.milliseconds))
+        # 1 GB at 20 GB/s is 50 ms; plain decoding takes 62.5, and beside llama.cpp, which takes
+        # twice as long, 70.
+        each = round_(125, 400)
+        each["peers"][r.LLAMA_CPP] = {"plain": [{"theirs": 140.0, "ours": 70.0}]}
+        self.assertIn("| 62.5 | **80** % | – | – | 140 | 2.00 (≥ 1.15) | 40 % |",
+                      report.plain_table([setup([each])]))
+        self.assertIn("| 62.5 | – | – | **2.00** × (≤ 1.3) |", report.decode_table([setup([each])]))
+
+    def test_each_peer_is_between_two_runs_of_ours(self):
+        class Program:
+            """Answers with how often it was asked, all in all."""
+            asked = 0
+
+            def __init__(self, columns=None):
+                self.columns = columns
+
+            def measure(self, name):
+                Program.asked += 1
+                value = float(Program.asked)
+                return {c: value for c in self.columns[name]} if self.columns else value
+
+        kinds = ["plain", "patch", "prefill", "positions"]
+        columns = {"read": ["read_gbps"], "decode": ["plain", "patch"], **{k: [k] for k in kinds}}
+        side_by_side.SETTLED = 0
+        found = side_by_side.Round({r.CTXC: Program(columns), r.PYTORCH: Program()}).run()
+        self.assertEqual(found["decode"], {"plain": 2, "patch": 2})
+        self.assertEqual(found["positions"], 1)  # 4 over the mean of 3 and 5
+        peer = found["peers"][r.PYTORCH]
+        self.assertEqual(peer["plain"], [{"theirs": at, "ours": at} for at in (7, 10, 13)])
+        self.assertEqual(peer["factored_tuned"], [{"theirs": 18, "ours": 18}])
+        self.assertNotIn(r.LLAMA_CPP, found["peers"])
 
     def test_gemv_takes_a_librarys_fastest_way_and_no_wrong_result(self):
         def benchmark(name, gbps, **more):

@@ -145,7 +145,10 @@ llvm::Expected<int64_t> Arguments::integer(StringRef option, int64_t low, int64_
 }
 
 void driver::printHelp(const Command &command, llvm::raw_ostream &os) {
-  os << "ctxc " << command.name << ": " << command.summary << "\n\nusage: ctxc " << command.name;
+  // A program of its own that reads its command line as ctxc does has a name of its own.
+  StringRef program = command.name.starts_with("ctxc-") ? "" : "ctxc ";
+  os << program << command.name << ": " << command.summary << "\n\nusage: " << program
+     << command.name;
   for (StringRef positional : command.positionals)
     os << " " << positional;
   for (const OptionSpec &option : command.options)
