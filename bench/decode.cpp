@@ -2,9 +2,10 @@
 //
 // Each round times, one after the other: reading memory; plain decoding; decoding with a factored
 // patch of all layers; decoding that makes the patches of all layers; Algorithm 1, whole and fused
-// (which ends in the reduced stream's logits too); the prefill of a prompt; and the patches of every
-// position of it. Decoding goes through all of its kinds and a reading of memory with each token: the
-// machine is another from second to second, and ratios of what was next to each other are what counts.
+// (which ends in the reduced stream's logits too); the prefill of a prompt; and the patches of
+// every position of it. Decoding goes through all of its kinds and a reading of memory with each
+// token: the machine is another from second to second, and ratios of what was next to each other
+// are what counts.
 #include "bench/Bandwidth.h"
 #include "bench/WeightBytes.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -25,8 +26,8 @@ using llvm::Expected;
 namespace {
 
 enum Column { ReadGbps, Plain, Applied, Patches, Whole, Prefill, Positions, ColumnCount };
-constexpr const char *columns[ColumnCount] = {"read_gbps", "plain_ms",   "apply_ms",    "patches_ms",
-                                              "patch_ms",  "prefill_ms", "positions_ms"};
+constexpr const char *columns[ColumnCount] = {
+    "read_gbps", "plain_ms", "apply_ms", "patches_ms", "patch_ms", "prefill_ms", "positions_ms"};
 using Round = std::array<double, ColumnCount>;
 
 struct Sizes {
@@ -127,8 +128,7 @@ private:
         return error;
       full->truncate(sizes.context);
       int64_t patched = step.reducedNext;
-      if (Error error =
-              time(Applied, [&] { return decoded(*reduced, &step.patch, patched); }))
+      if (Error error = time(Applied, [&] { return decoded(*reduced, &step.patch, patched); }))
         return error;
       if (patched != step.reducedNext)
         return makeError("the patched run gives another token than the fused one");
@@ -330,22 +330,23 @@ Expected<int> run(const Arguments &arguments) {
 } // namespace
 
 int main(int argc, char **argv) {
-  Command command{"ctxc-bench",
-                  "time a model's kernels",
-                  {"MODEL"},
-                  {{"--rounds", "N", "medians of N rounds; default: 5"},
-                   {"--tokens", "N", "tokens decoded in a round; default: 16"},
-                   {"--context", "N", "tokens before them; default: 64"},
-                   {"--prefill", "N", "tokens of the prompt; default: 512"},
-                   {"--seconds", "N", "of each round for reading memory; default: 1"},
-                   {"--json", "PATH", "write JSON, - for the screen"},
-                   {"--ask", "",
-                    "measure what standard input names, line by line: read, plain, patch, decode, "
-                    "prefill or positions"}},
-                  "Reads memory, decodes plainly, applies and makes patches and reads a prompt, each in\n"
-                  "turn; what counts are ratios within a round.",
-                  "  ctxc-bench build/models/gemma-3-270m --threads 2\n",
-                  run};
+  Command command{
+      "ctxc-bench",
+      "time a model's kernels",
+      {"MODEL"},
+      {{"--rounds", "N", "medians of N rounds; default: 5"},
+       {"--tokens", "N", "tokens decoded in a round; default: 16"},
+       {"--context", "N", "tokens before them; default: 64"},
+       {"--prefill", "N", "tokens of the prompt; default: 512"},
+       {"--seconds", "N", "of each round for reading memory; default: 1"},
+       {"--json", "PATH", "write JSON, - for the screen"},
+       {"--ask", "",
+        "measure what standard input names, line by line: read, plain, patch, decode, "
+        "prefill or positions"}},
+      "Reads memory, decodes plainly, applies and makes patches and reads a prompt, each in\n"
+      "turn; what counts are ratios within a round.",
+      "  ctxc-bench build/models/gemma-3-270m --threads 2\n",
+      run};
   for (OptionSpec &option : runOptions())
     command.options.push_back(option);
   std::vector<llvm::StringRef> words(argv + 1, argv + argc);

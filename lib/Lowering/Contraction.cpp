@@ -218,8 +218,7 @@ void Emitter::fewVectors(Value begin, Value end) {
   if (!readingFor(c, 2).isAhead)
     return streamed(begin, end, shortRows.streams, any);
   const int64_t counts[] = {1, 2};
-  auto branch =
-      scf::IndexSwitchOp::create(b, loc, TypeRange(), rows, counts, std::size(counts));
+  auto branch = scf::IndexSwitchOp::create(b, loc, TypeRange(), rows, counts, std::size(counts));
   OpBuilder::InsertionGuard guard(b);
   auto read = [&](Region &region, int64_t streams, RowsBody body) {
     b.createBlock(&region);

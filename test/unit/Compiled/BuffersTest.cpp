@@ -173,7 +173,8 @@ TEST_P(Buffers, SumsHaveOneOrder) {
   const llvm::fltSemantics &semantics = semanticsOf(element);
   std::mt19937 random(11);
   constexpr int64_t most = 17;
-  for (auto [out, in] : {std::pair<int64_t, int64_t>{37, 120}, {43, 1613}, {61, 2050}, {35, 4001}}) {
+  for (auto [out, in] :
+       {std::pair<int64_t, int64_t>{37, 120}, {43, 1613}, {61, 2050}, {35, 4001}}) {
     LinearKernel kernel(out, in, element);
     Stored w = randomNumbers(random, out * in, semantics);
     Stored x = randomNumbers(random, most * in, llvm::APFloat::IEEEsingle());
