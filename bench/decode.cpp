@@ -70,7 +70,7 @@ public:
     return result;
   }
 
-  /// One of `names`: fills its columns.
+  /// What --ask names: fills its columns.
   Error measure(llvm::StringRef name, Round &result) {
     if (name == "read") {
       bench::ReadResult fastest = best(bandwidth.measure(sizes.seconds));
@@ -98,9 +98,7 @@ private:
     auto time = [&](Column column, llvm::function_ref<Error()> work) -> Error {
       if (!llvm::is_contained(wanted, column))
         return Error::success();
-      Error error = Error::success();
-      times[column].push_back(milliseconds([&] { error = work(); }));
-      return error;
+      return timed(times[column].emplace_back(), work);
     };
     int64_t token = 5;
     for (int64_t i = 0; i < sizes.tokens; ++i) {
@@ -148,27 +146,24 @@ private:
 
   Error prefill(Round &result) {
     auto ids = tokens(sizes.prefill), at = positions(sizes.prefill);
-    Error error = Error::success();
     prompt->truncate(0);
-    result[Prefill] = milliseconds(
-        [&] { error = executor.forward(*prompt, ids, at, ForwardOptions()).takeError(); });
-    return error;
+    return timed(result[Prefill], [&]() -> Error {
+      return executor.forward(*prompt, ids, at, ForwardOptions()).takeError();
+    });
   }
 
   /// The patches of every position of the prompt.
   Error patchAll(Round &result) {
     auto ids = tokens(sizes.prefill), at = positions(sizes.prefill);
-    Error error = Error::success();
     double sum = 0; // what is made is looked at
     prompt->truncate(0);
-    result[Positions] = milliseconds([&] {
-      error = executor.patchEach(*prompt, *reduced, ids, at, PatchEachOptions(),
-                                 [&](const TokenPatch &token) -> Error {
-                                   sum += token.replayError.front();
-                                   return Error::success();
-                                 });
+    return timed(result[Positions], [&] {
+      return executor.patchEach(*prompt, *reduced, ids, at, PatchEachOptions(),
+                                [&](const TokenPatch &token) -> Error {
+                                  sum += token.replayError.front();
+                                  return Error::success();
+                                });
     });
-    return error;
   }
 
   Expected<int64_t> run(Run &run, int64_t token, const Patch *patch) {
@@ -190,11 +185,12 @@ private:
     return at;
   }
 
-  template <typename Work> static double milliseconds(Work work) {
+  static Error timed(double &milliseconds, llvm::function_ref<Error()> work) {
     auto begin = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-        .count();
+    Error error = work();
+    milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    return error;
   }
 
   Executor &executor;

@@ -41,8 +41,8 @@ class Setup:
 class Asked:
     """A program that answers the name of a measurement with a line of JSON."""
 
-    def __init__(self, command):
-        self.name = Path(command[0]).name
+    def __init__(self, name, command):
+        self.name = name
         self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         self.about = self.answer()
@@ -70,9 +70,9 @@ class Ours(Asked):
         program = build / "bin/ctxc-bench"
         if not program.is_file():
             raise Failed(f"{program}: not there; build it first")
-        super().__init__([program, setup.directory, "--threads", setup.threads,
-                          "--tokens", setup.tokens, "--context", setup.context,
-                          "--prefill", setup.prefill, "--ask", *options])
+        super().__init__(program.name, [
+            program, setup.directory, "--threads", setup.threads, "--tokens", setup.tokens,
+            "--context", setup.context, "--prefill", setup.prefill, "--ask", *options])
 
     def measure(self, name):
         return {column.removesuffix("_ms"): value for column, value in super().measure(name).items()}
@@ -88,10 +88,10 @@ class PyTorch(Asked):
 
     def __init__(self, setup):
         dtype = {"f32": "float32", "bf16": "bfloat16"}[setup.dtype]
-        super().__init__([sys.executable, HERE / "pytorch_peer.py", setup.directory,
-                          "--dtype", dtype, "--threads", setup.threads,
-                          "--context", setup.context, "--tokens", setup.tokens,
-                          "--prefill", setup.prefill])
+        super().__init__("pytorch_peer.py", [
+            sys.executable, HERE / "pytorch_peer.py", setup.directory, "--dtype", dtype,
+            "--threads", setup.threads, "--context", setup.context, "--tokens", setup.tokens,
+            "--prefill", setup.prefill])
 
 
 class LlamaCpp:

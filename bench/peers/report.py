@@ -39,11 +39,10 @@ def limited(value, limit):
     return f"{value:.2f} × (≤ {limit})" if value <= limit else f"**{value:.2f}** × (≤ {limit})"
 
 
-def comparison_table(setups, name, value, extra=()):
-    """Ours, and of each peer its value and our factor over it; `extra`: {heading: cell of a setup}
-    of columns behind ours (before peers) and at the end."""
+def comparison_table(setups, name, value, ours={}, last={}):
+    """Ours, and of each peer its value and our factor over it. More columns, {heading: cell of a
+    setup}, follow ours and the peers'."""
     comparisons = r.TABLES[name]
-    ours, last = [dict(columns) for columns in extra] if extra else ({}, {})
     head = ["model", "threads", "ctxc", *ours]
     for comparison in comparisons:
         head += [comparison.label, "faster by"]
@@ -60,9 +59,9 @@ def comparison_table(setups, name, value, extra=()):
 
 
 def plain_table(setups):
-    return comparison_table(setups, "plain", milliseconds, (
+    return comparison_table(setups, "plain", milliseconds,
         {"of bandwidth": lambda s: at_least(r.share_of_bandwidth(s), 0.85)},
-        {"llama.cpp of bandwidth": lambda s: percent(r.their_share_of_bandwidth(s, r.TABLES["plain"][1]))}))
+        {"llama.cpp of bandwidth": lambda s: percent(r.their_share_of_bandwidth(s, r.LLAMA_CPP))})
 
 
 def decode_table(setups):
@@ -77,10 +76,10 @@ def decode_table(setups):
 
 
 def prefill_table(setups):
-    return comparison_table(setups, "prefill", tokens_per_second, (
+    return comparison_table(setups, "prefill", tokens_per_second,
         {"ctxc, rounded":
          lambda s: number(tokens_per_second(s, r.ours(s, "prefill", r.ROUNDED)))},
-        {"with all patches": lambda s: limited(r.positions_factor(s), 2.3)}))
+        {"with all patches": lambda s: limited(r.positions_factor(s), 2.3)})
 
 
 def milliseconds(setup, value):

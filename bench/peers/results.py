@@ -99,9 +99,9 @@ def share_of_bandwidth(setup):
                      / each["decode"]["plain"])
 
 
-def their_share_of_bandwidth(setup, comparison):
+def their_share_of_bandwidth(setup, program):
     """By way of ours beside it."""
-    share, factor = share_of_bandwidth(setup), ratio(setup, comparison)
+    share, factor = share_of_bandwidth(setup), factor_over(setup, program, "plain")
     return None if share is None or factor is None else share / factor
 
 

@@ -182,7 +182,7 @@ TEST_P(Buffers, SumsHaveOneOrder) {
     for (int64_t rows : {most, int64_t(1), int64_t(2), int64_t(3)}) {
       SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(out) + " × " +
                    std::to_string(in));
-      // W ends where its memory ends, and is not aligned to its vectors.
+      // W is not aligned to its vectors, nor to lines of the cache.
       Buffer wAt(w.bytes.size(), w.bytes.size() / w.values.size());
       wAt.fill(w.bytes);
       std::vector<float> y(rows * out);
