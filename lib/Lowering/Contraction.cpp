@@ -29,19 +29,15 @@ struct Reading {
   bool isAhead;    ///< whether W's lines are asked for ahead
 };
 constexpr Reading shortRows = {2, false};
-/// Bytes of all x that stay in the first-level cache whatever W does to it; and, where W is of 16
-/// bits and fills it half as fast, that mostly do.
-constexpr int64_t residentBytes = 12 << 10, mostlyResidentBytes = 24 << 10;
+/// From so many bytes on all x do not stay in the first-level cache, whatever W does to it.
+constexpr int64_t longBytes = 8 << 10;
 constexpr int64_t aheadBytes = 4 << 10, lineBytes = 64;
 
 int64_t elementBytes(const Contraction &c) { return c.weight.getElementTypeBitWidth() / 8; }
 
 Reading readingFor(const Contraction &c, int64_t vectors) {
-  int64_t bytes = vectors * c.in() * sizeof(float);
-  if (c.stored || bytes <= residentBytes)
+  if (c.stored || vectors * c.in() * int64_t(sizeof(float)) < longBytes)
     return shortRows;
-  if (vectors > 1 && elementBytes(c) == 2 && bytes <= mostlyResidentBytes)
-    return {shortRows.streams, true};
   return {std::min({int64_t(8), c.lanes, c.registers / 2 / vectors}), true};
 }
 

@@ -1,5 +1,4 @@
 #include "lib/Runtime/KernelArguments.h"
-#include "ctxc/Runtime/PatchParts.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -30,79 +29,75 @@ std::vector<char> ctxc::settingBytes(ProgramStep step, StringRef name) {
   return bytes;
 }
 
-static bool isIndices(const KernelArg &arg) {
-  return cast<MemRefType>(arg.type).getElementType().isInteger(32);
+llvm::Expected<PatchArgs> ctxc::patchArgs(ProgramStep step, ArrayRef<KernelArg> args) {
+  PatchArgs made;
+  const KernelArg *last = nullptr;
+  for (const KernelArg &arg : args) {
+    bool isLoad = arg.kind == KernelArgKind::Load;
+    if (!isLoad && arg.kind != KernelArgKind::Store)
+      continue;
+    std::vector<PatchArg> &all = isLoad ? made.loads : made.stores;
+    if (!last || last->kind != arg.kind || last->name != arg.name) {
+      auto parameter = findPatched(step.block, step.layer, arg.name);
+      if (!parameter)
+        return parameter.takeError();
+      all.push_back({std::move(*parameter), {}});
+    }
+    bool isIndices = cast<MemRefType>(arg.type).getElementType().isInteger(32);
+    all.back().parts.push_back({elementsOf(arg.type), isIndices});
+    last = &arg;
+  }
+  return made;
 }
 
-llvm::Error ctxc::loadParts(ProgramStep at, ArrayRef<KernelArg> args, const Patch &patch,
+llvm::Error ctxc::loadParts(ArrayRef<PatchArg> loads, const Patch &patch,
                             std::vector<Rows> &loaded) {
-  std::vector<const KernelArg *> group; // of one parameter
   size_t next = 0;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const KernelArg &arg = args[i];
-    if (arg.kind != KernelArgKind::Load)
-      continue;
-    group.push_back(&arg);
-    if (i + 1 < args.size() && args[i + 1].kind == KernelArgKind::Load &&
-        args[i + 1].name == arg.name)
-      continue;
-    auto parameter = findPatched(at.block, at.layer, arg.name);
-    if (!parameter)
-      return parameter.takeError();
+  for (const PatchArg &load : loads) {
     SmallVector<int64_t> sizes;
-    for (const KernelArg *part : group)
-      sizes.push_back(elementsOf(part->type));
-    auto parts = fromStored(*parameter, patch, sizes);
+    for (const PatchArg::Part &part : load.parts)
+      sizes.push_back(part.size);
+    auto parts = fromStored(load.parameter, patch, sizes);
     if (!parts)
       return parts.takeError();
-    for (auto [j, part] : llvm::enumerate(group)) {
+    for (auto [i, part] : llvm::enumerate(load.parts)) {
       if (loaded.size() <= next)
         loaded.resize(next + 1);
       Rows &numbers = loaded[next++];
-      numbers.assign(sizes[j], 0.0f); // a parameter that is not in the patch is unpatched
-      if (parts->empty())
-        continue;
-      if (!isIndices(*part)) {
-        std::copy((*parts)[j].begin(), (*parts)[j].end(), numbers.begin());
+      if (parts->empty()) { // a parameter that is not in the patch is unpatched
+        numbers.assign(part.size, 0.0f);
         continue;
       }
-      for (auto [number, x] : llvm::zip(numbers, (*parts)[j])) {
-        int32_t index = int32_t(x);
-        memcpy(&number, &index, sizeof index);
+      numbers.assign((*parts)[i].begin(), (*parts)[i].end());
+      for (size_t e = 0; part.isIndices && e < numbers.size(); ++e) {
+        int32_t index = int32_t((*parts)[i][e]);
+        memcpy(&numbers[e], &index, sizeof index);
       }
     }
-    group.clear();
   }
   return llvm::Error::success();
 }
 
-llvm::Error ctxc::readParts(ProgramStep at, ArrayRef<KernelArg> args, ArrayRef<Rows> rows,
-                            int64_t row, Patch &patch) {
-  PatchParts parts; // of one parameter
+llvm::Error ctxc::readParts(ArrayRef<PatchArg> stores, ArrayRef<Rows> rows, int64_t row,
+                            Patch &patch) {
   size_t next = 0;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const KernelArg &arg = args[i];
-    if (arg.kind != KernelArgKind::Store)
-      continue;
-    int64_t size = elementsOf(arg.type);
-    ArrayRef<float> part = ArrayRef(rows[next++]).slice(row * size, size);
-    parts.emplace_back(part.begin(), part.end());
-    for (size_t e = 0; isIndices(arg) && e < part.size(); ++e) {
-      int32_t index;
-      memcpy(&index, &part[e], sizeof index);
-      parts.back()[e] = index;
+  for (const PatchArg &store : stores) {
+    PatchParts parts;
+    parts.reserve(store.parts.size());
+    for (const PatchArg::Part &part : store.parts) {
+      ArrayRef<float> numbers = ArrayRef(rows[next++]).slice(row * part.size, part.size);
+      parts.emplace_back(numbers.begin(), numbers.end());
+      for (size_t e = 0; part.isIndices && e < numbers.size(); ++e) {
+        int32_t index;
+        memcpy(&index, &numbers[e], sizeof index);
+        parts.back()[e] = index;
+      }
     }
-    if (i + 1 < args.size() && args[i + 1].kind == KernelArgKind::Store &&
-        args[i + 1].name == arg.name)
-      continue;
-    auto parameter = findPatched(at.block, at.layer, arg.name);
-    if (!parameter)
-      return parameter.takeError();
-    auto entries = toStored(*parameter, parts);
+    auto entries = toStored(store.parameter, std::move(parts));
     if (!entries)
       return entries.takeError();
-    llvm::append_range(patch.parameters, std::move(*entries));
-    parts.clear();
+    for (ParameterPatch &entry : *entries)
+      patch.parameters.push_back(std::move(entry));
   }
   return llvm::Error::success();
 }

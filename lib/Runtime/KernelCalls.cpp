@@ -1,5 +1,4 @@
 #include "lib/Runtime/KernelCalls.h"
-#include "ctxc/Runtime/PatchParts.h"
 #include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Runtime/TokenKernels.h"
 #include "ctxc/Support/Error.h"
@@ -19,26 +18,35 @@ llvm::Error KernelCalls::compile() {
   return compile(kernelBlocks(program));
 }
 
-llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
+llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
   CpuTarget target = CpuTarget::host();
   if (options.roundedPrompts && !target.bfloatPairs)
     return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16): "
                      "prompts are read as fast without rounding");
+  std::vector<OwningOpRef<xf::BlockOp>> copies;
   std::vector<OwningOpRef<ModuleOp>> owned;
   SmallVector<ModuleOp> modules;
-  std::vector<std::string> names;
-  for (xf::BlockOp block : blocks) {
+  std::vector<std::pair<std::string, Kernel>> made; // in the order of `blocks`
+  for (xf::BlockOp asked : blocks) {
+    xf::BlockOp block = asked;
+    if (alone) {
+      block = asked.clone();
+      copies.emplace_back(block);
+      block.setSymName((asked.getSymName() + "_alone").str());
+      block.walk([](xf::AttentionOp attention) {
+        attention->setAttr(aloneAttr, UnitAttr::get(attention.getContext()));
+      });
+    }
     FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
     if (failed(module))
       return makeError("the model has no compiled form; run it with --backend reference");
     std::string name = kernelName(block);
     auto function = (*module)->lookupSymbol<func::FuncOp>(name);
-    kernels[name].args = kernelArguments(function);
     if (options.roundedPrompts && readsPrompts(program, block))
       function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
     modules.push_back(**module);
     owned.push_back(std::move(*module));
-    names.push_back(name);
+    made.push_back({name, {nullptr, nullptr, kernelArguments(function)}});
   }
   auto objects = compileKernels(modules, target, KernelCache::ofUser());
   if (!objects)
@@ -47,16 +55,18 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks) {
   if (!loaded)
     return loaded.takeError();
   libraries.push_back(std::move(*loaded));
-  for (StringRef name : names) {
-    auto kernel = libraries.back()->kernel(name);
-    if (!kernel)
-      return kernel.takeError();
+  for (auto &[name, kernel] : made) {
+    auto function = libraries.back()->kernel(name);
+    if (!function)
+      return function.takeError();
     auto size = libraries.back()->workspace(name);
     if (!size)
       return size.takeError();
-    kernels[name].function = *kernel;
-    kernels[name].workspace = *size;
+    kernel.function = *function;
+    kernel.workspace = *size;
   }
+  for (auto [block, kernel] : llvm::zip(blocks, llvm::make_second_range(made)))
+    kernels[{block, alone}] = std::move(kernel);
   return llvm::Error::success();
 }
 
@@ -110,7 +120,7 @@ std::vector<int32_t> ctxc::kernelIds(ArrayRef<Input> inputs) {
 /// give in order.
 llvm::Error KernelCalls::embed(size_t step, Weights &weights, StepCall &call) {
   ProgramStep at = program.steps[step];
-  if (!kernels.contains(kernelName(at.ofRow)))
+  if (!kernels.count({at.ofRow, false}))
     if (llvm::Error error = compile(at.ofRow))
       return error;
   ArrayRef<Input> given = call.given;
@@ -148,28 +158,25 @@ llvm::Error KernelCalls::embed(size_t step, Weights &weights, StepCall &call) {
   return llvm::Error::success();
 }
 
-llvm::Expected<const KernelCalls::Kernel *> KernelCalls::kernelOf(xf::BlockOp block, bool alone) {
-  std::string name = kernelName(block) + (alone ? "_alone" : "");
-  if (alone && !kernels.contains(name)) {
-    OwningOpRef<xf::BlockOp> other = block.clone();
-    other->setSymName((block.getSymName() + "_alone").str());
-    other->walk([](xf::AttentionOp attention) {
-      attention->setAttr(aloneAttr, UnitAttr::get(attention.getContext()));
-    });
-    if (llvm::Error error = compile(*other))
-      return std::move(error);
+llvm::Expected<const PatchArgs *> KernelCalls::patchArgs(size_t step, xf::BlockOp block) {
+  auto found = patches.find({step, block});
+  if (found == patches.end()) {
+    auto made = ctxc::patchArgs(program.steps[step], kernels.at({block, false}).args);
+    if (!made)
+      return made.takeError();
+    found = patches.try_emplace({step, block}, std::move(*made)).first;
   }
-  return &kernels[name];
+  return &found->second;
 }
 
 llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
   ProgramStep at = program.steps[step];
   if (at.ofRow && block == at.block && hasRows(call.given))
     return embed(step, weights, call);
-  auto callee = kernelOf(block, call.alone);
-  if (!callee)
-    return callee.takeError();
-  const Kernel &kernel = **callee;
+  if (call.alone && !kernels.count({block, true}))
+    if (llvm::Error error = compile(block, /*alone=*/true))
+      return error;
+  const Kernel &kernel = kernels.at({block, call.alone});
   auto found = bindings.find({step, &kernel});
   Binding changed; // of weights that are not the original ones
   if (&weights != &original || found == bindings.end()) {
@@ -184,9 +191,13 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   arguments = (&weights == &original ? found->second : changed).arguments;
 
   call.outputs.resize(block.getNumResults());
-  if (call.loads)
-    if (llvm::Error error = loadParts(program.steps[step], kernel.args, *call.loads, loaded))
+  if (call.loads) {
+    auto args = patchArgs(step, block);
+    if (!args)
+      return args.takeError();
+    if (llvm::Error error = loadParts((*args)->loads, *call.loads, loaded))
       return error;
+  }
   std::vector<Rows> &parts = call.parts ? *call.parts : stores;
   size_t nextState[2] = {0, 0}, nextPart = 0, nextLoad = 0;
   int64_t visible[2] = {0, 0};
@@ -263,12 +274,13 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
 
 llvm::Error KernelCalls::readParts(size_t step, xf::BlockOp block, ArrayRef<Rows> rows, int64_t row,
                                    Patch &patch) {
-  return ctxc::readParts(program.steps[step], kernels[kernelName(block)].args, rows, row, patch);
+  auto args = patchArgs(step, block);
+  return args ? ctxc::readParts((*args)->stores, rows, row, patch) : args.takeError();
 }
 
 int64_t KernelCalls::partsSize(xf::BlockOp block) {
   int64_t size = 0;
-  for (const KernelArg &arg : kernels[kernelName(block)].args)
+  for (const KernelArg &arg : kernels.at({block, false}).args)
     if (arg.kind == KernelArgKind::Store)
       size += elementsOf(arg.type);
   return size;

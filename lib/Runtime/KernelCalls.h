@@ -78,8 +78,8 @@ private:
     llvm::SmallVector<KernelArg> args;
   };
 
-  llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks);
-  llvm::Expected<const Kernel *> kernelOf(xf::BlockOp block, bool alone);
+  /// `alone`: for dual blocks whose rows are alone.
+  llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks, bool alone = false);
   llvm::Error embed(size_t step, Weights &weights, StepCall &call);
   void *setting(size_t step, const KernelArg &arg);
   /// What of a step's arguments is the same at every call: weights and settings. The others are
@@ -92,15 +92,17 @@ private:
     std::vector<std::vector<const void *>> banks; ///< what arguments point to
   };
   llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights);
+  llvm::Expected<const PatchArgs *> patchArgs(size_t step, xf::BlockOp block);
 
   const Program &program;
   Weights &original;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
   CompiledOptions options;
   std::unique_ptr<KernelLibrary> library;
-  llvm::StringMap<Kernel> kernels;
+  std::map<std::pair<mlir::Operation *, bool>, Kernel> kernels; ///< of a block, alone or not
   /// Of the original weights, which stay where they are.
   std::map<std::pair<size_t, const Kernel *>, Binding> bindings;
+  std::map<std::pair<size_t, mlir::Operation *>, PatchArgs> patches; ///< of a step's block
   // Memory that each call uses again.
   Workspace workspace;
   std::vector<void *> arguments;

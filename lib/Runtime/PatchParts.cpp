@@ -35,31 +35,27 @@ static llvm::Error wrongSize(const PatchedParameter &p, size_t found, int64_t ex
 }
 
 static ParameterPatch rank1Entry(std::string name, ArrayRef<int64_t> shape, bool transposed,
-                                 ArrayRef<double> u, ArrayRef<double> v) {
-  ParameterPatch entry;
-  entry.parameter = std::move(name);
-  entry.shape.assign(shape.begin(), shape.end());
-  entry.u = transposed ? v.vec() : u.vec();
-  entry.v = transposed ? u.vec() : v.vec();
-  return entry;
+                                 std::vector<double> u, std::vector<double> v) {
+  if (transposed)
+    std::swap(u, v);
+  return {
+      std::move(name), ParameterPatch::Kind::Rank1, shape.vec(), std::move(u), std::move(v), {}};
 }
 
 llvm::Expected<std::vector<ParameterPatch>> ctxc::toStored(const PatchedParameter &p,
-                                                           const PatchParts &parts) {
+                                                           PatchParts parts) {
   std::vector<ParameterPatch> entries;
   size_t expected = p.form.kind == PatchForm::Delta ? 1 : p.form.kind == PatchForm::Rank1 ? 2 : 3;
   if (parts.size() != expected)
     return makeError(p.stored + ": a patch of " + Twine(parts.size()) + " parts, expected " +
                      Twine(expected));
+  ArrayRef<int64_t> shape = p.shape;
   if (p.form.kind == PatchForm::Delta) {
-    ParameterPatch entry;
-    entry.parameter = p.stored;
-    entry.kind = ParameterPatch::Kind::Delta;
-    entry.shape.assign(p.shape.begin(), p.shape.end());
-    entry.delta = parts[0];
-    entries.push_back(std::move(entry));
+    entries.push_back(
+        {p.stored, ParameterPatch::Kind::Delta, shape.vec(), {}, {}, std::move(parts[0])});
   } else if (p.form.kind == PatchForm::Rank1) {
-    entries.push_back(rank1Entry(p.stored, p.shape, p.form.transposed, parts[0], parts[1]));
+    entries.push_back(
+        rank1Entry(p.stored, shape, p.form.transposed, std::move(parts[0]), std::move(parts[1])));
   } else {
     int64_t m = sideOf(p, true), n = sideOf(p, false), slots = parts[2].size();
     for (auto [i, side] : {std::pair(0, m), std::pair(1, n)})
@@ -67,13 +63,12 @@ llvm::Expected<std::vector<ParameterPatch>> ctxc::toStored(const PatchedParamete
         return wrongSize(p, parts[i].size(), slots * side);
     for (int64_t j = 0; j < slots; ++j)
       if (parts[2][j] >= 0)
-        entries.push_back(rank1Entry(sliceName(p.stored, int64_t(parts[2][j])),
-                                     ArrayRef(p.shape).drop_front(), p.form.transposed,
-                                     ArrayRef(parts[0]).slice(j * m, m),
-                                     ArrayRef(parts[1]).slice(j * n, n)));
+        entries.push_back(rank1Entry(sliceName(p.stored, int64_t(parts[2][j])), shape.drop_front(),
+                                     p.form.transposed, ArrayRef(parts[0]).slice(j * m, m).vec(),
+                                     ArrayRef(parts[1]).slice(j * n, n).vec()));
     return entries;
   }
-  if (llvm::Error error = checkSizes(entries.front(), p.shape))
+  if (llvm::Error error = checkSizes(entries.front(), shape))
     return std::move(error);
   return entries;
 }
@@ -116,12 +111,13 @@ llvm::Expected<PatchParts> ctxc::fromStored(const PatchedParameter &p, const Pat
       continue;
     if (llvm::Error error = checkSizes(entry, p.shape))
       return std::move(error);
-    if (entry.kind == ParameterPatch::Kind::Delta)
-      parts = {entry.delta};
-    else if (p.form.transposed)
-      parts = {entry.v, entry.u};
-    else
-      parts = {entry.u, entry.v};
+    parts.clear();
+    if (entry.kind == ParameterPatch::Kind::Delta) {
+      parts.push_back(entry.delta);
+    } else {
+      parts.push_back(p.form.transposed ? entry.v : entry.u);
+      parts.push_back(p.form.transposed ? entry.u : entry.v);
+    }
     if (parts.size() != sizes.size())
       return makeError(entry.parameter + ": is given " + Twine(parts.size()) +
                        " parts of a patch, expected " + Twine(sizes.size()) +

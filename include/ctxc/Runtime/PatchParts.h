@@ -37,7 +37,7 @@ llvm::Expected<PatchedParameter> findPatched(xf::BlockOp block, xf::LayerOp laye
 /// The changes of stored tensors that `parts` are: one, or one for each slice that they
 /// change. Errors: parts that do not have the parameter's sizes.
 llvm::Expected<std::vector<ParameterPatch>> toStored(const PatchedParameter &parameter,
-                                                     const PatchParts &parts);
+                                                     PatchParts parts);
 
 /// The other way, for parts of `sizes` numbers each; empty where `patch` does not change the
 /// parameter. Errors: sizes that do not fit, more slices than the parts have room for.

@@ -397,7 +397,8 @@ static SmallVector<KernelArg> ofOneRow(ArrayRef<KernelArg> args) {
 
 Error GpuProgram::readParts(size_t step, ArrayRef<Rows> parts, int64_t row, Patch &patch) {
   const ProgramStep &at = store.program.steps[step];
-  return ctxc::readParts(at, ofOneRow(argumentsOf(at.dual)), parts, row, patch);
+  auto args = patchArgs(at, ofOneRow(argumentsOf(at.dual)));
+  return args ? ctxc::readParts(args->stores, parts, row, patch) : args.takeError();
 }
 
 size_t GpuProgram::patchBytes(size_t step) const {

@@ -113,7 +113,10 @@ Expected<Device::Buffer *> GpuStore::applied(size_t step, int64_t argument, size
 }
 
 Error GpuStore::setPatch(size_t step, ArrayRef<KernelArg> args, const Patch &patch) {
-  if (Error error = loadParts(program.steps[step], args, patch, loaded))
+  auto patched = patchArgs(program.steps[step], args);
+  if (!patched)
+    return patched.takeError();
+  if (Error error = loadParts(patched->loads, patch, loaded))
     return error;
   size_t next = 0;
   for (auto [a, arg] : llvm::enumerate(args)) {
