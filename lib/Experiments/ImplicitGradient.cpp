@@ -253,13 +253,13 @@ llvm::Expected<LayerTrace> experiments::traceLayer(const LayerTargets &targets, 
     auto change = mover.change();
     if (!change)
       return change.takeError();
-    llvm::append_range(trace.sum.parameters, std::move(*change));
+    trace.sum.add(std::move(*change));
   }
   if (scale) {
     auto change = toStored(targets.postNorm->scale, {scale->sum});
     if (!change)
       return change.takeError();
-    llvm::append_range(trace.sum.parameters, std::move(*change));
+    trace.sum.add(std::move(*change));
     trace.undivided = scale->undivided();
     trace.telescoping = std::max(trace.telescoping, relativeDifference(scale->sum, scale->whole()));
   }

@@ -8,6 +8,8 @@
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -53,11 +55,30 @@ void ctxc::approximateFunctions(ModuleOp module) {
   (void)applyPatternsGreedily(module, std::move(patterns));
 }
 
+/// Gives each reader of a filled tensor one of its own: of one for several, which write over it,
+/// there would be copies.
+static void unshareFills(ModuleOp module) {
+  SmallVector<linalg::FillOp> fills;
+  module.walk([&](linalg::FillOp fill) { fills.push_back(fill); });
+  for (linalg::FillOp fill : fills)
+    for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(fill->getUses()))) {
+      OpBuilder b(use.getOwner());
+      IRMapping own;
+      if (auto empty = fill.getOutputs().front().getDefiningOp<tensor::EmptyOp>())
+        own.map(empty.getResult(), b.clone(*empty)->getResult(0));
+      use.set(b.clone(*fill, own)->getResult(0));
+    }
+}
+
 LogicalResult ctxc::bufferizeKernels(ModuleOp module) {
+  PassManager simplify(module.getContext());
+  simplify.addPass(memref::createResolveShapedTypeResultDimsPass());
+  simplify.addPass(createCanonicalizerPass());
+  simplify.addPass(createCSEPass());
+  if (failed(simplify.run(module)))
+    return failure();
+  unshareFills(module);
   PassManager bufferize(module.getContext());
-  bufferize.addPass(memref::createResolveShapedTypeResultDimsPass());
-  bufferize.addPass(createCanonicalizerPass());
-  bufferize.addPass(createCSEPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = false;
   bufferize.addPass(bufferization::createOneShotBufferizePass(options));

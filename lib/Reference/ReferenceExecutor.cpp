@@ -326,7 +326,7 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
     auto entries = toStored(store, step.block, step.layer);
     if (!entries)
       return entries.takeError();
-    llvm::append_range(patch.parameters, std::move(*entries));
+    patch.add(std::move(*entries));
   }
   llvm::append_range(result.patch.parameters, patch.parameters);
   if (!materialize)

@@ -317,7 +317,7 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
         if (llvm::Error error = plain(i, 1, patched))
           return std::move(error);
       }
-      llvm::append_range(result.patch.parameters, std::move(frame.stores.parameters));
+      result.patch.add(std::move(frame.stores.parameters));
     } else if (!options.reducedHead && program.head() == i) {
       if (llvm::Error error = plain(i, 0, weights))
         return std::move(error);

@@ -96,8 +96,7 @@ llvm::Error ctxc::readParts(ArrayRef<PatchArg> stores, ArrayRef<Rows> rows, int6
     auto entries = toStored(store.parameter, std::move(parts));
     if (!entries)
       return entries.takeError();
-    for (ParameterPatch &entry : *entries)
-      patch.parameters.push_back(std::move(entry));
+    patch.add(std::move(*entries));
   }
   return llvm::Error::success();
 }

@@ -10,6 +10,7 @@
 #define CTXC_RUNTIME_PATCH_H
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct ParameterPatch {
 /// The patches of one token, all layers, in layer order.
 struct Patch {
   std::vector<ParameterPatch> parameters;
+
+  void add(std::vector<ParameterPatch> more) {
+    parameters.insert(parameters.end(), std::make_move_iterator(more.begin()),
+                      std::make_move_iterator(more.end()));
+  }
 };
 
 } // namespace ctxc
