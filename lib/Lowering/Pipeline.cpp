@@ -59,7 +59,10 @@ void ctxc::approximateFunctions(ModuleOp module) {
 /// there would be copies.
 static void unshareFills(ModuleOp module) {
   SmallVector<linalg::FillOp> fills;
-  module.walk([&](linalg::FillOp fill) { fills.push_back(fill); });
+  module.walk([&](linalg::FillOp fill) {
+    if (!fill->use_empty())
+      fills.push_back(fill);
+  });
   for (linalg::FillOp fill : fills)
     for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(fill->getUses()))) {
       OpBuilder b(use.getOwner());
