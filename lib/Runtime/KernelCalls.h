@@ -98,7 +98,6 @@ private:
   Weights &original;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
   CompiledOptions options;
-  std::unique_ptr<KernelLibrary> library;
   std::map<std::pair<mlir::Operation *, bool>, Kernel> kernels; ///< of a block, alone or not
   /// Of the original weights, which stay where they are.
   std::map<std::pair<size_t, const Kernel *>, Binding> bindings;

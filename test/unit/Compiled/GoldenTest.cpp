@@ -62,15 +62,27 @@ TEST_P(Golden, FullRunAndTokenByTokenGiveTransformersLogits) {
   }
 }
 
+/// The full run before the last of `tokens`, and the reduced run; null where that fails.
+std::pair<std::unique_ptr<Run>, std::unique_ptr<Run>> startBoth(Executor *executor,
+                                                                llvm::ArrayRef<int64_t> tokens) {
+  if (!executor)
+    return {};
+  auto full = executor->start(tokens.size());
+  if (llvm::Error error = readContext(*executor, *full, tokens)) {
+    ADD_FAILURE() << llvm::toString(std::move(error));
+    return {};
+  }
+  return {std::move(full), executor->start(1)};
+}
+
 TEST_P(Golden, PatchedWithoutContextIsFullWithContext) {
   Model model(GetParam());
   auto [tokens, expected] = model.golden();
   for (bool materialize : {false, true}) {
     int64_t last = tokens.size() - 1;
     for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
-      ASSERT_NE(executor, nullptr);
-      auto full = executor->start(tokens.size()), reduced = executor->start(1);
-      ASSERT_EQ(llvm::toString(readContext(*executor, *full, tokens)), "");
+      auto [full, reduced] = startBoth(executor, tokens);
+      ASSERT_NE(full, nullptr);
       PatchOptions options;
       options.materialize = materialize;
       auto step = executor->patch(*full, *reduced, tokens[last], last, options);
@@ -99,9 +111,8 @@ TEST_P(Golden, PatchesWithoutTheReducedHead) {
   auto [tokens, expected] = model.golden();
   int64_t last = tokens.size() - 1;
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
-    ASSERT_NE(executor, nullptr);
-    auto full = executor->start(tokens.size()), reduced = executor->start(1);
-    ASSERT_EQ(llvm::toString(readContext(*executor, *full, tokens)), "");
+    auto [full, reduced] = startBoth(executor, tokens);
+    ASSERT_NE(full, nullptr);
     PatchOptions options;
     PatchStep with = llvm::cantFail(executor->patch(*full, *reduced, tokens[last], last, options));
     full->truncate(last);
@@ -135,9 +146,8 @@ TEST_P(Golden, CompiledPatchIsTheReferences) {
   int64_t last = tokens.size() - 1;
   std::vector<PatchStep> steps;
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
-    ASSERT_NE(executor, nullptr);
-    auto full = executor->start(tokens.size()), reduced = executor->start(1);
-    ASSERT_EQ(llvm::toString(readContext(*executor, *full, tokens)), "");
+    auto [full, reduced] = startBoth(executor, tokens);
+    ASSERT_NE(full, nullptr);
     auto step = executor->patch(*full, *reduced, tokens[last], last, {});
     ASSERT_TRUE(bool(step)) << llvm::toString(step.takeError());
     steps.push_back(std::move(*step));
