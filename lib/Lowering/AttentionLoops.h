@@ -13,14 +13,22 @@ namespace ctxc {
 /// comes of those need not be computed, and is not read.
 constexpr llvm::StringLiteral kCausalAttr = "ctxc.causal";
 
+/// On an op whose scores are stored, and not added to what is there.
+constexpr llvm::StringLiteral kStoredAttr = "ctxc.stored";
+
+/// On the loops over the second dimension, within that over rows.
+constexpr llvm::StringLiteral kSecondLoopAttr = "ctxc.second";
+
 /// How many of the slots row `row` of `rows` sees then (index).
 mlir::Value seenSlots(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row, mlir::Value rows,
                       mlir::Value slots);
 
+/// Whether `op` is scores[s, g, r, t] += Σ_d query[s, g, r, d] key[t, g, d], on memrefs.
+bool isScores(mlir::linalg::LinalgOp op);
+
 /// Loops that compute `op`, on memrefs, at the builder's place; the outermost, over rows, is
-/// returned. Null where `op` is neither
-///   scores[s, g, r, t] += Σ_d query[s, g, r, d] key[t, g, d]   nor
-///   mixed[s, g, r, x]  += Σ_t weight[s, g, r, t] value[t, g, x].
+/// returned. Null where `op` is neither scores nor
+///   mixed[s, g, r, x] += Σ_t weight[s, g, r, t] value[t, g, x].
 mlir::scf::ForOp attentionToLoops(mlir::OpBuilder &b, mlir::linalg::LinalgOp op,
                                   const CpuTarget &target);
 

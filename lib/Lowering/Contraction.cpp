@@ -29,13 +29,14 @@ struct Reading {
   bool isAhead;    ///< whether W's lines are asked for ahead
 };
 constexpr Reading shortRows = {2, false};
-/// From so many bytes on all x do not stay in the first-level cache, whatever W does to it.
-constexpr int64_t longBytes = 8 << 10;
+/// From so many bytes on all x do not stay in the first-level cache beside W: that of a thread
+/// which reads all of W, and that of one among several, of which two may be in one core.
+constexpr int64_t longAlone = 9 << 10, longShared = 8 << 10;
 constexpr int64_t aheadBytes = 4 << 10, lineBytes = 64;
 
 int64_t elementBytes(const Contraction &c) { return c.weight.getElementTypeBitWidth() / 8; }
 
-Reading readingFor(const Contraction &c, int64_t vectors) {
+Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
   if (c.stored || vectors * c.in() * int64_t(sizeof(float)) < longBytes)
     return shortRows;
   return {std::min({int64_t(8), c.lanes, c.registers / 2 / vectors}), true};
@@ -211,24 +212,37 @@ void Emitter::copyRow(Value row, Value intoRow) {
 
 void Emitter::fewVectors(Value begin, Value end) {
   auto any = [&](ArrayRef<Value> at) { anyVectors(at); };
-  if (!readingFor(c, 2).isAhead)
+  if (!readingFor(c, 2, longShared).isAhead)
     return streamed(begin, end, shortRows.streams, any);
+  Value isAlone =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, sub(end, begin), index(c.out()));
   const int64_t counts[] = {1, 2};
   auto branch = scf::IndexSwitchOp::create(b, loc, TypeRange(), rows, counts, std::size(counts));
   OpBuilder::InsertionGuard guard(b);
-  auto read = [&](Region &region, int64_t streams, RowsBody body) {
-    b.createBlock(&region);
-    streamed(begin, end, streams, body);
-    scf::YieldOp::create(b, loc);
-  };
   for (auto [i, count] : llvm::enumerate(counts)) {
-    Reading reading = readingFor(c, count);
-    read(branch.getCaseRegions()[i], reading.streams, [&, count = count](ArrayRef<Value> at) {
-      SmallVector<Value> rowsOfW(at);
-      compute({w, rowsOfW, rowsOfW, index(0), count, reading.isAhead});
-    });
+    Reading alone = readingFor(c, count, longAlone), shared = readingFor(c, count, longShared);
+    auto read = [&, count = count](Reading reading) {
+      streamed(begin, end, reading.streams, [&](ArrayRef<Value> at) {
+        SmallVector<Value> rowsOfW(at);
+        compute({w, rowsOfW, rowsOfW, index(0), count, reading.isAhead});
+      });
+    };
+    b.createBlock(&branch.getCaseRegions()[i]);
+    if (alone.isAhead == shared.isAhead) {
+      read(shared);
+    } else {
+      auto choice = scf::IfOp::create(b, loc, isAlone, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard inBranch(b);
+      b.setInsertionPointToStart(choice.thenBlock());
+      read(alone);
+      b.setInsertionPointToStart(choice.elseBlock());
+      read(shared);
+    }
+    scf::YieldOp::create(b, loc);
   }
-  read(branch.getDefaultRegion(), shortRows.streams, any);
+  b.createBlock(&branch.getDefaultRegion());
+  streamed(begin, end, shortRows.streams, any);
+  scf::YieldOp::create(b, loc);
 }
 
 /// These rows with every vector.

@@ -5,6 +5,7 @@
 #include "lib/Lowering/Contraction.h"
 #include "lib/Lowering/Passes.h"
 #include "lib/Lowering/RoundVectors.h"
+#include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -37,18 +38,6 @@ bool isContraction(linalg::GenericOp op) {
          maps[0] == AffineMap::get(3, 0, {m, k}, context) &&
          maps[1] == AffineMap::get(3, 0, {s, k}, context) &&
          maps[2] == AffineMap::get(3, 0, {s, m}, context);
-}
-
-/// What fills `y` with zeros for nobody but `op`, which adds to them. The contraction's function
-/// writes its sums.
-linalg::FillOp zerosFor(linalg::GenericOp op, Value y) {
-  Operation *last = nullptr;
-  for (Operation *user : y.getUsers()) {
-    Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
-    if (here && here->isBeforeInBlock(op) && (!last || last->isBeforeInBlock(here)))
-      last = here;
-  }
-  return dyn_cast_or_null<linalg::FillOp>(last);
 }
 
 /// Whether many vectors are rounded. An expert has one at a time.

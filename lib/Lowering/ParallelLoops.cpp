@@ -36,6 +36,8 @@ FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::Linalg
     return op.emitError("has no loops");
   for (Operation *inner : *loops)
     inner->setAttr(linalgName, rewriter.getUnitAttr());
+  if (loops->size() > 1)
+    (*loops)[1]->setAttr(kSecondLoopAttr, rewriter.getUnitAttr());
   if (op->hasAttr(kCausalAttr)) {
     auto rows = cast<scf::ForOp>(loops->front()), slots = cast<scf::ForOp>(loops->back());
     OpBuilder::InsertionGuard guard(rewriter);

@@ -90,6 +90,8 @@ public:
       auto loop = scf::ForOp::create(b, loc, zero, size, one);
       if (!outer)
         outer = loop;
+      if (at.size() == 1)
+        loop->setAttr(kSecondLoopAttr, b.getUnitAttr());
       at.push_back(loop.getInductionVar());
       b.setInsertionPointToStart(loop.getBody());
     }

@@ -2,6 +2,7 @@
 #include "ctxc/Lowering/Kernel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -61,4 +62,15 @@ Value ctxc::rowsOf(Value memref) {
   else if (auto cast = dyn_cast<memref::CastOp>(op))
     return rowsOf(cast.getSource());
   return dyn_cast_if_present<Value>(size);
+}
+
+linalg::FillOp ctxc::zerosFor(Operation *op, Value y) {
+  Operation *last = nullptr;
+  for (Operation *user : y.getUsers()) {
+    Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+    if (here && here->isBeforeInBlock(op) && (!last || last->isBeforeInBlock(here)))
+      last = here;
+  }
+  auto fill = dyn_cast_or_null<linalg::FillOp>(last);
+  return fill && matchPattern(fill.value(), m_AnyZeroFloat()) ? fill : linalg::FillOp();
 }

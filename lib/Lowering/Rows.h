@@ -2,9 +2,13 @@
 #ifndef CTXC_LIB_LOWERING_ROWS_H
 #define CTXC_LIB_LOWERING_ROWS_H
 
-#include "mlir/IR/Value.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace ctxc {
+
+/// On a loop over rows whose iterations are independent of each other.
+constexpr llvm::StringLiteral kRowLoopAttr = "ctxc.rows";
 
 /// Where a memref comes from, and whether its rows are the first rows of that.
 struct Origin {
@@ -15,6 +19,10 @@ Origin originOf(mlir::Value memref);
 
 /// How many rows the memref has, as a value of the kernel (index); null where that is not known.
 mlir::Value rowsOf(mlir::Value memref);
+
+/// What fills `y` with zeros for nobody but `op`, which adds to them; null where there is no such
+/// op.
+mlir::linalg::FillOp zerosFor(mlir::Operation *op, mlir::Value y);
 
 } // namespace ctxc
 

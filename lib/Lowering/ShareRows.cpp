@@ -7,10 +7,14 @@
 // of a range of rows; from `sharedFrom` rows on it is handed to the caller's parallel-for. A row's
 // numbers depend on neither: the order within a row stays as it is. A buffer that such a loop alone
 // knows (attention's scores) has one row's memory for all of a range.
+//
+// Attention's loops go over groups of heads within a row, and each reads, of what another writes,
+// its own group alone. So a row's function takes a range of groups too, and where there is one row
+// that sees many slots (decoding), its groups are shared out.
 #include "lib/Lowering/AttentionLoops.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Passes.h"
-#include "lib/Lowering/RowLoop.h"
+#include "lib/Lowering/RowWise.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,71 +35,8 @@ namespace {
 
 /// With fewer rows a second thread costs more than it brings.
 constexpr int64_t sharedFrom = 16;
-
-//===----------------------------------------------------------------------===//
-// Which ops make one loop
-//===----------------------------------------------------------------------===//
-
-/// What one op does to memory, as far as rows are concerned.
-struct RowOp {
-  Operation *op = nullptr;
-  Value count; ///< of rows
-  bool isKnown = true;
-  struct Access {
-    Value root;
-    bool isOwnRow, isWrite;
-  };
-  SmallVector<Access> accesses;
-};
-
-/// An op that goes over rows: none where it is no such op.
-std::optional<RowOp> rowOp(Operation &op) {
-  if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop->hasAttr(kRowLoopAttr))
-    return RowOp{&op, loop.getUpperBound(), /*isKnown=*/false, {}};
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  if (!linalgOp || !linalgOp.hasPureBufferSemantics() || linalgOp.getNumLoops() == 0 ||
-      linalgOp.getIteratorTypesArray().front() != utils::IteratorType::parallel)
-    return std::nullopt;
-  RowOp result{&op, {}, true, {}};
-  for (OpOperand &operand : op.getOpOperands()) {
-    auto type = dyn_cast<MemRefType>(operand.get().getType());
-    if (!type)
-      continue;
-    AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
-    bool byRow =
-        map.getNumResults() > 0 && map.getResult(0) == getAffineDimExpr(0, op.getContext());
-    bool isWrite = linalgOp.isDpsInit(&operand);
-    if (isWrite && (!byRow || !type.isDynamicDim(0)))
-      return std::nullopt;
-    if (isWrite)
-      result.count = rowsOf(operand.get());
-    Origin origin = originOf(operand.get());
-    result.isKnown &= bool(origin.root);
-    result.accesses.push_back({origin.root, byRow && origin.sameRows, isWrite});
-  }
-  if (!result.count)
-    return std::nullopt;
-  op.walk([&](memref::LoadOp load) { // in its body, at any place
-    Origin origin = originOf(load.getMemRef());
-    result.isKnown &= bool(origin.root);
-    result.accesses.push_back({origin.root, false, false});
-  });
-  return result;
-}
-
-/// Whether `next` may follow `group` in one loop over the rows.
-bool mayJoin(ArrayRef<RowOp> group, const RowOp &next) {
-  if (!next.isKnown || !group.front().isKnown || next.count != group.front().count)
-    return false;
-  auto conflicts = [](const RowOp &a, const RowOp &b) {
-    for (const RowOp::Access &x : a.accesses)
-      for (const RowOp::Access &y : b.accesses)
-        if (x.root == y.root && (x.isWrite || y.isWrite) && !(x.isOwnRow && y.isOwnRow))
-          return true;
-    return false;
-  };
-  return llvm::none_of(group, [&](const RowOp &op) { return conflicts(op, next); });
-}
+/// The same of one row's attention: slots × heads × numbers of a head.
+constexpr int64_t sharedNumbers = 1 << 15;
 
 //===----------------------------------------------------------------------===//
 // Buffers that a loop has to itself
@@ -178,14 +119,23 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult finish(SmallVectorImpl<RowOp> &group);
-  scf::ForOp merge(ArrayRef<RowOp> group);
-  LogicalResult outline(scf::ForOp loop, bool isCausal);
-  func::FuncOp makeRowFunction(scf::ForOp loop, ArrayRef<Value> captured, ArrayRef<OpOperand *> own,
+  LogicalResult finish(SmallVectorImpl<RowWise> &group);
+  scf::ForOp merge(ArrayRef<RowWise> group);
+
+  /// What becomes functions.
+  struct Loop {
+    scf::ForOp rows;
+    bool isCausal;                ///< a row takes the longer the later it is
+    std::optional<Groups> groups; ///< that the loops in it with kSecondLoopAttr go over
+  };
+  LogicalResult outline(Loop loop);
+  func::FuncOp makeRowFunction(Loop loop, ArrayRef<Value> captured, ArrayRef<OpOperand *> own,
                                LLVM::LLVMStructType frame);
-  func::FuncOp makeRangeFunction(Location loc, func::FuncOp row, LLVM::LLVMStructType frame,
+  func::FuncOp makeRangeFunction(Loop loop, func::FuncOp row, LLVM::LLVMStructType frame,
                                  std::optional<int32_t> countField);
-  void callFunction(scf::ForOp loop, func::FuncOp function, Value frame);
+  func::FuncOp makeGroupsFunction(Loop loop, func::FuncOp row);
+  func::FuncOp makeFunction(Location loc, StringRef suffix, ArrayRef<Type> arguments);
+  void callFunction(Loop loop, func::FuncOp function, func::FuncOp ofGroups, Value frame);
 
   func::FuncOp kernel;
   const CpuTarget &target;
@@ -195,9 +145,15 @@ private:
 };
 
 LogicalResult RowSharer::run() {
-  SmallVector<RowOp> group;
+  for (auto op : llvm::make_early_inc_range(kernel.getOps<linalg::GenericOp>()))
+    if (isScores(op))
+      if (linalg::FillOp zeros = zerosFor(op, op.getDpsInits()[0])) {
+        zeros.erase();
+        op->setAttr(kStoredAttr, b.getUnitAttr());
+      }
+  SmallVector<RowWise> group;
   for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
-    std::optional<RowOp> next = rowOp(op);
+    std::optional<RowWise> next = rowWise(op);
     if (next && !group.empty() && mayJoin(group, *next)) {
       group.push_back(std::move(*next));
       continue;
@@ -214,39 +170,39 @@ LogicalResult RowSharer::run() {
   return success();
 }
 
-LogicalResult RowSharer::finish(SmallVectorImpl<RowOp> &group) {
+LogicalResult RowSharer::finish(SmallVectorImpl<RowWise> &group) {
   if (group.empty())
     return success();
   bool isCausal =
-      llvm::any_of(group, [](const RowOp &member) { return member.op->hasAttr(kCausalAttr); });
-  scf::ForOp loop = merge(group);
+      llvm::any_of(group, [](const RowWise &member) { return member.op->hasAttr(kCausalAttr); });
+  b.setInsertionPoint(group.back().op);
+  std::optional<Groups> groups = groupsOf(group, b);
+  scf::ForOp rows = merge(group);
   group.clear();
-  return loop ? outline(loop, isCausal) : failure();
+  return rows ? outline({rows, isCausal, groups}) : failure();
 }
 
 /// One loop over the rows, in the place of the last op of the group.
-scf::ForOp RowSharer::merge(ArrayRef<RowOp> group) {
+scf::ForOp RowSharer::merge(ArrayRef<RowWise> group) {
   if (auto loop = dyn_cast<scf::ForOp>(group.front().op))
     return loop;
   scf::ForOp merged;
   Operation *last = group.back().op;
-  for (const RowOp &member : group) {
+  for (const RowWise &member : group) {
     rewriter.setInsertionPoint(last);
     auto linalgOp = cast<linalg::LinalgOp>(member.op);
     FailureOr<scf::ForOp> made = linalgToLoops(rewriter, linalgOp, target);
     if (failed(made))
       return nullptr;
-    scf::ForOp loop = *made;
     if (!merged) {
-      merged = loop;
+      merged = *made;
     } else {
-      merged->moveBefore(loop);
-      Block *body = merged.getBody();
-      rewriter.eraseOp(loop.getBody()->getTerminator());
-      rewriter.inlineBlockBefore(loop.getBody(), body->getTerminator(), merged.getInductionVar());
       // What the second loop needs stands after the first until now.
-      merged->moveAfter(loop);
-      rewriter.eraseOp(loop);
+      merged->moveBefore(*made);
+      rewriter.eraseOp(made->getBody()->getTerminator());
+      rewriter.inlineBlockBefore(made->getBody(), merged.getBody()->getTerminator(),
+                                 merged.getInductionVar());
+      rewriter.eraseOp(*made);
     }
     if (member.op != last)
       rewriter.eraseOp(member.op);
@@ -255,10 +211,9 @@ scf::ForOp RowSharer::merge(ArrayRef<RowOp> group) {
   return merged;
 }
 
-/// In a causal loop a row takes the longer the later it is.
-LogicalResult RowSharer::outline(scf::ForOp loop, bool isCausal) {
+LogicalResult RowSharer::outline(Loop loop) {
   llvm::SetVector<Value> outside;
-  getUsedValuesDefinedAbove(loop.getRegion(), outside);
+  getUsedValuesDefinedAbove(loop.rows.getRegion(), outside);
   llvm::SetVector<Operation *> buffers;
   for (Value value : outside)
     if (isa<MemRefType>(value.getType()))
@@ -267,7 +222,7 @@ LogicalResult RowSharer::outline(scf::ForOp loop, bool isCausal) {
           buffers.insert(buffer);
   SmallVector<OpOperand *> own;
   for (Operation *buffer : buffers)
-    if (auto rows = ownRows(cast<memref::AllocOp>(buffer), loop))
+    if (auto rows = ownRows(cast<memref::AllocOp>(buffer), loop.rows))
       own.append(*rows);
   SmallVector<Value> captured;
   SmallVector<Type> types;
@@ -281,59 +236,82 @@ LogicalResult RowSharer::outline(scf::ForOp loop, bool isCausal) {
     types.push_back(type);
   }
   std::optional<int32_t> countField;
-  if (isCausal) {
+  if (loop.isCausal) {
     countField = captured.size();
-    captured.push_back(loop.getUpperBound());
+    captured.push_back(loop.rows.getUpperBound());
     types.push_back(b.getI64Type());
   }
   auto frameType = LLVM::LLVMStructType::getLiteral(kernel.getContext(), types);
   func::FuncOp row = makeRowFunction(loop, captured, own, frameType);
-  func::FuncOp function = makeRangeFunction(loop.getLoc(), row, frameType, countField);
+  func::FuncOp function = makeRangeFunction(loop, row, frameType, countField);
+  func::FuncOp ofGroups = loop.groups ? makeGroupsFunction(loop, row) : func::FuncOp();
+  ++count;
 
-  Location loc = loop.getLoc();
-  b.setInsertionPoint(loop);
+  Location loc = loop.rows.getLoc();
+  b.setInsertionPoint(loop.rows);
   SmallVector<Value> crossed;
   for (Value value : captured)
     crossed.push_back(toCrossing(b, loc, value));
   Value frame = storeFrame(b, loc, kernel, frameType, crossed);
-  callFunction(loop, function, frame);
-  loop.erase();
+  callFunction(loop, function, ofGroups, frame);
+  loop.rows.erase();
   return success();
 }
 
-/// The loop's body as a function of the frame, a row, and the row in whose place buffers lie that
-/// are the loop's `own`. It stays one: taken into a loop, vectors over several rows would add up
-/// the sums of the rows that are left over in another order.
-func::FuncOp RowSharer::makeRowFunction(scf::ForOp loop, ArrayRef<Value> captured,
-                                        ArrayRef<OpOperand *> own, LLVM::LLVMStructType frame) {
-  Location loc = loop.getLoc();
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  b.setInsertionPointAfter(kernel);
-  auto function = func::FuncOp::create(b, loc, (kernel.getName() + "_row_" + Twine(count)).str(),
-                                       b.getFunctionType({ptr, i64, i64}, {}));
+/// A private one behind the builder's place, which moves to its start.
+func::FuncOp RowSharer::makeFunction(Location loc, StringRef suffix, ArrayRef<Type> arguments) {
+  auto function = func::FuncOp::create(b, loc, (kernel.getName() + suffix + Twine(count)).str(),
+                                       b.getFunctionType(arguments, {}));
   function.setPrivate();
+  b.setInsertionPointToStart(function.addEntryBlock());
+  return function;
+}
+
+/// The loop's body as a function of the frame, a row, and the row in whose place buffers lie that
+/// are the loop's `own`; and of a range of groups. It stays one: taken into a loop, vectors over
+/// several rows would add up the sums of the rows that are left over in another order.
+func::FuncOp RowSharer::makeRowFunction(Loop loop, ArrayRef<Value> captured,
+                                        ArrayRef<OpOperand *> own, LLVM::LLVMStructType frame) {
+  scf::ForOp rows = loop.rows;
+  Location loc = rows.getLoc();
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  SmallVector<Type> arguments{ptr, i64, i64};
+  if (loop.groups)
+    arguments.append(2, i64);
+  b.setInsertionPointAfter(kernel);
+  func::FuncOp function = makeFunction(loc, "_row_", arguments);
   function->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
-  Block *entry = function.addEntryBlock();
-  b.setInsertionPointToStart(entry);
+  Block &entry = function.front();
   IRMapping inside;
   for (auto [i, value] : llvm::enumerate(captured)) {
-    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry->getArgument(0),
+    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry.getArgument(0),
                                       ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
     Value crossed = LLVM::LoadOp::create(b, loc, frame.getBody()[i], field);
     inside.map(value, fromCrossing(b, loc, crossed, value.getType()));
   }
   llvm::SetVector<Value> outside;
-  getUsedValuesDefinedAbove(loop.getRegion(), outside);
+  getUsedValuesDefinedAbove(rows.getRegion(), outside);
   for (Value value : outside)
     if (!inside.contains(value))
       inside.map(value, b.clone(*value.getDefiningOp())->getResult(0));
-  inside.map(loop.getInductionVar(), toIndex(b, loc, entry->getArgument(1)));
-  Value place = toIndex(b, loc, entry->getArgument(2));
-  for (Operation &op : loop.getBody()->without_terminator())
+  inside.map(rows.getInductionVar(), toIndex(b, loc, entry.getArgument(1)));
+  Value place = toIndex(b, loc, entry.getArgument(2)), begin, end;
+  if (loop.groups) {
+    begin = toIndex(b, loc, entry.getArgument(3));
+    end = toIndex(b, loc, entry.getArgument(4));
+  }
+  for (Operation &op : rows.getBody()->without_terminator())
     b.clone(op, inside);
   for (OpOperand *index : own)
     inside.lookup(index->getOwner())->setOperand(index->getOperandNumber(), place);
   func::ReturnOp::create(b, loc);
+  if (loop.groups)
+    function.walk([&](scf::ForOp groups) {
+      if (!groups->hasAttr(kSecondLoopAttr))
+        return;
+      groups.setLowerBound(begin);
+      groups.setUpperBound(end);
+    });
   return function;
 }
 
@@ -342,52 +320,79 @@ func::FuncOp RowSharer::makeRowFunction(scf::ForOp loop, ArrayRef<Value> capture
 /// frame's `countField` says how many rows there are, where they take unequally long: then they are
 /// counted from both ends in turn (the first, the last, the second, the last but one), so that
 /// equal ranges take equally long where later rows take longer.
-func::FuncOp RowSharer::makeRangeFunction(Location loc, func::FuncOp row,
-                                          LLVM::LLVMStructType frame,
+func::FuncOp RowSharer::makeRangeFunction(Loop loop, func::FuncOp row, LLVM::LLVMStructType frame,
                                           std::optional<int32_t> countField) {
+  Location loc = row.getLoc();
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   b.setInsertionPointAfter(row);
-  auto function = func::FuncOp::create(b, loc, (kernel.getName() + "_rows_" + Twine(count++)).str(),
-                                       b.getFunctionType({ptr, i64, i64}, {}));
-  function.setPrivate();
-  Block *entry = function.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  auto loop = scf::ForOp::create(b, loc, toIndex(b, loc, entry->getArgument(1)),
-                                 toIndex(b, loc, entry->getArgument(2)),
+  func::FuncOp function = makeFunction(loc, "_rows_", {ptr, i64, i64});
+  Block &entry = function.front();
+  auto rows = scf::ForOp::create(b, loc, toIndex(b, loc, entry.getArgument(1)),
+                                 toIndex(b, loc, entry.getArgument(2)),
                                  arith::ConstantIndexOp::create(b, loc, 1));
   func::ReturnOp::create(b, loc);
-  b.setInsertionPointToStart(loop.getBody());
-  Value index = toI64(b, loc, loop.getInductionVar());
+  b.setInsertionPointToStart(rows.getBody());
+  auto number = [&](int64_t n) { return arith::ConstantIntOp::create(b, loc, i64, n).getResult(); };
+  Value index = toI64(b, loc, rows.getInductionVar());
   if (countField) {
-    auto number = [&](int64_t n) {
-      return arith::ConstantIntOp::create(b, loc, i64, n).getResult();
-    };
-    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry->getArgument(0),
+    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry.getArgument(0),
                                       ArrayRef<LLVM::GEPArg>{0, *countField});
     Value last = arith::SubIOp::create(b, loc, LLVM::LoadOp::create(b, loc, i64, field), number(1));
     Value half = arith::ShRUIOp::create(b, loc, index, number(1));
     Value isOdd = arith::TruncIOp::create(b, loc, b.getI1Type(), index);
     index = arith::SelectOp::create(b, loc, isOdd, arith::SubIOp::create(b, loc, last, half), half);
   }
-  func::CallOp::create(b, loc, row,
-                       ValueRange{entry->getArgument(0), index, entry->getArgument(1)});
+  SmallVector<Value> arguments{entry.getArgument(0), index, entry.getArgument(1)};
+  if (loop.groups)
+    arguments.append({number(0), number(loop.groups->count)});
+  func::CallOp::create(b, loc, row, arguments);
   return function;
 }
 
-/// All rows at once where there are few, else as the caller's parallel-for shares them out.
-void RowSharer::callFunction(scf::ForOp loop, func::FuncOp function, Value frame) {
-  Location loc = loop.getLoc();
-  Type i64 = b.getI64Type();
-  Value rows = loop.getUpperBound();
-  Value many = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, rows,
-                                     arith::ConstantIndexOp::create(b, loc, sharedFrom));
-  auto branch = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
+/// What threads share out of one row: a range of groups.
+func::FuncOp RowSharer::makeGroupsFunction(Loop loop, func::FuncOp row) {
+  Location loc = row.getLoc();
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  b.setInsertionPointAfter(row);
+  func::FuncOp function = makeFunction(loc, "_groups_", {ptr, i64, i64});
+  Block &entry = function.front();
+  Value first = arith::ConstantIntOp::create(b, loc, i64, 0);
+  func::CallOp::create(
+      b, loc, row,
+      ValueRange{entry.getArgument(0), first, first, entry.getArgument(1), entry.getArgument(2)});
+  func::ReturnOp::create(b, loc);
+  return function;
+}
+
+/// As the caller's parallel-for shares them out: many rows, or the groups of one that sees many
+/// slots. Else all at once.
+void RowSharer::callFunction(Loop loop, func::FuncOp function, func::FuncOp ofGroups, Value frame) {
+  Location loc = function.getLoc();
+  Value rows = loop.rows.getUpperBound();
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  callParallelFor(b, loc, kernel, function, toI64(b, loc, rows), frame);
-  b.setInsertionPointToStart(branch.elseBlock());
-  Value none = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(0));
-  func::CallOp::create(b, loc, function, ValueRange{frame, none, toI64(b, loc, rows)});
+  auto is = [&](arith::CmpIPredicate predicate, Value value, int64_t bound) {
+    return arith::CmpIOp::create(b, loc, predicate, value,
+                                 arith::ConstantIndexOp::create(b, loc, bound));
+  };
+  auto number = [&](int64_t n) {
+    return LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(n)).getResult();
+  };
+  auto shareIf = [&](Value condition, func::FuncOp shared, auto &&howMany) {
+    auto branch = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branch.thenBlock());
+    callParallelFor(b, loc, kernel, shared, howMany(), frame);
+    b.setInsertionPointToStart(branch.elseBlock());
+  };
+  shareIf(is(arith::CmpIPredicate::uge, rows, sharedFrom), function,
+          [&] { return toI64(b, loc, rows); });
+  if (ofGroups) {
+    int64_t slots = llvm::divideCeil(sharedNumbers, loop.groups->size);
+    Value one = is(arith::CmpIPredicate::eq, rows, 1);
+    Value many = is(arith::CmpIPredicate::uge, loop.groups->slots, slots);
+    shareIf(arith::AndIOp::create(b, loc, one, many), ofGroups,
+            [&] { return number(loop.groups->count); });
+  }
+  func::CallOp::create(b, loc, function, ValueRange{frame, number(0), toI64(b, loc, rows)});
 }
 
 } // namespace

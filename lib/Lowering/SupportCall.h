@@ -9,7 +9,7 @@
 
 #include "ctxc/Lowering/KernelEmitter.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/RowLoop.h"
+#include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -1,6 +1,6 @@
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "lib/Lowering/GPU/Experts.h"
-#include "lib/Lowering/RowLoop.h"
+#include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -25,24 +25,29 @@ def bodies_of(functions, lines):
 
 
 def loops_in(lines):
-    """Each run of instructions from a label to a jump back to it, without a label between."""
-    label, block = None, []
+    """Each run of instructions from a label to a jump back to it, without a label between; and
+    what points to the stack there."""
+    label, block, stack = None, [], ["%rsp"]
     for line in lines:
         text = line.split("#")[0].strip()
         if text.endswith(":"):
             label, block = text[:-1], []
+            if not label.startswith("."):
+                stack = ["%rsp"]
         elif text and not text.startswith("."):
             block.append(text)
+            if text.split() == ["movq", "%rsp,", "%rbp"]:
+                stack = ["%rsp", "%rbp"]
             if label and re.match(rf"j\w+\s+{re.escape(label)}$", text):
-                yield block
+                yield block, stack
 
 
-def describe(block, operation):
+def describe(block, stack, operation):
     """Operations, loads, spills, calls, and the registers' kind."""
     operations = [text for text in block if text.startswith(operation)]
     memory = [text for text in block
               if "(" in text and not text.startswith(("lea", "nop", "data16", "prefetch"))]
-    spills = [text for text in memory if "%rsp" in text or "%rbp" in text.split("(", 1)[1]]
+    spills = [text for text in memory if any(register in text.split("(", 1)[1] for register in stack)]
     stores = [text for text in memory if text.rstrip().endswith(")")]
     ahead = sum(text.startswith("prefetch") for text in block)
     widths = sorted({width for text in operations for width in re.findall(r"%([xyz]mm)", text)})
@@ -54,7 +59,7 @@ def describe(block, operation):
 
 def main():
     functions, operation = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "vfmadd"
-    found = [describe(block, operation) for block in loops_in(bodies_of(functions, sys.stdin))]
+    found = [describe(*loop, operation) for loop in loops_in(bodies_of(functions, sys.stdin))]
     for count, text in sorted(found):
         if count:
             print(text)

@@ -386,6 +386,45 @@ TEST(RowSums, DependOnNeitherThreadsNorRows) {
   }
 }
 
+/// A token that sees enough slots has its groups of heads shared out, and a thread may have none.
+TEST(GroupsOfHeads, DependOnNoThreads) {
+  BlockText b("ops", 33);
+  TextValue x = b.input();
+  auto heads = [&](int64_t count, int64_t width) {
+    return b.reshape(b.linear(x, count * width), {count, width});
+  };
+  TextValue q = heads(10, 70), k = heads(5, 70), v = heads(5, 85), sinks = b.param({10});
+  b.output(x);
+  b.output(b.attention(q, k, v, 0));
+  b.output(b.attention(q, k, v, 50, "30.0"));
+  b.output(b.attention(q, k, v, 0, "", " sinks " + sinks.name + " : tensor<10xf32>"));
+  constexpr int64_t before = 77, after = 5;
+  std::vector<int64_t> tokens = someTokens(before + after, 3);
+  auto seenBy = [&](Executor &executor) {
+    auto run = executor.start(before + after);
+    std::vector<Seen> all;
+    see(executor, *run, llvm::ArrayRef(tokens).take_front(before), upTo(before));
+    for (int64_t i = before; i < before + after; ++i)
+      all.push_back(see(executor, *run, tokens[i], i));
+    return all;
+  };
+  std::vector<Seen> expected, first;
+  for (int threads : {1, 2, 3, 4, 7}) {
+    SCOPED_TRACE(threads);
+    TextModel model(modelText({b}), 1, threads);
+    ASSERT_EQ(model.compile(), "");
+    if (expected.empty())
+      expected = seenBy(*model.reference);
+    std::vector<Seen> found = seenBy(*model.compiled);
+    if (first.empty())
+      first = found;
+    for (int64_t i = 0; i < after; ++i) {
+      expectSame(found[i], expected[i], 1e-5, std::to_string(i));
+      EXPECT_EQ(found[i].layers, first[i].layers) << i;
+    }
+  }
+}
+
 /// The root mean square of a, or of a − b.
 double rootMeanSquare(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b = {}) {
   double squares = 0;
