@@ -11,7 +11,7 @@
 // (Four are as fast for float32 and a tenth slower for bfloat16, eight slower still; lines asked
 // for ahead cost a tenth to a fifth.) 8 KB do too where a thread reads all of W: with two vectors
 // of 1024 it takes a tenth less than with lines asked for; one of several threads, which may share
-// a core, takes up to a fifth more. Longer rows of W drive x out, and the fetches of x hold up
+// a core, takes less or more by turns. Longer rows of W drive x out, and the fetches of x hold up
 // those of W: half of memory's speed was left at 2 × 2816. There a tile has more streams, which
 // share a fetch of x, and W's lines are asked for into the second-level cache 4 KB before they are
 // needed: 1.3 to 1.9 times as fast with two vectors, 1.2 to 1.5 with one of 4096 and more.
