@@ -51,10 +51,12 @@ public:
   func::FuncOp emit(StringRef name);
 
 private:
+  int64_t lineNumbers() const { return lineBytes / elementBytes(c); }
   Value index(int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); }
   Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   Value sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
   Value times(Value x, int64_t y) { return arith::MulIOp::create(b, loc, x, index(y)); }
+  Value least(Value x, Value y) { return arith::MinUIOp::create(b, loc, x, y); }
   Value over(Value x, int64_t y) { return arith::DivUIOp::create(b, loc, x, index(y)); }
   using Body = llvm::function_ref<void(Value)>;
   void forRange(Value from, Value to, int64_t step, Body body);
@@ -71,7 +73,15 @@ private:
   void anyVectors(ArrayRef<Value> rowsOfW);
   void streamed(Value begin, Value end, int64_t streams, RowsBody body);
   void blocked(Value begin, Value end);
-  void panel(Value from, Value to, int64_t vectors, Value s);
+  /// The panel that is asked for while one is multiplied.
+  struct Ahead {
+    Value from;  ///< its first row
+    Value count; ///< its numbers
+    Value share; ///< those that each tile asks for
+  };
+  Ahead shareOut(Value from, Value end, int64_t vectors);
+  void panel(Value from, Value to, int64_t vectors, Value s, const Ahead &ahead);
+  void askFor(const Ahead &ahead, Value tile);
 
   // Tiles.
   struct Tile {
@@ -85,7 +95,7 @@ private:
   Value load(Value memref, Value row, Value column, Value mask);
   Value extended(Value vector);
   SmallVector<Value> step(ValueRange sums, const Tile &tile, Value k, Value mask);
-  void askAhead(const Tile &tile, Value k);
+  void ask(Value memref, Value row, Value column);
   void compute(const Tile &tile);
 
   const Contraction &c;
@@ -277,21 +287,34 @@ void Emitter::streamed(Value begin, Value end, int64_t streams, RowsBody body) {
 void Emitter::blocked(Value begin, Value end) {
   int64_t vectors = tileVectors(c);
   forRange(begin, end, panelRows(), [&](Value from) {
-    Value to = arith::MinUIOp::create(b, loc, add(from, index(panelRows())), end);
+    Value to = least(add(from, index(panelRows())), end);
     if (c.stored)
       decode(from, sub(to, from), index(0));
     else
       forRange(from, to, 1, [&](Value row) { copyRow(row, sub(row, from)); });
-    Value groups = times(over(rows, vectors), vectors);
-    forRange(index(0), groups, vectors, [&](Value s) { panel(from, to, vectors, s); });
-    forRange(groups, rows, 1, [&](Value s) { panel(from, to, 1, s); });
+    // The last vectors are a whole tile too: some of them once more, with the same sums.
+    Value last = sub(rows, index(vectors));
+    Ahead next = shareOut(to, end, vectors);
+    forRange(index(0), rows, vectors,
+             [&](Value s) { panel(from, to, vectors, least(s, last), next); });
   });
 }
 
+/// The panel from `from` on, a share to each tile of the one before.
+Emitter::Ahead Emitter::shareOut(Value from, Value end, int64_t vectors) {
+  Value count = times(least(sub(end, from), index(panelRows())), c.in());
+  Value tiles = times(over(add(rows, index(vectors - 1)), vectors), panelRows() / tileRows);
+  Value lines = arith::CeilDivUIOp::create(b, loc, over(count, lineNumbers()), tiles);
+  return {from, count, times(lines, lineNumbers())};
+}
+
 /// Rows `from` to `to` with `vectors` vectors from `s` on.
-void Emitter::panel(Value from, Value to, int64_t vectors, Value s) {
+void Emitter::panel(Value from, Value to, int64_t vectors, Value s, const Ahead &ahead) {
+  Value before = times(over(add(s, index(vectors - 1)), vectors), panelRows() / tileRows);
   auto tiles = [&](Value begin, Value end, int64_t count) {
     forRange(begin, end, count, [&](Value row) {
+      if (!c.stored && count == tileRows)
+        askFor(ahead, add(before, over(sub(row, from), tileRows)));
       Tile tile{scratch, {}, {}, s, vectors};
       for (int64_t i = 0; i < count; ++i) {
         tile.outputRows.push_back(add(row, index(i)));
@@ -303,6 +326,13 @@ void Emitter::panel(Value from, Value to, int64_t vectors, Value s) {
   Value whole = add(from, times(over(sub(to, from), tileRows), tileRows));
   tiles(from, whole, tileRows);
   tiles(whole, to, 1);
+}
+
+/// The share of one tile.
+void Emitter::askFor(const Ahead &ahead, Value tile) {
+  Value first = arith::MulIOp::create(b, loc, tile, ahead.share);
+  forRange(first, least(add(first, ahead.share), ahead.count), lineNumbers(),
+           [&](Value k) { ask(w, ahead.from, k); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,12 +366,10 @@ SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Val
   return next;
 }
 
-/// Into the second-level cache: to the first they would come too early.
-void Emitter::askAhead(const Tile &tile, Value k) {
-  Value column = add(k, index(aheadBytes / elementBytes(c)));
-  for (Value row : tile.rows)
-    memref::PrefetchOp::create(b, loc, tile.matrix, ValueRange{row, column}, /*isWrite=*/false,
-                               /*localityHint=*/2, /*isDataCache=*/true);
+/// Into the second-level cache: to the first it would come too early.
+void Emitter::ask(Value memref, Value row, Value column) {
+  memref::PrefetchOp::create(b, loc, memref, ValueRange{row, column}, /*isWrite=*/false,
+                             /*localityHint=*/2, /*isDataCache=*/true);
 }
 
 void Emitter::compute(const Tile &tile) {
@@ -349,7 +377,7 @@ void Emitter::compute(const Tile &tile) {
   SmallVector<Value> sums(tile.rows.size() * tile.count, zero);
   int64_t stride = c.lanes;
   if (tile.isAhead) // a line of each row is asked for once
-    stride = std::max(stride, lineBytes / elementBytes(c));
+    stride = std::max(stride, lineNumbers());
   int64_t whole = c.in() / stride * stride;
   if (whole > 0) {
     auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(stride), sums);
@@ -357,7 +385,8 @@ void Emitter::compute(const Tile &tile) {
     b.setInsertionPointToStart(loop.getBody());
     Value k = loop.getInductionVar();
     if (tile.isAhead)
-      askAhead(tile, k);
+      for (Value row : tile.rows)
+        ask(tile.matrix, row, add(k, index(aheadBytes / elementBytes(c))));
     sums.assign(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
     for (int64_t i = 0; i < stride; i += c.lanes)
       sums = step(sums, tile, i ? add(k, index(i)) : k, {});

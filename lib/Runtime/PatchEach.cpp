@@ -9,7 +9,7 @@ using namespace ctxc;
 
 /// A chunk's patches are kept until its last layer is done: at most so many bytes, in at most so
 /// many rows. More rows would read the weights less often, which no longer shows.
-constexpr int64_t maxPartsBytes = 64 << 20, maxChunk = 96, minChunk = 4;
+constexpr int64_t maxPartsBytes = 96 << 20, maxChunk = 96, minChunk = 4;
 
 /// From so many rows on it pays to compile kernels for rows that are alone.
 constexpr int64_t aloneFrom = 16;
