@@ -5,8 +5,8 @@
 #                               PCRE2, utf8proc, Vulkan's headers
 #   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, an emulated
 #                               AArch64, a browser for the pages that ctxc writes, a Vulkan driver
-#                               for the processor, SPIR-V's validator
-#   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: clang's sanitizer runtime
+#                               for the processor, SPIR-V's validator, clang's sanitizer runtime
+#   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
 #
@@ -100,7 +100,7 @@ for argument in "$@"; do
   --judges)
     with_judges=1
     packages+=(qemu-user g++-aarch64-linux-gnu libc6-dev-arm64-cross chromium)
-    packages+=(mesa-vulkan-drivers libvulkan1 spirv-tools)
+    packages+=(mesa-vulkan-drivers libvulkan1 spirv-tools libclang-rt-22-dev)
     ;;
   --bench)
     with_bench=1

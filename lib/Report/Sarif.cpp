@@ -90,7 +90,7 @@ static json::Object logicalLocation(const Place &place, xf::BlockOp block) {
                         {"fullyQualifiedName", block.getSymName()},
                         {"kind", "function"}};
   StringRef name = StringRef(place.module).rsplit('.').second;
-  return json::Object{{"name", name.empty() ? StringRef(place.module) : name},
+  return json::Object{{"name", name.empty() ? place.module : name.str()},
                       {"fullyQualifiedName", place.module},
                       {"kind", "module"}};
 }

@@ -53,6 +53,18 @@ def errors(validator, reports, folder):
     return [line for line in done.stdout.splitlines() if ": error " in line]
 
 
+def misnamed(node):
+    """The modules in a document whose name is not the last part of the whole one."""
+    if isinstance(node, list):
+        return [place for item in node for place in misnamed(item)]
+    if not isinstance(node, dict):
+        return []
+    found = [place for item in node.values() for place in misnamed(item)]
+    if node.get("kind") == "module" and node["name"] != node["fullyQualifiedName"].split(".")[-1]:
+        found.append(node)
+    return found
+
+
 def without(document, *path):
     """A copy in which one property is missing."""
     copy = json.loads(json.dumps(document))
@@ -74,6 +86,8 @@ def main(ctxc, validator, folders):
 
     with tempfile.TemporaryDirectory() as folder:
         complaints = errors(validator, reports, folder)
+    complaints += [f"{name}: {place['name']!r} for {place['fullyQualifiedName']}"
+                   for name, document in reports for place in misnamed(document)]
 
     rejected = next(document for _, document in reports if document["runs"][0]["results"])
     spoiled = [("no-version", without(rejected, "version")),
