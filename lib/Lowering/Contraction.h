@@ -19,7 +19,7 @@
 // Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side in float32,
 // stays in the caches while all vectors pass; a tile keeps rows × vectors sums in registers. Each
 // tile asks for a few lines of the next panel, so that memory has no time of its own: without, the
-// patches of a prompt's positions, 148 to 192 vectors at a time, took 3 to 5 % longer.
+// patches of a prompt's positions, 148 to 192 vectors at a time, took 3 to 7 % longer.
 //
 // Where asked for, many vectors are rounded to bfloat16 as W is (RoundedContraction.h).
 //
