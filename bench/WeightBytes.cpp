@@ -1,5 +1,5 @@
 #include "bench/WeightBytes.h"
-#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Program/Weights.h"
 
 using namespace mlir;
 using namespace ctxc;

@@ -2,7 +2,7 @@
 #ifndef CTXC_BENCH_WEIGHTBYTES_H
 #define CTXC_BENCH_WEIGHTBYTES_H
 
-#include "ctxc/Runtime/Program.h"
+#include "ctxc/Program/Program.h"
 
 namespace ctxc::bench {
 

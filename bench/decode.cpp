@@ -10,8 +10,7 @@
 #include "bench/WeightBytes.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
-#include "tools/ctxc/Commands.h"
-#include "tools/ctxc/Session.h"
+#include "tools/CommandLine/ModelArguments.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include <chrono>
@@ -200,16 +199,16 @@ private:
   std::unique_ptr<Run> full, reduced, prompt;
 };
 
-void writeJson(llvm::raw_ostream &os, llvm::StringRef model, Session &session, int64_t threads,
-               int64_t weightBytes, llvm::ArrayRef<Round> rounds, const Round &medians) {
+void writeJson(llvm::raw_ostream &os, const Model &model, int64_t threads, int64_t weightBytes,
+               llvm::ArrayRef<Round> rounds, const Round &medians) {
   llvm::json::OStream json(os, 2);
   auto write = [&](const Round &round) {
     for (auto [name, value] : llvm::zip(columns, round))
       json.attribute(name, value);
   };
   json.object([&] {
-    json.attribute("model", model);
-    json.attribute("dtype", session.settings().dtype);
+    json.attribute("model", model.name());
+    json.attribute("dtype", model.storage());
     json.attribute("threads", threads);
     json.attribute("weight_bytes", weightBytes);
     json.attributeArray("rounds", [&] {
@@ -272,18 +271,24 @@ Expected<int> run(const Arguments &arguments) {
               integer("--prefill", 512), integer("--seconds", 1) * 1.0};
   if (errors)
     return std::move(errors);
-  auto options = RunOptions::parse(arguments);
+  auto options = loadOptions(arguments);
   if (!options)
     return options.takeError();
   int threads =
       options->threads > 0 ? options->threads : llvm::hardware_concurrency().compute_thread_count();
   options->threads = threads;
-  auto session = Session::open(arguments.positional(0), std::move(*options));
-  if (!session)
-    return session.takeError();
+  auto model = openToRun(arguments, arguments.positional(0), std::move(*options));
+  if (!model)
+    return model.takeError();
+  Expected<Executor &> executor = (*model)->executor();
+  if (!executor)
+    return executor.takeError();
+  Expected<const Program &> program = (*model)->program();
+  if (!program)
+    return program.takeError();
 
   bench::ReadBandwidth bandwidth(threads);
-  Bench bench((*session)->executor(), bandwidth, sizes);
+  Bench bench(*executor, bandwidth, sizes);
   if (Error error = bench.warmUp())
     return std::move(error);
   if (arguments.has("--ask"))
@@ -302,14 +307,14 @@ Expected<int> run(const Arguments &arguments) {
       numbers.push_back(r[column]);
     medians[column] = median(numbers);
   }
-  int64_t bytes = bench::weightBytes((*session)->getProgram());
+  int64_t bytes = bench::weightBytes(*program);
   auto path = arguments.get("--json");
   if (!path) {
     writeText(llvm::outs(), sizes, bytes, medians);
     return ExitGood;
   }
   auto write = [&](llvm::raw_ostream &os) {
-    writeJson(os, arguments.positional(0), **session, threads, bytes, rounds, medians);
+    writeJson(os, **model, threads, bytes, rounds, medians);
   };
   if (*path == "-") {
     write(llvm::outs());

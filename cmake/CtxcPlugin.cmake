@@ -21,7 +21,7 @@ function(ctxc_add_dialect_plugin name)
     message(FATAL_ERROR "ctxc_add_dialect_plugin(${name}) needs DIALECT, TABLEGEN and SOURCES")
   endif()
   # TableGen reads the folder's include path.
-  include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS} ${CTXC_INCLUDE_DIR})
+  include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${CTXC_INCLUDE_DIR})
   get_filename_component(_stem ${ARG_TABLEGEN} NAME_WE)
   set(LLVM_TARGET_DEFINITIONS ${ARG_TABLEGEN})
   mlir_tablegen(${_stem}Dialect.h.inc -gen-dialect-decls -dialect=${ARG_DIALECT})
@@ -32,12 +32,10 @@ function(ctxc_add_dialect_plugin name)
 
   add_library(${name} MODULE ${ARG_SOURCES} ${CTXC_NEED_PLUGIN_ABI})
   add_dependencies(${name} ${name}IncGen)
-  separate_arguments(_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
-  target_compile_options(${name} PRIVATE ${_definitions})
   target_compile_features(${name} PRIVATE cxx_std_17)
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
                                              ${CMAKE_CURRENT_BINARY_DIR})
-  target_link_libraries(${name} PRIVATE MLIR LLVM Eigen3::Eigen)
+  target_link_libraries(${name} PRIVATE ctxc::MLIR Eigen3::Eigen)
   # A symbol that the tool lacks is an error when the plugin is loaded, not when it is called.
   target_link_options(${name} PRIVATE -Wl,-z,now)
   set_target_properties(${name} PROPERTIES PREFIX "")

@@ -1,6 +1,6 @@
 # What a plugin may use: headers, and these libraries inside the tool that loads it.
 set(CTXC_OPEN_LIBRARIES CtxcXF CtxcPatch CtxcSupport CtxcNumerics CtxcCheckpoint CtxcReference
-                        CtxcLowering CtxcRuntime CtxcPlugins)
+                        CtxcProgram CtxcLowering CtxcRuntime CtxcPlugins)
 
 # ctxc_open_to_plugins(TOOL): has TOOL load dialect plugins. A plugin takes our symbols, the ids of
 # types and interfaces among them, from the tool; a copy of its own would be another dialect. So

@@ -3,6 +3,7 @@
 #   CTXC_BUILD    the build folder (default: build, beside tools)
 #   CTXC_JUDGES   the judges' Python environment (default: $CTXC_BUILD/judges)
 #   CTXC_MODELS   where Gemma 3 270M is kept (default: $CTXC_BUILD/models)
+#   CTXC_KERNEL_OPT  how hard LLVM tries on the kernels of tests, 0 to 3 (default: 0)
 #   CTXC_READY    1 where setup and build are known to be done (the tests of the READMEs)
 set -euo pipefail
 

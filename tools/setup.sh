@@ -5,7 +5,8 @@
 #                               PCRE2, utf8proc, Vulkan's headers
 #   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, an emulated
 #                               AArch64, a browser for the pages that ctxc writes, a Vulkan driver
-#                               for the processor, SPIR-V's validator, clang's sanitizer runtime
+#                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
+#                               what makes a clean Debian root
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
@@ -101,6 +102,7 @@ for argument in "$@"; do
     with_judges=1
     packages+=(qemu-user g++-aarch64-linux-gnu libc6-dev-arm64-cross chromium)
     packages+=(mesa-vulkan-drivers libvulkan1 spirv-tools libclang-rt-22-dev)
+    packages+=(mmdebstrap dpkg-dev)
     ;;
   --bench)
     with_bench=1
@@ -108,7 +110,7 @@ for argument in "$@"; do
     ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
   *) fail "unknown argument '$argument'; expected --judges, --sanitizers or --bench" ;;

@@ -3,8 +3,49 @@
 # CTest's own; a test that cannot run here is reported as skipped, by name.
 #
 #   tools/test.sh [CTEST-ARGUMENTS…]    for example: tools/test.sh -R Numerics
+#   tools/test.sh --changed [COMMIT]    what differs from COMMIT (default: where this branch left
+#                                       main): builds the unit and lit tests of the libraries that
+#                                       changed, and runs those that are not slow
+#
+# docs/testing.md tells how the tests are organised.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# The rooms of files that git names: lib/Planning/Cost.cpp and test/Planning/x.mlir are of Planning.
+rooms_of() {
+  sed -nE -e 's,^(lib|include/ctxc|test/unit|test)/([A-Za-z]+)/.*,\2,p' \
+    -e 's,^dialects/.*,Dialect,p' -e 's,^tools/ctxc/.*,Driver,p' | sort -u
+}
+
+changed() {
+  local base=$1 targets names room
+  [[ -n $base ]] || base=$(git -C "$root" merge-base HEAD main 2>/dev/null || echo HEAD)
+  local known
+  known=$(sed -nE 's/^build tests-of-([A-Za-z]+): phony.*/\1/p' "$build/build.ninja")
+  local rooms=()
+  while read -r room; do
+    if grep -qx "$room" <<<"$known"; then rooms+=("$room"); fi
+  done < <({
+    git -C "$root" diff --name-only "$base"
+    git -C "$root" ls-files --others --exclude-standard
+  } | rooms_of)
+  if [[ ${#rooms[@]} -eq 0 ]]; then
+    say "no library differs from $base"
+    return
+  fi
+  say "changed: ${rooms[*]}"
+  timed build "$root/tools/build.sh" "${rooms[@]/#/tests-of-}"
+  names=$(IFS='|'; echo "${rooms[*]}")
+  exec ctest --test-dir "$build" -j "$jobs" --output-on-failure -L "^($names)$" -LE '^slow$'
+}
+
+if [[ ${1-} == --changed ]]; then
+  [[ -f $build/build.ninja ]] || timed configure "$root/tools/build.sh" -t targets >/dev/null
+  changed "${2-}"
+  exit
+fi
 
 timed setup "$root/tools/setup.sh" --judges
 timed build "$root/tools/build.sh"
+say "$(awk '/^# [0-9]+ tests$/ { n += $2 } END { print n }' "$build"/test/unit/*.groups.cmake)" \
+  "unit tests, in groups of one process"
 exec ctest --test-dir "$build" -j "$jobs" --output-on-failure "$@"

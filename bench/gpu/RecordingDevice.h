@@ -3,8 +3,8 @@
 #define CTXC_BENCH_GPU_RECORDINGDEVICE_H
 
 #include "bench/gpu/Recording.h"
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Runtime/GPU/Device.h"
-#include "ctxc/Runtime/Weights.h"
 #include <map>
 
 namespace ctxc::bench {
@@ -15,7 +15,7 @@ public:
   DrawnWeights();
   ~DrawnWeights() override;
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
-  std::string hash() override { return "drawn"; }
+  llvm::Expected<std::string> hash() override { return "drawn"; }
   /// Whether these are such, and which.
   std::optional<Numbers> kindOf(const void *address) const;
 

@@ -10,8 +10,7 @@
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
-#include "tools/ctxc/Commands.h"
-#include "tools/ctxc/Session.h"
+#include "tools/CommandLine/ModelArguments.h"
 #include <numeric>
 
 using namespace ctxc;
@@ -115,19 +114,22 @@ Expected<int> run(const Arguments &arguments) {
   auto rows = arguments.integer("--rows", 2, 4096, 256);
   if (!rows)
     return rows.takeError();
-  auto options = RunOptions::parse(arguments);
+  auto options = loadOptions(arguments);
   if (!options)
     return options.takeError();
   std::string target = options->gpu.empty() ? "cuda:sm_90" : options->gpu;
   bool executes = arguments.has("--execute");
   const bool rounds = options->roundedPrompts;
-  options->gpu.clear();
   options->roundedPrompts = false;
-  options->backend = "reference"; // none is made of it but the weights
-  auto session = executes ? Session::open(arguments.positional(0), *options)
-                          : Session::plan(arguments.positional(0), *options, Session::Use::Compile);
-  if (!session)
-    return session.takeError();
+  options->needWeights = executes;
+  auto model = openModel(arguments.positional(0), std::move(*options));
+  if (!model)
+    return model.takeError();
+  if (Error error = (*model)->checkNumerics())
+    return std::move(error);
+  Expected<const Program &> program = (*model)->program();
+  if (!program)
+    return program.takeError();
   std::unique_ptr<Device> real;
   if (executes) {
     auto opened = Device::open(target);
@@ -141,9 +143,10 @@ Expected<int> run(const Arguments &arguments) {
     auto device =
         std::make_unique<RecordingDevice>(target, std::move(real), executes ? nullptr : &drawn, os);
     RecordingDevice &recording = *device;
-    Weights &weights = executes ? (*session)->getWeights() : drawn;
-    auto executor =
-        createGpuExecutor((*session)->getProgram(), weights, std::move(device), {rounds, *rows});
+    Expected<Weights &> stored = executes ? (*model)->weights() : Expected<Weights &>(drawn);
+    if (!stored)
+      return stored.takeError();
+    auto executor = createGpuExecutor(*program, *stored, std::move(device), {rounds, *rows});
     if (!executor)
       return executor.takeError();
     return *prompt ? readPrompt(**executor, recording, *prompt, *rows, !rounds)

@@ -24,8 +24,8 @@ struct PatchForm {
 
 /// What PatchableOpInterface::buildParts is asked for.
 struct PatchRequest {
-  mlir::Value target;              ///< what the op's result is to be
-  mlir::Value result;              ///< what it is without the patch; null unless formsFromResult
+  mlir::Value target; ///< what the op's result is to be
+  mlir::Value result; ///< what it is without the patch; null unless formsFromResult
   llvm::SmallVector<mlir::Value> operands;
   UpdateKind update = UpdateKind::naive; ///< of a scale: naive, unless it follows an inverted norm
   int64_t index = 0;                     ///< of the op's obligation

@@ -32,8 +32,8 @@ llvm::SmallVector<LinkCondition> nonzeroFactors(mlir::Operation *solvable, unsig
 
 #include "dialects/XF/XFDialect.h.inc"
 #include "dialects/XF/XFEnums.h.inc"
-#include "dialects/XF/XFTypeEnums.h.inc"
 #include "dialects/XF/XFInterfaces.h.inc"
+#include "dialects/XF/XFTypeEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/XF/XFAttrs.h.inc"

@@ -96,9 +96,7 @@ bool Sites::isAssignable(Operation *op) const {
   return site && site->status == SiteStatus::Assignable;
 }
 
-bool Sites::isFrozen(xf::ParamOp param) const {
-  return frozen.contains(param.getName());
-}
+bool Sites::isFrozen(xf::ParamOp param) const { return frozen.contains(param.getName()); }
 
 std::string Sites::name(Operation *op) {
   if (auto assignable = dyn_cast<xf::AssignableOpInterface>(op))

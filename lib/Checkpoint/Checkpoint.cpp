@@ -167,6 +167,52 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::openGguf(StringRef path) {
   return checkpoint;
 }
 
+Expected<std::unique_ptr<Checkpoint>> Checkpoint::fromMemory(StringRef name, StringRef config,
+                                                             ArrayRef<MemoryTensor> tensors) {
+  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint);
+  checkpoint->path = name.str();
+  checkpoint->inMemory = true;
+  Expected<json::Value> value = parseStrictJson(config, checkpoint->configPath());
+  if (!value)
+    return value.takeError();
+  if (!value->getAsObject())
+    return makeError(checkpoint->configPath() + ": expected a JSON object");
+  checkpoint->configuration = std::move(*value);
+
+  Error errors = Error::success();
+  auto report = [&](const MemoryTensor &tensor, const Twine &problem) {
+    errors = joinErrors(std::move(errors),
+                        makeError(name + ": tensor " + quoted(tensor.name) + " " + problem));
+  };
+  std::vector<TensorView> views;
+  std::set<std::string> names;
+  for (const MemoryTensor &tensor : tensors) {
+    TensorView view;
+    view.name = tensor.name;
+    view.dtype = tensor.dtype;
+    view.shape = tensor.shape;
+    view.data = static_cast<const uint8_t *>(tensor.data);
+    view.file = name.str();
+    if (!names.insert(tensor.name).second)
+      report(tensor, "is given twice");
+    if (llvm::any_of(tensor.shape, [](int64_t size) { return size < 0; })) {
+      report(tensor, "has shape " + shapeText(tensor.shape) + ", expected sizes of 0 or more");
+      continue;
+    }
+    view.bytes = bytesOf(view.dtype, view.elements());
+    if (view.bytes && !view.data)
+      report(tensor, "has no memory, expected " + Twine(view.bytes) + " bytes");
+    views.push_back(std::move(view));
+  }
+  if (errors)
+    return std::move(errors);
+  auto joined = joinScales(checkpoint->config(), checkpoint->configPath(), std::move(views));
+  if (!joined)
+    return joined.takeError();
+  checkpoint->setTensors(std::move(*joined));
+  return checkpoint;
+}
+
 std::string Checkpoint::configPath() const { return gguf ? path : inside(path, "config.json"); }
 
 std::vector<Checkpoint::WeightFile> Checkpoint::weightFiles() const {
@@ -184,6 +230,8 @@ const TensorView *Checkpoint::find(StringRef name) const {
 }
 
 std::optional<std::string> Checkpoint::tokenizerPath() const {
+  if (inMemory)
+    return std::nullopt;
   if (gguf)
     return gguf->metadata().count("tokenizer.ggml.tokens") ? std::optional(path) : std::nullopt;
   std::string tokenizer = inside(path, "tokenizer.json");
@@ -196,6 +244,10 @@ std::optional<std::string> Checkpoint::tokenizerPath() const {
 
 Error Checkpoint::read(const TensorView &tensor, uint64_t offset,
                        MutableArrayRef<uint8_t> to) const {
+  if (inMemory) {
+    std::memcpy(to.data(), tensor.data + offset, to.size());
+    return Error::success();
+  }
   for (WeightFile weights : weightFiles())
     if (weights.file->path() == tensor.file)
       return weights.file->read(tensor.data - weights.file->bytes().data() + offset, to);
@@ -210,7 +262,19 @@ Error Checkpoint::checkUnchanged() const {
   return errors;
 }
 
+std::string Checkpoint::hashOfMemory() const {
+  SHA256 sum;
+  for (const auto &[name, index] : byName) { // in order of name
+    const TensorView &view = views[index];
+    sum.update(quoted(name) + " " + nameOf(view.dtype).str() + " " + shapeText(view.shape) + " ");
+    sum.update(ArrayRef(view.data, view.bytes));
+  }
+  return toHex(sum.final(), /*LowerCase=*/true);
+}
+
 Expected<std::string> Checkpoint::hash() const {
+  if (inMemory)
+    return hashOfMemory();
   SHA256 sum;
   for (WeightFile weights : weightFiles()) {
     Expected<std::string> digest = digestOfFile(*weights.file, weights.dataStart);

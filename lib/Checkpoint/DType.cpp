@@ -1,7 +1,7 @@
 #include "ctxc/Checkpoint/DType.h"
 #include "ctxc/Numerics/BlockFormats.h"
+#include "ctxc/Numerics/EachCpu.h"
 #include "ctxc/Numerics/ScaledFormats.h"
-#include "lib/Numerics/EachCpu.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <cstring>

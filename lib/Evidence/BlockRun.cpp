@@ -1,6 +1,6 @@
 #include "BlockRun.h"
+#include "ctxc/Program/MaterializedWeights.h"
 #include "ctxc/Reference/Reference.h"
-#include "ctxc/Runtime/MaterializedWeights.h"
 
 using namespace mlir;
 using namespace ctxc;

@@ -11,7 +11,7 @@ public:
   /// The tensors must outlive this object.
   explicit TensorWeights(llvm::ArrayRef<WitnessTensor> tensors) : tensors(tensors) {}
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
-  std::string hash() override { return "witness"; }
+  llvm::Expected<std::string> hash() override { return "witness"; }
 
 private:
   llvm::ArrayRef<WitnessTensor> tensors;

@@ -2,7 +2,7 @@
 #include "ReachableSet.h"
 #include "TensorWeights.h"
 #include "ctxc/Checkpoint/Safetensors.h"
-#include "ctxc/Runtime/MaterializedWeights.h"
+#include "ctxc/Program/MaterializedWeights.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"

@@ -73,14 +73,14 @@ private:
 
   Error run(const Way &way) {
     lab.progress.begin(way.dtype + " " + way.update + (way.materialized ? " materialised" : ""));
-    std::unique_ptr<OpenedModel> model;
+    std::unique_ptr<ReadyModel> model;
     for (size_t prompt = 0; prompt < lab.prompts.size(); ++prompt) {
       if (isThere(prompt, way)) {
         lab.progress.advance(lab.generate, /*skipped=*/true);
         continue;
       }
       if (!model) {
-        auto opened = lab.models.open({way.dtype, way.update});
+        auto opened = lab.open({way.dtype, way.update});
         if (!opened)
           return opened.takeError();
         model = std::move(*opened);
@@ -91,7 +91,7 @@ private:
     return Error::success();
   }
 
-  Error run(OpenedModel &model, const Way &way, size_t prompt) {
+  Error run(ReadyModel &model, const Way &way, size_t prompt) {
     RunRequest request;
     request.tokens = toInputs(lab.prompts[prompt].tokens);
     request.materialize = way.materialized;
@@ -113,7 +113,7 @@ private:
 
   /// The same patches, made in one pass over the weights for all tokens: these are generated once
   /// for all updates. Each is verified in a run of its own, as ever.
-  Expected<VerifyResult> inOnePass(OpenedModel &model, RunRequest request, const std::string &dtype,
+  Expected<VerifyResult> inOnePass(ReadyModel &model, RunRequest request, const std::string &dtype,
                                    size_t prompt, StepObserver observe) {
     std::vector<int64_t> &tokens = continued[{dtype, prompt}];
     if (tokens.empty()) {
@@ -145,7 +145,7 @@ private:
   }
 
   Object settings(const Way &way, size_t prompt, int64_t index, const VerifyStep &step) {
-    Object record = tokenJson(lab.models, step.position, step.token, step.next);
+    Object record = tokenJson(lab, step.position, step.token, step.next);
     record["prompt"] = static_cast<int64_t>(prompt);
     record["step"] = index;
     record["dtype"] = way.dtype;

@@ -1,9 +1,9 @@
 // The half of the gradient view that runs the model: what each parameter's steps move to.
 #include "Sites.h"
 #include "ctxc/Experiments/ImplicitGradient.h"
+#include "ctxc/Program/StepChecks.h"
 #include "ctxc/Reference/Evaluation.h"
 #include "ctxc/Reference/Reference.h"
-#include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/Error.h"
 
 using namespace mlir;

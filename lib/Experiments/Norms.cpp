@@ -60,7 +60,7 @@ private:
 
   Error run(const std::string &dtype, const std::string &update) {
     lab.progress.begin(dtype + " " + update);
-    std::unique_ptr<OpenedModel> model;
+    std::unique_ptr<ReadyModel> model;
     for (size_t prompt = 0; prompt < lab.prompts.size(); ++prompt) {
       if (llvm::all_of(llvm::seq<int64_t>(0, lab.generate), [&](int64_t step) {
             return lab.records.has(keyOf(prompt, dtype, update, step));
@@ -69,7 +69,7 @@ private:
         continue;
       }
       if (!model) {
-        auto opened = lab.models.open({dtype, update});
+        auto opened = lab.open({dtype, update});
         if (!opened)
           return opened.takeError();
         model = std::move(*opened);
@@ -80,8 +80,7 @@ private:
     return Error::success();
   }
 
-  Error run(OpenedModel &model, const std::string &dtype, const std::string &update,
-            size_t prompt) {
+  Error run(ReadyModel &model, const std::string &dtype, const std::string &update, size_t prompt) {
     // The full run does not depend on the update. One token more, to name what follows.
     std::vector<int64_t> &tokens = continued[prompt];
     if (tokens.empty()) {
@@ -97,7 +96,7 @@ private:
         [&](int64_t position, const Patch &patch, ArrayRef<LayerObligations> obligations,
             ArrayRef<double> replayError) -> Error {
           int64_t next = position + 1 < int64_t(tokens.size()) ? tokens[position + 1] : -1;
-          Object record = tokenJson(lab.models, position, tokens[position], next);
+          Object record = tokenJson(lab, position, tokens[position], next);
           record["prompt"] = static_cast<int64_t>(prompt);
           record["step"] = position - first;
           record["dtype"] = dtype;
@@ -118,8 +117,8 @@ private:
   }
 
   /// Norms of each layer and of all; shares of each layer.
-  Error describe(Object &record, OpenedModel &model, const Patch &patch) {
-    int64_t layers = lab.models.layers();
+  Error describe(Object &record, ReadyModel &model, const Patch &patch) {
+    int64_t layers = lab.layers;
     auto table = measure(patch, layers, model.norms());
     if (!table)
       return table.takeError();

@@ -120,10 +120,10 @@ private:
     }
     // Other threads than all of the machine's.
     int64_t threads = std::thread::hardware_concurrency() > 1 ? 1 : 2;
-    auto other = lab.models.open(setting(dtype, "least", "compiled", threads));
+    auto other = lab.open(setting(dtype, "least", "compiled", threads));
     if (!other)
       return other.takeError();
-    auto reference = lab.models.open(setting(dtype, "least", "reference", 0));
+    auto reference = lab.open(setting(dtype, "least", "reference", 0));
     if (!reference)
       return reference.takeError();
     Replay threadsReplay("threads", (*other)->executor(), false);
@@ -131,7 +131,7 @@ private:
     std::vector<Made> made;
     for (const std::string &update : lab.updates) {
       lab.progress.begin(dtype + " " + update);
-      auto model = lab.models.open(setting(dtype, update, "compiled", 0));
+      auto model = lab.open(setting(dtype, update, "compiled", 0));
       if (!model)
         return model.takeError();
       Replay same("same", (*model)->executor(), false);
@@ -173,7 +173,7 @@ private:
     return true;
   }
 
-  Error run(OpenedModel &model, const std::string &dtype, const std::string &update,
+  Error run(ReadyModel &model, const std::string &dtype, const std::string &update,
             ArrayRef<Replay *> replays, std::vector<Made> &all) {
     for (size_t prompt = 0; prompt < lab.prompts.size(); ++prompt) {
       auto tokens = continueGreedily(model.executor(), lab.prompts[prompt], lab.generate);
@@ -186,7 +186,7 @@ private:
         made.tokens = ArrayRef(*tokens).take_front(position + 1).vec();
         for (double error : replayError)
           made.predicted = std::max(made.predicted, error);
-        auto table = measure(patch, lab.models.layers(), model.norms());
+        auto table = measure(patch, lab.layers, model.norms());
         if (!table)
           return table.takeError();
         made.norm = table->total;
@@ -224,7 +224,7 @@ private:
                   {"step", made.step},
                   {"position", position},
                   {"token", made.tokens.back()},
-                  {"text", llvm::json::fixUTF8(lab.models.tokenText(made.tokens.back()))},
+                  {"text", llvm::json::fixUTF8(lab.tokenName(made.tokens.back()))},
                   {"dtype", dtype},
                   {"update", made.update},
                   {"replay", replay},
@@ -240,7 +240,7 @@ private:
     made.file = folder + "/" + made.update + "-" + std::to_string(made.prompt) + "-" +
                 std::to_string(made.step) + ".safetensors";
     PatchMetadata metadata;
-    metadata.modelHash = lab.models.hash();
+    metadata.modelHash = lab.hash;
     metadata.tokens = made.tokens;
     metadata.position = made.tokens.size() - 1;
     metadata.update = made.update;
@@ -254,7 +254,7 @@ private:
     std::vector<std::string> files;
     for (const Made &each : made)
       files.push_back(each.file);
-    auto opinions = judgePatches(judge, lab.models.path(), files, lab.directory);
+    auto opinions = judgePatches(judge, lab.model.name(), files, lab.directory);
     if (!opinions)
       return opinions.takeError();
     for (auto [each, opinion] : llvm::zip(made, *opinions)) {

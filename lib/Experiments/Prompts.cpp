@@ -40,12 +40,12 @@ std::string experiments::key(llvm::ArrayRef<std::pair<StringRef, std::string>> p
   return text;
 }
 
-Object experiments::tokenJson(Models &models, int64_t position, int64_t token, int64_t next) {
+Object experiments::tokenJson(const Lab &lab, int64_t position, int64_t token, int64_t next) {
   return Object{{"position", position},
                 {"token", token},
-                {"text", llvm::json::fixUTF8(models.tokenText(token))},
+                {"text", llvm::json::fixUTF8(lab.tokenName(token))},
                 {"next", next},
-                {"nextText", llvm::json::fixUTF8(next < 0 ? "" : models.tokenText(next))}};
+                {"nextText", llvm::json::fixUTF8(next < 0 ? "" : lab.tokenName(next))}};
 }
 
 Object experiments::normJson(const PatchNorm &norm) {

@@ -2,7 +2,7 @@
 #ifndef CTXC_LIB_EXPERIMENTS_SITES_H
 #define CTXC_LIB_EXPERIMENTS_SITES_H
 
-#include "ctxc/Runtime/Program.h"
+#include "ctxc/Program/Program.h"
 
 namespace ctxc::experiments {
 

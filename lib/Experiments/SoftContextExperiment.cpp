@@ -3,8 +3,8 @@
 #include "Experiments.h"
 #include "ctxc/Checkpoint/Npy.h"
 #include "ctxc/Experiments/Specificity.h"
+#include "ctxc/Program/StepChecks.h"
 #include "ctxc/Reference/Evaluation.h"
-#include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "ctxc/Verify/Verify.h"
@@ -117,7 +117,7 @@ private:
   }
 
   Error run(const std::string &dtype, const std::string &update) {
-    auto model = lab.models.open({dtype, update});
+    auto model = lab.open({dtype, update});
     if (!model)
       return model.takeError();
     if (!rowWidth((*model)->program()))
@@ -166,7 +166,7 @@ private:
     return inputs;
   }
 
-  Error run(OpenedModel &model, const std::string &dtype, const std::string &update, size_t prompt,
+  Error run(ReadyModel &model, const std::string &dtype, const std::string &update, size_t prompt,
             const Context &context, llvm::ArrayRef<Rows> own) {
     llvm::ArrayRef<int64_t> tokens = lab.prompts[prompt].tokens;
     auto ofTokens = answersInContext(model.executor(), tokens, int64_t(tokens.size() - 1), nullptr);
@@ -181,7 +181,7 @@ private:
     if (!result)
       return result.takeError();
     const VerifyStep &step = result->steps.front();
-    Object record = tokenJson(lab.models, step.position, step.token, step.next);
+    Object record = tokenJson(lab, step.position, step.token, step.next);
     record["dtype"] = dtype;
     record["update"] = update;
     record["prompt"] = int64_t(prompt);

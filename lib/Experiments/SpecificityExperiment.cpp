@@ -65,7 +65,7 @@ public:
 private:
   /// The default plan, and where that patches F too, G alone: one matrix in place of three.
   Error chooseWays() {
-    auto model = lab.models.open({lab.dtypes.front(), lab.updates.front()});
+    auto model = lab.open({lab.dtypes.front(), lab.updates.front()});
     if (!model)
       return model.takeError();
     const Program &program = (*model)->program();
@@ -115,7 +115,7 @@ private:
     lab.progress.begin(way.update + (way.plan.empty() ? "" : ", output alone"));
     Setting setting{lab.dtypes.front(), way.update};
     setting.plan = way.plan;
-    auto model = lab.models.open(setting);
+    auto model = lab.open(setting);
     if (!model)
       return model.takeError();
     Executor &executor = (*model)->executor();
@@ -140,8 +140,8 @@ private:
     return Error::success();
   }
 
-  Error writeNorms(const Way &way, size_t source, const Patch &patch, OpenedModel &model) {
-    auto table = measure(patch, lab.models.layers(), model.norms());
+  Error writeNorms(const Way &way, size_t source, const Patch &patch, ReadyModel &model) {
+    auto table = measure(patch, lab.layers, model.norms());
     if (!table)
       return table.takeError();
     Object record = settings(way, source, "patch");
@@ -173,7 +173,7 @@ private:
     for (const StaleStep &step : *steps) {
       Object record = settings(way, source, "stale");
       merge(record,
-            tokenJson(lab.models, step.position, tokens[step.position],
+            tokenJson(lab, step.position, tokens[step.position],
                       step.position + 1 < int64_t(tokens.size()) ? tokens[step.position + 1] : -1));
       record["distance"] = step.distance;
       record["alone"] = changeJson(step.alone);

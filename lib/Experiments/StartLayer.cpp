@@ -15,8 +15,8 @@ public:
   explicit StartLayer(Lab &lab) : lab(lab) {}
 
   Error run() {
-    lab.progress.expect(lab.dtypes.size() * lab.updates.size() * lab.models.layers() *
-                        lab.prompts.size() * lab.generate);
+    lab.progress.expect(lab.dtypes.size() * lab.updates.size() * lab.layers * lab.prompts.size() *
+                        lab.generate);
     for (const std::string &dtype : lab.dtypes)
       for (const std::string &update : lab.updates)
         if (Error error = run(dtype, update))
@@ -56,8 +56,8 @@ private:
   }
 
   Error run(const std::string &dtype, const std::string &update) {
-    std::unique_ptr<OpenedModel> model;
-    for (int64_t layer = 0; layer < lab.models.layers(); ++layer) {
+    std::unique_ptr<ReadyModel> model;
+    for (int64_t layer = 0; layer < lab.layers; ++layer) {
       lab.progress.begin(dtype + " " + update + " from layer " + llvm::Twine(layer));
       for (size_t prompt = 0; prompt < lab.prompts.size(); ++prompt) {
         Unit unit{dtype, update, prompt, layer, update == lab.updates.front() && layer == 0};
@@ -66,7 +66,7 @@ private:
           continue;
         }
         if (!model) {
-          auto opened = lab.models.open({dtype, update});
+          auto opened = lab.open({dtype, update});
           if (!opened)
             return opened.takeError();
           model = std::move(*opened);
@@ -78,7 +78,7 @@ private:
     return Error::success();
   }
 
-  Error run(OpenedModel &model, const Unit &unit) {
+  Error run(ReadyModel &model, const Unit &unit) {
     std::vector<int64_t> tokens = lab.prompts[unit.prompt].tokens;
     RunRequest request;
     request.startLayer = unit.layer;
@@ -115,7 +115,7 @@ private:
 
   Error write(const Unit &unit, int64_t index, const VerifyStep &step, bool materialized) {
     auto common = [&] {
-      Object record = tokenJson(lab.models, step.position, step.token, step.next);
+      Object record = tokenJson(lab, step.position, step.token, step.next);
       record["prompt"] = static_cast<int64_t>(unit.prompt);
       record["step"] = index;
       record["dtype"] = unit.dtype;

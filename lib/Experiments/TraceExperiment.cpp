@@ -28,7 +28,7 @@ public:
   explicit TraceExperiment(Lab &lab) : lab(lab) {}
 
   Error run() {
-    if (lab.models.isBidirectional())
+    if (lab.isBidirectional)
       return makeError("trace: the model is bidirectional: a context that grows by a token changes "
                        "what its tokens say");
     if (lab.generate != 1)
@@ -62,7 +62,7 @@ private:
     llvm::ArrayRef<int64_t> tokens = lab.prompts[prompt].tokens;
     std::vector<LayerTargets> targets;
     for (const std::string &update : lab.updates) {
-      auto model = lab.models.open({lab.dtypes.front(), update, "reference"});
+      auto model = lab.open({lab.dtypes.front(), update, "reference"});
       if (!model)
         return model.takeError();
       if (targets.empty()) {
@@ -81,7 +81,7 @@ private:
     return Error::success();
   }
 
-  Error run(size_t prompt, const std::string &update, OpenedModel &model,
+  Error run(size_t prompt, const std::string &update, ReadyModel &model,
             llvm::ArrayRef<LayerTargets> targets) {
     Expected<Update> parsed = parseUpdate(update);
     if (!parsed)
@@ -139,7 +139,7 @@ private:
                     {"layer", trace.layer},
                     {"step", int64_t(i)},
                     {"token", tokens[i]},
-                    {"text", llvm::json::fixUTF8(lab.models.tokenText(tokens[i]))},
+                    {"text", llvm::json::fixUTF8(lab.tokenName(tokens[i]))},
                     {"loss", number(step.loss)},
                     {"lossAfter", number(step.lossAfter)},
                     {"matrixStep", number(step.matrixStep)},

@@ -1,6 +1,6 @@
 #include "Lora.h"
 #include "ctxc/Checkpoint/StrictJson.h"
-#include "ctxc/Runtime/SliceName.h"
+#include "ctxc/Program/SliceName.h"
 #include "ctxc/Support/Error.h"
 
 using namespace llvm;

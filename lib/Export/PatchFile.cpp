@@ -2,7 +2,7 @@
 #include "PatchMetadata.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
-#include "ctxc/Runtime/SliceName.h"
+#include "ctxc/Program/SliceName.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

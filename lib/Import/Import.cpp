@@ -63,7 +63,6 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
     return makeError(path + ": cannot be read: " + buffer.getError().message());
   SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
-  mlir::SourceMgrDiagnosticHandler printer(sources, &context);
   ImportedModel imported;
   imported.module = parse(sources, path, context);
   if (!imported.module)
@@ -77,15 +76,30 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
   return imported;
 }
 
-} // namespace
-
-Expected<ImportedModel> ctxc::importModel(StringRef path, mlir::MLIRContext &context,
-                                          const ImportOptions &options) {
+/// Loads the dialect, and checks what all ways in are asked for.
+Error begin(mlir::MLIRContext &context, const ImportOptions &options) {
   context.loadDialect<xf::XFDialect>();
   if (options.storage && *options.storage != DType::F32 && *options.storage != DType::BF16 &&
       *options.storage != DType::F16)
     return makeError(nameOf(*options.storage) + " is no storage type of weights; F32, BF16 and "
                                                 "F16 are");
+  return Error::success();
+}
+
+} // namespace
+
+Expected<ImportedModel> ctxc::importCheckpoint(std::unique_ptr<Checkpoint> checkpoint,
+                                               mlir::MLIRContext &context,
+                                               const ImportOptions &options) {
+  if (Error error = begin(context, options))
+    return std::move(error);
+  return hf::importOpened(std::move(checkpoint), context, options);
+}
+
+Expected<ImportedModel> ctxc::importModel(StringRef path, mlir::MLIRContext &context,
+                                          const ImportOptions &options) {
+  if (Error error = begin(context, options))
+    return std::move(error);
   if (sys::fs::is_directory(path))
     return hf::importDirectory(path, context, options);
   if (!sys::fs::exists(path))

@@ -1,11 +1,11 @@
 #include "ctxc/Inspect/Inspect.h"
 #include "Subject.h"
-#include "ctxc/Runtime/PatchParts.h"
-#include "ctxc/Runtime/SliceName.h"
+#include "ctxc/Program/PatchParts.h"
+#include "ctxc/Program/SliceName.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Timer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include <chrono>
 #include <cmath>
 
 using namespace ctxc;
@@ -118,18 +118,6 @@ private:
   Patch before; ///< of the position before the one at hand
 };
 
-class Stopwatch {
-public:
-  explicit Stopwatch(double &seconds) : seconds(seconds) {}
-  ~Stopwatch() {
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-
-private:
-  double &seconds;
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-};
-
 } // namespace
 
 Error Inspector::check() const {
@@ -191,7 +179,7 @@ Error Inspector::generate(Run &full, Run &reduced, int64_t next) {
 }
 
 Error Inspector::inspectTokens() {
-  Stopwatch watch(result.times.tokens);
+  Timer watch(result.times.tokens);
   const RunRequest &run = request.run;
   std::unique_ptr<Run> full = executor.start(result.given + request.generate);
   std::unique_ptr<Run> reduced = executor.start(run.kept.size() + 1);
@@ -304,11 +292,11 @@ Error Inspector::inspectSubject() {
     if (Error error = add(runs.token(), position, step->fullNext, step->patch))
       return error;
   {
-    Stopwatch watch(result.times.writes);
+    Timer watch(result.times.writes);
     if (Error error = readWrites(runs, step->patch, subject))
       return error;
   }
-  Stopwatch watch(result.times.leftOut);
+  Timer watch(result.times.leftOut);
   return leaveOut(runs, *step, subject);
 }
 

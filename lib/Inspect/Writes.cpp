@@ -1,7 +1,7 @@
 // What each layer's patch writes into the residual stream, and which tokens that is nearest to.
 #include "Subject.h"
-#include "ctxc/Runtime/PatchParts.h"
-#include "ctxc/Runtime/SliceName.h"
+#include "ctxc/Program/PatchParts.h"
+#include "ctxc/Program/SliceName.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <cmath>

@@ -35,7 +35,8 @@ static std::string leadOf(const Subject &of) {
     MostOfPatch most = mostOfPatch(subject.norms.layers, norm);
     if (!most.layers.empty())
       text += std::string("Of the change of the ") + what + ", " + joined(most.layers) +
-              (most.layers.size() == 1 ? " takes " : " take ") + number(std::round(100 * most.share)) + " %. ";
+              (most.layers.size() == 1 ? " takes " : " take ") +
+              number(std::round(100 * most.share)) + " %. ";
   };
   tell("matrices", &PatchNorm::matrix);
   tell("vectors", &PatchNorm::vector);

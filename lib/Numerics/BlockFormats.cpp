@@ -1,7 +1,7 @@
 // Decoders of GGUF's block formats. Each inner loop has a fixed length and no branch, which the
 // compiler turns into vector code for the processor it finds (target_clones).
 #include "ctxc/Numerics/BlockFormats.h"
-#include "EachCpu.h"
+#include "ctxc/Numerics/EachCpu.h"
 #include "ctxc/Numerics/ScaledFormats.h"
 #include <cstring>
 

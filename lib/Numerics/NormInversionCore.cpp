@@ -1,7 +1,7 @@
 #include "NormInversionCore.h"
 
-#include "EachCpu.h"
 #include "UnitProblem.h"
+#include "ctxc/Numerics/EachCpu.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -83,23 +83,7 @@ CTXC_INLINE static void invert(Update update, int64_t d, double eps, const T *g,
     M[k] = largestM > 0 ? std::fabs(static_cast<double>(m[k])) / largestM * unitM : 0;
   }
 
-  UnitProblem problem{d, a, M, direction, x, work};
-  switch (update) {
-  case Update::Least:
-    solveLeast(problem);
-    break;
-  case Update::Balanced:
-    solveBalanced(problem);
-    break;
-  case Update::Stable:
-    solveStable(problem);
-    break;
-  case Update::Scaled:
-    solveScaled(problem);
-    break;
-  case Update::Naive:
-    break;
-  }
+  solve(update, {d, a, M, direction, x, work});
 
   // target = n √(R² + ε) = x √B √(R² + ε) = x ‖data‖.
   constexpr double limit = std::numeric_limits<T>::max();

@@ -15,9 +15,8 @@ static double norm(llvm::ArrayRef<double> x) {
 }
 
 double ctxc::predictedScaleReplayError(llvm::ArrayRef<double> patchedScale,
-                                       llvm::ArrayRef<double> target,
-                                       llvm::ArrayRef<double> data, double eps,
-                                       double unitRoundoff) {
+                                       llvm::ArrayRef<double> target, llvm::ArrayRef<double> data,
+                                       double eps, double unitRoundoff) {
   assert(target.size() == patchedScale.size() && data.size() == patchedScale.size() &&
          "sizes differ");
   double root = std::sqrt(static_cast<double>(patchedScale.size()));

@@ -1,7 +1,7 @@
 // Decoders of formats whose scales lie in a tensor of their own. As in BlockFormats.cpp, inner
 // loops have no branch, so that they become vector code.
 #include "ctxc/Numerics/ScaledFormats.h"
-#include "EachCpu.h"
+#include "ctxc/Numerics/EachCpu.h"
 #include <algorithm>
 #include <cstring>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "Numbers.h"
+#include "ctxc/Program/MaterializedWeights.h"
 #include "ctxc/Reference/Registration.h"
-#include "ctxc/Runtime/MaterializedWeights.h"
 #include "ctxc/Support/Error.h"
 #include <cmath>
 

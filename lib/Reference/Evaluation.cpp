@@ -139,7 +139,11 @@ reference::evaluateBlock(xf::BlockOp block, ArrayRef<Matrix> inputs, Evaluation 
 
   Block &body = block.getBody().front();
   llvm::StringMap<unsigned> contextualOps;
+  auto mayGoOn = evaluation.getEnvironment().mayGoOn;
   for (Operation &op : body.without_terminator()) {
+    if (mayGoOn)
+      if (llvm::Error error = mayGoOn())
+        return error;
     auto meaning = dyn_cast<ReferenceOpInterface>(op);
     if (!meaning)
       return errorAt(&op, "has no meaning in the reference");

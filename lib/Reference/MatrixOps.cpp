@@ -62,8 +62,8 @@ static llvm::Error evaluateOp(xf::BiasOp op, Evaluation &e) {
 
 static llvm::Error evaluateOp(xf::ScaleOp op, Evaluation &e) {
   double offset = op.getOffset().convertToDouble();
-  e.set(op.getResult(), join(e, op.getData(), op.getScale(),
-                             [=](double x, double m) { return (offset + m) * x; }));
+  e.set(op.getResult(),
+        join(e, op.getData(), op.getScale(), [=](double x, double m) { return (offset + m) * x; }));
   return llvm::Error::success();
 }
 

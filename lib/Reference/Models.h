@@ -15,8 +15,7 @@ void attachPatchOps(mlir::MLIRContext &context);
 
 /// Makes the overload `evaluateOp(OpT, Evaluation &)` the op's meaning. The
 /// overload is found where attach is called, so it must be declared before.
-template <typename OpT>
-struct Model : ReferenceOpInterface::ExternalModel<Model<OpT>, OpT> {
+template <typename OpT> struct Model : ReferenceOpInterface::ExternalModel<Model<OpT>, OpT> {
   llvm::Error evaluate(mlir::Operation *op, Evaluation &evaluation) const {
     return evaluateOp(mlir::cast<OpT>(op), evaluation);
   }

@@ -1,11 +1,11 @@
 // Between the patch of a block's parameter, with rows for tokens, and the patches of stored
-// tensors (ctxc/Runtime/PatchParts.h).
+// tensors (ctxc/Program/PatchParts.h).
 #ifndef CTXC_LIB_REFERENCE_PATCHENTRIES_H
 #define CTXC_LIB_REFERENCE_PATCHENTRIES_H
 
+#include "ctxc/Program/MaterializedWeights.h"
+#include "ctxc/Program/PatchParts.h"
 #include "ctxc/Reference/Evaluation.h"
-#include "ctxc/Runtime/MaterializedWeights.h"
-#include "ctxc/Runtime/PatchParts.h"
 
 namespace ctxc::reference {
 

@@ -2,8 +2,8 @@
 // the dual blocks.
 #include "PatchEntries.h"
 #include "ReplayPrediction.h"
+#include "ctxc/Program/StepChecks.h"
 #include "ctxc/Reference/Reference.h"
-#include "ctxc/Runtime/StepChecks.h"
 #include "ctxc/Support/Error.h"
 
 using namespace mlir;
@@ -76,22 +76,32 @@ public:
   ReferenceExecutor(const Program &program, Weights &weights)
       : program(program), weights(weights), bidirectional(ctxc::isBidirectional(program)) {}
 
-  std::unique_ptr<Run> start(int64_t capacity) override {
-    return std::make_unique<ReferenceRun>(capacity, program.steps.size());
-  }
-  llvm::Expected<std::vector<double>> forward(Run &run, ArrayRef<Input> tokens,
-                                              ArrayRef<int64_t> positions,
-                                              const ForwardOptions &options) override;
-  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &token, int64_t position,
-                                  const PatchOptions &options) override;
-  llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
-                        ArrayRef<int64_t> positions, const PatchEachOptions &options,
-                        PatchSink sink) override;
-  llvm::Expected<std::vector<double>> readHead(ArrayRef<double> streams, int64_t rows) override;
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
   std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
+
+protected:
+  std::unique_ptr<Run> makeRun(int64_t capacity) override {
+    return std::make_unique<ReferenceRun>(capacity, program.steps.size());
+  }
+  llvm::Error copyState(const Run &given, Run &made) override {
+    const auto &from = static_cast<const ReferenceRun &>(given);
+    auto &to = static_cast<ReferenceRun &>(made);
+    to.positions = from.positions;
+    to.sequence = from.sequence;
+    to.blocks = from.blocks;
+    return llvm::Error::success();
+  }
+  llvm::Expected<Logits> computeLogits(Run &run, ArrayRef<Input> tokens,
+                                       ArrayRef<int64_t> positions,
+                                       const ForwardOptions &options) override;
+  llvm::Expected<PatchStep> computePatch(Run &full, Run &reduced, const Input &token,
+                                         int64_t position, const PatchOptions &options) override;
+  llvm::Error computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
+                               ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                               PatchSink sink) override;
+  llvm::Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
 
 private:
   /// One token in both streams.
@@ -117,6 +127,7 @@ private:
   Program program;
   Weights &weights;
   bool bidirectional;
+  const std::function<llvm::Error()> mayGoOn = [this] { return checkInterrupt(); };
 };
 
 } // namespace
@@ -133,8 +144,7 @@ llvm::Error ReferenceExecutor::checkStep(const ReferenceRun &run, ArrayRef<Input
 
 llvm::Expected<std::vector<double>> ReferenceExecutor::logits(const Values &values,
                                                               ArrayRef<int64_t> positions) const {
-  xf::LayerOp last = program.steps.back().layer;
-  Matrix rows = values.lookup(last->getBlock()->back().getOperand(0));
+  Matrix rows = values.lookup(program.logits());
   for (int64_t t = 0; t < rows.rows(); ++t)
     if (!rows.row(t).allFinite())
       return makeError("the logits at position " +
@@ -161,10 +171,9 @@ llvm::Expected<std::vector<BlockPatch>> ReferenceExecutor::loadsOf(const Program
   return loads;
 }
 
-llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
-                                                               ArrayRef<Input> given,
-                                                               ArrayRef<int64_t> positions,
-                                                               const ForwardOptions &options) {
+llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef<Input> given,
+                                                        ArrayRef<int64_t> positions,
+                                                        const ForwardOptions &options) {
   auto &run = static_cast<ReferenceRun &>(opaqueRun);
   if (llvm::Error error = checkStep(run, given, positions))
     return error;
@@ -179,6 +188,7 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
   Values values;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     Environment environment{patched, step.layer, tokens, positions, {{"", &run.blocks[i]}}};
+    environment.mayGoOn = mayGoOn;
     llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, values);
     xf::BlockOp block = step.block;
     if (step.applied && !options.materialize) {
@@ -208,7 +218,7 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
   }
   auto result = logits(values, positions);
   if (!result)
-    return result;
+    return result.takeError();
   if (!options.allLogits) // a model whose last step is no head gives all rows
     result->erase(result->begin(), result->end() - program.vocabulary);
   if (options.append) {
@@ -216,11 +226,10 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::forward(Run &opaqueRun,
       run.sequence = given.vec();
     rollback.keep(positions);
   }
-  return result;
+  return Logits(std::move(*result));
 }
 
-llvm::Expected<std::vector<double>> ReferenceExecutor::readHead(ArrayRef<double> streams,
-                                                                int64_t rows) {
+llvm::Expected<Logits> ReferenceExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
   llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
   if (!head)
     return head.takeError();
@@ -234,8 +243,8 @@ llvm::Expected<std::vector<double>> ReferenceExecutor::readHead(ArrayRef<double>
     return outputs.takeError();
   if (!outputs->front().allFinite())
     return makeError("the head's logits are not finite");
-  return std::vector<double>(outputs->front().data(),
-                             outputs->front().data() + outputs->front().size());
+  const Matrix &made = outputs->front();
+  return Logits(std::vector<double>(made.data(), made.data() + made.size()));
 }
 
 /// The embedding where some tokens are rows: those and the tokens apart, and what they give in
@@ -262,6 +271,7 @@ llvm::Expected<llvm::SmallVector<Matrix>> ReferenceExecutor::embed(const Program
     for (size_t i = 0; ofRows && i < places.size(); ++i)
       llvm::copy(inputs[places[i]].row(), numbers.front().row(i).data());
     Environment environment{from, step.layer, ids, at};
+    environment.mayGoOn = mayGoOn;
     Evaluation evaluation(environment);
     auto some = evaluateBlock(ofRows ? step.ofRow : step.block, numbers, evaluation);
     if (!some)
@@ -284,6 +294,7 @@ llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values 
   ProgramStep &step = program.steps[index];
   const int64_t id = token.token();
   Environment environment{from, step.layer, id, position, {{"", &run.blocks[index]}}};
+  environment.mayGoOn = mayGoOn;
   Evaluation evaluation(environment);
   auto outputs = step.ofRow && token.isRow()
                      ? embed(step, token, position, from)
@@ -306,6 +317,7 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
       id,
       pair.position,
       {{"full", &pair.full.blocks[index]}, {"reduced", &pair.reduced.blocks[index]}}};
+  environment.mayGoOn = mayGoOn;
   llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, pair.fullValues);
   llvm::append_range(inputs, inputsOf(step.layer, pair.reducedValues));
   Evaluation evaluation(environment);
@@ -337,16 +349,15 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
   return runPlain(index, pair.reduced, pair.reducedValues, pair.token, pair.position, patched);
 }
 
-llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, const Input &token,
-                                                   int64_t position, const PatchOptions &options) {
+llvm::Expected<PatchStep> ReferenceExecutor::computePatch(Run &full, Run &reduced,
+                                                          const Input &token, int64_t position,
+                                                          const PatchOptions &options) {
   Pair pair{static_cast<ReferenceRun &>(full),
             static_cast<ReferenceRun &>(reduced),
             token,
             position,
             Values(),
             Values()};
-  if (&full == &reduced)
-    return makeError("the full and the reduced run are one; they need a run each");
   for (ReferenceRun *run : {&pair.full, &pair.reduced})
     if (llvm::Error error = checkStep(*run, token, position))
       return error;
@@ -391,16 +402,11 @@ llvm::Expected<PatchStep> ReferenceExecutor::patch(Run &full, Run &reduced, cons
 }
 
 /// Token by token, each with a copy of the kept tokens before it.
-llvm::Error ReferenceExecutor::patchEach(Run &opaqueFull, Run &opaqueReduced,
-                                         ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
-                                         const PatchEachOptions &options, PatchSink sink) {
+llvm::Error ReferenceExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced,
+                                                ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
+                                                const PatchEachOptions &options, PatchSink sink) {
   auto &full = static_cast<ReferenceRun &>(opaqueFull);
   auto &reduced = static_cast<ReferenceRun &>(opaqueReduced);
-  if (&full == &reduced)
-    return makeError("the full and the reduced run are one; they need a run each");
-  if (bidirectional)
-    return makeError("the model is bidirectional: every token sees all others, so that no two of "
-                     "them can be patched in one pass");
   if (llvm::Error error = checkStep(full, tokens, positions))
     return error;
   int64_t before = full.size();
@@ -409,7 +415,7 @@ llvm::Error ReferenceExecutor::patchEach(Run &opaqueFull, Run &opaqueReduced,
     kept.truncate(llvm::lower_bound(reduced.positions, position) - reduced.positions.begin());
     PatchOptions one;
     one.startLayer = options.startLayer;
-    llvm::Expected<PatchStep> step = patch(full, kept, token, position, one);
+    llvm::Expected<PatchStep> step = computePatch(full, kept, token, position, one);
     if (!step)
       return step.takeError();
     TokenPatch given;

@@ -1,14 +1,15 @@
 // The executor over compiled kernels: ordinary forwards, and Algorithm 1 through
 // the dual kernels.
 #include "ctxc/Runtime/CompiledExecutor.h"
-#include "ctxc/Runtime/MaterializedWeights.h"
-#include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Program/MaterializedWeights.h"
+#include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/KernelCalls.h"
 #include "lib/Runtime/Logits.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "lib/Runtime/PatchEach.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -20,42 +21,59 @@ using Values = llvm::DenseMap<Value, Rows>;
 class CompiledExecutor : public Executor {
 public:
   CompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options)
-      : program(program), weights(weights), threads(options.threads),
-        kernels(this->program, weights, options), bidirectional(ctxc::isBidirectional(program)),
-        names(program) {}
+      : program(program), weights(weights), ownThreads(threadCount(options.threads)),
+        kernels(this->program, weights, options.roundedPrompts,
+                options.parallelFor ? *options.parallelFor
+                                    : ParallelFor{ctxc::parallelFor, &ownThreads},
+                [this] { return checkInterrupt(); }),
+        bidirectional(ctxc::isBidirectional(program)), names(program),
+        promptRows(options.promptRows) {}
 
   llvm::Error compile() { return kernels.compile(); }
 
-  std::unique_ptr<Run> start(int64_t capacity) override {
-    return std::make_unique<CompiledRun>(capacity, program.steps.size());
-  }
-  llvm::Expected<std::vector<double>> forward(Run &run, ArrayRef<Input> tokens,
-                                              ArrayRef<int64_t> positions,
-                                              const ForwardOptions &options) override;
-  llvm::Expected<int64_t> next(Run &run, const Input &token, int64_t position,
-                               const ForwardOptions &options) override;
-  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &token, int64_t position,
-                                  const PatchOptions &options) override;
-  llvm::Error patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
-                        ArrayRef<int64_t> positions, const PatchEachOptions &options,
-                        PatchSink sink) override {
-    return PatchEach(program, weights, kernels, static_cast<CompiledRun &>(full),
-                     static_cast<CompiledRun &>(reduced), options)
-        .run(tokens, positions, sink);
-  }
-  llvm::Expected<std::vector<double>> readHead(ArrayRef<double> streams, int64_t rows) override;
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
   std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
 
+protected:
+  std::unique_ptr<Run> makeRun(int64_t capacity) override {
+    return std::make_unique<CompiledRun>(capacity, program.steps.size());
+  }
+  llvm::Error copyState(const Run &given, Run &made) override;
+  llvm::Expected<Logits> computeLogits(Run &run, ArrayRef<Input> tokens,
+                                       ArrayRef<int64_t> positions,
+                                       const ForwardOptions &options) override;
+  llvm::Expected<int64_t> computeNext(Run &run, const Input &token, int64_t position,
+                                      const ForwardOptions &options) override;
+  llvm::Expected<PatchStep> computePatch(Run &full, Run &reduced, const Input &token,
+                                         int64_t position, const PatchOptions &options) override;
+  llvm::Error computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
+                               ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                               PatchSink sink) override {
+    return PatchEach(program, weights, kernels, static_cast<CompiledRun &>(full),
+                     static_cast<CompiledRun &>(reduced), options)
+        .run(tokens, positions, sink);
+  }
+  llvm::Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+
 private:
   llvm::Error checkStep(const CompiledRun &run, ArrayRef<Input> tokens,
                         ArrayRef<int64_t> positions) const;
-  /// The logits that `options` ask for, in memory that the next call uses again.
-  llvm::Expected<ArrayRef<float>> logitsOf(CompiledRun &run, ArrayRef<Input> tokens,
+  /// Runs tokens through all steps and appends them to the run. Gives the logits that are asked
+  /// for, in memory that the next call uses again; none where `withHead` is false.
+  llvm::Expected<ArrayRef<float>> runChunk(CompiledRun &run, ArrayRef<Input> tokens,
                                            ArrayRef<int64_t> positions,
-                                           const ForwardOptions &options);
+                                           const ForwardOptions &options, Weights &from,
+                                           bool withHead);
+  /// The last chunk's logits, which are all where not every token's are asked for; the others' go
+  /// to `earlier`.
+  llvm::Expected<ArrayRef<float>> forwardAll(CompiledRun &run, ArrayRef<Input> tokens,
+                                             ArrayRef<int64_t> positions,
+                                             const ForwardOptions &options,
+                                             std::vector<float> *earlier);
+  int64_t chunkOf(int64_t count, const ForwardOptions &options) const;
+  bool isHead(size_t step) const;
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
   llvm::Error runBoth(size_t step, const Input &token, int32_t position);
@@ -64,10 +82,11 @@ private:
 
   Program program;
   Weights &weights;
-  int threads;
+  int ownThreads; ///< of OpenMP
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
+  const int64_t promptRows;
   WeightMemory patchedMemory;
   Values values[2]; ///< of one token they stay, as memory for the next
   struct {
@@ -132,26 +151,56 @@ void CompiledExecutor::forget(size_t step, Values &values) {
       values.erase(input);
 }
 
-llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run, ArrayRef<Input> tokens,
-                                                           ArrayRef<int64_t> positions,
-                                                           const ForwardOptions &options) {
-  if (llvm::Error error = checkStep(run, tokens, positions))
-    return std::move(error);
-  static const Patch none;
-  const Patch &patch = options.patch ? *options.patch : none;
-  if (llvm::Error error = checkIds(program, tokens, positions))
-    return std::move(error);
-  if (llvm::Error error = names.check(patch, options.materialize))
-    return std::move(error);
-  MaterializedWeights patched(weights, options.materialize ? patch : none, threads, &patchedMemory);
-  Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
-  bool factored = options.patch && !options.materialize;
+/// The last step, where it makes logits of each token alone.
+bool CompiledExecutor::isHead(size_t step) const { return program.head() == step; }
 
+/// How many floating point operations a step takes for a row, those of attention aside.
+static int64_t operationsOf(xf::BlockOp block) {
+  int64_t operations = 0;
+  auto add = [&](Value data, Value result) {
+    operations += 2 * cast<ShapedType>(result.getType()).getNumElements() *
+                  cast<ShapedType>(data.getType()).getShape().back();
+  };
+  for (Operation &op : block.getBody().getOps()) {
+    if (auto linear = dyn_cast<xf::LinearOp>(op))
+      add(linear.getData(), linear.getResult());
+    else if (auto linear = dyn_cast<xf::ExpertLinearOp>(op)) // of the experts that are chosen
+      add(linear.getData(), linear.getResult());
+  }
+  return operations;
+}
+
+/// How many of `count` tokens go through the layers together: all, or so many that the largest
+/// layer takes about half a second of two cores, but enough that reading its weights does not show.
+/// Chunks are of about one size: one of few rows would be computed otherwise where prompts are
+/// rounded.
+int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) const {
+  constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64;
+  if (bidirectional || options.observer)
+    return count;
+  int64_t rows = promptRows;
+  if (rows <= 0) {
+    int64_t largest = 1;
+    for (auto [i, step] : llvm::enumerate(program.steps))
+      if (!isHead(i) || options.allLogits)
+        largest = std::max(largest, operationsOf(step.block));
+    rows = std::max(mostOperations / largest, fewestRows);
+  }
+  return llvm::divideCeil(count, llvm::divideCeil(count, rows));
+}
+
+llvm::Expected<ArrayRef<float>> CompiledExecutor::runChunk(CompiledRun &run, ArrayRef<Input> tokens,
+                                                           ArrayRef<int64_t> positions,
+                                                           const ForwardOptions &options,
+                                                           Weights &from, bool withHead) {
+  bool factored = options.patch && !options.materialize;
   std::vector<int32_t> ids = kernelIds(tokens), at(positions.begin(), positions.end());
   std::copy(at.begin(), at.end(), run.slots.begin() + run.count);
   Values &values = this->values[0];
   int64_t rows = ids.size();
   for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (isHead(i) && !withHead)
+      break;
     StepCall frame;
     frame.rows = rows;
     frame.given = tokens;
@@ -159,12 +208,11 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run, Arr
     frame.positions = at;
     frame.runs[0] = &run;
     if (factored)
-      frame.loads = &patch;
+      frame.loads = options.patch;
     // The head can be as large as all layers together: only tokens whose logits
     // are asked for go there.
     std::vector<Rows> last;
-    bool head = i > 0 && i + 1 == program.steps.size() && !step.index && !readsContext(step.block);
-    if (head && !options.allLogits && rows > 1) {
+    if (isHead(i) && !options.allLogits && rows > 1) {
       for (Value input : step.layer.getInputs()) {
         const Rows &x = values[input];
         last.emplace_back(x.end() - x.size() / rows, x.end());
@@ -183,35 +231,89 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::logitsOf(CompiledRun &run, Arr
     if (rows > 1)
       forget(i, values);
   }
-  if (options.append) {
-    if (bidirectional && run.count == 0)
-      run.sequence = tokens.vec();
-    run.count += rows;
-  }
-  Value logits = program.steps.back().layer->getBlock()->back().getOperand(0);
+  run.count += rows;
+  if (!withHead)
+    return ArrayRef<float>();
+  Value logits = program.logits();
   ArrayRef<float> numbers = values[logits];
   return options.allLogits ? numbers : numbers.take_back(program.vocabulary);
 }
 
-llvm::Expected<std::vector<double>> CompiledExecutor::forward(Run &run, ArrayRef<Input> tokens,
-                                                              ArrayRef<int64_t> positions,
-                                                              const ForwardOptions &options) {
-  auto logits = logitsOf(static_cast<CompiledRun &>(run), tokens, positions, options);
-  if (!logits)
-    return logits.takeError();
-  return finiteLogits(*logits);
+llvm::Expected<ArrayRef<float>>
+CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
+                             const ForwardOptions &options, std::vector<float> *earlier) {
+  if (llvm::Error error = checkStep(run, tokens, positions))
+    return std::move(error);
+  static const Patch none;
+  const Patch &patch = options.patch ? *options.patch : none;
+  if (llvm::Error error = checkIds(program, tokens, positions))
+    return std::move(error);
+  if (llvm::Error error = names.check(patch, options.materialize))
+    return std::move(error);
+  MaterializedWeights patched(weights, options.materialize ? patch : none, kernels.parallelFor(),
+                              &patchedMemory);
+  Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
+
+  const int64_t before = run.count, count = tokens.size(), chunk = chunkOf(count, options);
+  llvm::scope_exit restore([&] { run.count = before; });
+  for (int64_t at = 0;; at += chunk) {
+    int64_t size = std::min(chunk, count - at);
+    bool isLast = at + size == count;
+    auto logits = runChunk(run, tokens.slice(at, size), positions.slice(at, size), options, from,
+                           isLast || options.allLogits);
+    if (!logits)
+      return logits;
+    if (isLast) {
+      if (options.append) {
+        if (bidirectional && before == 0)
+          run.sequence = tokens.vec();
+        restore.release();
+      }
+      return logits;
+    }
+    if (options.allLogits)
+      earlier->insert(earlier->end(), logits->begin(), logits->end());
+  }
 }
 
-llvm::Expected<int64_t> CompiledExecutor::next(Run &run, const Input &token, int64_t position,
-                                               const ForwardOptions &options) {
-  auto logits = logitsOf(static_cast<CompiledRun &>(run), token, position, options);
+llvm::Expected<Logits> CompiledExecutor::computeLogits(Run &run, ArrayRef<Input> tokens,
+                                                       ArrayRef<int64_t> positions,
+                                                       const ForwardOptions &options) {
+  std::vector<float> logits;
+  auto last = forwardAll(static_cast<CompiledRun &>(run), tokens, positions, options, &logits);
+  if (!last)
+    return last.takeError();
+  logits.insert(logits.end(), last->begin(), last->end());
+  if (llvm::Error error = checkFinite(logits))
+    return std::move(error);
+  return Logits(std::move(logits));
+}
+
+llvm::Expected<int64_t> CompiledExecutor::computeNext(Run &run, const Input &token,
+                                                      int64_t position,
+                                                      const ForwardOptions &options) {
+  auto logits = forwardAll(static_cast<CompiledRun &>(run), token, position, options, nullptr);
   if (!logits)
     return logits.takeError();
   return largestLogit(*logits);
 }
 
-llvm::Expected<std::vector<double>> CompiledExecutor::readHead(ArrayRef<double> streams,
-                                                               int64_t rows) {
+llvm::Error CompiledExecutor::copyState(const Run &given, Run &made) {
+  const auto &from = static_cast<const CompiledRun &>(given);
+  auto &to = static_cast<CompiledRun &>(made);
+  to.count = from.count;
+  to.sequence = from.sequence;
+  std::copy_n(from.slots.begin(), from.count, to.slots.begin());
+  for (auto [copies, states] : llvm::zip_equal(to.states, from.states))
+    for (const Rows &state : states) {
+      size_t elements = state.size() / from.capacity;
+      Rows &copy = copies.emplace_back(to.capacity * elements);
+      std::copy_n(state.begin(), from.count * elements, copy.begin());
+    }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
   llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
   if (!head)
     return head.takeError();
@@ -223,7 +325,9 @@ llvm::Expected<std::vector<double>> CompiledExecutor::readHead(ArrayRef<double> 
   frame.inputs.push_back(&input);
   if (llvm::Error error = kernels.call(*head, program.steps[*head].block, weights, frame))
     return std::move(error);
-  return finiteLogits(frame.outputs.front());
+  if (llvm::Error error = checkFinite(frame.outputs.front()))
+    return std::move(error);
+  return Logits(std::move(frame.outputs.front()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -260,13 +364,11 @@ llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t 
   return llvm::Error::success();
 }
 
-llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueReduced,
-                                                  const Input &token, int64_t position,
-                                                  const PatchOptions &options) {
+llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &opaqueReduced,
+                                                         const Input &token, int64_t position,
+                                                         const PatchOptions &options) {
   auto &full = static_cast<CompiledRun &>(opaqueFull);
   auto &reduced = static_cast<CompiledRun &>(opaqueReduced);
-  if (&full == &reduced)
-    return makeError("the full and the reduced run are one; they need a run each");
   for (CompiledRun *run : {&full, &reduced}) {
     if (llvm::Error error = checkStep(*run, token, position))
       return std::move(error);
@@ -313,12 +415,12 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
       result.obligations[*step.index] = frame.obligations.front();
       result.replayError[*step.index] = frame.replayError.empty() ? 0 : frame.replayError.front();
       if (options.materialize) { // what the rounded weights really give
-        MaterializedWeights patched(weights, frame.stores, threads, &patchedMemory);
+        MaterializedWeights patched(weights, frame.stores, kernels.parallelFor(), &patchedMemory);
         if (llvm::Error error = plain(i, 1, patched))
           return std::move(error);
       }
       result.patch.add(std::move(frame.stores.parameters));
-    } else if (!options.reducedHead && program.head() == i) {
+    } else if (!options.reducedHead && isHead(i)) {
       if (llvm::Error error = plain(i, 0, weights))
         return std::move(error);
     } else if (!step.index && !readsContext(step.block)) {
@@ -332,8 +434,7 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
     observe(options.fullObserver, step, i == 0, values[0], 1);
     observe(options.reducedObserver, step, i == 0, values[1], 1);
   }
-  ++full.count;
-  Value logits = program.steps.back().layer->getBlock()->back().getOperand(0);
+  Value logits = program.logits();
   std::vector<double> *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
   for (int stream = 0; stream < (options.reducedHead ? 2 : 1); ++stream) {
@@ -344,6 +445,7 @@ llvm::Expected<PatchStep> CompiledExecutor::patch(Run &opaqueFull, Run &opaqueRe
     if (options.logits)
       wanted[stream]->assign(values[stream][logits].begin(), values[stream][logits].end());
   }
+  ++full.count;
   return result;
 }
 
@@ -357,9 +459,7 @@ ctxc::createCompiledExecutor(const Program &program, Weights &weights,
   ModuleOp module = program.module;
   module.getContext()->appendDialectRegistry(registry);
   module.getContext()->loadAllAvailableDialects();
-  CompiledOptions chosen = options;
-  chosen.threads = threadCount(options.threads);
-  auto executor = std::make_unique<CompiledExecutor>(program, weights, chosen);
+  auto executor = std::make_unique<CompiledExecutor>(program, weights, options);
   if (llvm::Error error = executor->compile())
     return std::move(error);
   return executor;

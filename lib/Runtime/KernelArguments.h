@@ -4,8 +4,8 @@
 #define CTXC_LIB_RUNTIME_KERNELARGUMENTS_H
 
 #include "ctxc/Lowering/Kernel.h"
-#include "ctxc/Runtime/PatchParts.h"
-#include "ctxc/Runtime/Program.h"
+#include "ctxc/Program/PatchParts.h"
+#include "ctxc/Program/Program.h"
 #include "llvm/Support/Error.h"
 
 namespace ctxc {

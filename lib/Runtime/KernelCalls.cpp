@@ -1,6 +1,6 @@
 #include "lib/Runtime/KernelCalls.h"
-#include "ctxc/Runtime/StepChecks.h"
-#include "ctxc/Runtime/TokenKernels.h"
+#include "ctxc/Program/StepChecks.h"
+#include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
 #include <cmath>
@@ -20,7 +20,7 @@ llvm::Error KernelCalls::compile() {
 
 llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
   CpuTarget target = CpuTarget::host();
-  if (options.roundedPrompts && !target.bfloatPairs)
+  if (roundsPrompts && !target.bfloatPairs)
     return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16): "
                      "prompts are read as fast without rounding");
   std::vector<OwningOpRef<xf::BlockOp>> copies;
@@ -42,7 +42,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
       return makeError("the model has no compiled form; run it with --backend reference");
     std::string name = kernelName(block);
     auto function = (*module)->lookupSymbol<func::FuncOp>(name);
-    if (options.roundedPrompts && readsPrompts(program, block))
+    if (roundsPrompts && readsPrompts(program, block))
       function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
     modules.push_back(**module);
     owned.push_back(std::move(*module));
@@ -170,6 +170,8 @@ llvm::Expected<const PatchArgs *> KernelCalls::patchArgs(size_t step, xf::BlockO
 }
 
 llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
+  if (llvm::Error error = mayGoOn())
+    return error;
   ProgramStep at = program.steps[step];
   if (at.ofRow && block == at.block && hasRows(call.given))
     return embed(step, weights, call);
@@ -261,7 +263,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   ctxc_call frame{
       call.rows,        {visible[0], visible[1]},
       arguments.data(), workspace.take(kernel.workspace(call.rows, visible[0], visible[1])),
-      parallelFor,      &options.threads};
+      threads.run,      threads.context};
   kernel.function(&frame);
 
   call.obligations.assign(call.rows, LayerObligations());

@@ -4,8 +4,8 @@
 #define CTXC_LIB_RUNTIME_KERNELCALLS_H
 
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
-#include "ctxc/Runtime/Weights.h"
 #include "lib/Runtime/KernelArguments.h"
 #include "lib/Runtime/Workspace.h"
 #include "llvm/ADT/StringMap.h"
@@ -55,8 +55,11 @@ std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
 
 class KernelCalls {
 public:
-  KernelCalls(const Program &program, Weights &original, const CompiledOptions &options)
-      : program(program), original(original), options(options) {}
+  /// `mayGoOn` is asked before each kernel, and its error is the call's.
+  KernelCalls(const Program &program, Weights &original, bool roundsPrompts, ParallelFor threads,
+              std::function<llvm::Error()> mayGoOn)
+      : program(program), original(original), roundsPrompts(roundsPrompts), threads(threads),
+        mayGoOn(std::move(mayGoOn)) {}
 
   /// Compiles every distinct block of the program but those for rows in place of tokens and dual
   /// ones whose rows are alone, which are compiled when they are first called.
@@ -70,6 +73,8 @@ public:
                         Patch &patch);
   /// The float32 numbers of a row's patch of a step.
   int64_t partsSize(xf::BlockOp block);
+
+  const ParallelFor &parallelFor() const { return threads; }
 
 private:
   struct Kernel {
@@ -97,7 +102,9 @@ private:
   const Program &program;
   Weights &original;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
-  CompiledOptions options;
+  const bool roundsPrompts;
+  const ParallelFor threads;
+  const std::function<llvm::Error()> mayGoOn;
   std::map<std::pair<mlir::Operation *, bool>, Kernel> kernels; ///< of a block, alone or not
   /// Of the original weights, which stay where they are.
   std::map<std::pair<size_t, const Kernel *>, Binding> bindings;

@@ -43,9 +43,13 @@ static llvm::Error notFinite() {
   return makeError("the logits are not finite; the weights or the patch are too large for float32");
 }
 
+llvm::Error ctxc::checkFinite(ArrayRef<float> logits) {
+  return rangeOf(logits).isFinite ? llvm::Error::success() : notFinite();
+}
+
 llvm::Expected<std::vector<double>> ctxc::finiteLogits(ArrayRef<float> logits) {
-  if (!rangeOf(logits).isFinite)
-    return notFinite();
+  if (llvm::Error error = checkFinite(logits))
+    return std::move(error);
   return std::vector<double>(logits.begin(), logits.end());
 }
 

@@ -8,6 +8,7 @@
 
 namespace ctxc {
 
+llvm::Error checkFinite(llvm::ArrayRef<float> logits);
 llvm::Expected<std::vector<double>> finiteLogits(llvm::ArrayRef<float> logits);
 
 /// The index of the largest of them, the lowest of equals.

@@ -1,5 +1,5 @@
 #include "lib/Runtime/PatchEach.h"
-#include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/Logits.h"
 #include <cmath>
@@ -18,11 +18,6 @@ constexpr int64_t aloneFrom = 16;
 constexpr int64_t headRows = 8;
 
 llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions) {
-  if (&full == &reduced)
-    return makeError("the full and the reduced run are one; they need a run each");
-  if (isBidirectional(program))
-    return makeError("the model is bidirectional: every token sees all others, so that no two of "
-                     "them can be patched in one pass");
   if (llvm::Error error =
           checkStep(program, full.count, full.last(), full.capacity, tokens, positions))
     return error;
@@ -67,12 +62,6 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
 bool PatchEach::isPatched(size_t step) const {
   const ProgramStep &at = program.steps[step];
   return at.dual && *at.index >= options.startLayer;
-}
-
-/// The last step, where nothing of it is needed but the logits.
-bool PatchEach::isHead(size_t step) {
-  return step > 0 && step + 1 == program.steps.size() && !program.steps[step].index &&
-         !readsContext(program.steps[step].block);
 }
 
 llvm::Error PatchEach::runChunk(PatchSink sink) {
@@ -224,7 +213,7 @@ llvm::Error PatchEach::runHead(int64_t from, int64_t count, Rows &logits) {
   size_t step = program.steps.size() - 1;
   ProgramStep &at = program.steps[step];
   if (!isHead(step)) { // it was run as any other
-    Value value = at.layer->getBlock()->back().getOperand(0);
+    Value value = program.logits();
     for (Values &stream : values) {
       auto begin = stream[value].begin() + from * program.vocabulary;
       logits.insert(logits.end(), begin, begin + count * program.vocabulary);

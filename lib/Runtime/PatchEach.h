@@ -3,7 +3,7 @@
 #ifndef CTXC_LIB_RUNTIME_PATCHEACH_H
 #define CTXC_LIB_RUNTIME_PATCHEACH_H
 
-#include "ctxc/Runtime/Program.h"
+#include "ctxc/Program/Program.h"
 #include "lib/Runtime/KernelCalls.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -30,7 +30,7 @@ private:
   llvm::Error runEnd(size_t step);
   llvm::Error runPlainFull(size_t step);
   llvm::Error runPlainReduced(size_t step);
-  bool isHead(size_t step);
+  bool isHead(size_t step) const { return program.head() == step; }
   llvm::Error runHead(int64_t from, int64_t count, Rows &logits);
   llvm::Error checkFinite(int64_t row);
   llvm::Error give(int64_t row, PatchSink sink);

@@ -30,8 +30,7 @@ static Error writeSpecial(StringRef path, function_ref<Error(raw_pwrite_stream &
   return failure;
 }
 
-Error ctxc::writeFileAtomically(StringRef path,
-                                function_ref<Error(raw_pwrite_stream &)> write) {
+Error ctxc::writeFileAtomically(StringRef path, function_ref<Error(raw_pwrite_stream &)> write) {
   if (isSpecial(path))
     return writeSpecial(path, write);
   auto temp = sys::fs::TempFile::create(path + ".tmp%%%%%%");

@@ -30,7 +30,7 @@ public:
   }
   int64_t size() const override { return begins.size() - 1; }
   bool addsSpecial() const override { return bos.has_value(); }
-  void rest() override {
+  void releaseMemory() override {
     if (!file.empty())
       loaded.reset();
   }

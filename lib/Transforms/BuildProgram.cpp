@@ -1,8 +1,8 @@
 // A model made ready to run: its layers, and for those that are patched the dual
 // and the applied block of their plan.
+#include "ctxc/Transforms/BuildProgram.h"
 #include "FreeName.h"
 #include "ctxc/Analysis/Sites.h"
-#include "ctxc/Runtime/Program.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/SymbolTable.h"
 #include <map>

@@ -4,12 +4,13 @@
 using namespace ctxc;
 
 llvm::Expected<double> PatchNorms::squaredNorm(llvm::StringRef parameter) {
-  auto found = known.find(parameter);
-  if (found != known.end())
+  std::lock_guard<std::mutex> lock(known->mutex);
+  auto found = known->squared.find(parameter);
+  if (found != known->squared.end())
     return found->second;
   llvm::Expected<double> norm = computeSquaredNorm(parameter);
   if (norm)
-    known[parameter] = *norm;
+    known->squared[parameter] = *norm;
   return norm;
 }
 

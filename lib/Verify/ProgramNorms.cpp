@@ -1,6 +1,6 @@
 #include "ctxc/Verify/ProgramNorms.h"
 #include "ctxc/Checkpoint/DType.h"
-#include "ctxc/Runtime/PatchParts.h"
+#include "ctxc/Program/PatchParts.h"
 #include "ctxc/Support/Error.h"
 
 using namespace ctxc;
@@ -9,7 +9,8 @@ namespace {
 
 class ProgramNorms : public PatchNorms {
 public:
-  ProgramNorms(const Program &program, Weights &weights) : weights(weights) {
+  ProgramNorms(const Program &program, Weights &weights, std::shared_ptr<KnownNorms> known)
+      : PatchNorms(std::move(known)), weights(weights) {
     for (const ProgramStep &step : program.steps) {
       xf::LayerOp layer = step.layer;
       xf::BlockOp block = step.block;
@@ -70,6 +71,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<PatchNorms> ctxc::programNorms(const Program &program, Weights &weights) {
-  return std::make_unique<ProgramNorms>(program, weights);
+std::unique_ptr<PatchNorms> ctxc::programNorms(const Program &program, Weights &weights,
+                                               std::shared_ptr<KnownNorms> known) {
+  return std::make_unique<ProgramNorms>(program, weights, std::move(known));
 }

@@ -1,7 +1,7 @@
 #include "ctxc/Verify/Verify.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Timer.h"
 #include "llvm/ADT/STLExtras.h"
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -11,19 +11,6 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace {
-
-/// Adds the time until its end to `seconds`.
-class Stopwatch {
-public:
-  explicit Stopwatch(double &seconds) : seconds(seconds) {}
-  ~Stopwatch() {
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-
-private:
-  double &seconds;
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-};
 
 /// The full and the reduced run of one executor.
 struct Runs {
@@ -66,7 +53,7 @@ public:
       : executor(executor), request(request), norms(norms) {}
 
   Error start(int64_t count) {
-    Stopwatch watch(times.prefill);
+    Timer watch(times.prefill);
     if (Error error = checkRequest(request, executor, count))
       return error;
     Expected<Runs> made = prefill(executor, request, count);
@@ -90,7 +77,7 @@ public:
     llvm::ArrayRef<int64_t> kept = request.kept;
     for (int64_t held;
          held = runs.reduced->size(), held < int64_t(kept.size()) && kept[held] < position;) {
-      Stopwatch watch(times.prefill);
+      Timer watch(times.prefill);
       auto logits =
           executor.forward(*runs.reduced, llvm::ArrayRef<Input>(request.tokens[kept[held]]),
                            kept[held], ForwardOptions());
@@ -101,7 +88,7 @@ public:
   }
 
   Expected<PatchStep> patch(const Input &token, int64_t position) {
-    Stopwatch watch(times.patch);
+    Timer watch(times.patch);
     PatchOptions options;
     options.startLayer = request.startLayer;
     options.materialize = request.materialize;
@@ -112,7 +99,7 @@ public:
 
   /// The full run's logits of one token, where no patch is to be made.
   Expected<std::vector<double>> full(const Input &token, int64_t position) {
-    Stopwatch watch(times.patch);
+    Timer watch(times.patch);
     ForwardOptions options;
     if (request.trace)
       options.observer = seen.full.observer();
@@ -159,7 +146,7 @@ public:
 private:
   Expected<std::vector<double>> reduced(const Input &token, int64_t position, const Patch *patch,
                                         double &seconds, LayerRecord &record) {
-    Stopwatch watch(seconds);
+    Timer watch(seconds);
     ForwardOptions options;
     options.patch = patch;
     options.materialize = patch && request.materialize;
@@ -228,7 +215,7 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
   llvm::ArrayRef<Input> tokens = request.tokens;
   llvm::ArrayRef<int64_t> wanted = request.positions;
   {
-    Stopwatch watch(times.prefill);
+    Timer watch(times.prefill);
     Expected<Runs> made = prefill(executor, request, 1, /*context=*/false);
     if (!made)
       return made.takeError();
@@ -241,7 +228,7 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
   while (!wanted.empty()) {
     int64_t held = runs.full->size(), first = wanted.front();
     if (first > held) {
-      Stopwatch watch(times.prefill);
+      Timer watch(times.prefill);
       auto logits = executor.forward(*runs.full, tokens.slice(held, first - held),
                                      positions.slice(held, first - held), ForwardOptions());
       if (!logits)
@@ -253,11 +240,11 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
     double inSink = 0;
     Error error = Error::success();
     {
-      Stopwatch watch(times.patch);
+      Timer watch(times.patch);
       error = executor.patchEach(*runs.full, *runs.reduced, tokens.slice(first, count),
                                  positions.slice(first, count), options,
                                  [&](const TokenPatch &given) -> Error {
-                                   Stopwatch other(inSink);
+                                   Timer other(inSink);
                                    return sink(given);
                                  });
     }
@@ -361,13 +348,13 @@ Expected<PatchStep> ctxc::makePatch(Executor &executor, const RunRequest &reques
     return error;
   Runs runs;
   {
-    Stopwatch watch(times.prefill);
+    Timer watch(times.prefill);
     Expected<Runs> made = prefill(executor, request, 1);
     if (!made)
       return made.takeError();
     runs = std::move(*made);
   }
-  Stopwatch watch(times.patch);
+  Timer watch(times.patch);
   PatchOptions options;
   options.startLayer = request.startLayer;
   options.materialize = request.materialize;

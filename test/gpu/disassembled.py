@@ -52,14 +52,34 @@ def symbols_of(readelf, path):
 
 
 def code_of(objdump, path):
-    """Each function's instructions: the text before their encodings."""
+    """Each function's instructions: the text before their encodings, and an unconditional branch as
+    "s_branch to N", the N-th of them."""
     code = {}
     for line in run(objdump, "-d", "--no-show-raw-insn", path).splitlines():
-        if head := re.match(r"[0-9a-f]+ <(\w+)>:$", line):
-            code[head[1]] = instructions = []
+        if head := re.match(r"([0-9a-f]+) <(\w+)>:$", line):
+            code[head[2]] = instructions = []
+            numbers, start = {}, int(head[1], 16)
         elif line.startswith("\t"):
-            instructions.append(line.split("//")[0].strip())
+            text, comment = line.split("//")
+            numbers[int(comment.split(":")[0], 16) - start] = len(instructions)
+            target = re.search(r"<\w+\+0x([0-9a-f]+)>", comment)
+            is_branch = text.split()[0] == "s_branch" and target
+            instructions.append((int(target[1], 16), numbers) if is_branch else text.strip())
+    for instructions in code.values():
+        for i, instruction in enumerate(instructions):
+            if isinstance(instruction, tuple):
+                offset, numbers = instruction
+                instructions[i] = f"s_branch to {numbers[offset]}"
     return code
+
+
+def next_of_memory(instructions, start):
+    """The first instruction from the one after `start` on that is of memory, or may go two ways."""
+    i = start + 1
+    while not re.match(r"buffer_|global_|ds_|s_load|s_cbranch", instructions[i]):
+        branch = re.match(r"s_branch to (\d+)", instructions[i])
+        i = int(branch[1]) if branch else i + 1
+    return instructions[i].split()[0]
 
 
 class Checked:
@@ -110,8 +130,8 @@ def check_code(check, name, instructions, is_contraction_of_pieces, architecture
         # Wavefronts of a block may be on two compute units there, each with a cache of its own.
         for i, word in enumerate(words):
             if word == "s_barrier":
-                memory = (w for w in words[i:] if re.match(r"buffer_|global_|ds_|s_load|s_c?branch", w))
-                check.equal(name, "after a barrier", next(memory), "buffer_gl0_inv")
+                check.equal(name, "after a barrier", next_of_memory(instructions, i),
+                            "buffer_gl0_inv")
     return len(pieces)
 
 

@@ -11,11 +11,14 @@ block, there are no logits to compare. So no key that changes numbers is overloo
 
 With --check-only, for families that ctxc checks and does not run, the module that it imports stands
 in the place of logits: where a change leaves it as it was, transformers' logits stay as they were.
-With --shard only every N-th checkpoint from the I-th on. Exit code: 0 when all of it holds, else 1.
+With --shard only every N-th checkpoint from the I-th on. What transformers answers is kept in the
+judges' Python environment, under a digest of all that it depends on: the versions of transformers and
+torch, this program, the checkpoint and the changed config. Exit code: 0 when all of it holds, else 1.
 """
 
 import argparse
 import copy
+import hashlib
 import json
 import logging
 import subprocess
@@ -88,6 +91,43 @@ def changes(config):
         yield path, new, changed
 
 
+class Answers:
+    """transformers_logits of one checkpoint under many configs, each asked once and kept in a file.
+    One that cannot be read or written costs time and is no error."""
+
+    def __init__(self, source):
+        digest = hashlib.sha256(f"{transformers.__version__} {torch.__version__}".encode())
+        programs = [Path(__file__), Path(judge.__file__)]
+        for file in programs + sorted(f for f in source.iterdir() if f.name != "config.json"):
+            digest.update(file.read_bytes())
+        self.path = Path(sys.prefix) / "ctxc-answers" / digest.hexdigest()
+        self.new = False
+        try:
+            self.kept = json.loads(self.path.read_text())
+        except (OSError, ValueError):
+            self.kept = {}
+
+    def of(self, folder):
+        key = hashlib.sha256((Path(folder) / "config.json").read_bytes()).hexdigest()
+        if key not in self.kept:
+            logits, reason = transformers_logits(folder)
+            self.kept[key] = [None if logits is None else logits.tolist(), reason]
+            self.new = True
+        logits, reason = self.kept[key]
+        return None if logits is None else torch.tensor(logits), reason
+
+    def keep(self):
+        if not self.new:
+            return
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False) as file:
+                file.write(json.dumps(self.kept))
+            Path(file.name).replace(self.path)
+        except OSError:
+            pass
+
+
 @torch.no_grad()
 def transformers_logits(folder):
     """Of the last token; None and the reason where transformers cannot run this."""
@@ -149,14 +189,14 @@ def verdict(path, found, message, config, transformers_run, differ):
     return differ(found, expected)
 
 
-def fault(path, folder, ctxc, config):
+def fault(path, folder, ctxc, config, answers):
     """Of a family that runs: the logits differ."""
     def differ(found, expected):
         linf = (found - expected).abs().max().item()
         return None if linf <= TOLERANCE else f"logits differ by {linf:.3g} from transformers'"
 
     found, message = ctxc_logits(ctxc, folder)
-    return verdict(path, found, message, config, lambda: transformers_logits(folder), differ)
+    return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
 
 def module_of(ctxc, folder):
@@ -174,14 +214,14 @@ def check_only_fault(source, ctxc):
     if module is None or logits is None:
         sys.exit(f"config_keys.py: {source}: {message}{reason}")
 
-    def find(path, folder, ctxc, config):
+    def find(path, folder, ctxc, config, answers):
         def differ(found, expected):
             linf = (expected - logits).abs().max().item()
             return None if found != module or linf <= TOLERANCE else \
                 f"the same module, and transformers' logits change by {linf:.3g}"
 
         found, message = module_of(ctxc, folder)
-        return verdict(path, found, message, config, lambda: transformers_logits(folder), differ)
+        return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
     return find
 
@@ -190,7 +230,7 @@ def faults_of(ctxc, checkpoint, verbose, check_only):
     """How many changes there were, and what is wrong with which."""
     source = Path(checkpoint)
     config = json.loads((source / "config.json").read_text())
-    count, faults = 0, []
+    count, faults, answers = 0, [], Answers(source)
     find = check_only_fault(checkpoint, ctxc) if check_only else fault
     with tempfile.TemporaryDirectory() as folder:
         for file in source.iterdir():
@@ -199,13 +239,14 @@ def faults_of(ctxc, checkpoint, verbose, check_only):
         for path, new, changed in changes(config):
             (Path(folder) / "config.json").write_text(json.dumps(changed))
             count += 1
-            what = find(path, folder, ctxc, config)
+            what = find(path, folder, ctxc, config, answers)
             shown = f"{source.name}: {'.'.join(path)}" + \
                     (" taken away" if new is None else f" = {json.dumps(new)}")
             if verbose:
                 print(f"{shown}: {what or 'fine'}", flush=True)
             if what:
                 faults.append(f"{shown}: {what}")
+    answers.keep()
     return count, faults
 
 

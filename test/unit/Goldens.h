@@ -32,9 +32,7 @@ inline std::vector<std::string> namesUnder(llvm::StringRef folder, llvm::StringR
   return names;
 }
 
-inline std::vector<std::string> allGoldens() {
-  return namesUnder("goldens", "golden.safetensors");
-}
+inline std::vector<std::string> allGoldens() { return namesUnder("goldens", "golden.safetensors"); }
 inline std::vector<std::string> allCheckOnly() { return namesUnder("check-only", "config.json"); }
 
 /// A golden's name as a part of a test's.

@@ -18,5 +18,6 @@ int main(int argc, char **argv) {
   registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect>();
   ctxc::registerLoweringModels(registry);
   ctxc::registerLoweringPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "context compiler pass driver\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "context compiler pass driver\n", registry));
 }

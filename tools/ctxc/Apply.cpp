@@ -1,8 +1,8 @@
 // ctxc apply
 #include "Commands.h"
-#include "Session.h"
 #include "ctxc/Export/ApplyPatch.h"
 #include "ctxc/Export/PatchFile.h"
+#include "tools/CommandLine/ModelArguments.h"
 #include "llvm/Support/Format.h"
 
 using namespace ctxc;

@@ -1,20 +1,23 @@
 // ctxc check
 #include "CheckEvidence.h"
 #include "Commands.h"
-#include "Session.h"
 #include "ctxc/Evidence/MakeProof.h"
 #include "ctxc/Report/CheckReport.h"
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Report/Sarif.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "tools/CommandLine/Values.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
 
-static llvm::Error writeProof(llvm::StringRef path, Session &session,
+static llvm::Error writeProof(llvm::StringRef path, Model &model,
                               llvm::ArrayRef<VerdictGroup> groups) {
-  auto proof = makeProof(session.module(), groups, session.getModelOptions());
+  auto options = model.planning();
+  if (!options)
+    return options.takeError();
+  auto proof = makeProof(model.module(), groups, *options);
   if (!proof)
     return proof.takeError();
   return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
@@ -26,7 +29,7 @@ static llvm::Error writeProof(llvm::StringRef path, Session &session,
 static llvm::Expected<int> run(const Arguments &arguments) {
   if (auto file = arguments.get("--replay"))
     return replayWitnesses(*file);
-  auto options = RunOptions::parse(arguments);
+  auto options = loadOptions(arguments);
   if (!options)
     return options.takeError();
   auto severities = Severities::parse(arguments.all("-W"));
@@ -35,13 +38,17 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (auto path = arguments.get("--proof"))
     if (llvm::Error error = checkWritable("--proof", *path))
       return std::move(error);
-  auto session = Session::plan(arguments.positional(0), std::move(*options), Session::Use::Read);
-  if (!session)
-    return session.takeError();
-  if (llvm::Error error = (*session)->checkPlanOptions())
+  options->needWeights = false;
+  auto model = openModel(arguments.positional(0), std::move(*options));
+  if (!model)
+    return model.takeError();
+  if (llvm::Error error = checkPlanArguments(arguments, **model))
     return std::move(error);
-  auto groups = groupVerdicts(checkModel((*session)->module(), (*session)->getModelOptions()));
-  auto evidence = CheckEvidence::gather(arguments, **session, groups);
+  auto verdicts = (*model)->check();
+  if (!verdicts)
+    return verdicts.takeError();
+  llvm::ArrayRef<VerdictGroup> groups = *verdicts;
+  auto evidence = CheckEvidence::gather(arguments, **model, groups);
   if (!evidence)
     return evidence.takeError();
   std::vector<GroupFinding> findings = collectFindings(groups, *severities);
@@ -67,7 +74,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     evidence->print(llvm::outs(), groups);
   }
   if (auto path = arguments.get("--proof"))
-    if (llvm::Error error = writeProof(*path, **session, groups))
+    if (llvm::Error error = writeProof(*path, **model, groups))
       return std::move(error);
   return code;
 }

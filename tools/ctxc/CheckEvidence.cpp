@@ -1,6 +1,7 @@
 #include "CheckEvidence.h"
 #include "Commands.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Values.h"
 #include "llvm/Support/Format.h"
 
 using namespace ctxc;
@@ -39,7 +40,7 @@ static xf::LayerOp layerOf(const VerdictGroup &group) {
   return group.ops.empty() ? xf::LayerOp() : group.ops.front();
 }
 
-llvm::Error CheckEvidence::tryPlans(const Arguments &arguments, Session &session,
+llvm::Error CheckEvidence::tryPlans(const Arguments &arguments, Model &model,
                                     llvm::ArrayRef<VerdictGroup> groups) {
   std::optional<StringRef> text = arguments.get("--try");
   if (!text)
@@ -47,16 +48,20 @@ llvm::Error CheckEvidence::tryPlans(const Arguments &arguments, Session &session
   if (!text->empty() && text->getAsInteger(10, seed))
     return makeError("--try: found '" + *text + "', expected a seed, a number from 0 on");
 
-  std::unique_ptr<Weights> own;
-  if (Checkpoint *checkpoint = session.checkpoint())
-    own = checkpointWeights(*checkpoint);
+  Weights *own = nullptr;
+  if (model.checkpoint()) {
+    llvm::Expected<Weights &> stored = model.weights();
+    if (!stored)
+      return stored.takeError();
+    own = &*stored;
+  }
   weights = own ? "the model's weights" : "random weights";
   for (auto [group, result] : llvm::zip_equal(groups, trials)) {
     if (!group.verdict->isSuccess())
       continue;
     TrialOptions options;
     options.seed = seed;
-    options.weights = own.get();
+    options.weights = own;
     options.layer = layerOf(group);
     options.inputsAreSources = group.options->inputsAreSources;
     options.update = group.options->update;
@@ -112,7 +117,7 @@ llvm::Error CheckEvidence::findWitnesses(const Arguments &arguments,
   return path->empty() ? llvm::Error::success() : writeWitnesses(found, *path);
 }
 
-llvm::Expected<CheckEvidence> CheckEvidence::gather(const Arguments &arguments, Session &session,
+llvm::Expected<CheckEvidence> CheckEvidence::gather(const Arguments &arguments, Model &model,
                                                     llvm::ArrayRef<VerdictGroup> groups) {
   CheckEvidence evidence;
   evidence.trials.resize(groups.size());
@@ -120,7 +125,7 @@ llvm::Expected<CheckEvidence> CheckEvidence::gather(const Arguments &arguments, 
   if (auto path = arguments.get("--witness"); path && !path->empty())
     if (llvm::Error error = checkWritable("--witness", *path))
       return std::move(error);
-  if (llvm::Error error = evidence.tryPlans(arguments, session, groups))
+  if (llvm::Error error = evidence.tryPlans(arguments, model, groups))
     return std::move(error);
   if (llvm::Error error = evidence.findWitnesses(arguments, groups))
     return std::move(error);
@@ -244,9 +249,15 @@ llvm::Expected<int> driver::replayWitnesses(StringRef path) {
   auto witnesses = readWitnesses(path);
   if (!witnesses)
     return witnesses.takeError();
-  mlir::MLIRContext context(allDialects());
+  mlir::DialectRegistry dialects;
+  registerModelDialects(dialects);
+  pluginDialects().appendTo(dialects);
+  mlir::MLIRContext context(dialects);
   context.loadAllAvailableDialects();
-  printDiagnostics(context, path);
+  context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
+    printDiagnostic(toModelDiagnostic(diagnostic, path));
+    return mlir::success();
+  });
   bool good = true;
   for (const Witness &witness : *witnesses) {
     auto replay = replayWitness(witness, context);

@@ -8,9 +8,9 @@
 #ifndef CTXC_TOOLS_CTXC_CHECKEVIDENCE_H
 #define CTXC_TOOLS_CTXC_CHECKEVIDENCE_H
 
-#include "Session.h"
 #include "ctxc/Evidence/Trial.h"
 #include "ctxc/Evidence/Witness.h"
+#include "tools/CommandLine/ModelArguments.h"
 
 namespace ctxc::driver {
 
@@ -24,7 +24,7 @@ llvm::Expected<int> replayWitnesses(llvm::StringRef path);
 class CheckEvidence {
 public:
   /// Does what the options ask for. Errors: a bad seed, a file that cannot be written.
-  static llvm::Expected<CheckEvidence> gather(const Arguments &arguments, Session &session,
+  static llvm::Expected<CheckEvidence> gather(const Arguments &arguments, Model &model,
                                               llvm::ArrayRef<VerdictGroup> groups);
 
   /// Adds "trial" and "witness" to each of the report's groups that has one.
@@ -34,7 +34,7 @@ public:
   bool isGood() const;
 
 private:
-  llvm::Error tryPlans(const Arguments &arguments, Session &session,
+  llvm::Error tryPlans(const Arguments &arguments, Model &model,
                        llvm::ArrayRef<VerdictGroup> groups);
   llvm::Error findWitnesses(const Arguments &arguments, llvm::ArrayRef<VerdictGroup> groups);
   void printTrials(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const;

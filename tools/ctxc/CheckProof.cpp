@@ -1,8 +1,8 @@
 // ctxc check-proof
 #include "ctxc/Proof/CheckProof.h"
 #include "Commands.h"
-#include "Session.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/ModelArguments.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -54,10 +54,12 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!numbers)
     return numbers.takeError();
   options.numbers = *numbers;
-  auto session = Session::plan(arguments.positional(0), RunOptions(), Session::Use::Read);
-  if (!session)
-    return session.takeError();
-  proof::Judgement judgement = proof::checkProof((*session)->module(), *found, options);
+  LoadOptions loading;
+  loading.needWeights = false;
+  auto model = openModel(arguments.positional(0), std::move(loading));
+  if (!model)
+    return model.takeError();
+  proof::Judgement judgement = proof::checkProof((*model)->module(), *found, options);
   for (size_t i = 0; i < found->claims.size(); ++i)
     printClaim(found->claims[i], judgement.replays[i]);
   llvm::outs().flush();

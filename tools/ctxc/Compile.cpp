@@ -1,9 +1,11 @@
 // ctxc compile
 #include "Commands.h"
 #include "EmitCode.h"
-#include "Session.h"
+#include "ctxc/Import/Import.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace ctxc;
@@ -20,6 +22,26 @@ static llvm::Error writeText(mlir::ModuleOp module, llvm::StringRef path) {
   });
 }
 
+static llvm::Error writePlanned(const Arguments &arguments, Model &model, llvm::StringRef path) {
+  if (llvm::Error error = checkPlanArguments(arguments, model))
+    return error;
+  llvm::Expected<mlir::ModuleOp> planned = model.plannedModule();
+  return planned ? writeText(*planned, path) : planned.takeError();
+}
+
+static llvm::Error writeKernels(const Arguments &arguments, Model &model, const CodeOptions &code) {
+  if (llvm::Error error = model.checkNumerics())
+    return error;
+  if (llvm::Error error = checkPlanArguments(arguments, model))
+    return error;
+  llvm::Expected<const Program &> program = model.program();
+  if (!program)
+    return program.takeError();
+  if (program->steps.empty())
+    return makeError(model.name() + ": has blocks and no xf.model; kernels are made of models");
+  return emitCode(*program, code);
+}
+
 static llvm::Expected<int> run(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
   llvm::StringRef stage = arguments.get("--emit", "");
@@ -32,24 +54,22 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (path != "-")
     if (llvm::Error error = checkWritable("-o", path))
       return std::move(error);
-  auto options = RunOptions::parse(arguments);
+  auto options = loadOptions(arguments);
   if (!options)
     return options.takeError();
   auto code = CodeOptions::parse(arguments);
   if (!code)
     return code.takeError();
-  auto use = stage == "xf"      ? Session::Use::Read
-             : stage == "patch" ? Session::Use::Patch
-                                : Session::Use::Compile;
-  auto session = Session::plan(arguments.positional(0), std::move(*options), use);
-  if (!session)
-    return session.takeError();
-  bool isDialect = stage == "xf" || stage == "patch";
-  if (!isDialect && (*session)->getProgram().steps.empty())
-    return makeError(arguments.positional(0) +
-                     ": has blocks and no xf.model; kernels are made of models");
-  if (llvm::Error error = isDialect ? writeText((*session)->module(), path)
-                                    : emitCode((*session)->getProgram(), *code))
+  options->needWeights = false;
+  // --target is the code's, and nothing runs.
+  options->engine = Engine::Compiled;
+  auto opened = openModel(arguments.positional(0), std::move(*options));
+  if (!opened)
+    return opened.takeError();
+  Model &model = **opened;
+  if (llvm::Error error = stage == "xf"      ? writeText(model.module(), path)
+                          : stage == "patch" ? writePlanned(arguments, model, path)
+                                             : writeKernels(arguments, model, *code))
     return std::move(error);
   return ExitGood;
 }
@@ -104,6 +124,9 @@ Command driver::compileCommand() {
         "weights that are, in calls of 16 rows or more, for a target with\n"
         "avx512_bf16, or with --rows for NVIDIA's GPUs; the others, patches\n"
         "too, compute as without"},
+       {"--remarks", "",
+        "say at each op that goes without its fast form on a processor which one,\n"
+        "and why"},
        {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
       "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
       "reduced run together with the patch formed between them (dual), or its forward with a "

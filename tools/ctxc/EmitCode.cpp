@@ -1,8 +1,9 @@
 #include "EmitCode.h"
 #include "ctxc/Lowering/Codegen.h"
-#include "ctxc/Runtime/TokenKernels.h"
+#include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
@@ -42,13 +43,12 @@ static Error writeInterface(const LibraryInterface &library, StringRef path) {
                      [&](llvm::raw_ostream &os) { writeKernelManifest(library, os); });
 }
 
-/// What kernels call of ours: beside an installed ctxc, else where it was built.
+/// What kernels call of ours, among the libraries of the installed or the built ctxc.
 static std::string numericsArchive() {
   std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
-  llvm::SmallString<256> installed(llvm::sys::path::parent_path(self));
-  llvm::sys::path::append(installed, "..", CTXC_INSTALL_LIBDIR,
-                          llvm::sys::path::filename(CTXC_NUMERICS_ARCHIVE));
-  return llvm::sys::fs::exists(installed) ? std::string(installed) : CTXC_NUMERICS_ARCHIVE;
+  llvm::SmallString<256> archive(llvm::sys::path::parent_path(self));
+  llvm::sys::path::append(archive, "..", CTXC_NUMERICS_ARCHIVE);
+  return std::string(archive);
 }
 
 /// Links `object` and what kernels call of ours into `library`, which programs find as `name`.
@@ -119,6 +119,7 @@ Expected<CodeOptions> CodeOptions::parse(const Arguments &arguments) {
     return cost.takeError();
   options.cost = *cost;
   options.roundedPrompts = arguments.has("--round-prompts");
+  options.remarks = arguments.has("--remarks");
   StringRef name = arguments.get("--target", "native");
   bool isGpuStage =
       llvm::is_contained({"gpu", "cost", "ptx", "hsaco", "spirv"}, StringRef(options.stage));
@@ -195,6 +196,15 @@ Error driver::emitCode(const Program &given, const CodeOptions &options) {
   mlir::MLIRContext &context = *program.module->getContext();
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
+  if (options.remarks) {
+    mlir::remark::RemarkCategories categories;
+    categories.missed = "ctxc";
+    if (mlir::failed(mlir::remark::enableOptimizationRemarks(
+            context, /*streamer=*/nullptr,
+            std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories,
+            /*printAsEmitRemarks=*/true)))
+      return makeError("--remarks: could not be turned on");
+  }
   auto kernels = buildKernelModule(kernelBlocks(program), options.prefix);
   if (mlir::failed(kernels))
     return makeError("a block has no compiled form; see the messages above");

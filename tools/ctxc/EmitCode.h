@@ -2,10 +2,10 @@
 #ifndef CTXC_TOOLS_CTXC_EMITCODE_H
 #define CTXC_TOOLS_CTXC_EMITCODE_H
 
-#include "CommandLine.h"
 #include "ctxc/Lowering/CpuTarget.h"
 #include "ctxc/Lowering/GPU.h"
-#include "ctxc/Runtime/Program.h"
+#include "ctxc/Program/Program.h"
+#include "tools/CommandLine/CommandLine.h"
 #include "llvm/Support/Error.h"
 
 namespace ctxc::driver {
@@ -28,8 +28,9 @@ struct CodeOptions {
   int64_t rows = 1;               ///< of a GPU's kernels
   CostOptions cost;
   bool roundedPrompts = false;
+  bool remarks = false; ///< what does not take its fast form on a processor says so
 
-  /// From --emit, -o, --prefix, --target, --rows and --round-prompts.
+  /// From --emit, -o, --prefix, --target, --rows, --round-prompts and --remarks.
   static llvm::Expected<CodeOptions> parse(const Arguments &arguments);
 };
 

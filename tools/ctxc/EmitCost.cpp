@@ -2,7 +2,7 @@
 // the compiler (GpuCost), summed over the kernels that a token takes.
 #include "EmitCode.h"
 #include "ctxc/Lowering/Codegen.h"
-#include "ctxc/Runtime/TokenKernels.h"
+#include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"

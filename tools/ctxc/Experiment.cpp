@@ -1,10 +1,15 @@
 // ctxc experiment: reads the command line, gives an experiment of lib/Experiments what it needs,
 // and has its records drawn.
 #include "Commands.h"
-#include "ExperimentModels.h"
+#include "MemoryNeed.h"
 #include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Experiments/Lab.h"
 #include "ctxc/Lowering/CpuTarget.h"
+#include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Suggestion.h"
+#include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -37,12 +42,12 @@ uint64_t machineMemory() {
   return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
 }
 
-/// The script that draws: installed beside this program, or in the source tree it was built from.
+/// The script that draws.
 std::string plotScript() {
   std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
-  llvm::SmallString<256> installed(llvm::sys::path::parent_path(self));
-  llvm::sys::path::append(installed, "..", "share", "ctxc", "plot_experiment.py");
-  return llvm::sys::fs::exists(installed) ? std::string(installed) : CTXC_PLOT_SCRIPT;
+  llvm::SmallString<256> script(llvm::sys::path::parent_path(self));
+  llvm::sys::path::append(script, "..", "share", "ctxc", "plot_experiment.py");
+  return std::string(script);
 }
 
 /// The names in a list separated by commas, each one of `choices`.
@@ -72,7 +77,7 @@ public:
     Clock::time_point begin = Clock::now();
     if (Error error = find())
       return std::move(error);
-    if (Error error = openModels())
+    if (Error error = openModel())
       return std::move(error);
     if (Error error = chooseWays())
       return std::move(error);
@@ -88,7 +93,8 @@ public:
                    << " records\n";
 
     Progress progress(llvm::errs(), llvm::sys::Process::StandardErrIsDisplayed());
-    Lab lab{*models, **records, progress, directory, prompts, generate, dtypes, updates, {}};
+    Lab lab{*model,  **records,      progress,           directory, prompts, generate,       dtypes,
+            updates, /*options=*/{}, model->tokenName(), hash,      layers,  isBidirectional};
     for (const ExperimentOption &option : experiment->options)
       if (auto value = arguments.get(option.name))
         lab.options[option.name] = value->str();
@@ -133,36 +139,66 @@ private:
                         [&](const ExperimentOption &own) { return own.name == option; });
   }
 
-  Error openModels() {
-    RunOptions options;
-    options.weights = arguments.get("--weights", "").str();
-    options.backend = "compiled";
+  /// Plans the model; no weights are read yet but for their hash.
+  Error openModel() {
+    LoadOptions options;
+    options.needWeights = false;
+    Expected<WeightSource> weights = weightSource(arguments);
+    if (!weights)
+      return weights.takeError();
+    options.weights = *weights;
     auto threads = arguments.integer("--threads", 1, 1024, 0);
     if (!threads)
       return threads.takeError();
     options.threads = *threads;
-    auto opened = ExperimentModels::create(arguments.positional(1), std::move(options));
+    StringRef path = arguments.positional(1);
+    bool isText = path.ends_with(".mlir");
+    if (isText && options.weights.isModelsOwn())
+      return makeError(path + ": has no weights; give a checkpoint with --weights DIR, or "
+                              "--weights random:SEED");
+    auto opened = driver::openModel(path, std::move(options));
     if (!opened)
       return opened.takeError();
-    models = std::move(*opened);
+    model = std::move(*opened);
+    Expected<const Program &> program = model->program();
+    if (!program)
+      return program.takeError();
+    if (program->steps.empty())
+      return makeError(path + ": has blocks and no xf.model; expected a model, to run it");
+    layers = program->layers;
+    vocabulary = program->vocabulary;
+    isBidirectional = ctxc::isBidirectional(*program);
+    Expected<bool> differ = model->updatesDiffer();
+    if (!differ)
+      return differ.takeError();
+    updatesDiffer = *differ;
+    // The types of what is written as text, and of quantised weights, cannot be chosen.
+    hasTypes = !isText && model->checkpoint() && storedType(*model->checkpoint());
+    if (isText) {
+      hash = arguments.get("--weights", "").str();
+      return Error::success();
+    }
+    Expected<std::string> identity = model->hash();
+    if (!identity)
+      return identity.takeError();
+    hash = *identity;
     return Error::success();
   }
 
   /// Types and updates: those asked for; else the experiment's, as far as the model has them.
   Error chooseWays() {
-    auto all = arguments.integer("--generate", 1, 1 << 20,
-                                 models->isBidirectional() ? 1 : experiment->generate);
+    auto all =
+        arguments.integer("--generate", 1, 1 << 20, isBidirectional ? 1 : experiment->generate);
     if (!all)
       return all.takeError();
     generate = *all;
-    if (models->isBidirectional() && generate > 1)
+    if (isBidirectional && generate > 1)
       return makeError("--generate: the model is bidirectional: a token more would change the runs "
                        "of those before it; expected 1");
-    bool hasTypes = !models->storedType().empty();
     if (!hasTypes && arguments.has("--dtypes"))
       return makeError("--dtypes: " + arguments.positional(1) +
                        " gives each parameter's type itself; leave it out");
-    if (!models->updatesDiffer() && arguments.has("--updates"))
+    if (!updatesDiffer && arguments.has("--updates"))
       return makeError("--updates: applies to blocks that end in a trainable scale after an RMS "
                        "norm (Gemma's post-norms), and no block of " +
                        arguments.positional(1) + " does; leave it out");
@@ -185,7 +221,7 @@ private:
     }
     if (!hasTypes)
       dtypes = {""};
-    if (!models->updatesDiffer())
+    if (!updatesDiffer)
       updates = {"least"};
     return Error::success();
   }
@@ -204,23 +240,23 @@ private:
           lines.push_back(line.trim().str());
       if (lines.empty())
         return makeError(*file + ": has no prompt, expected one a line");
-    } else if (models->hasTokenizer()) {
+    } else if (model->hasTokenizer()) {
       for (StringRef prompt : paperPrompts())
         lines.push_back(prompt.str());
     } else {
-      for (const std::vector<int64_t> &ids : madeUpPrompts(models->vocabulary()))
+      for (const std::vector<int64_t> &ids : madeUpPrompts(vocabulary))
         lines.push_back(
             llvm::join(llvm::map_range(ids, [](int64_t id) { return std::to_string(id); }), ","));
     }
     for (const std::string &line : lines) {
       auto tokens =
-          models->hasTokenizer() ? models->encode(line) : parseIntegers(line, "--prompts");
+          model->hasTokenizer() ? model->tokenize(line) : parseIntegers(line, "--prompts");
       if (!tokens)
         return tokens.takeError();
       for (int64_t token : *tokens)
-        if (token < 0 || token >= models->vocabulary())
+        if (token < 0 || token >= vocabulary)
           return makeError("--prompts: token " + llvm::Twine(token) + ", expected ids from 0 to " +
-                           llvm::Twine(models->vocabulary() - 1));
+                           llvm::Twine(vocabulary - 1));
       if (tokens->size() < 2)
         return makeError("--prompts: '" + line +
                          "' is fewer than two tokens, a context and the "
@@ -236,7 +272,10 @@ private:
     if (!limit)
       return limit.takeError();
     uint64_t available = *limit ? uint64_t(*limit) << 20 : machineMemory();
-    MemoryNeed need = models->memoryNeed(dtypes);
+    Expected<MemoryNeed> found = memoryNeed(*model, dtypes);
+    if (!found)
+      return found.takeError();
+    const MemoryNeed &need = *found;
     llvm::errs() << "memory: ";
     for (const MemoryNeed::Weights &weights : need.weights)
       llvm::errs() << weights.dtype << " weights " << gibibytes(weights.bytes)
@@ -290,9 +329,9 @@ private:
         own[option.name] = *value;
     return Object{{"experiment", experiment->name},
                   {"model", arguments.positional(1)},
-                  {"hash", models->hash()},
-                  {"layers", models->layers()},
-                  {"vocabulary", models->vocabulary()},
+                  {"hash", hash},
+                  {"layers", layers},
+                  {"vocabulary", vocabulary},
                   {"prompts", std::move(texts)},
                   {"generate", generate},
                   {"dtypes", Array(dtypes)},
@@ -325,7 +364,10 @@ private:
   const Arguments &arguments;
   const Experiment *experiment = nullptr;
   std::string directory;
-  std::unique_ptr<ExperimentModels> models;
+  std::unique_ptr<Model> model;
+  std::string hash;
+  int64_t layers = 0, vocabulary = 0;
+  bool isBidirectional = false, updatesDiffer = false, hasTypes = false;
   std::vector<Prompt> prompts;
   std::vector<std::string> dtypes, updates;
   int64_t generate = 0;

@@ -1,7 +1,9 @@
 // ctxc import
+#include "ctxc/Import/Import.h"
 #include "Commands.h"
-#include "Session.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Values.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -11,23 +13,19 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (path != "-")
     if (llvm::Error error = checkWritable("-o", path))
       return std::move(error);
-  mlir::MLIRContext context(allDialects());
-  printDiagnostics(context, arguments.positional(0));
-  ImportOptions options;
+  LoadOptions options;
   options.needWeights = false;
   if (auto dtype = arguments.get("--dtype"))
     options.storage = storageNamed(*dtype);
-  auto imported = importModel(arguments.positional(0), context, options);
-  if (!imported)
-    return imported.takeError();
-  for (const std::string &warning : imported->warnings)
-    llvm::errs() << "ctxc: warning: " << warning << "\n";
+  auto model = openModel(arguments.positional(0), std::move(options));
+  if (!model)
+    return model.takeError();
   if (path == "-") {
-    printModel(*imported->module, llvm::outs());
+    printModel((*model)->module(), llvm::outs());
     return ExitGood;
   }
   if (llvm::Error error = writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
-        printModel(*imported->module, os);
+        printModel((*model)->module(), os);
         return llvm::Error::success();
       }))
     return std::move(error);

@@ -2,11 +2,11 @@
 #include "ctxc/Inspect/Inspect.h"
 #include "Commands.h"
 #include "Prompt.h"
-#include "Session.h"
 #include "ctxc/InspectPage/InspectPage.h"
 #include "ctxc/Report/InspectReport.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Values.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -95,35 +95,42 @@ Expected<int> run(const Arguments &arguments) {
   Expected<InspectOptions> options = parseOptions(arguments);
   if (!options)
     return options.takeError();
-  Expected<RunOptions> runOptions = RunOptions::parse(arguments);
-  if (!runOptions)
-    return runOptions.takeError();
-  auto session = Session::open(arguments.positional(0), std::move(*runOptions));
-  if (!session)
-    return session.takeError();
+  Expected<LoadOptions> loading = loadOptions(arguments);
+  if (!loading)
+    return loading.takeError();
+  Expected<std::vector<int64_t>> kept = keptPositions(arguments);
+  if (!kept)
+    return kept.takeError();
+  auto opened = openToRun(arguments, arguments.positional(0), std::move(*loading));
+  if (!opened)
+    return opened.takeError();
+  Model &model = **opened;
+  Expected<VerifySettings> about = model.verifySettings();
+  if (!about)
+    return about.takeError();
   InspectSettings settings;
-  settings.run = (*session)->settings();
-  settings.times = (*session)->times();
-  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, **session);
+  settings.run = std::move(*about);
+  settings.times = model.times();
+  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, model);
   if (!tokens)
     return tokens.takeError();
   settings.run.request.tokens = toInputs(*tokens);
+  settings.run.request.kept = std::move(*kept);
 
   InspectRequest request;
   request.run = settings.run.request;
   request.generate = options->generate;
   request.subject = options->subject;
   request.nearest = options->nearest;
-  TokenName name = (*session)->tokenName();
-  Expected<Tokenizer *> tokenizer = (*session)->tokenizer();
+  TokenName name = model.tokenName();
+  Expected<Tokenizer &> tokenizer = model.tokenizer();
   settings.hasNames = bool(tokenizer);
   if (!tokenizer)
     llvm::consumeError(tokenizer.takeError()); // then tokens are shown by their ids
   if (Error error = chooseParts(*options, settings.hasNames, name, request))
     return std::move(error);
   settings.grain = request.grain;
-  Expected<Inspection> inspection =
-      inspect((*session)->executor(), (*session)->getProgram(), (*session)->norms(), request);
+  Expected<Inspection> inspection = model.inspect(std::move(request));
   if (!inspection)
     return inspection.takeError();
   if (Error error = writeOutputs(*options, *inspection, settings, name))

@@ -2,31 +2,15 @@
 #include "Commands.h"
 #include "PatchOutput.h"
 #include "Prompt.h"
-#include "Timer.h"
 #include "ctxc/Export/PatchDirectory.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Timer.h"
 #include "llvm/Support/Format.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::Error;
 using llvm::Expected;
-
-/// Of the patch of the token at `position`, the last that the full run sees.
-static PatchMetadata metadataOf(const VerifySettings &settings, int64_t position) {
-  PatchMetadata metadata;
-  metadata.modelHash = settings.modelHash;
-  llvm::ArrayRef<Input> tokens = llvm::ArrayRef(settings.request.tokens).take_front(position + 1);
-  metadata.tokens = tokensOf(tokens);
-  metadata.rowsDigest = digestOfRows(tokens);
-  metadata.position = position;
-  metadata.kept = llvm::ArrayRef(settings.request.kept)
-                      .take_while([&](int64_t kept) { return kept < position; })
-                      .vec();
-  metadata.update = settings.update;
-  metadata.dtype = settings.dtype;
-  return metadata;
-}
 
 static void noteHarmful(int64_t divisors) {
   if (divisors)
@@ -35,8 +19,12 @@ static void noteHarmful(int64_t divisors) {
 }
 
 /// What was written, on one line, and a note where it is not exact.
-static Error summarizePatch(Session &session, const PatchStep &step, llvm::StringRef path) {
-  auto norms = measure(step.patch, session.executor().layers(), session.norms());
+static Error summarizePatch(Model &model, const VerifySettings &settings, const PatchStep &step,
+                            llvm::StringRef path) {
+  Expected<PatchNorms &> known = model.norms();
+  if (!known)
+    return known.takeError();
+  auto norms = measure(step.patch, settings.layers, *known);
   if (!norms)
     return norms.takeError();
   LayerObligations all;
@@ -45,7 +33,7 @@ static Error summarizePatch(Session &session, const PatchStep &step, llvm::Strin
     all.harmful += layer.harmful;
   }
   llvm::outs() << path << ": " << step.patch.parameters.size() << " parameters of "
-               << session.settings().patchedLayers << " layers; norm of matrices "
+               << settings.patchedLayers << " layers; norm of matrices "
                << llvm::format("%.3g", norms->total.matrix) << ", of vectors "
                << llvm::format("%.3g", norms->total.vector) << "\n";
   noteHarmful(all.harmful);
@@ -53,31 +41,37 @@ static Error summarizePatch(Session &session, const PatchStep &step, llvm::Strin
 }
 
 /// The patches of several positions, each written when it is made.
-static Expected<int> runEach(const Arguments &arguments, Session &session,
-                             VerifySettings settings) {
+static Expected<int> runEach(const Arguments &arguments, Model &model,
+                             const VerifySettings &settings) {
   llvm::StringRef path = arguments.get("-o", "");
   RunTimes times;
   double writing = 0;
   int64_t harmful = 0;
   size_t parameters = 0;
   PatchNorm largest;
+  Expected<PatchNorms &> known = model.norms();
+  if (!known)
+    return known.takeError();
   auto makeAll = [&](PatchWriter write) {
-    return makePatches(session.executor(), settings.request, times,
-                       [&](const TokenPatch &given) -> Error {
-                         Timer timer(writing);
-                         Expected<Patch> patch = given.patch();
-                         if (!patch)
-                           return patch.takeError();
-                         auto norms = measure(*patch, session.executor().layers(), session.norms());
-                         if (!norms)
-                           return norms.takeError();
-                         largest.matrix = std::max(largest.matrix, norms->total.matrix);
-                         largest.vector = std::max(largest.vector, norms->total.vector);
-                         parameters = patch->parameters.size();
-                         for (const LayerObligations &layer : given.obligations)
-                           harmful += layer.harmful;
-                         return write(*patch, metadataOf(settings, given.position));
-                       });
+    return model.positions(
+        settings.request,
+        [&](const TokenPatch &given) -> Error {
+          Timer timer(writing);
+          Expected<Patch> patch = given.patch();
+          if (!patch)
+            return patch.takeError();
+          auto norms = measure(*patch, settings.layers, *known);
+          if (!norms)
+            return norms.takeError();
+          largest.matrix = std::max(largest.matrix, norms->total.matrix);
+          largest.vector = std::max(largest.vector, norms->total.vector);
+          parameters = patch->parameters.size();
+          for (const LayerObligations &layer : given.obligations)
+            harmful += layer.harmful;
+          auto metadata = model.metadata(settings.request, given.position);
+          return metadata ? write(*patch, *metadata) : metadata.takeError();
+        },
+        &times);
   };
   if (Error error = writePatchDirectory(path, settings.request.tokens.size() - 1, makeAll))
     return std::move(error);
@@ -98,34 +92,43 @@ static Expected<int> run(const Arguments &arguments) {
     return std::move(error);
   if (auto positions = promptPositions(arguments, 2); !positions)
     return positions.takeError();
-  Expected<RunOptions> options = RunOptions::parse(arguments);
+  Expected<LoadOptions> options = loadOptions(arguments);
   if (!options)
     return options.takeError();
-  if (llvm::StringRef(options->weights).starts_with("random:"))
+  Expected<std::vector<int64_t>> kept = keptPositions(arguments);
+  if (!kept)
+    return kept.takeError();
+  if (options->weights.seed)
     return makeError("--weights: a patch file names the checkpoint that it was made for, and "
                      "random weights are none; expected --weights DIR");
-  auto session = Session::open(arguments.positional(0), std::move(*options));
-  if (!session)
-    return session.takeError();
-  VerifySettings settings = (*session)->settings();
-  Expected<std::vector<Input>> tokens = promptInputs(arguments, **session);
+  auto opened = openToRun(arguments, arguments.positional(0), std::move(*options));
+  if (!opened)
+    return opened.takeError();
+  Model &model = **opened;
+  Expected<VerifySettings> settings = model.verifySettings();
+  if (!settings)
+    return settings.takeError();
+  Expected<std::vector<Input>> tokens = promptInputs(arguments, model);
   if (!tokens)
     return tokens.takeError();
-  settings.request.tokens = std::move(*tokens);
-  int64_t last = settings.request.tokens.size() - 1;
+  settings->request.tokens = std::move(*tokens);
+  settings->request.kept = std::move(*kept);
+  int64_t last = settings->request.tokens.size() - 1;
   auto positions = promptPositions(arguments, last + 1);
   if (!positions)
     return positions.takeError();
-  settings.request.positions = std::move(*positions);
+  settings->request.positions = std::move(*positions);
   if (arguments.has("--positions"))
-    return runEach(arguments, **session, std::move(settings));
-  RunTimes times;
-  Expected<PatchStep> step = makePatch((*session)->executor(), settings.request, times);
+    return runEach(arguments, model, *settings);
+  Expected<PatchStep> step = model.patch(settings->request);
   if (!step)
     return step.takeError();
-  if (Error error = writePatchOutput(arguments, **session, step->patch, metadataOf(settings, last)))
+  auto metadata = model.metadata(settings->request, last);
+  if (!metadata)
+    return metadata.takeError();
+  if (Error error = writePatchOutput(arguments, model, step->patch, *metadata))
     return std::move(error);
-  if (Error error = summarizePatch(**session, *step, path))
+  if (Error error = summarizePatch(model, *settings, *step, path))
     return std::move(error);
   return ExitGood;
 }

@@ -1,7 +1,8 @@
 #include "PatchOutput.h"
 #include "ctxc/Export/Adapter.h"
-#include "ctxc/Runtime/PatchParts.h"
+#include "ctxc/Program/PatchParts.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -55,12 +56,19 @@ static std::vector<std::string> matricesOf(const BlockPlan &plan) {
 
 /// The names to give to --plan so that every block is patched in matrices alone; empty where there
 /// are none.
-static std::string planOfMatrices(Session &session) {
-  ModelOptions options = session.getModelOptions();
-  options.parameters.clear();
+static llvm::Expected<std::string> planOfMatrices(Model &model) {
+  LoadOptions options = model.options();
+  options.planning.parameters.clear();
+  options.diagnostics = [](const ModelDiagnostic &) {}; // the model's own were told
+  auto other = model.reopen(std::move(options));
+  if (!other)
+    return other.takeError();
+  auto groups = (*other)->check();
+  if (!groups)
+    return groups.takeError();
   std::vector<std::vector<std::string>> common;
   bool first = true;
-  for (const VerdictGroup &group : groupVerdicts(checkModel(session.module(), options))) {
+  for (const VerdictGroup &group : *groups) {
     std::vector<std::vector<std::string>> plans;
     std::vector<PlanCandidate> candidates = enumeratePlans(group.block, *group.options);
     for (bool outputOnly : {false, true}) // those that keep the MLP's internals are named first
@@ -76,29 +84,28 @@ static std::string planOfMatrices(Session &session) {
   return common.empty() ? "" : llvm::join(common.front(), ",");
 }
 
-/// Another session on the same model: planning needs the module as it was imported.
-static Error withAdvice(const Arguments &arguments, Error why) {
+/// Why the adapter cannot hold the patch, and the plan that it could hold.
+static Error withAdvice(Model &model, Error why) {
   std::string text = llvm::toString(std::move(why)) + "; ";
-  llvm::Expected<RunOptions> options = RunOptions::parse(arguments);
-  if (!options)
-    return options.takeError();
-  auto session = Session::plan(arguments.positional(0), std::move(*options), Session::Use::Read);
-  if (!session)
-    return session.takeError();
-  std::string plan = planOfMatrices(**session);
-  if (plan.empty())
+  llvm::Expected<std::string> plan = planOfMatrices(model);
+  if (!plan)
+    return plan.takeError();
+  if (plan->empty())
     return makeError(text + "no plan of this model patches matrices alone: leave --format out, and "
                             "use the file with ctxc apply");
-  return makeError(text + "expected --plan " + plan);
+  return makeError(text + "expected --plan " + *plan);
 }
 
 /// The stored matrices of the patched layers whose inputs come first.
-static llvm::Expected<AdapterModel> adapterModel(Session &session) {
-  AdapterModel model;
-  const Checkpoint &checkpoint = *session.checkpoint();
-  model.directory = checkpoint.directory().str();
-  model.modelType = checkpoint.config().getString("model_type").value_or("").str();
-  for (ProgramStep step : session.getProgram().steps) {
+static llvm::Expected<AdapterModel> adapterModel(Model &model) {
+  llvm::Expected<const Program &> program = model.program();
+  if (!program)
+    return program.takeError();
+  AdapterModel adapter;
+  const Checkpoint &checkpoint = *model.checkpoint();
+  adapter.directory = checkpoint.directory().str();
+  adapter.modelType = checkpoint.config().getString("model_type").value_or("").str();
+  for (ProgramStep step : program->steps) {
     if (!step.applied)
       continue;
     for (xf::ParamOp param : step.block.getBody().getOps<xf::ParamOp>()) {
@@ -106,22 +113,22 @@ static llvm::Expected<AdapterModel> adapterModel(Session &session) {
       if (!parameter)
         return parameter.takeError();
       if (parameter->form.transposed)
-        model.inFirst.insert(parameter->stored);
+        adapter.inFirst.insert(parameter->stored);
     }
   }
-  return model;
+  return adapter;
 }
 
-Error driver::writePatchOutput(const Arguments &arguments, Session &session, const Patch &patch,
+Error driver::writePatchOutput(const Arguments &arguments, Model &model, const Patch &patch,
                                const PatchMetadata &metadata) {
   StringRef path = arguments.get("-o", ""), format = arguments.get("--format", "patch");
   if (format == "patch")
     return writePatchFile(path, patch, metadata);
   if (Error why = checkLora(patch))
-    return withAdvice(arguments, std::move(why));
-  llvm::Expected<AdapterModel> model = adapterModel(session);
-  if (!model)
-    return model.takeError();
-  return format == "peft" ? writePeftAdapter(path, patch, metadata, *model)
-                          : writeGgufLora(path, patch, metadata, *model);
+    return withAdvice(model, std::move(why));
+  llvm::Expected<AdapterModel> adapter = adapterModel(model);
+  if (!adapter)
+    return adapter.takeError();
+  return format == "peft" ? writePeftAdapter(path, patch, metadata, *adapter)
+                          : writeGgufLora(path, patch, metadata, *adapter);
 }

@@ -2,8 +2,7 @@
 #ifndef CTXC_TOOLS_CTXC_PATCHOUTPUT_H
 #define CTXC_TOOLS_CTXC_PATCHOUTPUT_H
 
-#include "Session.h"
-#include "ctxc/Export/PatchFile.h"
+#include "tools/CommandLine/ModelArguments.h"
 
 namespace ctxc::driver {
 
@@ -15,7 +14,7 @@ llvm::Error checkPatchOutput(const Arguments &arguments);
 
 /// Writes -o. Where the format is an adapter that cannot hold the patch, the error names the plan
 /// that it could hold.
-llvm::Error writePatchOutput(const Arguments &arguments, Session &session, const Patch &patch,
+llvm::Error writePatchOutput(const Arguments &arguments, Model &model, const Patch &patch,
                              const PatchMetadata &metadata);
 
 } // namespace ctxc::driver

@@ -2,6 +2,8 @@
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/Npy.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Memory.h"
+#include "tools/CommandLine/Values.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -45,17 +47,19 @@ static Expected<std::string> promptText(llvm::StringRef prompt) {
   return readSmallFile(prompt, 64 << 20);
 }
 
-Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, Session &session) {
+Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, Model &model) {
   if (auto tokens = arguments.get("--tokens"))
     return parseIntegers(*tokens, "--tokens");
   Expected<std::string> text = promptText(arguments.get("--prompt", ""));
   if (!text)
     return text.takeError();
-  Expected<Tokenizer *> tokenizer = session.tokenizer();
+  Expected<Tokenizer &> tokenizer = model.tokenizer();
   if (!tokenizer)
     return tokenizer.takeError();
-  auto tokens = (*tokenizer)->encode(*text, (*tokenizer)->addsSpecial());
-  session.restTokenizer();
+  giveBackMemory(); // before the tokenizer takes some
+  auto tokens = tokenizer->encode(*text, tokenizer->addsSpecial());
+  tokenizer->releaseMemory();
+  giveBackMemory();
   return tokens;
 }
 
@@ -73,8 +77,8 @@ static Expected<std::vector<Input>> givenRows(const Arguments &arguments) {
   return rows;
 }
 
-Expected<std::vector<Input>> driver::promptInputs(const Arguments &arguments, Session &session) {
-  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, session);
+Expected<std::vector<Input>> driver::promptInputs(const Arguments &arguments, Model &model) {
+  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, model);
   if (!tokens)
     return tokens.takeError();
   Expected<std::vector<Input>> rows = givenRows(arguments);

@@ -2,9 +2,7 @@
 #ifndef CTXC_TOOLS_CTXC_PROMPT_H
 #define CTXC_TOOLS_CTXC_PROMPT_H
 
-#include "Session.h"
-#include "ctxc/Export/PatchFile.h"
-#include "ctxc/Runtime/Input.h"
+#include "tools/CommandLine/ModelArguments.h"
 
 namespace ctxc::driver {
 
@@ -18,10 +16,10 @@ std::vector<OptionSpec> embeddingsOptions();
 llvm::Error checkPromptOptions(const Arguments &arguments);
 
 /// The tokens that the options name.
-llvm::Expected<std::vector<int64_t>> promptTokens(const Arguments &arguments, Session &session);
+llvm::Expected<std::vector<int64_t>> promptTokens(const Arguments &arguments, Model &model);
 
 /// The same, with the rows of --embeddings among them.
-llvm::Expected<std::vector<Input>> promptInputs(const Arguments &arguments, Session &session);
+llvm::Expected<std::vector<Input>> promptInputs(const Arguments &arguments, Model &model);
 
 /// The run of a stored patch: its tokens, with rows of --embeddings where it had rows. An error
 /// where they are not the ones that it was made with.

@@ -2,11 +2,11 @@
 #include "Commands.h"
 #include "LogitsFile.h"
 #include "Prompt.h"
-#include "Session.h"
 #include "ctxc/Export/PatchFile.h"
-#include "ctxc/Runtime/StepChecks.h"
+#include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace ctxc;
@@ -118,15 +118,18 @@ public:
       return std::move(error);
     if (!options.logits.empty())
       settings.request.logits = logits.observer();
-    TokenName name = session->tokenName();
+    TokenName name = model->tokenName();
     VerifyText text(llvm::outs(), settings, name);
-    if (Error error = checkRequest(settings.request, session->executor(), settings.generate))
+    Expected<Executor &> executor = model->executor();
+    if (!executor)
+      return executor.takeError();
+    if (Error error = checkRequest(settings.request, *executor, settings.generate))
       return std::move(error);
     text.begin();
     Expected<VerifyResult> result = verifyAll(text);
     if (!result)
       return result.takeError();
-    text.end(*result, session->times(), generatedText(*result));
+    text.end(*result, model->times(), generatedText(*result));
     if (Error error = write(*result, name))
       return std::move(error);
     return isVerified(summarize(result->steps), settings) ? ExitGood : ExitAgainst;
@@ -134,28 +137,35 @@ public:
 
 private:
   Error open() {
-    Expected<RunOptions> runOptions = RunOptions::parse(arguments);
-    if (!runOptions)
-      return runOptions.takeError();
+    Expected<LoadOptions> loading = loadOptions(arguments);
+    if (!loading)
+      return loading.takeError();
+    Expected<std::vector<int64_t>> kept = keptPositions(arguments);
+    if (!kept)
+      return kept.takeError();
     if (!options.patchFile.empty())
-      if (Error error = readPatch(*runOptions))
+      if (Error error = readPatch(*loading))
         return error;
     if (options.patchFile.empty())
       if (Error error = checkPromptOptions(arguments))
         return error;
-    auto opened = Session::open(arguments.positional(0), std::move(*runOptions));
+    auto opened = openToRun(arguments, arguments.positional(0), std::move(*loading));
     if (!opened)
       return opened.takeError();
-    session = std::move(*opened);
-    settings = session->settings();
+    model = std::move(*opened);
+    Expected<VerifySettings> about = model->verifySettings();
+    if (!about)
+      return about.takeError();
+    settings = std::move(*about);
     settings.generate = options.generate;
     settings.patchFile = options.patchFile;
     settings.embeddingsFile = arguments.get("--embeddings", "");
     settings.tolerance = options.tolerance;
     settings.request.materialize = options.materialize;
+    settings.request.kept = std::move(*kept);
     if (!options.patchFile.empty())
       return takePatch();
-    Expected<std::vector<Input>> tokens = promptInputs(arguments, *session);
+    Expected<std::vector<Input>> tokens = promptInputs(arguments, *model);
     if (!tokens)
       return tokens.takeError();
     settings.request.tokens = std::move(*tokens);
@@ -166,7 +176,7 @@ private:
     return Error::success();
   }
 
-  Error readPatch(RunOptions &runOptions) {
+  Error readPatch(LoadOptions &loading) {
     if (Error error = refuseWithPatch(arguments))
       return error;
     auto file = readPatchFile(options.patchFile);
@@ -174,30 +184,33 @@ private:
       return file.takeError();
     patch = std::move(file->first);
     metadata = std::move(file->second);
-    if (runOptions.dtype.empty() && !StringRef(arguments.positional(0)).ends_with(".mlir"))
-      runOptions.dtype = metadata.dtype;
-    runOptions.update = metadata.update;
-    runOptions.kept = metadata.kept;
+    if (!loading.storage && !arguments.positional(0).ends_with(".mlir"))
+      loading.storage = storageNamed(metadata.dtype);
+    loading.planning.update = *patch::symbolizeUpdateKind(metadata.update);
     return Error::success();
   }
 
   Error takePatch() {
-    if (!session->checkpoint())
+    if (!model->checkpoint())
       return makeError("--patch: a patch file belongs to a checkpoint, and the weights are random");
-    if (Error error = checkAgainst(*session->checkpoint(), patch, metadata))
+    if (Error error = checkAgainst(*model->checkpoint(), patch, metadata))
       return error;
     auto tokens = storedInputs(arguments, metadata);
     if (!tokens)
       return tokens.takeError();
     settings.request.tokens = std::move(*tokens);
-    return checkLoadable(session->getProgram(), patch, options.patchFile);
+    settings.request.kept = metadata.kept;
+    Expected<const Program &> program = model->program();
+    if (!program)
+      return program.takeError();
+    return checkLoadable(*program, patch, options.patchFile);
   }
 
   Error makeTrace() {
     if (options.trace.empty())
       return Error::success();
-    if (settings.backend != "reference") {
-      auto second = session->makeExecutor("reference");
+    if (model->options().engine != Engine::Reference) {
+      auto second = model->makeExecutor(Engine::Reference);
       if (!second)
         return second.takeError();
       secondExecutor = std::move(*second);
@@ -208,27 +221,23 @@ private:
   }
 
   Expected<VerifyResult> verifyAll(VerifyText &text) {
-    if (arguments.has("--positions"))
-      return verifyEach(session->executor(), settings.request, session->norms(),
-                        [&](const VerifyStep &step) { text.step(step); });
     if (options.patchFile.empty())
-      return verify(session->executor(), settings.request, options.generate, session->norms(),
-                    [&](const VerifyStep &step) { text.step(step); });
-    auto result = verifyPatch(session->executor(), settings.request, patch, session->norms());
+      return model->verify(settings.request, options.generate,
+                           [&](const VerifyStep &step) { text.step(step); });
+    auto result = model->verify(settings.request, patch);
     if (result)
       text.step(result->steps.front());
     return result;
   }
 
   std::string generatedText(const VerifyResult &result) {
-    if (arguments.has("--positions") || !session->checkpoint() ||
-        !session->checkpoint()->tokenizerPath())
+    if (arguments.has("--positions") || !model->hasTokenizer())
       return "";
-    Expected<Tokenizer *> tokenizer = session->tokenizer();
+    Expected<Tokenizer &> tokenizer = model->tokenizer();
     std::vector<int64_t> ids;
     for (const VerifyStep &step : result.steps)
       ids.push_back(step.next);
-    Expected<std::string> text = tokenizer ? (*tokenizer)->decode(ids) : tokenizer.takeError();
+    Expected<std::string> text = tokenizer ? tokenizer->decode(ids) : tokenizer.takeError();
     if (text)
       return *text;
     llvm::consumeError(text.takeError()); // the pieces in the table say as much
@@ -250,14 +259,14 @@ private:
     if (options.json.empty())
       return Error::success();
     return writeFileAtomically(options.json, [&](llvm::raw_pwrite_stream &os) {
-      os << llvm::formatv("{0:2}\n", verifyJson(result, settings, session->times(), name));
+      os << llvm::formatv("{0:2}\n", verifyJson(result, settings, model->times(), name));
       return Error::success();
     });
   }
 
   const Arguments &arguments;
   VerifyOptions options;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<Model> model;
   VerifySettings settings;
   Patch patch;
   PatchMetadata metadata;

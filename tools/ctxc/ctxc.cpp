@@ -1,12 +1,14 @@
 // The context compiler's driver: finds the subcommand, runs it, and gives its
 // exit code. What each one does is in its own file.
 #include "Commands.h"
-#include "Session.h"
 #include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Support/Suggestion.h"
+#include "tools/CommandLine/ModelArguments.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 
+using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
@@ -32,9 +34,9 @@ static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &o
 
 int main(int argc, char **argv) {
   ctxc::installMappedFileGuard();
-  const std::vector<Command> commands = {checkCommand(),  checkProofCommand(), verifyCommand(),
-                                         patchCommand(),  applyCommand(),      compileCommand(),
-                                         importCommand(), explainCommand(),    inspectCommand(),
+  const std::vector<Command> commands = {checkCommand(),     checkProofCommand(), verifyCommand(),
+                                         patchCommand(),     applyCommand(),      compileCommand(),
+                                         importCommand(),    explainCommand(),    inspectCommand(),
                                          experimentCommand()};
   std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))

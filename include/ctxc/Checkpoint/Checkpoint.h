@@ -16,6 +16,14 @@
 
 namespace ctxc {
 
+/// A tensor in the caller's memory: row-major elements of `dtype` at `data`, at any address.
+struct MemoryTensor {
+  std::string name;
+  DType dtype = DType::F32;
+  llvm::SmallVector<int64_t, 4> shape;
+  const void *data = nullptr;
+};
+
 class Checkpoint {
 public:
   /// Opens and checks a directory. All problems of the index and of every shard
@@ -27,7 +35,13 @@ public:
   /// the index is not, as transformers does.
   static llvm::Expected<std::unique_ptr<Checkpoint>> open(llvm::StringRef directoryOrGguf);
 
-  /// The directory, or the file, as it was given to open.
+  /// A checkpoint whose tensors are in the caller's memory, which must outlive it: `config` is the
+  /// text of a config.json, `name` leads messages. All problems are reported together: text that is
+  /// no JSON object, a name given twice, a dimension below 0, a tensor without memory.
+  static llvm::Expected<std::unique_ptr<Checkpoint>>
+  fromMemory(llvm::StringRef name, llvm::StringRef config, llvm::ArrayRef<MemoryTensor> tensors);
+
+  /// The directory, or the file, as it was given to open; the name given to fromMemory.
   llvm::StringRef directory() const { return path; }
   /// The file that says what the architecture is: DIRECTORY/config.json, or the GGUF file.
   std::string configPath() const;
@@ -62,7 +76,8 @@ public:
   /// The identity of the weights, 64 hexadecimal digits: SHA-256 over the
   /// digests (FileDigest.h) of the weight files in order of name. Digests are
   /// cached by path, size, times and inode, so a second call, also of another
-  /// process, reads no weights.
+  /// process, reads no weights. Of tensors in memory: SHA-256 over name, type, shape and elements
+  /// of each, in order of name.
   llvm::Expected<std::string> hash() const;
 
 private:
@@ -75,12 +90,14 @@ private:
   Checkpoint() : configuration(nullptr) {}
   static llvm::Expected<std::unique_ptr<Checkpoint>> openGguf(llvm::StringRef path);
   std::vector<WeightFile> weightFiles() const;
+  std::string hashOfMemory() const;
   void setTensors(std::vector<TensorView> tensors);
   std::string path;
   llvm::json::Value configuration;
   StorageConventions storedConventions;
   std::vector<std::unique_ptr<SafetensorsFile>> shards;
   std::unique_ptr<GgufFile> gguf;
+  bool inMemory = false;
   std::vector<TensorView> views;
   std::map<std::string, size_t> byName;
 };

@@ -23,8 +23,8 @@ struct FileStamp {
   uint64_t device = 0, inode = 0, size = 0;
   int64_t modifiedNs = 0, changedNs = 0; ///< mtime and ctime
   bool operator==(const FileStamp &o) const {
-    return device == o.device && inode == o.inode && size == o.size &&
-           modifiedNs == o.modifiedNs && changedNs == o.changedNs;
+    return device == o.device && inode == o.inode && size == o.size && modifiedNs == o.modifiedNs &&
+           changedNs == o.changedNs;
   }
 };
 

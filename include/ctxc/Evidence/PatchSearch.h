@@ -11,14 +11,14 @@
 
 #include "ctxc/Evidence/Sample.h"
 #include "ctxc/Planning/Planner.h"
-#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Program/Weights.h"
 
 namespace ctxc {
 
 struct SearchOptions {
   uint64_t seed = 1;
   int restarts = 24; ///< the first from the weights as they are, others from random ones
-  int steps = 60;   ///< of damped Gauss-Newton in a random subspace, at most
+  int steps = 60;    ///< of damped Gauss-Newton in a random subspace, at most
   /// No step is begun after this many numbers of parameters have been changed: evaluations
   /// times numbers. What is left of the restarts is then left out.
   int64_t budget = 20'000'000;

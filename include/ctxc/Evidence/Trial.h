@@ -12,7 +12,7 @@
 
 #include "ctxc/Evidence/Sample.h"
 #include "ctxc/Planning/Planner.h"
-#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Program/Weights.h"
 #include "llvm/Support/JSON.h"
 
 namespace ctxc {

@@ -28,9 +28,9 @@
 #define CTXC_EXPERIMENTS_IMPLICITGRADIENT_H
 
 #include "ctxc/Numerics/Update.h"
-#include "ctxc/Runtime/PatchParts.h"
-#include "ctxc/Runtime/Program.h"
-#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Program/PatchParts.h"
+#include "ctxc/Program/Program.h"
+#include "ctxc/Program/Weights.h"
 
 namespace ctxc::experiments {
 

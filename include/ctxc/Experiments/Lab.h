@@ -11,12 +11,7 @@
 
 #include "ctxc/Experiments/Progress.h"
 #include "ctxc/Experiments/Records.h"
-#include "ctxc/Report/VerifyReport.h"
-#include "ctxc/Runtime/Executor.h"
-#include "ctxc/Runtime/Program.h"
-#include "ctxc/Runtime/Weights.h"
-#include "ctxc/Verify/PatchNorms.h"
-#include "ctxc/Verify/Verify.h"
+#include "ctxc/Session/Model.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
@@ -39,39 +34,24 @@ struct Setting {
   int64_t threads = 0;   ///< 0: the command's own --threads
 };
 
-/// A model that is opened with a setting.
-class OpenedModel {
+/// The model of an experiment, opened with a setting and ready to run.
+class ReadyModel {
 public:
-  virtual ~OpenedModel() = default;
-  virtual Executor &executor() = 0;
-  virtual PatchNorms &norms() = 0;
-  virtual const Program &program() const = 0;
-  virtual Weights &weights() = 0;
-};
+  /// Makes all that an experiment asks for. Errors: those of Model::executor and Model::norms.
+  static llvm::Expected<std::unique_ptr<ReadyModel>> create(std::unique_ptr<Model> model);
 
-/// The model that an experiment is about. Implemented by the driver.
-class Models {
-public:
-  virtual ~Models() = default;
+  Executor &executor() const { return *computes; }
+  PatchNorms &norms() const { return *parameterNorms; }
+  const Program &program() const { return *runs; }
+  Weights &weights() const { return *numbers; }
 
-  /// Opens it; weights are shared between those of one dtype, kernels are kept on disk, so that
-  /// opening again is cheap. The result must not outlive this object.
-  virtual llvm::Expected<std::unique_ptr<OpenedModel>> open(const Setting &setting) = 0;
-
-  /// MODEL, as it was named.
-  virtual llvm::StringRef path() const = 0;
-  /// Whether the updates differ: some plan patches a post-norm scale.
-  virtual bool updatesDiffer() const = 0;
-  virtual int64_t layers() const = 0;
-  virtual int64_t vocabulary() const = 0;
-  virtual bool isBidirectional() const = 0;
-
-  /// The piece that a token is, or its id where there is no tokenizer.
-  virtual std::string tokenText(int64_t token) = 0;
-  /// The tokens of a text, with those that the tokenizer puts around it.
-  virtual llvm::Expected<std::vector<int64_t>> encode(llvm::StringRef text) = 0;
-  /// What patch files made of this model say: Checkpoint::hash(), or the seed.
-  virtual std::string hash() const = 0;
+private:
+  ReadyModel() = default;
+  std::unique_ptr<Model> model;
+  Executor *computes = nullptr;
+  PatchNorms *parameterNorms = nullptr;
+  const Program *runs = nullptr;
+  Weights *numbers = nullptr;
 };
 
 /// A context and the token after it, at positions from 0 on.
@@ -82,7 +62,7 @@ struct Prompt {
 
 /// What an experiment is given.
 struct Lab {
-  Models &models;
+  Model &model; ///< the model that it is about, planned by the default's options
   Records &records;
   Progress &progress;
   std::string directory; ///< where the records are; for files beside them
@@ -90,6 +70,14 @@ struct Lab {
   int64_t generate = 0; ///< tokens to generate of each prompt
   std::vector<std::string> dtypes, updates;
   llvm::StringMap<std::string> options; ///< of the experiment's own, those that were given
+  TokenName tokenName;
+  std::string hash; ///< what patch files made of this model say: Model::hash
+  int64_t layers = 0;
+  bool isBidirectional = false;
+
+  /// Opens the model with a setting. Weights are in memory once, kernels are kept on disk, so that
+  /// opening again is cheap.
+  llvm::Expected<std::unique_ptr<ReadyModel>> open(const Setting &setting) const;
 
   llvm::StringRef option(llvm::StringRef name, llvm::StringRef otherwise) const {
     auto found = options.find(name);
@@ -129,7 +117,7 @@ std::vector<std::vector<int64_t>> madeUpPrompts(int64_t vocabulary);
 std::string key(llvm::ArrayRef<std::pair<llvm::StringRef, std::string>> parts);
 
 /// "position", "token", "text", "next", "nextText" of a record.
-llvm::json::Object tokenJson(Models &models, int64_t position, int64_t token, int64_t next);
+llvm::json::Object tokenJson(const Lab &lab, int64_t position, int64_t token, int64_t next);
 
 /// The norms of all layers together: matrixNorm, matrixRelative, vectorNorm, vectorRelative.
 llvm::json::Object normJson(const PatchNorm &norm);

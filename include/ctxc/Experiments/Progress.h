@@ -7,6 +7,7 @@
 #ifndef CTXC_EXPERIMENTS_PROGRESS_H
 #define CTXC_EXPERIMENTS_PROGRESS_H
 
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
 

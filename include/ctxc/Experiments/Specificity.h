@@ -9,7 +9,7 @@
 #ifndef CTXC_EXPERIMENTS_SPECIFICITY_H
 #define CTXC_EXPERIMENTS_SPECIFICITY_H
 
-#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Program/Executor.h"
 
 namespace ctxc::experiments {
 

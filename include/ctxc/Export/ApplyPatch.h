@@ -3,7 +3,7 @@
 #define CTXC_EXPORT_APPLYPATCH_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
-#include "ctxc/Runtime/Patch.h"
+#include "ctxc/Program/Patch.h"
 #include <optional>
 
 namespace ctxc {

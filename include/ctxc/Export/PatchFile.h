@@ -15,7 +15,7 @@
 #define CTXC_EXPORT_PATCHFILE_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
-#include "ctxc/Runtime/Patch.h"
+#include "ctxc/Program/Patch.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 #include <string>
@@ -29,7 +29,7 @@ struct PatchMetadata {
   std::string modelHash; ///< Checkpoint::hash(): 64 hexadecimal digits
   std::vector<int64_t>
       tokens; ///< the full run's tokens: context, then the patched token; −1: a row
-  /// digestOfRows (Runtime/Input.h) of the rows; "" where there is none. They are not in the file.
+  /// digestOfRows (Program/Input.h) of the rows; "" where there is none. They are not in the file.
   std::string rowsDigest;
   int64_t position = 0;      ///< the patched token's position in `tokens`, kept in the reduced run
   std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps

@@ -34,10 +34,15 @@ struct ImportedModel {
 /// - a directory: a Hugging Face checkpoint of a family in docs/families.md. The
 ///   module holds one xf.model and an xf.block for each structure of layer. All
 ///   problems of the config are reported together, and so are all of the tensors.
-/// - a file *.mlir: parsed and verified; MLIR prints its diagnostics to stderr.
+/// - a file *.mlir: parsed and verified; what is wrong goes to the context's diagnostic handler.
 ///   It holds at most one xf.model and at least one of xf.model and xf.block.
 llvm::Expected<ImportedModel> importModel(llvm::StringRef path, mlir::MLIRContext &context,
                                           const ImportOptions &options = {});
+
+/// Imports a checkpoint that is open: as importModel for its directory or file.
+llvm::Expected<ImportedModel> importCheckpoint(std::unique_ptr<Checkpoint> checkpoint,
+                                               mlir::MLIRContext &context,
+                                               const ImportOptions &options = {});
 
 /// The values of config.json's model_type that importModel reads, sorted.
 std::vector<llvm::StringRef> supportedModelTypes();

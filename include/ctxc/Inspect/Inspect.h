@@ -20,7 +20,7 @@
 
 #include "ctxc/Inspect/ContextParts.h"
 #include "ctxc/Inspect/PatchDistance.h"
-#include "ctxc/Runtime/Program.h"
+#include "ctxc/Program/Program.h"
 #include "ctxc/Verify/Verify.h"
 
 namespace ctxc {

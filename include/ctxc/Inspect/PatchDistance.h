@@ -13,7 +13,7 @@
 #ifndef CTXC_INSPECT_PATCHDISTANCE_H
 #define CTXC_INSPECT_PATCHDISTANCE_H
 
-#include "ctxc/Runtime/Patch.h"
+#include "ctxc/Program/Patch.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <optional>

@@ -4,8 +4,8 @@
 
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/KernelCache.h"
-#include "ctxc/Runtime/Program.h"
-#include "ctxc/Runtime/ctxc_kernel.h"
+#include "ctxc/Program/Program.h"
+#include "ctxc/Program/ctxc_kernel.h"
 #include "llvm/Support/CodeGen.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -29,7 +29,8 @@ llvm::SmallVector<xf::BlockOp> kernelBlocks(const Program &program);
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 buildKernelModule(llvm::ArrayRef<xf::BlockOp> blocks, llvm::StringRef prefix = "ctxc");
 
-/// A block's symbol as a C identifier, after `prefix` and "_".
+/// A block's symbol as a C identifier, after `prefix` and "_". Symbols that are no identifiers get a
+/// digest of themselves too, so that no two of them have one name.
 std::string kernelName(xf::BlockOp block, llvm::StringRef prefix = "ctxc");
 
 /// LLVM IR of a lowered module, optimised for `target`. With a prefix, for code that is kept: its

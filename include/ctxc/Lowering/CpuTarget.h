@@ -19,11 +19,13 @@ struct CpuTarget {
   bool fma = true;           ///< fused multiply-add is an instruction
   bool halfPrecision = true; ///< conversions from and to float16 are instructions
   bool bfloatPairs = false;  ///< sums of products of pairs of bfloat16 are an instruction
+  int optimisation = 3;      ///< how hard LLVM tries: 0 to 3, as in -O3
   /// What a machine must have to execute the code, of CpuFeatures.def, in its order. Of the
   /// baseline of x86-64 or AArch64 nothing.
   llvm::SmallVector<llvm::StringRef> needed = {};
 
-  /// This process's processor with all that it has.
+  /// This process's processor with all that it has. Optimised as $CTXC_KERNEL_OPT says: kernels at
+  /// 1 are compiled in half the time, for programs that run each a few times.
   static CpuTarget host();
 
   /// For code that is kept: `native` (this processor), x86-64-v2, x86-64-v3, x86-64-v4, aarch64, or

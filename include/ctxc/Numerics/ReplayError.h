@@ -29,9 +29,9 @@ constexpr double bfloat16UnitRoundoff = 0x1p-8;
 /// fraction is the rounding of n_k in units of n: a row of W_down sums terms
 /// whose rounding is as large as the other rows', however small its own result,
 /// and the patch's part of it cancels against the rest. So ‖m'‖ is what counts.
-double predictedScaleReplayError(llvm::ArrayRef<double> patchedScale,
-                                 llvm::ArrayRef<double> target, llvm::ArrayRef<double> data,
-                                 double eps, double unitRoundoff = float32UnitRoundoff);
+double predictedScaleReplayError(llvm::ArrayRef<double> patchedScale, llvm::ArrayRef<double> target,
+                                 llvm::ArrayRef<double> data, double eps,
+                                 double unitRoundoff = float32UnitRoundoff);
 
 /// For y = W z + u (vᵀ z): unitRoundoff · (‖W z‖ + ‖u‖ |vᵀ z|). `product` is W z,
 /// `u` the patch's left factor, of as many entries; `inner` is vᵀ z.

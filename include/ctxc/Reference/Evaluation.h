@@ -9,9 +9,9 @@
 #define CTXC_REFERENCE_EVALUATION_H
 
 #include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Program/Executor.h"
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Reference/State.h"
-#include "ctxc/Runtime/Executor.h"
-#include "ctxc/Runtime/Weights.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/DenseMap.h"
@@ -56,6 +56,8 @@ struct Environment {
   /// Parameters, by the block's names, that are not what the weights hold; of the
   /// parameters' shapes, in any floating type.
   llvm::StringMap<StoredTensor> parameters = {};
+  /// Asked before each op; its error ends the evaluation.
+  llvm::function_ref<llvm::Error()> mayGoOn = nullptr;
 
   std::vector<BlockPatch> stores = {};            ///< out: what patch.store gave
   std::vector<LayerObligations> obligations = {}; ///< out: counts by obligation index
@@ -102,9 +104,8 @@ private:
 /// ops append to the environment's states, also where a later op fails; the
 /// caller truncates them. Errors: an op without a meaning here, a parameter that
 /// cannot be had, a token id out of range.
-llvm::Expected<llvm::SmallVector<Matrix>> evaluateBlock(xf::BlockOp block,
-                                                        llvm::ArrayRef<Matrix> inputs,
-                                                        Evaluation &evaluation);
+llvm::Expected<llvm::SmallVector<Matrix>>
+evaluateBlock(xf::BlockOp block, llvm::ArrayRef<Matrix> inputs, Evaluation &evaluation);
 
 /// "file:line:col: 'op' op message".
 llvm::Error errorAt(mlir::Operation *op, const llvm::Twine &message);

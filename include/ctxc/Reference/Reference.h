@@ -8,10 +8,10 @@
 #ifndef CTXC_REFERENCE_REFERENCE_H
 #define CTXC_REFERENCE_REFERENCE_H
 
+#include "ctxc/Program/Executor.h"
+#include "ctxc/Program/Program.h"
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Reference/Registration.h"
-#include "ctxc/Runtime/Executor.h"
-#include "ctxc/Runtime/Program.h"
-#include "ctxc/Runtime/Weights.h"
 
 namespace ctxc {
 

@@ -13,9 +13,8 @@ namespace ctxc {
 /// checked, then renamed over `path`. On any failure, of `write` or of the
 /// system, `path` is as it was and no temporary file remains. A `path` that is a
 /// device or a pipe is never replaced: all of the content is written into it.
-llvm::Error
-writeFileAtomically(llvm::StringRef path,
-                    llvm::function_ref<llvm::Error(llvm::raw_pwrite_stream &)> write);
+llvm::Error writeFileAtomically(llvm::StringRef path,
+                                llvm::function_ref<llvm::Error(llvm::raw_pwrite_stream &)> write);
 
 } // namespace ctxc
 

@@ -56,7 +56,7 @@ public:
   virtual bool addsSpecial() const = 0;
 
   /// Gives back memory that encode and decode need and that the next call of them builds again.
-  virtual void rest() {}
+  virtual void releaseMemory() {}
 
 protected:
   Tokenizer() = default;

@@ -35,7 +35,7 @@ xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, llvm::St
 mlir::Value valueOfToken(xf::BlockOp block);
 
 /// Builds beside `block`, the embedding of a token, the block `name` that is given a row in place
-/// of what is of the token alone (Runtime/Input.h): (row) → the same results. Null where there is
+/// of what is of the token alone (Program/Input.h): (row) → the same results. Null where there is
 /// no such block: the token has another use than one table's row, or the embedding reads the
 /// context.
 xf::BlockOp buildRowBlock(xf::BlockOp block, llvm::StringRef name);

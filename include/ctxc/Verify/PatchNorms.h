@@ -7,9 +7,10 @@
 #ifndef CTXC_VERIFY_PATCHNORMS_H
 #define CTXC_VERIFY_PATCHNORMS_H
 
-#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Program/Executor.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
+#include <mutex>
 
 namespace ctxc {
 
@@ -29,9 +30,18 @@ struct LayerReport {
   double replayError = 0;
 };
 
+/// Squared norms of stored parameters, by name, that were computed once. Of one set of weights in
+/// one storage type; may be shared by several PatchNorms, also in several threads.
+struct KnownNorms {
+  std::mutex mutex;
+  llvm::StringMap<double> squared;
+};
+
 /// Knows the layer and the norm of each stored parameter that a patch can name.
 class PatchNorms {
 public:
+  explicit PatchNorms(std::shared_ptr<KnownNorms> known = std::make_shared<KnownNorms>())
+      : known(std::move(known)) {}
   virtual ~PatchNorms() = default;
 
   /// Squared Frobenius norm of the stored parameter; read once, then remembered.
@@ -44,7 +54,7 @@ protected:
   virtual llvm::Expected<double> computeSquaredNorm(llvm::StringRef parameter) = 0;
 
 private:
-  llvm::StringMap<double> known;
+  std::shared_ptr<KnownNorms> known;
 };
 
 /// ‖u‖² ‖v‖² = ‖u vᵀ‖²_F of a rank1 patch, ‖Δ‖² of a delta.

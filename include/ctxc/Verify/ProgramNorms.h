@@ -2,15 +2,18 @@
 #ifndef CTXC_VERIFY_PROGRAMNORMS_H
 #define CTXC_VERIFY_PROGRAMNORMS_H
 
-#include "ctxc/Runtime/Program.h"
-#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Program/Program.h"
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Verify/PatchNorms.h"
 
 namespace ctxc {
 
 /// Layers by the program's steps, numbers from `weights` in the type that the
-/// program stores them in. `weights` must outlive the result; `program` need not.
-std::unique_ptr<PatchNorms> programNorms(const Program &program, Weights &weights);
+/// program stores them in. `weights` and the program's MLIR context must outlive the result. What
+/// is in `known` is not read again.
+std::unique_ptr<PatchNorms>
+programNorms(const Program &program, Weights &weights,
+             std::shared_ptr<KnownNorms> known = std::make_shared<KnownNorms>());
 
 } // namespace ctxc
 

@@ -10,7 +10,7 @@
 #ifndef CTXC_VERIFY_TRACE_H
 #define CTXC_VERIFY_TRACE_H
 
-#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Program/Executor.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 

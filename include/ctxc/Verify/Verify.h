@@ -20,7 +20,7 @@
 #define CTXC_VERIFY_VERIFY_H
 
 #include "ctxc/Numerics/Metrics.h"
-#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Program/Executor.h"
 #include "ctxc/Verify/PatchNorms.h"
 #include "ctxc/Verify/Trace.h"
 #include <optional>

@@ -1,6 +1,6 @@
 #include "BlockBuilder.h"
 
-#include "ctxc/Runtime/SliceName.h"
+#include "ctxc/Program/SliceName.h"
 
 using namespace llvm;
 using namespace ctxc;

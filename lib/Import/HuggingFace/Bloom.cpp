@@ -36,9 +36,9 @@ public:
       config.problem("slow_but_exact", "is not supported where 'pretraining_tp' is more than 1: "
                                        "transformers leaves out the bias of the attention then");
     // What its forward pass does not read.
-    for (StringRef key : {"attention_softmax_in_fp32", "bias_dropout_fusion",
-                          "masked_softmax_fusion", "offset_alibi", "seq_length", "skip_bias_add",
-                          "skip_bias_add_qkv"})
+    for (StringRef key :
+         {"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion",
+          "offset_alibi", "seq_length", "skip_bias_add", "skip_bias_add_qkv"})
       config.ignore(key);
   }
 

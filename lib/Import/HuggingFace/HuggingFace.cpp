@@ -317,29 +317,18 @@ std::vector<StringRef> ctxc::supportedModelTypes() {
   return types;
 }
 
-Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRContext &context,
+/// The model that `config` describes, with the types that `checkpoint` stores; without one (null),
+/// those of the config.
+static Expected<ImportedModel> importConfig(const json::Object &config, StringRef directory,
+                                            std::unique_ptr<Checkpoint> checkpoint,
+                                            mlir::MLIRContext &context,
                                             const ImportOptions &options) {
   ImportedModel imported;
-  json::Value alone(nullptr);
-  const json::Object *config = nullptr;
-  if (options.needWeights || !sys::fs::is_directory(directory) || hasWeights(directory)) {
-    Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(directory);
-    if (!opened)
-      return opened.takeError();
-    imported.checkpoint = std::move(*opened);
-    config = &imported.checkpoint->config();
-  } else {
-    Expected<json::Value> read = readConfigAlone(directory);
-    if (!read)
-      return read.takeError();
-    alone = std::move(*read);
-    config = alone.getAsObject();
-  }
-
+  imported.checkpoint = std::move(checkpoint);
   Problems problems;
   std::string configPath =
       imported.checkpoint ? imported.checkpoint->configPath() : inside(directory, "config.json");
-  ConfigReader reader(*config, configPath, "", problems);
+  ConfigReader reader(config, configPath, "", problems);
   std::unique_ptr<Family> family = makeFamily(reader);
   readQuantization(reader);
   if (family)
@@ -356,4 +345,25 @@ Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRConte
     return makeError(configPath + ": the imported model does not verify; see the messages above");
   warnOfUnused(tensors, *family, directory, imported.warnings);
   return imported;
+}
+
+Expected<ImportedModel> hf::importOpened(std::unique_ptr<Checkpoint> checkpoint,
+                                         mlir::MLIRContext &context, const ImportOptions &options) {
+  const json::Object &config = checkpoint->config();
+  std::string directory = checkpoint->directory().str();
+  return importConfig(config, directory, std::move(checkpoint), context, options);
+}
+
+Expected<ImportedModel> hf::importDirectory(StringRef directory, mlir::MLIRContext &context,
+                                            const ImportOptions &options) {
+  if (options.needWeights || !sys::fs::is_directory(directory) || hasWeights(directory)) {
+    Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(directory);
+    if (!opened)
+      return opened.takeError();
+    return importOpened(std::move(*opened), context, options);
+  }
+  Expected<json::Value> alone = readConfigAlone(directory);
+  if (!alone)
+    return alone.takeError();
+  return importConfig(*alone->getAsObject(), directory, nullptr, context, options);
 }

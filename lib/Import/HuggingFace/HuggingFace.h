@@ -6,9 +6,13 @@
 namespace ctxc::hf {
 
 /// importModel for a directory.
-llvm::Expected<ImportedModel> importDirectory(llvm::StringRef directory,
-                                              mlir::MLIRContext &context,
+llvm::Expected<ImportedModel> importDirectory(llvm::StringRef directory, mlir::MLIRContext &context,
                                               const ImportOptions &options);
+
+/// importCheckpoint.
+llvm::Expected<ImportedModel> importOpened(std::unique_ptr<Checkpoint> checkpoint,
+                                           mlir::MLIRContext &context,
+                                           const ImportOptions &options);
 
 } // namespace ctxc::hf
 

@@ -22,7 +22,8 @@ public:
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {
     Value a = b.norm("attn_n", "post_attention_layernorm", norm, attend(b, x, layer));
     Value mid = b.add("mid", x, a);
-    return b.add("y", mid, b.norm("mlp_n", "post_feedforward_layernorm", norm, feed(b, mid, layer)));
+    return b.add("y", mid,
+                 b.norm("mlp_n", "post_feedforward_layernorm", norm, feed(b, mid, layer)));
   }
 };
 

@@ -1,6 +1,6 @@
 #include "StoredTensors.h"
 #include "ctxc/Checkpoint/StrictJson.h"
-#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Program/Weights.h"
 #include <cstring>
 
 using namespace llvm;

@@ -21,7 +21,7 @@ WrittenKernel writeContraction(mlir::gpu::GPUModuleOp module, llvm::StringRef na
 
 /// A support call, by all threads of the block: for `row`; null is the one there is.
 void writeSupport(KernelWriter &w, const Support &support, mlir::Value row);
-/// Those of a post-norm's patch (NormSolver.h).
+/// Those of a post-norm's patch (ctxc/Numerics/NormInversion.h).
 void writeInvertRmsNorm(KernelWriter &w, const Support &call, mlir::Value row);
 void writeSolveScale(KernelWriter &w, const Support &call, mlir::Value row);
 void writePredictScaleReplay(KernelWriter &w, const Support &call, mlir::Value row);

@@ -3,7 +3,7 @@
 #ifndef CTXC_LIB_LOWERING_GPU_LLVMKERNELS_H
 #define CTXC_LIB_LOWERING_GPU_LLVMKERNELS_H
 
-#include "lib/Lowering/MachineCode.h"
+#include "lib/Lowering/Objects/MachineCode.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace mlir {

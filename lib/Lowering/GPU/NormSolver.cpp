@@ -1,98 +1,98 @@
-// Through a norm and the scale after it (include/ctxc/Numerics/NormInversion.h), by a block of
-// threads: into the unit problem and back, the scale, and what its replay costs.
-#include "lib/Lowering/GPU/NormSolver.h"
-#include "ctxc/Numerics/Update.h"
+// Through a norm and the scale after it
+// (include/ctxc/Numerics/NormInversion.h), by a block of threads: into the unit
+// problem and back, the scale, and what its replay costs.
+#include "ctxc/Numerics/UnitSolvers.h"
 #include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/GPU/VectorWriter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
-//===----------------------------------------------------------------------===//
-// The simpler updates
-//===----------------------------------------------------------------------===//
+namespace {
 
-Number gpu_lowering::shareOf(VectorWriter &v, const UnitVectors &p, Value k, const Number &present,
-                             const Number &count) {
-  Condition has = present > 0;
-  Number own = square(v.get(p.direction, k)) / select(has, present, 1);
-  return select(has, own, 1 / max(count, 1));
-}
-
-void gpu_lowering::writeBalanced(VectorWriter &v, const UnitVectors &p) {
-  v.each([&](Value k) { v.set(p.x, k, sqrt(v.get(p.a, k))); });
-}
-
-void gpu_lowering::writeScaled(VectorWriter &v, const UnitVectors &p) {
-  // Components without a scale keep their share of the norm.
-  auto ratio = [&](Value k) {
-    Number M = v.get(p.M, k);
-    return select(M > 0, v.get(p.a, k) / max(M, tiny), 0);
+/// The kernel's part of UnitVectors.h: what is called there writes what a block
+/// of threads will do. Inputs are float32 and the largest entry of a and M is
+/// 1: no product leaves float64's range. Sums are taken in the block's order,
+/// so that results are the processor's up to the last digits of float64.
+struct BlockVectors {
+  using Number = gpu_lowering::Number;
+  using Condition = gpu_lowering::Condition;
+  using Rough = gpu_lowering::Number;
+  using Vector = Components;
+  /// A loop's component, or one that was found.
+  struct Index {
+    Value inLoop;
+    Number found = -1;
   };
-  auto keeps = [&](Value k) { return v.get(p.M, k) == 0; };
-  Numbers found = v.reduce({VectorWriter::Largest, VectorWriter::Sum}, [&](Value k) {
-    return Numbers{ratio(k), select(keeps(k), square(v.get(p.direction, k)), 0)};
-  });
-  Condition any = found[0] > 0;
-  Number largest = select(any, found[0], 1);
-  Number squares = v.sum([&](Value k) { return square(ratio(k) / largest); });
-  Number factor = sqrt(max(1 - found[1], 0) / select(any, squares, 1));
-  v.each([&](Value k) {
-    v.set(p.x, k, select(keeps(k) | !any, v.get(p.direction, k), ratio(k) / largest * factor));
-  });
-}
+  static constexpr double infinity = huge, tiny = gpu_lowering::tiny, mostRatio = 1e148;
+  enum Kind { InOrder, Sum, WideSum, Largest, Smallest };
+  template <size_t count> using Many = std::array<Number, count>;
+  template <size_t count> struct Round {
+    Many<count> next;
+    Condition done;
+  };
 
-/// lib/Numerics/StableUpdate.cpp says why Newton's method goes right from the left.
-void gpu_lowering::writeStable(VectorWriter &v, const UnitVectors &p) {
-  const Components &weight = p.work[0], &delta = p.work[1];
-  Number lowest = v.smallest([&](Value k) { return v.get(p.M, k); });
-  Number start = v.largest([&](Value k) {
-    Number M = v.get(p.M, k), product = v.get(p.a, k) * M;
-    Number above = (M - lowest) * (M + lowest);
-    v.set(weight, k, product);
-    v.set(delta, k, above);
-    return product - above;
-  });
-  Numbers end = v.repeat(100, {max(start, 0), 0}, [&](Numbers carried) {
-    Number theta = carried[0];
-    Numbers sums = v.reduce({VectorWriter::Sum, VectorWriter::Sum}, [&](Value k) {
-      Number gap = max(theta + v.get(delta, k), tiny), x = v.get(weight, k) / gap;
-      v.set(p.x, k, x);
-      return Numbers{x * x, x * x / gap};
-    });
-    Number squares = sums[0], cubes = sums[1], norm = sqrt(squares);
-    Condition left = (norm > 1) & (cubes > 0);
-    Number next = theta + (norm - 1) * squares / select(left, cubes, 1);
-    Condition moves = left & (next > theta) & (next < huge);
-    return VectorWriter::Round{{select(moves, next, theta), norm}, !moves};
-  });
-  Number norm = end[1];
-  v.when((end[0] == 0) & (norm < 1), [&] {
-    // The hard case: what is left goes to the components of the smallest M, at no change of cost.
-    Number rest = max(1 - norm * norm, 0);
-    auto isLowest = [&](Value k) { return v.get(p.M, k) == lowest; };
-    Numbers sums = v.reduce(
-        {VectorWriter::Sum, VectorWriter::Sum, VectorWriter::Sum, VectorWriter::Largest},
-        [&](Value k) {
-          Condition takes = isLowest(k);
-          Number direction = v.get(p.direction, k);
-          return Numbers{select(takes, v.get(p.a, k), 0), select(takes, direction * direction, 0),
-                         asNumber(takes), select(takes, direction, -1)};
-        });
-    Number wanted = sums[0];
-    Number strongest =
-        v.firstWhere([&](Value k) { return isLowest(k) & (v.get(p.direction, k) == sums[3]); });
-    v.each([&](Value k) {
-      Number alone = asNumber(v.toNumber(k) == strongest);
-      Number byTarget = v.get(p.a, k) / select(wanted > 0, wanted, 1);
-      Number share = select(lowest > 0, alone,
-                            select(wanted > 0, byTarget, shareOf(v, p, k, sums[1], sums[2])));
-      v.set(p.x, k, select(isLowest(k), sqrt(rest * share), v.get(p.x, k)));
-    });
-  });
-}
+  VectorWriter &v;
+
+  static Number guard(const Number &x) { return max(x, tiny); }
+  static Number roughly(const Number &x) { return x; }
+  Number get(const Components &x, const Index &k) {
+    return k.inLoop ? v.get(x, k.inLoop) : v.get(x, k.found);
+  }
+  void set(const Components &x, const Index &k, const Number &value) { v.set(x, k.inLoop, value); }
+  static Index none() { return {}; }
+  Condition isAt(const Index &k, const Index &found) { return v.toNumber(k.inLoop) == found.found; }
+
+  template <typename Body> void each(Body body) {
+    v.each([&](Value k) { body(Index{k}); });
+  }
+  template <Kind... kinds, typename Terms> Many<sizeof...(kinds)> reduce(Terms terms) {
+    return array<sizeof...(kinds)>(
+        v.reduce({kindOf(kinds)...}, [&](Value k) { return numbers(terms(Index{k})); }));
+  }
+  template <Kind kind, typename Term> Number reduceOne(Term term) {
+    return v.reduce(kindOf(kind), [&](Value k) { return Numbers{term(Index{k})}; })[0];
+  }
+  template <typename Holds> Index firstWhere(Holds holds) {
+    return {Value(), v.firstWhere([&](Value k) { return holds(Index{k}); })};
+  }
+  template <typename Body> void when(const Condition &condition, Body body) {
+    v.when(condition, body);
+  }
+  template <typename Then, typename Else>
+  auto when(const Condition &condition, Then then, Else otherwise) {
+    constexpr size_t count = std::tuple_size_v<decltype(then())>;
+    Numbers made = v.when(condition, [&] { return numbers(then()); }, Numbers(count, Number(0.0)));
+    return array<count>(v.when(!condition, [&] { return numbers(otherwise()); }, made));
+  }
+  template <size_t count, typename Body>
+  Many<count> repeat(int64_t most, const Many<count> &start, Body body) {
+    return array<count>(v.repeat(most, numbers(start), [&](Numbers carried) {
+      Round<count> round = body(array<count>(carried));
+      return VectorWriter::Round{numbers(round.next), round.done};
+    }));
+  }
+
+  static constexpr VectorWriter::Kind kindOf(Kind kind) {
+    return kind == Largest    ? VectorWriter::Largest
+           : kind == Smallest ? VectorWriter::Smallest
+                              : VectorWriter::Sum;
+  }
+  template <size_t count> static Numbers numbers(const Many<count> &all) {
+    return Numbers(all.begin(), all.end());
+  }
+  template <size_t count> static Many<count> array(const Numbers &all) {
+    return array(all, std::make_index_sequence<count>());
+  }
+  template <size_t... i>
+  static Many<sizeof...(i)> array(const Numbers &all, std::index_sequence<i...>) {
+    return {all[i]...};
+  }
+};
+
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Into and out of the unit problem
@@ -101,21 +101,6 @@ void gpu_lowering::writeStable(VectorWriter &v, const UnitVectors &p) {
 static Update updateOf(const Support &call) {
   int64_t update = call.numbers[0];
   return update < 0 || update > int64_t(Update::Scaled) ? Update::Naive : Update(update);
-}
-
-static void writeInner(VectorWriter &v, Update update, const UnitVectors &p) {
-  switch (update) {
-  case Update::Least:
-    return writeLeast(v, p);
-  case Update::Balanced:
-    return writeBalanced(v, p);
-  case Update::Stable:
-    return writeStable(v, p);
-  case Update::Scaled:
-    return writeScaled(v, p);
-  case Update::Naive:
-    return;
-  }
 }
 
 void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call, Value row) {
@@ -150,27 +135,25 @@ void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call, Valu
     Number balance = select(hasScale, largestG / divisorM / radius, 2);
     Number unitG = min(balance, 1) / largestG;
     Number unitM = select(hasScale, min(1 / balance, 1) / divisorM, 0);
-    UnitVectors p{scratch(0),
-                  scratch(1),
-                  scratch(2),
-                  scratch(3),
-                  {scratch(4), scratch(5), scratch(6), scratch(7)}};
+    unit_solvers::UnitVectors<BlockVectors> p{scratch(0),
+                                              scratch(1),
+                                              scratch(2),
+                                              scratch(3),
+                                              {scratch(4), scratch(5), scratch(6), scratch(7)}};
     v.each([&](Value k) {
       v.set(p.a, k, abs(v.get(g, k)) * unitG);
       v.set(p.M, k, abs(v.get(m, k)) * unitM);
       v.set(p.direction, k, select(hasData, abs(v.get(data, k)) / norm, 1 / std::sqrt(double(d))));
     });
-    writeInner(v, update, p);
+    BlockVectors vectors{v};
+    unit_solvers::solveUnitProblem(update, vectors, p);
 
     // target = n √(R² + ε) = x √B √(R² + ε) = x ‖data‖.
-    Number squares = v.sum([&](Value k) { return square(v.get(p.x, k)); });
-    Condition isSolved = squares > 0;
-    Number factor = norm / sqrt(select(isSolved, squares, 1));
     v.each([&](Value k) {
       Number wanted = v.get(g, k), scale = v.get(m, k);
       Condition isFree = (wanted == 0) | (scale == 0);
       Condition negative = select(isFree, v.get(data, k) < 0, (wanted < 0) ^ (scale < 0));
-      Number x = select(isSolved, v.get(p.x, k) * factor, v.get(p.direction, k) * norm);
+      Number x = v.get(p.x, k) * norm;
       v.set(target, k, select(negative, -x, x));
     });
   });
@@ -213,15 +196,16 @@ static Numbers writeScalar(VectorWriter &v, const Components &g, const Component
 
 static Numbers writeDivisions(VectorWriter &v, const Components &g, const Components &m,
                               const Components &n, const Components &delta) {
-  // A component driven to zero comes back as the rounding of the sum that made it; dividing
-  // g_k = 0 by that would wipe m_k out for nothing.
+  // A component driven to zero comes back as the rounding of the sum that made
+  // it; dividing g_k = 0 by that would wipe m_k out for nothing.
   constexpr double limit = std::numeric_limits<float>::max();
   Number squares = v.sum([&](Value k) { return square(v.get(n, k)); });
   Number zero = 8.0 * std::numeric_limits<float>::epsilon() * sqrt(squares / double(v.size));
   return v.reduce({VectorWriter::Sum, VectorWriter::Sum}, [&](Value k) {
     Number change = v.get(g, k), normalized = v.get(n, k);
     Condition harmless = (change == 0) & (abs(normalized) <= zero);
-    // The remainder first: where it is small, so is its error in Δm. The product is exact.
+    // The remainder first: where it is small, so is its error in Δm. The
+    // product is exact.
     Number remainder = change - v.get(m, k) * normalized;
     Condition isZero = normalized == 0;
     Number quotient = select(isZero, limit, remainder / select(isZero, 1, normalized));

@@ -14,7 +14,7 @@
 // but −0.
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "ctxc/Lowering/Kernel.h"
-#include "lib/Lowering/AttentionLoops.h"
+#include "lib/Lowering/CPU/AttentionLoops.h"
 #include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "lib/Lowering/GPU/TileOperand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -2,9 +2,10 @@
 // of a prompt.
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Lowering/Codegen.h"
-#include "ctxc/Runtime/StepChecks.h"
-#include "ctxc/Runtime/TokenKernels.h"
+#include "ctxc/Program/StepChecks.h"
+#include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/GPU/GpuForward.h"
 #include "lib/Runtime/GPU/GpuPatchEach.h"
 #include "lib/Runtime/Logits.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -25,21 +26,24 @@ public:
 
   Error compile();
 
-  std::unique_ptr<Run> start(int64_t capacity) override {
-    return std::make_unique<GpuRun>(store.device, nextRun++, capacity, prompts.paddingOf(capacity),
-                                    program.steps.size());
-  }
-  Expected<std::vector<double>> forward(Run &run, ArrayRef<Input> tokens,
-                                        ArrayRef<int64_t> positions,
-                                        const ForwardOptions &options) override;
-  Expected<PatchStep> patch(Run &full, Run &reduced, const Input &token, int64_t position,
-                            const PatchOptions &options) override;
-  Error patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
-                  const PatchEachOptions &options, PatchSink sink) override;
-  Expected<std::vector<double>> readHead(ArrayRef<double> streams, int64_t rows) override;
   bool isBidirectional() const override { return false; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
+
+protected:
+  std::unique_ptr<Run> makeRun(int64_t capacity) override {
+    return std::make_unique<GpuRun>(store.device, nextRun++, capacity, prompts.paddingOf(capacity),
+                                    program.steps.size());
+  }
+  Error copyState(const Run &given, Run &made) override;
+  Expected<Logits> computeLogits(Run &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
+                                 const ForwardOptions &options) override;
+  Expected<PatchStep> computePatch(Run &full, Run &reduced, const Input &token, int64_t position,
+                                   const PatchOptions &options) override;
+  Error computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
+                         ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                         PatchSink sink) override;
+  Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
 
 private:
   Error check(const GpuRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions) const {
@@ -51,7 +55,7 @@ private:
     return checkIds(program, tokens, positions);
   }
   Error setPatch(const Patch &patch);
-  Expected<RecordedSteps *> recordForward(GpuRun &run, bool isPatched, bool withHead);
+  GpuHead *headOrNull() { return head ? &*head : nullptr; }
   Expected<RecordedSteps *> recordPatch(GpuRun &full, GpuRun &reduced, int64_t startLayer);
   Expected<PatchStep> patchOne(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
                                const PatchOptions &options);
@@ -61,38 +65,19 @@ private:
   Error patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> tokens,
                     ArrayRef<int64_t> positions, const PatchEachOptions &options, PatchSink sink);
 
-  /// What layers gave, row after row.
-  using SeenLayers = std::vector<std::pair<int64_t, std::vector<double>>>;
-  /// What a forward call is of, and gives.
-  struct Forward {
-    GpuRun &run;
-    const ForwardOptions &options;
-    SeenLayers layers = {};
-    std::vector<double> logits = {};
-  };
-  Error forwardOne(Forward &call, int32_t token, int32_t position, bool withHead);
-  Error forwardChunk(Forward &call, RecordedChunk &chunk, ArrayRef<int32_t> tokens,
-                     ArrayRef<int32_t> positions, bool isLast);
-  Error forwardAll(Forward &call, ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions);
-  Error see(GpuProgram &from, SeenLayers &layers, int64_t stream, int64_t rows);
-  Error addLogits(Forward &call, ArrayRef<float> numbers);
-  Value logitsValue() { return program.steps.back().layer->getBlock()->back().getOperand(0); }
-
   Program program;
   GpuStore store;
   GpuProgram gpu; ///< of one row
   GpuPrompts prompts;
   std::optional<GpuHead> head; ///< where the program has one
   const PatchableNames names;
-  int64_t nextRun = 0;
+  std::atomic<int64_t> nextRun = 0; ///< runs may be started in several threads
 };
 
 Error noMaterialized() {
   return makeError("a patch that is added to the weights is not run on a GPU; run it factored, or "
                    "with --backend compiled");
 }
-
-Error oneRun() { return makeError("the full and the reduced run are one; they need a run each"); }
 
 } // namespace
 
@@ -128,130 +113,9 @@ Error GpuExecutor::setPatch(const Patch &patch) {
   return Error::success();
 }
 
-Expected<RecordedSteps *> GpuExecutor::recordForward(GpuRun &run, bool isPatched, bool withHead) {
-  RecordedSteps &record = run.forward[isPatched][withHead];
-  if (record.sequence)
-    return &record;
-  SmallVector<StepKernel> kernels;
-  for (const TokenKernel &each : forwardKernels(program, isPatched, withHead))
-    kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
-  if (Error error = gpu.record(kernels, record))
-    return std::move(error);
-  return &record;
-}
-
-/// Adds each layer's output of the rows at hand; several residual streams side by side.
-Error GpuExecutor::see(GpuProgram &from, SeenLayers &layers, int64_t stream, int64_t rows) {
-  size_t next = 0;
-  for (auto [i, step] : llvm::enumerate(program.steps)) {
-    if (!step.index && i > 0)
-      continue;
-    if (layers.size() == next)
-      layers.push_back({step.index.value_or(-1), {}});
-    std::vector<Rows> outputs;
-    for (Value output : step.layer.getOutputs()) {
-      auto numbers = from.value(output, stream, 0, rows);
-      if (!numbers)
-        return numbers.takeError();
-      outputs.push_back(std::move(*numbers));
-    }
-    std::vector<double> &seen = layers[next++].second;
-    for (int64_t row = 0; row < rows; ++row)
-      for (const Rows &output : outputs) {
-        size_t width = output.size() / rows;
-        auto begin = output.begin() + row * width;
-        seen.insert(seen.end(), begin, begin + width);
-      }
-  }
-  return Error::success();
-}
-
-Error GpuExecutor::addLogits(Forward &call, ArrayRef<float> numbers) {
-  auto logits = finiteLogits(numbers);
-  if (!logits)
-    return logits.takeError();
-  llvm::append_range(call.logits, *logits);
-  return Error::success();
-}
-
-Error GpuExecutor::forwardOne(Forward &call, int32_t token, int32_t position, bool withHead) {
-  auto record = recordForward(call.run, call.options.patch, withHead);
-  if (!record)
-    return record.takeError();
-  if (Error error = gpu.setTokens(token, position, &call.run, nullptr))
-    return error;
-  auto seconds = store.device->run(*(*record)->sequence);
-  if (!seconds)
-    return seconds.takeError();
-  ++call.run.count;
-  if (call.options.observer)
-    if (Error error = see(gpu, call.layers, 0, 1))
-      return error;
-  if (!withHead)
-    return Error::success();
-  auto numbers = gpu.value(logitsValue(), 0, 0, 1);
-  return numbers ? addLogits(call, *numbers) : numbers.takeError();
-}
-
-/// At most as many tokens as the chunk has rows, of which the last is the call's where `isLast`.
-Error GpuExecutor::forwardChunk(Forward &call, RecordedChunk &chunk, ArrayRef<int32_t> tokens,
-                                ArrayRef<int32_t> positions, bool isLast) {
-  GpuProgram &rows = *chunk.program;
-  if (Error error = rows.setTokens(tokens, positions, &call.run, nullptr))
-    return error;
-  auto seconds = store.device->run(*chunk.steps.sequence);
-  if (!seconds)
-    return seconds.takeError();
-  int64_t count = tokens.size();
-  call.run.count += count;
-  if (call.options.observer)
-    if (Error error = see(rows, call.layers, 0, count))
-      return error;
-  // The head can be as large as all layers together: only rows whose logits are asked for go there.
-  int64_t wanted = call.options.allLogits ? count : isLast;
-  if (!wanted)
-    return Error::success();
-  if (!head) {
-    auto numbers = rows.value(logitsValue(), 0, count - wanted, wanted);
-    return numbers ? addLogits(call, *numbers) : numbers.takeError();
-  }
-  std::vector<Rows> inputs;
-  for (Value input : program.steps.back().layer.getInputs()) {
-    auto numbers = rows.value(input, 0, count - wanted, wanted);
-    if (!numbers)
-      return numbers.takeError();
-    inputs.push_back(std::move(*numbers));
-  }
-  auto logits = head->logitsOf(inputs, wanted);
-  return logits ? addLogits(call, *logits) : logits.takeError();
-}
-
-Error GpuExecutor::forwardAll(Forward &call, ArrayRef<int32_t> tokens,
-                              ArrayRef<int32_t> positions) {
-  for (size_t at = 0; at < tokens.size();) {
-    int64_t left = tokens.size() - at;
-    RecordedChunk *chunk = nullptr;
-    if (left >= GpuPrompts::kShortest) {
-      auto recorded = prompts.forward(call.run, call.options.patch);
-      if (!recorded)
-        return recorded.takeError();
-      chunk = *recorded;
-    }
-    int64_t count = chunk ? std::min(left, chunk->program->rows) : 1;
-    bool isLast = count == left;
-    if (Error error =
-            chunk ? forwardChunk(call, *chunk, tokens.slice(at, count), positions.slice(at, count),
-                                 isLast)
-                  : forwardOne(call, tokens[at], positions[at], isLast || call.options.allLogits))
-      return error;
-    at += count;
-  }
-  return Error::success();
-}
-
-Expected<std::vector<double>> GpuExecutor::forward(Run &opaque, ArrayRef<Input> tokens,
-                                                   ArrayRef<int64_t> positions,
-                                                   const ForwardOptions &options) {
+Expected<Logits> GpuExecutor::computeLogits(Run &opaque, ArrayRef<Input> tokens,
+                                            ArrayRef<int64_t> positions,
+                                            const ForwardOptions &options) {
   auto &run = static_cast<GpuRun &>(opaque);
   if (Error error = check(run, tokens, positions))
     return std::move(error);
@@ -266,26 +130,43 @@ Expected<std::vector<double>> GpuExecutor::forward(Run &opaque, ArrayRef<Input> 
   std::vector<int32_t> ids, at(positions.begin(), positions.end());
   for (const Input &token : tokens)
     ids.push_back(int32_t(token.token()));
-  Forward call{run, options};
-  int64_t before = run.count;
-  Error error = forwardAll(call, ids, at);
-  if (error || !options.append)
-    run.count = before;
-  if (error)
-    return std::move(error);
-  for (auto &[layer, rows] : call.layers)
-    options.observer(layer, rows, tokens.size());
-  return std::move(call.logits);
+  return GpuForward(store, gpu, prompts, headOrNull(), run, options,
+                    [this] { return checkInterrupt(); })
+      .forward(ids, at);
 }
 
-Expected<std::vector<double>> GpuExecutor::readHead(ArrayRef<double> streams, int64_t rows) {
+Error GpuExecutor::copyState(const Run &given, Run &made) {
+  const auto &from = static_cast<const GpuRun &>(given);
+  auto &to = static_cast<GpuRun &>(made);
+  to.count = from.count;
+  std::copy_n(from.slots.begin(), from.count, to.slots.begin());
+  to.isHidden = true; // so that all positions are uploaded with the next call
+  for (auto [copies, states] : llvm::zip_equal(to.states, from.states))
+    for (const auto &[place, buffer] : states) {
+      size_t row = buffer->bytes / from.room;
+      std::vector<char> held(row * from.count);
+      if (Error error = store.device->download(held, *buffer, 0))
+        return error;
+      auto copy = store.device->allocate(row * to.room);
+      if (!copy)
+        return copy.takeError();
+      if (Error error = store.device->upload(**copy, 0, held))
+        return error;
+      copies[place] = std::move(*copy);
+    }
+  return Error::success();
+}
+
+Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
   Expected<size_t> checked = checkHead(program, streams.size(), rows);
   if (!checked)
     return checked.takeError();
   auto logits = head->logitsOf(Rows(streams.begin(), streams.end()), rows);
   if (!logits)
     return logits.takeError();
-  return finiteLogits(*logits);
+  if (Error error = checkFinite(*logits))
+    return std::move(error);
+  return Logits(std::move(*logits));
 }
 
 //===----------------------------------------------------------------------===//
@@ -353,14 +234,14 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
   for (int64_t stream : {0, 1}) {
     if (*observers[stream]) {
       SeenLayers layers;
-      if (Error error = see(gpu, layers, stream, 1))
+      if (Error error = readLayers(gpu, stream, 1, layers))
         return std::move(error);
       for (auto &[layer, rows] : layers)
         (*observers[stream])(layer, rows, 1);
     }
     if (stream == 1 && !options.reducedHead)
       continue;
-    auto logits = gpu.value(logitsValue(), stream, 0, 1);
+    auto logits = gpu.value(program.logits(), stream, 0, 1);
     if (!logits)
       return logits.takeError();
     auto largest = largestLogit(*logits);
@@ -374,12 +255,11 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
   return result;
 }
 
-Expected<PatchStep> GpuExecutor::patch(Run &opaqueFull, Run &opaqueReduced, const Input &token,
-                                       int64_t position, const PatchOptions &options) {
+Expected<PatchStep> GpuExecutor::computePatch(Run &opaqueFull, Run &opaqueReduced,
+                                              const Input &token, int64_t position,
+                                              const PatchOptions &options) {
   auto &full = static_cast<GpuRun &>(opaqueFull);
   auto &reduced = static_cast<GpuRun &>(opaqueReduced);
-  if (&full == &reduced)
-    return oneRun();
   for (GpuRun *run : {&full, &reduced})
     if (Error error = check(*run, token, position))
       return std::move(error);
@@ -417,8 +297,10 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
   // A pass within a sink's call would write where the outer one's patches are.
   const bool isInner = prompts.isPatching;
   llvm::scope_exit ended([&] { prompts.isPatching = isInner; });
-  GpuPatchEach each(store, head ? &*head : nullptr, options);
+  GpuPatchEach each(store, headOrNull(), options);
   while (!tokens.empty()) {
+    if (Error error = checkInterrupt())
+      return error;
     int64_t count = std::min<int64_t>(tokens.size(), options.rows ? options.rows : INT64_MAX);
     RecordedChunk *chunk = nullptr;
     if (!isInner && count >= (options.rows ? 2 : GpuPrompts::kShortest)) {
@@ -440,13 +322,11 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
   return Error::success();
 }
 
-Error GpuExecutor::patchEach(Run &opaqueFull, Run &opaqueReduced, ArrayRef<Input> tokens,
-                             ArrayRef<int64_t> positions, const PatchEachOptions &options,
-                             PatchSink sink) {
+Error GpuExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced, ArrayRef<Input> tokens,
+                                    ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                                    PatchSink sink) {
   auto &full = static_cast<GpuRun &>(opaqueFull);
   auto &reduced = static_cast<GpuRun &>(opaqueReduced);
-  if (&full == &reduced)
-    return oneRun();
   if (Error error = check(full, tokens, positions))
     return error;
   if (reduced.count + 1 > reduced.capacity)

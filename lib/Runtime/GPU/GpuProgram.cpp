@@ -1,6 +1,6 @@
 #include "lib/Runtime/GPU/GpuProgram.h"
 #include "ctxc/Lowering/Codegen.h"
-#include "ctxc/Runtime/TokenKernels.h"
+#include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/Error.h"
 #include <cstring>
 

@@ -1,6 +1,6 @@
 #include "lib/Runtime/GPU/GpuPrompts.h"
-#include "ctxc/Runtime/StepChecks.h"
-#include "ctxc/Runtime/TokenKernels.h"
+#include "ctxc/Program/StepChecks.h"
+#include "ctxc/Program/TokenKernels.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -128,7 +128,7 @@ Error GpuHead::add(GpuProgram &program, RecordedSteps &record, ArrayRef<Rows> in
   auto seconds = store.device->run(*record.sequence);
   if (!seconds)
     return seconds.takeError();
-  Value result = step.layer->getBlock()->back().getOperand(0);
+  Value result = store.program.logits();
   auto numbers = program.value(result, 0, 0, count);
   if (!numbers)
     return numbers.takeError();

@@ -2,7 +2,7 @@
 #ifndef CTXC_LIB_RUNTIME_GPU_GPURUN_H
 #define CTXC_LIB_RUNTIME_GPU_GPURUN_H
 
-#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Program/Executor.h"
 #include "lib/Runtime/GPU/GpuStore.h"
 #include <map>
 

@@ -3,8 +3,8 @@
 #ifndef CTXC_LIB_RUNTIME_GPU_GPUSTORE_H
 #define CTXC_LIB_RUNTIME_GPU_GPUSTORE_H
 
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Runtime/GPU/Device.h"
-#include "ctxc/Runtime/Weights.h"
 #include "lib/Runtime/KernelArguments.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>

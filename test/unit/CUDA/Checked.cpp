@@ -1,15 +1,15 @@
 // After every test: nothing was called wrongly, no kernel did wrong, nothing is left alive.
-#include "test/unit/CUDA/Fake/FakeCuda.h"
+#include "test/fake-gpu/FakeGpu.h"
 #include <gtest/gtest.h>
 
 namespace {
 
 class Checked : public testing::EmptyTestEventListener {
-  void OnTestStart(const testing::TestInfo &) override { fake_cuda::reset(); }
+  void OnTestStart(const testing::TestInfo &) override { fake_gpu::reset(); }
   void OnTestEnd(const testing::TestInfo &) override {
-    for (const std::string &each : fake_cuda::problems())
+    for (const std::string &each : fake_gpu::problems())
       ADD_FAILURE() << each;
-    for (const std::string &each : fake_cuda::alive())
+    for (const std::string &each : fake_gpu::alive())
       ADD_FAILURE() << "left alive: " << each;
   }
 };

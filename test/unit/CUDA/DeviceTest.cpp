@@ -1,7 +1,7 @@
 // The device of NVIDIA's driver on a fake of it: what is called, in which order, and what is said
 // of each call that fails.
 #include "ctxc/Runtime/GPU/Device.h"
-#include "test/unit/CUDA/Fake/FakeCuda.h"
+#include "test/fake-gpu/FakeGpu.h"
 #include "test/unit/CUDA/SmallKernels.h"
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -56,15 +56,15 @@ TEST(CudaDevice, RunsFirstOneByOneThenAsAGraph) {
   ASSERT_EQ(on.upload(), "");
   auto sequence = on.device->record(on.launches);
   ASSERT_TRUE(bool(sequence));
-  EXPECT_EQ(fake_cuda::kernels().size(), 0u); // recorded, not run
+  EXPECT_EQ(fake_gpu::kernels().size(), 0u); // recorded, not run
   for (int run = 1; run <= 3; ++run) {
     auto seconds = on.device->run(**sequence);
     ASSERT_TRUE(bool(seconds)) << toString(seconds.takeError());
     EXPECT_NEAR(*seconds, 2e-3, 1e-9);
-    EXPECT_EQ(fake_cuda::kernels().size(), size_t(2 * run));
-    EXPECT_EQ(fake_cuda::countOf("cuGraphLaunch"), run - 1);
+    EXPECT_EQ(fake_gpu::kernels().size(), size_t(2 * run));
+    EXPECT_EQ(fake_gpu::countOf("cuGraphLaunch"), run - 1);
   }
-  EXPECT_EQ(fake_cuda::countOf("cuLaunchKernel"), 4); // two captured, two run
+  EXPECT_EQ(fake_gpu::countOf("cuLaunchKernel"), 4); // two captured, two run
   ASSERT_EQ(on.download(), "");
   for (int i = 0; i < 64; ++i)
     EXPECT_EQ(on.numbers[i], i + 6);
@@ -76,7 +76,7 @@ TEST(CudaDevice, CheckedRunsOneByOne) {
   ASSERT_TRUE(bool(sequence));
   for (int run = 0; run < 2; ++run)
     EXPECT_EQ(messageOf(on.device->run(**sequence)), "");
-  EXPECT_EQ(fake_cuda::countOf("cuGraphLaunch"), 0);
+  EXPECT_EQ(fake_gpu::countOf("cuGraphLaunch"), 0);
   ASSERT_EQ(on.download(), "");
   EXPECT_EQ(on.numbers[63], 4);
 }
@@ -116,7 +116,7 @@ TEST(CudaDevice, DownloadsGoThroughPinnedMemoryTogether) {
   auto buffer = device->allocate(sent.size()), other = device->allocate(8);
   ASSERT_TRUE(buffer && other);
   ASSERT_EQ(toString(device->upload(**buffer, 0, sent)), "");
-  int synchronized = fake_cuda::countOf("cuEventSynchronize");
+  int synchronized = fake_gpu::countOf("cuEventSynchronize");
   std::vector<Device::Piece> pieces;
   size_t at = 0;
   for (size_t bytes : {size_t(1), size_t(70), (size_t(33) << 20) + 1, size_t(0), sent.size()}) {
@@ -129,7 +129,7 @@ TEST(CudaDevice, DownloadsGoThroughPinnedMemoryTogether) {
   ASSERT_EQ(toString(device->downloadAll(pieces)), "");
   EXPECT_EQ(got, sent);
   EXPECT_EQ(zeros, std::vector<char>(8));
-  EXPECT_LE(fake_cuda::countOf("cuEventSynchronize") - synchronized, 5);
+  EXPECT_LE(fake_gpu::countOf("cuEventSynchronize") - synchronized, 5);
   ASSERT_EQ(toString(device->downloadAll({})), "");
   // And what is uploaded next is what was given.
   ASSERT_EQ(toString(device->upload(**other, 0, {sent.data() + 9, 8})), "");
@@ -161,7 +161,7 @@ TEST(CudaDevice, HoldsSeveralCodes) {
 
 TEST(CudaDevice, ChoosesByArchitecture) {
   EXPECT_EQ(opened()->target(), "cuda:sm_90");
-  fake_cuda::options().devices = {75, 86, 90};
+  fake_gpu::options().devices = {75, 86, 90};
   auto device = opened();
   EXPECT_EQ(device->target(), "cuda:sm_80");
   EXPECT_EQ(device->name(), "Fake 1");
@@ -169,17 +169,17 @@ TEST(CudaDevice, ChoosesByArchitecture) {
   EXPECT_EQ(device->target(), "cuda:sm_90");
   EXPECT_EQ(device->name(), "Fake 2");
   EXPECT_EQ(device->memory(), size_t(1) << 30);
-  fake_cuda::options().devices = {120};
+  fake_gpu::options().devices = {120};
   EXPECT_EQ(opened()->target(), "cuda:sm_90");
   EXPECT_EQ(opened("cuda:sm_80")->target(), "cuda:sm_80");
 
-  fake_cuda::options().devices = {80};
+  fake_gpu::options().devices = {80};
   EXPECT_EQ(messageOf(Device::open("cuda:sm_90")),
             "cuda: found Fake 0 (sm_80), expected a device of sm_90 or later");
-  fake_cuda::options().devices = {70, 75};
+  fake_gpu::options().devices = {70, 75};
   EXPECT_EQ(messageOf(Device::open("cuda")),
             "cuda: found Fake 0 (sm_70) and Fake 1 (sm_75), expected a device of sm_80 or later");
-  fake_cuda::options().devices = {};
+  fake_gpu::options().devices = {};
   EXPECT_EQ(messageOf(Device::open("cuda")), "cuda: the driver shows no device");
   EXPECT_EQ(messageOf(Device::open("cuda:sm_70")), "cuda: found 'sm_70', expected sm_80 or sm_90");
 }
@@ -201,9 +201,9 @@ void PrintTo(const Failure &failure, std::ostream *os) {
 
 struct CudaFailure : testing::TestWithParam<Failure> {
   void SetUp() override {
-    fake_cuda::options().failing = GetParam().function;
-    fake_cuda::options().failingCall = GetParam().call;
-    fake_cuda::options().result = GetParam().result;
+    fake_gpu::options().failing = GetParam().function;
+    fake_gpu::options().failingCall = GetParam().call;
+    fake_gpu::options().result = GetParam().result;
   }
 };
 
@@ -280,16 +280,16 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CudaDevice, SaysWhatTheCompilerSays) {
   auto device = opened();
-  fake_cuda::options().failing = "cuModuleLoadDataEx";
-  fake_cuda::options().result = 218;
-  fake_cuda::options().compilerLog = "ptxas application ptx input, line 9; error : what is this\n";
+  fake_gpu::options().failing = "cuModuleLoadDataEx";
+  fake_gpu::options().result = 218;
+  fake_gpu::options().compilerLog = "ptxas application ptx input, line 9; error : what is this\n";
   EXPECT_EQ(toString(device->load(smallModule(increment()))),
             "cuda: loading the kernels for cuda:sm_90 failed: CUDA_ERROR_INVALID_PTX; its compiler "
             "says: ptxas application ptx input, line 9; error : what is this");
 }
 
 TEST(CudaDevice, SaysHowMuchMemoryIsThere) {
-  fake_cuda::options().memory = size_t(100) << 20;
+  fake_gpu::options().memory = size_t(100) << 20;
   auto device = opened();
   auto most = device->allocate(size_t(60) << 20);
   ASSERT_TRUE(bool(most));
@@ -301,7 +301,7 @@ TEST(CudaDevice, SaysHowMuchMemoryIsThere) {
 }
 
 TEST(CudaDevice, RefusesBlocksThatAreTooLarge) {
-  fake_cuda::options().mostThreads = 32;
+  fake_gpu::options().mostThreads = 32;
   Loaded on;
   EXPECT_EQ(
       messageOf(on.device->record(on.launches)),
@@ -311,14 +311,14 @@ TEST(CudaDevice, RefusesBlocksThatAreTooLarge) {
 
 TEST(CudaDevice, NamesTheKernelThatFaults) {
   Loaded on;
-  fake_cuda::options().faultingKernel = "second";
+  fake_gpu::options().faultingKernel = "second";
   auto sequence = on.device->record(on.launches);
   ASSERT_TRUE(bool(sequence));
   std::string fault = "cuda: running kernel 'second' of block @a, layer 1 failed: "
                       "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered";
   EXPECT_EQ(messageOf(on.device->run(**sequence)), fault);
   // Nothing is called any more.
-  size_t calls = fake_cuda::calls().size();
+  size_t calls = fake_gpu::calls().size();
   std::string after = "cuda: Fake 0 runs nothing more after a fault (" + fault + ")";
   EXPECT_EQ(messageOf(on.device->run(**sequence)), after);
   EXPECT_EQ(messageOf(on.device->record(on.launches)), after);
@@ -326,15 +326,15 @@ TEST(CudaDevice, NamesTheKernelThatFaults) {
   EXPECT_EQ(toString(on.device->load("")), after);
   EXPECT_EQ(on.upload(), after);
   EXPECT_EQ(on.download(), after);
-  EXPECT_EQ(fake_cuda::calls().size(), calls);
+  EXPECT_EQ(fake_gpu::calls().size(), calls);
 }
 
 TEST(CudaDevice, NamesTheSequenceThatFaultsLater) {
   std::string seen[2];
   for (bool checked : {false, true}) {
     Loaded on(checked ? "cuda:checked" : "cuda");
-    fake_cuda::options().faultingKernel = "second";
-    fake_cuda::options().faultingLaunch = 2;
+    fake_gpu::options().faultingKernel = "second";
+    fake_gpu::options().faultingLaunch = 2;
     auto sequence = on.device->record(on.launches);
     ASSERT_TRUE(bool(sequence));
     EXPECT_EQ(messageOf(on.device->run(**sequence)), "");
@@ -343,7 +343,7 @@ TEST(CudaDevice, NamesTheSequenceThatFaultsLater) {
     on.buffer.reset();
     on.device.reset();
     if (!checked)
-      fake_cuda::reset();
+      fake_gpu::reset();
   }
   EXPECT_EQ(seen[0], "cuda: running 2 launches, kernel 'first' of block @a, layer 0 to kernel "
                      "'second' of block @a, layer 1 (cuda:checked runs them one by one and finds "

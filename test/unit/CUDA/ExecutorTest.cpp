@@ -1,5 +1,5 @@
 // A model on NVIDIA's device: what is launched for a token, and what goes wrong in the middle.
-#include "test/unit/CUDA/Fake/FakeCuda.h"
+#include "test/fake-gpu/FakeGpu.h"
 #include "test/unit/GPU/Device.h"
 
 using namespace ctxc;
@@ -18,15 +18,15 @@ TEST(CudaExecutor, LaunchesOneGraphAToken) {
     ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
   }
   // The first was launched kernel by kernel, and all were captured once.
-  EXPECT_EQ(fake_cuda::countOf("cuGraphInstantiateWithFlags"), 1);
-  EXPECT_EQ(fake_cuda::countOf("cuGraphLaunch"), 3);
-  size_t each = fake_cuda::kernels().size() / 4;
-  EXPECT_EQ(size_t(fake_cuda::countOf("cuLaunchKernel")), 2 * each);
+  EXPECT_EQ(fake_gpu::countOf("cuGraphInstantiateWithFlags"), 1);
+  EXPECT_EQ(fake_gpu::countOf("cuGraphLaunch"), 3);
+  size_t each = fake_gpu::kernels().size() / 4;
+  EXPECT_EQ(size_t(fake_gpu::countOf("cuLaunchKernel")), 2 * each);
 }
 
 /// How many of the kernels that ran have a name that starts so.
 int64_t ranOf(llvm::StringRef prefix) {
-  return llvm::count_if(fake_cuda::kernels(), [&](const std::string &name) {
+  return llvm::count_if(fake_gpu::kernels(), [&](const std::string &name) {
     return llvm::StringRef(name).starts_with(prefix);
   });
 }
@@ -52,22 +52,22 @@ TEST(CudaExecutor, LaunchesOneGraphAChunk) {
   };
   forward(0, 3);
   // A token's kernels alone are compiled where no prompt comes.
-  EXPECT_EQ(fake_cuda::countOf("cuModuleLoadDataEx"), 1);
+  EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 1);
   EXPECT_EQ(ranOf("ctxc_rows"), 0);
-  int graphs = fake_cuda::countOf("cuGraphLaunch");
-  size_t before = fake_cuda::kernels().size();
+  int graphs = fake_gpu::countOf("cuGraphLaunch");
+  size_t before = fake_gpu::kernels().size();
   forward(3, 22); // two chunks, and one that is padded
-  EXPECT_EQ(fake_cuda::countOf("cuModuleLoadDataEx"), 2);
-  EXPECT_EQ(fake_cuda::countOf("cuGraphLaunch"), graphs + 2);
+  EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 2);
+  EXPECT_EQ(fake_gpu::countOf("cuGraphLaunch"), graphs + 2);
   EXPECT_GT(ranOf("ctxc_rows8_llama"), 0);
   EXPECT_EQ(ranOf("ctxc_rows8_llama") % 3, 0);
   // The head alone, of one row, comes after them.
-  EXPECT_EQ(fake_cuda::kernels().back().find("ctxc_"), 0u);
-  EXPECT_EQ(fake_cuda::kernels().back().find("ctxc_rows8"), std::string::npos);
+  EXPECT_EQ(fake_gpu::kernels().back().find("ctxc_"), 0u);
+  EXPECT_EQ(fake_gpu::kernels().back().find("ctxc_rows8"), std::string::npos);
   size_t chunks = ranOf("ctxc_rows8");
-  EXPECT_LT(fake_cuda::kernels().size() - before - chunks, 10u);
+  EXPECT_LT(fake_gpu::kernels().size() - before - chunks, 10u);
   forward(25, 9); // a chunk and a token, whose kernels are there
-  EXPECT_EQ(fake_cuda::countOf("cuModuleLoadDataEx"), 2);
+  EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 2);
 
   // Patches of all positions: the dual kernels are compiled then.
   auto full = gpu->start(12);
@@ -76,7 +76,7 @@ TEST(CudaExecutor, LaunchesOneGraphAChunk) {
       gpu->patchEach(*full, *reduced, llvm::ArrayRef(tokens).take_front(12), at, {},
                      [&](const TokenPatch &token) { return token.patch().takeError(); });
   EXPECT_EQ(llvm::toString(std::move(error)), "");
-  EXPECT_EQ(fake_cuda::countOf("cuModuleLoadDataEx"), 3);
+  EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 3);
   EXPECT_GT(ranOf("ctxc_rows8_llama_dual"), 0);
   EXPECT_EQ(ranOf("ctxc_llama_dual"), 0);
 }
@@ -89,8 +89,8 @@ TEST(CudaExecutor, TakesFewerRowsWhereMemoryIsSmall) {
   std::vector<double> expected;
   // As much memory as a chunk of 32 rows needs, and less; then a token alone has not enough.
   for (auto [share, prefix] : {std::pair(0.0, "ctxc_rows32_"), {0.7, "ctxc_rows16_"}, {0.1, ""}}) {
-    fake_cuda::reset();
-    fake_cuda::options().memory = share ? weights + size_t(share * chunk) : plenty;
+    fake_gpu::reset();
+    fake_gpu::options().memory = share ? weights + size_t(share * chunk) : plenty;
     CTXC_OPEN_DEVICE(device);
     Device &memory = *device;
     auto gpu = byRows(model, std::move(device), 32);
@@ -125,13 +125,13 @@ TEST(CudaExecutor, LeavesTheRunAsItWasAfterAFaultInAChunk) {
   std::string kernel;
   int64_t each = 0;
   for (bool faults : {false, true}) {
-    fake_cuda::reset();
+    fake_gpu::reset();
     CTXC_OPEN_DEVICE(device);
     auto gpu = byRows(model, std::move(device), 8);
     ASSERT_NE(gpu, nullptr);
     if (faults) { // in the second chunk
-      fake_cuda::options().faultingKernel = kernel;
-      fake_cuda::options().faultingLaunch = each + 1;
+      fake_gpu::options().faultingKernel = kernel;
+      fake_gpu::options().faultingLaunch = each + 1;
     }
     auto run = gpu->start(22);
     auto forward = [&] {
@@ -140,7 +140,7 @@ TEST(CudaExecutor, LeavesTheRunAsItWasAfterAFaultInAChunk) {
     std::string message = forward();
     if (!faults) {
       EXPECT_EQ(message, "");
-      kernel = *llvm::find_if(fake_cuda::kernels(), [](const std::string &name) {
+      kernel = *llvm::find_if(fake_gpu::kernels(), [](const std::string &name) {
         return llvm::StringRef(name).starts_with("ctxc_rows8_llama_");
       });
       each = ranOf(kernel) / 3;
@@ -156,7 +156,7 @@ TEST(CudaExecutor, LeavesTheRunAsItWasAfterAFaultInAChunk) {
 }
 
 TEST(CudaExecutor, SaysHowMuchMemoryWeightsNeed) {
-  fake_cuda::options().memory = 1000;
+  fake_gpu::options().memory = 1000;
   CTXC_OPEN_DEVICE(device);
   Model model("llama");
   auto gpu = createGpuExecutor(model.program, *model.weights, std::move(device));
@@ -169,8 +169,8 @@ TEST(CudaExecutor, NamesTheKernelAndTheLayerOfAFault) {
   Model model("llama");
   auto gpu = onDevice(model.program, *model.weights, std::move(device));
   ASSERT_NE(gpu, nullptr);
-  fake_cuda::options().faultingKernel = "ctxc_llama_1_contract";
-  fake_cuda::options().faultingLaunch = 2; // the second layer's
+  fake_gpu::options().faultingKernel = "ctxc_llama_1_contract";
+  fake_gpu::options().faultingLaunch = 2; // the second layer's
   auto run = gpu->start(4);
   std::string fault =
       "cuda: running kernel 'ctxc_llama_1_contract' of block @llama, layer 1 "

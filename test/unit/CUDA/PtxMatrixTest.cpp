@@ -1,5 +1,5 @@
 // Matrices and copies beside the threads, interpreted: what they compute, and what is found.
-#include "test/unit/CUDA/Fake/Ptx.h"
+#include "test/fake-gpu/Ptx.h"
 #include "test/unit/CUDA/SmallKernels.h"
 #include <cstring>
 #include <gtest/gtest.h>

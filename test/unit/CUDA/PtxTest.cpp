@@ -1,5 +1,5 @@
 // The interpreter finds what it is there to find.
-#include "test/unit/CUDA/Fake/Ptx.h"
+#include "test/fake-gpu/Ptx.h"
 #include "test/unit/CUDA/SmallKernels.h"
 #include <cstring>
 #include <gtest/gtest.h>

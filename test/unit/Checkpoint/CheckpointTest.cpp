@@ -1,5 +1,5 @@
-#include "Fixture.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "Fixture.h"
 #include "ctxc/Checkpoint/FileDigest.h"
 #include "ctxc/Support/AtomicFile.h"
 #include <chrono>
@@ -86,10 +86,10 @@ TEST_F(CheckpointDirectory, ReportsAllProblemsOfTheShards) {
 TEST_F(CheckpointDirectory, RefusesShardNamesThatAreNotPlain) {
   write("outside.safetensors", tensors({"a"}));
   write("m/sub/x.safetensors", tensors({"a"}));
-  for (std::string name : {"../outside.safetensors", "sub/x.safetensors", "sub/../../x.safetensors",
-                           "..", ".", "", "..\\\\outside.safetensors", "/etc/passwd",
-                           "C:\\\\x.safetensors", "x\\u0000.safetensors", "./x.safetensors",
-                           "x.safetensors/", "pytorch_model.bin", "model.txt"}) {
+  for (std::string name :
+       {"../outside.safetensors", "sub/x.safetensors", "sub/../../x.safetensors", "..", ".", "",
+        "..\\\\outside.safetensors", "/etc/passwd", "C:\\\\x.safetensors", "x\\u0000.safetensors",
+        "./x.safetensors", "x.safetensors/", "pytorch_model.bin", "model.txt"}) {
     SCOPED_TRACE(name);
     index("{\"a\":\"" + name + "\"}");
     expectMessage("of tensor 'a': ");
@@ -150,7 +150,8 @@ TEST_F(CheckpointDirectory, SaysWhatIsMissing) {
 
 TEST_F(CheckpointDirectory, RefusesMalformedConfigs) {
   write("m/model.safetensors", tensors({"a"}));
-  for (std::string config : {"", "[]", "{\"a\":1,\"a\":2}", "{\"a\":NaN}", "{} {}", "{\"a\":\"\xff\"}"}) {
+  for (std::string config :
+       {"", "[]", "{\"a\":1,\"a\":2}", "{\"a\":NaN}", "{} {}", "{\"a\":\"\xff\"}"}) {
     SCOPED_TRACE(config);
     write("m/config.json", config);
     expectMessage("config.json: ");

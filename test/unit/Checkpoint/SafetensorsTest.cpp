@@ -1,5 +1,5 @@
-#include "Fixture.h"
 #include "ctxc/Checkpoint/Safetensors.h"
+#include "Fixture.h"
 #include <limits>
 
 using namespace ctxc;
@@ -9,21 +9,20 @@ using namespace llvm;
 namespace {
 
 Expected<SafetensorsHeader> parse(StringRef file) {
-  return parseSafetensorsHeader(
-      {reinterpret_cast<const uint8_t *>(file.data()), file.size()}, "f");
+  return parseSafetensorsHeader({reinterpret_cast<const uint8_t *>(file.data()), file.size()}, "f");
 }
 
 struct Safetensors : TempDirectory {};
 
 TEST_F(Safetensors, ReadsAGoodFile) {
   std::string data = bytesOf({1, 2, 3, 4, 5, 6});
-  std::string p = write("m.safetensors",
-                        fileOf(R"({"__metadata__":{"format":"pt"},)"
-                               R"("b":{"dtype":"F32","shape":[],"data_offsets":[20,24]},)"
-                               R"("none":{"dtype":"I64","shape":[3,0],"data_offsets":[0,0]},)"
-                               R"("\u0061":{"shape":[5],"dtype":"F32","data_offsets":[0,20]})"
-                               R"(}   )",
-                               data));
+  std::string p =
+      write("m.safetensors", fileOf(R"({"__metadata__":{"format":"pt"},)"
+                                    R"("b":{"dtype":"F32","shape":[],"data_offsets":[20,24]},)"
+                                    R"("none":{"dtype":"I64","shape":[3,0],"data_offsets":[0,0]},)"
+                                    R"("\u0061":{"shape":[5],"dtype":"F32","data_offsets":[0,20]})"
+                                    R"(}   )",
+                                    data));
   auto file = SafetensorsFile::open(p);
   ASSERT_TRUE(bool(file)) << messageOf(std::move(file));
   EXPECT_EQ((*file)->metadata().at("format"), "pt");
@@ -109,8 +108,11 @@ std::vector<Malformed> malformed() {
       {"metadata nested", fileOf("{\"__metadata__\":{\"a\":{}}}"), "not a string"},
       {"metadata list", fileOf("{\"__metadata__\":[]}"), "expected '{'"},
       {"entry is null", fileOf("{\"t\":null}"), "expected '{'"},
-      {"entry key twice", fileOf("{\"t\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],"
-                                 "\"data_offsets\":[0,8]}}", eight), "'dtype' is given twice"},
+      {"entry key twice",
+       fileOf("{\"t\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],"
+              "\"data_offsets\":[0,8]}}",
+              eight),
+       "'dtype' is given twice"},
       {"no dtype", fileOf("{\"t\":{\"shape\":[2],\"data_offsets\":[0,8]}}", eight), "no 'dtype'"},
       {"no shape", fileOf("{\"t\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", eight),
        "no 'shape'"},
@@ -143,19 +145,27 @@ std::vector<Malformed> malformed() {
       {"one offset", one("\"F32\"", "[2]", "[8]"), "found 1 data_offsets, expected 2"},
       {"three offsets", one("\"F32\"", "[2]", "[0,8,8]"), "found 3 data_offsets, expected 2"},
       {"end before begin", one("\"F32\"", "[2]", "[8,0]"), "end before they begin"},
-      {"too small", one("\"F32\"", "[3]", "[0,8]"), "found 8 bytes in its data_offsets, expected 12"},
-      {"too large", one("\"F32\"", "[1]", "[0,8]"), "found 8 bytes in its data_offsets, expected 4"},
+      {"too small", one("\"F32\"", "[3]", "[0,8]"),
+       "found 8 bytes in its data_offsets, expected 12"},
+      {"too large", one("\"F32\"", "[1]", "[0,8]"),
+       "found 8 bytes in its data_offsets, expected 4"},
       {"hole before the first", one("\"F32\"", "[1]", "[4,8]"), "there is a hole"},
-      {"hole between", fileOf("{\"a\":" + entry("\"U8\"", "[2]", "[0,2]") + ",\"b\":" +
-                              entry("\"U8\"", "[5]", "[3,8]") + "}", eight), "there is a hole"},
-      {"overlap", fileOf("{\"a\":" + entry("\"U8\"", "[5]", "[0,5]") + ",\"b\":" +
-                         entry("\"U8\"", "[4]", "[4,8]") + "}", eight), "tensors overlap"},
+      {"hole between",
+       fileOf("{\"a\":" + entry("\"U8\"", "[2]", "[0,2]") +
+                  ",\"b\":" + entry("\"U8\"", "[5]", "[3,8]") + "}",
+              eight),
+       "there is a hole"},
+      {"overlap",
+       fileOf("{\"a\":" + entry("\"U8\"", "[5]", "[0,5]") +
+                  ",\"b\":" + entry("\"U8\"", "[4]", "[4,8]") + "}",
+              eight),
+       "tensors overlap"},
       {"same bytes twice", fileOf("{\"a\":" + good + ",\"b\":" + good + "}", eight),
        "tensors overlap"},
       {"data cut short", fileOf("{\"t\":" + good + "}", "1234567"),
        "need 8 bytes, but only 7 follow the header"},
-      {"offset near 2^63", one("\"U8\"", "[9223372036854775800]",
-                               "[0,9223372036854775800]"), "overflows"},
+      {"offset near 2^63", one("\"U8\"", "[9223372036854775800]", "[0,9223372036854775800]"),
+       "overflows"},
       {"trailing byte", fileOf("{\"t\":" + good + "}", eight + "x"),
        "found 1 bytes after the last tensor"},
       {"bytes without tensors", fileOf("{}", "PK\3\4"), "found 4 bytes after the last tensor"},
@@ -175,8 +185,8 @@ TEST_F(Safetensors, RefusesEveryMalformedFile) {
 }
 
 TEST_F(Safetensors, ReportsAllTensorsAtOnceButNotAMillion) {
-  std::string header = "{\"a\":" + entry("\"F33\"", "[2]", "[0,8]") + ",\"b\":" +
-                       entry("\"F32\"", "[3]", "[0,8]") + "}";
+  std::string header = "{\"a\":" + entry("\"F33\"", "[2]", "[0,8]") +
+                       ",\"b\":" + entry("\"F32\"", "[3]", "[0,8]") + "}";
   std::string message = messageOf(parse(fileOf(header, "12345678")));
   EXPECT_NE(message.find("tensor 'a'"), std::string::npos) << message;
   EXPECT_NE(message.find("tensor 'b'"), std::string::npos) << message;

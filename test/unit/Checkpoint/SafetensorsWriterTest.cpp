@@ -1,6 +1,6 @@
+#include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "Fixture.h"
 #include "ctxc/Checkpoint/Safetensors.h"
-#include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Support/Error.h"
 
 using namespace ctxc;
@@ -28,12 +28,11 @@ struct SafetensorsWriter : TempDirectory {
 
 TEST_F(SafetensorsWriter, WritesWhatTheReaderReads) {
   std::string name = "quote\" and \u00e9";
-  Error e = writeSafetensors(path("f"),
-                             {source("b", DType::BF16, {3}, "abcdef"),
-                              source("z", DType::F32, {}, "1234"),
-                              source(name, DType::F32, {2, 1}, "12345678"),
-                              source("empty", DType::F64, {0, 7}, "")},
-                             {{"key", "line\n\"two\""}});
+  Error e = writeSafetensors(
+      path("f"),
+      {source("b", DType::BF16, {3}, "abcdef"), source("z", DType::F32, {}, "1234"),
+       source(name, DType::F32, {2, 1}, "12345678"), source("empty", DType::F64, {0, 7}, "")},
+      {{"key", "line\n\"two\""}});
   ASSERT_EQ(messageOf(std::move(e)), "");
   auto file = SafetensorsFile::open(path("f"));
   ASSERT_TRUE(bool(file)) << messageOf(std::move(file));

@@ -10,6 +10,7 @@
 #include "ctxc/Planning/Planner.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
+#include "ctxc/Transforms/BuildProgram.h"
 #include "mlir/IR/MLIRContext.h"
 #include "gtest/gtest.h"
 

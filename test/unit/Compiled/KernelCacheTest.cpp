@@ -95,13 +95,15 @@ TEST_F(KernelCacheTest, KeysAreOfTheKernelAndTheProcessor) {
     auto kernels = buildKernelModule(kernelBlocks(model.program));
     return KernelCache::keyOf(**kernels, target);
   };
-  CpuTarget host = CpuTarget::host(), other = host, wider = host;
+  CpuTarget host = CpuTarget::host(), other = host, wider = host, optimised = host;
   other.features += ",-fma";
   wider.lanes += 1;
+  optimised.optimisation = host.optimisation == 3 ? 1 : 3;
   EXPECT_EQ(keyFor(5, host), keyFor(5, host));
   EXPECT_NE(keyFor(5, host), keyFor(6, host));
   EXPECT_NE(keyFor(5, host), keyFor(5, other));
   EXPECT_NE(keyFor(5, host), keyFor(5, wider));
+  EXPECT_NE(keyFor(5, host), keyFor(5, optimised));
 }
 
 /// Kernels name the contractions that they call, and come from the cache with them or not at all.

@@ -34,7 +34,7 @@ public:
       list[i] = scaled(dtype, rows / matrices, columns, random);
     return known = list;
   }
-  std::string hash() override { return "quantised"; }
+  llvm::Expected<std::string> hash() override { return "quantised"; }
 
 private:
   uint8_t *keep(int64_t bytes) { return memory.emplace_back(bytes).data(); }
@@ -101,7 +101,7 @@ public:
     readFloats(storageOf(element), *data, numbers);
     return numbers.data();
   }
-  std::string hash() override { return "dequantised"; }
+  llvm::Expected<std::string> hash() override { return "dequantised"; }
 
 private:
   std::unique_ptr<Weights> from;

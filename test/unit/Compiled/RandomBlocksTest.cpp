@@ -53,8 +53,8 @@ private:
     TextValue f = b.rope(1 + below(2));
     TextValue q = b.rotary("half", heads(groups * repeat, width), f);
     TextValue k = b.rotary("half", heads(groups, width), f);
-    TextValue a = b.attention(q, k, heads(groups, out), below(2) * (1 + below(4)),
-                              below(3) ? "" : "0.5");
+    TextValue a =
+        b.attention(q, k, heads(groups, out), below(2) * (1 + below(4)), below(3) ? "" : "0.5");
     return b.reshape(a, {a.shape[0] * a.shape[1]});
   }
 

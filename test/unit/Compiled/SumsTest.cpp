@@ -1,5 +1,6 @@
 // What the numbers of a row depend on, and not: threads, the rows beside it, rounding.
 #include "TextModel.h"
+#include <array>
 #include <cmath>
 
 using namespace ctxc;
@@ -37,6 +38,61 @@ TEST(RowSums, DependOnNeitherThreadsNorRows) {
       EXPECT_EQ(see(*other.compiled, *single, tokens[i], i).logits,
                 llvm::ArrayRef(expected.logits).slice(i * kVocabulary, kVocabulary).vec())
           << i << ", " << threads;
+  }
+}
+
+/// Matrices stored as (in, out): of every type, shapes with and without whole vectors, tiles, rows
+/// that are read together and panels; of experts too.
+TEST(TransposedSums, DependOnNeitherThreadsNorRows) {
+  std::vector<BlockText> blocks;
+  for (auto [in, out, element] : {std::tuple(64, 131, "f32"),
+                                  {131, 520, "bf16"},
+                                  {520, 300, "f16"},
+                                  {300, 33, "f32"},
+                                  {33, 2111, "bf16"},
+                                  {2111, 64, "f32"}}) {
+    BlockText &b = blocks.emplace_back("ops" + std::to_string(in), in);
+    TextValue x = b.input(), y = b.linear(x, out, element, /*transposed=*/true);
+    b.output(b.unary("normalize rms", y, " eps 1.0e-5"));
+  }
+  BlockText &b = blocks.emplace_back("experts", 64);
+  TextValue x = b.input(), scores = b.unary("softmax", b.linear(x, 6, "f32", true)),
+            sel = b.topK(scores, 2), y = b.expertLinear(x, sel, 6, 81, "bf16", true, true);
+  b.output(b.linear(b.combine(b.gather(scores, sel), y), 64));
+  constexpr int64_t count = 37;
+  std::vector<int64_t> tokens = someTokens(count, 3);
+  std::optional<Seen> first;
+  for (int threads : {1, 2, 3, 5}) {
+    SCOPED_TRACE(threads);
+    TextModel model(modelText(blocks), 1, threads);
+    ASSERT_EQ(model.compile(), "");
+    // As many as take panels, with each size of a tile; few; pairs, and what they leave; one by
+    // one.
+    for (std::vector<int64_t> parts : {std::vector<int64_t>{37}, {16, 21}, {2, 15, 3, 17}, {}}) {
+      if (parts.empty())
+        parts.assign(count, 1);
+      auto run = model.compiled->start(count);
+      std::vector<std::vector<double>> layers(blocks.size() + 1);
+      int64_t at = 0;
+      for (int64_t part : parts) {
+        std::vector<int64_t> positions;
+        for (int64_t i = 0; i < part; ++i)
+          positions.push_back(at + i);
+        Seen seen = see(*model.compiled, *run, llvm::ArrayRef(tokens).slice(at, part), positions);
+        ASSERT_EQ(seen.layers.size(), layers.size());
+        for (auto [whole, piece] : llvm::zip(layers, seen.layers))
+          llvm::append_range(whole, piece);
+        at += part;
+      }
+      if (!first) {
+        first = Seen{layers, {}};
+        auto exact = model.reference->start(count);
+        Seen expected = see(*model.reference, *exact, tokens, upTo(count));
+        for (auto [i, layer] : llvm::enumerate(layers))
+          EXPECT_LE(relativeDifference(layer, expected.layers[i]), 1e-5) << i;
+      }
+      EXPECT_EQ(layers, first->layers) << parts.size();
+    }
   }
 }
 
@@ -92,12 +148,15 @@ double rootMeanSquare(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b = {}) {
 TEST(RoundedPrompts, AreOffByTheirRounding) {
   if (!CpuTarget::host().bfloatPairs)
     GTEST_SKIP() << "this processor has no avx512_bf16";
-  for (int64_t width : {1, 31, 33, 64, 97, 130, 4200}) { // the last is more than one panel of W
-    SCOPED_TRACE(width);
+  // The last is more than one panel of W.
+  for (int64_t at = 0; at < 14; ++at) {
+    int64_t width = std::array{1, 31, 33, 64, 97, 130, 4200}[at / 2];
+    bool transposed = at % 2;
+    SCOPED_TRACE(testing::Message() << width << (transposed ? " transposed" : ""));
     BlockText b("ops", width);
-    b.output(b.linear(b.input(), 70, "bf16"));
+    b.output(b.linear(b.input(), 70, "bf16", transposed));
     BlockText back("back", 70);
-    back.output(back.linear(back.input(), width, "bf16"));
+    back.output(back.linear(back.input(), width, "bf16", transposed));
     TextModel exact(modelText({b, back}), 1), rounded(modelText({b, back}), 1),
         shared(modelText({b, back}), 1, /*threads=*/3);
     rounded.roundedPrompts = shared.roundedPrompts = true;

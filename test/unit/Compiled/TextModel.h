@@ -4,6 +4,7 @@
 
 #include "BlockText.h"
 #include "Fixture.h"
+#include "ctxc/Transforms/BuildProgram.h"
 #include "mlir/Parser/Parser.h"
 #include <cmath>
 #include <cstdlib>

@@ -20,7 +20,7 @@ public:
     numbers.assign(type.getNumElements(), value);
     return static_cast<const void *>(numbers.data());
   }
-  std::string hash() override { return "test"; }
+  llvm::Expected<std::string> hash() override { return "test"; }
 
 private:
   std::string name;

@@ -31,13 +31,13 @@ struct PatchDirectory : TempDirectory {
     write("m/config.json", "{\"dtype\":\"float32\",\"eps\":1e-06}\n");
     write("m/tokenizer.model", "pieces");
     // BF16 holds 1 + 2^-7 but not 1 + 2^-8.
-    EXPECT_EQ(messageOf(writeSafetensors(
-                  path("m/model.safetensors"),
-                  {tensorOf("layers.0.w", DType::F32, {2, 3}, {1, 2, 3, 4, 5, 6}),
-                   tensorOf("layers.0.norm", DType::BF16, {2}, {1, 1}),
-                   tensorOf("untouched", DType::F16, {2}, {0.5, 65504})},
-                  {{"format", "pt"}})),
-              "");
+    EXPECT_EQ(
+        messageOf(writeSafetensors(path("m/model.safetensors"),
+                                   {tensorOf("layers.0.w", DType::F32, {2, 3}, {1, 2, 3, 4, 5, 6}),
+                                    tensorOf("layers.0.norm", DType::BF16, {2}, {1, 1}),
+                                    tensorOf("untouched", DType::F16, {2}, {0.5, 65504})},
+                                   {{"format", "pt"}})),
+        "");
   }
 
   std::unique_ptr<Checkpoint> checkpoint() {

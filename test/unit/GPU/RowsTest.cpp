@@ -1,7 +1,7 @@
 // Whole blocks of many rows on a device, against the processor's kernels: plain, with a patch that
 // is given, and both runs with the patch formed.
 #include "RowsCase.h"
-#include "ctxc/Runtime/TokenKernels.h"
+#include "ctxc/Program/TokenKernels.h"
 
 using namespace ctxc;
 using namespace ctxc::test;

@@ -2,7 +2,7 @@
 // loaded and launched with the arguments that they have, and what is said of what fails. What is
 // behind it is tested with NVIDIA's (test/unit/CUDA).
 #include "test/unit/GPU/Device.h"
-#include "test/unit/CUDA/Fake/FakeCuda.h"
+#include "test/fake-gpu/FakeGpu.h"
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -16,7 +16,7 @@ std::string messageOf(llvm::StringRef target) {
 }
 
 std::unique_ptr<Device> opened(std::vector<int> devices, llvm::StringRef target = "rocm") {
-  fake_cuda::options().devices = std::move(devices);
+  fake_gpu::options().devices = std::move(devices);
   auto device = Device::open(target);
   if (device)
     return std::move(*device);
@@ -31,13 +31,13 @@ TEST(HipDevice, ChoosesByArchitecture) {
   EXPECT_EQ(device->name(), "Fake 1");
   EXPECT_EQ(opened({0x90a, 0x1100}, "rocm:gfx1100")->name(), "Fake 1");
 
-  fake_cuda::options().devices = {0x90a, 0x908};
+  fake_gpu::options().devices = {0x90a, 0x908};
   EXPECT_EQ(messageOf("rocm:gfx942"),
             "rocm: found Fake 0 (gfx90a) and Fake 1 (gfx908), expected a device of gfx942");
-  fake_cuda::options().devices = {0x803};
+  fake_gpu::options().devices = {0x803};
   EXPECT_EQ(messageOf("rocm"),
             "rocm: found Fake 0 (gfx803), expected a device of gfx90a, gfx942 or gfx1100");
-  fake_cuda::options().devices = {};
+  fake_gpu::options().devices = {};
   EXPECT_EQ(messageOf("rocm"), "rocm: HIP shows no device");
   EXPECT_EQ(messageOf("rocm:gfx803"), "rocm: found 'gfx803', expected gfx90a, gfx942 or gfx1100");
 }
@@ -56,11 +56,11 @@ TEST_P(HipModel, LaunchesItsCodeObject) {
     auto logits = gpu->forward(*full, token, full->size(), ForwardOptions());
     ASSERT_TRUE(bool(logits)) << toString(logits.takeError());
   }
-  EXPECT_EQ(fake_cuda::countOf("cuGraphLaunch"), 2);
-  EXPECT_EQ(fake_cuda::kernels()[1], "ctxc_llama_0_rows");
+  EXPECT_EQ(fake_gpu::countOf("cuGraphLaunch"), 2);
+  EXPECT_EQ(fake_gpu::kernels()[1], "ctxc_llama_0_rows");
   auto step = gpu->patch(*full, *reduced, int64_t(9), 3, {});
   ASSERT_TRUE(bool(step)) << toString(step.takeError());
-  EXPECT_EQ(fake_cuda::countOf("cuGraphInstantiateWithFlags"), 2);
+  EXPECT_EQ(fake_gpu::countOf("cuGraphInstantiateWithFlags"), 2);
 }
 
 /// And a prompt's: a second code object, and a third for its patches.
@@ -78,7 +78,7 @@ TEST_P(HipModel, LaunchesItsPromptsCodeObject) {
   all.allLogits = true;
   auto logits = gpu->forward(*full, tokens, llvm::ArrayRef(at).take_front(33), all);
   ASSERT_TRUE(bool(logits)) << toString(logits.takeError());
-  EXPECT_TRUE(llvm::any_of(fake_cuda::kernels(), [](const std::string &name) {
+  EXPECT_TRUE(llvm::any_of(fake_gpu::kernels(), [](const std::string &name) {
     return llvm::StringRef(name).starts_with("ctxc_rows32_");
   }));
   tokens.resize(8);
@@ -96,19 +96,19 @@ TEST(HipDevice, SaysWhatFails) {
   ASSERT_NE(device, nullptr);
   EXPECT_EQ(toString(device->load(std::string(64, '!'))),
             "rocm: loading the kernels for rocm:gfx942 failed: hipErrorInvalidKernelFile");
-  fake_cuda::options().memory = size_t(1) << 20;
+  fake_gpu::options().memory = size_t(1) << 20;
   EXPECT_EQ(toString(device->allocate(size_t(2) << 20).takeError()),
             "rocm: a buffer needs 2 MiB, Fake 0 has 1 MiB free");
   device.reset();
-  fake_cuda::options().failing = "hipSetDevice";
-  fake_cuda::options().failingCall = 1 + fake_cuda::countOf("hipSetDevice");
-  fake_cuda::options().result = 100;
+  fake_gpu::options().failing = "hipSetDevice";
+  fake_gpu::options().failingCall = 1 + fake_gpu::countOf("hipSetDevice");
+  fake_gpu::options().result = 100;
   EXPECT_EQ(messageOf("rocm"), "rocm: turning to Fake 0 failed: hipErrorNoDevice");
 }
 
 TEST(HipDevice, RefusesCodeOfAnotherArchitecture) {
   auto device = opened({0x942});
-  fake_cuda::options().devices = {0x90a};
+  fake_gpu::options().devices = {0x90a};
   Model model("llama");
   auto gpu = createGpuExecutor(model.program, *model.weights, std::move(device));
   EXPECT_EQ(toString(gpu.takeError()),
@@ -120,8 +120,8 @@ TEST(HipDevice, NamesTheKernelThatFaults) {
   Model model("llama");
   auto gpu = onDevice(model.program, *model.weights, std::move(device));
   ASSERT_NE(gpu, nullptr);
-  fake_cuda::options().faultingKernel = "ctxc_llama_1_contract";
-  fake_cuda::options().faultingLaunch = 2; // the second layer's
+  fake_gpu::options().faultingKernel = "ctxc_llama_1_contract";
+  fake_gpu::options().faultingLaunch = 2; // the second layer's
   auto run = gpu->start(4);
   EXPECT_EQ(toString(gpu->forward(*run, int64_t(3), 0, ForwardOptions()).takeError()),
             "rocm: running kernel 'ctxc_llama_1_contract' of block @llama, layer 1 failed: "

@@ -1,8 +1,9 @@
 // The imported models are transformers' models: their logits, computed by the
 // float64 reference, are the goldens', which transformers computed in float32.
 #include "Fixture.h"
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Reference/Reference.h"
-#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Transforms/BuildProgram.h"
 #include <cmath>
 
 using namespace llvm;

@@ -1,6 +1,6 @@
 // Directories and files that import, and what they become.
 #include "Fixture.h"
-#include "ctxc/Runtime/SliceName.h"
+#include "ctxc/Program/SliceName.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -391,7 +391,7 @@ TEST_F(Import, MlirFiles) {
              "none.mlir: has neither an xf.model nor an xf.block");
   testing::internal::CaptureStderr();
   EXPECT_HAS(imported(write("bad.mlir", "xf.block @b(")), "bad.mlir: is not a valid module");
-  EXPECT_HAS(testing::internal::GetCapturedStderr(), "bad.mlir:1:");
+  EXPECT_HAS(testing::internal::GetCapturedStderr(), "bad.mlir\":1:");
   std::string model = "{ %t = xf.token : tensor<i32>\n %E = xf.param \"E\" : tensor<3x2xf32>\n %x "
                       "= xf.embed %E[%t] : tensor<3x2xf32>, tensor<i32>\n xf.yield %x : "
                       "tensor<2xf32> }\n";

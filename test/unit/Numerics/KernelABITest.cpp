@@ -120,8 +120,8 @@ TEST(KernelABI, FiniteAtExtremeMagnitudes) {
           std::vector<float> target(8), delta(8);
           ctxc_invert_rms_norm(update, 8, 1e-6f, f.g.data(), f.m.data(), f.data.data(),
                                target.data(), scratch.data());
-          ctxc_solve_scale(update, 8, f.g.data(), f.m.data(), target.data(), delta.data(),
-                           f.counts, scratch.data());
+          ctxc_solve_scale(update, 8, f.g.data(), f.m.data(), target.data(), delta.data(), f.counts,
+                           scratch.data());
           for (int k = 0; k < 8; ++k)
             EXPECT_TRUE(std::isfinite(target[k]) && std::isfinite(delta[k]));
         }

@@ -3,6 +3,7 @@
 #include "../Transforms/Blocks.h"
 #include "Fixture.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "ctxc/Transforms/BuildProgram.h"
 #include <cmath>
 
 namespace ctxc::reference {

@@ -36,7 +36,7 @@ public:
     EXPECT_EQ(dtype, tensor.dtype) << name.str();
     return static_cast<const void *>(tensor.bytes.data());
   }
-  std::string hash() override { return "test"; }
+  llvm::Expected<std::string> hash() override { return "test"; }
 
   void set(llvm::StringRef name, llvm::ArrayRef<double> numbers, DType dtype = DType::F32) {
     set(tensors[name.str()], dtype, numbers);
@@ -115,8 +115,9 @@ protected:
   static void expectNear(const Matrix &found, const Matrix &expected, double tolerance = 1e-12) {
     ASSERT_EQ(found.rows(), expected.rows());
     ASSERT_EQ(found.cols(), expected.cols());
-    EXPECT_LE((found - expected).cwiseAbs().maxCoeff(), tolerance)
-        << "found\n" << found << "\nexpected\n" << expected;
+    EXPECT_LE((found - expected).cwiseAbs().maxCoeff(), tolerance) << "found\n"
+                                                                   << found << "\nexpected\n"
+                                                                   << expected;
   }
   template <typename T> static std::string messageOf(llvm::Expected<T> result) {
     return result ? "no error" : llvm::toString(result.takeError());

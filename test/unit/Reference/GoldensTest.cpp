@@ -6,6 +6,7 @@
 #include "ctxc/Import/Import.h"
 #include "ctxc/Planning/Planner.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "ctxc/Transforms/BuildProgram.h"
 #include <cstring>
 
 namespace ctxc::reference {

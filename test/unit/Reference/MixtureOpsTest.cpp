@@ -1,6 +1,6 @@
 // The ops of mixtures of experts against formulas written out here.
 #include "Fixture.h"
-#include "ctxc/Runtime/Weights.h"
+#include "ctxc/Program/Weights.h"
 
 namespace ctxc::reference {
 namespace {

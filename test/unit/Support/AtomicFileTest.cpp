@@ -72,9 +72,8 @@ TEST_F(AtomicFile, LeavesNothingBehindOnFailure) {
 }
 
 TEST_F(AtomicFile, NamesAnUnwritablePath) {
-  Error e = ctxc::writeFileAtomically(path("no/such/folder/f"), [](raw_pwrite_stream &) {
-    return Error::success();
-  });
+  Error e = ctxc::writeFileAtomically(path("no/such/folder/f"),
+                                      [](raw_pwrite_stream &) { return Error::success(); });
   EXPECT_NE(toString(std::move(e)).find("cannot write"), std::string::npos);
 }
 

@@ -39,7 +39,7 @@ TEST(Tokenizer, EncodesAndDecodesAsSentencepieceDoes) {
 TEST(Tokenizer, DecodesTheSameAtRest) {
   std::unique_ptr<Tokenizer> awake = cantFail(Tokenizer::open(shipped)),
                              atRest = cantFail(Tokenizer::open(shipped));
-  atRest->rest();
+  atRest->releaseMemory();
   std::mt19937 random(1);
   for (int length = 0; length < 40; ++length) {
     std::vector<int64_t> ids(length);
@@ -94,7 +94,7 @@ TEST_F(TokenizerFiles, OneThatChangedIsAnError) {
   for (const std::string &changed : {bytes.substr(0, bytes.size() / 4), "x" + bytes, another}) {
     write("tokenizer.model", bytes);
     std::unique_ptr<Tokenizer> tokenizer = cantFail(Tokenizer::open(dir.str()));
-    tokenizer->rest();
+    tokenizer->releaseMemory();
     write("tokenizer.model", changed);
     EXPECT_HAS(messageOf(tokenizer->decode({415, 2000})),
                "tokenizer.model: was changed while it was in use");

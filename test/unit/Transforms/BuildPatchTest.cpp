@@ -315,7 +315,8 @@ TEST(BuildPatch, RefusesASharedBias) {
   }
 )");
   xf::BlockOp block = blocks.block("shared");
-  EXPECT_NE(refusal(blocks, block, blocks.plan(block, {}, "b")).find("serves several vectors of its data"),
+  EXPECT_NE(refusal(blocks, block, blocks.plan(block, {}, "b"))
+                .find("serves several vectors of its data"),
             std::string::npos);
 }
 

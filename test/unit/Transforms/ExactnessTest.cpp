@@ -3,7 +3,7 @@
 #include "Blocks.h"
 #include "ctxc/Planning/Planner.h"
 #include "ctxc/Reference/Reference.h"
-#include "ctxc/Runtime/Program.h"
+#include "ctxc/Transforms/BuildProgram.h"
 
 using namespace ctxc;
 using namespace ctxc::test;

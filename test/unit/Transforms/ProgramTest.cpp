@@ -1,7 +1,7 @@
 // Outlined ends, and whole programs.
-#include "ctxc/Runtime/Program.h"
 #include "Blocks.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "ctxc/Transforms/BuildProgram.h"
 
 using namespace ctxc;
 using namespace ctxc::test;

@@ -28,14 +28,22 @@ public:
   std::vector<std::vector<int64_t>> prefills; ///< positions of each appending forward
   int64_t patchedRuns = 0, controls = 0;
 
-  std::unique_ptr<Run> start(int64_t) override { return std::make_unique<FakeRun>(); }
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return 7; }
   int64_t layers() const override { return 2; }
 
-  llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<Input> inputs,
-                                              llvm::ArrayRef<int64_t> positions,
-                                              const ForwardOptions &options) override {
+protected:
+  std::unique_ptr<Run> makeRun(int64_t) override { return std::make_unique<FakeRun>(); }
+  llvm::Error copyState(const Run &from, Run &to) override {
+    auto &copy = static_cast<FakeRun &>(to);
+    copy.tokens = static_cast<const FakeRun &>(from).tokens;
+    copy.positions = static_cast<const FakeRun &>(from).positions;
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<Logits> computeLogits(Run &run, llvm::ArrayRef<Input> inputs,
+                                       llvm::ArrayRef<int64_t> positions,
+                                       const ForwardOptions &options) override {
     const std::vector<int64_t> tokens = tokensOf(inputs);
     auto &state = static_cast<FakeRun &>(run);
     if (tokens.size() != positions.size())
@@ -52,15 +60,15 @@ public:
       ++(options.patch ? patchedRuns : controls);
     }
     observe(options.observer, sum);
-    return logits(options.patch && broken ? NAN : sum);
+    return Logits(numbersOf(options.patch && broken ? NAN : sum));
   }
 
-  llvm::Expected<std::vector<double>> readHead(llvm::ArrayRef<double>, int64_t) override {
+  llvm::Expected<Logits> computeHead(llvm::ArrayRef<double>, int64_t) override {
     return makeError("the model has no head");
   }
 
-  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &input, int64_t position,
-                                  const PatchOptions &options) override {
+  llvm::Expected<PatchStep> computePatch(Run &full, Run &reduced, const Input &input,
+                                         int64_t position, const PatchOptions &options) override {
     int64_t token = input.token();
     auto &state = static_cast<FakeRun &>(full);
     double fullSum = sumOf(state) + token;
@@ -70,21 +78,21 @@ public:
     PatchStep step;
     step.patch.parameters.push_back(
         {"layers.1.bias", ParameterPatch::Kind::Delta, {1}, {}, {}, {delta}});
-    step.fullLogits = logits(fullSum);
-    step.reducedLogits = logits(fullSum + error);
+    step.fullLogits = numbersOf(fullSum);
+    step.reducedLogits = numbersOf(fullSum + error);
     step.obligations = {{0, 0}, {2, 1}};
     step.replayError = {0, 1e-6};
     return step;
   }
 
-  llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
-                        llvm::ArrayRef<int64_t> positions, const PatchEachOptions &,
-                        PatchSink sink) override {
+  llvm::Error computePatchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
+                               llvm::ArrayRef<int64_t> positions, const PatchEachOptions &,
+                               PatchSink sink) override {
     for (auto [input, position] : llvm::zip(tokens, positions)) {
       int64_t token = input.token();
       FakeRun kept = static_cast<FakeRun &>(reduced);
       kept.truncate(llvm::lower_bound(kept.positions, position) - kept.positions.begin());
-      auto step = patch(full, kept, token, position, {});
+      auto step = computePatch(full, kept, token, position, {});
       if (!step)
         return step.takeError();
       TokenPatch given{token,
@@ -118,7 +126,7 @@ private:
     for (int64_t layer = -1; observer && layer < 2; ++layer)
       observer(layer, {layer < 0 ? 1.0 : sum}, 1);
   }
-  static std::vector<double> logits(double sum) {
+  static std::vector<double> numbersOf(double sum) {
     std::vector<double> values(7);
     for (int i = 0; i < 7; ++i)
       values[i] = std::cos(2 * M_PI * (i - sum) / 7);

@@ -2,10 +2,10 @@
 #ifndef CTXC_RUNTIME_GPU_GPUEXECUTOR_H
 #define CTXC_RUNTIME_GPU_GPUEXECUTOR_H
 
-#include "ctxc/Runtime/Executor.h"
+#include "ctxc/Program/Executor.h"
+#include "ctxc/Program/Program.h"
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Runtime/GPU/Device.h"
-#include "ctxc/Runtime/Program.h"
-#include "ctxc/Runtime/Weights.h"
 
 namespace ctxc {
 

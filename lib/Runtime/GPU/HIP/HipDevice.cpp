@@ -1,10 +1,10 @@
 // An AMD GPU: chosen by its architecture, for which alone a code object is.
 #include "ctxc/Lowering/GPU.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/GPU/DeviceRequest.h"
 #include "lib/Runtime/GPU/Devices.h"
 #include "lib/Runtime/GPU/Graphs/GraphDevice.h"
 #include "lib/Runtime/GPU/HIP/HipApi.h"
-#include "lib/Runtime/GPU/Wanted.h"
 #include <dlfcn.h>
 
 using namespace ctxc;
@@ -37,11 +37,11 @@ private:
 } // namespace
 
 Expected<std::unique_ptr<Device>> ctxc::openHipDevice(StringRef rest) {
-  auto wanted = Wanted::parse("rocm", rest);
-  if (!wanted)
-    return wanted.takeError();
-  auto made = std::make_unique<HipDevice>(wanted->isChecked);
-  if (Error error = made->open(wanted->architecture))
+  auto request = DeviceRequest::parse("rocm", rest);
+  if (!request)
+    return request.takeError();
+  auto made = std::make_unique<HipDevice>(request->isChecked);
+  if (Error error = made->open(request->architecture))
     return std::move(error);
   return made;
 }

@@ -1,0 +1,139 @@
+# Libraries, a room each, and what each of them sees.
+#
+# A folder of headers is seen through a folder that shows it alone, under the name by which it is
+# included: build/rooms/ctxc/XF holds a link ctxc/XF and nothing else. So a file that includes what its
+# library did not declare does not compile. What is generated is written where it is seen, since ninja
+# knows files by their paths.
+set(CTXC_ROOMS ${PROJECT_BINARY_DIR}/rooms)
+
+# ctxc_see(TARGET FOLDER…): has TARGET include internals of libraries as "FOLDER/…", for what tests or
+# measures them.
+function(ctxc_see target)
+  foreach(_folder ${ARGN})
+    _ctxc_show(${target} PRIVATE ${_folder} ${PROJECT_SOURCE_DIR}/${_folder})
+  endforeach()
+endfunction()
+
+function(_ctxc_show target kind name folder)
+  get_filename_component(_parent ${CTXC_ROOMS}/${name}/${name} DIRECTORY)
+  file(MAKE_DIRECTORY ${_parent})
+  file(CREATE_LINK ${folder} ${CTXC_ROOMS}/${name}/${name} SYMBOLIC)
+  target_include_directories(${target} ${kind} $<BUILD_INTERFACE:${CTXC_ROOMS}/${name}>)
+endfunction()
+
+# ctxc_generated_folder(VARIABLE NAME): where files are written that are included as "NAME/…".
+function(ctxc_generated_folder variable name)
+  set(_folder ${PROJECT_BINARY_DIR}/generated/${name}/${name})
+  file(MAKE_DIRECTORY ${_folder})
+  set(${variable} ${_folder} PARENT_SCOPE)
+endfunction()
+
+# ctxc_tablegen(NAME OUTPUT GENERATOR…): mlir_tablegen of a header that is included as "NAME/OUTPUT",
+# from a .td file that includes upstream's and dialects'.
+macro(ctxc_tablegen name output)
+  ctxc_generated_folder(_ctxc_folder ${name})
+  file(RELATIVE_PATH _ctxc_folder ${CMAKE_CURRENT_BINARY_DIR} ${_ctxc_folder})
+  mlir_tablegen(${_ctxc_folder}/${output} ${ARGN}
+                EXTRA_INCLUDES ${MLIR_INCLUDE_DIRS} ${CTXC_DIALECT_FOLDERS})
+endmacro()
+
+# ctxc_add_library(NAME [PLAIN] [DEPS LIBRARY…] [PRIVATE_DEPS LIBRARY…] [GENERATED TARGET…]): the static
+# library of every .cpp in this folder and below. It sees the public headers of its own room and of
+# DEPS, which its public headers may include, and of PRIVATE_DEPS, which its sources alone may.
+# Libraries of this project stand below it in the order of docs/architecture.md. PLAIN leaves MLIR
+# out, for code that needs LLVM's Support only. GENERATED writes headers of this room.
+function(ctxc_add_library name)
+  cmake_parse_arguments(ARG "PLAIN" "" "DEPS;PRIVATE_DEPS;GENERATED" ${ARGN})
+  file(RELATIVE_PATH _folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  get_filename_component(_room ${_folder} NAME)
+  file(GLOB_RECURSE _sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  add_library(${name} STATIC ${_sources})
+  target_compile_features(${name} PUBLIC cxx_std_17)
+
+  # A dialect's public headers lie beside its sources.
+  if(_folder MATCHES "^dialects/")
+    set(_public ${_folder})
+    set(_headers ${_folder})
+  else()
+    set(_public ctxc/${_room})
+    set(_headers include/${_public})
+    ctxc_see(${name} ${_folder})
+  endif()
+  _ctxc_show(${name} PUBLIC ${_public} ${PROJECT_SOURCE_DIR}/${_headers})
+  if(ARG_GENERATED)
+    add_dependencies(${name} ${ARG_GENERATED})
+    target_include_directories(${name}
+      PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated/${_public}>
+      PRIVATE ${PROJECT_BINARY_DIR}/generated/${_folder})
+  endif()
+
+  set(_upstream ctxc::MLIR)
+  if(ARG_PLAIN)
+    set(_upstream ctxc::LLVM)
+  else()
+    target_precompile_headers(${name} REUSE_FROM ctxc_pch)
+  endif()
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} ${_upstream} PRIVATE ${ARG_PRIVATE_DEPS})
+  ctxc_install_library(${name} ${_headers} ${_public})
+
+  set_property(GLOBAL APPEND PROPERTY CTXC_LIBRARIES ${name})
+  set_target_properties(${name} PROPERTIES CTXC_ROOM ${_room} CTXC_HEADERS ${_headers}
+                                           CTXC_PUBLIC ${_public})
+endfunction()
+
+# The order of the rooms is the first block of docs/architecture.md under "Layers": a line is a layer,
+# the highest first. Refuses a library that depends on one beside or above it, so that there is no
+# cycle either. Writes the arrows that there are, for test/package/rooms.py.
+function(ctxc_check_layers)
+  set(_page ${PROJECT_SOURCE_DIR}/docs/architecture.md)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_page})
+  file(READ ${_page} _text)
+  string(REPLACE ";" "," _text "${_text}")
+  string(REGEX REPLACE ".*\n## Layers\n" "" _text "${_text}")
+  if(NOT _text MATCHES "\n```\n([^`]*)```")
+    message(FATAL_ERROR "${_page} has no block of layers")
+  endif()
+  string(REPLACE "\n" ";" _lines "${CMAKE_MATCH_1}")
+  set(_height 0)
+  foreach(_line ${_lines})
+    math(EXPR _height "${_height} - 1")
+    string(REGEX REPLACE "   .*" "" _rooms "${_line}")
+    string(REPLACE " · " ";" _rooms "${_rooms}")
+    foreach(_room ${_rooms})
+      set(_height_${_room} ${_height})
+      list(APPEND _named ${_room})
+    endforeach()
+  endforeach()
+
+  get_property(_libraries GLOBAL PROPERTY CTXC_LIBRARIES)
+  set(_table "")
+  foreach(_library ${_libraries})
+    get_target_property(_room ${_library} CTXC_ROOM)
+    if(NOT DEFINED _height_${_room})
+      message(FATAL_ERROR "${_library}: ${_page} names no layer for '${_room}'")
+    endif()
+    list(REMOVE_ITEM _named ${_room})
+    string(APPEND _table "${_room} DEPS\n")
+    get_target_property(_all ${_library} LINK_LIBRARIES)
+    get_target_property(_public ${_library} INTERFACE_LINK_LIBRARIES)
+    foreach(_dep ${_all})
+      if(NOT _dep IN_LIST _libraries)
+        continue()
+      endif()
+      get_target_property(_other ${_dep} CTXC_ROOM)
+      if(NOT _height_${_other} LESS _height_${_room})
+        message(FATAL_ERROR "${_library} must not depend on ${_dep}: docs/architecture.md does not "
+                            "have ${_other} below ${_room}")
+      endif()
+      set(_kind PRIVATE_DEPS)
+      if(_dep IN_LIST _public)
+        set(_kind DEPS)
+      endif()
+      string(APPEND _table "${_room} ${_kind} ${_other}\n")
+    endforeach()
+  endforeach()
+  if(_named)
+    message(FATAL_ERROR "${_page} has layers of what is no library: ${_named}")
+  endif()
+  file(CONFIGURE OUTPUT ${CTXC_ROOMS}/arrows.txt CONTENT "${_table}" @ONLY)
+endfunction()

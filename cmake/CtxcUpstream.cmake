@@ -1,0 +1,50 @@
+# What ctxc is built from, as targets: read by the build, and by find_package(ctxc), so that an
+# installed library finds on its machine what it found here.
+#
+#   ctxc::LLVM  ctxc::MLIR  Eigen3::Eigen  Boost::headers    what public headers include
+#   ctxc::lld  ctxc::OpenMP  PkgConfig::SENTENCEPIECE, PCRE2, UTF8PROC    what libraries link
+#
+# CTXC_MLIR_VERSION says which MLIR; CTXC_OPENMP_NAME the run-time library of the compiler that built
+# ctxc, whatever compiles what uses it; CTXC_LINKED is REQUIRED in the build. Elsewhere it is QUIET,
+# since plugins link none of the second line.
+#
+# libMLIR.so and libLLVM.so hold everything; naming a component library beside them would link a
+# second, static copy of the same code.
+string(REGEX MATCH "^[0-9]+" _ctxc_llvm ${CTXC_MLIR_VERSION})
+# Debian has a folder for each version of LLVM.
+find_package(MLIR ${CTXC_MLIR_VERSION} REQUIRED CONFIG PATHS /usr/lib/llvm-${_ctxc_llvm})
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(Boost REQUIRED)
+
+if(NOT TARGET ctxc::MLIR)
+  separate_arguments(_ctxc_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  add_library(ctxc::LLVM INTERFACE IMPORTED)
+  target_compile_options(ctxc::LLVM INTERFACE ${_ctxc_definitions})
+  target_include_directories(ctxc::LLVM INTERFACE ${LLVM_INCLUDE_DIRS})
+  target_link_libraries(ctxc::LLVM INTERFACE LLVM)
+  add_library(ctxc::MLIR INTERFACE IMPORTED)
+  target_include_directories(ctxc::MLIR INTERFACE ${MLIR_INCLUDE_DIRS})
+  target_link_libraries(ctxc::MLIR INTERFACE MLIR ctxc::LLVM)
+endif()
+
+find_package(PkgConfig ${CTXC_LINKED})
+if(PkgConfig_FOUND)
+  pkg_check_modules(SENTENCEPIECE ${CTXC_LINKED} IMPORTED_TARGET sentencepiece)
+  pkg_check_modules(PCRE2 ${CTXC_LINKED} IMPORTED_TARGET libpcre2-8)
+  pkg_check_modules(UTF8PROC ${CTXC_LINKED} IMPORTED_TARGET libutf8proc)
+endif()
+
+# lld links code objects for AMD in this process. Debian packages its libraries static, and its CMake
+# files name formats that this needs not.
+find_library(CTXC_LLD_ELF lldELF HINTS ${LLVM_LIBRARY_DIRS})
+find_library(CTXC_LLD_COMMON lldCommon HINTS ${LLVM_LIBRARY_DIRS})
+find_library(CTXC_OPENMP_LIBRARY ${CTXC_OPENMP_NAME} HINTS ${LLVM_LIBRARY_DIRS})
+mark_as_advanced(CTXC_LLD_ELF CTXC_LLD_COMMON CTXC_OPENMP_LIBRARY)
+if(CTXC_LLD_ELF AND CTXC_LLD_COMMON AND NOT TARGET ctxc::lld)
+  add_library(ctxc::lld INTERFACE IMPORTED)
+  target_link_libraries(ctxc::lld INTERFACE ${CTXC_LLD_ELF} ${CTXC_LLD_COMMON} z zstd ctxc::LLVM)
+endif()
+if(CTXC_OPENMP_LIBRARY AND NOT TARGET ctxc::OpenMP)
+  add_library(ctxc::OpenMP INTERFACE IMPORTED)
+  target_link_libraries(ctxc::OpenMP INTERFACE ${CTXC_OPENMP_LIBRARY})
+endif()

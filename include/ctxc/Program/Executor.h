@@ -1,0 +1,273 @@
+//===- Executor.h - what runs a model: compiled kernels, or the reference -===//
+//
+// The one door between the algorithms (verify, patch, trace) and whatever
+// computes. A *run* is one sequence of tokens going through the model: it owns
+// the state that contextual ops keep of the tokens before (the KV cache), by
+// absolute position. An executor computes steps of runs. In place of a token a run
+// may be given a row of numbers (Input.h), wherever tokens are spoken of here.
+//
+// Numbers cross this door as double: the compiled executor computes in float32
+// and the reference in float64, and both are exact in double. Logits can be had in
+// the type they were computed in (Executor::logits).
+//
+// Ownership. The caller owns the runs. A run belongs to the executor that started
+// it and must not be used after that executor is destroyed; every other executor
+// refuses it with an error.
+//
+// Threads. Executors share nothing that is written: each may be used in a thread of
+// its own, also where they share a program, weights, or an MLIR context that has not
+// disabled multithreading. They are created one after the other where they share a
+// program, since creating one may add blocks to its module. One executor takes one
+// call at a time: while a call is under way, a call from another thread is refused
+// with an error, and so is one from an observer; a PatchSink may call the executor
+// that calls it. A run is used by one thread at a time, together with its executor.
+//
+// Cancelling. A call ends early where the executor's interrupt (setInterrupt) says so:
+// with an error of type Cancelled, the run as it was before the call.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_PROGRAM_EXECUTOR_H
+#define CTXC_PROGRAM_EXECUTOR_H
+
+#include "ctxc/Program/Input.h"
+#include "ctxc/Program/Logits.h"
+#include "ctxc/Program/Patch.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/Error.h"
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+
+namespace ctxc {
+
+/// The state of one run. Made by Executor::start, and understood by that executor alone.
+class Run {
+public:
+  virtual ~Run() = default;
+  /// How many tokens' state it holds.
+  virtual int64_t size() const = 0;
+  /// Forgets the state of all but the first `count` tokens.
+  virtual void truncate(int64_t count) = 0;
+
+private:
+  friend class Executor;
+  uint64_t executor = 0; ///< the number of the one that started it; 0: of none
+};
+
+/// A call that its executor's interrupt ended.
+class Cancelled : public llvm::ErrorInfo<Cancelled> {
+public:
+  static char ID;
+  void log(llvm::raw_ostream &os) const override { os << "the call was cancelled"; }
+  std::error_code convertToErrorCode() const override {
+    return std::make_error_code(std::errc::operation_canceled);
+  }
+};
+
+/// Sees a layer's output, one row a token: called in layer order, with the
+/// layer's index among the patchable layers (0 = first), −1 for the embedding.
+using LayerObserver =
+    std::function<void(int64_t layer, llvm::ArrayRef<double> rows, int64_t rowCount)>;
+
+struct ForwardOptions {
+  const Patch *patch = nullptr; ///< applied to every token of this call
+  /// Add the patch to the weights, rounded to their storage type, and run the
+  /// plain model on them; otherwise W z + u (vᵀ z).
+  bool materialize = false;
+  bool append = true;     ///< keep these tokens' state in the run
+  bool allLogits = false; ///< logits of every token, not only the last
+  LayerObserver observer;
+};
+
+struct PatchOptions {
+  int64_t startLayer = 0; ///< layers before it are left unpatched
+  bool materialize = false;
+  bool logits = true; ///< false: of the logits only the largest's index is wanted
+  /// False: of the reduced stream's logits nothing is wanted. The processor does without its head
+  /// then, where that is a step of its own (Program::head).
+  bool reducedHead = true;
+  LayerObserver fullObserver, reducedObserver;
+};
+
+/// How a layer's obligations fared for one token.
+struct LayerObligations {
+  int64_t harmless = 0; ///< 0/0: nothing was asked and nothing could be given
+  int64_t harmful = 0;  ///< a zero divisor replaced by 1: the patch is not exact
+};
+
+/// What one step of Algorithm 1 gives.
+struct PatchStep {
+  Patch patch;
+  std::vector<double> fullLogits;            ///< of the run with context
+  std::vector<double> reducedLogits;         ///< of the fused reduced stream
+  int64_t fullNext = -1, reducedNext = -1;   ///< the index of the largest, the lowest of equals;
+                                             ///< −1 where it is not wanted
+  std::vector<LayerObligations> obligations; ///< one a layer
+  /// Predicted replay error of each layer's output, in units of that output
+  /// (docs/updates.md); one a layer, 0 where the layer is not patched.
+  std::vector<double> replayError;
+};
+
+struct PatchEachOptions {
+  int64_t startLayer = 0; ///< layers before it are left unpatched
+  bool logits = false;    ///< both streams of every token go through the head too
+  /// How many tokens go through the layers together; 0: as many as keep memory in bounds. The
+  /// patches do not depend on it.
+  int64_t rows = 0;
+};
+
+/// What Executor::patchEach gives for one token.
+struct TokenPatch {
+  int64_t token = 0, position = 0; ///< the token is −1 where a row stands in its place
+  std::vector<double> fullLogits, reducedLogits; ///< as of PatchStep; empty unless asked for
+  std::vector<LayerObligations> obligations;     ///< one a layer
+  std::vector<double> replayError;               ///< as of PatchStep
+  /// Makes the patch, out of memory that is used again after the sink's call.
+  llvm::function_ref<llvm::Expected<Patch>()> patch;
+};
+
+/// Takes the tokens' patches in order, as they are made; it may run the executor on other runs. An
+/// error ends the pass.
+using PatchSink = llvm::function_ref<llvm::Error(const TokenPatch &)>;
+
+class Executor {
+public:
+  Executor();
+  virtual ~Executor() = default;
+  Executor(const Executor &) = delete;
+  Executor &operator=(const Executor &) = delete;
+
+  /// An empty run with room for `capacity` tokens. It may be started while another thread has a
+  /// call under way.
+  std::unique_ptr<Run> start(int64_t capacity);
+
+  /// Has every call ask `isWanted` before each kernel (before each launch of recorded kernels on a
+  /// GPU, before each op in the reference): where it gives true, the call ends with Cancelled.
+  /// Prompts go through the layers in chunks, so that a kernel takes well below a second. It is
+  /// asked in the thread of the call, once in some microseconds of a small model. An empty function
+  /// ends nothing. Not to be set while a call is under way.
+  void setInterrupt(std::function<bool()> isWanted) { interrupt = std::move(isWanted); }
+
+  /// A run that goes on by itself from the state that `run`, one of this executor's, has now, with
+  /// room for `capacity` tokens. Errors: less room than `run` has tokens; no memory.
+  llvm::Expected<std::unique_ptr<Run>> copy(const Run &run, int64_t capacity);
+
+  /// Whether tokens see those behind them, as in an encoder. The tokens of a run then come in one
+  /// call; what that call appended may be truncated, and only the tokens taken back be run again,
+  /// alone and with the same state of the others.
+  virtual bool isBidirectional() const = 0;
+
+  /// Runs tokens at their absolute positions (increasing, beyond those that the
+  /// run holds) through the model. Returns logits: (tokens × vocabulary) where
+  /// all are asked for, else (vocabulary) of the last token. After an error the run is what it was.
+  llvm::Expected<Logits> logits(Run &run, llvm::ArrayRef<Input> tokens,
+                                llvm::ArrayRef<int64_t> positions, const ForwardOptions &options);
+  /// The same, with logits in float64.
+  llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<Input> tokens,
+                                              llvm::ArrayRef<int64_t> positions,
+                                              const ForwardOptions &options);
+  llvm::Expected<std::vector<double>> forward(Run &run, llvm::ArrayRef<int64_t> tokens,
+                                              llvm::ArrayRef<int64_t> positions,
+                                              const ForwardOptions &options) {
+    return forward(run, llvm::ArrayRef<Input>(toInputs(tokens)), positions, options);
+  }
+
+  /// Runs one token as forward does. Returns the token that follows, greedily: the index of the
+  /// largest logit, the lowest of equals. No logits are handed out.
+  llvm::Expected<int64_t> next(Run &run, const Input &token, int64_t position,
+                               const ForwardOptions &options);
+
+  /// Algorithm 1 for one token: continues `full` by it (its state is appended
+  /// there) and runs it beside that in the reduced run, whose state stays as it
+  /// is; the patches of all layers make the reduced stream follow the full one. After an error both
+  /// runs are what they were.
+  llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &token, int64_t position,
+                                  const PatchOptions &options);
+
+  /// Algorithm 1 for each of several tokens, in one pass over the weights for many of them:
+  /// continues `full` by all tokens, of which each sees those before it, and gives each the patch
+  /// with which it follows the full run where it is run alone after those tokens of `reduced` that
+  /// are at positions before its own. In the reduced stream no token sees another of the call. The
+  /// reduced run stays as it is, and has room for one token more. Each patch is the one that
+  /// `patch` gives for that token after the same context.
+  /// Errors: as of forward and patch; a bidirectional model, whose tokens' runs are one; what the
+  /// sink gives. After an error `full` is what it was.
+  llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
+                        llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                        PatchSink sink);
+  llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<int64_t> tokens,
+                        llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                        PatchSink sink) {
+    return patchEach(full, reduced, llvm::ArrayRef<Input>(toInputs(tokens)), positions, options,
+                     sink);
+  }
+
+  /// The numbers of a row that may stand in a token's place; none where the model has no place for
+  /// rows.
+  virtual std::optional<int64_t> rowWidth() const { return std::nullopt; }
+
+  /// What the model's head makes of `rows` residual streams that come from elsewhere, row by row:
+  /// logits, (rows × vocabulary). Errors: the model has no head (Program::head), or one that reads
+  /// more than the stream; a width that is not its own.
+  llvm::Expected<std::vector<double>> readHead(llvm::ArrayRef<double> streams, int64_t rows);
+
+  virtual int64_t vocabulary() const = 0;
+  virtual int64_t layers() const = 0;
+
+protected:
+  // What the calls of the same names do, behind their checks: the runs are of this executor, two of
+  // one call are not the same, no other call is under way, and the model is not bidirectional where
+  // patchEach is called. So a run may be cast to the type that makeRun gives.
+  virtual std::unique_ptr<Run> makeRun(int64_t capacity) = 0;
+  /// Gives `to`, which is empty and has room for them, the state of the tokens of `from`.
+  virtual llvm::Error copyState(const Run &from, Run &to) = 0;
+  virtual llvm::Expected<Logits> computeLogits(Run &run, llvm::ArrayRef<Input> tokens,
+                                               llvm::ArrayRef<int64_t> positions,
+                                               const ForwardOptions &options) = 0;
+  virtual llvm::Expected<int64_t> computeNext(Run &run, const Input &token, int64_t position,
+                                              const ForwardOptions &options);
+  virtual llvm::Expected<PatchStep> computePatch(Run &full, Run &reduced, const Input &token,
+                                                 int64_t position, const PatchOptions &options) = 0;
+  virtual llvm::Error computePatchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
+                                       llvm::ArrayRef<int64_t> positions,
+                                       const PatchEachOptions &options, PatchSink sink) = 0;
+  virtual llvm::Expected<Logits> computeHead(llvm::ArrayRef<double> streams, int64_t rows) = 0;
+
+  /// Cancelled, where the interrupt wants it.
+  llvm::Error checkInterrupt() const {
+    if (interrupt && interrupt())
+      return llvm::make_error<Cancelled>();
+    return llvm::Error::success();
+  }
+
+private:
+  class Call;
+  const uint64_t number; ///< no other executor of the process has it, also after this one's end
+  std::function<bool()> interrupt;
+  std::atomic<std::thread::id> user = std::thread::id(); ///< whose call is under way
+  bool isInSink = false; ///< whether that call waits for a sink; written by the user alone
+};
+
+/// Fills the empty run `full` with the state of all but the last of `tokens`, at positions from 0
+/// on, as Executor::patch continues it by the last: where the model is bidirectional, they have
+/// seen it.
+inline llvm::Error readContext(Executor &executor, Run &full, llvm::ArrayRef<Input> tokens) {
+  llvm::ArrayRef<Input> seen = executor.isBidirectional() ? tokens : tokens.drop_back();
+  auto positions = llvm::to_vector(llvm::seq<int64_t>(0, seen.size()));
+  auto logits = executor.forward(full, seen, positions, ForwardOptions());
+  if (!logits)
+    return logits.takeError();
+  full.truncate(tokens.size() - 1);
+  return llvm::Error::success();
+}
+inline llvm::Error readContext(Executor &executor, Run &full, llvm::ArrayRef<int64_t> tokens) {
+  return readContext(executor, full, llvm::ArrayRef<Input>(toInputs(tokens)));
+}
+
+} // namespace ctxc
+
+#endif // CTXC_PROGRAM_EXECUTOR_H

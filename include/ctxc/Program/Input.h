@@ -1,0 +1,73 @@
+//===- Input.h - what stands at a position: a token, or a row of numbers --===//
+//
+// A model reads tokens; it can read anything else that is given as rows in place of its tokens'
+// embeddings, as an image's soft tokens are. A row takes the place of what is of the token alone:
+// its row of the embedding table, times the model's constant factor where it has one. Whatever the
+// model does to that afterwards (a learned position, a norm, a projection) is done to a row too;
+// Hugging Face's `inputs_embeds` are these rows (but for Granite, which multiplies them by its
+// factor).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_PROGRAM_INPUT_H
+#define CTXC_PROGRAM_INPUT_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ctxc {
+
+/// A token of the vocabulary, or a row in a token's place. Cheap to copy: copies share the row.
+class Input {
+public:
+  Input(int64_t token) : id(token) {}
+  static Input ofRow(std::vector<double> numbers) {
+    Input input(-1);
+    input.numbers = std::make_shared<const std::vector<double>>(std::move(numbers));
+    return input;
+  }
+
+  bool isRow() const { return numbers != nullptr; }
+  /// The token's id; −1 of a row.
+  int64_t token() const { return id; }
+  /// The row's numbers; none of a token.
+  llvm::ArrayRef<double> row() const {
+    return numbers ? llvm::ArrayRef<double>(*numbers) : llvm::ArrayRef<double>();
+  }
+
+  friend bool operator==(const Input &a, const Input &b) {
+    return a.id == b.id && a.isRow() == b.isRow() && a.row() == b.row();
+  }
+
+private:
+  int64_t id;
+  std::shared_ptr<const std::vector<double>> numbers;
+};
+
+inline std::vector<Input> toInputs(llvm::ArrayRef<int64_t> tokens) {
+  return {tokens.begin(), tokens.end()};
+}
+
+/// The tokens' ids, −1 for rows.
+inline std::vector<int64_t> tokensOf(llvm::ArrayRef<Input> inputs) {
+  std::vector<int64_t> tokens;
+  for (const Input &input : inputs)
+    tokens.push_back(input.token());
+  return tokens;
+}
+
+inline bool hasRows(llvm::ArrayRef<Input> inputs) {
+  return llvm::any_of(inputs, [](const Input &input) { return input.isRow(); });
+}
+
+/// SHA-256, in hexadecimal digits, of the rows among `inputs`, in order, as float64 in
+/// little-endian bytes; "" where there is none. Rows of one file have one digest, whatever float
+/// type they are stored in.
+std::string digestOfRows(llvm::ArrayRef<Input> inputs);
+
+} // namespace ctxc
+
+#endif // CTXC_PROGRAM_INPUT_H

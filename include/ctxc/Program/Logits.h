@@ -1,0 +1,46 @@
+//===- Logits.h - what a model's head gives, in the type it was computed in ===//
+#ifndef CTXC_PROGRAM_LOGITS_H
+#define CTXC_PROGRAM_LOGITS_H
+
+#include "ctxc/Numerics/Metrics.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <variant>
+#include <vector>
+
+namespace ctxc {
+
+/// Logits of one token, or of several row after row: float32 where the executor computes in it
+/// (kernels), float64 where it does not (the reference).
+class Logits {
+public:
+  Logits(std::vector<float> numbers) : numbers(std::move(numbers)) {}
+  Logits(std::vector<double> numbers) : numbers(std::move(numbers)) {}
+
+  size_t size() const {
+    return std::visit([](const auto &all) { return all.size(); }, numbers);
+  }
+  bool isFloat32() const { return std::holds_alternative<std::vector<float>>(numbers); }
+
+  /// The numbers where they are, of a type that they are of: isFloat32() is asked first.
+  llvm::ArrayRef<float> floats() const { return std::get<std::vector<float>>(numbers); }
+  llvm::ArrayRef<double> float64s() const { return std::get<std::vector<double>>(numbers); }
+  /// The numbers in float64, which holds both types exactly.
+  std::vector<double> doubles() && {
+    if (auto *exact = std::get_if<std::vector<double>>(&numbers))
+      return std::move(*exact);
+    return {floats().begin(), floats().end()};
+  }
+  std::vector<double> doubles() const & { return Logits(*this).doubles(); }
+
+  /// The index of the largest, the lowest of equals.
+  int64_t largest() const {
+    return std::visit([](const auto &all) { return argmax(llvm::ArrayRef(all)); }, numbers);
+  }
+
+private:
+  std::variant<std::vector<float>, std::vector<double>> numbers;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_PROGRAM_LOGITS_H

@@ -1,0 +1,59 @@
+//===- Weights.h - where the numbers of parameters come from --------------===//
+#ifndef CTXC_PROGRAM_WEIGHTS_H
+#define CTXC_PROGRAM_WEIGHTS_H
+
+#include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Program/SliceName.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <vector>
+
+namespace ctxc {
+
+/// How a parameter's elements are stored, and the element type that says so: f32 for any type
+/// that has no kernels.
+DType storageOf(mlir::Type element);
+mlir::Type elementOf(DType dtype, mlir::MLIRContext *context);
+
+/// Gives each parameter's numbers, in the storage type that the IR asks for.
+class Weights {
+public:
+  virtual ~Weights() = default;
+
+  /// The tensor stored under `name`, as row-major elements of `type` (f32, f16, bf16, or
+  /// quantised, which nothing converts to; static shape). Mapped memory where the file
+  /// stores that type (where its scales lie apart, a ctxc_scaled_matrix that points into it, or an
+  /// array of them), else a converted copy that this object owns. Errors: missing, another
+  /// shape, a type that cannot be converted, a number that is not finite.
+  virtual llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) = 0;
+
+  /// Identifies these weights: the checkpoint's hash, or the seed. Errors: a file that cannot be
+  /// read.
+  virtual llvm::Expected<std::string> hash() = 0;
+};
+
+/// The entries of the first dimension of parameter `name` of the (whole) type `type`, each where
+/// it is stored. Errors as Weights::get.
+llvm::Expected<std::vector<const void *>> getSlices(Weights &weights, llvm::StringRef name,
+                                                    mlir::RankedTensorType type);
+
+/// The one at `index`. Errors as Weights::get.
+llvm::Expected<const void *> getSlice(Weights &weights, llvm::StringRef name,
+                                      mlir::RankedTensorType type, int64_t index);
+
+class Checkpoint;
+
+/// The weights of a checkpoint, which must outlive the result.
+std::unique_ptr<Weights> checkpointWeights(const Checkpoint &checkpoint);
+
+/// Normal numbers of a fixed seed: matrices of deviation 1/√in, everything else
+/// of deviation 0.3 (and so, with an offset of 1, a usual scale). A parameter's numbers
+/// depend on the seed, its name and its shape alone, and are the same whatever
+/// the storage type but for rounding.
+std::unique_ptr<Weights> randomWeights(uint64_t seed);
+
+} // namespace ctxc
+
+#endif // CTXC_PROGRAM_WEIGHTS_H

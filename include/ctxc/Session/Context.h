@@ -1,0 +1,66 @@
+//===- Context.h - a context that was read, and is kept -------------------===//
+//
+// The full run of some tokens, and the reduced run of those that it keeps (Verify.h), so that
+// patches of their continuations cost one token each and not a prompt:
+//
+//   auto context = model.context(prompt);
+//   auto step = context->patch();          // of the last token
+//   context->extend(step->fullNext);       // one token further
+//   auto other = context->fork();          // and in another direction
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_SESSION_CONTEXT_H
+#define CTXC_SESSION_CONTEXT_H
+
+#include "ctxc/Program/Executor.h"
+#include <memory>
+#include <vector>
+
+namespace ctxc {
+
+class Model;
+
+/// Made by Model::context; must not outlive the model. The model's contract on threads is its own.
+class Context {
+public:
+  Context(Context &&) = default;
+  Context &operator=(Context &&) = default;
+
+  /// All tokens, at positions from 0 on. The last is the one that is patched.
+  llvm::ArrayRef<Input> tokens() const { return inputs; }
+  /// The positions that the reduced run keeps.
+  llvm::ArrayRef<int64_t> keptPositions() const { return kept; }
+
+  /// Goes on by `more`: those before the last of them are read. Errors: of Executor::forward; a
+  /// bidirectional model, whose tokens see those behind them.
+  llvm::Error extend(llvm::ArrayRef<Input> more);
+  llvm::Error extend(int64_t token) { return extend(llvm::ArrayRef<Input>(Input(token))); }
+
+  /// A context of the same tokens that goes on by itself. What was read is copied, not read again.
+  llvm::Expected<Context> fork() const;
+
+  /// Algorithm 1 for the last token: its patch, and both runs' logits. The context stays as it is.
+  llvm::Expected<PatchStep> patch();
+
+  /// The logits after the last token, with the context; with a patch, of the reduced run under it,
+  /// which has seen the kept tokens and nothing else.
+  llvm::Expected<std::vector<double>> logits();
+  llvm::Expected<std::vector<double>> logits(const Patch &patch);
+
+private:
+  friend class Model;
+  Context(Model &model, std::vector<Input> inputs, std::vector<int64_t> kept)
+      : model(&model), inputs(std::move(inputs)), kept(std::move(kept)) {}
+  llvm::Error read();
+
+  Model *model;
+  std::vector<Input> inputs;
+  std::vector<int64_t> kept;
+  int64_t capacity = 0;         ///< of the full run, in tokens
+  std::unique_ptr<Run> full;    ///< of all but the last token
+  std::unique_ptr<Run> reduced; ///< of the kept tokens
+};
+
+} // namespace ctxc
+
+#endif // CTXC_SESSION_CONTEXT_H

@@ -1,0 +1,207 @@
+//===- Model.h - the library's door: a model, and what one asks of it -----===//
+//
+//   auto model = ctxc::Model::load("gemma-3-270m");           // a directory, .gguf or .mlir
+//   auto tokens = (*model)->tokenize("And David said");
+//   auto context = (*model)->context(*tokens);                // reads it once
+//   auto step = context->patch();                             // of the last token
+//   auto result = (*model)->verify({*tokens});                // patched without the context = with
+//   it
+//
+// A model owns all that it needs: MLIR's context, the module as it was imported, the checkpoint,
+// its weights, the program, the tokenizer and the executor. What is needed is made when it is first
+// asked for and then kept: a check plans and compiles nothing, a tokenizer alone reads no weights.
+//
+// Lifetime: what a call returns by reference lives as long as the model. Contexts, executors and
+// their runs must not outlive it.
+//
+// Threads: models are independent of each other, also those that share weights (reopen), and may be
+// used in as many threads. One model is used by one thread at a time: a call that meets another
+// thread's call is refused with an error.
+//
+// Nothing here prints, exits, or changes what is the process's own.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_SESSION_MODEL_H
+#define CTXC_SESSION_MODEL_H
+
+#include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Export/PatchFile.h"
+#include "ctxc/Inspect/Inspect.h"
+#include "ctxc/Program/Executor.h"
+#include "ctxc/Program/Program.h"
+#include "ctxc/Program/Weights.h"
+#include "ctxc/Report/VerifyReport.h"
+#include "ctxc/Session/Options.h"
+#include "ctxc/Tokenizer/Tokenizer.h"
+#include "ctxc/Verify/Verify.h"
+#include "mlir/IR/MLIRContext.h"
+#include <atomic>
+#include <memory>
+#include <thread>
+
+namespace ctxc {
+
+class Context;
+struct ImportedModel;
+
+class Model {
+public:
+  /// Reads `path`: a Hugging Face directory, a GGUF file, or an .mlir file. Errors: it cannot be
+  /// read or imported (all problems together); OptionError.
+  static llvm::Expected<std::unique_ptr<Model>> load(llvm::StringRef path,
+                                                     LoadOptions options = {});
+  /// A model whose tensors are in the caller's memory (Checkpoint::fromMemory), which must outlive
+  /// it: `config` is the text of a config.json, `name` leads messages.
+  static llvm::Expected<std::unique_ptr<Model>> load(llvm::StringRef name, llvm::StringRef config,
+                                                     llvm::ArrayRef<MemoryTensor> tensors,
+                                                     LoadOptions options = {});
+  /// The same stored model with other options. Weights that both have in memory are there once; the
+  /// diagnostics' handler and dialects are this model's where `options` has none.
+  llvm::Expected<std::unique_ptr<Model>> reopen(LoadOptions options) const;
+  ~Model();
+
+  /// As it was given to load.
+  llvm::StringRef name() const { return path; }
+  const LoadOptions &options() const { return settings; }
+  /// The module as it was imported; plans change a copy of it.
+  mlir::ModuleOp module() const { return *imported; }
+  /// The checkpoint that weights come from; null where the model has none, or random ones.
+  const Checkpoint *checkpoint() const { return weightCheckpoint.get(); }
+  /// The common storage type of all weights, "bf16" or "f16"; "f32" where they have none.
+  llvm::StringRef storage() const;
+  const SetupTimes &times() const { return setup; }
+  /// The diagnostics since the last call; empty where a handler takes them.
+  std::vector<ModelDiagnostic> takeDiagnostics();
+
+  //===--- Structure: no weights are read ---------------------------------===//
+
+  /// The verdicts on all layers from the start layer on, equal ones together. Errors: OptionError.
+  llvm::Expected<std::vector<VerdictGroup>> check();
+  /// The options of planning, complete: names as the blocks have them, measure and refutation.
+  llvm::Expected<ModelOptions> planning();
+  /// Whether some plan patches the scale of a post-norm, where the updates differ.
+  llvm::Expected<bool> updatesDiffer();
+  /// Whether some plan splits a change over the experts of a mixture.
+  llvm::Expected<bool> splitsMixtures();
+
+  /// The model with its plans, ready to run or to compile. Errors: VerdictAgainst; OptionError;
+  /// nothing reads the context; what cannot be built. A module of blocks without an xf.model gives
+  /// a program without steps.
+  llvm::Expected<const Program &> program();
+  /// The module of the program: with the dual and the applied block of every plan.
+  llvm::Expected<mlir::ModuleOp> plannedModule();
+  /// Fails where an op has no numerics: it is known to the analyses, and nothing computes it.
+  llvm::Error checkNumerics();
+
+  //===--- Running --------------------------------------------------------===//
+
+  /// The stored numbers. Errors: there are none.
+  llvm::Expected<Weights &> weights();
+  /// The identity of the weights: Checkpoint::hash(), or the seed.
+  llvm::Expected<std::string> hash();
+  /// The executor of the options' engine. Errors: those of program() and weights(); a block has no
+  /// compiled form; the engine is not to be had here.
+  llvm::Expected<Executor &> executor();
+  /// Another executor of the same program and weights, for a comparison.
+  llvm::Expected<std::unique_ptr<Executor>> makeExecutor(Engine engine);
+  /// Norms of the parameters that patches change.
+  llvm::Expected<PatchNorms &> norms();
+
+  /// Reads a context, which is then kept, extended, forked and patched: tokens at positions from 0
+  /// on, of which the reduced run keeps those at `kept` (ascending, before the last).
+  llvm::Expected<Context> context(llvm::ArrayRef<Input> tokens, std::vector<int64_t> kept = {});
+  llvm::Expected<Context> context(llvm::ArrayRef<int64_t> tokens, std::vector<int64_t> kept = {});
+
+  /// The patch of the last token given those before it (ctxc::makePatch). In this and the calls
+  /// below the request's start layer is the options'.
+  llvm::Expected<PatchStep> patch(RunRequest request, RunTimes *times = nullptr);
+  /// The patch of each of `request.positions`, made in one pass (ctxc::makePatches).
+  llvm::Error positions(RunRequest request, PatchSink sink, RunTimes *times = nullptr);
+  /// What a patch of the token at `position` says of itself in a file.
+  llvm::Expected<PatchMetadata> metadata(const RunRequest &request, int64_t position);
+
+  /// Generates `count` tokens with the full run and verifies the patch of each (ctxc::verify); or,
+  /// where the request has positions, those of the prompt (ctxc::verifyEach).
+  llvm::Expected<VerifyResult>
+  verify(RunRequest request, int64_t count = 1, StepObserver observe = [](const VerifyStep &) {});
+  /// Verifies a patch that came from elsewhere for the last token (ctxc::verifyPatch).
+  llvm::Expected<VerifyResult> verify(RunRequest request, const Patch &patch);
+  /// How a verification is set up, for reports on it.
+  llvm::Expected<VerifySettings> verifySettings();
+
+  /// What the context did to a token's weights (ctxc::inspect).
+  llvm::Expected<Inspection> inspect(InspectRequest request);
+
+  //===--- Text -----------------------------------------------------------===//
+
+  bool hasTokenizer() const;
+  /// Errors: the model has none, or one that cannot be read.
+  llvm::Expected<Tokenizer &> tokenizer();
+  /// The tokens of a text, with those that the tokenizer puts around one.
+  llvm::Expected<std::vector<int64_t>> tokenize(llvm::StringRef text);
+  /// Names tokens by their pieces where there is a tokenizer, else by id; −1 is "(row)". A
+  /// tokenizer that cannot be read is a warning.
+  TokenName tokenName();
+
+private:
+  friend class Context;
+  class Use;
+  struct Shared;
+  struct InMemory;
+
+  Model(std::string path, LoadOptions options);
+  llvm::Error import();
+  llvm::Expected<ImportedModel> importModule();
+  bool isText() const;
+  llvm::Error completeNames(ModelOptions &options) const;
+  llvm::Error plan();
+  mlir::LogicalResult measure(xf::BlockOp block, const PlanOptions &options,
+                              PlanCandidate &candidate) const;
+
+  std::string lineOf(const Place &place);
+  void addSourceLines(ModelDiagnostic &diagnostic);
+  void handle(ModelDiagnostic diagnostic);
+  std::string takeErrorTexts();
+  llvm::Error withDiagnostics(llvm::Error error);
+  llvm::Expected<Use> use();
+
+  std::string path;
+  LoadOptions settings;
+  std::shared_ptr<const InMemory> inMemory; ///< what was given to load in memory, or null
+  mlir::DialectRegistry dialects;
+  std::unique_ptr<mlir::MLIRContext> mlirContext;
+  std::vector<ModelDiagnostic> collected; ///< those that no handler took
+  bool isReading = false;                 ///< an .mlir file is being parsed and verified
+  std::optional<std::string> readText;    ///< of that file
+
+  mlir::OwningOpRef<mlir::ModuleOp> imported, planned;
+  /// That of MODEL (null without weights), and the one that weights come from: the same, or that of
+  /// WeightSource::checkpoint.
+  std::shared_ptr<Checkpoint> modelCheckpoint, weightCheckpoint;
+  DType storageType = DType::F32;
+  std::optional<ModelOptions> completed; ///< what planning() gives
+  std::optional<bool> hasNormUpdate;
+  Program runnable; ///< of `planned`
+  std::string planText;
+  int64_t patchedLayers = 0;
+
+  std::shared_ptr<Shared> shared; ///< with all that were reopened from one
+  std::unique_ptr<Executor> mainExecutor;
+  std::unique_ptr<PatchNorms> parameterNorms;
+  std::unique_ptr<Tokenizer> pieces;
+  SetupTimes setup;
+
+  std::atomic<std::thread::id> user{}; ///< the thread that a call is running in
+  unsigned depth = 0;                  ///< of that thread's calls
+};
+
+/// Every dialect, and every model of an interface, that a Model has beside LoadOptions::dialects.
+void registerModelDialects(mlir::DialectRegistry &dialects);
+
+/// BF16 or F16 where all floating tensors of the checkpoint are stored so, else F32; none where
+/// some are quantised.
+std::optional<DType> storedType(const Checkpoint &checkpoint);
+
+} // namespace ctxc
+
+#endif // CTXC_SESSION_MODEL_H

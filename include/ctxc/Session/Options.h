@@ -1,0 +1,95 @@
+//===- Options.h - how a model is read, planned and run -------------------===//
+#ifndef CTXC_SESSION_OPTIONS_H
+#define CTXC_SESSION_OPTIONS_H
+
+#include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Planning/ModelCheck.h"
+#include "ctxc/Program/ParallelFor.h"
+#include "ctxc/Session/Diagnostic.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+
+namespace ctxc {
+
+/// What computes.
+enum class Engine {
+  Compiled,  ///< kernels compiled for this processor, float32
+  Reference, ///< float64, slow, the judge of the others
+  Gpu        ///< kernels for the GPU that LoadOptions::gpu names, float32 (docs/gpu.md)
+};
+
+/// Where the numbers of parameters come from: from MODEL itself, unless one of these is given.
+struct WeightSource {
+  std::string checkpoint;       ///< a Hugging Face directory or a GGUF file
+  std::optional<uint64_t> seed; ///< random numbers (randomWeights)
+  bool isModelsOwn() const { return checkpoint.empty() && !seed; }
+  bool operator==(const WeightSource &other) const {
+    return checkpoint == other.checkpoint && seed == other.seed;
+  }
+};
+
+struct LoadOptions {
+  /// False: the structure is enough, to check or to compile. A config.json without weights will do
+  /// then, and each parameter has the type that it is stored in.
+  bool needWeights = true;
+  /// The storage type of all weights: F32, BF16 or F16. By default BF16 or F16 where all floating
+  /// tensors are stored so, else F32; quantised checkpoints are taken as they are.
+  std::optional<DType> storage;
+  /// For .mlir models, which have no weights of their own.
+  WeightSource weights;
+
+  /// Which parameters are to be patched, and how. `measure` and `refute` are the model's own where
+  /// they are not set. A parameter's name may leave out ".weight".
+  ModelOptions planning;
+
+  Engine engine = Engine::Compiled;
+  std::string gpu; ///< of Engine::Gpu, as Device::open takes it: "cuda", "rocm" or "vulkan"
+  int threads = 0; ///< of Engine::Compiled; 0: one for each core
+  /// The caller's threads in place of those, of Engine::Compiled (ParallelFor.h).
+  std::optional<ParallelFor> parallelFor;
+  /// Asked while the model runs: true ends the call with Cancelled (Executor::setInterrupt).
+  std::function<bool()> interrupt;
+  /// Prompts are read with activations rounded to bfloat16 (CompiledOptions::roundedPrompts).
+  bool roundedPrompts = false;
+
+  /// Where diagnostics go. Without a handler the model keeps them (Model::takeDiagnostics), and an
+  /// error that a call returns has the text of those that led to it.
+  DiagnosticHandler diagnostics;
+  /// Dialects beside ctxc's own, as plugins register them. Read while the model is loaded.
+  const mlir::DialectRegistry *dialects = nullptr;
+};
+
+/// What an OptionError is about.
+enum class Option { Storage, Weights, Parameters, StartLayer, RoundedPrompts, Engine };
+/// "storage type", "weights", "parameters to patch", "start layer", "rounded prompts", "engine".
+llvm::StringRef stringify(Option option);
+
+/// An option that the model cannot be loaded, planned or run with.
+class OptionError : public llvm::ErrorInfo<OptionError> {
+public:
+  static char ID;
+  OptionError(Option option, const llvm::Twine &problem) : option(option), problem(problem.str()) {}
+  /// "start layer: found 9, expected a layer from 0 to 5"
+  void log(llvm::raw_ostream &os) const override;
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+
+  Option option;
+  std::string problem;
+};
+
+/// A verdict against: some layer that is to be patched has no plan. What is wrong, and where, was
+/// handed over as diagnostics; without a handler for them it is the error's text.
+class VerdictAgainst : public llvm::ErrorInfo<VerdictAgainst> {
+public:
+  static char ID;
+  explicit VerdictAgainst(std::string reasons) : reasons(std::move(reasons)) {}
+  void log(llvm::raw_ostream &os) const override;
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+
+  std::string reasons; ///< empty where a handler was given them
+};
+
+} // namespace ctxc
+
+#endif // CTXC_SESSION_OPTIONS_H

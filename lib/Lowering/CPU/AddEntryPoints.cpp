@@ -1,0 +1,75 @@
+// The C entry of a kernel: unpacks ctxc_call into memrefs, and gives the status.
+#include "ctxc/Program/ctxc_kernel.h"
+#include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+/// The sum of all harmful counts at `counts`, an array of pairs.
+static Value sumHarmful(OpBuilder &b, Location loc, Value counts, Value pairs) {
+  Type i64 = b.getI64Type();
+  Value none = arith::ConstantIntOp::create(b, loc, 0, 64);
+  if (!counts)
+    return none;
+  auto index = [&](int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); };
+  auto loop = scf::ForOp::create(b, loc, index(0), pairs, index(1), none);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value pair = toI64(b, loc, loop.getInductionVar());
+  Value address = LLVM::GEPOp::create(b, loc, counts.getType(), LLVM::LLVMArrayType::get(i64, 2),
+                                      counts, ArrayRef<LLVM::GEPArg>{pair, 1});
+  Value sum = arith::AddIOp::create(b, loc, loop.getRegionIterArg(0),
+                                    LLVM::LoadOp::create(b, loc, i64, address));
+  scf::YieldOp::create(b, loc, sum);
+  return loop.getResult(0);
+}
+
+static void addEntryPoint(func::FuncOp kernel) {
+  std::string name = kernel.getName().str();
+  kernel.setName(name + "_body");
+  OpBuilder b(kernel.getContext());
+  b.setInsertionPointAfter(kernel);
+  Location loc = kernel.getLoc();
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext());
+  auto entry = func::FuncOp::create(b, loc, name, b.getFunctionType({ptr}, {b.getI32Type()}));
+  Block *block = entry.addEntryBlock();
+  b.setInsertionPointToStart(block);
+  Value call = block->getArgument(0);
+  Value rows = toIndex(b, loc, loadCallField(b, loc, call, CallField::Rows));
+  Value visible[2] = {toIndex(b, loc, loadCallField(b, loc, call, CallField::Visible, 0)),
+                      toIndex(b, loc, loadCallField(b, loc, call, CallField::Visible, 1))};
+  Value arguments = loadCallField(b, loc, call, CallField::Arguments);
+  SmallVector<Value> operands;
+  Value counts, pairs; // of each row one for each obligation
+  for (auto [i, arg] : llvm::enumerate(kernelArguments(kernel))) {
+    Value slot =
+        LLVM::GEPOp::create(b, loc, ptr, ptr, arguments, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    Value address = LLVM::LoadOp::create(b, loc, ptr, slot);
+    if (arg.kind == KernelArgKind::Counts) {
+      counts = address;
+      pairs = arith::ConstantIndexOp::create(b, loc, cast<MemRefType>(arg.type).getDimSize(1));
+      pairs = arith::MulIOp::create(b, loc, rows, pairs);
+    }
+    bool state = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
+    operands.push_back(
+        memrefAt(b, loc, address, cast<MemRefType>(arg.type), state ? visible[arg.stream] : rows));
+  }
+  operands.push_back(call);
+  Value before = sumHarmful(b, loc, counts, pairs);
+  func::CallOp::create(b, loc, kernel, operands);
+  Value more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                     sumHarmful(b, loc, counts, pairs), before);
+  Value status = arith::ExtUIOp::create(b, loc, b.getI32Type(), more);
+  static_assert(CTXC_GOOD == 0 && CTXC_INEXACT == 1);
+  func::ReturnOp::create(b, loc, status);
+}
+
+void ctxc::addEntryPoints(ModuleOp module) {
+  for (auto kernel : llvm::to_vector(module.getOps<func::FuncOp>()))
+    if (isKernel(kernel))
+      addEntryPoint(kernel);
+}

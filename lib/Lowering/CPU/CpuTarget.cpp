@@ -1,0 +1,144 @@
+#include "ctxc/Lowering/CpuTarget.h"
+#include "ctxc/Numerics/CpuFeatures.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+#include "llvm/TargetParser/X86TargetParser.h"
+#include <cstdlib>
+
+using namespace ctxc;
+using llvm::StringRef;
+
+static constexpr llvm::StringLiteral askable[] = {
+#define CTXC_CPU_FEATURE(NAME, WORD, BIT, REGISTERS) NAME,
+#include "ctxc/Numerics/CpuFeatures.def"
+};
+
+/// What every processor of x86-64 has.
+static constexpr llvm::StringLiteral baseline[] = {"64bit", "cmov", "cx8",  "fxsr", "mmx",
+                                                   "nopl",  "sse",  "sse2", "x87"};
+
+static llvm::Triple processTriple() { return llvm::Triple(llvm::sys::getProcessTriple()); }
+
+/// The vector registers that a processor of x86-64 with these features has.
+static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
+  target.lanes = has.contains("avx") ? 8 : 4;
+  target.registers = 16;
+  target.fma = has.contains("fma");
+  target.halfPrecision = has.contains("f16c");
+  if (has.contains("avx512f") && has.contains("avx512bw") && has.contains("avx512vl")) {
+    target.lanes = 16;
+    target.registers = 32;
+    target.bfloatPairs = has.contains("avx512bf16");
+  }
+}
+
+static void setNeonVectors(CpuTarget &target) {
+  target.lanes = 4;
+  target.registers = 32;
+  target.fma = target.halfPrecision = true;
+}
+
+static void append(std::string &features, llvm::Twine feature) {
+  features += ((features.empty() ? "" : ",") + feature).str();
+}
+
+CpuTarget CpuTarget::host() {
+  CpuTarget target;
+  // A digit alone; what is not one changes nothing.
+  if (const char *wish = std::getenv("CTXC_KERNEL_OPT"); wish && *wish >= '0' && *wish <= '3')
+    target.optimisation = *wish - '0';
+  target.cpu = llvm::sys::getHostCPUName().str();
+  llvm::StringSet<> has;
+  for (auto &feature : llvm::sys::getHostCPUFeatures()) {
+    append(target.features, (feature.second ? "+" : "-") + feature.first());
+    if (feature.second)
+      has.insert(feature.first());
+  }
+  if (!processTriple().isX86()) {
+    setNeonVectors(target);
+    return target;
+  }
+  setVectors(target, has);
+  if (target.lanes == 16)
+    append(target.features, "-prefer-256-bit");
+  return target;
+}
+
+/// A processor of x86-64 with the features `has`, as far as code can ask for them; the others
+/// are left unused.
+static CpuTarget x86Target(StringRef cpu, const llvm::StringSet<> &has) {
+  CpuTarget target;
+  target.triple = processTriple().isX86() ? processTriple().str() : "x86_64-unknown-linux-gnu";
+  target.cpu = cpu.str();
+  llvm::SmallVector<StringRef> off;
+  for (auto &feature : has)
+    if (!llvm::is_contained(askable, feature.first()) &&
+        !llvm::is_contained(baseline, feature.first()))
+      off.push_back(feature.first());
+  llvm::sort(off);
+  for (StringRef feature : off)
+    append(target.features, "-" + feature);
+  for (StringRef feature : askable)
+    if (has.contains(feature)) {
+      append(target.features, "+" + feature);
+      target.needed.push_back(feature);
+    }
+  setVectors(target, has);
+  if (target.lanes == 16)
+    append(target.features, "-prefer-256-bit");
+  return target;
+}
+
+static CpuTarget aarch64Target() {
+  CpuTarget target;
+  target.triple = processTriple().isAArch64() ? processTriple().str() : "aarch64-unknown-linux-gnu";
+  target.cpu = "generic";
+  target.features = "+neon";
+  setNeonVectors(target);
+  return target;
+}
+
+static std::vector<StringRef> x86Names() {
+  llvm::SmallVector<StringRef> all;
+  llvm::X86::fillValidCPUArchList(all, /*Only64Bit=*/true);
+  std::vector<StringRef> names(all.begin(), all.end());
+  llvm::sort(names);
+  return names;
+}
+
+llvm::Expected<CpuTarget> CpuTarget::named(StringRef name) {
+  bool native = name == "native";
+  if (name == "aarch64" || (native && !processTriple().isX86()))
+    return aarch64Target();
+  llvm::StringSet<> has;
+  if (native) {
+    for (auto &feature : llvm::sys::getHostCPUFeatures())
+      if (feature.second)
+        has.insert(feature.first());
+    return x86Target(llvm::sys::getHostCPUName(), has);
+  }
+  std::vector<StringRef> names = x86Names();
+  if (!llvm::is_contained(names, name))
+    return makeError("found '" + name + "', expected native, aarch64, " + llvm::join(names, ", "));
+  llvm::SmallVector<StringRef> features;
+  llvm::X86::getFeaturesForCPU(name, features);
+  llvm::StringMap<bool> implied;
+  for (StringRef feature : features) {
+    implied[feature] = true;
+    llvm::X86::updateImpliedFeatures(feature, /*Enabled=*/true, implied);
+  }
+  for (auto &feature : implied)
+    if (feature.second)
+      has.insert(feature.first());
+  return x86Target(name, has);
+}
+
+bool CpuTarget::isAArch64() const { return llvm::Triple(triple).isAArch64(); }
+
+bool CpuTarget::isOfThisArchitecture() const {
+  return triple.empty() || llvm::Triple(triple).getArch() == processTriple().getArch();
+}

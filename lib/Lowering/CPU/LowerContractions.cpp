@@ -1,0 +1,198 @@
+// Contractions with a stored matrix become calls of the caller's parallel-for over a function of
+// the rows of W, one for each shape and storage type (Contraction.h).
+#include "ctxc/Lowering/KernelEmitter.h"
+#include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/Remarks.h"
+#include "lib/Lowering/CPU/RoundVectors.h"
+#include "lib/Lowering/CPU/TransposedContraction.h"
+#include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/Passes.h"
+#include "lib/Lowering/Rows.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// Whether the rows of a matrix lie one after the other.
+bool hasAdjacentRows(Value matrix) {
+  auto type = dyn_cast<MemRefType>(matrix.getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return type && type.getRank() == 2 && succeeded(type.getStridesAndOffset(strides, offset)) &&
+         strides[1] == 1 && strides[0] == type.getDimSize(1);
+}
+
+/// Whether the matrix of y[s, m] += W[m, k] x[s, k] is stored as it is, or transposed; none where
+/// `op` is not that.
+std::optional<bool> isTransposedContraction(linalg::GenericOp op) {
+  if (op.getNumLoops() != 3 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return std::nullopt;
+  auto maps = op.getIndexingMapsArray();
+  if (!llvm::all_of(maps, [](AffineMap map) {
+        return map.getNumResults() == 2 && map.isProjectedPermutation();
+      }))
+    return std::nullopt;
+  unsigned s = maps[2].getDimPosition(0), m = maps[2].getDimPosition(1),
+           k = maps[1].getDimPosition(1);
+  if (maps[1].getDimPosition(0) != s || k == m)
+    return std::nullopt;
+  unsigned row = maps[0].getDimPosition(0), column = maps[0].getDimPosition(1);
+  if ((row != m || column != k) && (row != k || column != m))
+    return std::nullopt;
+  return row == k;
+}
+
+/// Why a contraction has no function of its own; empty where it has one.
+StringRef whyNone(linalg::GenericOp op, bool transposed) {
+  Value matrix = op.getDpsInputs()[0];
+  auto w = dyn_cast<MemRefType>(matrix.getType());
+  if (!w || !w.hasStaticShape() || !w.getLayout().isIdentity())
+    return "the matrix is not stored in rows that lie one after the other, of sizes that are known";
+  if (!hasAdjacentRows(op.getDpsInputs()[1]))
+    return "the vectors do not lie one after the other";
+  if (!hasAdjacentRows(op.getDpsInits()[0]))
+    return "the results do not lie one after the other";
+  if (transposed && KernelEmitter::quantized(matrix))
+    return "the blocks of a quantised matrix lie along its rows, and it is stored as (in, out)";
+  return "";
+}
+
+/// Whether many vectors are rounded. An expert has one at a time.
+bool isRounded(linalg::GenericOp op, const CpuTarget &target) {
+  Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1];
+  return op->getParentOfType<func::FuncOp>()->hasAttr(roundedAttr) && target.bfloatPairs &&
+         !KernelEmitter::quantized(w) && cast<MemRefType>(w.getType()).getElementType().isBF16() &&
+         cast<MemRefType>(x.getType()).isDynamicDim(0);
+}
+
+/// The stand-ins of quantised matrices, of which no reader may be left.
+LogicalResult dropQuantized(ModuleOp module) {
+  auto result = module.walk([](UnrealizedConversionCastOp op) {
+    if (op->getNumResults() != 1 || !KernelEmitter::quantized(op.getResult(0)))
+      return WalkResult::advance();
+    if (!op->use_empty()) {
+      op->emitError("a quantised matrix is read by an op that has no compiled kernel for it; "
+                    "run it with --backend reference, or read the weights as --dtype f32");
+      return WalkResult::interrupt();
+    }
+    op.erase();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Memory for the blocks' sums of few vectors; an expert's one vector has it outside of its loop.
+Value blockSums(OpBuilder &b, const Contraction &c, linalg::GenericOp op, Value rows) {
+  Location loc = op.getLoc();
+  int64_t blocks = transposedBlocks(c);
+  Value x = op.getDpsInputs()[1];
+  if (!cast<MemRefType>(x.getType()).isDynamicDim(0)) {
+    OpBuilder atStart =
+        OpBuilder::atBlockBegin(&op->getParentOfType<func::FuncOp>().getBody().front());
+    return memref::AllocOp::create(atStart, loc,
+                                   MemRefType::get({blocks, c.out()}, b.getF32Type()));
+  }
+  auto index = [&](int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); };
+  Value few = arith::MinUIOp::create(b, loc, rows, index(Contraction::manyVectors - 1));
+  Value count = arith::MulIOp::create(b, loc, few, index(blocks));
+  return memref::AllocOp::create(
+      b, loc, MemRefType::get({ShapedType::kDynamic, c.out()}, b.getF32Type()), ValueRange{count});
+}
+
+/// What adds them up.
+func::FuncOp totalsOf(const Contraction &c, ModuleOp module, StringRef name, Location loc) {
+  std::string own = (name + "_totals").str();
+  auto function = module.lookupSymbol<func::FuncOp>(own);
+  return function ? function : emitTransposedTotals(c, module, own, loc);
+}
+
+} // namespace
+
+LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
+  SmallVector<linalg::GenericOp> contractions;
+  module.walk([&](linalg::GenericOp op) {
+    auto transposed = isTransposedContraction(op);
+    if (!transposed)
+      return;
+    if (StringRef why = whyNone(op, *transposed); !why.empty())
+      missed(op, "contraction", why);
+    else
+      contractions.push_back(op);
+  });
+  VectorRounder rounder;
+  llvm::DenseMap<Operation *, Value> rounded;
+  for (linalg::GenericOp op : contractions)
+    if (isRounded(op, target))
+      rounded[op] = rounder.roundedFor(op);
+
+  OpBuilder b(module.getContext());
+  for (linalg::GenericOp op : contractions) {
+    auto kernel = op->getParentOfType<func::FuncOp>();
+    Location loc = op.getLoc();
+    Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1], y = op.getDpsInits()[0];
+    auto type = cast<MemRefType>(w.getType());
+    auto quantized = KernelEmitter::quantized(w);
+    // A row is decoded on the thread's stack.
+    if (quantized && type.getDimSize(1) > Contraction::maxDecoded)
+      return op.emitError("a quantised matrix has rows of ")
+             << type.getDimSize(1) << " numbers; compiled kernels decode at most "
+             << Contraction::maxDecoded
+             << ": run it with --backend reference, or read the weights as --dtype f32";
+    Contraction contraction{type, quantized ? quantized->stored : RankedTensorType(), target.lanes,
+                            target.registers};
+    contraction.rounded = rounded.contains(op);
+    contraction.transposed = *isTransposedContraction(op);
+    std::string element;
+    llvm::raw_string_ostream os(element);
+    if (quantized) {
+      os << xf::stringifyBlockFormat(
+          cast<xf::QuantizedType>(quantized->stored.getElementType()).getFormat());
+      w = quantized->memory;
+    } else {
+      os << type.getElementType();
+    }
+    std::string name =
+        (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
+         element + (contraction.transposed ? "_transposed" : "") +
+         (contraction.rounded ? "_rounded" : ""))
+            .str();
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    if (!function)
+      function = contraction.emit(module, name, loc);
+
+    if (linalg::FillOp zeros = zerosFor(op, y))
+      zeros.erase();
+    b.setInsertionPoint(op);
+    Value rows = memref::DimOp::create(b, loc, x, 0);
+    SmallVector<Value> fields{addressOf(b, loc, w), addressOf(b, loc, x), addressOf(b, loc, y),
+                              toI64(b, loc, rows)};
+    if (contraction.transposed)
+      fields.push_back(addressOf(b, loc, blockSums(b, contraction, op, rows)));
+    if (contraction.rounded)
+      fields.push_back(addressOf(b, loc, rounded[op]));
+    Value frame = storeFrame(b, loc, kernel, contraction.frameType(b.getContext()), fields);
+    auto number = [&](int64_t n) -> Value {
+      return LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(n));
+    };
+    if (!contraction.transposed) {
+      callParallelFor(b, loc, kernel, function, number(contraction.units()), frame);
+    } else {
+      Value few =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, rows,
+                                arith::ConstantIndexOp::create(b, loc, Contraction::manyVectors));
+      Value count = arith::SelectOp::create(b, loc, few, number(transposedBlocks(contraction)),
+                                            number(contraction.units()));
+      callParallelFor(b, loc, kernel, function, count, frame);
+      auto branch = scf::IfOp::create(b, loc, few, /*withElseRegion=*/false);
+      OpBuilder inBranch = branch.getThenBodyBuilder();
+      func::CallOp::create(inBranch, loc, totalsOf(contraction, module, name, loc),
+                           ValueRange{frame});
+    }
+    op.erase();
+  }
+  return dropQuantized(module);
+}

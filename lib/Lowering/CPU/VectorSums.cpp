@@ -1,0 +1,32 @@
+#include "lib/Lowering/CPU/VectorSums.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+/// Of each of the `blocks` equal blocks of x, and then of y, the first half plus the second.
+static Value addedHalves(OpBuilder &b, Location loc, Value x, Value y, int64_t blocks) {
+  int64_t half = cast<VectorType>(x.getType()).getDimSize(0) / blocks / 2;
+  SmallVector<int64_t> first, second;
+  for (int64_t block = 0; block < (y ? 2 : 1) * blocks; ++block)
+    for (int64_t i = 0; i < half; ++i) {
+      first.push_back(block * 2 * half + i);
+      second.push_back(block * 2 * half + half + i);
+    }
+  Value other = y ? y : x;
+  return arith::AddFOp::create(b, loc, vector::ShuffleOp::create(b, loc, x, other, first),
+                               vector::ShuffleOp::create(b, loc, x, other, second));
+}
+
+Value ctxc::totals(OpBuilder &b, Location loc, SmallVector<Value> sums) {
+  int64_t blocks = 1, lanes = cast<VectorType>(sums.front().getType()).getDimSize(0);
+  for (; sums.size() > 1 && lanes > 1; blocks *= 2, lanes /= 2) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < sums.size(); i += 2)
+      next.push_back(addedHalves(b, loc, sums[i], sums[i + 1], blocks));
+    sums = next;
+  }
+  assert(sums.size() == 1 && "more sums than lanes");
+  for (; lanes > 1; lanes /= 2)
+    sums[0] = addedHalves(b, loc, sums[0], {}, blocks);
+  return sums[0];
+}

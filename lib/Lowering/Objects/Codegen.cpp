@@ -1,0 +1,225 @@
+#include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Numerics/BlockFormats.h"
+#include "ctxc/Numerics/KernelABI.h"
+#include "ctxc/Support/Error.h"
+#include "dialects/Patch/Patch.h"
+#include "lib/Lowering/Objects/GuardLibrary.h"
+#include "lib/Lowering/Objects/MachineCode.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/xxhash.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+void ctxc::registerCodegenDialects(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registry.insert<xf::XFDialect, patch::PatchDialect>();
+  registerLoweringModels(registry);
+}
+
+std::string ctxc::kernelName(xf::BlockOp block, StringRef prefix) {
+  StringRef symbol = block.getSymName();
+  std::string name = (prefix + "_" + symbol).str(), written = name;
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  // @l.a and @l_a, which are one otherwise, stay apart.
+  if (name != written)
+    name += "_" + llvm::utohexstr(uint32_t(llvm::xxh3_64bits(symbol)), /*LowerCase=*/true);
+  return name;
+}
+
+llvm::SmallVector<xf::BlockOp> ctxc::kernelBlocks(const Program &program) {
+  llvm::SetVector<xf::BlockOp> blocks;
+  for (const ProgramStep &step : program.steps)
+    for (xf::BlockOp block : {step.block, step.dual, step.applied})
+      if (block)
+        blocks.insert(block);
+  return blocks.takeVector();
+}
+
+FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(ArrayRef<xf::BlockOp> blocks,
+                                                         StringRef prefix) {
+  xf::BlockOp first = blocks.front();
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(first.getLoc());
+  for (xf::BlockOp block : blocks)
+    if (failed(lowerBlockToLinalg(block, *kernels, kernelName(block, prefix))))
+      return failure();
+  return kernels;
+}
+
+//===----------------------------------------------------------------------===//
+// LLVM IR and object files
+//===----------------------------------------------------------------------===//
+
+/// Loop strength reduction takes a third of the compile time, and kernels are as fast without it:
+/// LLVM has no other switch for it than its command line's.
+static void leaveOutStrengthReduction() {
+  auto &options = llvm::cl::getRegisteredOptions();
+  auto option = options.find("disable-lsr");
+  if (option != options.end() && !option->second->getNumOccurrences())
+    option->second->addOccurrence(0, "disable-lsr", "true");
+}
+
+/// LLVM's back end for the architecture of `triple`; no other is touched.
+static void initialiseTarget(const llvm::Triple &triple) {
+  initialiseBackend(triple.isAArch64() ? "AArch64" : "X86");
+  static bool once = (leaveOutStrengthReduction(), true);
+  (void)once;
+}
+
+static llvm::orc::JITTargetMachineBuilder machineBuilder(const CpuTarget &target) {
+  llvm::Triple triple(target.triple.empty() ? llvm::sys::getProcessTriple() : target.triple);
+  initialiseTarget(triple);
+  llvm::orc::JITTargetMachineBuilder builder{triple};
+  builder.setCPU(target.cpu);
+  for (auto feature : llvm::split(target.features, ','))
+    if (!feature.empty())
+      builder.getFeatures().AddFeature(feature.drop_front(), feature.front() == '+');
+  builder.setCodeGenOptLevel(*llvm::CodeGenOpt::getLevel(target.optimisation));
+  builder.setRelocationModel(llvm::Reloc::PIC_);
+  // Where a short inner loop of a contraction lies changed its time by 3 to 5 %; it starts at a
+  // line now.
+  builder.getOptions().LoopAlignment = 64;
+  // Without one, code may lie anywhere in memory, which only a process's own needs.
+  if (!target.triple.empty())
+    builder.setCodeModel(llvm::CodeModel::Small);
+  return builder;
+}
+
+/// No unrolling and no interleaving: contractions come unrolled as they should be, and in the short
+/// loops of everything else they would cost most of the compile time.
+static llvm::PipelineTuningOptions tuning() {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = false;
+  return tuning;
+}
+
+static llvm::OptimizationLevel levelOf(const CpuTarget &target) {
+  static const llvm::OptimizationLevel levels[] = {
+      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2,
+      llvm::OptimizationLevel::O3};
+  return levels[target.optimisation];
+}
+
+/// Whether a function is for callers: an entry, or what gives the size of its workspace; or for the
+/// other objects of a library.
+static bool isCallable(const llvm::Function &f) {
+  return f.hasHiddenVisibility() || f.getName().ends_with("_workspace") ||
+         f.getParent()->getFunction((f.getName() + "_workspace").str());
+}
+
+llvm::Expected<std::unique_ptr<llvm::Module>> ctxc::translateKernels(ModuleOp lowered,
+                                                                     llvm::LLVMContext &context,
+                                                                     const CpuTarget &target,
+                                                                     StringRef prefix) {
+  auto machine = machineBuilder(target).createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(lowered, context, "ctxc");
+  if (!module)
+    return makeError("the kernels could not be translated to LLVM IR");
+  setMachine(*module, **machine);
+  for (llvm::Function &f : *module)
+    if (!f.isDeclaration()) {
+      f.addFnAttr("target-cpu", target.cpu);
+      f.addFnAttr("target-features", target.features);
+      f.addFnAttr("prefer-vector-width", std::to_string(32 * target.lanes));
+      if (!isCallable(f))
+        f.setLinkage(llvm::GlobalValue::InternalLinkage);
+    }
+  if (!prefix.empty())
+    if (llvm::Error error = guardLibrary(*module, target, prefix))
+      return std::move(error);
+  optimise(*module, **machine, tuning(), levelOf(target));
+  return module;
+}
+
+llvm::Error ctxc::emitMachineCode(llvm::Module &module, const CpuTarget &target,
+                                  llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
+  auto machine = machineBuilder(target).createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  return writeCode(module, **machine, type, os);
+}
+
+//===----------------------------------------------------------------------===//
+// In process
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class JitLibrary : public KernelLibrary {
+public:
+  explicit JitLibrary(std::unique_ptr<llvm::orc::LLJIT> jit) : jit(std::move(jit)) {}
+
+  llvm::Expected<Kernel> kernel(StringRef name) override {
+    auto symbol = jit->lookup(name);
+    if (!symbol)
+      return symbol.takeError();
+    return symbol->toPtr<Kernel>();
+  }
+  llvm::Expected<Workspace> workspace(StringRef name) override {
+    auto symbol = jit->lookup((name + "_workspace").str());
+    if (!symbol)
+      return symbol.takeError();
+    return symbol->toPtr<Workspace>();
+  }
+
+private:
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<KernelLibrary>>
+KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {
+  auto jit = llvm::orc::LLJITBuilder()
+                 .setJITTargetMachineBuilder(machineBuilder(CpuTarget::host()))
+                 .create();
+  if (!jit)
+    return jit.takeError();
+  llvm::orc::JITDylib &library = (*jit)->getMainJITDylib();
+  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      (*jit)->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  library.addGenerator(std::move(*process));
+  // The support functions, which the executable does not export.
+  llvm::orc::SymbolMap support;
+  auto define = [&](StringRef name, auto *function) {
+    support[(*jit)->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
+                                              llvm::JITSymbolFlags::Exported |
+                                                  llvm::JITSymbolFlags::Callable};
+  };
+  define("ctxc_decode", &ctxc_decode);
+  define("ctxc_decode_rows", &ctxc_decode_rows);
+  define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
+  define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);
+  define("ctxc_rows_count_zeros", &ctxc_rows_count_zeros);
+  define("ctxc_rows_count_unserved", &ctxc_rows_count_unserved);
+  define("ctxc_rows_count_different", &ctxc_rows_count_different);
+  define("ctxc_rows_predict_scale_replay", &ctxc_rows_predict_scale_replay);
+  define("ctxc_rows_predict_rank1_replay", &ctxc_rows_predict_rank1_replay);
+  if (auto failed = library.define(llvm::orc::absoluteSymbols(std::move(support))))
+    return std::move(failed);
+  for (std::unique_ptr<llvm::MemoryBuffer> &object : objects)
+    if (auto failed = (*jit)->addObjectFile(std::move(object)))
+      return std::move(failed);
+  return std::make_unique<JitLibrary>(std::move(*jit));
+}

@@ -1,0 +1,354 @@
+// The compiled form of each patch op. The inner problems of a post-norm scale
+// and the counting of obligations are calls into the kernel support functions
+// (ctxc/Numerics/KernelABI.h); everything that reads a weight is linalg.
+#include "ctxc/Lowering/LinalgArith.h"
+#include "ctxc/Numerics/Update.h"
+#include "lib/Lowering/ToLinalg/SupportCall.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ctxc;
+using utils::IteratorType;
+
+namespace {
+
+Value scratch(KernelEmitter &e, int64_t d) {
+  auto type = MemRefType::get({ShapedType::kDynamic, scratchDoubles(d)}, e.builder.getF64Type());
+  return memref::AllocOp::create(e.builder, e.loc, type, ValueRange{e.rows()});
+}
+
+/// offset + m, as the norm's scale multiplies.
+Value effectiveScale(KernelEmitter &e, Value scale, double offset) {
+  auto type = ranked(scale);
+  MLIRContext *context = e.builder.getContext();
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(type.getRank(), context);
+  Value empty = tensor::EmptyOp::create(e.builder, e.loc, type.getShape(), e.builder.getF32Type());
+  return e.generic(empty, {scale}, {identity, identity},
+                   SmallVector<IteratorType>(type.getRank(), IteratorType::parallel),
+                   [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                     return arith::AddFOp::create(b, l, constant(b, l, offset), a[0]);
+                   });
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+struct LowerLinears : Lowering<LowerLinears, patch::LinearsOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto linears = cast<patch::LinearsOp>(op);
+    if (e.hasRows(linears.getWeight()))
+      return op->emitOpError("with a computed weight has no compiled kernel; run it with --backend "
+                             "reference");
+    int64_t count = linears.getData().size();
+    ArrayRef<int64_t> shape = ranked(linears.getData().front()).getShape();
+    Value packed = e.emptyRows(shape, count);
+    for (auto [i, x] : llvm::enumerate(linears.getData()))
+      packed = e.putRows(packed, e.data(x), i);
+    Value y = e.linear(e.lookup(linears.getWeight()), packed, linears.getTransposed());
+    for (auto [i, result] : llvm::enumerate(linears.getResults()))
+      e.bind(result, e.takeRows(y, i, ranked(result).getShape()));
+    return success();
+  }
+};
+
+struct LowerRank1 : Lowering<LowerRank1, patch::Rank1Op> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto rank1 = cast<patch::Rank1Op>(op);
+    e.bind(rank1.getU(), e.elementwise(rank1.getU(), {rank1.getTarget(), rank1.getCurrent()},
+                                       [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                         return arith::SubFOp::create(b, l, a[0], a[1]);
+                                       }));
+    Value z = e.data(rank1.getData());
+    Value square = e.dotLast(z, z);
+    e.bind(rank1.getV(),
+           e.mapWithReduced(z, {square}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+             Value zero =
+                 arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, a[1], constant(b, l, 0));
+             Value divisor = arith::SelectOp::create(b, l, zero, constant(b, l, 1), a[1]);
+             return arith::DivFOp::create(b, l, a[0], divisor);
+           }));
+    return success();
+  }
+};
+
+struct LowerApplyRank1 : Lowering<LowerApplyRank1, patch::ApplyRank1Op> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto apply = cast<patch::ApplyRank1Op>(op);
+    Value dot = e.dotLast(e.data(apply.getV()), e.data(apply.getData()));
+    Value moved = e.mapWithReduced(e.data(apply.getU()), {dot},
+                                   [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                     return arith::MulFOp::create(b, l, a[0], a[1]);
+                                   });
+    e.bind(apply, e.elementwise(ranked(apply).getShape(), {e.data(apply.getBase()), moved},
+                                {true, true}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                  return arith::AddFOp::create(b, l, a[0], a[1]);
+                                }));
+    return success();
+  }
+};
+
+/// Slot j reads every part i and takes the one whose expert it has.
+struct LowerApplyExpertRank1 : Lowering<LowerApplyExpertRank1, patch::ApplyExpertRank1Op> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto apply = cast<patch::ApplyExpertRank1Op>(op);
+    MLIRContext *context = op->getContext();
+    int64_t k = ranked(apply).getDimSize(0);
+    bool one = ranked(apply.getData()).getRank() == 1;
+    AffineExpr s, j, i, d;
+    bindDims(context, s, j, i, d);
+    auto map = [&](unsigned dims, ArrayRef<AffineExpr> exprs) {
+      return AffineMap::get(dims, 0, exprs, context);
+    };
+    constexpr auto parallel = IteratorType::parallel, reduction = IteratorType::reduction;
+    // v_iᵀ z_j for each pair, 0 where they are not of one expert
+    Value dots = e.generic(
+        e.filled(e.emptyRows({k, k}), 0), {e.data(apply.getV()), e.data(apply.getData())},
+        {map(4, {s, i, d}), one ? map(4, {s, d}) : map(4, {s, j, d}), map(4, {s, j, i})},
+        {parallel, parallel, parallel, reduction}, [](OpBuilder &b, Location l, ValueRange a) {
+          return add(b, l, a[2], mul(b, l, a[0], a[1]));
+        });
+    Value factors = e.generic(
+        e.emptyRows({k, k}), {dots, e.lookup(apply.getPatched()), e.lookup(apply.getSelected())},
+        {map(3, {s, j, i}), map(3, {s, i}), map(3, {s, j}), map(3, {s, j, i})},
+        {parallel, parallel, parallel}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+          Value same = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, a[1], a[2]);
+          return arith::SelectOp::create(b, l, same, a[0], constant(b, l, 0));
+        });
+    Value moved = e.generic(
+        e.filled(e.emptyRows(ranked(apply).getShape()), 0), {factors, e.data(apply.getU())},
+        {map(4, {s, j, i}), map(4, {s, i, d}), map(4, {s, j, d})},
+        {parallel, parallel, reduction, parallel}, [](OpBuilder &b, Location l, ValueRange a) {
+          return add(b, l, a[2], mul(b, l, a[0], a[1]));
+        });
+    e.bind(apply, e.elementwise(ranked(apply).getShape(), {e.data(apply.getBase()), moved},
+                                {true, true}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                  return arith::AddFOp::create(b, l, a[0], a[1]);
+                                }));
+    return success();
+  }
+};
+
+struct LowerSquaredNorms : Lowering<LowerSquaredNorms, patch::SquaredNormsOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto norms = cast<patch::SquaredNormsOp>(op);
+    Value x = e.data(norms.getData());
+    e.bind(norms, e.dotLast(x, x));
+    return success();
+  }
+};
+
+struct LowerApplyDelta : Lowering<LowerApplyDelta, patch::ApplyDeltaOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto apply = cast<patch::ApplyDeltaOp>(op);
+    e.bind(apply, e.elementwise(apply, {apply.getParameter(), apply.getDelta()},
+                                [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                  return arith::AddFOp::create(b, l, a[0], a[1]);
+                                }));
+    return success();
+  }
+};
+
+struct LowerInvertRmsNorm : Lowering<LowerInvertRmsNorm, patch::InvertRmsNormOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto invert = cast<patch::InvertRmsNormOp>(op);
+    int64_t d = ranked(invert).getDimSize(0);
+    Value m = effectiveScale(e, e.lookup(invert.getScale()), invert.getOffset().convertToFloat());
+    Value result = callResult(e, d);
+    SupportCall(e, "ctxc_rows_invert_rms_norm")
+        .i32(int64_t(invert.getUpdate()))
+        .i64(1)
+        .i64(d)
+        .f32(invert.getEps().convertToDouble())
+        .tensor(e.data(invert.getTarget()))
+        .tensor(m)
+        .tensor(e.data(invert.getData()))
+        .memory(result, 0)
+        .memory(scratch(e, d), 0)
+        .emit();
+    e.bind(invert, readResult(e, result));
+    return success();
+  }
+};
+
+struct LowerSolveScale : Lowering<LowerSolveScale, patch::SolveScaleOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto solve = cast<patch::SolveScaleOp>(op);
+    if (ranked(solve).getRank() != 1)
+      return solve.emitOpError("has no compiled kernel for a scale of several dimensions");
+    int64_t d = ranked(solve).getDimSize(0);
+    Value m = effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat());
+    Value result = callResult(e, d);
+    SupportCall(e, "ctxc_rows_solve_scale")
+        .i32(int64_t(solve.getUpdate()))
+        .i64(1)
+        .i64(d)
+        .tensor(e.data(solve.getTarget()))
+        .tensor(m)
+        .tensor(e.data(solve.getData()))
+        .memory(result, 0)
+        .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * solve.getIndex())
+        .memory(scratch(e, d), 0)
+        .emit();
+    e.bind(solve, readResult(e, result));
+    return success();
+  }
+};
+
+struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto obligation = cast<patch::ObligationOp>(op);
+    Value counts = e.argument(KernelArgKind::Counts, "", 0);
+    int64_t all = ranked(obligation.getData()).getNumElements();
+    bool elements = obligation.getCondition() == patch::Condition::nonzero_elements;
+    int64_t width = elements ? all : ranked(obligation.getData()).getShape().back();
+    int64_t vectors = all / width; // of a row
+    if (!obligation.getChange()) {
+      SupportCall(e, "ctxc_rows_count_zeros")
+          .i32(elements)
+          .i64(vectors)
+          .i64(width)
+          .tensor(e.data(obligation.getData()))
+          .memory(counts, 16 * obligation.getIndex())
+          .emit();
+      return success();
+    }
+    SupportCall(e, "ctxc_rows_count_unserved")
+        .i64(vectors)
+        .i64(width)
+        .i64(ranked(obligation.getChange()).getNumElements() / vectors)
+        .tensor(e.data(obligation.getData()))
+        .tensor(e.data(obligation.getChange()))
+        .memory(counts, 16 * obligation.getIndex())
+        .emit();
+    return success();
+  }
+};
+
+struct LowerSameSelection : Lowering<LowerSameSelection, patch::SameSelectionOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto same = cast<patch::SameSelectionOp>(op);
+    SupportCall(e, "ctxc_rows_count_different")
+        .i64(1)
+        .i64(ranked(same.getFull()).getNumElements())
+        .tensor(e.lookup(same.getFull()))
+        .tensor(e.lookup(same.getReduced()))
+        .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * same.getIndex())
+        .emit();
+    return success();
+  }
+};
+
+struct LowerStore : Lowering<LowerStore, patch::StoreOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto store = cast<patch::StoreOp>(op);
+    for (auto [i, part] : llvm::enumerate(store.getParts()))
+      e.store(ranked(part).getElementType().isF32() ? e.data(part) : e.lookup(part),
+              e.argument(KernelArgKind::Store, store.getParameter(), i));
+    return success();
+  }
+};
+
+struct LowerLoad : Lowering<LowerLoad, patch::LoadOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto load = cast<patch::LoadOp>(op);
+    for (auto [i, part] : llvm::enumerate(load.getParts())) {
+      Value memref = e.argument(KernelArgKind::Load, load.getParameter(), i);
+      Value tensor = readResult(e, memref);
+      // One patch for all rows of the call.
+      int64_t rank = ranked(part).getRank() + 1;
+      AffineMap rows = AffineMap::getMultiDimIdentityMap(rank, op->getContext());
+      e.bind(part, e.generic(e.emptyRows(ranked(part).getShape(), 1, ranked(part).getElementType()),
+                             {tensor}, {rows.getMinorSubMap(rank - 1), rows},
+                             SmallVector<IteratorType>(rank, IteratorType::parallel),
+                             [](OpBuilder &, Location, ValueRange a) { return a[0]; }));
+    }
+    return success();
+  }
+};
+
+} // namespace
+
+namespace ctxc {
+
+/// Of several slots the inner products vᵀ z are alike, so that of the first will do.
+static Value firstSlot(KernelEmitter &e, Value vectors) {
+  if (ranked(vectors).getRank() == 2)
+    return vectors;
+  Value first = slice(e, vectors, 1, 0, 1, 1);
+  return bufferization::AllocTensorOp::create(e.builder, e.loc, ranked(first), ValueRange(),
+                                              /*copy=*/first);
+}
+
+/// What the output's error in another program comes from is the patch that was formed last,
+/// the output site's.
+void emitReplayPrediction(KernelEmitter &e) {
+  patch::StoreOp last;
+  for (patch::StoreOp store : e.block.getBody().getOps<patch::StoreOp>())
+    last = store;
+  if (!last)
+    return;
+  Value replay = e.argument(KernelArgKind::Replay, "", 0);
+  Operation *maker = last.getParts().front().getDefiningOp();
+  auto count = [](Value v) { return ranked(v).getNumElements(); };
+  if (auto rank1 = dyn_cast_or_null<patch::Rank1Op>(maker)) {
+    SupportCall(e, "ctxc_rows_predict_rank1_replay")
+        .i64(1)
+        .i64(count(rank1.getU()))
+        .i64(ranked(rank1.getV()).getShape().back())
+        .tensor(e.data(rank1.getCurrent()))
+        .tensor(e.data(rank1.getU()))
+        .tensor(firstSlot(e, e.data(rank1.getV())))
+        .tensor(firstSlot(e, e.data(rank1.getData())))
+        .memory(replay, 0)
+        .emit();
+  } else if (auto solve = dyn_cast_or_null<patch::SolveScaleOp>(maker)) {
+    Value target = solve.getData();
+    double eps = 0;
+    if (auto norm = target.getDefiningOp<xf::NormalizeOp>();
+        norm && norm.getKind() == xf::NormKind::rms) {
+      target = norm.getData();
+      eps = norm.getEps().convertToDouble();
+    }
+    auto patched = target.getDefiningOp<patch::ApplyRank1Op>();
+    SupportCall(e, "ctxc_rows_predict_scale_replay")
+        .i64(1)
+        .i64(count(target))
+        .f32(eps)
+        .tensor(effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat()))
+        .tensor(e.data(solve.getResult()))
+        .tensor(e.data(target))
+        .tensor(e.data(patched ? patched.getBase() : target))
+        .memory(replay, 0)
+        .emit();
+  } else if (auto shift = dyn_cast_or_null<xf::SubOp>(maker)) { // Δb = target − current
+    SupportCall(e, "ctxc_rows_predict_rank1_replay")
+        .i64(1)
+        .i64(count(shift.getResult()))
+        .i64(0)
+        .tensor(e.data(shift.getRhs()))
+        .tensor(e.data(shift.getResult()))
+        .tensor(e.data(shift.getResult()))
+        .tensor(e.data(shift.getResult()))
+        .memory(replay, 0)
+        .emit();
+  }
+}
+
+void registerPatchLoweringModels(MLIRContext *context) {
+  patch::LinearsOp::attachInterface<LowerLinears>(*context);
+  patch::Rank1Op::attachInterface<LowerRank1>(*context);
+  patch::ApplyRank1Op::attachInterface<LowerApplyRank1>(*context);
+  patch::ApplyExpertRank1Op::attachInterface<LowerApplyExpertRank1>(*context);
+  patch::SquaredNormsOp::attachInterface<LowerSquaredNorms>(*context);
+  patch::ApplyDeltaOp::attachInterface<LowerApplyDelta>(*context);
+  patch::InvertRmsNormOp::attachInterface<LowerInvertRmsNorm>(*context);
+  patch::SolveScaleOp::attachInterface<LowerSolveScale>(*context);
+  patch::ObligationOp::attachInterface<LowerObligation>(*context);
+  patch::SameSelectionOp::attachInterface<LowerSameSelection>(*context);
+  patch::StoreOp::attachInterface<LowerStore>(*context);
+  patch::LoadOp::attachInterface<LowerLoad>(*context);
+}
+} // namespace ctxc

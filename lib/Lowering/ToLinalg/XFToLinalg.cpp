@@ -1,0 +1,431 @@
+// The compiled form of each xf op: its equation over S rows, in linalg.
+#include "ctxc/Lowering/LinalgArith.h"
+#include "lib/Lowering/ToLinalg/SupportCall.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc;
+using utils::IteratorType;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Sources
+//===----------------------------------------------------------------------===//
+
+struct LowerParam : Lowering<LowerParam, xf::ParamOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto param = cast<xf::ParamOp>(op);
+    if (!KernelEmitter::isBank(param)) {
+      if (param.getName().contains('*'))
+        return op->emitOpError("of several stored tensors has no compiled kernel but as a bank of "
+                               "xf.expert_linear; run it with --backend reference");
+      e.bind(param, e.param(param.getName()));
+    }
+    return success();
+  }
+};
+
+struct LowerSetting : Lowering<LowerSetting, xf::SettingOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    e.bind(op->getResult(0), e.setting(cast<xf::SettingOp>(op).getName()));
+    return success();
+  }
+};
+
+struct LowerToken : Lowering<LowerToken, xf::TokenOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    e.bind(op->getResult(0), e.tokens());
+    return success();
+  }
+};
+
+struct LowerConstant : Lowering<LowerConstant, xf::ConstantOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    Value id = arith::ConstantIntOp::create(e.builder, e.loc, cast<xf::ConstantOp>(op).getId(), 32);
+    Value ids = e.emptyRows({}, 1, e.builder.getI32Type());
+    e.bind(op->getResult(0),
+           linalg::FillOp::create(e.builder, e.loc, ValueRange{id}, ValueRange{ids}).getResult(0));
+    return success();
+  }
+};
+
+struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    int64_t offset = cast<xf::PositionOp>(op).getOffset();
+    AffineMap identity = AffineMap::getMultiDimIdentityMap(1, op->getContext());
+    Value positions = e.positions();
+    if (offset)
+      positions =
+          e.generic(tensor::EmptyOp::create(e.builder, e.loc,
+                                            tensor::getMixedSizes(e.builder, e.loc, positions),
+                                            e.builder.getI32Type()),
+                    {positions}, {identity, identity}, {IteratorType::parallel},
+                    [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                      return arith::AddIOp::create(b, l, a[0],
+                                                   arith::ConstantIntOp::create(b, l, offset, 32));
+                    });
+    e.bind(op->getResult(0), positions);
+    return success();
+  }
+};
+
+/// The rows of a quantised table that `indices` name.
+Value decodeRows(KernelEmitter &e, const KernelEmitter::Quantized &table, Value indices) {
+  int64_t width = table.stored.getDimSize(1);
+  Value rows = callResult(e, width);
+  SupportCall(e, "ctxc_decode_rows")
+      .i32(int64_t(cast<xf::QuantizedType>(table.stored.getElementType()).getFormat()))
+      .i64(1)
+      .i64(width)
+      .memory(table.memory, 0)
+      .tensor(indices)
+      .memory(rows, 0)
+      .emit();
+  return readResult(e, rows);
+}
+
+struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto embed = cast<xf::EmbedOp>(op);
+    if (e.hasRows(embed.getTable()))
+      return op->emitOpError("with a computed table has no compiled kernel; run it with --backend "
+                             "reference");
+    Value table = e.lookup(embed.getTable());
+    if (auto quantized = KernelEmitter::quantized(table)) {
+      e.bind(embed, decodeRows(e, *quantized, e.lookup(embed.getId())));
+      return success();
+    }
+    MLIRContext *context = op->getContext();
+    AffineExpr s, j;
+    bindDims(context, s, j);
+    e.bind(embed,
+           e.generic(e.emptyRows(ranked(embed).getShape()), {e.lookup(embed.getId())},
+                     {AffineMap::get(2, 0, {s}, context), AffineMap::get(2, 0, {s, j}, context)},
+                     {IteratorType::parallel, IteratorType::parallel},
+                     [&](OpBuilder &b, Location l, ValueRange args) -> Value {
+                       Value row = arith::IndexCastOp::create(b, l, b.getIndexType(), args[0]);
+                       Value column = linalg::IndexOp::create(b, l, 1);
+                       Value x = tensor::ExtractOp::create(b, l, table, ValueRange{row, column});
+                       return KernelEmitter::widen(b, l, x);
+                     }));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Parameterised ops
+//===----------------------------------------------------------------------===//
+
+struct LowerLinear : Lowering<LowerLinear, xf::LinearOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto linear = cast<xf::LinearOp>(op);
+    if (e.hasRows(linear.getWeight()))
+      return op->emitOpError("with a computed weight has no compiled kernel; run it with --backend "
+                             "reference");
+    e.bind(linear, e.linear(e.lookup(linear.getWeight()), e.data(linear.getData()),
+                            linear.getTransposed()));
+    return success();
+  }
+};
+
+struct LowerBias : Lowering<LowerBias, xf::BiasOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto bias = cast<xf::BiasOp>(op);
+    e.bind(bias, e.elementwise(
+                     bias, {bias.getData(), bias.getBias()},
+                     [](OpBuilder &b, Location l, ValueRange a) { return add(b, l, a[0], a[1]); }));
+    return success();
+  }
+};
+
+struct LowerScale : Lowering<LowerScale, xf::ScaleOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto scale = cast<xf::ScaleOp>(op);
+    double offset = scale.getOffset().convertToFloat();
+    e.bind(scale, e.elementwise(scale, {scale.getData(), scale.getScale()},
+                                [&](OpBuilder &b, Location l, ValueRange a) {
+                                  Value m =
+                                      offset == 0 ? a[1] : add(b, l, constant(b, l, offset), a[1]);
+                                  return mul(b, l, m, a[0]);
+                                }));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Functions of a token
+//===----------------------------------------------------------------------===//
+
+struct LowerNormalize : Lowering<LowerNormalize, xf::NormalizeOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto norm = cast<xf::NormalizeOp>(op);
+    Value x = e.data(norm.getData());
+    double d = ranked(norm).getShape().back(), eps = norm.getEps().convertToDouble();
+    if (norm.getKind() == xf::NormKind::sum) {
+      Value total = e.reduceLast(x, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+        return arith::AddFOp::create(b, l, a[0], a[1], kFast);
+      });
+      e.bind(norm, e.mapWithReduced(x, {total}, [&](OpBuilder &b, Location l, ValueRange a) {
+        return div(b, l, a[0], add(b, l, a[1], constant(b, l, eps)));
+      }));
+      return success();
+    }
+    if (norm.getKind() == xf::NormKind::layer) {
+      Value total = e.reduceLast(x, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+        return arith::AddFOp::create(b, l, a[0], a[1], kFast);
+      });
+      x = e.mapWithReduced(x, {total}, [&](OpBuilder &b, Location l, ValueRange a) {
+        return sub(b, l, a[0], div(b, l, a[1], constant(b, l, d)));
+      });
+    }
+    double count = norm.getKind() == xf::NormKind::l2 ? 1 : d;
+    Value squares = e.dotLast(x, x);
+    e.bind(norm, e.mapWithReduced(x, {squares}, [&](OpBuilder &b, Location l, ValueRange a) {
+      Value mean = count == 1 ? Value(a[1]) : div(b, l, a[1], constant(b, l, count));
+      Value root = math::SqrtOp::create(b, l, add(b, l, mean, constant(b, l, eps)));
+      return mul(b, l, a[0], div(b, l, constant(b, l, 1), root));
+    }));
+    return success();
+  }
+};
+
+Value sigmoid(OpBuilder &b, Location l, Value x) {
+  Value e = math::ExpOp::create(b, l, arith::NegFOp::create(b, l, x));
+  return div(b, l, constant(b, l, 1), add(b, l, constant(b, l, 1), e));
+}
+
+Value activate(OpBuilder &b, Location l, xf::ActivationKind kind, Value x) {
+  auto number = [&](double c) { return constant(b, l, c); };
+  switch (kind) {
+  case xf::ActivationKind::gelu: {
+    Value erf = math::ErfOp::create(b, l, mul(b, l, x, number(M_SQRT1_2)));
+    return mul(b, l, mul(b, l, x, number(0.5)), add(b, l, number(1), erf));
+  }
+  case xf::ActivationKind::gelu_tanh: {
+    Value cube = mul(b, l, mul(b, l, x, x), x);
+    Value inner =
+        mul(b, l, number(M_2_SQRTPI * M_SQRT1_2), add(b, l, x, mul(b, l, number(0.044715), cube)));
+    Value tanh = math::TanhOp::create(b, l, inner);
+    return mul(b, l, mul(b, l, x, number(0.5)), add(b, l, number(1), tanh));
+  }
+  case xf::ActivationKind::silu:
+    return mul(b, l, x, sigmoid(b, l, x));
+  case xf::ActivationKind::quick_gelu:
+    return mul(b, l, x, sigmoid(b, l, mul(b, l, x, number(1.702))));
+  case xf::ActivationKind::relu:
+    return arith::MaximumFOp::create(b, l, x, number(0));
+  case xf::ActivationKind::relu2: {
+    Value r = arith::MaximumFOp::create(b, l, x, number(0));
+    return mul(b, l, r, r);
+  }
+  case xf::ActivationKind::sigmoid:
+    return sigmoid(b, l, x);
+  case xf::ActivationKind::tanh:
+    return math::TanhOp::create(b, l, x);
+  case xf::ActivationKind::exp:
+    return math::ExpOp::create(b, l, x);
+  case xf::ActivationKind::softplus: {
+    // max(x, 0) + log(1 + e^−|x|): no overflow on either side.
+    Value e = math::ExpOp::create(b, l, arith::NegFOp::create(b, l, math::AbsFOp::create(b, l, x)));
+    return add(b, l, arith::MaximumFOp::create(b, l, x, number(0)), math::Log1pOp::create(b, l, e));
+  }
+  }
+  llvm_unreachable("unknown activation");
+}
+
+struct LowerActivation : Lowering<LowerActivation, xf::ActivationOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto activation = cast<xf::ActivationOp>(op);
+    e.bind(activation, e.elementwise(activation, {activation.getData()},
+                                     [&](OpBuilder &b, Location l, ValueRange a) {
+                                       return activate(b, l, activation.getKind(), a[0]);
+                                     }));
+    return success();
+  }
+};
+
+struct LowerSoftmax : Lowering<LowerSoftmax, xf::SoftmaxOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    e.bind(op->getResult(0), softmax(e, e.data(op->getOperand(0))));
+    return success();
+  }
+};
+
+struct LowerSoftcap : Lowering<LowerSoftcap, xf::SoftcapOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto softcap = cast<xf::SoftcapOp>(op);
+    double cap = softcap.getCap().convertToFloat();
+    e.bind(softcap,
+           e.elementwise(softcap, {softcap.getData()}, [&](OpBuilder &b, Location l, ValueRange a) {
+             return ctxc::softcap(b, l, a[0], cap);
+           }));
+    return success();
+  }
+};
+
+struct LowerClamp : Lowering<LowerClamp, xf::ClampOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto clamp = cast<xf::ClampOp>(op);
+    double limit = clamp.getLimit().convertToFloat();
+    e.bind(clamp,
+           e.elementwise(clamp, {clamp.getData()},
+                         [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                           Value low = a[0];
+                           if (!clamp.getAbove())
+                             low = arith::MaximumFOp::create(b, l, low, constant(b, l, -limit));
+                           return arith::MinimumFOp::create(b, l, low, constant(b, l, limit));
+                         }));
+    return success();
+  }
+};
+
+/// add, sub and mul: one arith op an element.
+template <typename Op, typename ArithOp>
+struct LowerBinary : Lowering<LowerBinary<Op, ArithOp>, Op> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    e.bind(op->getResult(0), e.elementwise(op->getResult(0), op->getOperands(),
+                                           [](OpBuilder &b, Location l, ValueRange a) -> Value {
+                                             return ArithOp::create(b, l, a[0], a[1]);
+                                           }));
+    return success();
+  }
+};
+
+struct LowerDiv : Lowering<LowerDiv, xf::DivOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    e.bind(op->getResult(0),
+           e.elementwise(
+               op->getResult(0), op->getOperands(), [](OpBuilder &b, Location l, ValueRange a) {
+                 Value zero = arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, a[1],
+                                                    constant(b, l, 0));
+                 Value divisor = arith::SelectOp::create(b, l, zero, constant(b, l, 1), a[1]);
+                 return div(b, l, a[0], divisor);
+               }));
+    return success();
+  }
+};
+
+struct LowerTimes : Lowering<LowerTimes, xf::TimesOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto times = cast<xf::TimesOp>(op);
+    double factor = times.getFactor().convertToFloat();
+    e.bind(times,
+           e.elementwise(times, {times.getData()}, [&](OpBuilder &b, Location l, ValueRange a) {
+             return mul(b, l, a[0], constant(b, l, factor));
+           }));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+/// S × from → S × n → S × to.
+struct LowerReshape : Lowering<LowerReshape, xf::ReshapeOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto reshape = cast<xf::ReshapeOp>(op);
+    OpBuilder &b = e.builder;
+    Value x = e.data(reshape.getData());
+    auto groupsOf = [](int64_t rank) {
+      SmallVector<ReassociationIndices> groups{{0}};
+      groups.emplace_back();
+      for (int64_t i = 1; i <= rank; ++i)
+        groups.back().push_back(i);
+      return groups;
+    };
+    int64_t fromRank = ranked(reshape.getData()).getRank(), toRank = ranked(reshape).getRank();
+    if (fromRank > 1)
+      x = tensor::CollapseShapeOp::create(b, e.loc, x, groupsOf(fromRank));
+    if (toRank > 1) {
+      SmallVector<int64_t> shape{ShapedType::kDynamic};
+      SmallVector<OpFoldResult> sizes{e.rows()};
+      for (int64_t d : ranked(reshape).getShape()) {
+        shape.push_back(d);
+        sizes.push_back(b.getIndexAttr(d));
+      }
+      x = tensor::ExpandShapeOp::create(b, e.loc, RankedTensorType::get(shape, b.getF32Type()), x,
+                                        groupsOf(toRank), sizes);
+    }
+    e.bind(reshape, x);
+    return success();
+  }
+};
+
+struct LowerSlice : Lowering<LowerSlice, xf::SliceOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto s = cast<xf::SliceOp>(op);
+    // Rows of a copy lie next to each other, which matrices and support functions need.
+    int64_t along = s.getAlong();
+    Value part =
+        slice(e, e.data(s.getData()), 1 + along, s.getFrom(), ranked(s).getDimSize(along), 1);
+    e.bind(s, bufferization::AllocTensorOp::create(e.builder, e.loc, ranked(part), ValueRange(),
+                                                   /*copy=*/part));
+    return success();
+  }
+};
+
+struct LowerConcat : Lowering<LowerConcat, xf::ConcatOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto concat = cast<xf::ConcatOp>(op);
+    Value result = e.emptyRows(ranked(concat).getShape());
+    int64_t at = 0, along = concat.getAlong();
+    for (Value part : concat.getParts()) {
+      result = insert(e, e.data(part), result, 1 + along, at, 1);
+      at += ranked(part).getDimSize(along);
+    }
+    e.bind(concat, result);
+    return success();
+  }
+};
+
+struct LowerBroadcast : Lowering<LowerBroadcast, xf::BroadcastOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto broadcast = cast<xf::BroadcastOp>(op);
+    int64_t rank = ranked(broadcast).getRank() + 1; // rows first
+    SmallVector<AffineExpr> from;
+    for (int64_t i = 0; i < rank; ++i)
+      from.push_back(i == 1 ? getAffineConstantExpr(0, op->getContext())
+                            : getAffineDimExpr(i, op->getContext()));
+    e.bind(broadcast,
+           e.generic(e.emptyRows(ranked(broadcast).getShape()), {e.data(broadcast.getData())},
+                     {AffineMap::get(rank, 0, from, op->getContext()),
+                      AffineMap::getMultiDimIdentityMap(rank, op->getContext())},
+                     SmallVector<IteratorType>(rank, IteratorType::parallel),
+                     [](OpBuilder &, Location, ValueRange a) { return a[0]; }));
+    return success();
+  }
+};
+
+} // namespace
+
+namespace ctxc {
+void registerXFLoweringModels(MLIRContext *context) {
+  xf::ParamOp::attachInterface<LowerParam>(*context);
+  xf::SettingOp::attachInterface<LowerSetting>(*context);
+  xf::TokenOp::attachInterface<LowerToken>(*context);
+  xf::PositionOp::attachInterface<LowerPosition>(*context);
+  xf::ConstantOp::attachInterface<LowerConstant>(*context);
+  xf::EmbedOp::attachInterface<LowerEmbed>(*context);
+  xf::LinearOp::attachInterface<LowerLinear>(*context);
+  xf::BiasOp::attachInterface<LowerBias>(*context);
+  xf::ScaleOp::attachInterface<LowerScale>(*context);
+  xf::NormalizeOp::attachInterface<LowerNormalize>(*context);
+  xf::ActivationOp::attachInterface<LowerActivation>(*context);
+  xf::SoftmaxOp::attachInterface<LowerSoftmax>(*context);
+  xf::SoftcapOp::attachInterface<LowerSoftcap>(*context);
+  xf::ClampOp::attachInterface<LowerClamp>(*context);
+  xf::AddOp::attachInterface<LowerBinary<xf::AddOp, arith::AddFOp>>(*context);
+  xf::SubOp::attachInterface<LowerBinary<xf::SubOp, arith::SubFOp>>(*context);
+  xf::MulOp::attachInterface<LowerBinary<xf::MulOp, arith::MulFOp>>(*context);
+  xf::DivOp::attachInterface<LowerDiv>(*context);
+  xf::TimesOp::attachInterface<LowerTimes>(*context);
+  xf::ReshapeOp::attachInterface<LowerReshape>(*context);
+  xf::SliceOp::attachInterface<LowerSlice>(*context);
+  xf::ConcatOp::attachInterface<LowerConcat>(*context);
+  xf::BroadcastOp::attachInterface<LowerBroadcast>(*context);
+}
+} // namespace ctxc

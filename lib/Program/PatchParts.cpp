@@ -1,0 +1,127 @@
+#include "ctxc/Program/PatchParts.h"
+#include "ctxc/Program/MaterializedWeights.h"
+#include "ctxc/Support/Error.h"
+
+using namespace mlir;
+using namespace ctxc;
+using patch::PatchForm;
+
+llvm::Expected<PatchedParameter> ctxc::findPatched(xf::BlockOp block, xf::LayerOp layer,
+                                                   StringRef name) {
+  for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {
+    if (param.getName() != name)
+      continue;
+    PatchedParameter found;
+    found.stored = layer ? layer.getStoredName(name) : name.str();
+    llvm::append_range(found.shape, cast<RankedTensorType>(param.getType()).getShape());
+    for (Operation *user : param->getUsers())
+      if (auto op = dyn_cast<patch::PatchableOpInterface>(user))
+        if (cast<xf::AssignableOpInterface>(user).getParameterOperand().get() == param)
+          found.form = op.getPatchForm();
+    return found;
+  }
+  return makeError("block '" + block.getSymName() + "' has no parameter '" + name +
+                   "', whose patch it is");
+}
+
+/// The numbers that one row of a slice's u (or v) has.
+static int64_t sideOf(const PatchedParameter &p, bool isU) {
+  return p.shape[p.shape.size() - (isU != p.form.transposed ? 2 : 1)];
+}
+
+static llvm::Error wrongSize(const PatchedParameter &p, size_t found, int64_t expected) {
+  return makeError(p.stored + ": the patch has " + Twine(found) +
+                   " numbers where the model's parameter needs " + Twine(expected));
+}
+
+static ParameterPatch rank1Entry(std::string name, ArrayRef<int64_t> shape, bool transposed,
+                                 std::vector<double> u, std::vector<double> v) {
+  if (transposed)
+    std::swap(u, v);
+  return {
+      std::move(name), ParameterPatch::Kind::Rank1, shape.vec(), std::move(u), std::move(v), {}};
+}
+
+llvm::Expected<std::vector<ParameterPatch>> ctxc::toStored(const PatchedParameter &p,
+                                                           PatchParts parts) {
+  std::vector<ParameterPatch> entries;
+  size_t expected = p.form.kind == PatchForm::Delta ? 1 : p.form.kind == PatchForm::Rank1 ? 2 : 3;
+  if (parts.size() != expected)
+    return makeError(p.stored + ": a patch of " + Twine(parts.size()) + " parts, expected " +
+                     Twine(expected));
+  ArrayRef<int64_t> shape = p.shape;
+  if (p.form.kind == PatchForm::Delta) {
+    entries.push_back(
+        {p.stored, ParameterPatch::Kind::Delta, shape.vec(), {}, {}, std::move(parts[0])});
+  } else if (p.form.kind == PatchForm::Rank1) {
+    entries.push_back(
+        rank1Entry(p.stored, shape, p.form.transposed, std::move(parts[0]), std::move(parts[1])));
+  } else {
+    int64_t m = sideOf(p, true), n = sideOf(p, false), slots = parts[2].size();
+    for (auto [i, side] : {std::pair(0, m), std::pair(1, n)})
+      if (int64_t(parts[i].size()) != slots * side)
+        return wrongSize(p, parts[i].size(), slots * side);
+    for (int64_t j = 0; j < slots; ++j)
+      if (parts[2][j] >= 0)
+        entries.push_back(rank1Entry(sliceName(p.stored, int64_t(parts[2][j])), shape.drop_front(),
+                                     p.form.transposed, ArrayRef(parts[0]).slice(j * m, m).vec(),
+                                     ArrayRef(parts[1]).slice(j * n, n).vec()));
+    return entries;
+  }
+  if (llvm::Error error = checkSizes(entries.front(), shape))
+    return std::move(error);
+  return entries;
+}
+
+/// One slot after the other; those that are left over change nothing.
+static llvm::Expected<PatchParts> slicesFromStored(const PatchedParameter &p, const Patch &patch,
+                                                   ArrayRef<int64_t> sizes) {
+  int64_t slots = sizes[2], m = sideOf(p, true), n = sideOf(p, false);
+  PatchParts parts = {std::vector<double>(slots * m), std::vector<double>(slots * n),
+                      std::vector<double>(slots, -1.0)};
+  int64_t next = 0;
+  for (const ParameterPatch &entry : patch.parameters) {
+    std::optional<int64_t> index = sliceIndex(p.stored, entry.parameter);
+    if (!index)
+      continue;
+    if (llvm::Error error = checkSizes(entry, ArrayRef(p.shape).drop_front()))
+      return std::move(error);
+    if (entry.kind != ParameterPatch::Kind::Rank1)
+      return makeError(entry.parameter + ": the patch is no pair of factors, which the model takes "
+                                         "here; materialize the patch to run it");
+    if (next == slots)
+      return makeError(p.stored + ": the patch changes more of its slices than the " +
+                       Twine(slots) + " that a token selects; materialize the patch to run it");
+    const std::vector<double> &u = p.form.transposed ? entry.v : entry.u;
+    const std::vector<double> &v = p.form.transposed ? entry.u : entry.v;
+    std::copy(u.begin(), u.end(), parts[0].begin() + next * m);
+    std::copy(v.begin(), v.end(), parts[1].begin() + next * n);
+    parts[2][next++] = *index;
+  }
+  return next ? parts : PatchParts();
+}
+
+llvm::Expected<PatchParts> ctxc::fromStored(const PatchedParameter &p, const Patch &patch,
+                                            ArrayRef<int64_t> sizes) {
+  if (p.form.kind == PatchForm::Rank1EachSlice)
+    return slicesFromStored(p, patch, sizes);
+  PatchParts parts;
+  for (const ParameterPatch &entry : patch.parameters) {
+    if (entry.parameter != p.stored)
+      continue;
+    if (llvm::Error error = checkSizes(entry, p.shape))
+      return std::move(error);
+    parts.clear();
+    if (entry.kind == ParameterPatch::Kind::Delta) {
+      parts.push_back(entry.delta);
+    } else {
+      parts.push_back(p.form.transposed ? entry.v : entry.u);
+      parts.push_back(p.form.transposed ? entry.u : entry.v);
+    }
+    if (parts.size() != sizes.size())
+      return makeError(entry.parameter + ": is given " + Twine(parts.size()) +
+                       " parts of a patch, expected " + Twine(sizes.size()) +
+                       "; materialize the patch to run it");
+  }
+  return parts;
+}

@@ -1,0 +1,51 @@
+// Executor::forward on a device: tokens one by one, and prompts by chunks of many rows.
+#ifndef CTXC_LIB_RUNTIME_GPU_GPUFORWARD_H
+#define CTXC_LIB_RUNTIME_GPU_GPUFORWARD_H
+
+#include "lib/Runtime/GPU/GpuPrompts.h"
+
+namespace ctxc {
+
+/// What layers gave, row after row, by their indices as observers see them.
+using SeenLayers = std::vector<std::pair<int64_t, std::vector<double>>>;
+
+/// Adds each layer's output of the first `rows` rows at hand to `layers`; several residual streams
+/// side by side.
+llvm::Error readLayers(GpuProgram &from, int64_t stream, int64_t rows, SeenLayers &layers);
+
+/// One call. The patch, where there is one, is uploaded.
+class GpuForward {
+public:
+  /// `head` is null where the program has none; `mayGoOn` is asked before each sequence of
+  /// launches.
+  GpuForward(GpuStore &store, GpuProgram &one, GpuPrompts &prompts, GpuHead *head, GpuRun &run,
+             const ForwardOptions &options, llvm::function_ref<llvm::Error()> mayGoOn)
+      : store(store), program(store.program), one(one), prompts(prompts), head(head), run(run),
+        options(options), mayGoOn(mayGoOn) {}
+
+  llvm::Expected<Logits> forward(llvm::ArrayRef<int32_t> tokens, llvm::ArrayRef<int32_t> positions);
+
+private:
+  llvm::Expected<RecordedSteps *> record(bool withHead);
+  llvm::Error runOne(int32_t token, int32_t position, bool withHead);
+  llvm::Error runChunk(RecordedChunk &chunk, llvm::ArrayRef<int32_t> tokens,
+                       llvm::ArrayRef<int32_t> positions, bool isLast);
+  llvm::Error runAll(llvm::ArrayRef<int32_t> tokens, llvm::ArrayRef<int32_t> positions);
+  llvm::Error addLogits(llvm::ArrayRef<float> numbers);
+  bool isPatched() const { return options.patch != nullptr; }
+
+  GpuStore &store;
+  const Program &program;
+  GpuProgram &one; ///< of one row
+  GpuPrompts &prompts;
+  GpuHead *head;
+  GpuRun &run;
+  const ForwardOptions &options;
+  llvm::function_ref<llvm::Error()> mayGoOn;
+  SeenLayers layers;
+  std::vector<float> logits;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_GPU_GPUFORWARD_H

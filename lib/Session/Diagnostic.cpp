@@ -1,0 +1,48 @@
+#include "ctxc/Session/Diagnostic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ctxc;
+
+ModelDiagnostic ctxc::toModelDiagnostic(mlir::Diagnostic &from, llvm::StringRef otherwise) {
+  ModelDiagnostic to{placeOf(from.getLocation()), from.getSeverity(), from.str(), "", {}};
+  if (!to.place.isKnown())
+    to.place.file = otherwise.str();
+  for (mlir::Diagnostic &note : from.getNotes())
+    to.notes.push_back(toModelDiagnostic(note, otherwise));
+  return to;
+}
+
+llvm::StringRef ctxc::stringify(mlir::DiagnosticSeverity severity) {
+  switch (severity) {
+  case mlir::DiagnosticSeverity::Error:
+    return "error";
+  case mlir::DiagnosticSeverity::Warning:
+    return "warning";
+  case mlir::DiagnosticSeverity::Note:
+    return "note";
+  case mlir::DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  llvm_unreachable("a severity of no known kind");
+}
+
+static void print(const ModelDiagnostic &diagnostic, llvm::raw_ostream &os) {
+  std::string place = text(diagnostic.place);
+  if (!place.empty())
+    os << place << ": ";
+  os << stringify(diagnostic.severity) << ": " << diagnostic.message << "\n";
+  if (!diagnostic.sourceLine.empty()) {
+    os << diagnostic.sourceLine << "\n";
+    if (diagnostic.place.column)
+      os.indent(diagnostic.place.column - 1) << "^\n";
+  }
+  for (const ModelDiagnostic &note : diagnostic.notes)
+    print(note, os);
+}
+
+std::string ctxc::text(const ModelDiagnostic &diagnostic) {
+  std::string lines;
+  llvm::raw_string_ostream os(lines);
+  print(diagnostic, os);
+  return lines;
+}

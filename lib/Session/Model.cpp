@@ -1,0 +1,228 @@
+// What a model is: how it is read, and how diagnostics reach its caller.
+#include "ctxc/Session/Model.h"
+#include "Use.h"
+#include "ctxc/Import/Import.h"
+#include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Reference/Reference.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Support/Timer.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+/// What was given to load in memory, for reopen.
+struct Model::InMemory {
+  std::string config;
+  std::vector<MemoryTensor> tensors;
+};
+
+void ctxc::registerModelDialects(mlir::DialectRegistry &dialects) {
+  registerCodegenDialects(dialects);
+  registerReferenceModels(dialects);
+}
+
+Model::Model(std::string path, LoadOptions options)
+    : path(std::move(path)), settings(std::move(options)), shared(std::make_shared<Shared>()) {
+  registerModelDialects(dialects);
+  if (settings.dialects)
+    settings.dialects->appendTo(dialects);
+}
+
+Model::~Model() = default;
+
+Expected<std::unique_ptr<Model>> Model::load(StringRef path, LoadOptions options) {
+  std::unique_ptr<Model> model(new Model(path.str(), std::move(options)));
+  if (Error error = model->import())
+    return model->withDiagnostics(std::move(error));
+  return model;
+}
+
+Expected<std::unique_ptr<Model>> Model::load(StringRef name, StringRef config,
+                                             llvm::ArrayRef<MemoryTensor> tensors,
+                                             LoadOptions options) {
+  std::unique_ptr<Model> model(new Model(name.str(), std::move(options)));
+  model->inMemory = std::make_shared<const InMemory>(InMemory{config.str(), tensors.vec()});
+  if (Error error = model->import())
+    return model->withDiagnostics(std::move(error));
+  return model;
+}
+
+Expected<std::unique_ptr<Model>> Model::reopen(LoadOptions options) const {
+  if (!options.diagnostics)
+    options.diagnostics = settings.diagnostics;
+  std::unique_ptr<Model> model(new Model(path, std::move(options)));
+  if (!model->settings.dialects)
+    dialects.appendTo(model->dialects);
+  model->inMemory = inMemory;
+  if (Error error = model->import())
+    return model->withDiagnostics(std::move(error));
+  if (model->settings.weights == settings.weights)
+    model->shared = shared;
+  return model;
+}
+
+bool Model::isText() const {
+  return !inMemory && StringRef(path).ends_with(".mlir") && !llvm::sys::fs::is_directory(path);
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+/// BF16 or F16 where all `types` are that, else F32, which holds them all.
+static DType commonType(llvm::ArrayRef<DType> types) {
+  for (DType narrow : {DType::BF16, DType::F16})
+    if (!types.empty() && llvm::all_of(types, [&](DType type) { return type == narrow; }))
+      return narrow;
+  return DType::F32;
+}
+
+std::optional<DType> ctxc::storedType(const Checkpoint &checkpoint) {
+  llvm::SmallVector<DType> types;
+  for (const TensorView &tensor : checkpoint.tensors()) {
+    if (isQuantized(tensor.dtype))
+      return std::nullopt;
+    if (isFloating(tensor.dtype))
+      types.push_back(tensor.dtype);
+  }
+  return commonType(types);
+}
+
+/// The common type of all parameters of the module.
+static DType writtenType(mlir::ModuleOp module) {
+  llvm::SmallVector<DType> types;
+  module.walk([&](xf::ParamOp param) {
+    auto type = llvm::cast<mlir::RankedTensorType>(param.getType());
+    types.push_back(storageOf(type.getElementType()));
+  });
+  return commonType(types);
+}
+
+Error Model::import() {
+  Timer timer(setup.import);
+  mlirContext = std::make_unique<mlir::MLIRContext>(dialects);
+  mlirContext->loadAllAvailableDialects();
+  mlirContext->getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
+    ModelDiagnostic converted = toModelDiagnostic(diagnostic, path);
+    addSourceLines(converted);
+    handle(std::move(converted));
+    return mlir::success();
+  });
+  if (isText() && settings.storage)
+    return llvm::make_error<OptionError>(Option::Storage,
+                                         "applies to Hugging Face directories; " + path +
+                                             " gives each parameter's type itself");
+  if (!isText() && !settings.weights.isModelsOwn())
+    return llvm::make_error<OptionError>(Option::Weights, "applies to .mlir models; a directory "
+                                                          "has weights of its own");
+  if (isText() && settings.needWeights && settings.weights.isModelsOwn())
+    return makeError(path + ": has no weights; expected a checkpoint for them, or a seed of random "
+                            "ones");
+  Expected<ImportedModel> result = importModule();
+  isReading = false;
+  if (!result)
+    return result.takeError();
+  imported = std::move(result->module);
+  modelCheckpoint = std::move(result->checkpoint);
+  weightCheckpoint = modelCheckpoint;
+  for (std::string &warning : result->warnings)
+    handle({Place(), mlir::DiagnosticSeverity::Warning, std::move(warning), "", {}});
+  storageType = settings.storage.value_or(writtenType(*imported));
+  if (settings.roundedPrompts && storageType != DType::BF16)
+    return llvm::make_error<OptionError>(Option::RoundedPrompts,
+                                         "found weights in " + storage() +
+                                             ", expected bf16: activations are rounded as the "
+                                             "weights are");
+  if (settings.weights.checkpoint.empty())
+    return Error::success();
+  Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(settings.weights.checkpoint);
+  if (!opened)
+    return opened.takeError();
+  weightCheckpoint = std::move(*opened);
+  return Error::success();
+}
+
+Expected<ImportedModel> Model::importModule() {
+  ImportOptions options;
+  options.needWeights = settings.needWeights;
+  options.storage = settings.storage;
+  isReading = isText();
+  bool opensFirst = inMemory || (settings.needWeights && !settings.storage && !isText());
+  if (!opensFirst)
+    return importModel(path, *mlirContext, options);
+  auto checkpoint = inMemory ? Checkpoint::fromMemory(path, inMemory->config, inMemory->tensors)
+                             : Checkpoint::open(path);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  if (!settings.storage && settings.needWeights)
+    settings.storage = options.storage = storedType(**checkpoint);
+  return importCheckpoint(std::move(*checkpoint), *mlirContext, options);
+}
+
+llvm::StringRef Model::storage() const {
+  return storageType == DType::BF16 ? "bf16" : storageType == DType::F16 ? "f16" : "f32";
+}
+
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
+
+/// The line of the file that is being read, from 1; empty where there is none.
+std::string Model::lineOf(const Place &place) {
+  if (!isReading || place.file != path || !place.line)
+    return "";
+  if (!readText) {
+    auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+    readText = buffer ? (*buffer)->getBuffer().str() : "";
+  }
+  StringRef rest = *readText, line;
+  for (unsigned i = 0; i < place.line; ++i)
+    std::tie(line, rest) = rest.split('\n');
+  return line.rtrim('\r').str();
+}
+
+void Model::addSourceLines(ModelDiagnostic &diagnostic) {
+  diagnostic.sourceLine = lineOf(diagnostic.place);
+  for (ModelDiagnostic &note : diagnostic.notes)
+    addSourceLines(note);
+}
+
+void Model::handle(ModelDiagnostic diagnostic) {
+  if (settings.diagnostics)
+    settings.diagnostics(diagnostic);
+  else
+    collected.push_back(std::move(diagnostic));
+}
+
+std::vector<ModelDiagnostic> Model::takeDiagnostics() { return std::exchange(collected, {}); }
+
+std::string Model::takeErrorTexts() {
+  std::string texts;
+  llvm::erase_if(collected, [&](const ModelDiagnostic &diagnostic) {
+    bool isError = diagnostic.severity == mlir::DiagnosticSeverity::Error;
+    if (isError)
+      texts += text(diagnostic);
+    return isError;
+  });
+  return texts;
+}
+
+Error Model::withDiagnostics(Error error) {
+  std::string texts = takeErrorTexts();
+  if (!error || texts.empty())
+    return error;
+  return llvm::joinErrors(makeError(StringRef(texts).rtrim()), std::move(error));
+}
+
+Expected<Model::Use> Model::use() {
+  std::thread::id self = std::this_thread::get_id(), nobody;
+  if (user != self && !user.compare_exchange_strong(nobody, self))
+    return makeError(path + ": is in use by another thread; expected one thread at a time, or a "
+                            "model for each (reopen shares the weights)");
+  ++depth;
+  return Use(*this);
+}

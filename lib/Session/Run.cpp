@@ -1,0 +1,239 @@
+// Weights, executors, and what is asked of a run.
+#include "Use.h"
+#include "ctxc/Reference/Reference.h"
+#include "ctxc/Runtime/CompiledExecutor.h"
+#include "ctxc/Runtime/GPU/GpuExecutor.h"
+#include "ctxc/Session/Context.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Support/Timer.h"
+#include "ctxc/Verify/ProgramNorms.h"
+
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+
+Expected<Weights &> Model::weights() {
+  std::lock_guard<std::mutex> lock(shared->mutex);
+  if (shared->weights)
+    return *shared->weights;
+  Timer timer(setup.import);
+  if (settings.weights.seed) {
+    shared->weights = randomWeights(*settings.weights.seed);
+  } else if (weightCheckpoint) {
+    shared->checkpoint = weightCheckpoint;
+    shared->weights = checkpointWeights(*weightCheckpoint);
+  } else {
+    return makeError(path + ": has no weights; expected a checkpoint with them");
+  }
+  return *shared->weights;
+}
+
+Expected<std::string> Model::hash() {
+  Expected<Weights &> numbers = weights();
+  if (!numbers)
+    return numbers.takeError();
+  std::lock_guard<std::mutex> lock(shared->mutex);
+  if (!shared->hash.empty())
+    return shared->hash;
+  Timer timer(setup.import);
+  Expected<std::string> hash = numbers->hash();
+  if (hash)
+    shared->hash = *hash;
+  return hash;
+}
+
+Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  if (Error error = checkNumerics())
+    return std::move(error);
+  Expected<const Program &> program = this->program();
+  if (!program)
+    return program.takeError();
+  if (program->steps.empty())
+    return makeError(path + ": has blocks and no xf.model; expected a model, to run it");
+  Expected<Weights &> numbers = weights();
+  if (!numbers)
+    return numbers.takeError();
+  Timer timer(setup.compile);
+  if (engine == Engine::Reference)
+    return createReferenceExecutor(*program, *numbers);
+  if (engine == Engine::Compiled) {
+    CompiledOptions options;
+    options.threads = settings.threads;
+    options.roundedPrompts = settings.roundedPrompts;
+    options.parallelFor = settings.parallelFor;
+    return createCompiledExecutor(*program, *numbers, options);
+  }
+  auto device = Device::open(settings.gpu);
+  if (!device)
+    return llvm::make_error<OptionError>(Option::Engine, llvm::toString(device.takeError()));
+  GpuOptions gpu;
+  gpu.roundedPrompts = settings.roundedPrompts;
+  return createGpuExecutor(*program, *numbers, std::move(*device), gpu);
+}
+
+Expected<Executor &> Model::executor() {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  if (!mainExecutor) {
+    auto made = makeExecutor(settings.engine);
+    if (!made)
+      return withDiagnostics(made.takeError());
+    mainExecutor = std::move(*made);
+    mainExecutor->setInterrupt(settings.interrupt);
+  }
+  return *mainExecutor;
+}
+
+Expected<PatchNorms &> Model::norms() {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<const Program &> program = this->program();
+  if (!program)
+    return program.takeError();
+  Expected<Weights &> numbers = weights();
+  if (!numbers)
+    return numbers.takeError();
+  if (!parameterNorms) {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    std::shared_ptr<KnownNorms> &known = shared->norms[storageType];
+    if (!known)
+      known = std::make_shared<KnownNorms>();
+    parameterNorms = programNorms(*program, *numbers, known);
+  }
+  return *parameterNorms;
+}
+
+Expected<Context> Model::context(llvm::ArrayRef<Input> tokens, std::vector<int64_t> kept) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Context context(*this, tokens.vec(), std::move(kept));
+  if (Error error = context.read())
+    return std::move(error);
+  return context;
+}
+
+Expected<Context> Model::context(llvm::ArrayRef<int64_t> tokens, std::vector<int64_t> kept) {
+  return context(llvm::ArrayRef<Input>(toInputs(tokens)), std::move(kept));
+}
+
+Expected<PatchStep> Model::patch(RunRequest request, RunTimes *times) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<Executor &> executor = this->executor();
+  if (!executor)
+    return executor.takeError();
+  request.startLayer = settings.planning.startLayer;
+  RunTimes unread;
+  return makePatch(*executor, request, times ? *times : unread);
+}
+
+Error Model::positions(RunRequest request, PatchSink sink, RunTimes *times) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<Executor &> executor = this->executor();
+  if (!executor)
+    return executor.takeError();
+  request.startLayer = settings.planning.startLayer;
+  RunTimes unread;
+  return makePatches(*executor, request, times ? *times : unread, sink);
+}
+
+Expected<PatchMetadata> Model::metadata(const RunRequest &request, int64_t position) {
+  Expected<std::string> hash = this->hash();
+  if (!hash)
+    return hash.takeError();
+  PatchMetadata metadata;
+  metadata.modelHash = *hash;
+  llvm::ArrayRef<Input> tokens = llvm::ArrayRef(request.tokens).take_front(position + 1);
+  metadata.tokens = tokensOf(tokens);
+  metadata.rowsDigest = digestOfRows(tokens);
+  metadata.position = position;
+  metadata.kept =
+      llvm::ArrayRef(request.kept).take_while([&](int64_t kept) { return kept < position; }).vec();
+  metadata.update = patch::stringifyUpdateKind(settings.planning.update).str();
+  metadata.dtype = storage().str();
+  return metadata;
+}
+
+Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObserver observe) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<Executor &> executor = this->executor();
+  if (!executor)
+    return executor.takeError();
+  Expected<PatchNorms &> norms = this->norms();
+  if (!norms)
+    return norms.takeError();
+  request.startLayer = settings.planning.startLayer;
+  if (!request.positions.empty())
+    return verifyEach(*executor, request, *norms, observe);
+  return ctxc::verify(*executor, request, count, *norms, observe);
+}
+
+Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<Executor &> executor = this->executor();
+  if (!executor)
+    return executor.takeError();
+  Expected<PatchNorms &> norms = this->norms();
+  if (!norms)
+    return norms.takeError();
+  request.startLayer = settings.planning.startLayer;
+  return verifyPatch(*executor, request, patch, *norms);
+}
+
+Expected<VerifySettings> Model::verifySettings() {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<const Program &> program = this->program();
+  if (!program)
+    return program.takeError();
+  Expected<bool> differ = updatesDiffer();
+  if (!differ)
+    return differ.takeError();
+  Expected<std::string> hash = this->hash();
+  if (!hash)
+    return hash.takeError();
+  VerifySettings about;
+  about.model = path;
+  about.modelHash = *hash;
+  about.layers = program->layers;
+  about.vocabulary = program->vocabulary;
+  about.update = patch::stringifyUpdateKind(settings.planning.update).str();
+  about.dtype = storage().str();
+  about.backend = settings.engine == Engine::Gpu         ? settings.gpu
+                  : settings.engine == Engine::Reference ? "reference"
+                                                         : "compiled";
+  about.plan = planText;
+  about.patchedLayers = patchedLayers;
+  about.updateApplies = *differ;
+  about.threads = settings.threads;
+  about.request.startLayer = settings.planning.startLayer;
+  return about;
+}
+
+Expected<Inspection> Model::inspect(InspectRequest request) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<Executor &> executor = this->executor();
+  if (!executor)
+    return executor.takeError();
+  Expected<PatchNorms &> norms = this->norms();
+  if (!norms)
+    return norms.takeError();
+  request.run.startLayer = settings.planning.startLayer;
+  return ctxc::inspect(*executor, runnable, *norms, request);
+}

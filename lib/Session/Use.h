@@ -1,0 +1,34 @@
+// One thread at a time: what every call on a model begins with.
+#ifndef CTXC_LIB_SESSION_USE_H
+#define CTXC_LIB_SESSION_USE_H
+
+#include "ctxc/Session/Model.h"
+
+namespace ctxc {
+
+/// The model is in use by this thread for as long as it lives. Calls nest.
+class Model::Use {
+public:
+  explicit Use(Model &model) : model(&model) {}
+  Use(Use &&other) : model(std::exchange(other.model, nullptr)) {}
+  ~Use() {
+    if (model && --model->depth == 0)
+      model->user = std::thread::id();
+  }
+
+private:
+  Model *model;
+};
+
+/// What the models of one reopened model have in memory together.
+struct Model::Shared {
+  std::mutex mutex;
+  std::shared_ptr<Checkpoint> checkpoint; ///< whose memory `weights` points into
+  std::unique_ptr<Weights> weights;
+  std::string hash;
+  std::map<DType, std::shared_ptr<KnownNorms>> norms; ///< by storage type
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_SESSION_USE_H

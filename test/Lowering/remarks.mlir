@@ -1,0 +1,31 @@
+// What does not take its fast form says so at its op, where somebody asks.
+// RUN: split-file %s %t
+// RUN: ctxc-opt %t/sums.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm --remarks-filter-missed=ctxc 2>&1 >/dev/null | FileCheck %t/sums.mlir
+// RUN: ctxc-opt %t/sums.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm 2>&1 >/dev/null | count 0
+// RUN: not ctxc-opt %t/quantized.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm --remarks-filter-missed=ctxc 2>&1 >/dev/null | FileCheck %t/quantized.mlir
+// RUN: ctxc compile %S/Inputs/llama-aligned --emit=asm --target=x86-64-v3 --remarks -o %t.s 2>&1 | FileCheck %s --check-prefix=COMPILE
+// RUN: ctxc compile %S/Inputs/llama-aligned --emit=asm --target=x86-64-v3 -o %t.s 2>&1 | count 0
+// COMPILE: llama-aligned/config.json: model.layers.0: remark: {{.*}}reduction{{.*}}it does not run along the innermost loop alone
+
+//--- sums.mlir
+// A combination of experts is added up slot after slot; the product with a stored matrix is fast either way.
+// CHECK-NOT: remark:
+// CHECK: sums.mlir:10:8: remark: {{.*}}reduction{{.*}}an operand's numbers do not lie side by side along it
+// CHECK-NOT: remark:
+xf.block @sums(%x: tensor<64xf32>) -> tensor<32xf32> {
+  %W = xf.param "w" : tensor<64x96xf32>
+  %y = xf.linear %W * %x transposed : tensor<64x96xf32>, tensor<64xf32>
+  %z = xf.reshape %y : tensor<96xf32> to tensor<3x32xf32>
+  %s = xf.slice %x from 0 : tensor<64xf32> to tensor<3xf32>
+  %c = xf.combine %s, %z : tensor<3xf32>, tensor<3x32xf32>
+  xf.yield %c : tensor<32xf32>
+}
+
+//--- quantized.mlir
+// CHECK: quantized.mlir:5:8: remark: {{.*}}contraction{{.*}}the blocks of a quantised matrix lie along its rows, and it is stored as (in, out)
+// CHECK: error: a quantised matrix is read by an op that has no compiled kernel
+xf.block @transposed(%x: tensor<64xf32>) -> tensor<32xf32> {
+  %W = xf.param "w" : tensor<64x32x!xf.quantized<mxfp4>>
+  %y = xf.linear %W * %x transposed : tensor<64x32x!xf.quantized<mxfp4>>, tensor<64xf32>
+  xf.yield %y : tensor<32xf32>
+}

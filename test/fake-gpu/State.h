@@ -1,0 +1,124 @@
+// What the drivers of the fake GPUs keep, and how each of their functions begins: handles that are
+// alive, memory that is there, work that streams are given and have not done.
+#ifndef CTXC_TEST_FAKE_GPU_STATE_H
+#define CTXC_TEST_FAKE_GPU_STATE_H
+
+#include "FakeGpu.h"
+#include "Ptx.h"
+#include "lib/Runtime/GPU/CUDA/CudaApi.h"
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+struct ctxc::cuda::ContextObject {
+  int retained = 0;
+};
+
+namespace ctxc::graphs {
+
+struct ModuleObject {
+  ptx::Module code;
+  std::map<std::string, std::unique_ptr<FunctionObject>> functions;
+};
+struct FunctionObject {
+  const ptx::Kernel *kernel;
+};
+struct LaunchNode {
+  const ptx::Kernel *kernel;
+  unsigned blocks, threads;
+  std::vector<uint64_t> arguments;
+};
+struct GraphObject {
+  std::vector<LaunchNode> launches;
+};
+struct GraphExecObject {
+  std::vector<LaunchNode> launches;
+};
+struct EventObject {
+  bool isRecorded = false, isDone = true;
+  double time = 0;
+};
+struct StreamObject {
+  std::deque<std::function<void()>> work;
+  std::unique_ptr<GraphObject> capture;
+};
+
+} // namespace ctxc::graphs
+
+namespace fake_gpu {
+
+using namespace ctxc::cuda;
+using namespace ctxc::graphs;
+
+struct State {
+  fake_gpu::Options options;
+  std::vector<std::string> calls, problems, kernels;
+  std::map<std::string, int> counts, launched;
+  bool isStarted = false;
+  ContextObject context;
+  std::map<uint64_t, size_t> memory, pinned; ///< address → bytes
+  std::map<const void *, std::string> handles;
+  size_t used = 0;
+  Result fault = 0;
+  double clock = 0;
+};
+
+State &state();
+extern thread_local Context current;
+
+void problem(const std::string &what);
+
+/// What every call does first: 0, or what it is to return.
+Result enter(const char *name, bool needsContext = true);
+#define ENTER(...)                                                                                 \
+  if (Result result = enter(__func__ __VA_ARGS__))                                                 \
+  return result
+
+template <typename T> T *make(const char *kind) {
+  T *made = new T();
+  state().handles[made] = kind;
+  return made;
+}
+template <typename T> bool isLive(T *handle, const char *kind) {
+  auto found = state().handles.find(handle);
+  if (found != state().handles.end() && found->second == kind)
+    return true;
+  problem(std::string("a dead or unknown ") + kind);
+  return false;
+}
+constexpr Result kInvalidValue = 1, kInvalidHandle = 400, kNotPermitted = 800,
+                 kCaptureUnsupported = 900;
+#define LIVE(HANDLE, KIND)                                                                         \
+  if (!isLive(HANDLE, KIND))                                                                       \
+  return kInvalidHandle
+
+template <typename T> Result destroy(T *handle, const char *kind) {
+  LIVE(handle, kind);
+  state().handles.erase(handle);
+  delete handle;
+  return 0;
+}
+
+bool isWithin(const std::map<uint64_t, size_t> &all, uint64_t address, uint64_t bytes);
+inline bool isDevice(uint64_t address, uint64_t bytes) {
+  return isWithin(state().memory, address, bytes);
+}
+
+/// An operation that a capture cannot hold.
+Result outsideCapture(Stream stream);
+
+void execute(const LaunchNode &launch);
+/// Does what the stream was given to do, at most until the event has happened.
+void drain(Stream stream, Event until = nullptr);
+
+template <typename Map> void freeAll(Map &map) {
+  for (auto [address, bytes] : map)
+    std::free(reinterpret_cast<void *>(address));
+  map.clear();
+}
+
+} // namespace fake_gpu
+
+#endif // CTXC_TEST_FAKE_GPU_STATE_H

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# deb.sh SOURCE BUILD WORK: makes the Debian package of the tools, has apt install it into a root that
+# holds Debian's essential packages and no others, and runs it there.
+set -euo pipefail
+source=$1 build=$2 work=$3/deb
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+[[ $(id -u) == 0 ]] || skip "making a root of its own needs root"
+for program in mmdebstrap dpkg-shlibdeps; do
+  command -v $program >/dev/null || skip "$program is not there; tools/setup.sh --judges installs it"
+done
+rm -rf "$work"
+mkdir -p "$work/in"
+export TMPDIR=$work
+
+cpack --config "$build/CPackConfig.cmake" -B "$work/packages" >"$work/cpack.log" || {
+  cat "$work/cpack.log" >&2
+  exit 1
+}
+cp "$work"/packages/ctxc_*.deb "$work/in/ctxc.deb"
+dpkg-deb --field "$work/in/ctxc.deb"
+cp -r "$source/examples/models/gemma3-kjv-1m" "$work/in/model"
+cp "$source"/examples/01-your-own-block/block.mlir "$work/in"
+cat >"$work/in/checks" <<'END'
+set -ex
+apt-get install -y -q --no-install-recommends /in/ctxc.deb
+ctxc --version
+ctxc check /in/block.mlir
+ctxc-opt --version
+CTXC_KERNEL_CACHE=off ctxc verify /in/model --prompt 'And Joshua the son of Nun' --generate 3
+END
+
+suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+sources=()
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
+  [[ -s $file ]] && sources+=("$file")
+done
+mmdebstrap --quiet --mode=root --variant=apt --format=null \
+  --customize-hook="touch '$work/root-made'" --customize-hook="copy-in '$work/in' /" \
+  --customize-hook='chroot "$1" sh /in/checks' "$suite" - "${sources[@]}" >"$work/log" 2>&1 || {
+  tail -n 40 "$work/log"
+  [[ -e $work/root-made ]] || skip "no mirror of Debian can be reached"
+  exit 1
+}
+grep -x 'verified: .*' "$work/log"

@@ -1,0 +1,45 @@
+// What Executor.h promises, on a device.
+#include "Device.h"
+#include "test/unit/ExecutorContract.h"
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+const std::vector<int64_t> tokens = {3, 5, 7, 9, 11};
+
+/// Kernels of two rows: the prompt is two chunks.
+std::unique_ptr<Executor> made(Model &model, std::unique_ptr<Device> device) {
+  GpuOptions options;
+  options.rows = 2;
+  return onDevice(model.program, *model.weights, std::move(device), options);
+}
+
+TEST(GpuContract, RunsBelongToOneExecutor) {
+  CTXC_OPEN_DEVICE(device);
+  CTXC_OPEN_DEVICE(other);
+  Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
+  auto gpu = made(model, std::move(device)), second = made(model, std::move(other));
+  ASSERT_TRUE(gpu && second);
+  expectRefusesForeignRuns(*gpu, *second, tokens);
+  expectRefusesForeignRuns(*gpu, *model.reference, tokens);
+}
+
+TEST(GpuContract, CallsAreCancelled) {
+  CTXC_OPEN_DEVICE(device);
+  Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
+  auto gpu = made(model, std::move(device));
+  ASSERT_NE(gpu, nullptr);
+  expectCancels(*gpu, tokens, 1);
+}
+
+TEST(GpuContract, OneCallAtATime) {
+  CTXC_OPEN_DEVICE(device);
+  Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
+  auto gpu = made(model, std::move(device));
+  ASSERT_NE(gpu, nullptr);
+  expectOneCallAtATime(*gpu, tokens);
+}
+
+} // namespace

@@ -1,0 +1,80 @@
+# cmake -DPROGRAM=… -DPREFIX=… -DSIZE=… -DWITHOUT=… -DSLOW=… -DLABELS=… -DENVIRONMENT=… -DOUT=… -P Groups.cmake
+#
+# Writes, for CTest, the tests of a GoogleTest program in groups, each one process: a suite, or where it
+# has more than SIZE tests, parts of it. A part of a suite with parameters has all tests of some
+# parameters, so that what the tests of one share is made once. WITHOUT is a minus
+# sign and patterns of tests that are left out, or nothing. A group whose name matches SLOW has the label slow. The first line of OUT counts the tests.
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests "--gtest_filter=*${WITHOUT}"
+                OUTPUT_VARIABLE _listing COMMAND_ERROR_IS_FATAL ANY)
+# A list's separators and brackets may stand in what follows a name, which is left away.
+string(REGEX REPLACE "[ ]*#[^\n]*" "" _listing "${_listing}")
+string(REPLACE "\n" ";" _lines "${_listing}")
+
+set(_count 0)
+set(_script "")
+# add_group(NAME PATTERN…): one test of CTest's.
+function(add_group name)
+  list(JOIN ARGN ":" _patterns)
+  set(_labels ${LABELS})
+  if(SLOW AND name MATCHES "${SLOW}")
+    list(APPEND _labels slow)
+  endif()
+  string(APPEND _script
+    "add_test([==[${PREFIX}.${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${_patterns}${WITHOUT}]==])\n"
+    "set_tests_properties([==[${PREFIX}.${name}]==] PROPERTIES SKIP_RETURN_CODE 77\n"
+    "  LABELS [==[${_labels}]==] ENVIRONMENT [==[${ENVIRONMENT}]==])\n")
+  set(_script "${_script}" PARENT_SCOPE)
+endfunction()
+
+# add_parts(SUITE JOINT NAME…): groups of about SIZE tests; a name stands for EACH of them.
+function(add_parts suite joint each)
+  list(LENGTH ARGN _names)
+  math(EXPR _most "(${SIZE} + ${each} - 1) / ${each}")
+  math(EXPR _parts "(${_names} + ${_most} - 1) / ${_most}")
+  foreach(_part RANGE 1 ${_parts})
+    math(EXPR _from "(${_part} - 1) * ${_names} / ${_parts}")
+    math(EXPR _length "${_part} * ${_names} / ${_parts} - ${_from}")
+    list(SUBLIST ARGN ${_from} ${_length} _some)
+    list(GET _some 0 _title)
+    if(_length GREATER 1)
+      list(GET _some -1 _last)
+      string(APPEND _title "..${_last}")
+    endif()
+    list(TRANSFORM _some PREPEND "${suite}${joint}")
+    add_group("${suite}/${_title}" ${_some})
+  endforeach()
+  set(_script "${_script}" PARENT_SCOPE)
+endfunction()
+
+# A suite's tests, and their parameters where each has one.
+macro(finish_suite)
+  list(LENGTH _tests _number)
+  math(EXPR _count "${_count} + ${_number}")
+  if(_number GREATER SIZE AND _parameters)
+    list(REMOVE_DUPLICATES _parameters)
+    list(LENGTH _parameters _of)
+    math(EXPR _each "(${_number} + ${_of} - 1) / ${_of}")
+    add_parts("${_suite}" ".*/" ${_each} ${_parameters})
+  elseif(_number GREATER SIZE)
+    add_parts("${_suite}" "." 1 ${_tests})
+  elseif(_number)
+    add_group("${_suite}" "${_suite}.*")
+  endif()
+endmacro()
+
+set(_tests "")
+foreach(_line ${_lines} "end.")
+  if(_line MATCHES "^  (.*)$")
+    list(APPEND _tests "${CMAKE_MATCH_1}")
+    if(CMAKE_MATCH_1 MATCHES "/(.*)$")
+      list(APPEND _parameters "${CMAKE_MATCH_1}")
+    endif()
+  elseif(_line MATCHES "^(.*)\\.$")
+    set(_next "${CMAKE_MATCH_1}")
+    finish_suite()
+    set(_suite "${_next}")
+    set(_tests "")
+    set(_parameters "")
+  endif()
+endforeach()
+file(WRITE ${OUT} "# ${_count} tests\n${_script}")

@@ -1,0 +1,121 @@
+// Where parameters' numbers come from: checkpoints and seeds.
+#include "ctxc/Program/Weights.h"
+#include "ctxc/Checkpoint/Checkpoint.h"
+#include "mlir/IR/MLIRContext.h"
+#include "test/unit/Checkpoint/Fixture.h"
+#include <cmath>
+#include <limits>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+struct WeightsTest : TempDirectory {
+  /// A checkpoint of one tensor "w" of type F32 and shape (n).
+  void writeF32(const std::vector<float> &numbers, StringRef padding = "") {
+    std::string n = std::to_string(numbers.size()), end = std::to_string(4 * numbers.size());
+    write("config.json", "{}");
+    write("model.safetensors", fileOf("{\"w\":{\"dtype\":\"F32\",\"shape\":[" + n +
+                                          "],\"data_offsets\":[0," + end + "]}}" + padding.str(),
+                                      bytesOf(numbers)));
+    checkpoint = cantFail(Checkpoint::open(dir.str()));
+    weights = checkpointWeights(*checkpoint);
+  }
+  mlir::RankedTensorType type(ArrayRef<int64_t> shape, mlir::Type element) {
+    return mlir::RankedTensorType::get(shape, element);
+  }
+
+  mlir::MLIRContext context;
+  mlir::Type f32 = mlir::Float32Type::get(&context), bf16 = mlir::BFloat16Type::get(&context),
+             f16 = mlir::Float16Type::get(&context);
+  std::unique_ptr<Checkpoint> checkpoint;
+  std::unique_ptr<Weights> weights;
+};
+
+TEST_F(WeightsTest, TheStoredTypeIsMapped) {
+  for (StringRef padding : {"", " ", "  ", "   ", "    "}) {
+    writeF32({1, 2, 3}, padding);
+    const void *data = cantFail(weights->get("w", type({3}, f32)));
+    const uint8_t *stored = checkpoint->find("w")->data;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 4, 0u);
+    EXPECT_EQ(data == stored, reinterpret_cast<uintptr_t>(stored) % 4 == 0);
+    EXPECT_EQ(ArrayRef(static_cast<const float *>(data), 3), ArrayRef<float>({1, 2, 3}));
+  }
+}
+
+TEST_F(WeightsTest, AnotherTypeIsAConvertedCopyRoundedToEvenAndKept) {
+  // 1 + 2^-8 and 1 + 3·2^-8 lie halfway between bfloat16 neighbours.
+  writeF32({1 + 0x1p-8f, 1 + 0x3p-8f, -0.0f, 1 + 0x1p-8f + 0x1p-20f});
+  const void *data = cantFail(weights->get("w", type({4}, bf16)));
+  EXPECT_EQ(ArrayRef(static_cast<const uint16_t *>(data), 4),
+            ArrayRef<uint16_t>({0x3f80, 0x3f82, 0x8000, 0x3f81}));
+  EXPECT_EQ(cantFail(weights->get("w", type({4}, bf16))), data);
+  EXPECT_NE(cantFail(weights->get("w", type({4}, f16))), data);
+}
+
+TEST_F(WeightsTest, ConversionCoversTensorsOfManyChunks) {
+  std::vector<float> numbers(40001);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = float(i % 200);
+  writeF32(numbers);
+  auto *data = static_cast<const uint16_t *>(cantFail(weights->get("w", type({40001}, bf16))));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    ASSERT_EQ(bf16ToFloat(data[i]), numbers[i]) << i;
+}
+
+TEST_F(WeightsTest, Errors) {
+  auto expectError = [&](StringRef name, mlir::RankedTensorType type, StringRef part) {
+    std::string message = messageOf(weights->get(name, type));
+    EXPECT_NE(message.find(part.str()), std::string::npos) << message;
+  };
+  writeF32({1, 70000});
+  expectError("v", type({2}, f32), "has no tensor 'v'");
+  expectError("w", type({1, 2}, f32), "has shape [2]; expected [1, 2]");
+  expectError("w", type({2}, f16), "beyond the range of F16");
+  expectError("w", type({2}, mlir::IntegerType::get(&context, 32)), "does not convert to i32");
+  writeF32({1, std::numeric_limits<float>::quiet_NaN()});
+  for (mlir::Type element : {f32, bf16, f32}) // again and again, also where it was asked for
+    expectError("w", type({2}, element), "element [1] is NaN");
+}
+
+TEST_F(WeightsTest, HashIsTheCheckpoints) {
+  writeF32({1, 2});
+  EXPECT_EQ(cantFail(weights->hash()), cantFail(checkpoint->hash()));
+  EXPECT_EQ(cantFail(randomWeights(7)->hash()), "random-7");
+}
+
+TEST_F(WeightsTest, RandomOnesDependOnSeedNameAndShapeAlone) {
+  auto first = [&](uint64_t seed, StringRef name, ArrayRef<int64_t> shape) {
+    std::unique_ptr<Weights> random = randomWeights(seed);
+    return *static_cast<const float *>(cantFail(random->get(name, type(shape, f32))));
+  };
+  EXPECT_EQ(first(1, "a", {8}), first(1, "a", {8}));
+  EXPECT_NE(first(1, "a", {8}), first(2, "a", {8}));
+  EXPECT_NE(first(1, "a", {8}), first(1, "b", {8}));
+  EXPECT_NE(first(1, "a", {8}), first(1, "a", {9}));
+
+  std::unique_ptr<Weights> random = randomWeights(1);
+  auto *wide = static_cast<const float *>(cantFail(random->get("a", type({8}, f32))));
+  auto *narrow = static_cast<const uint16_t *>(cantFail(random->get("a", type({8}, bf16))));
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(narrow[i], floatToBf16(wide[i]));
+}
+
+TEST_F(WeightsTest, RandomOnesHaveTheirDeviations) {
+  std::unique_ptr<Weights> random = randomWeights(3);
+  auto deviation = [&](ArrayRef<int64_t> shape) {
+    mlir::RankedTensorType t = type(shape, f32);
+    auto *x = static_cast<const float *>(cantFail(random->get("w", t)));
+    double sum = 0, squares = 0, n = t.getNumElements();
+    for (int64_t i = 0; i < t.getNumElements(); ++i)
+      sum += x[i], squares += double(x[i]) * x[i];
+    EXPECT_NEAR(sum / n, 0, 4 * std::sqrt(squares) / n);
+    return std::sqrt(squares / n);
+  };
+  EXPECT_NEAR(deviation({400, 100}), 0.1, 0.002);
+  EXPECT_NEAR(deviation({10000}), 0.3, 0.01);
+}
+
+} // namespace

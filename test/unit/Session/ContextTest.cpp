@@ -1,0 +1,119 @@
+// A context that is kept gives, however it came about, what one gives that is read anew.
+#include "ctxc/Session/Context.h"
+#include "test/unit/Session/Opened.h"
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+std::vector<int64_t> tokensUpTo(int64_t count) {
+  std::vector<int64_t> tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back((i * 37 + 5) % 89);
+  return tokens;
+}
+
+Context contextOf(Model &model, int64_t count, std::vector<int64_t> kept = {}) {
+  return llvm::cantFail(model.context(tokensUpTo(count), std::move(kept)));
+}
+
+/// Bit for bit of kernels, whose sums have one order; the reference leaves theirs to Eigen.
+void expectSame(llvm::ArrayRef<double> found, llvm::ArrayRef<double> expected, Engine engine) {
+  ASSERT_EQ(found.size(), expected.size());
+  if (engine == Engine::Compiled)
+    EXPECT_EQ(found, expected);
+  else
+    EXPECT_LT(compareLogits(expected, found).linf, 1e-9);
+}
+
+void expectSame(Context &found, Context &expected, Engine engine) {
+  ASSERT_EQ(found.tokens().size(), expected.tokens().size());
+  PatchStep a = llvm::cantFail(found.patch()), b = llvm::cantFail(expected.patch());
+  expectSame(a.fullLogits, b.fullLogits, engine);
+  ASSERT_EQ(a.patch.parameters.size(), b.patch.parameters.size());
+  for (auto [x, y] : llvm::zip(a.patch.parameters, b.patch.parameters)) {
+    EXPECT_EQ(x.parameter, y.parameter);
+    if (x.kind == ParameterPatch::Kind::Delta) {
+      expectSame(x.delta, y.delta, engine);
+      continue;
+    }
+    expectSame(x.u, y.u, engine);
+    expectSame(x.v, y.v, engine);
+  }
+}
+
+class Contexts : public testing::TestWithParam<Engine> {
+protected:
+  std::unique_ptr<Model> model(llvm::StringRef path) {
+    LoadOptions options;
+    options.engine = GetParam();
+    return opened(path, options);
+  }
+};
+
+/// Also beyond the room that it was made with, 64 tokens, so that the run is copied to a larger
+/// one.
+TEST_P(Contexts, AreExtended) {
+  auto model = this->model("test/goldens/gemma3");
+  for (auto [first, count] : {std::pair(4, 5), {4, 9}, {20, 70}}) {
+    Context context = contextOf(*model, first);
+    std::vector<Input> more;
+    for (int64_t token : llvm::ArrayRef<int64_t>(tokensUpTo(count)).drop_front(first))
+      more.push_back(Input(token));
+    ASSERT_FALSE(bool(context.extend(more)));
+    Context anew = contextOf(*model, count);
+    expectSame(context, anew, GetParam());
+  }
+}
+
+/// A patch leaves its context as it was; and what the patched run gives is what the context gives.
+TEST_P(Contexts, ArePatchedAgain) {
+  auto model = this->model("test/goldens/gemma3");
+  for (std::vector<int64_t> kept : {std::vector<int64_t>(), {0, 2}}) {
+    Context context = contextOf(*model, 6, kept), anew = contextOf(*model, 6, kept);
+    PatchStep step = llvm::cantFail(context.patch());
+    expectSame(context, anew, GetParam());
+    std::vector<double> full = llvm::cantFail(context.logits());
+    EXPECT_EQ(full, step.fullLogits);
+    std::vector<double> patched = llvm::cantFail(context.logits(step.patch));
+    std::vector<double> without = llvm::cantFail(context.logits(Patch()));
+    EXPECT_LT(compareLogits(full, patched).linf, 1e-4);
+    EXPECT_GT(compareLogits(full, without).linf, 1e-3);
+  }
+}
+
+TEST_P(Contexts, AreForked) {
+  auto model = this->model("test/goldens/gemma3");
+  Context context = contextOf(*model, 6, {1});
+  Context other = llvm::cantFail(context.fork());
+  ASSERT_FALSE(bool(other.extend(7)));
+  Context anew = contextOf(*model, 6, {1});
+  expectSame(context, anew, GetParam());
+  std::vector<int64_t> tokens = tokensUpTo(6);
+  tokens.push_back(7);
+  Context longer = llvm::cantFail(model->context(tokens, {1}));
+  expectSame(other, longer, GetParam());
+}
+
+TEST_P(Contexts, SayWhatIsWrong) {
+  auto model = this->model("test/goldens/gemma3");
+  std::string message = llvm::toString(model->context(tokensUpTo(1)).takeError());
+  EXPECT_NE(message.find("at least two"), std::string::npos) << message;
+  message = llvm::toString(model->context(tokensUpTo(4), {3}).takeError());
+  EXPECT_NE(message.find("expected positions of the context, from 0 to 2"), std::string::npos)
+      << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, Contexts, testing::Values(Engine::Compiled, Engine::Reference));
+
+/// Every token of an encoder sees those behind it.
+TEST(Context, OfAnEncoderDoesNotGoOn) {
+  auto model = opened("test/goldens/bert");
+  Context context = contextOf(*model, 5);
+  ASSERT_TRUE(bool(context.patch()));
+  std::string message = llvm::toString(context.extend(7));
+  EXPECT_NE(message.find("is bidirectional"), std::string::npos) << message;
+}
+
+} // namespace

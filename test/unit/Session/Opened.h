@@ -1,0 +1,21 @@
+#ifndef CTXC_TEST_SESSION_OPENED_H
+#define CTXC_TEST_SESSION_OPENED_H
+
+#include "ctxc/Session/Model.h"
+#include "gtest/gtest.h"
+
+namespace ctxc::test {
+
+/// The model, or a program that ends with the reason.
+inline std::unique_ptr<Model> opened(llvm::StringRef path, LoadOptions options = {}) {
+  auto model = Model::load(path, std::move(options));
+  if (!model) {
+    ADD_FAILURE() << llvm::toString(model.takeError());
+    std::abort();
+  }
+  return std::move(*model);
+}
+
+} // namespace ctxc::test
+
+#endif // CTXC_TEST_SESSION_OPENED_H

@@ -1,0 +1,58 @@
+find_package(GTest REQUIRED)
+
+# A folder's GoogleTest program, and its tests in groups for CTest (Groups.cmake).
+# Tests spend their time in the libraries, so -O1 does for their own code; and half of what is compiled
+# of them are upstream's headers and GoogleTest's, so these are precompiled, as for a program.
+set(CTXC_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+ctxc_precompile(ctxc_test_pch HEADERS <ctxc/Support/UpstreamHeaders.h> <gtest/gtest.h>
+                OPTIONS ${CTXC_TEST_OPTIONS})
+set_target_properties(ctxc_test_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(ctxc_test_pch PRIVATE -fPIE)
+target_link_libraries(ctxc_test_pch PRIVATE GTest::gtest CtxcSupport ctxc::MLIR)
+
+add_library(unit-main OBJECT Main.cpp)
+target_compile_definitions(unit-main PRIVATE CTXC_SOURCE_ROOT="${CMAKE_SOURCE_DIR}")
+# MLIR for all, since its headers are in the precompiled one.
+target_link_libraries(unit-main PUBLIC GTest::gtest ctxc::MLIR)
+
+add_custom_target(unit-tests)
+
+# ctxc_add_unit_test(FOLDER LIBRARY…)
+#
+# Its tests are labelled with the folder and with the rooms CTXC_<FOLDER>_ROOMS, which they test too.
+# A suite with more than CTXC_<FOLDER>_GROUP tests (60) becomes several groups; those whose name matches
+# CTXC_<FOLDER>_SLOW are left to the whole suite. CTXC_<FOLDER>_TESTS are patterns of what is left out.
+function(ctxc_add_unit_test folder)
+  file(GLOB _sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  add_executable(unit-${folder} ${_sources})
+  target_link_libraries(unit-${folder} PRIVATE ${ARGN} unit-main)
+  ctxc_see(unit-${folder} test/unit)
+  target_precompile_headers(unit-${folder} REUSE_FROM ctxc_test_pch)
+  target_compile_options(unit-${folder} PRIVATE ${CTXC_TEST_OPTIONS})
+  # Where tests start: see Main.cpp. An absolute path would make each clone's code another.
+  target_compile_definitions(unit-${folder} PRIVATE CTXC_SOURCE_DIR=".")
+  set(_size 60)
+  if(CTXC_${folder}_GROUP)
+    set(_size ${CTXC_${folder}_GROUP})
+  endif()
+  add_dependencies(unit-tests unit-${folder})
+  set(_labels ${folder} ${CTXC_${folder}_ROOMS})
+  foreach(_room ${_labels})
+    ctxc_tests_of(${_room} unit-${folder})
+  endforeach()
+  set(_groups ${CMAKE_CURRENT_BINARY_DIR}/${folder}.groups.cmake)
+  add_custom_command(TARGET unit-${folder} POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:unit-${folder}> -DPREFIX=${folder}
+            -DSIZE=${_size} "-DWITHOUT=${CTXC_${folder}_TESTS}" "-DSLOW=${CTXC_${folder}_SLOW}"
+            "-DLABELS=unit;${_labels}" "-DENVIRONMENT=${CTXC_TEST_ENVIRONMENT}" -DOUT=${_groups}
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/Groups.cmake)
+  set(_include ${CMAKE_CURRENT_BINARY_DIR}/${folder}.tests.cmake)
+  file(CONFIGURE OUTPUT ${_include} @ONLY CONTENT [[
+if(EXISTS "@_groups@")
+  include("@_groups@")
+else()
+  add_test(@folder@.NOT_BUILT unit-@folder@)
+endif()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${_include})
+endfunction()

@@ -1,0 +1,174 @@
+#include "tools/CommandLine/CommandLine.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Support/Suggestion.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::StringRef;
+
+/// The option that `word` names; a joined one by how it starts.
+static const OptionSpec *findOption(const Command &command, StringRef word) {
+  StringRef name = word.take_front(word.find('='));
+  auto found = llvm::find_if(command.options, [&](const OptionSpec &option) {
+    return option.joined ? word.starts_with(option.name) && !word.starts_with("--")
+                         : option.name == name;
+  });
+  return found == command.options.end() ? nullptr : &*found;
+}
+
+static std::string unknownOption(const Command &command, StringRef name) {
+  std::vector<StringRef> known = {"--help", "--load-dialect-plugin"};
+  for (const OptionSpec &option : command.options)
+    known.push_back(option.name);
+  std::string hint = suggestion(name, known);
+  if (hint.empty())
+    hint = ("; 'ctxc " + command.name + " --help' lists the options").str();
+  return ("unknown option '" + name + "'" + hint).str();
+}
+
+llvm::Expected<Arguments> Arguments::parse(const Command &command,
+                                           llvm::ArrayRef<StringRef> words) {
+  Arguments result;
+  llvm::Error errors = llvm::Error::success();
+  auto fail = [&](const llvm::Twine &message) {
+    errors = llvm::joinErrors(std::move(errors), makeError(message));
+  };
+
+  bool optionsEnded = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    StringRef word = words[i];
+    if (!optionsEnded && word == "--") {
+      optionsEnded = true;
+      continue;
+    }
+    if (optionsEnded || !word.starts_with("-") || word == "-") {
+      result.positionals.push_back(word);
+      continue;
+    }
+    const OptionSpec *option = findOption(command, word);
+    size_t equals = word.find('=');
+    StringRef name = option && option->joined ? option->name : word.take_front(equals);
+    if (!option) {
+      fail(unknownOption(command, name));
+      continue;
+    }
+    StringRef value;
+    if (option->joined) {
+      value = word.drop_front(name.size());
+      if (value.empty())
+        fail(name + ": expected " + option->value + " directly after it");
+    } else if (option->value.empty()) {
+      if (equals != StringRef::npos)
+        fail(name + ": takes no value, found '" + word.drop_front(equals + 1) + "'");
+    } else if (equals != StringRef::npos) {
+      value = word.drop_front(equals + 1);
+    } else if (option->valueOptional) {
+      // left out
+    } else if (i + 1 < words.size()) {
+      value = words[++i];
+    } else {
+      fail(name + ": expected " + option->value + " after it");
+      continue;
+    }
+    if (!option->choices.empty() && !llvm::is_contained(option->choices, value))
+      fail(name + ": found '" + value + "', expected " + llvm::join(option->choices, ", ") +
+           suggestion(value, option->choices));
+    std::vector<StringRef> &known = result.values[name];
+    if (!known.empty() && !option->repeatable)
+      fail(name + ": given twice");
+    known.push_back(value);
+  }
+
+  auto instead = llvm::find_if(command.options, [&](const OptionSpec &option) {
+    return option.insteadOfPositionals && result.has(option.name);
+  });
+  if (instead != command.options.end() && !result.positionals.empty())
+    fail("unexpected argument '" + result.positionals[0] + "': " + instead->name +
+         " stands in place of " + llvm::join(command.positionals, " "));
+  for (size_t i = result.positionals.size();
+       instead == command.options.end() && i < command.positionals.size(); ++i)
+    if (!command.positionals[i].starts_with("["))
+      fail("expected " + command.positionals[i] + "; 'ctxc " + command.name +
+           " --help' shows how to call it");
+  for (size_t i = command.positionals.size(); i < result.positionals.size(); ++i)
+    fail("unexpected argument '" + result.positionals[i] + "'");
+  for (const OptionSpec &option : command.options)
+    if (option.required && !result.has(option.name))
+      fail("expected " + option.name + " " + option.value);
+  if (errors)
+    return std::move(errors);
+  return result;
+}
+
+std::optional<StringRef> Arguments::get(StringRef option) const {
+  auto found = values.find(option);
+  if (found == values.end())
+    return std::nullopt;
+  return found->second.back();
+}
+
+llvm::ArrayRef<StringRef> Arguments::all(StringRef option) const {
+  auto found = values.find(option);
+  if (found == values.end())
+    return {};
+  return found->second;
+}
+
+StringRef Arguments::get(StringRef option, StringRef otherwise) const {
+  return get(option).value_or(otherwise);
+}
+
+llvm::Expected<int64_t> Arguments::integer(StringRef option, int64_t low, int64_t high,
+                                           int64_t otherwise) const {
+  std::optional<StringRef> text = get(option);
+  if (!text)
+    return otherwise;
+  int64_t value;
+  if (text->getAsInteger(10, value) || value < low || value > high)
+    return makeError(option + ": found '" + *text + "', expected an integer from " +
+                     llvm::Twine(low) + " to " + llvm::Twine(high));
+  return value;
+}
+
+void driver::printHelp(const Command &command, llvm::raw_ostream &os) {
+  // A program of its own that reads its command line as ctxc does has a name of its own.
+  StringRef program = command.name.starts_with("ctxc-") ? "" : "ctxc ";
+  os << program << command.name << ": " << command.summary << "\n\nusage: " << program
+     << command.name;
+  for (StringRef positional : command.positionals)
+    os << " " << positional;
+  for (const OptionSpec &option : command.options)
+    if (option.required)
+      os << " " << option.name << " " << option.value;
+  os << " [options]\n\n" << command.description << "\n\noptions:\n";
+  constexpr size_t column = 24;
+  auto line = [&](StringRef left, StringRef help) {
+    os << "  " << left;
+    size_t used = left.size() + 2;
+    if (used + 2 > column) {
+      os << "\n";
+      used = 0;
+    }
+    for (StringRef rest = help; !rest.empty() || used; used = 0) {
+      auto [first, others] = rest.split('\n');
+      os.indent(column - used) << first << "\n";
+      rest = others;
+    }
+  };
+  for (const OptionSpec &option : command.options) {
+    std::string left = option.name.str();
+    if (option.joined)
+      left += option.value;
+    else if (option.valueOptional)
+      left += ("[=" + option.value + "]").str();
+    else if (!option.value.empty())
+      left += (" " + option.value).str();
+    line(left, option.help);
+  }
+  line("--load-dialect-plugin FILE",
+       "a shared library with ops of another dialect; may be repeated");
+  line("--help", "this text");
+  os << "\nexamples:\n" << command.examples;
+}

@@ -1,0 +1,73 @@
+// The values of options: lists of tokens and positions, files to be written.
+#include "tools/CommandLine/Values.h"
+#include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::StringRef;
+
+/// More tokens than any context has: a wrong file is named, not read in full.
+static constexpr uint64_t tokenFileLimit = 64 << 20;
+
+static llvm::Error parseOne(StringRef word, bool ranges, StringRef what,
+                            std::vector<int64_t> &values) {
+  int64_t first, last;
+  size_t dash = ranges ? word.find('-', 1) : StringRef::npos;
+  if (!word.take_front(dash).getAsInteger(10, first)) {
+    last = first;
+    if (dash == StringRef::npos || !word.drop_front(dash + 1).getAsInteger(10, last)) {
+      if (last < first || last - first > (1 << 24))
+        return makeError(what + ": range '" + word + "' is empty or too long");
+      for (int64_t value = first; value <= last; ++value)
+        values.push_back(value);
+      return llvm::Error::success();
+    }
+  }
+  return makeError(what + ": found '" + word + "', expected integers separated by commas or " +
+                   "spaces" + (ranges ? ", or ranges such as 0-3" : ""));
+}
+
+static llvm::Expected<std::vector<int64_t>> parseList(StringRef text, bool ranges, StringRef what) {
+  std::vector<int64_t> values;
+  while (true) {
+    text = text.ltrim(", \t\r\n");
+    if (text.empty())
+      return values;
+    size_t end = text.find_first_of(", \t\r\n");
+    if (llvm::Error error = parseOne(text.take_front(end), ranges, what, values))
+      return std::move(error);
+    text = end == StringRef::npos ? StringRef() : text.drop_front(end);
+  }
+}
+
+llvm::Expected<std::vector<int64_t>> driver::parseIntegers(StringRef text, StringRef what) {
+  if (!text.consume_front("@"))
+    return parseList(text, false, what);
+  llvm::Expected<std::string> content = readSmallFile(text, tokenFileLimit);
+  if (!content)
+    return content.takeError();
+  return parseList(*content, false, (what + ": " + text).str());
+}
+
+llvm::Expected<std::vector<int64_t>> driver::parsePositions(StringRef text, StringRef what) {
+  return parseList(text, true, what);
+}
+
+llvm::Error driver::checkWritable(StringRef option, StringRef path) {
+  namespace fs = llvm::sys::fs;
+  if (path.empty())
+    return makeError(option + ": expected a path, found an empty one");
+  if (fs::is_directory(path))
+    return makeError(option + ": " + path + " is a directory; expected a file to write");
+  StringRef parent = llvm::sys::path::parent_path(path);
+  if (parent.empty())
+    parent = ".";
+  if (!fs::is_directory(parent))
+    return makeError(option + ": " + path + " cannot be written: there is no directory " + parent);
+  if (std::error_code error = fs::access(parent, fs::AccessMode::Write))
+    return makeError(option + ": " + path + " cannot be written: " + error.message());
+  return llvm::Error::success();
+}

@@ -1,0 +1,24 @@
+//===- Values.h - the values of options: numbers, positions, paths --------===//
+#ifndef CTXC_TOOLS_COMMANDLINE_VALUES_H
+#define CTXC_TOOLS_COMMANDLINE_VALUES_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <vector>
+
+namespace ctxc::driver {
+
+/// Integers separated by commas or white space; `@FILE` reads them from FILE.
+/// `what` leads messages.
+llvm::Expected<std::vector<int64_t>> parseIntegers(llvm::StringRef text, llvm::StringRef what);
+
+/// As above, and ranges: "0-3,7".
+llvm::Expected<std::vector<int64_t>> parsePositions(llvm::StringRef text, llvm::StringRef what);
+
+/// Fails where a file at `path` could not be written: for saying so before the
+/// work and not after it.
+llvm::Error checkWritable(llvm::StringRef option, llvm::StringRef path);
+
+} // namespace ctxc::driver
+
+#endif // CTXC_TOOLS_COMMANDLINE_VALUES_H

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What takes hours: every test, with kernels optimised as users have them; random blocks by the
+# hundred thousand, others every night; every unit test under the sanitizers. Goes on where one fails,
+# and fails in the end.
+#
+#   tools/test-nightly.sh [BLOCKS]    how many random blocks (default: 1000000)
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+blocks=${1:-1000000}
+failed=()
+# part FUNCTION: runs it, and notes where it fails.
+part() {
+  say "$1"
+  timed "$1" "$1" || failed+=("$1")
+}
+
+optimised() { CTXC_KERNEL_OPT=3 "$root/tools/test.sh"; }
+
+# A new stretch of seeds each day; the log says which, so that a failure can be had again.
+random_blocks() {
+  local first=$(($(date +%s) / 86400 * blocks))
+  say "seeds $first to $((first + blocks - 1)); of a hundredth of them the proofs too"
+  CTXC_PROPERTY_SEEDS=$first:$((blocks / 100)) ctest --test-dir "$build" --output-on-failure \
+    --timeout 86400 -R '^Proof\.Agreement' &&
+    CTXC_PROPERTY_SEEDS=$first:$blocks ctest --test-dir "$build" -j "$jobs" --output-on-failure \
+      --timeout 86400 -R '^Property\.'
+}
+
+sanitized() { "$root/tools/test-sanitized.sh" --all; }
+
+part optimised
+part random_blocks
+part sanitized
+[[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}"
