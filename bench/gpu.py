@@ -79,7 +79,7 @@ def pack(args):
     if strip := shutil.which("strip"):
         subprocess.run([strip, "-s", replay], check=True)
     entries = []
-    standin = dict(os.environ, LD_LIBRARY_PATH=str(build / "test/unit/fake-cuda"))
+    standin = dict(os.environ, LD_LIBRARY_PATH=str(build / "test/fake-gpu"))
     checked = models.CHECKED[:1] if args.small else models.CHECKED
     for path, dtype in checked:
         entry = dict(kind="check", name=f"{Path(path).name} {dtype}", model=path,

@@ -26,7 +26,7 @@ class GpuTest(unittest.TestCase):
                               capture_output=True, text=True, env=environment)
 
     def test_stand_in(self):
-        folder, standin = self.work / "packed", str(self.build / "test/unit/fake-cuda")
+        folder, standin = self.work / "packed", str(self.build / "test/fake-gpu")
         done = self.script("pack", self.build, folder, "--small")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("llama f32            recorded", done.stdout)
