@@ -1,12 +1,13 @@
 # What ctxc is built from, as targets: read by the build, and by find_package(ctxc), so that an
 # installed library finds on its machine what it found here.
 #
-#   ctxc::LLVM  ctxc::MLIR  Eigen3::Eigen  Boost::headers    what public headers include
+#   ctxc::LLVM  ctxc::MLIR  Eigen3::Eigen    what public headers include
+#   Boost::headers                           what sources include
 #   ctxc::lld  ctxc::OpenMP  PkgConfig::SENTENCEPIECE, PCRE2, UTF8PROC    what libraries link
 #
 # CTXC_MLIR_VERSION says which MLIR; CTXC_OPENMP_NAME the run-time library of the compiler that built
 # ctxc, whatever compiles what uses it; CTXC_LINKED is REQUIRED in the build. Elsewhere it is QUIET,
-# since plugins link none of the second line.
+# since plugins link none of the last line.
 #
 # libMLIR.so and libLLVM.so hold everything; naming a component library beside them would link a
 # second, static copy of the same code.
