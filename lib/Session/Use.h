@@ -20,6 +20,12 @@ private:
   Model *model;
 };
 
+/// The model in use, with what runs it.
+struct Model::Running {
+  Use use;
+  Executor &executor;
+};
+
 /// What the models of one reopened model have in memory together.
 struct Model::Shared {
   std::mutex mutex;

@@ -7,8 +7,8 @@
 // may be given a row of numbers (Input.h), wherever tokens are spoken of here.
 //
 // Numbers cross this door as double: the compiled executor computes in float32
-// and the reference in float64, and both are exact in double. Logits can be had in
-// the type they were computed in (Executor::logits).
+// and the reference in float64, and both are exact in double. Logits come in the type
+// that they were computed in, but for those of forward and readHead.
 //
 // Ownership. The caller owns the runs. A run belongs to the executor that started
 // it and must not be used after that executor is destroyed; every other executor
@@ -102,8 +102,8 @@ struct LayerObligations {
 /// What one step of Algorithm 1 gives.
 struct PatchStep {
   Patch patch;
-  std::vector<double> fullLogits;            ///< of the run with context
-  std::vector<double> reducedLogits;         ///< of the fused reduced stream
+  Logits fullLogits;                         ///< of the run with context
+  Logits reducedLogits;                      ///< of the fused reduced stream
   int64_t fullNext = -1, reducedNext = -1;   ///< the index of the largest, the lowest of equals;
                                              ///< −1 where it is not wanted
   std::vector<LayerObligations> obligations; ///< one a layer
@@ -122,10 +122,10 @@ struct PatchEachOptions {
 
 /// What Executor::patchEach gives for one token.
 struct TokenPatch {
-  int64_t token = 0, position = 0; ///< the token is −1 where a row stands in its place
-  std::vector<double> fullLogits, reducedLogits; ///< as of PatchStep; empty unless asked for
-  std::vector<LayerObligations> obligations;     ///< one a layer
-  std::vector<double> replayError;               ///< as of PatchStep
+  int64_t token = 0, position = 0;           ///< the token is −1 where a row stands in its place
+  Logits fullLogits, reducedLogits;          ///< as of PatchStep; empty unless asked for
+  std::vector<LayerObligations> obligations; ///< one a layer
+  std::vector<double> replayError;           ///< as of PatchStep
   /// Makes the patch, out of memory that is used again after the sink's call.
   llvm::function_ref<llvm::Expected<Patch>()> patch;
 };

@@ -44,8 +44,8 @@ public:
 
   /// The logits after the last token, with the context; with a patch, of the reduced run under it,
   /// which has seen the kept tokens and nothing else.
-  llvm::Expected<std::vector<double>> logits();
-  llvm::Expected<std::vector<double>> logits(const Patch &patch);
+  llvm::Expected<Logits> logits();
+  llvm::Expected<Logits> logits(const Patch &patch);
 
 private:
   friend class Model;
