@@ -139,11 +139,11 @@ Error Executor::patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                           [&](const TokenPatch &token) { return call.give(sink, token); });
 }
 
-Expected<std::vector<double>> Executor::readHead(ArrayRef<double> streams, int64_t rows) {
+Expected<std::vector<double>> Executor::readHead(ArrayRef<double> vectors, int64_t count) {
   Call call(*this);
   if (Error error = call.check({}))
     return std::move(error);
-  Expected<Logits> numbers = computeHead(streams, rows);
+  Expected<Logits> numbers = computeHead(vectors, count);
   if (!numbers)
     return numbers.takeError();
   return std::move(*numbers).doubles();

@@ -143,7 +143,7 @@ Value Program::logits() const {
   return last->getBlock()->back().getOperand(0);
 }
 
-llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements, int64_t rows) {
+llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements, int64_t count) {
   std::optional<size_t> head = program.head();
   if (!head)
     return makeError("the model has no head: what it gives is its last layer's output, and no "
@@ -153,9 +153,9 @@ llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements,
     return makeError("the model's head reads " + llvm::Twine(layer.getInputs().size()) +
                      " values, expected the residual stream alone");
   int64_t width = cast<RankedTensorType>(layer.getInputs()[0].getType()).getNumElements();
-  if (elements != rows * width)
+  if (elements != count * width)
     return makeError("the model's head reads streams of " + llvm::Twine(width) +
-                     " numbers, found " + llvm::Twine(rows ? elements / rows : 0));
+                     " numbers, found " + llvm::Twine(count ? elements / count : 0));
   return *head;
 }
 

@@ -101,7 +101,7 @@ protected:
   llvm::Error computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                                ArrayRef<int64_t> positions, const PatchEachOptions &options,
                                PatchSink sink) override;
-  llvm::Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+  llvm::Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
 
 private:
   /// One token in both streams.
@@ -229,15 +229,15 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
   return Logits(std::move(*result));
 }
 
-llvm::Expected<Logits> ReferenceExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
-  llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
+llvm::Expected<Logits> ReferenceExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  llvm::Expected<size_t> head = checkHead(program, vectors.size(), count);
   if (!head)
     return head.takeError();
   ProgramStep &step = program.steps[*head];
-  const std::vector<int64_t> zeros(rows);
+  const std::vector<int64_t> zeros(count);
   Environment environment{weights, step.layer, zeros, zeros};
   Evaluation evaluation(environment);
-  Matrix input = Eigen::Map<const Matrix>(streams.data(), rows, streams.size() / rows);
+  Matrix input = Eigen::Map<const Matrix>(vectors.data(), count, vectors.size() / count);
   auto outputs = evaluateBlock(step.block, {input}, evaluation);
   if (!outputs)
     return outputs.takeError();

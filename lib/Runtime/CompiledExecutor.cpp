@@ -55,7 +55,7 @@ protected:
                      static_cast<CompiledRun &>(reduced), options)
         .run(tokens, positions, sink);
   }
-  llvm::Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+  llvm::Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
 
 private:
   llvm::Error checkStep(const CompiledRun &run, ArrayRef<Input> tokens,
@@ -313,14 +313,14 @@ llvm::Error CompiledExecutor::copyState(const Run &given, Run &made) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
-  llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
+llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  llvm::Expected<size_t> head = checkHead(program, vectors.size(), count);
   if (!head)
     return head.takeError();
-  const Rows input(streams.begin(), streams.end());
-  const std::vector<int32_t> zeros(rows);
+  const Rows input(vectors.begin(), vectors.end());
+  const std::vector<int32_t> zeros(count);
   StepCall frame;
-  frame.rows = rows;
+  frame.rows = count;
   frame.tokens = frame.positions = zeros;
   frame.inputs.push_back(&input);
   if (llvm::Error error = kernels.call(*head, program.steps[*head].block, weights, frame))

@@ -43,7 +43,7 @@ protected:
   Error computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                          ArrayRef<int64_t> positions, const PatchEachOptions &options,
                          PatchSink sink) override;
-  Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+  Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
 
 private:
   Error check(const GpuRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions) const {
@@ -157,11 +157,11 @@ Error GpuExecutor::copyState(const Run &given, Run &made) {
   return Error::success();
 }
 
-Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
-  Expected<size_t> checked = checkHead(program, streams.size(), rows);
+Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  Expected<size_t> checked = checkHead(program, vectors.size(), count);
   if (!checked)
     return checked.takeError();
-  auto logits = head->logitsOf(Rows(streams.begin(), streams.end()), rows);
+  auto logits = head->logitsOf(Rows(vectors.begin(), vectors.end()), count);
   if (!logits)
     return logits.takeError();
   if (Error error = checkFinite(*logits))
