@@ -26,7 +26,7 @@ struct ModelDiagnostic {
 /// Takes diagnostics in order, as they occur, in the thread that called the model.
 using DiagnosticHandler = std::function<void(const ModelDiagnostic &)>;
 
-/// An MLIR diagnostic with its notes. One without a place gets `otherwise` as its file.
+/// An MLIR diagnostic with its notes. Where the place is unknown, its file becomes `otherwise`.
 ModelDiagnostic toModelDiagnostic(mlir::Diagnostic &diagnostic, llvm::StringRef otherwise);
 
 /// "error", "warning", "note" or "remark".
