@@ -43,10 +43,10 @@ public:
   /// An integer from 0 to 2^63 - 1 written without fraction, exponent or sign.
   llvm::Expected<int64_t> nonNegativeInteger();
 
-  /// Any value, checked and dropped.
+  /// Checks any value and skips it.
   llvm::Error skip();
 
-  /// Any value, checked, as it is written.
+  /// Checks any value and returns its text.
   llvm::Expected<llvm::StringRef> raw();
 
   /// The character that the next value begins with; '\0' at the end of the text.
