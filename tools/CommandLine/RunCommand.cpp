@@ -21,7 +21,12 @@ static StringRef flagOf(Option option) {
   case Option::RoundedPrompts:
     return "--round-prompts";
   case Option::Engine:
+  case Option::CompileTarget:
     return "--target";
+  case Option::Prefix:
+    return "--prefix";
+  case Option::Rows:
+    return "--rows";
   }
   llvm_unreachable("an option of no known kind");
 }

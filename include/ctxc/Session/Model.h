@@ -29,7 +29,9 @@
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Program/Program.h"
 #include "ctxc/Program/Weights.h"
+#include "ctxc/Report/CostReport.h"
 #include "ctxc/Report/VerifyReport.h"
+#include "ctxc/Session/Compile.h"
 #include "ctxc/Session/Options.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "ctxc/Verify/Verify.h"
@@ -92,6 +94,15 @@ public:
   /// Fails where an op has no numerics: the analyses know it, and nothing computes it.
   llvm::Error checkNumerics();
 
+  //===--- Code for this machine or another: no weights are read ----------===//
+
+  /// The kernels of the program as code. Errors: those of checkCompileOptions, checkNumerics and
+  /// program(); a block has no compiled form; a GPU carries none of the kernels (those that it does
+  /// not carry are warnings, and left out).
+  llvm::Expected<CompiledCode> compile(const CompileOptions &options);
+  /// What a token costs on a GPU by the kernels that compile would give. Errors: the same.
+  llvm::Expected<TokenCosts> cost(const CompileOptions &options, const CostOptions &at);
+
   //===--- Running --------------------------------------------------------===//
 
   /// The stored numbers. Errors: the model has no weights.
@@ -152,6 +163,7 @@ private:
   llvm::Error import();
   llvm::Expected<ImportedModel> importModule();
   bool isText() const;
+  llvm::Expected<const Program &> programOfSteps();
   llvm::Error completeNames(ModelOptions &options) const;
   llvm::Error plan();
   mlir::LogicalResult measure(xf::BlockOp block, const PlanOptions &options,

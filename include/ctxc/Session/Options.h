@@ -61,8 +61,18 @@ struct LoadOptions {
 };
 
 /// The option that an OptionError is about.
-enum class Option { Storage, Weights, Parameters, StartLayer, RoundedPrompts, Engine };
-/// "storage type", "weights", "parameters to patch", "start layer", "rounded prompts", "engine".
+enum class Option {
+  Storage,
+  Weights,
+  Parameters,
+  StartLayer,
+  RoundedPrompts,
+  Engine,
+  CompileTarget,
+  Prefix,
+  Rows
+};
+/// As a message names it: "storage type", "start layer", …
 llvm::StringRef stringify(Option option);
 
 /// An option that the model cannot be loaded, planned or run with.
