@@ -47,7 +47,7 @@ static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependen
 }
 
 void Sites::findContextualPart() {
-  // Where the context enters the stream is a matter of structure: it is the
+  // Where the context enters the residual stream depends on structure alone: it is the
   // same whether or not the layers below are patched.
   ContextDependence context(graph, /*inputsAreSources=*/false);
   BlockGraph::Set contextualOps = graph.contextualOps();

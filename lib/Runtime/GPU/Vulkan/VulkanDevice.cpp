@@ -270,7 +270,7 @@ VulkanDevice::~VulkanDevice() {
 //===----------------------------------------------------------------------===//
 
 Expected<std::unique_ptr<Device::Buffer>> VulkanDevice::allocate(size_t bytes) {
-  // Elements of 16 bits are read in words of 32.
+  // Elements of 16 bits are read in whole words.
   size_t size = (std::max<size_t>(bytes, 1) + 15) / 16 * 16;
   std::string what = "vulkan: " + std::to_string(size) + " bytes on " + name();
   if (size > properties.limits.maxStorageBufferRange)
