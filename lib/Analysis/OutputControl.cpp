@@ -6,8 +6,8 @@ using namespace ctxc;
 using xf::Solvability;
 using xf::Zeros;
 
-/// Why a condition of a link fails on an open set; empty where none does. What fails where a
-/// vector vanishes as a whole is left to be checked at run time.
+/// Why a condition of a link fails on an open set; empty where none does. A condition that fails
+/// where a vector vanishes as a whole is checked at run time.
 static std::string findFailedCondition(ChainLink link, const ZeroRange &zeros) {
   for (const xf::LinkCondition &condition :
        cast<xf::SolvableOpInterface>(link.op).getConditions(link.operand, xf::Split::Even)) {
@@ -60,7 +60,7 @@ std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,
 OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
                                     const ZeroRange &zeros, Value wanted) {
   OutputChains result;
-  std::deque<std::pair<Value, SmallVector<ChainLink>>> queue; // links from the value outwards
+  std::deque<std::pair<Value, SmallVector<ChainLink>>> queue; // links from the value to the target
   BlockGraph::Set seen = graph.none();
   queue.push_back({wanted, {}});
   while (!queue.empty()) {
@@ -80,8 +80,8 @@ OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
         result.breaks.push_back({op, why, /*isSite=*/true});
     }
     if (sites.isOutOfScope(op))
-      continue; // what is before it is not the plan's to change
-    // The later operand first: of a sum, the branch rather than the stream.
+      continue; // a plan may not change what comes before it
+    // The later operand first: in a sum, the branch rather than the residual stream.
     for (unsigned i = op->getNumOperands(); i-- > 0;) {
       Value operand = op->getOperand(i);
       if (operand.getDefiningOp<xf::ParamOp>())

@@ -9,7 +9,7 @@ using xf::Solvability;
 // The contextual part
 //===----------------------------------------------------------------------===//
 
-/// Whether `op` hands on the residual stream of its operand `index`: it can be
+/// Whether `op` passes on the residual stream of its operand `index`: it can be
 /// solved for it, and multiplies it by nothing that depends on the context.
 static bool handsOn(Operation *op, unsigned index, const ContextDependence &context) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
@@ -30,8 +30,8 @@ static bool handsOn(Operation *op, unsigned index, const ContextDependence &cont
 }
 
 /// Vertices on the residual stream, or on a branch of it beside the contextual
-/// ops: in x + (mlp(x) + attn(x)) the inner sum is where the context enters. With `read`
-/// what the contextual ops read is on the stream as well.
+/// ops: in x + (mlp(x) + attn(x)) the context enters at the inner sum. With `read`
+/// the operands of the contextual ops are on the residual stream as well.
 static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context,
                                   bool read) {
   BlockGraph::Set stream = graph.reach(graph.inputs(), graph.none());
@@ -47,7 +47,7 @@ static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependen
 }
 
 void Sites::findContextualPart() {
-  // Where the context enters the stream is a matter of structure: it is the
+  // Where the context enters the residual stream depends on structure alone: it is the
   // same whether or not the layers below are patched.
   ContextDependence context(graph, /*inputsAreSources=*/false);
   BlockGraph::Set contextualOps = graph.contextualOps();
@@ -75,7 +75,7 @@ Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bi
              SiteScope scope)
     : graph(graph), bindings(bindings), scope(scope) {
   findContextualPart();
-  // A name is one parameter, wherever it says that it is frozen.
+  // Ops that name the same parameter share it: one of them being frozen freezes it.
   for (xf::ParamOp param : graph.getBlock().getBody().getOps<xf::ParamOp>())
     if (param.getFrozen() || bindings.frozen.contains(param.getName()))
       frozen.insert(param.getName());

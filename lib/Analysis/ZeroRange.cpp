@@ -8,7 +8,7 @@ ZeroRange::ZeroRange(xf::BlockOp block) {
   Block &body = block.getBody().front();
   for (Value arg : body.getArguments()) {
     xf::Facts &facts = table[arg] = {Zeros::NullSet, Zeros::NullSet, std::nullopt, ""};
-    facts.bothSigns = true; // activations, in general
+    facts.bothSigns = true; // activations have both signs in general
   }
   for (Operation &op : body) {
     SmallVector<xf::Facts> operands;
@@ -26,7 +26,7 @@ Zeros ZeroRange::failure(xf::Obligation obligation, Value value) const {
   case xf::Obligation::None:
     return Zeros::Never;
   case xf::Obligation::NonzeroVector: {
-    // Of several vectors each must be nonzero.
+    // Each of several vectors must be nonzero.
     auto type = cast<RankedTensorType>(value.getType());
     bool single = type.getNumElements() == type.getShape().back();
     return single ? facts(value).vector : std::max(facts(value).elements, facts(value).vector);
@@ -34,7 +34,7 @@ Zeros ZeroRange::failure(xf::Obligation obligation, Value value) const {
   case xf::Obligation::NonzeroElements:
     return std::max(facts(value).elements, facts(value).vector);
   case xf::Obligation::SameSelection:
-    return Zeros::NullSet; // scores that are equal but for roundings, unless two are tied
+    return Zeros::NullSet; // scores are equal but for rounding: selections differ only at ties
   case xf::Obligation::NonzeroSum: {
     // Entries of one sign do not cancel.
     const xf::Facts &f = facts(value);

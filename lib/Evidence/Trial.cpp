@@ -10,7 +10,7 @@ using namespace ctxc::reference;
 
 namespace {
 
-/// The dual and the applied block of a plan, beside the block for as long as this lives.
+/// The dual and the applied block of a plan; they stand beside the block while this object lives.
 class BuiltPlan {
 public:
   BuiltPlan(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update) {
@@ -58,7 +58,6 @@ private:
 
 } // namespace
 
-/// Where the plan says what is patched: a plan of nothing has no site.
 static bool patchesNothing(const BlockPlan &plan) { return plannedParameters(plan).empty(); }
 
 static double difference(const Activations &a, const Activations &b) {
@@ -163,7 +162,7 @@ llvm::Error Trier::measureDrift(xf::BlockOp applied) {
   return llvm::Error::success();
 }
 
-/// ‖Δ‖² of a patch in its block's form: a rank-1 change for each slot, one, or a delta.
+/// ‖Δ‖² of a patch in its block's form: a rank-1 change, one for each slot, or a delta.
 static double squaredNorm(const BlockPatch &patch) {
   if (patch.parts.size() == 3) {
     int64_t slots = patch.parts[2].cols();

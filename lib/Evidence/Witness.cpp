@@ -26,7 +26,7 @@ llvm::Expected<const void *> TensorWeights::get(StringRef name, RankedTensorType
 
 namespace {
 
-/// A block by itself, with all that is asked of it.
+/// A block in a module of its own, with the options of the search.
 class Subject {
 public:
   Subject(xf::BlockOp block, SiteScope scope)
@@ -40,14 +40,14 @@ public:
   }
 
   xf::BlockOp block;
-  Bindings none; ///< what a layer freezes is written into the block
+  Bindings none; ///< empty: what a layer freezes is written into the block
   BlockGraph graph;
   ZeroRange zeros;
   Sites sites;
   Moved moved;
 };
 
-/// What is made larger.
+/// What to scale up.
 struct Scaling {
   std::string parameter; ///< empty: nothing, or the context
   bool context = false;
@@ -91,7 +91,7 @@ static OwningOpRef<ModuleOp> standAlone(xf::BlockOp block, const Bindings &bindi
   return module;
 }
 
-/// First nothing, then by growing factors: the contextual part's own parameters, the
+/// First nothing; then, by growing factors, the contextual part's own parameters, the
 /// context, and any other parameter.
 std::vector<Scaling> WitnessFinder::scalings() const {
   std::vector<Scaling> result{{}};
@@ -105,7 +105,7 @@ std::vector<Scaling> WitnessFinder::scalings() const {
       names.push_back(param.getName().str());
   });
   for (double factor : {16.0, 256.0}) {
-    for (const std::string &name : llvm::reverse(own)) // the last is nearest to the stream
+    for (const std::string &name : llvm::reverse(own)) // the last is nearest to the residual stream
       result.push_back({name, false, factor});
     result.push_back({"", true, factor});
   }
@@ -202,7 +202,7 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
 }
 
 llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
-  // What counts is the part of the change that no patch can make; rounding is not enough.
+  // The part of the change that no patch can make must be more than rounding.
   constexpr double clear = 0.5, enough = 1e-3;
   std::optional<Witness> best;
   double bestShare = enough;
@@ -265,7 +265,7 @@ bool Replay::confirms(const Witness &witness) const {
          (!search || search->error >= witness.leastError - slack);
 }
 
-/// What a file says is taken as it is; here it must make sense.
+/// The reader accepts any values; here they are checked.
 static llvm::Error checkShapes(const Witness &witness) {
   const Sample &sample = witness.sample;
   auto rowsAre = [](const Activations &all, int64_t rows) {

@@ -6,12 +6,12 @@ using namespace mlir;
 using namespace ctxc;
 
 namespace {
-/// How often each stored name is used: once a layer, and once by the model's ends.
+/// How often each stored name is used: once for each layer, and once by the model's ends.
 llvm::StringMap<unsigned> countStoredNames(xf::ModelOp model, SymbolTableCollection &symbols) {
   llvm::StringMap<unsigned> uses;
   for (Operation &op : model.getBody().front()) {
     if (auto param = dyn_cast<xf::ParamOp>(op))
-      uses[param.getName()] = 2; // embedding and head belong to no site set
+      uses[param.getName()] = 2; // embedding and head have no sites
     auto layer = dyn_cast<xf::LayerOp>(op);
     if (!layer)
       continue;
@@ -40,7 +40,7 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
   return bindings;
 }
 
-/// What a verdict depends on.
+/// Everything that a verdict depends on.
 using VerdictKey =
     std::tuple<Operation *, bool, std::vector<std::string>, std::vector<std::string>>;
 
@@ -121,7 +121,7 @@ std::string ctxc::formatRanges(ArrayRef<unsigned> ascending) {
   return text;
 }
 
-/// The place of `op`: its own, or that of what it is in; with no place at all, the name of its
+/// The place of `op`: its own, or that of an op around it; where none has a place, the name of its
 /// block.
 static Location placeOf(Operation *op, xf::BlockOp block) {
   for (; op; op = op->getParentOp()) {

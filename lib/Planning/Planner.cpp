@@ -1,4 +1,4 @@
-// The rules by which a plan is chosen, and the verdict that comes of it.
+// The rules by which a plan is chosen, and the verdict that it gives.
 #include "ctxc/Planning/Planner.h"
 #include "PlanSearch.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -47,7 +47,7 @@ std::optional<Objective> ctxc::parseObjective(StringRef name) {
 // The paper's rule
 //===----------------------------------------------------------------------===//
 
-/// The first plan by the paper's rule among those that `isWanted`.
+/// The first plan by the paper's rule for which `isWanted` is true.
 static std::optional<PlanCandidate>
 findPaperPlan(const PlanSearch &search, llvm::function_ref<bool(const BlockPlan &)> isWanted) {
   std::optional<BlockPlan> outputOnly;
@@ -61,7 +61,7 @@ findPaperPlan(const PlanSearch &search, llvm::function_ref<bool(const BlockPlan 
       if (!outputOnly && search.isOutputOnly(outputs) && isWanted(outputs))
         outputOnly = outputs;
     }
-    // A value further in is a goal only where this one cannot be reached.
+    // An inner value is a goal only where this one cannot be reached.
     if (outputOnly)
       return PlanCandidate{*outputOnly, /*outputOnly=*/true};
   }
@@ -72,7 +72,7 @@ static std::optional<PlanCandidate> choosePaper(const PlanSearch &search,
                                                 const PlanOptions &options) {
   auto any = [](const BlockPlan &) { return true; };
   std::optional<PlanCandidate> paper = findPaperPlan(search, any);
-  // The naive update is a fragile plan that was asked for.
+  // With the naive update the user asked for a fragile plan.
   if (!paper || options.objective == Objective::Paper ||
       options.update == patch::UpdateKind::naive || costOf(paper->plan).fragility.empty())
     return paper;
@@ -87,7 +87,7 @@ static std::optional<PlanCandidate> choosePaper(const PlanSearch &search,
 // All plans
 //===----------------------------------------------------------------------===//
 
-/// The ops that a plan patches, which tell it from others.
+/// The ops that a plan patches, which identify it.
 static std::vector<Operation *> keyOf(const BlockPlan &plan) {
   SmallVector<Operation *> ops = plan.patchedOps();
   return {ops.begin(), ops.end()};
@@ -107,7 +107,7 @@ static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const Plan
   };
   if (std::optional<PlanCandidate> paper = choosePaper(search, options))
     add(paper->plan, paper->outputOnly);
-  // With F before without it: one set of ops may be found both ways.
+  // Plans with F come before those without: one set of ops may be found both ways.
   SmallVector<BlockPlan> withoutInputs;
   for (const Goals &goals : search.goals())
     for (const BlockPlan &outputs : search.outputPlans(goals)) {
@@ -122,7 +122,7 @@ static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const Plan
     search.addObligations(candidate.plan);
     candidate.cost = costOf(candidate.plan);
   }
-  // The paper's stays first; of equal ones the one found first comes first.
+  // The paper's plan stays first; equal plans keep their order.
   for (size_t i = 1; i < found.size(); ++i)
     for (size_t j = i; j > 1 && found[j].cost.numbers < found[j - 1].cost.numbers; --j)
       std::swap(found[j], found[j - 1]);
@@ -143,7 +143,7 @@ std::vector<PlanCandidate> ctxc::enumeratePlans(xf::BlockOp block, const PlanOpt
 // Choice
 //===----------------------------------------------------------------------===//
 
-/// Whether the plan patches just those of `names` that the block has.
+/// Whether the plan patches exactly those of `names` that the block has.
 static bool patchesJust(const BlockPlan &plan, xf::BlockOp block, ArrayRef<std::string> names) {
   llvm::StringSet<> wanted, patched;
   block.walk([&](xf::ParamOp param) {
@@ -156,7 +156,7 @@ static bool patchesJust(const BlockPlan &plan, xf::BlockOp block, ArrayRef<std::
          llvm::all_of(wanted, [&](auto &name) { return patched.contains(name.first()); });
 }
 
-/// Fewer is better, the first number first.
+/// The numbers by which plans are ranked, the first one first; smaller is better.
 static std::array<double, 4> rank(const PlanCandidate &candidate, Objective objective) {
   const PlanCost &cost = candidate.cost;
   double numbers = cost.numbers, internals = candidate.outputOnly;

@@ -14,7 +14,7 @@ std::optional<int64_t> ctxc::rowWidth(const Program &program) {
   return std::nullopt;
 }
 
-/// `input`, which is to stand at `position`, may be a row.
+/// Checks the input for `position` if it is an embedding.
 static llvm::Error checkRow(const Program &program, const Input &input, int64_t position) {
   if (!input.isRow())
     return llvm::Error::success();
@@ -81,8 +81,8 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<Input> inputs,
       int64_t rows = cast<RankedTensorType>(embed.getTable().getType()).getDimSize(0);
       auto position = embed.getId().getDefiningOp<xf::PositionOp>();
       if (embed.getId().getDefiningOp<xf::ConstantOp>())
-        continue;                                           // the verifier's
-      int64_t offset = position ? position.getOffset() : 0; // rows of no position
+        continue;                                           // checked by the verifier
+      int64_t offset = position ? position.getOffset() : 0; // rows before position 0's
       for (int64_t id : position ? positions : ArrayRef<int64_t>(tokens))
         if (id < 0 || id >= rows - offset)
           return makeError(llvm::Twine(position ? "position " : "token id ") + llvm::Twine(id) +
@@ -92,7 +92,7 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<Input> inputs,
   return llvm::Error::success();
 }
 
-/// Adds the names by which a patch may change the block's parameter `name`.
+/// Adds the stored names under which a patch may change the block's parameter `name`.
 static void addNames(xf::BlockOp block, xf::LayerOp layer, StringRef name,
                      llvm::StringSet<> &names) {
   PatchedParameter parameter = llvm::cantFail(findPatched(block, layer, name));
@@ -143,7 +143,7 @@ Value Program::logits() const {
   return last->getBlock()->back().getOperand(0);
 }
 
-llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements, int64_t rows) {
+llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements, int64_t count) {
   std::optional<size_t> head = program.head();
   if (!head)
     return makeError("the model has no head: what it gives is its last layer's output, and no "
@@ -153,9 +153,9 @@ llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements,
     return makeError("the model's head reads " + llvm::Twine(layer.getInputs().size()) +
                      " values, expected the residual stream alone");
   int64_t width = cast<RankedTensorType>(layer.getInputs()[0].getType()).getNumElements();
-  if (elements != rows * width)
+  if (elements != count * width)
     return makeError("the model's head reads streams of " + llvm::Twine(width) +
-                     " numbers, found " + llvm::Twine(rows ? elements / rows : 0));
+                     " numbers, found " + llvm::Twine(count ? elements / count : 0));
   return *head;
 }
 

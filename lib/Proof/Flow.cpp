@@ -46,7 +46,7 @@ Values Flow::forward(const Values &seeds, const Values &walls) const {
 //===----------------------------------------------------------------------===//
 
 /// Whether `op` passes the residual stream of its operand `index` on: solvable for it, and
-/// multiplied with nothing of `mixing`.
+/// not multiplied with a value of `mixing`.
 static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
   auto link = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
@@ -60,14 +60,15 @@ static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
 }
 
 void Flow::findContextualPart() {
-  // Before a contextual op, at any remove.
+  // Ops that a contextual op reads, directly or not.
   for (Operation &op : llvm::reverse(body()))
     if (isa<xf::ContextualOpInterface>(op) ||
         llvm::any_of(op.getUsers(), [&](Operation *user) { return upstream.contains(user); }))
       upstream.insert(&op);
 
-  // The stream: inputs, branches beside the contextual ops, and what passes either on. Where the
-  // context joins no such stream, what the contextual ops read is one too: n + attn(n).
+  // The residual stream: inputs, branches beside the contextual ops, and ops that pass either on.
+  // Where the context joins no such stream, the operands of the contextual ops are one too: n +
+  // attn(n).
   Values inputs(body().args_begin(), body().args_end());
   Values ofContext = forward(starts), ofInputs = forward(inputs), entered;
   auto enter = [&](bool read) {
@@ -83,7 +84,7 @@ void Flow::findContextualPart() {
         if (onStream || isBranch)
           stream.insert(result);
         if (onStream && ofContext.contains(result))
-          entered.insert(result); // here the context joins the stream
+          entered.insert(result); // here the context joins the residual stream
       }
     }
   };
@@ -145,7 +146,7 @@ Zeros Flow::failure(xf::Obligation needs, Value value) const {
   llvm_unreachable("an obligation of no known kind");
 }
 
-/// Whether what a division needs of a value with facts `f` cannot be relied on.
+/// Whether a value with facts `f` may fail the condition of a division.
 static bool isHopeless(xf::Obligation needs, const xf::Facts &f) {
   return needs != xf::Obligation::None &&
          ((f.bound && *f.bound == 0) ||
@@ -221,7 +222,7 @@ Names Flow::changeable() const {
 }
 
 Values Flow::moved(const Values &walls) const {
-  std::set<std::string> walled; // one parameter, wherever it stands
+  std::set<std::string> walled; // by name: a parameter may be read in several places
   for (Value wall : walls)
     if (auto param = wall.getDefiningOp<xf::ParamOp>())
       walled.insert(param.getName().str());

@@ -1,7 +1,7 @@
-// Controllable and output-only in numbers. The patch is formed as the claims say, op after
-// op: F is given its full-run output, G what its chain solves for; each change is written
-// into the parameter itself. Then the block runs without the context, and must give what it
-// gives with it.
+// Controllable and output-only claims in numbers. The patch is formed as the claims say, op after
+// op: F gets its full-run output, G the output that its chain solves for; each change is written
+// into the parameter itself. Then the block runs without the context, and must give the outputs
+// that it gives with the context.
 #include "Claims.h"
 #include "Numbers.h"
 #include "dialects/Patch/Patch.h"
@@ -16,7 +16,7 @@ using namespace ctxc::reference;
 
 namespace {
 
-/// A few ops on their own, between values of a run: what ops build to be solved, or to form
+/// Evaluates a few ops on values of a run: the ops that are built to solve another op, or to form
 /// their patch.
 class Scratch {
 public:
@@ -32,7 +32,7 @@ public:
     inputs.push_back(rows);
     return block->getBody().front().addArgument(type, block->getLoc());
   }
-  /// Parameters and settings are themselves; any other value is what it is in `run`.
+  /// Parameters and settings are looked up; any other value is taken from `run`.
   Value add(Value value, const BlockRun &run) {
     Operation *op = value.getDefiningOp();
     if (op && isa<xf::ParamOp, xf::SettingOp>(op))
@@ -116,7 +116,7 @@ llvm::Error SuccessReplay::write(Operation *op, ArrayRef<Matrix> parts) {
   return llvm::Error::success();
 }
 
-/// Brings the reduced run's `op` to `target`, and the run up to date.
+/// Patches the reduced run's `op` to give `target`, and recomputes the run.
 llvm::Error SuccessReplay::patch(Operation *op, const Matrix &target) {
   auto patchable = dyn_cast<patch::PatchableOpInterface>(op);
   if (!patchable)
@@ -141,8 +141,8 @@ llvm::Error SuccessReplay::patch(Operation *op, const Matrix &target) {
   return llvm::Error::success();
 }
 
-/// What the site is to give so that the goal is what it was: from the goal back, the other
-/// operands being the reduced run's.
+/// The output that the site needs for the goal to have its full-run value: solved back from the
+/// goal, the other operands being the reduced run's.
 llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
   Matrix target = full->values.rows(output.goal);
   for (const ResolvedOutput::Link &link : llvm::reverse(output.links)) {
@@ -154,7 +154,7 @@ llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
         operands.map(operand, scratch.add(operand, *reduced));
     auto clone = cast<xf::SolvableOpInterface>(scratch.builder.clone(*link.op, operands));
     SmallVector<Value> values(clone->getOperands());
-    Value leverage; // for the least norm any positive ones will do
+    Value leverage; // for the least norm any positive numbers are valid
     if (output.split == xf::Split::LeastNorm && clone.isUnderdetermined(link.operand)) {
       auto type = cast<RankedTensorType>(link.op->getOperand(link.operand).getType());
       leverage = xf::createOnes(scratch.builder, link.op->getLoc(), type.getShape().take_front());
@@ -195,7 +195,7 @@ llvm::Expected<Replay> SuccessReplay::run() {
     largest = std::max(largest, target->cwiseAbs().maxCoeff());
   }
   replay.error = (wanted - numbers.outputs(*reduced, all)).cwiseAbs().maxCoeff();
-  // Constants that a link may divide by are of float32.
+  // Constants that a link may divide by are float32.
   replay.tolerance = 1e-7 * std::max({1.0, largest, numbers.largest(*reduced), relative});
   return replay;
 }
@@ -211,8 +211,8 @@ Replay proof::replaySuccess(Subject &subject, const ResolvedPlan &plan,
   }
   needReference(block);
   bool patchesNothing = plan.outputs.empty(), isExact = false, isShown = false;
-  // A condition that fails on an open set may fail just here, and a relu may shut the context
-  // out: then elsewhere.
+  // A condition that fails on an open set may fail at this seed, and a relu may block the context:
+  // then another seed is tried.
   for (int64_t seed = options.seed; seed < options.seed + 8 && !isShown; ++seed) {
     auto tried = SuccessReplay(subject, plan, seed).run();
     if (!tried) {

@@ -17,8 +17,8 @@ static std::set<std::string> parametersOf(xf::BlockOp block) {
   return names;
 }
 
-/// How many layers store a tensor under each name; one that the model itself reads counts
-/// as if many did.
+/// How many layers use a tensor of each name; one that the model itself reads counts
+/// as used by many.
 static llvm::StringMap<unsigned> storedUses(xf::ModelOp model, ModuleOp module) {
   llvm::StringMap<unsigned> uses;
   for (Operation &op : model.getBody().front()) {

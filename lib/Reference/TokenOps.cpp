@@ -222,7 +222,7 @@ static llvm::Error evaluateOp(xf::ReshapeOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
-/// A value of `shape` seen along one dimension: `count` stretches of entries of `entry` elements.
+/// A value of `shape` divided along one dimension: `count` groups of entries of `entry` elements.
 struct Stretches {
   int64_t count = 1, entry = 1;
   Stretches(ArrayRef<int64_t> shape, int64_t along) {

@@ -31,7 +31,7 @@ static Cost costAt(const GpuCost &cost, const int64_t visible[2], const CostOpti
   return made;
 }
 
-/// A token's kernels together; none where one of them was not carried.
+/// The sum over a token's kernels; none where one of them has no GPU form.
 static std::optional<TokenCost> sum(const llvm::StringMap<const GpuKernel *> &kernels,
                                     ArrayRef<TokenKernel> blocks, StringRef prefix,
                                     const CostOptions &options) {

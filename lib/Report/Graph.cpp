@@ -162,8 +162,8 @@ void BlockDrawing::printTitle() {
   os << ">;\n";
 }
 
-/// Draws the ops that `contains` and no cluster before has, in a frame; nothing where there are
-/// none.
+/// Draws the ops for which `contains` is true and that no earlier cluster has, in a frame; nothing
+/// where there are none.
 void BlockDrawing::printCluster(StringRef name, const llvm::Twine &label, StringRef fill,
                                 StringRef border, llvm::function_ref<bool(Operation *)> contains) {
   llvm::SmallVector<Operation *> inside;

@@ -1,4 +1,4 @@
-// Reasons why nothing is shown, and what a plan that exists has to be watched for.
+// Reasons why nothing is shown, and warnings about plans that exist.
 #include "RuleTable.h"
 
 using namespace ctxc;

@@ -40,7 +40,7 @@ void VerifyText::mark(bool good) {
     os.resetColor();
 }
 
-/// What the last token follows.
+/// Describes the context of the last token.
 static std::string contextText(const RunRequest &request) {
   llvm::ArrayRef<Input> context = llvm::ArrayRef(request.tokens).drop_back();
   int64_t rows = llvm::count_if(context, [](const Input &input) { return input.isRow(); });

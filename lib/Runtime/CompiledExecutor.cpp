@@ -55,13 +55,13 @@ protected:
                      static_cast<CompiledRun &>(reduced), options)
         .run(tokens, positions, sink);
   }
-  llvm::Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+  llvm::Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
 
 private:
   llvm::Error checkStep(const CompiledRun &run, ArrayRef<Input> tokens,
                         ArrayRef<int64_t> positions) const;
-  /// Runs tokens through all steps and appends them to the run. Gives the logits that are asked
-  /// for, in memory that the next call uses again; none where `withHead` is false.
+  /// Runs tokens through all steps and appends them to the run. Returns the logits that are asked
+  /// for, in memory that the next call reuses; none where `withHead` is false.
   llvm::Expected<ArrayRef<float>> runChunk(CompiledRun &run, ArrayRef<Input> tokens,
                                            ArrayRef<int64_t> positions,
                                            const ForwardOptions &options, Weights &from,
@@ -77,24 +77,24 @@ private:
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
   llvm::Error runBoth(size_t step, const Input &token, int32_t position);
-  /// Gives back the memory of the values that no step after `step` reads.
+  /// Frees the memory of the values that no step after `step` reads.
   void forget(size_t step, Values &values);
 
   Program program;
   Weights &weights;
-  int ownThreads; ///< of OpenMP
+  int ownThreads; ///< OpenMP's
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
   const int64_t promptRows;
   WeightMemory patchedMemory;
-  Values values[2]; ///< of one token they stay, as memory for the next
+  Values values[2]; ///< those of one token stay, as memory for the next
   struct {
     std::vector<Rows> inputs, outputs;
-  } both; ///< the two streams' rows of one of the model's ends
+  } both; ///< the rows of both runs for one of the model's ends
 };
 
-/// What was put out the last time is memory for what is now.
+/// Reuses the memory of the last call's outputs.
 static void takeMemory(xf::LayerOp layer, Values &values, StepCall &frame) {
   for (Value output : layer.getOutputs())
     frame.outputs.push_back(std::move(values[output]));
@@ -151,10 +151,10 @@ void CompiledExecutor::forget(size_t step, Values &values) {
       values.erase(input);
 }
 
-/// The last step, where it makes logits of each token alone.
+/// The last step, where it computes each token's logits from that token alone.
 bool CompiledExecutor::isHead(size_t step) const { return program.head() == step; }
 
-/// How many floating point operations a step takes for a row, those of attention aside.
+/// How many floating point operations a step takes for a token, without those of attention.
 static int64_t operationsOf(xf::BlockOp block) {
   int64_t operations = 0;
   auto add = [&](Value data, Value result) {
@@ -164,16 +164,16 @@ static int64_t operationsOf(xf::BlockOp block) {
   for (Operation &op : block.getBody().getOps()) {
     if (auto linear = dyn_cast<xf::LinearOp>(op))
       add(linear.getData(), linear.getResult());
-    else if (auto linear = dyn_cast<xf::ExpertLinearOp>(op)) // of the experts that are chosen
+    else if (auto linear = dyn_cast<xf::ExpertLinearOp>(op)) // only the selected experts
       add(linear.getData(), linear.getResult());
   }
   return operations;
 }
 
-/// How many of `count` tokens go through the layers together: all, or so many that the largest
-/// layer takes about half a second of two cores, but enough that reading its weights does not show.
-/// Chunks are of about one size: one of few rows would be computed otherwise where prompts are
-/// rounded.
+/// How many of `count` tokens go through the layers together: all, or as many as the largest
+/// layer computes in half a second on two cores, but enough to make reading its weights negligible.
+/// Chunks have about the same size: a chunk of few tokens would be computed differently where
+/// prompts are rounded.
 int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) const {
   constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64;
   if (bidirectional || options.observer)
@@ -210,7 +210,7 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::runChunk(CompiledRun &run, Arr
     if (factored)
       frame.loads = options.patch;
     // The head can be as large as all layers together: only tokens whose logits
-    // are asked for go there.
+    // are asked for go through it.
     std::vector<Rows> last;
     if (isHead(i) && !options.allLogits && rows > 1) {
       for (Value input : step.layer.getInputs()) {
@@ -313,14 +313,14 @@ llvm::Error CompiledExecutor::copyState(const Run &given, Run &made) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
-  llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
+llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  llvm::Expected<size_t> head = checkHead(program, vectors.size(), count);
   if (!head)
     return head.takeError();
-  const Rows input(streams.begin(), streams.end());
-  const std::vector<int32_t> zeros(rows);
+  const Rows input(vectors.begin(), vectors.end());
+  const std::vector<int32_t> zeros(count);
   StepCall frame;
-  frame.rows = rows;
+  frame.rows = count;
   frame.tokens = frame.positions = zeros;
   frame.inputs.push_back(&input);
   if (llvm::Error error = kernels.call(*head, program.steps[*head].block, weights, frame))
@@ -334,7 +334,7 @@ llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> streams, i
 // Algorithm 1
 //===----------------------------------------------------------------------===//
 
-/// One of the model's ends for both streams, in one sweep over its weights.
+/// One of the model's ends for both runs, in one sweep over its weights.
 llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t position) {
   ProgramStep &step = program.steps[index];
   const Input given[2] = {token, token};
@@ -414,7 +414,7 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
       }
       result.obligations[*step.index] = frame.obligations.front();
       result.replayError[*step.index] = frame.replayError.empty() ? 0 : frame.replayError.front();
-      if (options.materialize) { // what the rounded weights really give
+      if (options.materialize) { // the rounded weights' actual output
         MaterializedWeights patched(weights, frame.stores, kernels.parallelFor(), &patchedMemory);
         if (llvm::Error error = plain(i, 1, patched))
           return std::move(error);

@@ -116,8 +116,8 @@ std::vector<int32_t> ctxc::kernelIds(ArrayRef<Input> inputs) {
   return ids;
 }
 
-/// The embedding where some tokens are rows: those and the tokens in a call each, and what they
-/// give in order.
+/// The first step where some inputs are embeddings: one call for these and one for the tokens, and
+/// the results put in order.
 llvm::Error KernelCalls::embed(size_t step, Weights &weights, StepCall &call) {
   ProgramStep at = program.steps[step];
   if (!kernels.count({at.ofRow, false}))
@@ -180,7 +180,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       return error;
   const Kernel &kernel = kernels.at({block, call.alone});
   auto found = bindings.find({step, &kernel});
-  Binding changed; // of weights that are not the original ones
+  Binding changed; // for weights other than the original ones
   if (&weights != &original || found == bindings.end()) {
     llvm::Expected<Binding> made = bind(step, kernel, weights);
     if (!made)

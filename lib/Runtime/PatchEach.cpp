@@ -8,13 +8,13 @@ using namespace mlir;
 using namespace ctxc;
 
 /// A chunk's patches are kept until its last layer is done: at most so many bytes, in at most so
-/// many rows. More rows would read the weights less often, which no longer shows.
+/// many tokens. With more tokens the weights would be read less often, which no longer matters.
 constexpr int64_t maxPartsBytes = 96 << 20, maxChunk = 96, minChunk = 4;
 
-/// From so many rows on it pays to compile kernels for rows that are alone.
+/// From this many tokens on it pays to compile kernels for tokens that do not see each other.
 constexpr int64_t aloneFrom = 16;
 
-/// Rows of each stream that go through the head together: their logits are a vocabulary each.
+/// Tokens of each run that go through the head together: each has a vocabulary of logits.
 constexpr int64_t headRows = 8;
 
 llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions) {
@@ -120,7 +120,7 @@ llvm::Error PatchEach::runDual(size_t step) {
   return llvm::Error::success();
 }
 
-/// A step without a context, of which the two streams are rows of one call.
+/// A step that reads no context: both runs' tokens are rows of one call.
 llvm::Error PatchEach::runEnd(size_t step) {
   ProgramStep &at = program.steps[step];
   std::vector<int32_t> ids(tokens), where(positions);
@@ -170,8 +170,8 @@ llvm::Error PatchEach::runPlainFull(size_t step) {
   return llvm::Error::success();
 }
 
-/// A layer that is not patched has no kernel for rows that do not see each other: row by row, each
-/// with the state of the kept tokens before it.
+/// A layer that is not patched has no kernel for tokens that do not see each other: they are run
+/// one by one, each with the state of the kept tokens before it.
 llvm::Error PatchEach::runPlainReduced(size_t step) {
   ProgramStep &at = program.steps[step];
   CompiledRun run(reduced.capacity, program.steps.size());
@@ -205,14 +205,14 @@ llvm::Error PatchEach::runPlainReduced(size_t step) {
 }
 
 //===----------------------------------------------------------------------===//
-// What a token is given
+// What the sink gets for a token
 //===----------------------------------------------------------------------===//
 
-/// The logits of `count` rows from `from` on: of the full stream, then of the reduced.
+/// The logits of `count` tokens from `from` on: of the full run, then of the reduced run.
 llvm::Error PatchEach::runHead(int64_t from, int64_t count, Rows &logits) {
   size_t step = program.steps.size() - 1;
   ProgramStep &at = program.steps[step];
-  if (!isHead(step)) { // it was run as any other
+  if (!isHead(step)) { // it has run like any other step
     Value value = program.logits();
     for (Values &stream : values) {
       auto begin = stream[value].begin() + from * program.vocabulary;
@@ -243,7 +243,8 @@ llvm::Error PatchEach::runHead(int64_t from, int64_t count, Rows &logits) {
   return llvm::Error::success();
 }
 
-/// What the last layer gives of a row, in both streams: whatever is not finite before it shows.
+/// Checks a token's output of the last layer in both runs: NaN and infinity of earlier layers show
+/// there.
 llvm::Error PatchEach::checkFinite(int64_t row) {
   const ProgramStep &last =
       program.steps[program.steps.size() - (isHead(program.steps.size() - 1) ? 2 : 1)];

@@ -7,7 +7,7 @@ using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
 
-/// Room for tokens beyond those that are there, so that not every extension copies the run.
+/// Spare room for tokens, so that not every extension copies the run.
 static int64_t roomFor(int64_t tokens) { return std::max<int64_t>(64, tokens + tokens / 2); }
 
 Error Context::read() {
@@ -44,7 +44,7 @@ Error Context::extend(llvm::ArrayRef<Input> more) {
   if (executor->isBidirectional())
     return makeError(model->name() + ": is bidirectional: every token sees those behind it, so "
                                      "that a context cannot go on; expected a new one");
-  // What is read now: the token that was the last, and all but the last of the new ones.
+  // Reads the token that was the last, and all but the last of the new ones.
   std::vector<Input> read = {inputs.back()};
   read.insert(read.end(), more.begin(), more.end() - 1);
   auto positions =

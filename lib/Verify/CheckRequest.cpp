@@ -1,4 +1,4 @@
-// What of a request cannot be run, all problems together.
+// Finds everything in a request that cannot be run.
 #include "ctxc/Support/Error.h"
 #include "ctxc/Verify/Verify.h"
 #include "llvm/ADT/STLExtras.h"
@@ -6,7 +6,7 @@
 using namespace ctxc;
 using llvm::Error;
 
-/// The positions to patch, where several are.
+/// Checks the positions to patch, where there are several.
 static Error checkPositions(const RunRequest &request, const Executor &executor) {
   if (request.positions.empty())
     return Error::success();
@@ -36,7 +36,7 @@ static Error checkPositions(const RunRequest &request, const Executor &executor)
   return errors;
 }
 
-/// A row in place of token `i`.
+/// Checks an embedding in place of token `i`.
 static Error checkRow(const Input &input, size_t i, const Executor &executor) {
   std::optional<int64_t> width = executor.rowWidth();
   if (!width)

@@ -1,4 +1,4 @@
-//===- Trial.h - a plan of one block put to the test in numbers -----------===//
+//===- Trial.h - a plan of one block tested in numbers ---------------------===//
 //
 // Theorem 1 for one block, in the float64 reference: the full run of a token after a
 // small context; the dual block, which forms the patch; and then, in a run of its own
@@ -18,13 +18,13 @@
 namespace ctxc {
 
 struct TrialOptions {
-  /// Of the activations, and of the weights where none are given.
+  /// The seed of the activations, and of the weights where none are given.
   uint64_t seed = 1;
   /// The weights, or null for random ones; and the layer whose names and settings
   /// apply, or null for the block's own. Both must outlive the call.
   Weights *weights = nullptr;
   xf::LayerOp layer = {};
-  /// The activations, or null for random ones of the next three.
+  /// The activations, or null for random ones of the sizes below.
   const Sample *sample = nullptr;
   int64_t context = 4, others = 8;
   bool inputsAreSources = false;
@@ -41,23 +41,23 @@ struct Trial {
   double relativeNorm = 0; ///< the largest ‖Δp‖ / ‖p‖ of one parameter
   double largestValue = 0; ///< the largest |number| in the dual block: every activation,
                            ///< quotient and factor of both runs and of the patch
-  /// How far the patched block's output moves on tokens that are not meant: the mean
-  /// of ‖T' − T‖ / ‖T‖ over the sample's others, each without the context.
+  /// How far the patched block's output moves on tokens that the patch was not made for: the
+  /// mean of ‖T' − T‖ / ‖T‖ over the sample's others, each without the context.
   double drift = 0;
 
   int64_t patched = 0;               ///< parameters
   int64_t harmless = 0, harmful = 0; ///< zero divisors replaced by 1 (PatchOps.td)
 
-  /// By what rounding errors of the patch's arithmetic can grow: at least 1.
+  /// The factor by which rounding errors of the patch's arithmetic can grow: at least 1.
   double conditioning() const;
   /// Whether the plan was exact, as far as float64 can tell: error ≤ 1e-9 · conditioning.
   bool isExact() const;
 };
 
 /// Tries `plan`, which must be one of `block`'s; the block may stand alone or in a
-/// module. With a plan that has nothing to patch, error and control are what they are.
+/// module. With a plan that has nothing to patch, error and control are equal.
 /// Builds the dual and the applied block beside `block` and erases them again. Errors:
-/// an op without a meaning in the reference, weights or settings that cannot be had, a
+/// an op without a meaning in the reference, weights or settings that are missing, a
 /// plan that cannot be built (its diagnostics are emitted), a number that is not finite.
 llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
                               const TrialOptions &options);

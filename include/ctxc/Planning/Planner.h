@@ -1,8 +1,8 @@
 //===- Planner.h - the verdict on a block, and its plan --------------------===//
 //
-// The problem is a block with its bindings; `planBlock` solves it by the rule that is
-// asked for, `enumeratePlans` lists what there is to choose from, and `checkPlan`
-// checks any plan apart from how it was found.
+// The problem is a block with its bindings; `planBlock` solves it by the given
+// objective, `enumeratePlans` lists all plans, and `checkPlan`
+// checks any plan, however it was found.
 //
 // The paper's rule:
 //   F: of every path from the context to what G reads, the first assignable
@@ -72,7 +72,7 @@ struct Verdict {
   }
 };
 
-/// How a plan is chosen among those that there are.
+/// How a plan is chosen among all plans of a block.
 enum class Objective {
   Default,          ///< the paper's, unless it is fragile and another is not
   Paper,            ///< the paper's rule
@@ -86,7 +86,7 @@ llvm::StringRef stringify(Objective objective);
 /// least-norm and least-drift.
 std::optional<Objective> parseObjective(llvm::StringRef name);
 
-/// The verdict that a plan belongs to with its cost.
+/// A plan, the verdict that it gives, and its cost.
 struct PlanCandidate {
   BlockPlan plan;
   bool outputOnly = false;
@@ -98,8 +98,8 @@ struct PlanCandidate {
 
 struct PlanOptions;
 
-/// Measures the norm and the drift of a candidate's patch (PlanCost), on activations
-/// that it knows of. Fails where it cannot.
+/// Measures the norm and the drift of a candidate's patch (PlanCost), on activations of its
+/// choice. Fails where it cannot.
 using PlanMeasure =
     std::function<mlir::LogicalResult(xf::BlockOp, const PlanOptions &, PlanCandidate &)>;
 
@@ -142,7 +142,7 @@ Verdict planBlock(xf::BlockOp block, const PlanOptions &options = {});
 std::vector<PlanCandidate> enumeratePlans(xf::BlockOp block, const PlanOptions &options,
                                           unsigned limit = 64);
 
-/// Checks that `plan` is exact for `block` apart from how it was found:
+/// Checks that `plan` is exact for `block`, however it was found:
 ///   P1 every op of F, G and the norm matrices is an assignable site, none of them twice;
 ///   P2 each chain is connected, solvable, and reads nothing else that its G reaches;
 ///      and the outputs can be solved one after the other;

@@ -9,8 +9,8 @@
 
 namespace ctxc {
 
-/// Logits of one token, or of several row after row: float32 where the executor computes in it
-/// (kernels), float64 where it does not (the reference).
+/// Logits of one token, or of several one after the other: float32 from executors that compute in
+/// it (kernels), float64 from the reference.
 class Logits {
 public:
   Logits() = default; ///< none
@@ -23,7 +23,7 @@ public:
   bool empty() const { return size() == 0; }
   bool isFloat32() const { return std::holds_alternative<std::vector<float>>(numbers); }
 
-  /// The numbers where they are, of a type that they are of: isFloat32() is asked first.
+  /// The numbers without a copy, in the type that they have: check isFloat32() first.
   llvm::ArrayRef<float> floats() const { return std::get<std::vector<float>>(numbers); }
   llvm::ArrayRef<double> float64s() const { return std::get<std::vector<double>>(numbers); }
   /// The numbers in float64, which holds both types exactly.

@@ -53,7 +53,7 @@ private:
 /// SHA-256 of the text, bindings and source of a structure: "sha256:" and 64 digits.
 std::string digestOf(const Structure &structure, const BlockText &text);
 
-/// The rule by which the lemma `lemma` of an op is known; the lemma itself where there is none.
+/// The id of the rule for an op's lemma `lemma`; the lemma itself where there is no rule.
 std::string ruleOfLemma(llvm::StringRef lemma);
 
 } // namespace ctxc::proof

@@ -1,7 +1,7 @@
-//===- CostReport.h - what a token moves and computes on a GPU ------------===//
+//===- CostReport.h - how much a token moves and computes on a GPU --------===//
 //
-// Counted by the compiler (GpuCost), summed over the kernels that a token takes; and, where the
-// device's speed is known, the least time that this takes.
+// The compiler counts it (GpuCost), here it is summed over a token's kernels; where the device's
+// speed is known, so is the least time that this takes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_REPORT_COSTREPORT_H
@@ -16,7 +16,7 @@
 
 namespace ctxc {
 
-/// What costs are counted for.
+/// The run that costs are counted for, and the device.
 struct CostOptions {
   int64_t visible[2] = {1024, 1};        ///< tokens that the (full) run and the reduced run see
   std::optional<double> bandwidth, rate; ///< of the device: bytes and operations a second
@@ -24,7 +24,7 @@ struct CostOptions {
   bool hasTimes() const { return bandwidth || rate; }
 };
 
-/// Of a launch, or of all launches of a token. The bytes and operations are GpuCost's.
+/// The cost of a launch, or of all launches of a token. The bytes and operations are GpuCost's.
 struct Cost {
   int64_t weights = 0, cache = 0, patch = 0, activations = 0, operations = 0, launches = 0;
   double seconds = 0; ///< the larger of bytes / bandwidth and operations / rate, per launch
@@ -39,24 +39,24 @@ struct LaunchCost {
   Cost cost;
 };
 
-/// What a token takes in one of the ways to compute it.
+/// The cost of a token in one kind of run.
 struct TokenCost {
   std::string key;  ///< in JSON: forward, applied or dual
   std::string name; ///< in text
   Cost cost;
-  std::vector<std::pair<std::string, int64_t>> times; ///< how often each launch comes
+  std::vector<std::pair<std::string, int64_t>> times; ///< how often each launch runs
 };
 
 struct TokenCosts {
   std::string target;
-  int64_t rows = 1; ///< of a kernel: more than one are a chunk of a prompt
+  int64_t rows = 1; ///< tokens of a kernel; more than one are a chunk of a prompt
   CostOptions options;
   std::vector<LaunchCost> launches;
-  std::vector<TokenCost> tokens; ///< without those of which a kernel was not carried
+  std::vector<TokenCost> tokens; ///< without those that need a kernel without a GPU form
 };
 
-/// `kernels` are those of the program's blocks, named with `prefix`. Fails where a launch's cost is
-/// no linear function of the visible tokens.
+/// Sums the costs of `kernels`, the kernels of the program's blocks, named with `prefix`. Fails
+/// where a launch's cost is not a linear function of the visible tokens.
 llvm::Expected<TokenCosts> countCosts(const Program &program, llvm::ArrayRef<GpuKernel> kernels,
                                       llvm::StringRef prefix, const GpuTarget &target,
                                       const CostOptions &options);

@@ -43,7 +43,7 @@ protected:
   Error computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                          ArrayRef<int64_t> positions, const PatchEachOptions &options,
                          PatchSink sink) override;
-  Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+  Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
 
 private:
   Error check(const GpuRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions) const {
@@ -67,7 +67,7 @@ private:
 
   Program program;
   GpuStore store;
-  GpuProgram gpu; ///< of one row
+  GpuProgram gpu; ///< for one token
   GpuPrompts prompts;
   std::optional<GpuHead> head; ///< where the program has one
   const PatchableNames names;
@@ -140,7 +140,7 @@ Error GpuExecutor::copyState(const Run &given, Run &made) {
   auto &to = static_cast<GpuRun &>(made);
   to.count = from.count;
   std::copy_n(from.slots.begin(), from.count, to.slots.begin());
-  to.isHidden = true; // so that all positions are uploaded with the next call
+  to.isHidden = true; // the next call uploads all positions
   for (auto [copies, states] : llvm::zip_equal(to.states, from.states))
     for (const auto &[place, buffer] : states) {
       size_t row = buffer->bytes / from.room;
@@ -157,11 +157,11 @@ Error GpuExecutor::copyState(const Run &given, Run &made) {
   return Error::success();
 }
 
-Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
-  Expected<size_t> checked = checkHead(program, streams.size(), rows);
+Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  Expected<size_t> checked = checkHead(program, vectors.size(), count);
   if (!checked)
     return checked.takeError();
-  auto logits = head->logitsOf(Rows(streams.begin(), streams.end()), rows);
+  auto logits = head->logitsOf(Rows(vectors.begin(), vectors.end()), count);
   if (!logits)
     return logits.takeError();
   if (Error error = checkFinite(*logits))
@@ -192,7 +192,7 @@ Expected<RecordedSteps *> GpuExecutor::recordPatch(GpuRun &full, GpuRun &reduced
   return &record;
 }
 
-/// What a token's dual kernel left.
+/// The patch, obligations and errors that a token's dual kernels computed.
 Error GpuExecutor::readPatch(size_t index, PatchStep &result) {
   std::vector<LayerObligations> obligations;
   std::vector<double> replayError;
@@ -270,7 +270,7 @@ Expected<PatchStep> GpuExecutor::computePatch(Run &opaqueFull, Run &opaqueReduce
   return patchOne(full, reduced, token.token(), position, options);
 }
 
-/// patchEach of one token.
+/// patchEach for one token.
 Error GpuExecutor::patchAlone(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
                               const PatchEachOptions &options, PatchSink sink) {
   PatchOptions one;
@@ -294,7 +294,7 @@ Error GpuExecutor::patchAlone(GpuRun &full, GpuRun &reduced, int64_t token, int6
 Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> tokens,
                                ArrayRef<int64_t> positions, const PatchEachOptions &options,
                                PatchSink sink) {
-  // A pass within a sink's call would write where the outer one's patches are.
+  // A pass within a sink's call would overwrite the outer pass's patches.
   const bool isInner = prompts.isPatching;
   llvm::scope_exit ended([&] { prompts.isPatching = isInner; });
   GpuPatchEach each(store, headOrNull(), options);

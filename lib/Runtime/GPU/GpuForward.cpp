@@ -70,7 +70,8 @@ Error GpuForward::runOne(int32_t token, int32_t position, bool withHead) {
   return numbers ? addLogits(*numbers) : numbers.takeError();
 }
 
-/// At most as many tokens as the chunk has rows, of which the last is the call's where `isLast`.
+/// Runs at most as many tokens as the chunk has rows; `isLast`: the last of them is the call's
+/// last.
 Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
                            ArrayRef<int32_t> positions, bool isLast) {
   GpuProgram &rows = *chunk.program;
@@ -84,7 +85,8 @@ Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
   if (options.observer)
     if (Error error = readLayers(rows, 0, count, layers))
       return error;
-  // The head can be as large as all layers together: only rows whose logits are asked for go there.
+  // The head can be as large as all layers together: only tokens whose logits are asked for go
+  // through it.
   int64_t wanted = options.allLogits ? count : isLast;
   if (!wanted)
     return Error::success();

@@ -8,7 +8,7 @@ using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
 
-/// Tokens' factors are downloaded together, so many bytes of them at a time.
+/// How many bytes of factors are downloaded together.
 static constexpr size_t partsBytes = size_t(64) << 20;
 
 Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
@@ -31,7 +31,7 @@ Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
     if (isPatched(i))
       if (Error error = gpu->readChecks(i, rows(), obligations[i], replayError[i]))
         return error;
-  // The sink may run other prompts, which write there.
+  // The sink may run other prompts, which overwrite them.
   if (Error error = readStreams())
     return error;
   for (int64_t row = 0; row < rows(); ++row)
@@ -54,7 +54,8 @@ Error GpuPatchEach::readStreams() {
   return Error::success();
 }
 
-/// What the last layer gives of a row, in both streams: whatever is not finite before it shows.
+/// Checks a token's output of the last layer in both runs: NaN and infinity of earlier layers show
+/// there.
 Error GpuPatchEach::checkFinite(int64_t row) {
   for (const std::vector<Rows> &stream : streams)
     for (const Rows &all : stream) {
@@ -67,7 +68,7 @@ Error GpuPatchEach::checkFinite(int64_t row) {
   return Error::success();
 }
 
-/// The logits of some rows together, from the one on that is asked for.
+/// Computes the logits of some tokens together, from the one that is asked for on.
 Error GpuPatchEach::readLogits(int64_t row, TokenPatch &given) {
   if (logitsCount == 0 || row >= logitsFrom + logitsCount) {
     logitsFrom = row;
@@ -79,7 +80,7 @@ Error GpuPatchEach::readLogits(int64_t row, TokenPatch &given) {
         auto from = all.begin() + row * width;
         inputs.emplace_back(from, from + logitsCount * width);
       }
-      if (!head) { // they are what the last layer gives
+      if (!head) { // the last layer's output has the logits
         logits[stream] = std::move(inputs.front());
         continue;
       }
@@ -105,7 +106,7 @@ Error GpuPatchEach::readParts(int64_t row) {
   size_t each = 1;
   for (size_t i = 0; i < program.steps.size(); ++i)
     each += isPatched(i) ? gpu->patchBytes(i) : 0;
-  partsCount = 0; // until all is there
+  partsCount = 0; // until everything is downloaded
   int64_t count = std::clamp<int64_t>(partsBytes / each, 1, rows() - row);
   std::vector<Device::Piece> pieces;
   for (size_t i = 0; i < program.steps.size(); ++i)

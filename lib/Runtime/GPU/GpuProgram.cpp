@@ -36,7 +36,7 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
             ->setAttr(roundedAttr, UnitAttr::get((*module)->getContext()));
   std::vector<GpuRefusal> refused;
   {
-    // What is refused is said where it is asked for.
+    // Refusals are reported when the kernel is called.
     ScopedDiagnosticHandler quiet((*module)->getContext(), [](Diagnostic &diagnostic) {
       return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
     });
@@ -96,7 +96,7 @@ Expected<Device::Buffer *> GpuProgram::own(BufferPtr &buffer, size_t bytes) {
   return buffer.get();
 }
 
-/// The bytes of a kernel's temporaries, where the runs see as many tokens as they ever do.
+/// The bytes of a kernel's temporaries when the runs see the most tokens.
 std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at) const {
   int64_t most[2];
   for (int64_t i : {0, 1}) {
@@ -109,7 +109,7 @@ std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at) const {
   return sizes;
 }
 
-/// Buffers in which the temporaries of any of the kernels find place, the largest first.
+/// Buffers large enough for the temporaries of any of the kernels, the largest first.
 std::vector<size_t> GpuProgram::scratchOf(ArrayRef<StepKernel> all) const {
   std::vector<size_t> sizes;
   for (const StepKernel &at : all) {
@@ -156,7 +156,7 @@ Error GpuProgram::record(ArrayRef<StepKernel> all, RecordedSteps &record) {
     if (i >= scratch.size())
       scratch.emplace_back();
     if (!scratch[i] || scratch[i]->bytes < size) {
-      scratch[i].reset(); // what was recorded with it keeps it
+      scratch[i].reset(); // sequences that were recorded with it keep it
       auto made = store.device->allocate(size);
       if (!made) {
         scratch.resize(i);
@@ -211,7 +211,7 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kern
     return store.setting(at.step, arg);
   case KernelArgKind::State: {
     GpuRun &run = *at.runs[arg.stream];
-    size_t place = 0; // among those of its stream
+    size_t place = 0; // among those of its run
     for (int64_t i = 0; i < index; ++i)
       place += kernel.args[i].kind == KernelArgKind::State && kernel.args[i].stream == arg.stream;
     return own(run.states[at.step][place], run.room * argumentBytes(arg.type));
@@ -282,8 +282,8 @@ Error GpuProgram::put(BufferPtr &buffer, ArrayRef<int32_t> numbers, int64_t at, 
   return store.device->upload(**made, at * sizeof(int32_t), asBytes(numbers));
 }
 
-/// The positions of what comes next in a run; where `hides`, those that it holds and that are not
-/// before it are hidden until the next call.
+/// Uploads the positions of a run's next tokens; where `hides`, the positions that the run holds
+/// and that are not before it are hidden until the next call.
 Error GpuProgram::putSlots(GpuRun &run, ArrayRef<int32_t> next, bool hides) {
   hides = hides && run.count > 0 && run.slots[run.count - 1] >= next.front();
   if (!hides && !run.isHidden)
@@ -310,8 +310,8 @@ Error GpuProgram::setTokens(ArrayRef<int32_t> ids, ArrayRef<int32_t> where, GpuR
   llvm::copy(where, full->slots.begin() + full->count);
   if (Error error = putSlots(*full, slots, /*hides=*/false))
     return error;
-  // In a reduced run a chunk's rows do not see each other: each is the one after the kept tokens,
-  // of which a kernel of many rows leaves out those that are not before it.
+  // In a reduced run a chunk's tokens do not see each other: each comes alone after the kept
+  // tokens, and a kernel for many tokens leaves out those kept tokens that are not before it.
   if (reduced)
     if (Error error = putSlots(*reduced, rows == 1 ? where : ArrayRef<int32_t>(), rows == 1))
       return error;
@@ -334,7 +334,7 @@ Error GpuProgram::clearCounts() {
 }
 
 //===----------------------------------------------------------------------===//
-// What a call left
+// The results of a call
 //===----------------------------------------------------------------------===//
 
 Error GpuProgram::readChecks(size_t step, int64_t count, std::vector<LayerObligations> &obligations,
@@ -382,7 +382,7 @@ void GpuProgram::findParts(size_t step, int64_t from, int64_t count, std::vector
   }
 }
 
-/// The arguments with patches of one row.
+/// The arguments with patches of one token.
 static SmallVector<KernelArg> ofOneRow(ArrayRef<KernelArg> args) {
   SmallVector<KernelArg> made(args);
   for (KernelArg &arg : made)
