@@ -15,7 +15,6 @@ saying that there is none. Exit code: 0 when all of it holds.
 import argparse
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -29,24 +28,23 @@ import transformers
 from safetensors.numpy import load_file
 
 import judge
+import programs
 
 TOLERANCE, FACTOR = 1e-3, 100
 
 
 def plans(ctxc, checkpoint):
     """Of each plan that all layers have: its parameters."""
-    report = json.loads(subprocess.run(
-        [ctxc, "check", checkpoint, "--plans", "--format", "json"], check=True,
-        capture_output=True).stdout)
+    report = json.loads(programs.run(
+        [ctxc, "check", checkpoint, "--plans", "--format", "json"], check=True).stdout)
     lists = [[",".join(plan["parameters"]) for plan in group["plans"] if "fragility" not in plan]
              for group in report["groups"]]
     return [plan for plan in lists[0] if all(plan in others for others in lists)]
 
 
 def patch(ctxc, checkpoint, out, form, options):
-    return subprocess.run(
-        [ctxc, "patch", checkpoint, *options, "--backend", "reference", f"--format={form}", "-o", out],
-        capture_output=True, text=True)
+    return programs.run([ctxc, "patch", checkpoint, *options, "--backend", "reference",
+                         f"--format={form}", "-o", out])
 
 
 @torch.no_grad()

@@ -21,13 +21,13 @@ import copy
 import hashlib
 import json
 import logging
-import subprocess
 import sys
 import tempfile
 import warnings
 from pathlib import Path
 
 import judge
+import programs
 import torch
 import transformers
 from safetensors.torch import load_file
@@ -145,7 +145,7 @@ def ctxc_logits(ctxc, folder):
     out = Path(folder) / "ctxc-logits"
     command = [ctxc, "verify", folder, "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
                "--backend", "reference", "--logits", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = programs.run(command)
     if done.returncode == 2 or (done.returncode == 1 and NO_PLAN in done.stderr):
         return None, done.stderr
     if done.returncode not in (0, 1):
@@ -201,7 +201,7 @@ def fault(path, folder, ctxc, config, answers):
 
 def module_of(ctxc, folder):
     """What ctxc imports; None and the message where it refuses."""
-    done = subprocess.run([ctxc, "import", folder], capture_output=True, text=True)
+    done = programs.run([ctxc, "import", folder])
     if done.returncode not in (0, 2):
         sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
     return (done.stdout, "") if done.returncode == 0 else (None, done.stderr)

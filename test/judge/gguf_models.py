@@ -13,7 +13,6 @@ must be those of the dequantised directory to the last bit.
 
 import collections
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 import gguf
 import judge
 import numpy as np
+import programs
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -190,8 +190,8 @@ def dequantised(file, out, rope):
 def ctxc_logits(ctxc, model, folder, *options):
     """ctxc's logits after the whole context, and its report."""
     report, logits = folder / "report.json", folder / "logits.safetensors"
-    subprocess.run([ctxc, "verify", model, "--tokens", TOKENS, "--generate", "2", "--json", report,
-                    "--logits", logits, *options], check=True, stdout=subprocess.DEVNULL)
+    programs.run([ctxc, "verify", model, "--tokens", TOKENS, "--generate", "2", "--json", report,
+                  "--logits", logits, *options], check=True)
     return json.loads(report.read_text()), load_file(logits)["full"]
 
 
@@ -211,13 +211,11 @@ def judged(ctxc, architecture, folder):
     equal = torch.equal(logits, other)
 
     patch = folder / "patch.safetensors"
-    subprocess.run([ctxc, "patch", file, "--tokens", TOKENS, "-o", patch], check=True,
-                   stdout=subprocess.DEVNULL)
+    programs.run([ctxc, "patch", file, "--tokens", TOKENS, "-o", patch], check=True)
     code = judge.main([str(directory), str(patch)])
-    subprocess.run([ctxc, "verify", file, "--patch", patch], check=True, stdout=subprocess.DEVNULL)
+    programs.run([ctxc, "verify", file, "--patch", patch], check=True)
     # What is stored cannot hold the patch, and ctxc says so.
-    refused = subprocess.run([ctxc, "apply", file, patch, "-o", folder / "applied"],
-                             capture_output=True, text=True)
+    refused = programs.run([ctxc, "apply", file, patch, "-o", folder / "applied"])
     says = refused.returncode == 2 and "is a GGUF file" in refused.stderr and not (folder / "applied").exists()
     good = error <= 1e-4 and code == 0 and says and (equal or architecture in ("gemma3", "llama", "llama-3.1"))
     print(json.dumps({"architecture": architecture, "formats": sorted(used), "full_run": error,

@@ -21,13 +21,13 @@ import json
 import os
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import figures
 import judge
+import programs
 import torch
 import transformers
 from figures import Row, figure
@@ -56,8 +56,7 @@ class Ctxc:
         self.steps, self.contexts = (1, [[]]) if encoder else (STEPS, CONTEXTS)
 
     def run(self, command, *options):
-        return subprocess.run([self.program, command, self.checkpoint, "--threads", "1", *options],
-                              capture_output=True, text=True)
+        return programs.run([self.program, command, self.checkpoint, "--threads", "1", *options])
 
     def new_file(self):
         self.files += 1
@@ -229,6 +228,7 @@ def main():
     stale = figures.faults(args.page, rows, families)
     for text in stale:
         print(f"{args.page}: {text}; CTXC_WRITE_DOCS=1 ctest -R judge.goldens writes it")
+    programs.close()
     seconds = [resource.getrusage(who).ru_utime + resource.getrusage(who).ru_stime
                for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     print(f"{len(chosen)} goldens; {seconds[0]:.0f} s here, {seconds[1]:.0f} s in ctxc")

@@ -2,15 +2,18 @@
 library of forkserver.c, that process is forked from one in which the program's libraries are loaded
 already."""
 
+import atexit
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
 
 SERVER = os.environ.get("CTXC_FORK_SERVER")
-servers = threading.local()
+mine = threading.local()  # this thread's servers, by their programs
+every = []
 
 
 class Server:
@@ -20,6 +23,7 @@ class Server:
         environment = dict(os.environ, LD_PRELOAD=SERVER)
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         env=environment)
+        every.append(self)
         self.folder = tempfile.TemporaryDirectory()
         self.files = [Path(self.folder.name) / name for name in ("out", "err")]
 
@@ -39,11 +43,20 @@ def run(command, check=False):
     """What the program wrote and its exit code, which with `check` must be 0."""
     command = [os.fspath(word) for word in command]
     if not SERVER:
-        return subprocess.run(command, capture_output=True, text=True, check=check)
-    mine = servers.__dict__
-    if command[0] not in mine:
-        mine[command[0]] = Server(command[0])
-    done = mine[command[0]].run(command)
-    if check:
+        done = subprocess.run(command, capture_output=True, text=True)
+    else:
+        if command[0] not in mine.__dict__:
+            mine.__dict__[command[0]] = Server(command[0])
+        done = mine.__dict__[command[0]].run(command)
+    if check and done.returncode:
+        sys.stderr.write(done.stderr)
         done.check_returncode()
     return done
+
+
+@atexit.register
+def close():
+    """Ends the servers, so that their time is this process's children's."""
+    while every:
+        every.pop().process.communicate()
+    mine.__dict__.clear()

@@ -15,12 +15,12 @@ to write the patch into the quantised weights.
 
 import importlib.util
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import judge
+import programs
 import torch
 import transformers
 from safetensors import safe_open
@@ -198,14 +198,14 @@ def make(name, seed, folder):
 
 def logits_of(ctxc, model, folder, *options):
     report, logits = folder / "report.json", folder / "logits.safetensors"
-    subprocess.run([ctxc, "verify", model, "--tokens", TOKENS, "--generate", "2", "--json", report,
-                    "--logits", logits, *options], check=True, stdout=subprocess.DEVNULL)
+    programs.run([ctxc, "verify", model, "--tokens", TOKENS, "--generate", "2", "--json", report,
+                  "--logits", logits, *options], check=True)
     return json.loads(report.read_text()), load_file(logits)["full"]
 
 
 def refusal(command, says):
     """Whether a command is refused with exit code 2 and these words; else its output is shown."""
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = programs.run(command)
     if done.returncode == 2 and says in done.stderr:
         return True
     print(f"{command}: exit code {done.returncode}: {done.stderr}", file=sys.stderr)
@@ -230,11 +230,10 @@ def judged(ctxc, name, folder):
     codes = []
     for objective in ("default", "fewest-parameters"):
         patch = folder / f"{objective}.safetensors"
-        subprocess.run([ctxc, "patch", quantised, "--tokens", TOKENS, "-o", patch, "--objective",
-                        objective], check=True, stdout=subprocess.DEVNULL)
+        programs.run([ctxc, "patch", quantised, "--tokens", TOKENS, "-o", patch, "--objective",
+                      objective], check=True)
         codes.append(judge.main([str(plain), str(storage.for_transformers(patch))]))
-        subprocess.run([ctxc, "verify", quantised, "--patch", patch], check=True,
-                       stdout=subprocess.DEVNULL)
+        programs.run([ctxc, "verify", quantised, "--patch", patch], check=True)
     format = "MXFP4" if "mxfp4" in name else "FP8"
     refused = refusal([ctxc, "apply", quantised, patch, "-o", folder / "applied"],
                       f"as {format}; quantised weights cannot hold a patch")

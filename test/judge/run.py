@@ -14,13 +14,13 @@ passes, else 1.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import judge
+import programs
 
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 KEPT = ["0-3", "1,4-5,9"]
@@ -43,7 +43,7 @@ def has_post_norm(checkpoint):
 
 def report_of(args, checkpoint):
     command = [args.ctxc, "check", checkpoint, "--plans", "--format", "json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["groups"]
+    return json.loads(programs.run(command, check=True).stdout)["groups"]
 
 
 def plans(groups):
@@ -90,9 +90,8 @@ def write_patches(args, checkpoint, folder):
                              "--backend", args.backend, *variant])
             files.append(file)
     # Most of the time goes to compiling, on one thread.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(lambda command: subprocess.run(command, check=True), commands):
-            pass
+    for _ in args.pool.map(lambda command: programs.run(command, check=True), commands):
+        pass
     return files
 
 
@@ -107,6 +106,7 @@ def main():
     parser.add_argument("--plans", action="store_true")
     args = parser.parse_args()
     good = True
+    args.pool = ThreadPoolExecutor(os.cpu_count())
     for checkpoint in args.checkpoints:
         with tempfile.TemporaryDirectory() as folder:
             listing = Path(folder) / "list.json"

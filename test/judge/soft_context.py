@@ -10,7 +10,6 @@ the patch it must not, and a full run with a row changed must not be met either.
 all of it holds.
 """
 import argparse
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 
 import judge
+import programs
 
 TOLERANCE, FACTOR = 1e-3, 100
 TOKENS, AT = [5, 17, 3, 8, 22, 9], 2
@@ -49,10 +49,10 @@ def full_run(model, rows):
 def patch(ctxc, checkpoint, rows, folder):
     np.save(folder / "rows.npy", rows.numpy())
     out = folder / "patch.safetensors"
-    subprocess.run(
+    programs.run(
         [ctxc, "patch", checkpoint, "--tokens", ",".join(map(str, TOKENS)),
          "--embeddings", folder / "rows.npy", "--embeddings-at", str(AT), "-o", out],
-        check=True, stdout=subprocess.DEVNULL)
+        check=True)
     return out
 
 
