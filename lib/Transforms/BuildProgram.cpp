@@ -12,7 +12,7 @@ using namespace mlir;
 namespace ctxc {
 namespace {
 
-/// What makes two plans of one block the same: the ops that they name. (What
+/// A key by which two plans of one block are the same: the ops that they name. (What
 /// obligations say about likelihoods does not change the code.)
 using PlanKey = std::vector<std::pair<Operation *, unsigned>>;
 
@@ -96,7 +96,7 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
     }
     program.steps.push_back(step);
   }
-  // A model that reads the token elsewhere too has no place for a row.
+  // A model that reads the token elsewhere too takes no embeddings.
   auto readsToken = [](const ProgramStep &step) {
     xf::BlockOp block = step.block;
     return !block.getBody().getOps<xf::TokenOp>().empty();

@@ -1,4 +1,4 @@
-// The embedding for what is no token: the model's first block with a row in place of the token's.
+// The model's first block for a given embedding in place of a token's.
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Builders.h"
 
