@@ -217,7 +217,7 @@ llvm::Expected<LayerTrace> experiments::traceLayer(const LayerTargets &targets, 
     Inversion inversion = invert(*post, update);
     matrix = post->matrix;
     matrix.t = std::move(inversion.targets);
-    if (update != Update::Naive) // which leaves the matrix alone
+    if (update != Update::Naive) // the naive update does not change the matrix
       movers.emplace_back(matrix);
     scale.emplace(post->m, std::move(inversion.terminal), std::move(inversion.r));
   }

@@ -24,7 +24,7 @@ public:
 /// Null for a null `field`.
 llvm::Expected<std::unique_ptr<PreTokenizer>> readPreTokenizer(const Field &field);
 
-/// Whether Metaspace adds a leading replacement, in any of its three historical spellings.
+/// When Metaspace adds a leading replacement; read from any of its three historical spellings.
 enum class Prepend { Always, First, Never };
 llvm::Expected<Prepend> readPrependScheme(const Field &metaspace);
 
