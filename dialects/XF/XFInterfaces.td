@@ -19,7 +19,10 @@ def XF_ContextualOpInterface : OpInterface<"ContextualOpInterface"> {
     InterfaceMethod<"The operands whose per-token values the op remembers, one state tensor each.",
       "::llvm::SmallVector<::mlir::Value>", "getStateOperands">,
     InterfaceMethod<"Which run's state it reads: empty for the only run, else the name of a stream.",
-      "::llvm::StringRef", "getStateStream">
+      "::llvm::StringRef", "getStateStream">,
+    InterfaceMethod<[{Has the op read the state of the run `name`, full or reduced, where both
+      are in one block.}],
+      "void", "setStateStream", (ins "::llvm::StringRef":$name)>
   ];
 }
 

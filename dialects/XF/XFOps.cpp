@@ -288,6 +288,10 @@ SmallVector<Value> OpaqueContextualOp::getStateOperands() {
 }
 
 StringRef AttentionOp::getStateStream() { return getStream().value_or(""); }
+void AttentionOp::setStateStream(StringRef name) { setStream(name); }
 StringRef ConvOp::getStateStream() { return getStream().value_or(""); }
+void ConvOp::setStateStream(StringRef name) { setStream(name); }
 StringRef ScanOp::getStateStream() { return getStream().value_or(""); }
+void ScanOp::setStateStream(StringRef name) { setStream(name); }
 StringRef OpaqueContextualOp::getStateStream() { return getStream().value_or(""); }
+void OpaqueContextualOp::setStateStream(StringRef name) { setStream(name); }

@@ -11,10 +11,13 @@ BlockGraph::BlockGraph(xf::BlockOp block) : block(block) {
     vertices[&op] = ops.size();
     ops.push_back(&op);
   }
-  g = Graph(ops.size());
+  out.resize(ops.size());
+  in.resize(ops.size());
   for (Operation &op : body)
-    for (Value operand : op.getOperands())
-      boost::add_edge(vertex(operand), vertices[&op], g);
+    for (Value operand : op.getOperands()) {
+      out[vertex(operand)].push_back(vertices[&op]);
+      in[vertices[&op]].push_back(vertex(operand));
+    }
 }
 
 unsigned BlockGraph::vertex(Value value) const {
@@ -49,12 +52,8 @@ BlockGraph::Set BlockGraph::reach(const Set &from, const Set &blocked, bool back
   };
   while (!work.empty()) {
     unsigned v = work.pop_back_val();
-    if (backwards)
-      for (auto [e, end] = boost::in_edges(v, g); e != end; ++e)
-        enter(boost::source(*e, g));
-    else
-      for (auto [e, end] = boost::out_edges(v, g); e != end; ++e)
-        enter(boost::target(*e, g));
+    for (unsigned w : backwards ? predecessors(v) : successors(v))
+      enter(w);
   }
   return seen;
 }
@@ -77,13 +76,11 @@ SmallVector<unsigned> BlockGraph::path(const Set &from, unsigned to, const Set &
   while (!queue.empty() && parent[to] == unseen) {
     unsigned v = queue.front();
     queue.pop_front();
-    for (auto [e, end] = boost::out_edges(v, g); e != end; ++e) {
-      unsigned w = boost::target(*e, g);
+    for (unsigned w : successors(v))
       if (parent[w] == unseen && !blocked.test(w)) {
         parent[w] = v;
         queue.push_back(w);
       }
-    }
   }
   SmallVector<unsigned> result;
   if (parent[to] == unseen)

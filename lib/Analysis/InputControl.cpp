@@ -1,4 +1,5 @@
 #include "ctxc/Analysis/InputControl.h"
+#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
 
 using namespace mlir;
@@ -79,8 +80,8 @@ InputCut ctxc::findFirstMatrices(const BlockGraph &graph, const Sites &sites,
   BlockGraph::Set towards = graph.reach(problem.sinks, problem.settled, /*backwards=*/true);
   BlockGraph::Set cut = graph.none();
   for (unsigned v : matrices.set_bits())
-    for (auto [e, end] = boost::in_edges(v, graph.graph()); e != end; ++e)
-      if (before.test(boost::source(*e, graph.graph())) && towards.test(v))
+    for (unsigned from : graph.predecessors(v))
+      if (before.test(from) && towards.test(v))
         cut.set(v);
   return makeCut(graph, problem, cut);
 }
@@ -214,8 +215,8 @@ InputCut ctxc::findMinimumCut(const BlockGraph &graph, const Sites &sites,
     net.connect(2 * v, 2 * v + 1,
                 sitesAllowed.test(v) ? cutCost(cast<xf::AssignableOpInterface>(graph.op(v)))
                                      : SplitNetwork::infinite);
-    for (auto [e, end] = boost::out_edges(v, graph.graph()); e != end; ++e)
-      if (unsigned to = boost::target(*e, graph.graph()); !problem.settled.test(to))
+    for (unsigned to : graph.successors(v))
+      if (!problem.settled.test(to))
         net.connect(2 * v + 1, 2 * to, SplitNetwork::infinite);
     if (problem.sources.test(v))
       net.connect(net.source, 2 * v, SplitNetwork::infinite);

@@ -125,7 +125,7 @@ private:
                   {"fromAlgorithm1", number(apart)},
                   {"undivided", undivided},
                   {"harmful", harmful}};
-    merge(record, metricsJson(compareLogits(step->fullLogits, *logits)));
+    merge(record, metricsJson(compareLogits(step->fullLogits.doubles(), *logits)));
     return lab.records.add(keyOf(prompt, update, "whole", 0, 0), std::move(record));
   }
 

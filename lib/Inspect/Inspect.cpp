@@ -201,7 +201,7 @@ Error Inspector::inspectTokens() {
                                          Expected<Patch> patch = given.patch();
                                          if (!patch)
                                            return patch.takeError();
-                                         next = argmax(given.fullLogits);
+                                         next = given.fullLogits.largest();
                                          return add(given.token, given.position, next,
                                                     std::move(*patch));
                                        }))
@@ -281,10 +281,11 @@ Error Inspector::inspectSubject() {
   auto patched = executor.forward(*runs.reduced, runs.token(), position, options);
   if (!patched)
     return patched.takeError();
-  subject.patchedMetrics = compareLogits(step->fullLogits, *patched);
-  subject.unpatchedMetrics = compareLogits(step->fullLogits, *unpatched);
+  std::vector<double> full = step->fullLogits.doubles();
+  subject.patchedMetrics = compareLogits(full, *patched);
+  subject.unpatchedMetrics = compareLogits(full, *unpatched);
   if (result.hasHead) {
-    subject.full = likeliest(step->fullLogits, request.nearest);
+    subject.full = likeliest(full, request.nearest);
     subject.patched = likeliest(*patched, request.nearest);
     subject.unpatched = likeliest(*unpatched, request.nearest);
   }

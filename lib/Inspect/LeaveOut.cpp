@@ -60,7 +60,8 @@ Error ctxc::leaveOut(SubjectRuns &runs, const PatchStep &whole, SubjectInspectio
     part.change = distance(whole.patch, step->patch);
     part.relative = {ratio(part.change.matrix, subject.norms.total.matrix),
                      ratio(part.change.vector, subject.norms.total.vector)};
-    part.totalVariation = compareLogits(whole.fullLogits, step->fullLogits).totalVariation;
+    part.totalVariation =
+        compareLogits(whole.fullLogits.doubles(), step->fullLogits.doubles()).totalVariation;
     part.next = step->fullNext;
     subject.leftOut.push_back(std::move(part));
   }

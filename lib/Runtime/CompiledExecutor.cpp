@@ -435,7 +435,7 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
     observe(options.reducedObserver, step, i == 0, values[1], 1);
   }
   Value logits = program.logits();
-  std::vector<double> *wanted[] = {&result.fullLogits, &result.reducedLogits};
+  Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
   for (int stream = 0; stream < (options.reducedHead ? 2 : 1); ++stream) {
     auto largest = largestLogit(values[stream][logits]);
@@ -443,7 +443,8 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
       return largest.takeError();
     *next[stream] = *largest;
     if (options.logits)
-      wanted[stream]->assign(values[stream][logits].begin(), values[stream][logits].end());
+      *wanted[stream] =
+          std::vector<float>(values[stream][logits].begin(), values[stream][logits].end());
   }
   ++full.count;
   return result;

@@ -2,14 +2,13 @@
 #ifndef CTXC_LIB_RUNTIME_LOGITS_H
 #define CTXC_LIB_RUNTIME_LOGITS_H
 
-#include "llvm/ADT/ArrayRef.h"
+#include "ctxc/Program/Logits.h"
 #include "llvm/Support/Error.h"
-#include <vector>
 
 namespace ctxc {
 
 llvm::Error checkFinite(llvm::ArrayRef<float> logits);
-llvm::Expected<std::vector<double>> finiteLogits(llvm::ArrayRef<float> logits);
+llvm::Expected<Logits> finiteLogits(llvm::ArrayRef<float> logits);
 
 /// The index of the largest logit, the lowest of equals.
 llvm::Expected<int64_t> largestLogit(llvm::ArrayRef<float> logits);

@@ -20,6 +20,12 @@ private:
   Model *model;
 };
 
+/// The model in use, with what runs it.
+struct Model::Running {
+  Use use;
+  Executor &executor;
+};
+
 /// What a model and those reopened from it share in memory.
 struct Model::Shared {
   std::mutex mutex;

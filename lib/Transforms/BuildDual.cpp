@@ -115,14 +115,14 @@ void DualBuilder::createBlock(StringRef name) {
 void DualBuilder::cloneFull(Operation &op) {
   Operation *clone = b.clone(op, full);
   clone->setLoc(renamed(op.getLoc(), "_C"));
-  if (isa<xf::ContextualOpInterface>(op))
-    clone->setAttr("stream", b.getStringAttr("full"));
+  if (auto contextual = dyn_cast<xf::ContextualOpInterface>(clone))
+    contextual.setStateStream("full");
 }
 
 Operation *DualBuilder::cloneReduced(Operation &op) {
   Operation *clone = b.clone(op, reduced);
-  if (isa<xf::ContextualOpInterface>(op))
-    clone->setAttr("stream", b.getStringAttr("reduced"));
+  if (auto contextual = dyn_cast<xf::ContextualOpInterface>(clone))
+    contextual.setStateStream("reduced");
   return clone;
 }
 

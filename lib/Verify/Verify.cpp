@@ -274,8 +274,9 @@ Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &re
           return patch.takeError();
         if (Error error = verifier.keepBefore(given.position))
           return error;
-        Expected<VerifyStep> step = verifier.check(request.tokens[given.position], given.position,
-                                                   *patch, given.fullLogits, given.reducedLogits);
+        Expected<VerifyStep> step =
+            verifier.check(request.tokens[given.position], given.position, *patch,
+                           given.fullLogits.doubles(), given.reducedLogits.doubles());
         if (!step)
           return step.takeError();
         addLayers(*step, given.obligations, given.replayError);
@@ -308,8 +309,8 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
     Expected<PatchStep> made = verifier.patch(token, position);
     if (!made)
       return made.takeError();
-    Expected<VerifyStep> step =
-        verifier.check(token, position, made->patch, made->fullLogits, made->reducedLogits);
+    Expected<VerifyStep> step = verifier.check(
+        token, position, made->patch, made->fullLogits.doubles(), made->reducedLogits.doubles());
     if (!step)
       return step.takeError();
     addLayers(*step, made->obligations, made->replayError);

@@ -5,6 +5,7 @@
 #ifndef CTXC_TEST_FAKE_GPU_PTX_H
 #define CTXC_TEST_FAKE_GPU_PTX_H
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -34,7 +35,11 @@ enum class Type {
 };
 
 /// Bytes in memory.
-unsigned sizeOf(Type type);
+inline unsigned sizeOf(Type type) {
+  constexpr unsigned char sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 4};
+  return sizes[unsigned(type)];
+}
+inline bool isSigned(Type type) { return type >= Type::S8 && type <= Type::S64; }
 
 /// What Arithmetic does.
 enum class Op {
@@ -62,21 +67,35 @@ enum class Op {
   Unknown
 };
 enum class Rounding { None, Down, Up, ToZero, Nearest };
+enum class Relation { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, Number, NaN };
 
-struct Operand {
-  enum Kind { Register, Number, Thread, Block, Threads, Blocks, Nothing } kind = Number;
-  uint64_t value = 0; ///< the register's index, or the number's bits
+/// The index of a register. Numbers and what a thread knows of itself are in registers too.
+using Operand = uint32_t;
+
+/// The operands of one instruction, beside it in memory.
+class Operands {
+public:
+  static constexpr size_t most = 10;
+  void push_back(Operand each) { all.at(count++) = each; }
+  size_t size() const { return count; }
+  Operand operator[](size_t i) const { return all[i]; }
+  const Operand *begin() const { return all.data(); }
+  const Operand *end() const { return all.data() + count; }
+
+private:
+  std::array<Operand, most> all = {};
+  uint32_t count = 0;
 };
 
 struct Instruction {
-  std::string text;                        ///< for messages
-  std::vector<std::string> op;             ///< split at dots: ld, global, v4, b32
   Type type = Type::B32, from = Type::B32; ///< the last, and the one before where there are two
-  std::vector<Operand> results, operands;
+  Operands results, operands;
   Op arithmetic = Op::Unknown;
   Rounding rounding = Rounding::None; ///< to a whole number
+  Relation relation = Relation::Equal;
+  bool orUnordered = false; ///< a comparison holds where there is a NaN
   bool keepsNaN = false, isShared = false, isGuarded = false, isNegated = false;
-  uint64_t guard = 0;
+  Operand guard = 0;
   int64_t offset = 0;       ///< of an address
   int64_t sourceOffset = 0; ///< of a copy's second address
   size_t target = 0;        ///< of a branch
@@ -103,13 +122,18 @@ struct Instruction {
     Branch,
     Return
   } code = Move;
+  std::vector<std::string> op; ///< split at dots: ld, global, v4, b32
+  std::string text;            ///< for messages
 };
 
 struct Kernel {
   std::string name;
   std::vector<std::string> parameters;
   unsigned mostThreads = 1024;
-  size_t registers = 0, sharedBytes = 0;
+  size_t sharedBytes = 0;
+  std::vector<uint64_t> registers; ///< what a thread's begin as
+  enum Special { Thread, Block, Threads, Blocks };
+  std::map<Operand, Special> specials; ///< registers that have something else in each thread
   std::vector<Instruction> body;
 };
 
@@ -121,12 +145,19 @@ struct Module {
 /// False, and why in `error`, where the text is none that is known here.
 bool parse(const std::string &text, Module &module, std::string &error);
 
-/// Whether a launch may touch these bytes.
-using IsValid = std::function<bool(uint64_t address, uint64_t bytes)>;
+/// Memory that a launch may touch: from `begin` on, before `end`.
+struct Range {
+  uint64_t begin = 0, end = 0;
+  bool holds(uint64_t address, uint64_t bytes) const {
+    return address >= begin && address <= end && bytes <= end - address;
+  }
+};
+/// The memory that an address is in; an empty range where there is none.
+using RangeOf = std::function<Range(uint64_t address)>;
 
 /// Runs a launch; the error, empty where there is none.
 std::string run(const Kernel &kernel, unsigned blocks, unsigned threads,
-                const std::vector<uint64_t> &arguments, const IsValid &isValid);
+                const std::vector<uint64_t> &arguments, const RangeOf &rangeOf);
 
 } // namespace ptx
 

@@ -12,18 +12,16 @@ using namespace ptx;
 void Launch::shuffle(unsigned first) {
   const Instruction &i = kernel.body[all[first].at];
   const std::string &mode = i.op[2];
+  const bool isButterfly = mode == "bfly", isIndex = mode == "idx", isDown = mode == "down",
+             isKnown = isButterfly || isIndex || isDown || mode == "up";
   uint64_t sent[32];
   for (unsigned lane = 0; lane < 32; ++lane)
     sent[lane] = read(all[first + lane], i.operands[0]);
   for (unsigned lane = 0; lane < 32; ++lane) {
     Thread &thread = all[first + lane];
     uint64_t by = read(thread, i.operands[1]);
-    unsigned from = mode == "bfly"   ? lane ^ by
-                    : mode == "idx"  ? by
-                    : mode == "down" ? lane + by
-                    : mode == "up"   ? lane - by
-                                     : 64;
-    if (uint32_t(read(thread, i.operands[3])) != 0xffffffff || from > 95)
+    unsigned from = isButterfly ? lane ^ by : isIndex ? by : isDown ? lane + by : lane - by;
+    if (uint32_t(read(thread, i.operands[3])) != 0xffffffff || !isKnown || from > 95)
       return fail(thread, "a shuffle of another kind");
     write(thread, i, sent[from < 32 ? from : lane]);
     thread.state = Thread::Running;
@@ -49,7 +47,7 @@ void Launch::loadMatrices(unsigned first) {
         touch(thread, true, address + 4 * word, false, false);
         uint32_t bits;
         std::memcpy(&bits, shared.data() + address + 4 * word, sizeof bits);
-        thread.registers[i.results[m].value] = bits;
+        thread.registers[i.results[m]] = bits;
       }
     }
     if (banks != 0xff)
@@ -93,7 +91,7 @@ void Launch::multiplyMatrices(unsigned first) {
         sums[c] = std::nextafter(sums[c], 0.0f);
     }
     for (unsigned c = 0; c < 4; ++c)
-      thread.registers[i.results[c].value] = as<uint32_t>(sums[c]);
+      thread.registers[i.results[c]] = as<uint32_t>(sums[c]);
     thread.state = Thread::Running;
     ++thread.at;
   }
@@ -103,7 +101,7 @@ void Launch::beginCopy(Thread &thread, const Instruction &i) {
   AsyncCopy copy{read(thread, i.operands[0]) + i.offset};
   uint64_t from = read(thread, i.operands[1]) + i.sourceOffset;
   uint64_t bytes = i.operands.size() > 3 ? uint32_t(read(thread, i.operands[3])) : 16;
-  if (i.operands[2].value != 16 || bytes > 16)
+  if (read(thread, i.operands[2]) != 16 || bytes > 16)
     return fail(thread, "unknown form of copy");
   if (!isInShared(copy.to, 16))
     return fail(thread, "a store outside");
@@ -122,7 +120,7 @@ void Launch::beginCopy(Thread &thread, const Instruction &i) {
 }
 
 void Launch::waitForGroups(Thread &thread, size_t left) {
-  for (; thread.groups.size() > left; thread.groups.pop_front())
+  for (; thread.groups.size() > left; thread.groups.erase(thread.groups.begin()))
     for (const AsyncCopy &copy : thread.groups.front()) {
       std::memcpy(shared.data() + copy.to, copy.bytes, 16);
       for (uint64_t at = 0; at < 16; at += 4) {

@@ -15,9 +15,6 @@ float fromHalf(uint16_t bits) {
 }
 
 bool isFloat(Type type) { return type == Type::F16 || type == Type::F32 || type == Type::F64; }
-bool isSigned(Type type) {
-  return type == Type::S8 || type == Type::S16 || type == Type::S32 || type == Type::S64;
-}
 
 /// Nearest, ties to even.
 uint16_t toBfloat16(float x) {
@@ -25,23 +22,29 @@ uint16_t toBfloat16(float x) {
   return std::isnan(x) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
-} // namespace
-
-int64_t ptx::whole(uint64_t bits, Type type) {
-  switch (sizeOf(type)) {
-  case 1:
-    return isSigned(type) ? int64_t(int8_t(bits)) : uint8_t(bits);
-  case 2:
-    return isSigned(type) ? int64_t(int16_t(bits)) : uint16_t(bits);
-  case 4:
-    return isSigned(type) ? int64_t(int32_t(bits)) : uint32_t(bits);
+bool compared(Relation relation, bool isLess, bool isEqual, bool isUnordered) {
+  switch (relation) {
+  case Relation::Equal:
+    return isEqual;
+  case Relation::NotEqual:
+    return !isEqual;
+  case Relation::Less:
+    return isLess;
+  case Relation::LessEqual:
+    return isLess || isEqual;
+  case Relation::Greater:
+    return !isLess && !isEqual;
+  case Relation::GreaterEqual:
+    return !isLess;
+  case Relation::Number:
+    return !isUnordered;
+  case Relation::NaN:
+    return isUnordered;
   }
-  return int64_t(bits);
+  return false;
 }
-uint64_t ptx::narrow(uint64_t bits, Type type) {
-  unsigned width = 8 * sizeOf(type);
-  return width == 64 ? bits : bits & ((uint64_t(1) << width) - 1);
-}
+
+} // namespace
 
 uint64_t Launch::arithmetic(Thread &thread, const Instruction &i) {
   if (i.type == Type::F32)
@@ -145,7 +148,6 @@ uint64_t Launch::ofWholes(Thread &thread, const Instruction &i) {
 
 void Launch::compare(Thread &thread, const Instruction &i) {
   uint64_t a = read(thread, i.operands[0]), b = read(thread, i.operands[1]);
-  std::string how = i.op[1]; // no allocation: a few letters
   bool isLess, isEqual, isUnordered = false;
   if (isFloat(i.type)) {
     double x = i.type == Type::F32 ? as<float>(a) : as<double>(a);
@@ -157,24 +159,10 @@ void Launch::compare(Thread &thread, const Instruction &i) {
     int64_t x = whole(a, i.type), y = whole(b, i.type);
     isLess = isSigned(i.type) ? x < y : uint64_t(x) < uint64_t(y);
     isEqual = x == y;
-    static const char *unsignedNames[][2] = {
-        {"lo", "lt"}, {"ls", "le"}, {"hi", "gt"}, {"hs", "ge"}};
-    for (auto &name : unsignedNames)
-      if (how == name[0])
-        how = name[1];
   }
-  if (how == "nan" || how == "num")
-    return write(thread, i, (how == "nan") == isUnordered);
-  // A u at the end: or not comparable.
-  if (how.size() == 3 && isUnordered)
-    return write(thread, i, 1);
-  how = how.substr(0, 2);
-  bool holds = how == "eq"   ? isEqual
-               : how == "ne" ? !isEqual && !isUnordered
-               : how == "lt" ? isLess
-               : how == "le" ? isLess || isEqual
-               : how == "gt" ? !isLess && !isEqual && !isUnordered
-                             : !isLess && !isUnordered;
+  bool holds = i.orUnordered;
+  if (!isUnordered || i.relation == Relation::NaN || i.relation == Relation::Number)
+    holds = compared(i.relation, isLess, isEqual, isUnordered);
   write(thread, i, holds);
 }
 

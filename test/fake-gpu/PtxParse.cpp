@@ -8,29 +8,6 @@
 
 using namespace ptx;
 
-unsigned ptx::sizeOf(Type type) {
-  switch (type) {
-  case Type::Pred:
-  case Type::B8:
-  case Type::U8:
-  case Type::S8:
-    return 1;
-  case Type::B16:
-  case Type::U16:
-  case Type::S16:
-  case Type::F16:
-    return 2;
-  case Type::B32:
-  case Type::U32:
-  case Type::S32:
-  case Type::F32:
-  case Type::BF16x2:
-    return 4;
-  default:
-    return 8;
-  }
-}
-
 namespace {
 
 const std::map<std::string, Type> types = {
@@ -45,6 +22,18 @@ const std::map<std::string, Op> arithmetic = {
     {"div", Op::Div}, {"rem", Op::Rem}, {"rcp", Op::Rcp},   {"sqrt", Op::Sqrt}, {"neg", Op::Neg},
     {"abs", Op::Abs}, {"min", Op::Min}, {"max", Op::Max},   {"and", Op::And},   {"or", Op::Or},
     {"xor", Op::Xor}, {"not", Op::Not}, {"shl", Op::Shl},   {"shr", Op::Shr},   {"bfe", Op::Bfe}};
+
+/// How setp compares; the names for numbers without a sign are others.
+const std::map<std::string, Relation> relations = {
+    {"eq", Relation::Equal},        {"ne", Relation::NotEqual},  {"lt", Relation::Less},
+    {"lo", Relation::Less},         {"le", Relation::LessEqual}, {"ls", Relation::LessEqual},
+    {"gt", Relation::Greater},      {"hi", Relation::Greater},   {"ge", Relation::GreaterEqual},
+    {"hs", Relation::GreaterEqual}, {"num", Relation::Number},   {"nan", Relation::NaN}};
+
+const std::map<std::string, Kernel::Special> specials = {{"%tid.x", Kernel::Thread},
+                                                         {"%ctaid.x", Kernel::Block},
+                                                         {"%ntid.x", Kernel::Threads},
+                                                         {"%nctaid.x", Kernel::Blocks}};
 
 std::vector<std::string> split(const std::string &text, char at) {
   std::vector<std::string> parts;
@@ -110,35 +99,33 @@ public:
         kernel.body[at].target = found->second;
       else
         error = "no label " + name;
-    kernel.registers = registers.size();
   }
 
 private:
-  uint64_t registerOf(const std::string &name) {
-    return registers.emplace(name, registers.size()).first->second;
+  /// That of a name, or of a number's digits, which begins as `value`.
+  Operand registerOf(const std::string &name, uint64_t value = ~uint64_t(0)) {
+    auto [found, isNew] = registers.emplace(name, kernel.registers.size());
+    if (isNew)
+      kernel.registers.push_back(value);
+    return found->second;
   }
 
   Operand operand(const std::string &text) {
-    if (text == "%tid.x")
-      return {Operand::Thread, 0};
-    if (text == "%ctaid.x")
-      return {Operand::Block, 0};
-    if (text == "%ntid.x")
-      return {Operand::Threads, 0};
-    if (text == "%nctaid.x")
-      return {Operand::Blocks, 0};
-    if (text == "_")
-      return {Operand::Nothing, 0};
-    if (text[0] == '%' || text == "tmp")
-      return {Operand::Register, registerOf(text)};
+    if (auto special = specials.find(text); special != specials.end()) {
+      Operand place = registerOf(text);
+      kernel.specials[place] = special->second;
+      return place;
+    }
+    if (text[0] == '%' || text == "tmp" || text == "_")
+      return registerOf(text);
     if (text.compare(0, 2, "0f") == 0 || text.compare(0, 2, "0d") == 0)
-      return {Operand::Number, std::strtoull(text.c_str() + 2, nullptr, 16)};
+      return registerOf(text, std::strtoull(text.c_str() + 2, nullptr, 16));
     if (auto found = shared.find(text); found != shared.end())
-      return {Operand::Number, found->second};
+      return registerOf(text, found->second);
     if (!std::isdigit(text[0]) && text[0] != '-')
       error = "unknown operand " + text;
-    return {Operand::Number, text[0] == '-' ? uint64_t(std::strtoll(text.c_str(), nullptr, 0))
-                                            : std::strtoull(text.c_str(), nullptr, 0)};
+    return registerOf(text, text[0] == '-' ? uint64_t(std::strtoll(text.c_str(), nullptr, 0))
+                                           : std::strtoull(text.c_str(), nullptr, 0));
   }
 
   /// Splits at commas that are in no braces.
@@ -160,16 +147,15 @@ private:
     return all;
   }
 
-  std::vector<Operand> group(const std::string &text) {
-    std::vector<Operand> all;
-    if (text[0] != '{')
-      return {operand(text)};
-    for (const std::string &each : listOf(text.substr(1, text.size() - 2)))
-      all.push_back(operand(each));
-    return all;
+  void add(Operands &all, const std::string &text) {
+    for (const std::string &each : listOf(text[0] == '{' ? text.substr(1, text.size() - 2) : text))
+      if (all.size() == Operands::most)
+        error = "too many operands: " + text;
+      else
+        all.push_back(operand(each));
   }
 
-  /// [register+offset], [name+offset]: the base.
+  /// [register+offset]: the base. Of [parameter] the number goes to the offset.
   Operand address(Instruction &made, std::string text) {
     text = text.substr(1, text.size() - 2);
     size_t plus = text.find('+');
@@ -177,8 +163,10 @@ private:
       made.offset = std::strtoll(text.c_str() + plus + 1, nullptr, 10);
     text = text.substr(0, plus);
     for (size_t i = 0; i < kernel.parameters.size(); ++i)
-      if (kernel.parameters[i] == text)
-        return {Operand::Number, i};
+      if (kernel.parameters[i] == text) {
+        made.offset = i;
+        return 0;
+      }
     return operand(text);
   }
 
@@ -205,8 +193,8 @@ private:
                                  : Instruction::Load;
       if (made.code != Instruction::LoadParameter && !made.isShared && !has("global"))
         error = "unknown memory: " + made.text;
-      made.results = group(list[loads ? 0 : 1]);
-      made.operands = {address(made, list[loads ? 1 : 0])};
+      add(made.results, list[loads ? 0 : 1]);
+      made.operands.push_back(address(made, list[loads ? 1 : 0]));
       return;
     }
     if (name == "ldmatrix" || name == "mma" || name == "cp")
@@ -235,18 +223,30 @@ private:
       error = "unknown instruction: " + made.text;
     if (name == "mov" && list.size() == 2 && (list[0][0] == '{') != (list[1][0] == '{')) {
       made.code = list[0][0] == '{' ? Instruction::Unpack : Instruction::Pack;
-      made.results = group(list[0]);
-      made.operands = group(list[1]);
+      add(made.results, list[0]);
+      add(made.operands, list[1]);
       return;
     }
     if (list.empty() || list[0][0] == '{' || list[0].find('|') != std::string::npos) {
       error = "unknown form: " + made.text;
       return;
     }
-    made.results = {operand(list[0])};
-    for (size_t i = 1; i < list.size(); ++i)
-      for (const Operand &each : group(list[i]))
-        made.operands.push_back(each);
+    if (made.code == Instruction::Compare)
+      decodeRelation(made);
+    for (size_t i = 0; i < list.size(); ++i)
+      add(i ? made.operands : made.results, list[i]);
+  }
+
+  /// setp.lt, setp.ltu: with a u at the end also where numbers are not comparable.
+  void decodeRelation(Instruction &made) {
+    std::string name = made.op[1];
+    made.orUnordered = name.size() == 3 && name[2] == 'u';
+    if (made.orUnordered)
+      name.pop_back();
+    if (auto found = relations.find(name); found != relations.end())
+      made.relation = found->second;
+    else
+      error = "unknown instruction: " + made.text;
   }
 
   /// ldmatrix, mma and cp.async, in the forms that kernels have.
@@ -256,22 +256,22 @@ private:
       form += (form.empty() ? "" : ".") + each;
     auto take = [&](size_t from) {
       for (size_t i = from; i < list.size(); ++i)
-        for (const Operand &each : group(list[i]))
-          made.operands.push_back(each);
+        add(made.operands, list[i]);
     };
     if (form == "ldmatrix.sync.aligned.m8n8.x4.shared.b16" && list.size() == 2) {
       made.code = Instruction::LoadMatrices;
-      made.results = group(list[0]);
-      made.operands = {address(made, list[1])};
+      add(made.results, list[0]);
+      made.operands.push_back(address(made, list[1]));
     } else if (form == "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32" && list.size() == 4) {
       made.code = Instruction::MultiplyMatrices;
-      made.results = group(list[0]);
+      add(made.results, list[0]);
       take(1);
     } else if (form == "cp.async.cg.shared.global" && list.size() >= 3) {
       made.code = Instruction::BeginCopy;
       Operand source = address(made, list[1]);
       made.sourceOffset = std::exchange(made.offset, 0);
-      made.operands = {address(made, list[0]), source};
+      made.operands.push_back(address(made, list[0]));
+      made.operands.push_back(source);
       take(2);
     } else if (form == "cp.async.commit_group") {
       made.code = Instruction::CommitCopies;

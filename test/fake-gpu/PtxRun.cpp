@@ -3,6 +3,8 @@
 using namespace ptx;
 
 std::string Launch::run() {
+  all.resize(threads);
+  registers.resize(threads * kernel.registers.size());
   // Any order of blocks is right; this one is not the usual.
   for (block = blocks; block-- > 0 && error.empty();)
     runBlock();
@@ -16,15 +18,29 @@ void Launch::fail(const Thread &thread, const std::string &what) {
             kernel.body[std::min(thread.at, kernel.body.size() - 1)].text;
 }
 
-void Launch::runBlock() {
-  all.assign(threads, Thread());
+void Launch::beginBlock() {
   for (unsigned i = 0; i < threads; ++i) {
-    all[i].id = i;
-    all[i].registers.assign(kernel.registers, ~uint64_t(0));
+    Thread &thread = all[i];
+    thread.id = i;
+    thread.at = 0;
+    thread.state = Thread::Running;
+    thread.registers = registers.data() + i * kernel.registers.size();
+    std::copy(kernel.registers.begin(), kernel.registers.end(), thread.registers);
+    for (auto [place, special] : kernel.specials)
+      thread.registers[place] = special == Kernel::Thread    ? i
+                                : special == Kernel::Block   ? block
+                                : special == Kernel::Threads ? threads
+                                                             : blocks;
+    thread.copies.clear();
+    thread.groups.clear();
   }
   shared.assign(kernel.sharedBytes, char(0xff));
   sharedTouches.assign((kernel.sharedBytes + 3) / 4, Touch());
   epoch = 1;
+}
+
+void Launch::runBlock() {
+  beginBlock();
   for (;;) {
     for (unsigned first = 0; first < threads && error.empty(); first += 32)
       runWarp(first, std::min(first + 32, threads));
@@ -78,30 +94,11 @@ void Launch::runWarp(unsigned first, unsigned last) {
   }
 }
 
-uint64_t Launch::read(const Thread &thread, const Operand &operand) const {
-  switch (operand.kind) {
-  case Operand::Register:
-    return thread.registers[operand.value];
-  case Operand::Number:
-    return operand.value;
-  case Operand::Thread:
-    return thread.id;
-  case Operand::Block:
-    return block;
-  case Operand::Threads:
-    return threads;
-  case Operand::Blocks:
-    return blocks;
-  case Operand::Nothing:
-    break;
-  }
-  return 0;
-}
 void Launch::step(Thread &thread) {
   if (thread.at >= kernel.body.size())
     return fail(thread, "the end without a return");
   const Instruction &i = kernel.body[thread.at];
-  if (i.isGuarded && bool(thread.registers[i.guard]) == i.isNegated) {
+  if (i.isGuarded && bool(read(thread, i.guard)) == i.isNegated) {
     ++thread.at;
     return;
   }
@@ -121,7 +118,7 @@ void Launch::step(Thread &thread) {
     thread.state = Thread::AtWarp;
     return;
   case Instruction::LoadParameter:
-    write(thread, i, arguments[i.operands[0].value]);
+    write(thread, i, arguments[i.offset]);
     break;
   case Instruction::Load:
   case Instruction::Store:
@@ -134,8 +131,7 @@ void Launch::step(Thread &thread) {
     uint64_t bits = read(thread, i.operands[0]);
     unsigned width = 8 * sizeOf(i.type) / i.results.size();
     for (size_t k = 0; k < i.results.size(); ++k)
-      if (i.results[k].kind == Operand::Register)
-        thread.registers[i.results[k].value] = bits >> (k * width) & ((uint64_t(1) << width) - 1);
+      thread.registers[i.results[k]] = bits >> (k * width) & ((uint64_t(1) << width) - 1);
     break;
   }
   case Instruction::Pack: {
@@ -173,10 +169,39 @@ void Launch::step(Thread &thread) {
     thread.copies.clear();
     break;
   case Instruction::WaitForCopies:
-    waitForGroups(thread, i.operands[0].value);
+    waitForGroups(thread, read(thread, i.operands[0]));
     break;
   }
   ++thread.at;
+}
+
+bool Launch::isValid(uint64_t address, uint64_t bytes) {
+  for (Range range : ranges)
+    if (range.holds(address, bytes))
+      return true;
+  ranges.push_back(rangeOf(address));
+  return ranges.back().holds(address, bytes);
+}
+
+/// A number of `size` bytes in memory.
+static uint64_t load(const char *at, unsigned size) {
+  switch (size) {
+  case 1:
+    return uint8_t(*at);
+  case 2: {
+    uint16_t bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return bits;
+  }
+  case 4: {
+    uint32_t bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return bits;
+  }
+  }
+  uint64_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
 }
 
 void Launch::access(Thread &thread, const Instruction &i) {
@@ -189,23 +214,29 @@ void Launch::access(Thread &thread, const Instruction &i) {
     return fail(thread, "an address that is not aligned");
   char *memory = i.isShared ? shared.data() + address : reinterpret_cast<char *>(address);
   for (size_t k = 0; k < i.results.size(); ++k) {
-    uint64_t bits = stores ? read(thread, i.results[k]) : 0;
     char *at = memory + k * size;
-    touch(thread, i.isShared, address + k * size, stores,
-          stores && std::memcmp(at, &bits, size) == 0);
-    if (stores) {
+    uint64_t there = load(at, size);
+    uint64_t bits = stores ? narrow(read(thread, i.results[k]), i.type) : there;
+    touch(thread, i.isShared, address + k * size, stores, stores && bits == there);
+    if (!stores)
+      thread.registers[i.results[k]] = bits;
+    else if (bits != there)
       std::memcpy(at, &bits, size);
-    } else {
-      std::memcpy(&bits, at, size);
-      thread.registers[i.results[k].value] = bits;
-    }
   }
+}
+
+Touch &Launch::touchOf(uint64_t address) {
+  uint64_t number = address / 256;
+  auto &known = lately[number % std::size(lately)];
+  if (!known.page || known.number != number)
+    known = {number, &touches[number]};
+  return known.page->pieces[address % 256 / 2];
 }
 
 /// Finds races: what one thread wrote, and another reads or writes before a barrier of both, or
 /// in another block. A store of what is there already does no harm.
 void Launch::touch(Thread &thread, bool isShared, uint64_t address, bool stores, bool isSame) {
-  Touch &word = isShared ? sharedTouches[address / 4] : touches[address / 2];
+  Touch &word = isShared ? sharedTouches[address / 4] : touchOf(address);
   if (word.isUnderWay)
     return fail(thread, "memory that a copy is under way to");
   int32_t who = isShared ? thread.id : block * threads + thread.id;
@@ -224,6 +255,6 @@ void Launch::touch(Thread &thread, bool isShared, uint64_t address, bool stores,
 }
 
 std::string ptx::run(const Kernel &kernel, unsigned blocks, unsigned threads,
-                     const std::vector<uint64_t> &arguments, const IsValid &isValid) {
-  return Launch(kernel, blocks, threads, arguments, isValid).run();
+                     const std::vector<uint64_t> &arguments, const RangeOf &rangeOf) {
+  return Launch(kernel, blocks, threads, arguments, rangeOf).run();
 }

@@ -26,12 +26,12 @@ Result fake_gpu::enter(const char *name, bool needsContext) {
   return needsContext ? s.fault : 0;
 }
 
-bool fake_gpu::isWithin(const std::map<uint64_t, size_t> &all, uint64_t address, uint64_t bytes) {
+ptx::Range fake_gpu::rangeOf(const std::map<uint64_t, size_t> &all, uint64_t address) {
   auto next = all.upper_bound(address);
   if (next == all.begin())
-    return false;
+    return {};
   auto [start, size] = *std::prev(next);
-  return address + bytes <= start + size;
+  return {start, start + size};
 }
 
 Result fake_gpu::outsideCapture(Stream stream) {
@@ -53,8 +53,8 @@ void fake_gpu::execute(const LaunchNode &launch) {
     s.fault = kIllegalAddress;
     return;
   }
-  std::string error =
-      ptx::run(*launch.kernel, launch.blocks, launch.threads, launch.arguments, isDevice);
+  std::string error = ptx::run(*launch.kernel, launch.blocks, launch.threads, launch.arguments,
+                               [&](uint64_t address) { return rangeOf(s.memory, address); });
   if (!error.empty()) {
     problem(error);
     s.fault = kIllegalAddress;

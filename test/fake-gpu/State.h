@@ -101,7 +101,11 @@ template <typename T> Result destroy(T *handle, const char *kind) {
   return 0;
 }
 
-bool isWithin(const std::map<uint64_t, size_t> &all, uint64_t address, uint64_t bytes);
+/// What was allocated before or at an address, and begins nearest.
+ptx::Range rangeOf(const std::map<uint64_t, size_t> &all, uint64_t address);
+inline bool isWithin(const std::map<uint64_t, size_t> &all, uint64_t address, uint64_t bytes) {
+  return rangeOf(all, address).holds(address, bytes);
+}
 inline bool isDevice(uint64_t address, uint64_t bytes) {
   return isWithin(state().memory, address, bytes);
 }

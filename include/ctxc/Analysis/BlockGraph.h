@@ -1,9 +1,9 @@
-//===- BlockGraph.h - a block's values as a Boost graph -------------------===//
+//===- BlockGraph.h - a block's values as a graph -------------------------===//
 //
 // One vertex a block argument and a vertex an op, in block order; an edge from
-// a producer to every op that reads it. The graph algorithms of the analyses
-// (reachability, cuts, witness paths) work on it. Valid while the block is
-// unchanged.
+// a producer to an op for every operand that reads it. The graph algorithms of
+// the analyses (reachability, cuts, witness paths) work on it. Valid while the
+// block is unchanged.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_BLOCKGRAPH_H
@@ -12,20 +12,20 @@
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
-#include <boost/graph/adjacency_list.hpp>
 
 namespace ctxc {
 
 class BlockGraph {
 public:
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS>;
   using Set = llvm::BitVector; ///< a set of vertices
 
   explicit BlockGraph(xf::BlockOp block);
 
   xf::BlockOp getBlock() const { return block; }
-  const Graph &graph() const { return g; }
-  unsigned size() const { return boost::num_vertices(g); }
+  unsigned size() const { return ops.size(); }
+  /// The vertices that `vertex` has an edge to, and those that have one to it: one entry an edge.
+  llvm::ArrayRef<unsigned> successors(unsigned vertex) const { return out[vertex]; }
+  llvm::ArrayRef<unsigned> predecessors(unsigned vertex) const { return in[vertex]; }
 
   /// The vertex of an op of the block.
   unsigned vertex(mlir::Operation *op) const { return vertices.lookup(op); }
@@ -53,7 +53,7 @@ public:
 
 private:
   xf::BlockOp block;
-  Graph g;
+  llvm::SmallVector<llvm::SmallVector<unsigned, 4>, 0> out, in;
   llvm::SmallVector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, unsigned> vertices;
 };

@@ -13,12 +13,14 @@ namespace ctxc {
 /// it (kernels), float64 from the reference.
 class Logits {
 public:
+  Logits() = default; ///< none
   Logits(std::vector<float> numbers) : numbers(std::move(numbers)) {}
   Logits(std::vector<double> numbers) : numbers(std::move(numbers)) {}
 
   size_t size() const {
     return std::visit([](const auto &all) { return all.size(); }, numbers);
   }
+  bool empty() const { return size() == 0; }
   bool isFloat32() const { return std::holds_alternative<std::vector<float>>(numbers); }
 
   /// The numbers without a copy, in the type that they have: check isFloat32() first.
@@ -36,6 +38,8 @@ public:
   int64_t largest() const {
     return std::visit([](const auto &all) { return argmax(llvm::ArrayRef(all)); }, numbers);
   }
+
+  bool operator==(const Logits &other) const { return numbers == other.numbers; }
 
 private:
   std::variant<std::vector<float>, std::vector<double>> numbers;

@@ -156,6 +156,7 @@ public:
 private:
   friend class Context;
   class Use;
+  struct Running;
   struct Shared;
   struct InMemory;
 
@@ -175,6 +176,7 @@ private:
   std::string takeErrorTexts();
   llvm::Error withDiagnostics(llvm::Error error);
   llvm::Expected<Use> use();
+  llvm::Expected<Running> running();
 
   std::string path;
   LoadOptions settings;

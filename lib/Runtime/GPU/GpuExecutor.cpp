@@ -229,7 +229,7 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
       if (Error error = readPatch(i, result))
         return std::move(error);
   const LayerObserver *observers[] = {&options.fullObserver, &options.reducedObserver};
-  std::vector<double> *wanted[] = {&result.fullLogits, &result.reducedLogits};
+  Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
   for (int64_t stream : {0, 1}) {
     if (*observers[stream]) {
@@ -249,7 +249,7 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
       return largest.takeError();
     *next[stream] = *largest;
     if (options.logits)
-      wanted[stream]->assign(logits->begin(), logits->end());
+      *wanted[stream] = std::vector<float>(logits->begin(), logits->end());
   }
   ++full.count;
   return result;

@@ -15,9 +15,8 @@ std::string said(const std::string &body, void *words, unsigned threads = 32) {
   if (!ptx::parse(smallModule(smallKernel("k", body)), module, error))
     return error;
   auto start = reinterpret_cast<uint64_t>(words);
-  return ptx::run(module.kernels["k"], 1, threads, {start}, [&](uint64_t address, uint64_t bytes) {
-    return address >= start && address + bytes <= start + 256;
-  });
+  return ptx::run(module.kernels["k"], 1, threads, {start},
+                  [&](uint64_t) { return ptx::Range{start, start + 256}; });
 }
 
 std::string without(std::string body, const std::string &line) {

@@ -15,9 +15,8 @@ std::string said(const std::string &body, float *numbers) {
   if (!ptx::parse(smallModule(smallKernel("k", body)), module, error))
     return error;
   auto start = reinterpret_cast<uint64_t>(numbers);
-  return ptx::run(module.kernels["k"], 1, 64, {start}, [&](uint64_t address, uint64_t bytes) {
-    return address >= start && address + bytes <= start + 64 * sizeof(float);
-  });
+  return ptx::run(module.kernels["k"], 1, 64, {start},
+                  [&](uint64_t) { return ptx::Range{start, start + 64 * sizeof(float)}; });
 }
 
 TEST(Ptx, Computes) {

@@ -186,7 +186,7 @@ std::vector<Numbers> allOf(Executor &executor, const std::vector<int64_t> &token
   auto step = executor.patch(*full, *reduced, tokens[2], 2, options);
   EXPECT_TRUE(bool(step)) << llvm::toString(step.takeError());
   if (step)
-    all.push_back(std::move(step->reducedLogits));
+    all.push_back(step->reducedLogits.doubles());
   return all;
 }
 

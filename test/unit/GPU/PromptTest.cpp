@@ -160,8 +160,13 @@ TEST_P(GpuPatches, AreEachTokensOwn) {
     EXPECT_EQ(at, other.token.position);
     EXPECT_EQ(given.token.token, tokens[at]);
     expectNear(given.patch, other.patch, what + ", the reference's");
-    EXPECT_LE(relativeDifference(given.token.fullLogits, other.token.fullLogits), 1e-4) << what;
-    EXPECT_LE(relativeDifference(given.token.reducedLogits, other.token.reducedLogits), 1e-4)
+    EXPECT_LE(
+        relativeDifference(given.token.fullLogits.doubles(), other.token.fullLogits.doubles()),
+        1e-4)
+        << what;
+    EXPECT_LE(relativeDifference(given.token.reducedLogits.doubles(),
+                                 other.token.reducedLogits.doubles()),
+              1e-4)
         << what;
     auto reduced = runOf(*gpu, tokens, Ids(kept).take_front(at > 3 ? 2 : 1), 1);
     auto alone = gpu->patch(*full, *reduced, tokens[at], at, {});

@@ -1,0 +1,49 @@
+"""Runs ctxc, as subprocess.run does, in a process for each call. Where CTXC_FORK_SERVER names the
+library of forkserver.c, that process is forked from one in which the program's libraries are loaded
+already."""
+
+import os
+import struct
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+SERVER = os.environ.get("CTXC_FORK_SERVER")
+servers = threading.local()
+
+
+class Server:
+    """One program, and the command lines that it is given one after the other."""
+
+    def __init__(self, program):
+        environment = dict(os.environ, LD_PRELOAD=SERVER)
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=environment)
+        self.folder = tempfile.TemporaryDirectory()
+        self.files = [Path(self.folder.name) / name for name in ("out", "err")]
+
+    def run(self, command):
+        text = b"".join(os.fsencode(word) + b"\0" for word in [*self.files, *command])
+        self.process.stdin.write(struct.pack("<I", len(text)) + text)
+        self.process.stdin.flush()
+        answer = self.process.stdout.read(4)
+        if len(answer) != 4:
+            raise RuntimeError(f"the fork server of {command[0]} is gone")
+        code = os.waitstatus_to_exitcode(struct.unpack("<i", answer)[0])
+        out, err = (file.read_text() for file in self.files)
+        return subprocess.CompletedProcess(command, code, out, err)
+
+
+def run(command, check=False):
+    """What the program wrote and its exit code, which with `check` must be 0."""
+    command = [os.fspath(word) for word in command]
+    if not SERVER:
+        return subprocess.run(command, capture_output=True, text=True, check=check)
+    mine = servers.__dict__
+    if command[0] not in mine:
+        mine[command[0]] = Server(command[0])
+    done = mine[command[0]].run(command)
+    if check:
+        done.check_returncode()
+    return done
