@@ -221,9 +221,10 @@ CTXC_EACH_CPU static void writeBf16(const double *from, size_t count, uint8_t *t
     storeBf16(to, i, static_cast<float>(from[i]));
 }
 
-// A product and a sum, rounded separately: the numbers do not depend on as a
-whether a processor has a CTXC_EACH_CPU static void
-addToBf16(const uint8_t *from, double factor, const double *change, size_t count, uint8_t *to) {
+// A product and a sum, rounded separately: the numbers do not depend on whether a processor has a
+// fused multiply-add.
+CTXC_EACH_CPU static void addToBf16(const uint8_t *from, double factor, const double *change,
+                                    size_t count, uint8_t *to) {
 #pragma clang fp contract(off)
   for (size_t i = 0; i < count; ++i) {
     uint16_t half;
