@@ -6,15 +6,9 @@
 // absolute position. An executor computes steps of runs. Wherever this file says
 // token, a run may be given an embedding instead (Input.h).
 //
-<<<<<<< HEAD
-// Numbers cross this door as double: the compiled executor computes in float32
-// and the reference in float64, and both are exact in double. Logits come in the type
-// that they were computed in, but for those of forward and readHead.
-=======
 // The interface passes numbers as double: the compiled executor computes in float32
-// and the reference in float64, and double holds both exactly. Executor::logits gives
-// logits in the type they were computed in.
->>>>>>> prose
+// and the reference in float64, and double holds both exactly. Logits have the type that
+// they were computed in, except those of forward and readHead.
 //
 // Ownership. The caller owns the runs. A run belongs to the executor that started
 // it and must not be used after that executor is destroyed; every other executor
@@ -108,13 +102,8 @@ struct LayerObligations {
 /// What one step of Algorithm 1 gives.
 struct PatchStep {
   Patch patch;
-<<<<<<< HEAD
   Logits fullLogits;                         ///< of the run with context
-  Logits reducedLogits;                      ///< of the fused reduced stream
-=======
-  std::vector<double> fullLogits;            ///< of the run with context
-  std::vector<double> reducedLogits;         ///< of the reduced run in which the patch was made
->>>>>>> prose
+  Logits reducedLogits;                      ///< of the reduced run in which the patch was made
   int64_t fullNext = -1, reducedNext = -1;   ///< the index of the largest, the lowest of equals;
                                              ///< −1 where it was not computed
   std::vector<LayerObligations> obligations; ///< one for each layer
@@ -133,19 +122,11 @@ struct PatchEachOptions {
 
 /// What Executor::patchEach gives for one token.
 struct TokenPatch {
-<<<<<<< HEAD
-  int64_t token = 0, position = 0;           ///< the token is −1 where a row stands in its place
-  Logits fullLogits, reducedLogits;          ///< as of PatchStep; empty unless asked for
-  std::vector<LayerObligations> obligations; ///< one a layer
-  std::vector<double> replayError;           ///< as of PatchStep
-  /// Makes the patch, out of memory that is used again after the sink's call.
-=======
-  int64_t token = 0, position = 0; ///< the token is −1 where an embedding stands in its place
-  std::vector<double> fullLogits, reducedLogits; ///< as in PatchStep; empty unless asked for
-  std::vector<LayerObligations> obligations;     ///< one for each layer
-  std::vector<double> replayError;               ///< as in PatchStep
+  int64_t token = 0, position = 0;           ///< the token is −1 where an embedding stands there
+  Logits fullLogits, reducedLogits;          ///< as in PatchStep; empty unless asked for
+  std::vector<LayerObligations> obligations; ///< one for each layer
+  std::vector<double> replayError;           ///< as in PatchStep
   /// Makes the patch from memory that is reused after the sink's call.
->>>>>>> prose
   llvm::function_ref<llvm::Expected<Patch>()> patch;
 };
 

@@ -42,17 +42,10 @@ public:
   /// Algorithm 1 for the last token: its patch, and both runs' logits. The context stays as it is.
   llvm::Expected<PatchStep> patch();
 
-<<<<<<< HEAD
-  /// The logits after the last token, with the context; with a patch, of the reduced run under it,
-  /// which has seen the kept tokens and nothing else.
-  llvm::Expected<Logits> logits();
-  llvm::Expected<Logits> logits(const Patch &patch);
-=======
   /// The logits after the last token, with the context; given a patch, those of the reduced run
   /// with the patch, which has seen the kept tokens and nothing else.
-  llvm::Expected<std::vector<double>> logits();
-  llvm::Expected<std::vector<double>> logits(const Patch &patch);
->>>>>>> prose
+  llvm::Expected<Logits> logits();
+  llvm::Expected<Logits> logits(const Patch &patch);
 
 private:
   friend class Model;
