@@ -120,7 +120,7 @@ private:
     auto model = lab.open({dtype, update});
     if (!model)
       return model.takeError();
-    if (!rowWidth((*model)->program()))
+    if (!embeddingWidth((*model)->program()))
       return makeError("soft-context: the model has no place for rows: it reads the token for more "
                        "than its embedding");
     // All but the first token, of which models make more than of others, and the last.
@@ -152,7 +152,7 @@ private:
     if (context.kind == "file") {
       std::vector<Input> rows;
       for (const std::vector<double> &row : file)
-        rows.push_back(Input::ofRow(row));
+        rows.push_back(Input::ofEmbedding(row));
       inputs.insert(inputs.begin() + 1, rows.begin(), rows.end());
       return inputs;
     }
@@ -162,7 +162,7 @@ private:
     if (context.kind == "mix")
       mix(rows, own[(prompt + 1) % own.size()], context.amount);
     for (auto [i, row] : llvm::enumerate(rows))
-      inputs[i + 1] = Input::ofRow(row);
+      inputs[i + 1] = Input::ofEmbedding(row);
     return inputs;
   }
 

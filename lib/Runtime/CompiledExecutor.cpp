@@ -34,7 +34,7 @@ public:
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
-  std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
+  std::optional<int64_t> embeddingWidth() const override { return ctxc::embeddingWidth(program); }
 
 protected:
   std::unique_ptr<Run> makeRun(int64_t capacity) override {

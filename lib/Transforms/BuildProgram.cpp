@@ -103,7 +103,8 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
   };
   if (llvm::count_if(program.steps, readsToken) == 1)
     if (ProgramStep &first = program.steps.front(); !first.index && readsToken(first))
-      first.ofRow = buildRowBlock(first.block, freeName(module, first.block, "_of_row"));
+      first.ofEmbedding =
+          buildEmbeddingBlock(first.block, freeName(module, first.block, "_of_row"));
   Value logits = model->getBody().front().getTerminator()->getOperand(0);
   program.vocabulary = cast<RankedTensorType>(logits.getType()).getNumElements();
   program.positions = model->getPositions();

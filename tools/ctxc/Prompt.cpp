@@ -73,7 +73,7 @@ static Expected<std::vector<Input>> givenRows(const Arguments &arguments) {
   if (!matrix)
     return matrix.takeError();
   for (int64_t i = 0; i < matrix->rows; ++i)
-    rows.push_back(Input::ofRow(matrix->row(i).vec()));
+    rows.push_back(Input::ofEmbedding(matrix->row(i).vec()));
   return rows;
 }
 
@@ -118,9 +118,10 @@ Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
   for (Input &input : inputs)
     if (input.token() == -1)
       input = (*rows)[next++];
-  if (std::string digest = digestOfRows(inputs); digest != metadata.rowsDigest)
+  if (std::string digest = digestOfEmbeddings(inputs); digest != metadata.embeddingsDigest)
     return makeError("--embeddings: the rows of " + *path + " have digest " + digest +
-                     ", expected " + metadata.rowsDigest + "; the patch was made with other rows");
+                     ", expected " + metadata.embeddingsDigest +
+                     "; the patch was made with other rows");
   return inputs;
 }
 

@@ -207,7 +207,7 @@ public:
 
   /// How many numbers an embedding has that may stand in a token's place; none where the model
   /// takes no embeddings.
-  virtual std::optional<int64_t> rowWidth() const { return std::nullopt; }
+  virtual std::optional<int64_t> embeddingWidth() const { return std::nullopt; }
 
   /// The logits (count × vocabulary) that the model's head computes for `count` given residual
   /// vectors, one after the other. Errors: the model has no head (Program::head), or one that reads

@@ -49,7 +49,7 @@ private:
   Error check(const GpuRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions) const {
     if (Error error = checkStep(program, run.count, run.last(), run.capacity, tokens, positions))
       return error;
-    if (hasRows(tokens))
+    if (hasEmbeddings(tokens))
       return makeError("a row in a token's place is not run on a GPU; run it with --backend "
                        "compiled");
     return checkIds(program, tokens, positions);

@@ -22,7 +22,7 @@ Value valueOfToken(xf::BlockOp block) {
   return x;
 }
 
-xf::BlockOp buildRowBlock(xf::BlockOp block, StringRef name) {
+xf::BlockOp buildEmbeddingBlock(xf::BlockOp block, StringRef name) {
   if (block.getNumArguments() != 0 || !valueOfToken(block) ||
       llvm::any_of(block.getBody().getOps(),
                    [](Operation &op) { return isa<xf::ContextualOpInterface>(op); }))
