@@ -204,9 +204,9 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   std::vector<Rows> &parts = call.parts ? *call.parts : stores;
   size_t nextState[2] = {0, 0}, nextPart = 0, nextLoad = 0;
   int64_t visible[2] = {0, 0};
-  for (int stream : {0, 1})
-    if (CompiledRun *run = call.runs[stream])
-      visible[stream] = run->count + (stream == 0 ? call.rows : 1);
+  for (int which : {0, 1})
+    if (CompiledRun *run = call.runs[which])
+      visible[which] = run->count + (which == 0 ? call.rows : 1);
   counts.clear();
 
   for (auto [i, arg] : llvm::enumerate(kernel.args)) {

@@ -184,8 +184,8 @@ Expected<RecordedSteps *> GpuExecutor::recordPatch(GpuRun &full, GpuRun &reduced
     bool isDual = each.block == program.steps[each.step].dual;
     kernels.push_back({each.step,
                        each.block,
-                       each.stream,
-                       {isDual ? &full : runs[each.stream], isDual ? &reduced : nullptr}});
+                       each.run,
+                       {isDual ? &full : runs[each.run], isDual ? &reduced : nullptr}});
   }
   if (Error error = gpu.record(kernels, record))
     return std::move(error);
@@ -231,25 +231,25 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
   const LayerObserver *observers[] = {&options.fullObserver, &options.reducedObserver};
   Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
-  for (int64_t stream : {0, 1}) {
-    if (*observers[stream]) {
+  for (int64_t run : {0, 1}) {
+    if (*observers[run]) {
       SeenLayers layers;
-      if (Error error = readLayers(gpu, stream, 1, layers))
+      if (Error error = readLayers(gpu, run, 1, layers))
         return std::move(error);
       for (auto &[layer, rows] : layers)
-        (*observers[stream])(layer, rows, 1);
+        (*observers[run])(layer, rows, 1);
     }
-    if (stream == 1 && !options.reducedHead)
+    if (run == 1 && !options.reducedHead)
       continue;
-    auto logits = gpu.value(program.logits(), stream, 0, 1);
+    auto logits = gpu.value(program.logits(), run, 0, 1);
     if (!logits)
       return logits.takeError();
     auto largest = largestLogit(*logits);
     if (!largest)
       return largest.takeError();
-    *next[stream] = *largest;
+    *next[run] = *largest;
     if (options.logits)
-      *wanted[stream] = std::vector<float>(logits->begin(), logits->end());
+      *wanted[run] = std::vector<float>(logits->begin(), logits->end());
   }
   ++full.count;
   return result;
