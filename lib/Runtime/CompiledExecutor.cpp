@@ -27,7 +27,7 @@ public:
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
         bidirectional(ctxc::isBidirectional(program)), names(program),
-        promptRows(options.promptRows) {}
+        promptChunk(options.promptChunk) {}
 
   llvm::Error compile() { return kernels.compile(); }
 
@@ -86,7 +86,7 @@ private:
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
-  const int64_t promptRows;
+  const int64_t promptChunk;
   WeightMemory patchedMemory;
   Values values[2]; ///< those of one token stay, as memory for the next
   struct {
@@ -178,7 +178,7 @@ int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) 
   constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64;
   if (bidirectional || options.observer)
     return count;
-  int64_t rows = promptRows;
+  int64_t rows = promptChunk;
   if (rows <= 0) {
     int64_t largest = 1;
     for (auto [i, step] : llvm::enumerate(program.steps))

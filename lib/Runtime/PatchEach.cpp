@@ -31,8 +31,8 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
 }
 
 int64_t PatchEach::chunkSize() {
-  if (options.rows > 0)
-    return options.rows;
+  if (options.chunk > 0)
+    return options.chunk;
   int64_t each = 1;
   for (auto [i, step] : llvm::enumerate(program.steps))
     if (isPatched(i))

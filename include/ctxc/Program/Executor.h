@@ -117,7 +117,7 @@ struct PatchEachOptions {
   bool logits = false;    ///< both runs of every token go through the head too
   /// How many tokens go through the layers together; 0: as many as keep memory in bounds. The
   /// patches do not depend on it.
-  int64_t rows = 0;
+  int64_t chunk = 0;
 };
 
 /// What Executor::patchEach gives for one token.

@@ -301,9 +301,9 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
   while (!tokens.empty()) {
     if (Error error = checkInterrupt())
       return error;
-    int64_t count = std::min<int64_t>(tokens.size(), options.rows ? options.rows : INT64_MAX);
+    int64_t count = std::min<int64_t>(tokens.size(), options.chunk ? options.chunk : INT64_MAX);
     RecordedChunk *chunk = nullptr;
-    if (!isInner && count >= (options.rows ? 2 : GpuPrompts::kShortest)) {
+    if (!isInner && count >= (options.chunk ? 2 : GpuPrompts::kShortest)) {
       auto recorded = prompts.patch(full, reduced, options.startLayer);
       if (!recorded)
         return recorded.takeError();
@@ -368,7 +368,7 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
                      " has no instruction for products of bfloat16: prompts are "
                      "read as fast without rounding");
   auto executor = std::make_unique<GpuExecutor>(
-      both, weights, std::move(device), options.rows ? options.rows : (*target)->promptRows(),
+      both, weights, std::move(device), options.chunk ? options.chunk : (*target)->promptRows(),
       options.roundedPrompts);
   if (Error error = executor->compile())
     return std::move(error);

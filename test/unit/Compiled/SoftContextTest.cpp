@@ -97,7 +97,7 @@ TEST_P(SoftContext, PatchesOfManyPositionsAreThoseOfTheTokenContext) {
     for (bool soft : {false, true}) {
       auto full = executor->start(tokens.size()), reduced = executor->start(1);
       PatchEachOptions options;
-      options.rows = 4;
+      options.chunk = 4;
       llvm::Error error =
           executor->patchEach(*full, *reduced, soft ? Inputs(mixed) : Inputs(toInputs(tokens)),
                               upTo(tokens.size()), options, [&](const TokenPatch &token) {
