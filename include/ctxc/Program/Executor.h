@@ -122,7 +122,7 @@ struct PatchEachOptions {
 
 /// What Executor::patchEach gives for one token.
 struct TokenPatch {
-  int64_t token = 0, position = 0;           ///< the token is −1 where an embedding stands there
+  int64_t token = 0, position = 0;           ///< the token is −1 for an embedding
   Logits fullLogits, reducedLogits;          ///< as in PatchStep; empty unless asked for
   std::vector<LayerObligations> obligations; ///< one for each layer
   std::vector<double> replayError;           ///< as in PatchStep
