@@ -12,7 +12,7 @@ using llvm::Expected;
 using llvm::StringRef;
 using llvm::json::Object;
 
-/// The objects in `text`, one a line.
+/// The objects in `text`, one on each line.
 static Expected<std::vector<Object>> objectsOf(StringRef text, StringRef command) {
   llvm::SmallVector<StringRef> lines;
   text.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);

@@ -1,4 +1,4 @@
-// The gradient view (ImplicitGradient.h) of each prompt's last token: the context taken in token by
+// The gradient view (ImplicitGradient.h) of each prompt's last token: the context grows token by
 // token, in float64.
 #include "Experiments.h"
 #include "ctxc/Experiments/ImplicitGradient.h"

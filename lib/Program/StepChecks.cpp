@@ -7,28 +7,28 @@
 using namespace mlir;
 using namespace ctxc;
 
-std::optional<int64_t> ctxc::rowWidth(const Program &program) {
+std::optional<int64_t> ctxc::embeddingWidth(const Program &program) {
   for (ProgramStep step : program.steps)
-    if (step.ofRow)
-      return cast<RankedTensorType>(step.ofRow.getArgumentTypes().front()).getNumElements();
+    if (step.ofEmbedding)
+      return cast<RankedTensorType>(step.ofEmbedding.getArgumentTypes().front()).getNumElements();
   return std::nullopt;
 }
 
 /// Checks the input for `position` if it is an embedding.
-static llvm::Error checkRow(const Program &program, const Input &input, int64_t position) {
-  if (!input.isRow())
+static llvm::Error checkEmbedding(const Program &program, const Input &input, int64_t position) {
+  if (!input.isEmbedding())
     return llvm::Error::success();
-  std::optional<int64_t> width = rowWidth(program);
+  std::optional<int64_t> width = embeddingWidth(program);
   if (!width)
     return makeError("position " + llvm::Twine(position) +
                      " is given a row in place of a token, and the model has no place for one: it "
                      "reads the token for more than its embedding");
-  if (int64_t(input.row().size()) != *width)
+  if (int64_t(input.embedding().size()) != *width)
     return makeError("position " + llvm::Twine(position) + " is given a row of " +
-                     llvm::Twine(input.row().size()) + " numbers, expected " + llvm::Twine(*width) +
-                     ", as many as a token's embedding has");
+                     llvm::Twine(input.embedding().size()) + " numbers, expected " +
+                     llvm::Twine(*width) + ", as many as a token's embedding has");
   // Kernels compute in float32.
-  if (!llvm::all_of(input.row(), [](double x) { return std::isfinite(float(x)); }))
+  if (!llvm::all_of(input.embedding(), [](double x) { return std::isfinite(float(x)); }))
     return makeError("position " + llvm::Twine(position) +
                      " is given a row with a number that is not finite as float32");
   return llvm::Error::success();
@@ -48,7 +48,7 @@ llvm::Error ctxc::checkStep(const Program &program, int64_t held, int64_t last, 
     last = position;
   }
   for (auto [input, position] : llvm::zip(tokens, positions))
-    if (llvm::Error error = checkRow(program, input, position))
+    if (llvm::Error error = checkEmbedding(program, input, position))
       return error;
   if (program.positions && last >= *program.positions)
     return makeError("position " + llvm::Twine(last) + " is out of range; the model is known for " +
@@ -74,7 +74,7 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<Input> inputs,
                            ArrayRef<int64_t> positions) {
   std::vector<int64_t> tokens;
   for (const Input &input : inputs)
-    if (!input.isRow())
+    if (!input.isEmbedding())
       tokens.push_back(input.token());
   for (ProgramStep step : program.steps)
     for (xf::EmbedOp embed : step.block.getBody().getOps<xf::EmbedOp>()) {

@@ -25,8 +25,8 @@ llvm::SmallVector<TokenKernel> ctxc::patchKernels(const Program &program, int64_
       kernels.push_back({i, step.dual, 0});
       continue;
     }
-    for (int64_t stream : {0, 1})
-      kernels.push_back({i, step.block, stream});
+    for (int64_t run : {0, 1})
+      kernels.push_back({i, step.block, run});
   }
   return kernels;
 }

@@ -79,7 +79,7 @@ public:
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
-  std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
+  std::optional<int64_t> embeddingWidth() const override { return ctxc::embeddingWidth(program); }
 
 protected:
   std::unique_ptr<Run> makeRun(int64_t capacity) override {
@@ -209,8 +209,9 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
         input = Matrix(input.bottomRows(1));
     }
     Evaluation evaluation(environment);
-    auto outputs = step.ofRow && hasRows(given) ? embed(step, given, positions, patched)
-                                                : evaluateBlock(block, inputs, evaluation);
+    auto outputs = step.ofEmbedding && hasEmbeddings(given)
+                       ? embed(step, given, positions, patched)
+                       : evaluateBlock(block, inputs, evaluation);
     if (!outputs)
       return outputs.takeError();
     observe(options.observer, step, i == 0, *outputs);
@@ -255,10 +256,10 @@ llvm::Expected<llvm::SmallVector<Matrix>> ReferenceExecutor::embed(const Program
                                                                    Weights &from) {
   ProgramStep step = constStep;
   llvm::SmallVector<Matrix> whole(step.block.getNumResults());
-  for (bool ofRows : {false, true}) {
+  for (bool ofEmbeddings : {false, true}) {
     std::vector<int64_t> places, ids, at;
     for (auto [i, input] : llvm::enumerate(inputs))
-      if (input.isRow() == ofRows) {
+      if (input.isEmbedding() == ofEmbeddings) {
         places.push_back(i);
         ids.push_back(input.token());
         at.push_back(positions[i]);
@@ -266,14 +267,14 @@ llvm::Expected<llvm::SmallVector<Matrix>> ReferenceExecutor::embed(const Program
     if (places.empty())
       continue;
     llvm::SmallVector<Matrix, 1> numbers;
-    if (ofRows)
-      numbers.emplace_back(places.size(), inputs[places.front()].row().size());
-    for (size_t i = 0; ofRows && i < places.size(); ++i)
-      llvm::copy(inputs[places[i]].row(), numbers.front().row(i).data());
+    if (ofEmbeddings)
+      numbers.emplace_back(places.size(), inputs[places.front()].embedding().size());
+    for (size_t i = 0; ofEmbeddings && i < places.size(); ++i)
+      llvm::copy(inputs[places[i]].embedding(), numbers.front().row(i).data());
     Environment environment{from, step.layer, ids, at};
     environment.mayGoOn = mayGoOn;
     Evaluation evaluation(environment);
-    auto some = evaluateBlock(ofRows ? step.ofRow : step.block, numbers, evaluation);
+    auto some = evaluateBlock(ofEmbeddings ? step.ofEmbedding : step.block, numbers, evaluation);
     if (!some)
       return some;
     for (auto [to, rows] : llvm::zip(whole, *some)) {
@@ -297,7 +298,7 @@ llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values 
   Environment environment{from, step.layer, id, position, {{"", &run.blocks[index]}}};
   environment.mayGoOn = mayGoOn;
   Evaluation evaluation(environment);
-  auto outputs = step.ofRow && token.isRow()
+  auto outputs = step.ofEmbedding && token.isEmbedding()
                      ? embed(step, token, position, from)
                      : evaluateBlock(step.block, inputsOf(step.layer, values), evaluation);
   if (!outputs)

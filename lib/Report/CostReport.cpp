@@ -42,7 +42,7 @@ static std::optional<TokenCost> sum(const llvm::StringMap<const GpuKernel *> &ke
     if (kernel == kernels.end())
       return std::nullopt;
     // A block of the reduced run alone sees its tokens.
-    bool isReduced = each.stream == 1;
+    bool isReduced = each.run == 1;
     const int64_t visible[2] = {options.visible[isReduced], options.visible[1]};
     for (const GpuLaunch &launch : kernel->second->launches) {
       token.cost += costAt(*launch.cost, visible, options);

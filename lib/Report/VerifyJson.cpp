@@ -86,7 +86,7 @@ static Object stepJson(const VerifyStep &step, const TokenName &name) {
 static Array tokensJson(llvm::ArrayRef<Input> tokens) {
   Array result;
   for (const Input &token : tokens)
-    result.push_back(token.isRow() ? Value(nullptr) : Value(token.token()));
+    result.push_back(token.isEmbedding() ? Value(nullptr) : Value(token.token()));
   return result;
 }
 

@@ -27,14 +27,14 @@ public:
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
         bidirectional(ctxc::isBidirectional(program)), names(program),
-        promptRows(options.promptRows) {}
+        promptChunk(options.promptChunk) {}
 
   llvm::Error compile() { return kernels.compile(); }
 
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
-  std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
+  std::optional<int64_t> embeddingWidth() const override { return ctxc::embeddingWidth(program); }
 
 protected:
   std::unique_ptr<Run> makeRun(int64_t capacity) override {
@@ -86,7 +86,7 @@ private:
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
-  const int64_t promptRows;
+  const int64_t promptChunk;
   WeightMemory patchedMemory;
   Values values[2]; ///< those of one token stay, as memory for the next
   struct {
@@ -178,7 +178,7 @@ int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) 
   constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64;
   if (bidirectional || options.observer)
     return count;
-  int64_t rows = promptRows;
+  int64_t rows = promptChunk;
   if (rows <= 0) {
     int64_t largest = 1;
     for (auto [i, step] : llvm::enumerate(program.steps))
@@ -348,8 +348,8 @@ llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t 
   both.inputs.resize(step.layer.getInputs().size());
   for (auto [input, packed] : llvm::zip(step.layer.getInputs(), both.inputs)) {
     packed.clear();
-    for (Values &stream : values)
-      llvm::append_range(packed, stream[input]);
+    for (Values &ofRun : values)
+      llvm::append_range(packed, ofRun[input]);
     frame.inputs.push_back(&packed);
   }
   frame.outputs = std::move(both.outputs);
@@ -357,9 +357,9 @@ llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t 
     return error;
   both.outputs = std::move(frame.outputs);
   for (auto [value, x] : llvm::zip(step.layer.getOutputs(), both.outputs))
-    for (int stream : {0, 1}) {
-      auto begin = x.begin() + stream * (x.size() / 2);
-      values[stream][value].assign(begin, begin + x.size() / 2);
+    for (int run : {0, 1}) {
+      auto begin = x.begin() + run * (x.size() / 2);
+      values[run][value].assign(begin, begin + x.size() / 2);
     }
   return llvm::Error::success();
 }
@@ -392,19 +392,19 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
     frame.runs[1] = second;
     return frame;
   };
-  auto plain = [&](size_t i, int stream, Weights &from) {
-    StepCall frame = frameFor(stream == 0 ? &full : &reduced, nullptr);
-    return runInto(i, program.steps[i].block, from, frame, values[stream]);
+  auto plain = [&](size_t i, int run, Weights &from) {
+    StepCall frame = frameFor(run == 0 ? &full : &reduced, nullptr);
+    return runInto(i, program.steps[i].block, from, frame, values[run]);
   };
 
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     if (step.dual && *step.index >= options.startLayer) {
       StepCall frame = frameFor(&full, &reduced);
-      for (Values &stream : values)
-        takeMemory(step.layer, stream, frame);
-      for (Values &stream : values)
+      for (Values &ofRun : values)
+        takeMemory(step.layer, ofRun, frame);
+      for (Values &ofRun : values)
         for (Value input : step.layer.getInputs())
-          frame.inputs.push_back(&stream[input]);
+          frame.inputs.push_back(&ofRun[input]);
       if (llvm::Error error = kernels.call(i, step.dual, weights, frame))
         return std::move(error);
       size_t half = frame.outputs.size() / 2;
@@ -427,8 +427,8 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
       if (llvm::Error error = runBoth(i, token, at))
         return std::move(error);
     } else {
-      for (int stream : {0, 1})
-        if (llvm::Error error = plain(i, stream, weights))
+      for (int run : {0, 1})
+        if (llvm::Error error = plain(i, run, weights))
           return std::move(error);
     }
     observe(options.fullObserver, step, i == 0, values[0], 1);
@@ -437,14 +437,13 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
   Value logits = program.logits();
   Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
-  for (int stream = 0; stream < (options.reducedHead ? 2 : 1); ++stream) {
-    auto largest = largestLogit(values[stream][logits]);
+  for (int run = 0; run < (options.reducedHead ? 2 : 1); ++run) {
+    auto largest = largestLogit(values[run][logits]);
     if (!largest)
       return largest.takeError();
-    *next[stream] = *largest;
+    *next[run] = *largest;
     if (options.logits)
-      *wanted[stream] =
-          std::vector<float>(values[stream][logits].begin(), values[stream][logits].end());
+      *wanted[run] = std::vector<float>(values[run][logits].begin(), values[run][logits].end());
   }
   ++full.count;
   return result;

@@ -31,8 +31,8 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
 }
 
 int64_t PatchEach::chunkSize() {
-  if (options.rows > 0)
-    return options.rows;
+  if (options.chunk > 0)
+    return options.chunk;
   int64_t each = 1;
   for (auto [i, step] : llvm::enumerate(program.steps))
     if (isPatched(i))
@@ -67,8 +67,8 @@ bool PatchEach::isPatched(size_t step) const {
 llvm::Error PatchEach::runChunk(PatchSink sink) {
   llvm::copy(positions, full.slots.begin() + full.count);
   headCount = 0;
-  for (Values &stream : values)
-    stream.clear();
+  for (Values &ofRun : values)
+    ofRun.clear();
   for (size_t i = 0; i < program.steps.size(); ++i)
     if (!isHead(i))
       if (llvm::Error error = runStep(i))
@@ -105,9 +105,9 @@ llvm::Error PatchEach::runDual(size_t step) {
   frame.runs[1] = &reduced;
   frame.parts = &parts[step];
   frame.alone = reduced.count == 0 && rows() >= aloneFrom;
-  for (Values &stream : values)
+  for (Values &ofRun : values)
     for (Value input : at.layer.getInputs())
-      frame.inputs.push_back(&stream[input]);
+      frame.inputs.push_back(&ofRun[input]);
   if (llvm::Error error = kernels.call(step, at.dual, weights, frame))
     return error;
   size_t half = frame.outputs.size() / 2;
@@ -214,20 +214,20 @@ llvm::Error PatchEach::runHead(int64_t from, int64_t count, Rows &logits) {
   ProgramStep &at = program.steps[step];
   if (!isHead(step)) { // it has run like any other step
     Value value = program.logits();
-    for (Values &stream : values) {
-      auto begin = stream[value].begin() + from * program.vocabulary;
+    for (Values &ofRun : values) {
+      auto begin = ofRun[value].begin() + from * program.vocabulary;
       logits.insert(logits.end(), begin, begin + count * program.vocabulary);
     }
     return llvm::Error::success();
   }
   std::vector<int32_t> ids, where;
   std::vector<Rows> inputs(at.layer.getInputs().size());
-  for (Values &stream : values) {
+  for (Values &ofRun : values) {
     ids.insert(ids.end(), tokens.begin() + from, tokens.begin() + from + count);
     where.insert(where.end(), positions.begin() + from, positions.begin() + from + count);
     for (auto [input, x] : llvm::zip(at.layer.getInputs(), inputs)) {
-      size_t width = stream[input].size() / rows();
-      auto begin = stream[input].begin() + from * width;
+      size_t width = ofRun[input].size() / rows();
+      auto begin = ofRun[input].begin() + from * width;
       x.insert(x.end(), begin, begin + count * width);
     }
   }
@@ -249,9 +249,9 @@ llvm::Error PatchEach::checkFinite(int64_t row) {
   const ProgramStep &last =
       program.steps[program.steps.size() - (isHead(program.steps.size() - 1) ? 2 : 1)];
   xf::LayerOp layer = last.layer;
-  for (Values &stream : values)
+  for (Values &ofRun : values)
     for (Value output : layer.getOutputs()) {
-      ArrayRef<float> x = stream[output];
+      ArrayRef<float> x = ofRun[output];
       size_t width = x.size() / rows();
       if (!llvm::all_of(x.slice(row * width, width), [](float v) { return std::isfinite(v); }))
         return makeError("the numbers at position " + llvm::Twine(positions[row]) +
@@ -283,14 +283,13 @@ llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
       if (llvm::Error error = runHead(headFrom, headCount, headLogits))
         return error;
     }
-    for (int64_t stream : {0, 1}) {
-      auto logits =
-          finiteLogits(ArrayRef(headLogits)
-                           .slice((stream * headCount + row - headFrom) * program.vocabulary,
-                                  program.vocabulary));
+    for (int64_t run : {0, 1}) {
+      auto logits = finiteLogits(
+          ArrayRef(headLogits)
+              .slice((run * headCount + row - headFrom) * program.vocabulary, program.vocabulary));
       if (!logits)
         return logits.takeError();
-      (stream == 0 ? given.fullLogits : given.reducedLogits) = std::move(*logits);
+      (run == 0 ? given.fullLogits : given.reducedLogits) = std::move(*logits);
     }
   }
   auto makePatch = [&]() -> llvm::Expected<Patch> {

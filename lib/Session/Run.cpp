@@ -158,7 +158,7 @@ Expected<PatchMetadata> Model::metadata(const RunRequest &request, int64_t posit
   metadata.modelHash = *hash;
   llvm::ArrayRef<Input> tokens = llvm::ArrayRef(request.tokens).take_front(position + 1);
   metadata.tokens = tokensOf(tokens);
-  metadata.rowsDigest = digestOfRows(tokens);
+  metadata.embeddingsDigest = digestOfEmbeddings(tokens);
   metadata.position = position;
   metadata.kept =
       llvm::ArrayRef(request.kept).take_while([&](int64_t kept) { return kept < position; }).vec();

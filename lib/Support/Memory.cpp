@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/// Pages that are as in the file: those that nobody can write to.
+/// Whether pages equal the file's: those that cannot be written to.
 static int giveBackPages(dl_phdr_info *object, size_t, void *) {
   constexpr size_t large = 8 << 20;
   const uintptr_t page = sysconf(_SC_PAGESIZE);

@@ -29,9 +29,9 @@ struct PatchMetadata {
   std::string modelHash; ///< Checkpoint::hash(): 64 hexadecimal digits
   std::vector<int64_t>
       tokens; ///< the full run's tokens: context, then the patched token; −1: an embedding
-  /// digestOfRows (Program/Input.h) of the embeddings, which are not in the file; "" where there
-  /// is none.
-  std::string rowsDigest;
+  /// digestOfEmbeddings (Program/Input.h) of the embeddings, which are not in the file; "" where
+  /// there is none.
+  std::string embeddingsDigest;
   int64_t position = 0;      ///< the patched token's position in `tokens`, kept in the reduced run
   std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps
   std::string update = "least"; ///< least, balanced, naive, stable or scaled

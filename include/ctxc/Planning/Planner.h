@@ -91,8 +91,8 @@ struct PlanCandidate {
   BlockPlan plan;
   bool outputOnly = false;
   PlanCost cost = {};
-  /// Where this is the default's output-only plan and the paper's would have kept the MLP's
-  /// internals: why that one is fragile.
+  /// Where the default objective chose this output-only plan although the paper's plan keeps the
+  /// MLP's internals: why the paper's plan is fragile.
   std::string avoided = "";
 };
 

@@ -7,7 +7,7 @@
 // token, a run may be given an embedding instead (Input.h).
 //
 // The interface passes numbers as double: the compiled executor computes in float32
-// and the reference in float64, and double holds both exactly. Logits come in the type
+// and the reference in float64, and double holds both exactly. Logits have the type that
 // they were computed in, except those of forward and readHead.
 //
 // Ownership. The caller owns the runs. A run belongs to the executor that started
@@ -117,13 +117,13 @@ struct PatchEachOptions {
   bool logits = false;    ///< both runs of every token go through the head too
   /// How many tokens go through the layers together; 0: as many as keep memory in bounds. The
   /// patches do not depend on it.
-  int64_t rows = 0;
+  int64_t chunk = 0;
 };
 
 /// What Executor::patchEach gives for one token.
 struct TokenPatch {
-  int64_t token = 0, position = 0;  ///< the token is −1 where an embedding stands in its place
-  Logits fullLogits, reducedLogits; ///< as in PatchStep; empty unless asked for
+  int64_t token = 0, position = 0;           ///< the token is −1 for an embedding
+  Logits fullLogits, reducedLogits;          ///< as in PatchStep; empty unless asked for
   std::vector<LayerObligations> obligations; ///< one for each layer
   std::vector<double> replayError;           ///< as in PatchStep
   /// Makes the patch from memory that is reused after the sink's call.
@@ -207,7 +207,7 @@ public:
 
   /// How many numbers an embedding has that may stand in a token's place; none where the model
   /// takes no embeddings.
-  virtual std::optional<int64_t> rowWidth() const { return std::nullopt; }
+  virtual std::optional<int64_t> embeddingWidth() const { return std::nullopt; }
 
   /// The logits (count × vocabulary) that the model's head computes for `count` given residual
   /// vectors, one after the other. Errors: the model has no head (Program::head), or one that reads

@@ -24,22 +24,22 @@ namespace ctxc {
 class Input {
 public:
   Input(int64_t token) : id(token) {}
-  static Input ofRow(std::vector<double> numbers) {
+  static Input ofEmbedding(std::vector<double> numbers) {
     Input input(-1);
     input.numbers = std::make_shared<const std::vector<double>>(std::move(numbers));
     return input;
   }
 
-  bool isRow() const { return numbers != nullptr; }
+  bool isEmbedding() const { return numbers != nullptr; }
   /// The token's id; −1 for an embedding.
   int64_t token() const { return id; }
   /// The embedding's numbers; empty for a token.
-  llvm::ArrayRef<double> row() const {
+  llvm::ArrayRef<double> embedding() const {
     return numbers ? llvm::ArrayRef<double>(*numbers) : llvm::ArrayRef<double>();
   }
 
   friend bool operator==(const Input &a, const Input &b) {
-    return a.id == b.id && a.isRow() == b.isRow() && a.row() == b.row();
+    return a.id == b.id && a.isEmbedding() == b.isEmbedding() && a.embedding() == b.embedding();
   }
 
 private:
@@ -59,14 +59,14 @@ inline std::vector<int64_t> tokensOf(llvm::ArrayRef<Input> inputs) {
   return tokens;
 }
 
-inline bool hasRows(llvm::ArrayRef<Input> inputs) {
-  return llvm::any_of(inputs, [](const Input &input) { return input.isRow(); });
+inline bool hasEmbeddings(llvm::ArrayRef<Input> inputs) {
+  return llvm::any_of(inputs, [](const Input &input) { return input.isEmbedding(); });
 }
 
 /// SHA-256, in hexadecimal digits, of the embeddings among `inputs`, in order, as float64 in
 /// little-endian bytes; "" where there is none. The digest does not depend on the float type in
 /// which a file stores them.
-std::string digestOfRows(llvm::ArrayRef<Input> inputs);
+std::string digestOfEmbeddings(llvm::ArrayRef<Input> inputs);
 
 } // namespace ctxc
 

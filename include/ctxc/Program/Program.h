@@ -21,7 +21,8 @@ struct ProgramStep {
   xf::BlockOp block;   ///< the ordinary forward
   xf::BlockOp dual;    ///< null where the layer is not patched
   xf::BlockOp applied; ///< null where the layer is not patched
-  xf::BlockOp ofRow;   ///< for an embedding in a token's place (buildRowBlock); may be null
+  /// For an embedding in a token's place (buildEmbeddingBlock); null where there is none.
+  xf::BlockOp ofEmbedding;
   std::optional<int64_t> index; ///< among the layers between the model's ends, from 0
 };
 

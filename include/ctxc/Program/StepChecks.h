@@ -19,7 +19,7 @@ llvm::Error checkStep(const Program &program, int64_t held, int64_t last, int64_
 
 /// How many numbers an embedding in a token's place has; none where the program takes no
 /// embeddings.
-std::optional<int64_t> rowWidth(const Program &program);
+std::optional<int64_t> embeddingWidth(const Program &program);
 
 /// Checks that every token and position has a row in the tables that embed it. For executors
 /// whose ops do not check ids themselves.

@@ -13,8 +13,8 @@ namespace ctxc {
 struct TokenKernel {
   size_t step; ///< of the program
   xf::BlockOp block;
-  int64_t stream; ///< the run that it reads: 0 = the only run or the full run, 1 = the reduced run;
-                  ///< a dual block reads both
+  int64_t run; ///< the run that it reads: 0 = the only run or the full run, 1 = the reduced run;
+               ///< a dual block reads both
 };
 
 /// A forward step, with each patched layer's applied block where a patch is given.

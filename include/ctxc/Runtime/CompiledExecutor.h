@@ -19,7 +19,7 @@ struct CompiledOptions {
   std::optional<ParallelFor> parallelFor = std::nullopt;
   /// How many tokens of a prompt go through a layer together, where no observer watches them; 0:
   /// as many as a layer computes well below a second. Logits do not depend on it.
-  int64_t promptRows = 0;
+  int64_t promptChunk = 0;
 };
 
 /// Compiles the program's blocks, each distinct one once, and runs them on

@@ -38,7 +38,7 @@ mlir::Value valueOfToken(xf::BlockOp block);
 /// in place of that value (Program/Input.h): (embedding) → the same results. Null where there is
 /// no such block: the token has another use than its row of one table, or the block reads the
 /// context.
-xf::BlockOp buildRowBlock(xf::BlockOp block, llvm::StringRef name);
+xf::BlockOp buildEmbeddingBlock(xf::BlockOp block, llvm::StringRef name);
 
 /// The parameters that the plan patches, by the block's names, in the order in
 /// which the dual block stores and the applied block loads them.

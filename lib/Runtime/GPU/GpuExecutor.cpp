@@ -49,7 +49,7 @@ private:
   Error check(const GpuRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions) const {
     if (Error error = checkStep(program, run.count, run.last(), run.capacity, tokens, positions))
       return error;
-    if (hasRows(tokens))
+    if (hasEmbeddings(tokens))
       return makeError("a row in a token's place is not run on a GPU; run it with --backend "
                        "compiled");
     return checkIds(program, tokens, positions);
@@ -184,8 +184,8 @@ Expected<RecordedSteps *> GpuExecutor::recordPatch(GpuRun &full, GpuRun &reduced
     bool isDual = each.block == program.steps[each.step].dual;
     kernels.push_back({each.step,
                        each.block,
-                       each.stream,
-                       {isDual ? &full : runs[each.stream], isDual ? &reduced : nullptr}});
+                       each.run,
+                       {isDual ? &full : runs[each.run], isDual ? &reduced : nullptr}});
   }
   if (Error error = gpu.record(kernels, record))
     return std::move(error);
@@ -231,25 +231,25 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
   const LayerObserver *observers[] = {&options.fullObserver, &options.reducedObserver};
   Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
-  for (int64_t stream : {0, 1}) {
-    if (*observers[stream]) {
+  for (int64_t run : {0, 1}) {
+    if (*observers[run]) {
       SeenLayers layers;
-      if (Error error = readLayers(gpu, stream, 1, layers))
+      if (Error error = readLayers(gpu, run, 1, layers))
         return std::move(error);
       for (auto &[layer, rows] : layers)
-        (*observers[stream])(layer, rows, 1);
+        (*observers[run])(layer, rows, 1);
     }
-    if (stream == 1 && !options.reducedHead)
+    if (run == 1 && !options.reducedHead)
       continue;
-    auto logits = gpu.value(program.logits(), stream, 0, 1);
+    auto logits = gpu.value(program.logits(), run, 0, 1);
     if (!logits)
       return logits.takeError();
     auto largest = largestLogit(*logits);
     if (!largest)
       return largest.takeError();
-    *next[stream] = *largest;
+    *next[run] = *largest;
     if (options.logits)
-      *wanted[stream] = std::vector<float>(logits->begin(), logits->end());
+      *wanted[run] = std::vector<float>(logits->begin(), logits->end());
   }
   ++full.count;
   return result;
@@ -301,9 +301,9 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
   while (!tokens.empty()) {
     if (Error error = checkInterrupt())
       return error;
-    int64_t count = std::min<int64_t>(tokens.size(), options.rows ? options.rows : INT64_MAX);
+    int64_t count = std::min<int64_t>(tokens.size(), options.chunk ? options.chunk : INT64_MAX);
     RecordedChunk *chunk = nullptr;
-    if (!isInner && count >= (options.rows ? 2 : GpuPrompts::kShortest)) {
+    if (!isInner && count >= (options.chunk ? 2 : GpuPrompts::kShortest)) {
       auto recorded = prompts.patch(full, reduced, options.startLayer);
       if (!recorded)
         return recorded.takeError();
@@ -368,7 +368,7 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
                      " has no instruction for products of bfloat16: prompts are "
                      "read as fast without rounding");
   auto executor = std::make_unique<GpuExecutor>(
-      both, weights, std::move(device), options.rows ? options.rows : (*target)->promptRows(),
+      both, weights, std::move(device), options.chunk ? options.chunk : (*target)->promptRows(),
       options.roundedPrompts);
   if (Error error = executor->compile())
     return std::move(error);

@@ -19,7 +19,7 @@ Expected<RecordedSteps *> GpuForward::record(bool withHead) {
   return &record;
 }
 
-Error ctxc::readLayers(GpuProgram &from, int64_t stream, int64_t rows, SeenLayers &layers) {
+Error ctxc::readLayers(GpuProgram &from, int64_t run, int64_t rows, SeenLayers &layers) {
   size_t next = 0;
   for (auto [i, step] : llvm::enumerate(from.store.program.steps)) {
     if (!step.index && i > 0)
@@ -28,7 +28,7 @@ Error ctxc::readLayers(GpuProgram &from, int64_t stream, int64_t rows, SeenLayer
       layers.push_back({step.index.value_or(-1), {}});
     std::vector<Rows> outputs;
     for (Value output : xf::LayerOp(step.layer).getOutputs()) {
-      auto numbers = from.value(output, stream, 0, rows);
+      auto numbers = from.value(output, run, 0, rows);
       if (!numbers)
         return numbers.takeError();
       outputs.push_back(std::move(*numbers));

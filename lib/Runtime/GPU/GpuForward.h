@@ -11,7 +11,7 @@ using SeenLayers = std::vector<std::pair<int64_t, std::vector<double>>>;
 
 /// Adds each layer's output for the first `rows` tokens of the call to `layers`; several residual
 /// streams are side by side.
-llvm::Error readLayers(GpuProgram &from, int64_t stream, int64_t rows, SeenLayers &layers);
+llvm::Error readLayers(GpuProgram &from, int64_t run, int64_t rows, SeenLayers &layers);
 
 /// One call. The patch, if there is one, has been uploaded.
 class GpuForward {

@@ -21,7 +21,7 @@ public:
                   PatchSink sink);
 
 private:
-  llvm::Error readStreams();
+  llvm::Error readOutputs();
   llvm::Error checkFinite(int64_t row);
   llvm::Error readLogits(int64_t row, TokenPatch &given);
   llvm::Error readParts(int64_t row);
@@ -40,7 +40,7 @@ private:
   // The chunk's values.
   GpuProgram *gpu = nullptr;
   llvm::ArrayRef<int64_t> tokens, positions;
-  std::vector<Rows> streams[2]; ///< the last layer's output in each run: each value's rows
+  std::vector<Rows> outputs[2]; ///< the last layer's output in each run: each value's rows
   std::vector<std::vector<LayerObligations>> obligations;
   std::vector<std::vector<double>> replayError;
   /// Each step's parts for `partsCount` tokens from `partsFrom` on.

@@ -188,7 +188,7 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kern
   xf::LayerOp layer = store.program.steps[at.step].layer;
   // A dual block's inputs and outputs are the full run's, then the reduced run's.
   auto chained = [&](ValueRange all) {
-    int64_t place = arg.index, of = at.stream;
+    int64_t place = arg.index, of = at.run;
     if (isDual(at) && place >= int64_t(all.size())) {
       place -= all.size();
       of = 1;
@@ -260,7 +260,7 @@ Error GpuProgram::addLaunches(const StepKernel &at, ArrayRef<Device::Buffer *> s
         continue;
       }
       auto found = buffer.kind == GpuBuffer::Visible
-                       ? own(visible[isDual(at) ? 0 : at.stream], 2 * sizeof(int32_t))
+                       ? own(visible[isDual(at) ? 0 : at.run], 2 * sizeof(int32_t))
                        : argument(at, kernel, buffer.index);
       if (!found)
         return found.takeError();
@@ -409,8 +409,8 @@ size_t GpuProgram::patchBytes(size_t step) const {
   return bytes;
 }
 
-Expected<Rows> GpuProgram::value(Value value, int64_t stream, int64_t from, int64_t count) {
-  BufferPtr &buffer = values[{value.getAsOpaquePointer(), stream}];
+Expected<Rows> GpuProgram::value(Value value, int64_t run, int64_t from, int64_t count) {
+  BufferPtr &buffer = values[{value.getAsOpaquePointer(), run}];
   if (!buffer)
     return makeError("a value of the model was not computed");
   size_t each = buffer->bytes / rows;

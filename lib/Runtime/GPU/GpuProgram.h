@@ -11,12 +11,12 @@
 
 namespace ctxc {
 
-/// A block of a step that is to be run: `stream` says whose values a plain block reads, and its run
+/// A block of a step that is to be run: `run` says whose values a plain block reads, and its run
 /// is runs[0]; a dual block has both runs.
 struct StepKernel {
   size_t step;
   xf::BlockOp block;
-  int64_t stream;
+  int64_t run;
   GpuRun *runs[2];
 };
 
@@ -57,7 +57,7 @@ public:
   size_t patchBytes(size_t step) const;
 
   /// The numbers of tokens `from` to `from + count` of one of the model's values.
-  llvm::Expected<Rows> value(mlir::Value value, int64_t stream, int64_t from, int64_t count);
+  llvm::Expected<Rows> value(mlir::Value value, int64_t run, int64_t from, int64_t count);
   /// Sets a value of the full run for the first tokens, after launches that read it were recorded.
   llvm::Error setValue(mlir::Value value, llvm::ArrayRef<float> numbers);
 

@@ -81,12 +81,12 @@ Expected<RecordedChunk *> GpuPrompts::patch(GpuRun &full, GpuRun &reduced, int64
       if (store.program.head() == each.step)
         continue;
       bool isDual = each.block == store.program.steps[each.step].dual;
-      if (!isDual && each.stream == 1 && readsContext(each.block))
+      if (!isDual && each.run == 1 && readsContext(each.block))
         return nullptr;
       kernels.push_back({each.step,
                          each.block,
-                         each.stream,
-                         {isDual ? &full : runs[each.stream], isDual ? &reduced : nullptr}});
+                         each.run,
+                         {isDual ? &full : runs[each.run], isDual ? &reduced : nullptr}});
     }
     if (Error error = recordChunk(chunk, kernels)) {
       chunk = RecordedChunk();

@@ -43,7 +43,7 @@ TEST_P(GpuPrompt, IsTheReferences) {
   CTXC_OPEN_DEVICE(device);
   Model model(GetParam(), patch::UpdateKind::least, {}, /*compile=*/false);
   GpuOptions options;
-  options.rows = kChunk;
+  options.chunk = kChunk;
   auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
   ASSERT_NE(gpu, nullptr);
   const std::vector<int64_t> tokens = promptOf(model, 3 * kChunk + 7);
@@ -67,7 +67,7 @@ TEST_P(GpuPrompt, ContinuesARun) {
   CTXC_OPEN_DEVICE(device);
   Model model(GetParam(), patch::UpdateKind::least, {}, /*compile=*/false);
   GpuOptions options;
-  options.rows = kChunk;
+  options.chunk = kChunk;
   auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
   ASSERT_NE(gpu, nullptr);
   const std::vector<int64_t> tokens = promptOf(model, 40);
@@ -145,7 +145,7 @@ TEST_P(GpuPatches, AreEachTokensOwn) {
   CTXC_OPEN_DEVICE(device);
   Model model(GetParam().first, patch::UpdateKind::least, GetParam().second, /*compile=*/false);
   GpuOptions options;
-  options.rows = kChunk;
+  options.chunk = kChunk;
   auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
   ASSERT_NE(gpu, nullptr);
   const std::vector<int64_t> tokens = promptOf(model, 3 * kChunk + 6), kept = {0, 3};
@@ -196,7 +196,7 @@ struct OnDevice {
   explicit OnDevice(std::unique_ptr<Device> device, const char *name = "llama")
       : model(name, patch::UpdateKind::least, {}, /*compile=*/false) {
     GpuOptions options;
-    options.rows = kChunk;
+    options.chunk = kChunk;
     gpu = onDevice(model.program, *model.weights, std::move(device), options);
   }
   Model model;
@@ -211,7 +211,7 @@ TEST(GpuPrompts, TakeAsManyRowsAsAsked) {
   std::vector<Given> all = patchAll(*on.gpu, tokens, {}, 1);
   for (int64_t rows : {1, 2, 5, 100}) {
     PatchEachOptions each;
-    each.rows = rows;
+    each.chunk = rows;
     for (auto [a, b] : llvm::zip(patchAll(*on.gpu, tokens, {}, 1, each), all))
       expectNear(a.patch, b.patch, std::to_string(rows) + " rows");
   }

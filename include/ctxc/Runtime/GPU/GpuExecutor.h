@@ -13,7 +13,7 @@ struct GpuOptions {
   /// As CompiledOptions::roundedPrompts, for chunks of a prompt.
   bool roundedPrompts = false;
   /// The most tokens of a chunk; 0: as many as the target takes, 1: tokens are run one by one.
-  int64_t rows = 0;
+  int64_t chunk = 0;
 };
 
 /// Compiles the program's blocks for `device`, uploads the weights, and runs tokens: a single token

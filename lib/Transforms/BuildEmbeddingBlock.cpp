@@ -1,4 +1,4 @@
-// The embedding for what is no token: the model's first block with a row in place of the token's.
+// The model's first block for a given embedding in place of a token's.
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Builders.h"
 
@@ -22,7 +22,7 @@ Value valueOfToken(xf::BlockOp block) {
   return x;
 }
 
-xf::BlockOp buildRowBlock(xf::BlockOp block, StringRef name) {
+xf::BlockOp buildEmbeddingBlock(xf::BlockOp block, StringRef name) {
   if (block.getNumArguments() != 0 || !valueOfToken(block) ||
       llvm::any_of(block.getBody().getOps(),
                    [](Operation &op) { return isa<xf::ContextualOpInterface>(op); }))
