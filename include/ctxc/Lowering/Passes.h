@@ -27,8 +27,8 @@ void buildCpuPipeline(mlir::OpPassManager &pm, const CpuTarget &target);
 void buildContractPipeline(mlir::OpPassManager &pm, const CpuTarget &target);
 void buildContractedToLLVMPipeline(mlir::OpPassManager &pm, const CpuTarget &target);
 
-/// From kernels in linalg to launches and a gpu.module, for kernels of `rows` rows. The kernels that
-/// are left out are added to `refusals`, which lives as long as the passes, where it is given.
+/// From kernels in linalg to launches and a gpu.module, for kernels of `rows` rows. The kernels
+/// that are left out are added to `refusals`, which lives as long as the passes, where it is given.
 void buildGpuPipeline(mlir::OpPassManager &pm, const GpuTarget &target, int64_t rows = 1,
                       std::vector<GpuRefusal> *refusals = nullptr);
 

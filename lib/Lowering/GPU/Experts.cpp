@@ -92,7 +92,9 @@ static void replaceExperts(func::FuncOp kernel) {
 namespace {
 
 struct GpuCallExperts : ctxc::impl::GpuCallExpertsBase<GpuCallExperts> {
-  void runOnOperation() override { llvm::for_each(kernelFunctions(getOperation()), replaceExperts); }
+  void runOnOperation() override {
+    llvm::for_each(kernelFunctions(getOperation()), replaceExperts);
+  }
 };
 
 } // namespace
