@@ -1,6 +1,6 @@
 // Runs any pass on any .mlir file: mlir-opt with our dialects and passes.
 #include "ctxc/Lowering/Kernel.h"
-#include "ctxc/Lowering/RegisterPasses.h"
+#include "ctxc/Lowering/Passes.h"
 #include "ctxc/Transforms/Passes.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
   registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect>();
   ctxc::registerLoweringModels(registry);
   ctxc::registerLoweringPasses();
+  ctxc::registerLoweringPipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "context compiler pass driver\n", registry));
 }

@@ -64,6 +64,8 @@ static llvm::Error writeCode(Model &model, const CompileOptions &options, bool i
 }
 
 static llvm::Expected<int> run(const Arguments &arguments) {
+  if (arguments.has("--print-pipeline"))
+    return printPipeline(arguments);
   llvm::StringRef path = arguments.get("-o", "");
   llvm::StringRef stage = arguments.get("--emit", "");
   bool isFile = llvm::is_contained({"obj", "shared", "hsaco", "spirv"}, stage);
@@ -160,7 +162,17 @@ Command driver::compileCommand() {
        {"--remarks", "",
         "say at each op that goes without its fast form on a processor which one,\n"
         "and why"},
-       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
+       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
+       {"--print-pipeline",
+        "",
+        "print the passes that lower --emit=linalg for --target (and --rows), as\n"
+        "`ctxc-opt --pass-pipeline=` reads them; takes no MODEL, --emit and -o",
+        {},
+        false,
+        false,
+        false,
+        false,
+        true}},
       "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
       "reduced run together with the patch formed between them (dual), or its forward with a "
       "given\n"
@@ -171,6 +183,8 @@ Command driver::compileCommand() {
       "  ctxc compile gemma-3-270m --emit=shared --target=x86-64-v3 -o kernels.so\n"
       "  ctxc compile gemma-3-270m --emit=ptx --target=cuda:sm_90 -o kernels.ptx\n"
       "  ctxc compile gemma-3-270m --emit=cost --target=cuda:sm_90 --bandwidth 4000 -o -\n"
-      "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n",
+      "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n"
+      "  ctxc-opt block-linalg.mlir --mlir-timing \\\n"
+      "    --pass-pipeline=\"$(ctxc compile --print-pipeline --target=x86-64-v3)\"\n",
       run};
 }

@@ -51,6 +51,10 @@ struct KernelArg {
 /// The arguments of a kernel function, in order.
 llvm::SmallVector<KernelArg> kernelArguments(mlir::func::FuncOp kernel);
 
+/// Whether `function` is a kernel: its arguments say what they are.
+bool isKernel(mlir::func::FuncOp function);
+llvm::SmallVector<mlir::func::FuncOp> kernelFunctions(mlir::ModuleOp module);
+
 /// A kernel function with this attribute rounds the vectors of a call of many rows to bfloat16,
 /// where they meet a matrix that is stored so and the target has an instruction for it.
 inline constexpr llvm::StringLiteral roundedAttr = "ctxc.rounded";
@@ -65,10 +69,9 @@ inline constexpr llvm::StringLiteral aloneAttr = "ctxc.alone";
 mlir::FailureOr<mlir::func::FuncOp> lowerBlockToLinalg(xf::BlockOp block, mlir::ModuleOp module,
                                                        llvm::StringRef name);
 
-/// Lowers a module of kernels from linalg to the LLVM dialect: bufferised in
-/// place, contractions as register-tiled loops handed to the caller's threads,
-/// buffers in the caller's workspace, one C entry `<name>` and one
-/// `<name>_workspace` a kernel (ctxc_kernel.h).
+/// Lowers a module of kernels from linalg to the LLVM dialect, by buildCpuPipeline: bufferised in
+/// place, contractions as register-tiled loops handed to the caller's threads, buffers in the
+/// caller's workspace, one C entry `<name>` and one `<name>_workspace` a kernel (ctxc_kernel.h).
 mlir::LogicalResult lowerKernelsToLLVM(mlir::ModuleOp module, const CpuTarget &target);
 
 /// Registers what the lowering attaches to the dialects.

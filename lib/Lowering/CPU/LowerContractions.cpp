@@ -1,12 +1,13 @@
 // Contractions with a stored matrix become calls of the caller's parallel-for over a function of
 // the rows of W, one for each shape and storage type (Contraction.h).
 #include "ctxc/Lowering/KernelEmitter.h"
+#include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/Contraction.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "lib/Lowering/CPU/TransposedContraction.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/Passes.h"
+#include "lib/Lowering/Order.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -14,6 +15,11 @@
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_LOWERCONTRACTIONS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 namespace {
 
@@ -110,9 +116,7 @@ func::FuncOp totalsOf(const Contraction &c, ModuleOp module, StringRef name, Loc
   return function ? function : emitTransposedTotals(c, module, own, loc);
 }
 
-} // namespace
-
-LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
+LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
   SmallVector<linalg::GenericOp> contractions;
   module.walk([&](linalg::GenericOp op) {
     auto transposed = isTransposedContraction(op);
@@ -196,3 +200,18 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
   }
   return dropQuantized(module);
 }
+
+struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> {
+  using Base::Base;
+  void runOnOperation() override {
+    CpuTarget target;
+    target.lanes = lanes;
+    target.registers = registers;
+    target.bfloatPairs = bfloatPairs;
+    if (failed(expectBuffers(getOperation(), getArgument())) ||
+        failed(lowerContractions(getOperation(), target)))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,6 +1,7 @@
 // Buffers live in the caller's workspace: a kernel allocates nothing.
+#include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -8,9 +9,18 @@
 using namespace mlir;
 using namespace ctxc;
 
+namespace ctxc {
+#define GEN_PASS_DEF_PLACEBUFFERS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
+
 bool ctxc::isKernel(func::FuncOp function) {
   return !function.isExternal() && function.getNumArguments() > 0 &&
          function.getArgAttr(0, "ctxc.kind");
+}
+
+SmallVector<func::FuncOp> ctxc::kernelFunctions(ModuleOp module) {
+  return llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
 }
 
 /// The bytes of a buffer, rounded up to 64.
@@ -172,9 +182,14 @@ static LogicalResult placeIn(func::FuncOp kernel) {
   return success();
 }
 
-LogicalResult ctxc::placeBuffers(ModuleOp module) {
-  for (auto kernel : llvm::to_vector(module.getOps<func::FuncOp>()))
-    if (isKernel(kernel) && failed(placeIn(kernel)))
-      return failure();
-  return success();
-}
+namespace {
+
+struct PlaceBuffers : ctxc::impl::PlaceBuffersBase<PlaceBuffers> {
+  void runOnOperation() override {
+    for (func::FuncOp kernel : kernelFunctions(getOperation()))
+      if (failed(placeIn(kernel)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

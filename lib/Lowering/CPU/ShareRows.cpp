@@ -11,11 +11,14 @@
 // Attention's loops go over groups of heads within a row, and each reads, of what another writes,
 // its own group alone. So a row's function takes a range of groups too, and where there is one row
 // that sees many slots (decoding), its groups are shared out.
+#include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
+#include "lib/Lowering/CPU/LinalgToLoops.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RowWise.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/Passes.h"
+#include "lib/Lowering/Order.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,6 +34,11 @@
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_SHAREROWS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 namespace {
 
@@ -400,11 +408,18 @@ void RowSharer::callFunction(Loop loop, func::FuncOp function, func::FuncOp ofGr
   func::CallOp::create(b, loc, function, ValueRange{frame, number(0), toI64(b, loc, rows)});
 }
 
-} // namespace
+struct ShareRows : ctxc::impl::ShareRowsBase<ShareRows> {
+  using Base::Base;
+  void runOnOperation() override {
+    CpuTarget target;
+    target.lanes = lanes;
+    target.registers = registers;
+    if (failed(expectBuffers(getOperation(), getArgument())))
+      return signalPassFailure();
+    for (func::FuncOp kernel : kernelFunctions(getOperation()))
+      if (failed(RowSharer(kernel, target).run()))
+        return signalPassFailure();
+  }
+};
 
-LogicalResult ctxc::shareRows(ModuleOp module, const CpuTarget &target) {
-  for (auto kernel : llvm::to_vector(module.getOps<func::FuncOp>()))
-    if (isKernel(kernel) && failed(RowSharer(kernel, target).run()))
-      return failure();
-  return success();
-}
+} // namespace

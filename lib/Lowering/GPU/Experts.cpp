@@ -1,5 +1,5 @@
 #include "lib/Lowering/GPU/Experts.h"
-#include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -7,6 +7,11 @@
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
+
+namespace ctxc {
+#define GEN_PASS_DEF_GPUCALLEXPERTS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 static constexpr StringLiteral callee = "ctxc_experts", transposedAttr = "ctxc.transposed";
 
@@ -55,7 +60,7 @@ static void replace(scf::ForOp rows, const ExpertCall &found, int64_t number) {
   rows.erase();
 }
 
-void gpu_lowering::replaceExperts(func::FuncOp kernel) {
+static void replaceExperts(func::FuncOp kernel) {
   int64_t number = 0;
   for (BlockArgument table : kernel.getArguments()) {
     auto stored = kernel.getArgAttrOfType<TypeAttr>(table.getArgNumber(), "ctxc.stored");
@@ -83,6 +88,16 @@ void gpu_lowering::replaceExperts(func::FuncOp kernel) {
   SmallVector<Type> types = llvm::to_vector(kernel.getBody().getArgumentTypes());
   kernel.setFunctionType(FunctionType::get(kernel.getContext(), types, {}));
 }
+
+namespace {
+
+struct GpuCallExperts : ctxc::impl::GpuCallExpertsBase<GpuCallExperts> {
+  void runOnOperation() override {
+    llvm::for_each(kernelFunctions(getOperation()), replaceExperts);
+  }
+};
+
+} // namespace
 
 std::optional<ExpertCall> gpu_lowering::expertCall(Operation *op) {
   auto call = dyn_cast<func::CallOp>(op);

@@ -9,11 +9,7 @@
 
 namespace ctxc::gpu_lowering {
 
-/// Puts a call of (bank, x, selected, y), all memory, in the place of each loop over experts, and
-/// makes the tables of addresses that it read banks of numbers. Quantised ones stay.
-void replaceExperts(mlir::func::FuncOp kernel);
-
-/// What such a call says; null where it is another.
+/// What a call of GpuCallExperts says; null where it is another.
 struct ExpertCall {
   mlir::Value bank, x, selected, y;
   bool transposed;

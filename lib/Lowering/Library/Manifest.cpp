@@ -1,7 +1,6 @@
 // What a program that calls generated kernels needs to know, as JSON.
 #include "ctxc/Lowering/Codegen.h"
 #include "lib/Lowering/Library/ArgumentLayout.h"
-#include "lib/Lowering/Passes.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/TargetParser/Host.h"

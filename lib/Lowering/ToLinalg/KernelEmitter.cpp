@@ -1,12 +1,24 @@
 // A block as a kernel: its arguments, and the run over its ops. What these build is in
 // KernelBuilding.cpp.
 #include "ctxc/Lowering/KernelEmitter.h"
+#include "ctxc/Lowering/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_BLOCKSTOLINALG
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 #include "ctxc/Lowering/LoweringInterface.cpp.inc"
 
@@ -268,3 +280,22 @@ FailureOr<func::FuncOp> ctxc::lowerBlockToLinalg(xf::BlockOp block, ModuleOp mod
                                                  StringRef name) {
   return KernelEmitter(block, module, name).run();
 }
+
+namespace {
+
+struct BlocksToLinalg : ctxc::impl::BlocksToLinalgBase<BlocksToLinalg> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto model : llvm::to_vector(module.getOps<xf::ModelOp>()))
+      model.erase();
+    for (auto block : llvm::to_vector(module.getOps<xf::BlockOp>())) {
+      std::string name = block.getSymName().str();
+      block.setSymName(name + ".block");
+      if (failed(lowerBlockToLinalg(block, module, name)))
+        return signalPassFailure();
+      block.erase();
+    }
+  }
+};
+
+} // namespace

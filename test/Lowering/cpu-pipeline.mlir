@@ -1,6 +1,6 @@
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=8 | FileCheck %s --implicit-check-not=malloc --implicit-check-not=aligned_alloc --implicit-check-not=@free
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=4 | FileCheck %s --check-prefix=CALLS
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=4 | FileCheck %s --check-prefix=ROWS
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v3 | FileCheck %s --implicit-check-not=malloc --implicit-check-not=aligned_alloc --implicit-check-not=@free
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v2 | FileCheck %s --check-prefix=CALLS
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v2 | FileCheck %s --check-prefix=ROWS
 
 // The entry takes the call alone; the sizes of its buffers are a function of their own.
 // CHECK: llvm.func @ffn_body(

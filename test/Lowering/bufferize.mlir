@@ -1,7 +1,7 @@
 // Keys and values of earlier tokens stay where they are: a kernel writes its S rows behind
-// them and reads all. (The passes are those that the compiler itself runs.)
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg --resolve-shaped-type-result-dims --one-shot-bufferize --canonicalize --cse | FileCheck %s
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg --resolve-shaped-type-result-dims --one-shot-bufferize --canonicalize --cse | FileCheck %s --check-prefix=NONE
+// them and reads all. (NONE is of upstream's passes alone.)
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-bufferize | FileCheck %s
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg --resolve-shaped-type-result-dims --one-shot-bufferize --canonicalize --cse | FileCheck %s --check-prefix=NONE
 
 // CHECK-LABEL: func.func private @attend(
 // CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {ctxc.kind = "state"}

@@ -1,5 +1,5 @@
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg | FileCheck %s
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg | FileCheck %s --check-prefix=SWEEPS
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg | FileCheck %s
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg | FileCheck %s --check-prefix=SWEEPS
 
 // A kernel's arguments say what they are.
 // CHECK-LABEL: func.func private @ffn(

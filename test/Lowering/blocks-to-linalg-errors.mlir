@@ -1,4 +1,4 @@
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg --split-input-file --verify-diagnostics
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg --split-input-file --verify-diagnostics
 
 xf.block @recurrent(%x: tensor<3xf32>) -> tensor<3xf32> {
   // expected-error @below {{'xf.scan' op has no compiled kernel; run it with --backend reference}}
