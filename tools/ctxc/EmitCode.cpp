@@ -211,9 +211,7 @@ Error driver::emitCode(const Program &given, const CodeOptions &options) {
   if (options.roundedPrompts)
     for (xf::BlockOp block : kernelBlocks(program))
       if (readsPrompts(program, block))
-        (*kernels)
-            ->lookupSymbol(kernelName(block, options.prefix))
-            ->setAttr(roundedAttr, mlir::UnitAttr::get(&context));
+        kernel::mark<kernel::Rounded>((*kernels)->lookupSymbol(kernelName(block, options.prefix)));
   if (options.stage == "linalg")
     return writeOutput(options.path, [&](llvm::raw_ostream &os) { (*kernels)->print(os); });
 

@@ -20,9 +20,7 @@ using namespace ctxc;
 
 static constexpr StringLiteral annotationName = "llvm.loop_annotation";
 
-static constexpr StringLiteral linalgName = "ctxc.of_linalg";
-
-bool ctxc::isOfLinalg(scf::ForOp loop) { return loop->hasAttr(linalgName); }
+bool ctxc::isOfLinalg(scf::ForOp loop) { return kernel::isMarked<kernel::LinalgLoop>(loop); }
 
 FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::LinalgOp op,
                                           const CpuTarget &target) {
@@ -35,10 +33,10 @@ FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::Linalg
   if (failed(loops))
     return op.emitError("has no loops");
   for (Operation *inner : *loops)
-    inner->setAttr(linalgName, rewriter.getUnitAttr());
+    kernel::mark<kernel::LinalgLoop>(inner);
   if (loops->size() > 1)
-    (*loops)[1]->setAttr(kSecondLoopAttr, rewriter.getUnitAttr());
-  if (op->hasAttr(kCausalAttr)) {
+    kernel::mark<kernel::GroupLoop>((*loops)[1]);
+  if (kernel::isMarked<kernel::Causal>(op)) {
     auto rows = cast<scf::ForOp>(loops->front()), slots = cast<scf::ForOp>(loops->back());
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(rows.getBody());

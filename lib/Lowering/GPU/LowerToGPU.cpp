@@ -117,9 +117,8 @@ static void ofRows(func::FuncOp kernel, int64_t rows) {
   SmallVector<Type> types;
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
-    auto kind = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind");
-    bool grows = kind && (kind == stringifyKernelArgKind(KernelArgKind::State) ||
-                          kind == stringifyKernelArgKind(KernelArgKind::Slots));
+    kernel::ArgAttr role = kernel::roleOf(argument);
+    bool grows = role && role.isOfVisible();
     if (type && type.getRank() && type.isDynamicDim(0) && !grows) {
       SmallVector<int64_t> shape(type.getShape());
       shape[0] = rows;
@@ -142,7 +141,8 @@ static LogicalResult numberReads(ModuleOp module) {
     return failure();
   int64_t next = 0;
   module.walk([&](bufferization::ToBufferOp read) {
-    read->setAttr("ctxc.read", Builder(module.getContext()).getI64IntegerAttr(next++));
+    kernel::KernelDialect::ReadAttrHelper(read.getContext())
+        .setAttr(read, Builder(read.getContext()).getI64IntegerAttr(next++));
   });
   return success();
 }
