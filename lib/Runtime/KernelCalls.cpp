@@ -33,9 +33,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
       block = asked.clone();
       copies.emplace_back(block);
       block.setSymName((asked.getSymName() + "_alone").str());
-      block.walk([](xf::AttentionOp attention) {
-        attention->setAttr(aloneAttr, UnitAttr::get(attention.getContext()));
-      });
+      block.walk([](xf::AttentionOp attention) { kernel::mark<kernel::Alone>(attention); });
     }
     FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
     if (failed(module))
@@ -43,7 +41,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
     std::string name = kernelName(block);
     auto function = (*module)->lookupSymbol<func::FuncOp>(name);
     if (roundsPrompts && readsPrompts(program, block))
-      function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
+      kernel::mark<kernel::Rounded>(function);
     modules.push_back(**module);
     owned.push_back(std::move(*module));
     made.push_back({name, {nullptr, nullptr, kernelArguments(function)}});
@@ -230,9 +228,9 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
     case KernelArgKind::Setting:
       break;
     case KernelArgKind::State: {
-      CompiledRun &run = *call.runs[arg.stream];
+      CompiledRun &run = *call.runs[arg.run];
       auto &states = run.states[step];
-      size_t index = nextState[arg.stream]++;
+      size_t index = nextState[arg.run]++;
       if (states.size() <= index)
         states.resize(index + 1);
       states[index].resize(run.capacity * elementsOf(arg.type));
@@ -240,7 +238,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       break;
     }
     case KernelArgKind::Slots:
-      argument = call.runs[arg.stream]->slots.data();
+      argument = call.runs[arg.run]->slots.data();
       break;
     case KernelArgKind::Store:
       if (parts.size() <= nextPart)

@@ -123,9 +123,7 @@ static Expected<mlir::OwningOpRef<mlir::ModuleOp>> kernelsOf(const Program &prog
   if (options.roundedPrompts)
     for (xf::BlockOp block : kernelBlocks(program))
       if (readsPrompts(program, block))
-        (*kernels)
-            ->lookupSymbol(kernelName(block, options.prefix))
-            ->setAttr(roundedAttr, mlir::UnitAttr::get(&context));
+        kernel::mark<kernel::Rounded>((*kernels)->lookupSymbol(kernelName(block, options.prefix)));
   return std::move(*kernels);
 }
 

@@ -3,12 +3,12 @@
 
 // A kernel's arguments say what they are.
 // CHECK-LABEL: func.func private @ffn(
-// CHECK-SAME: %{{.*}}: memref<?xi32> {ctxc.kind = "positions"}
-// CHECK-SAME: %{{.*}}: memref<?xi32> {ctxc.kind = "tokens"}
-// CHECK-SAME: %[[X:.*]]: memref<?x33xf32> {ctxc.kind = "input"}
-// CHECK-SAME: %[[Y:.*]]: memref<?x33xf32> {ctxc.kind = "output"}
-// CHECK-SAME: %[[UP:.*]]: memref<45x33xbf16> {ctxc.kind = "param", ctxc.name = "up.weight"}
-// CHECK-SAME: %[[DOWN:.*]]: memref<33x45xbf16> {ctxc.kind = "param", ctxc.name = "down.weight"}
+// CHECK-SAME: %{{.*}}: memref<?xi32> {kernel.arg = #kernel.arg<positions>}
+// CHECK-SAME: %{{.*}}: memref<?xi32> {kernel.arg = #kernel.arg<tokens>}
+// CHECK-SAME: %[[X:.*]]: memref<?x33xf32> {kernel.arg = #kernel.arg<input>}
+// CHECK-SAME: %[[Y:.*]]: memref<?x33xf32> {kernel.arg = #kernel.arg<output>}
+// CHECK-SAME: %[[UP:.*]]: memref<45x33xbf16> {kernel.arg = #kernel.arg<param, name = "up.weight">}
+// CHECK-SAME: %[[DOWN:.*]]: memref<33x45xbf16> {kernel.arg = #kernel.arg<param, name = "down.weight">}
 // CHECK-SAME: %{{.*}}: !llvm.ptr) {
 // CHECK-DAG: %[[W:.*]] = bufferization.to_tensor %[[UP]] restrict
 // CHECK-DAG: %[[V:.*]] = bufferization.to_tensor %[[DOWN]] restrict
@@ -44,15 +44,15 @@ xf.block @packed(%a: tensor<7xf32>, %b: tensor<7xf32>) -> (tensor<5xf32>, tensor
 
 // A dual block reads the state of both runs, hands out its patch and counts.
 // CHECK-LABEL: func.func private @streams(
-// CHECK-SAME: memref<?x1x2xf32> {ctxc.kind = "state"}
-// CHECK-SAME: memref<?x1x2xf32> {ctxc.index = 1 : i64, ctxc.kind = "state"}
-// CHECK-SAME: memref<?x1x2xf32> {ctxc.index = 2 : i64, ctxc.kind = "state", ctxc.stream = 1 : i64}
-// CHECK-SAME: memref<?x1x2xf32> {ctxc.index = 3 : i64, ctxc.kind = "state", ctxc.stream = 1 : i64}
-// CHECK-SAME: memref<?xi32> {ctxc.kind = "slots"}
-// CHECK-SAME: memref<?xi32> {ctxc.kind = "slots", ctxc.stream = 1 : i64}
-// CHECK-SAME: memref<?x2xf32> {ctxc.kind = "store", ctxc.name = "b"}
-// CHECK-SAME: memref<?x1x2xi64> {ctxc.kind = "counts"}
-// CHECK-SAME: memref<?xf64> {ctxc.kind = "replay"}
+// CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state>}
+// CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state, index = 1>}
+// CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state, index = 2, run = reduced>}
+// CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state, index = 3, run = reduced>}
+// CHECK-SAME: memref<?xi32> {kernel.arg = #kernel.arg<slots>}
+// CHECK-SAME: memref<?xi32> {kernel.arg = #kernel.arg<slots, run = reduced>}
+// CHECK-SAME: memref<?x2xf32> {kernel.arg = #kernel.arg<store, name = "b">}
+// CHECK-SAME: memref<?x1x2xi64> {kernel.arg = #kernel.arg<counts>}
+// CHECK-SAME: memref<?xf64> {kernel.arg = #kernel.arg<replay>}
 xf.block @streams(%x: tensor<1x2xf32>, %y: tensor<1x2xf32>) -> tensor<1x2xf32> {
   %a = xf.attention %x, %x, %x scale 1.0 stream "full" : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
   %b = xf.attention %y, %y, %y scale 1.0 stream "reduced" : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>

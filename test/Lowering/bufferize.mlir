@@ -4,8 +4,8 @@
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --resolve-shaped-type-result-dims --one-shot-bufferize --canonicalize --cse | FileCheck %s --check-prefix=NONE
 
 // CHECK-LABEL: func.func private @attend(
-// CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {ctxc.kind = "state"}
-// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x3xf32> {ctxc.index = 1 : i64, ctxc.kind = "state"}
+// CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {kernel.arg = #kernel.arg<state>}
+// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x3xf32> {kernel.arg = #kernel.arg<state, index = 1>}
 // CHECK: %[[S:.*]] = memref.dim %arg0
 // CHECK: %[[SEEN:.*]] = arith.subi %{{.*}}, %[[S]]
 // CHECK: %[[NEWK:.*]] = memref.subview %[[K]][%[[SEEN]], 0, 0] [%[[S]], 2, 2]
@@ -50,8 +50,8 @@ xf.block @attend(%x: tensor<8xf32>) -> tensor<8xf32> {
 // and not written, and the products are of the kept keys and of each row's own.
 // A copy of a view onto itself is dropped later.
 // CHECK-LABEL: func.func private @alone(
-// CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {ctxc.kind = "state", ctxc.stream = 1 : i64}
-// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x2xf32> {ctxc.index = 1 : i64, ctxc.kind = "state", ctxc.stream = 1 : i64}
+// CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {kernel.arg = #kernel.arg<state, run = reduced>}
+// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x2xf32> {kernel.arg = #kernel.arg<state, index = 1, run = reduced>}
 // CHECK: %[[KEPT:.*]] = arith.subi %{{.*}}, %c1
 // CHECK-DAG: memref.subview %[[V]][0, 0, 0] [%[[KEPT]], 2, 2]
 // CHECK-DAG: memref.subview %[[K]][0, 0, 0] [%[[KEPT]], 2, 2]

@@ -27,7 +27,7 @@ xf.block @two(%x: tensor<3xf32>) -> tensor<5xf32> {
 }
 
 //--- refused.mlir
-func.func private @loop(%positions: memref<?xi32> {ctxc.kind = "positions"}, %call: !llvm.ptr) {
+func.func private @loop(%positions: memref<?xi32> {kernel.arg = #kernel.arg<positions>}, %call: !llvm.ptr) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %rows = memref.dim %positions, %c0 : memref<?xi32>
@@ -40,7 +40,7 @@ func.func private @loop(%positions: memref<?xi32> {ctxc.kind = "positions"}, %ca
 
 // -----
 
-func.func private @size(%positions: memref<?xi32> {ctxc.kind = "positions"}, %call: !llvm.ptr) {
+func.func private @size(%positions: memref<?xi32> {kernel.arg = #kernel.arg<positions>}, %call: !llvm.ptr) {
   %c0 = arith.constant 0 : index
   %position = memref.load %positions[%c0] : memref<?xi32>
   %size = arith.index_cast %position : i32 to index

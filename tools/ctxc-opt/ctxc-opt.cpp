@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
   ctxc::registerTransformsPasses();
-  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect>();
+  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect, ctxc::kernel::KernelDialect>();
   ctxc::registerLoweringModels(registry);
   ctxc::registerLoweringPasses();
   ctxc::registerLoweringPipelines();

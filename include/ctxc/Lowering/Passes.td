@@ -23,11 +23,11 @@ def BlocksToLinalg : KernelPass<"blocks-to-linalg"> {
     ```
     becomes a function of rows on tensors, with a memref for each argument:
     ```mlir
-    func.func private @double(%positions: memref<?xi32> {ctxc.kind = "positions"}, …,
-                              %x: memref<?x4xf32> {ctxc.kind = "input"}, …)
+    func.func private @double(%positions: memref<?xi32> {kernel.arg = #kernel.arg<positions>}, …,
+                              %x: memref<?x4xf32> {kernel.arg = #kernel.arg<input>}, …)
     ```
   }];
-  let dependentDialects = [
+  let dependentDialects = ["::ctxc::kernel::KernelDialect", 
     "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
     "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
@@ -90,7 +90,7 @@ def LowerContractions : KernelPass<"lower-contractions"> {
     otherwise than by a contraction is an error.
   }];
   let options = [lanes, registers, bfloatPairs];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
                            "::mlir::vector::VectorDialect"];
 }
@@ -106,7 +106,7 @@ def ShareRows : KernelPass<"share-rows"> {
     hides the buffers that a loop has to itself, and --ctxc-linalg-to-loops, of which it makes use.
   }];
   let options = [lanes, registers];
-  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
@@ -142,7 +142,7 @@ def LinalgToLoops : KernelPass<"linalg-to-loops"> {
     for that mark, and leave all other loops as they are.
   }];
   let options = [lanes, registers];
-  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
                            "::mlir::vector::VectorDialect"];
 }
@@ -224,7 +224,7 @@ def GpuCallExperts : KernelPass<"gpu-call-experts"> {
 def GpuFixRows : KernelPass<"gpu-fix-rows"> {
   let summary = "give kernels their number of rows";
   let options = [Option<"rows", "rows", "int64_t", "1", "rows of a call">];
-  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def GpuNumberReads : KernelPass<"gpu-number-reads"> {
@@ -234,6 +234,7 @@ def GpuNumberReads : KernelPass<"gpu-number-reads"> {
     they would be one op, though what is between them may write to their memory. It comes after the
     simplification that follows --ctxc-gpu-fix-rows, and before bufferisation.
   }];
+  let dependentDialects = ["::ctxc::kernel::KernelDialect"];
 }
 
 def GpuLaunches : KernelPass<"gpu-launches"> {
@@ -249,7 +250,7 @@ def GpuLaunches : KernelPass<"gpu-launches"> {
     Option<"target", "target", "std::string", "\"cuda:sm_80\"", "the GPU, by its name">,
     Option<"rows", "rows", "int64_t", "1", "rows of a call">
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::nvgpu::NVGPUDialect", "::mlir::NVVM::NVVMDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];

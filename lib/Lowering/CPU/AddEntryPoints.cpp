@@ -63,7 +63,7 @@ static void addEntryPoint(func::FuncOp kernel) {
     }
     bool state = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
     operands.push_back(
-        memrefAt(b, loc, address, cast<MemRefType>(arg.type), state ? visible[arg.stream] : rows));
+        memrefAt(b, loc, address, cast<MemRefType>(arg.type), state ? visible[arg.run] : rows));
   }
   operands.push_back(call);
   Value before = sumHarmful(b, loc, counts, pairs);
@@ -73,6 +73,7 @@ static void addEntryPoint(func::FuncOp kernel) {
   Value status = arith::ExtUIOp::create(b, loc, b.getI32Type(), more);
   static_assert(CTXC_GOOD == 0 && CTXC_INEXACT == 1);
   func::ReturnOp::create(b, loc, status);
+  kernel.removeArgAttrsAttr(); // it takes what the entry unpacked
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include "lib/Lowering/CPU/AttentionLoops.h"
 #include "lib/Lowering/CPU/RowReductions.h"
 #include "lib/Lowering/Order.h"
+#include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -19,9 +20,7 @@ namespace ctxc {
 #include "ctxc/Lowering/Passes.h.inc"
 } // namespace ctxc
 
-static constexpr StringLiteral linalgName = "ctxc.of_linalg";
-
-bool ctxc::isOfLinalg(scf::ForOp loop) { return loop->hasAttr(linalgName); }
+bool ctxc::isOfLinalg(scf::ForOp loop) { return kernel::isMarked<kernel::LinalgLoop>(loop); }
 
 FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::LinalgOp op,
                                           const CpuTarget &target) {
@@ -34,10 +33,10 @@ FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::Linalg
   if (failed(loops))
     return op.emitError("has no loops");
   for (Operation *inner : *loops)
-    inner->setAttr(linalgName, rewriter.getUnitAttr());
+    kernel::mark<kernel::LinalgLoop>(inner);
   if (loops->size() > 1)
-    (*loops)[1]->setAttr(kSecondLoopAttr, rewriter.getUnitAttr());
-  if (op->hasAttr(kCausalAttr)) {
+    kernel::mark<kernel::GroupLoop>((*loops)[1]);
+  if (kernel::isMarked<kernel::Causal>(op)) {
     auto rows = cast<scf::ForOp>(loops->front()), slots = cast<scf::ForOp>(loops->back());
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(rows.getBody());

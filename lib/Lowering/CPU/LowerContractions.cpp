@@ -70,16 +70,15 @@ StringRef whyNone(linalg::GenericOp op, bool transposed) {
 /// Whether many vectors are rounded. An expert has one at a time.
 bool isRounded(linalg::GenericOp op, const CpuTarget &target) {
   Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1];
-  return op->getParentOfType<func::FuncOp>()->hasAttr(roundedAttr) && target.bfloatPairs &&
-         !KernelEmitter::quantized(w) && cast<MemRefType>(w.getType()).getElementType().isBF16() &&
+  return kernel::isMarked<kernel::Rounded>(op->getParentOfType<func::FuncOp>()) &&
+         target.bfloatPairs && !KernelEmitter::quantized(w) &&
+         cast<MemRefType>(w.getType()).getElementType().isBF16() &&
          cast<MemRefType>(x.getType()).isDynamicDim(0);
 }
 
 /// The stand-ins of quantised matrices, of which no reader may be left.
 LogicalResult dropQuantized(ModuleOp module) {
-  auto result = module.walk([](UnrealizedConversionCastOp op) {
-    if (op->getNumResults() != 1 || !KernelEmitter::quantized(op.getResult(0)))
-      return WalkResult::advance();
+  auto result = module.walk([](kernel::QuantizedOp op) {
     if (!op->use_empty()) {
       op->emitError("a quantised matrix is read by an op that has no compiled kernel for it; "
                     "run it with --backend reference, or read the weights as --dtype f32");
@@ -140,22 +139,21 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
     Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1], y = op.getDpsInits()[0];
     auto type = cast<MemRefType>(w.getType());
     auto quantized = KernelEmitter::quantized(w);
+    auto stored = quantized ? cast<RankedTensorType>(quantized.getStored()) : RankedTensorType();
     // A row is decoded on the thread's stack.
     if (quantized && type.getDimSize(1) > Contraction::maxDecoded)
       return op.emitError("a quantised matrix has rows of ")
              << type.getDimSize(1) << " numbers; compiled kernels decode at most "
              << Contraction::maxDecoded
              << ": run it with --backend reference, or read the weights as --dtype f32";
-    Contraction contraction{type, quantized ? quantized->stored : RankedTensorType(), target.lanes,
-                            target.registers};
+    Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.rounded = rounded.contains(op);
     contraction.transposed = *isTransposedContraction(op);
     std::string element;
     llvm::raw_string_ostream os(element);
     if (quantized) {
-      os << xf::stringifyBlockFormat(
-          cast<xf::QuantizedType>(quantized->stored.getElementType()).getFormat());
-      w = quantized->memory;
+      os << xf::stringifyBlockFormat(cast<xf::QuantizedType>(stored.getElementType()).getFormat());
+      w = quantized.getMemory();
     } else {
       os << type.getElementType();
     }

@@ -15,8 +15,7 @@ namespace ctxc {
 } // namespace ctxc
 
 bool ctxc::isKernel(func::FuncOp function) {
-  return !function.isExternal() && function.getNumArguments() > 0 &&
-         function.getArgAttr(0, "ctxc.kind");
+  return !function.isExternal() && function.getNumArguments() > 0 && kernel::roleOf(function, 0);
 }
 
 SmallVector<func::FuncOp> ctxc::kernelFunctions(ModuleOp module) {
@@ -67,7 +66,7 @@ static Value rebuildSize(OpBuilder &b, Value memref, int64_t i, ArrayRef<KernelA
   if (auto argument = dyn_cast<BlockArgument>(memref)) {
     const KernelArg &arg = args[argument.getArgNumber()];
     bool visible = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
-    return i == 0 ? sizes[visible ? 1 + arg.stream : 0] : Value();
+    return i == 0 ? sizes[visible ? 1 + arg.run : 0] : Value();
   }
   if (auto cast = memref.getDefiningOp<memref::CastOp>())
     return rebuildSize(b, cast.getSource(), i, args, sizes, done);

@@ -135,7 +135,7 @@ private:
   struct Loop {
     scf::ForOp rows;
     bool isCausal;                ///< a row takes the longer the later it is
-    std::optional<Groups> groups; ///< that the loops in it with kSecondLoopAttr go over
+    std::optional<Groups> groups; ///< that the loops in it with kernel.group_loop go over
   };
   LogicalResult outline(Loop loop);
   func::FuncOp makeRowFunction(Loop loop, ArrayRef<Value> captured, ArrayRef<OpOperand *> own,
@@ -158,7 +158,7 @@ LogicalResult RowSharer::run() {
     if (isScores(op))
       if (linalg::FillOp zeros = zerosFor(op, op.getDpsInits()[0])) {
         zeros.erase();
-        op->setAttr(kStoredAttr, b.getUnitAttr());
+        kernel::mark<kernel::Stored>(op);
       }
   SmallVector<RowWise> group;
   for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
@@ -184,8 +184,8 @@ LogicalResult RowSharer::run() {
 LogicalResult RowSharer::finish(SmallVectorImpl<RowWise> &group) {
   if (group.empty())
     return success();
-  bool isCausal =
-      llvm::any_of(group, [](const RowWise &member) { return member.op->hasAttr(kCausalAttr); });
+  bool isCausal = llvm::any_of(
+      group, [](const RowWise &member) { return kernel::isMarked<kernel::Causal>(member.op); });
   b.setInsertionPoint(group.back().op);
   std::optional<Groups> groups = groupsOf(group, b);
   scf::ForOp rows = merge(group);
@@ -320,7 +320,7 @@ func::FuncOp RowSharer::makeRowFunction(Loop loop, ArrayRef<Value> captured,
   func::ReturnOp::create(b, loc);
   if (loop.groups)
     function.walk([&](scf::ForOp groups) {
-      if (!groups->hasAttr(kSecondLoopAttr))
+      if (!kernel::isMarked<kernel::GroupLoop>(groups))
         return;
       groups.setLowerBound(begin);
       groups.setUpperBound(end);

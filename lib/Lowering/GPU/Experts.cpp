@@ -63,12 +63,11 @@ static void replace(scf::ForOp rows, const ExpertCall &found, int64_t number) {
 static void replaceExperts(func::FuncOp kernel) {
   int64_t number = 0;
   for (BlockArgument table : kernel.getArguments()) {
-    auto stored = kernel.getArgAttrOfType<TypeAttr>(table.getArgNumber(), "ctxc.stored");
-    auto kind = kernel.getArgAttrOfType<StringAttr>(table.getArgNumber(), "ctxc.kind");
-    auto type = stored ? dyn_cast<RankedTensorType>(stored.getValue()) : RankedTensorType();
-    if (!type || !isa<FloatType>(type.getElementType()) ||
-        kind != stringifyKernelArgKind(KernelArgKind::Bank))
+    kernel::ArgAttr role = kernel::roleOf(table);
+    if (!role || role.getKind() != KernelArgKind::Bank ||
+        !isa<FloatType>(role.getStored().getElementType()))
       continue;
+    RankedTensorType type = role.getStored();
     SmallVector<std::pair<scf::ForOp, ExpertCall>> loops;
     for (Operation *user : table.getUsers()) {
       auto slots = dyn_cast<scf::ForOp>(user->getParentOp());

@@ -128,9 +128,8 @@ static void ofRows(func::FuncOp kernel, int64_t rows) {
   SmallVector<Type> types;
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
-    auto kind = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind");
-    bool grows = kind && (kind == stringifyKernelArgKind(KernelArgKind::State) ||
-                          kind == stringifyKernelArgKind(KernelArgKind::Slots));
+    kernel::ArgAttr role = kernel::roleOf(argument);
+    bool grows = role && role.isOfVisible();
     if (type && type.getRank() && type.isDynamicDim(0) && !grows) {
       SmallVector<int64_t> shape(type.getShape());
       shape[0] = rows;
@@ -164,7 +163,8 @@ struct GpuNumberReads : ctxc::impl::GpuNumberReadsBase<GpuNumberReads> {
   void runOnOperation() override {
     int64_t next = 0;
     getOperation().walk([&](bufferization::ToBufferOp read) {
-      read->setAttr("ctxc.read", Builder(&getContext()).getI64IntegerAttr(next++));
+      kernel::KernelDialect::ReadAttrHelper(&getContext())
+          .setAttr(read, Builder(&getContext()).getI64IntegerAttr(next++));
     });
   }
 };

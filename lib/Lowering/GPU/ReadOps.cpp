@@ -1,4 +1,5 @@
 #include "lib/Lowering/GPU/ReadOps.h"
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/GPU/Experts.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,7 +61,7 @@ public:
       return readExperts(op, *experts);
     if (auto call = dyn_cast<func::CallOp>(op))
       return readSupport(call);
-    if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop->hasAttr(kRowLoopAttr))
+    if (auto loop = dyn_cast<scf::ForOp>(op); loop && kernel::isMarked<kernel::RowLoop>(loop))
       for (auto call : loop.getBody()->getOps<func::CallOp>())
         return readSupport(call, loop);
     if (isa<scf::ForOp, memref::LoadOp>(op))

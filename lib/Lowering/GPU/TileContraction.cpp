@@ -136,7 +136,7 @@ private:
   /// where the rows are the last slots in order. The scores of others are not read, and their
   /// weights are zero.
   Value seen(const Extent &visible, Value firstRow) {
-    if (!op.op->hasAttr(kCausalAttr))
+    if (!kernel::isMarked<kernel::Causal>(op.op))
       return w.number(visible);
     int64_t calls = op.loops[loops.rows.front()].fixed;
     Value last = arith::MinUIOp::create(w.b, w.loc, w.add(firstRow, w.index(side * shape.rows - 1)),
@@ -302,8 +302,8 @@ WrittenKernel gpu_lowering::writeTiles(gpu::GPUModuleOp module, StringRef name, 
   TileLoops loops = *tileLoopsOf(op);
   if (target.multipliesBfloat16() && isForTensorCores(step, loops)) {
     auto kernel = op.op->getParentOfType<func::FuncOp>();
-    return writeTensorTiles(module, name, step, loops, kernel && kernel->hasAttr(roundedAttr),
-                            target);
+    return writeTensorTiles(module, name, step, loops,
+                            kernel && kernel::isMarked<kernel::Rounded>(kernel), target);
   }
   int64_t rows = 1, batch = 1;
   for (size_t d : loops.rows)

@@ -24,7 +24,7 @@ void ctxc::registerCodegenDialects(DialectRegistry &registry) {
   registerAllExtensions(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
-  registry.insert<xf::XFDialect, patch::PatchDialect>();
+  registry.insert<xf::XFDialect, patch::PatchDialect, kernel::KernelDialect>();
   registerLoweringModels(registry);
 }
 

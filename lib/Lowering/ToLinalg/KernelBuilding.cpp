@@ -229,7 +229,8 @@ Value KernelEmitter::read(Value tensor) {
       /*read_only=*/true);
   // Bufferisation keeps the tensor until this op, and not until another read that
   // common subexpressions would make share it.
-  buffer->setAttr("ctxc.read", builder.getI64IntegerAttr(nextRead++));
+  kernel::KernelDialect::ReadAttrHelper(builder.getContext())
+      .setAttr(buffer, builder.getI64IntegerAttr(nextRead++));
   return buffer;
 }
 

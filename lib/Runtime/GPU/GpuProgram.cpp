@@ -31,9 +31,7 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
   if (roundsPrompts)
     for (xf::BlockOp block : blocks)
       if (readsPrompts(store.program, block))
-        (*module)
-            ->lookupSymbol(kernelName(block, prefix))
-            ->setAttr(roundedAttr, UnitAttr::get((*module)->getContext()));
+        kernel::mark<kernel::Rounded>((*module)->lookupSymbol(kernelName(block, prefix)));
   std::vector<GpuRefusal> refused;
   {
     // Refusals are reported when the kernel is called.
@@ -210,14 +208,14 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kern
   case KernelArgKind::Setting:
     return store.setting(at.step, arg);
   case KernelArgKind::State: {
-    GpuRun &run = *at.runs[arg.stream];
+    GpuRun &run = *at.runs[arg.run];
     size_t place = 0; // among those of its run
     for (int64_t i = 0; i < index; ++i)
-      place += kernel.args[i].kind == KernelArgKind::State && kernel.args[i].stream == arg.stream;
+      place += kernel.args[i].kind == KernelArgKind::State && kernel.args[i].run == arg.run;
     return own(run.states[at.step][place], run.room * argumentBytes(arg.type));
   }
   case KernelArgKind::Slots: {
-    GpuRun &run = *at.runs[arg.stream];
+    GpuRun &run = *at.runs[arg.run];
     return own(run.slotBuffer, run.room * sizeof(int32_t));
   }
   case KernelArgKind::Load:
