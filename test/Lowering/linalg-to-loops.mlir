@@ -33,8 +33,8 @@ func.func @sum(%a: memref<4x33xf32>, %y: memref<4xf32>) {
 // CHECK: memref.load
 // CHECK: arith.addf
 // CHECK: memref.store
-// CHECK: } {{{.*}}of_linalg
-// CHECK: } {{{.*}}of_linalg
+// CHECK: } {{{.*}}linalg_loop
+// CHECK: } {{{.*}}linalg_loop
 func.func @ordered(%a: memref<4x33xf32>, %y: memref<4xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>],
                   iterator_types = ["parallel", "reduction"]}

@@ -2,10 +2,10 @@
 // by plain ones.
 #include "lib/Lowering/CPU/LinalgToLoops.h"
 #include "ctxc/Lowering/Passes.h"
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
 #include "lib/Lowering/CPU/RowReductions.h"
 #include "lib/Lowering/Order.h"
-#include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
