@@ -20,10 +20,10 @@ fail() {
   exit 2
 }
 
-# timed LABEL COMMAND…: runs it, then says how long it took.
+# timed LABEL COMMAND…: runs it, then says how long it took; fails where it fails.
 timed() {
   local label=$1 start=$SECONDS
   shift
-  "$@"
+  "$@" || return
   say "$label: $((SECONDS - start)) s"
 }

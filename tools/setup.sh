@@ -42,7 +42,8 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# pip_into STAMP ARGUMENTS…: installs unless the same requirement files were installed before.
+# pip_into STAMP ARGUMENTS…: installs unless the same requirement files were installed before. Python
+# compiles the few modules that are imported when they are.
 pip_into() {
   local stamp=$1 wanted
   shift
@@ -50,7 +51,8 @@ pip_into() {
   [[ -f $stamp && $(cat "$stamp") == "$wanted" ]] && return 0
   local arguments=() file
   for file in "$@"; do arguments+=(-r "$file"); done
-  "$judges/bin/python" -m pip install -qq --disable-pip-version-check "${arguments[@]}" || return 1
+  "$judges/bin/python" -m pip install -qq --disable-pip-version-check --no-compile \
+    "${arguments[@]}" || return 1
   printf '%s\n' "$wanted" >"$stamp"
 }
 

@@ -44,8 +44,16 @@ if [[ ${1-} == --changed ]]; then
   exit
 fi
 
-timed setup "$root/tools/setup.sh" --judges
-timed build "$root/tools/build.sh"
+# The judges come from the network while the processors build.
+timed setup "$root/tools/setup.sh"
+mkdir -p "$build"
+timed judges "$root/tools/setup.sh" --judges >"$build/judges.log" 2>&1 &
+judging=$!
+built=0
+timed build "$root/tools/build.sh" || built=$?
+wait $judging || fail "the judges could not be installed: $(cat "$build/judges.log")"
+cat "$build/judges.log"
+[[ $built == 0 ]] || exit "$built"
 say "$(awk '/^# [0-9]+ tests$/ { n += $2 } END { print n }' "$build"/test/unit/*.groups.cmake)" \
   "unit tests, in groups of one process"
 exec ctest --test-dir "$build" -j "$jobs" --output-on-failure "$@"

@@ -3,7 +3,8 @@
 # Writes, for CTest, the tests of a GoogleTest program in groups, each one process: a suite, or where it
 # has more than SIZE tests, parts of it. A part of a suite with parameters has all tests of some
 # parameters, so that what the tests of one share is made once. WITHOUT is a minus
-# sign and patterns of tests that are left out, or nothing. A group whose name matches SLOW has the label slow. The first line of OUT counts the tests.
+# sign and patterns of tests that are left out, or nothing. A group whose name matches SLOW has the label
+# slow, and starts before the quick ones. The first line of OUT counts the tests.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests "--gtest_filter=*${WITHOUT}"
                 OUTPUT_VARIABLE _listing COMMAND_ERROR_IS_FATAL ANY)
 # A list's separators and brackets may stand in what follows a name, which is left away.
@@ -16,13 +17,15 @@ set(_script "")
 function(add_group name)
   list(JOIN ARGN ":" _patterns)
   set(_labels ${LABELS})
+  set(_cost 0)
   if(SLOW AND name MATCHES "${SLOW}")
     list(APPEND _labels slow)
+    set(_cost 150)
   endif()
   string(APPEND _script
     "add_test([==[${PREFIX}.${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${_patterns}${WITHOUT}]==])\n"
     "set_tests_properties([==[${PREFIX}.${name}]==] PROPERTIES SKIP_RETURN_CODE 77\n"
-    "  LABELS [==[${_labels}]==] ENVIRONMENT [==[${ENVIRONMENT}]==])\n")
+    "  LABELS [==[${_labels}]==] COST ${_cost} ENVIRONMENT [==[${ENVIRONMENT}]==])\n")
   set(_script "${_script}" PARENT_SCOPE)
 endfunction()
 
