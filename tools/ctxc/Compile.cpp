@@ -159,9 +159,7 @@ Command driver::compileCommand() {
         "weights that are, in calls of 16 rows or more, for a target with\n"
         "avx512_bf16, or with --rows for NVIDIA's GPUs; the others, patches\n"
         "too, compute as without"},
-       {"--remarks", "",
-        "say at each op that goes without its fast form on a processor which one,\n"
-        "and why"},
+       {"--remarks", "", "say at each op that goes without its fast form which one, and why"},
        {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
        {"--print-pipeline",
         "",

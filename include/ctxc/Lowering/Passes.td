@@ -191,8 +191,8 @@ def MarkParallelLoops : KernelPass<"mark-parallel-loops"> {
   let description = [{
     A loop that writes y[…, i] at step i and reads y nowhere else gets an access group
     (llvm.loop.parallel_accesses), so that LLVM vectorises it. It needs the marks of
-    --ctxc-linalg-to-loops, and comes before loops become branches; --ctxc-mark-parallel-accesses
-    does the rest afterwards.
+    --ctxc-linalg-to-loops, indices that canonicalisation has made the loops' own, and comes before
+    loops become branches; --ctxc-mark-parallel-accesses does the rest afterwards.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }

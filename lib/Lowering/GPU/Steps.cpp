@@ -1,8 +1,8 @@
 #include "lib/Lowering/GPU/Steps.h"
 #include "lib/Lowering/GPU/KeepApart.h"
+#include "lib/Lowering/GPU/Products.h"
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "lib/Lowering/GPU/TileContraction.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -48,31 +48,6 @@ private:
 };
 
 } // namespace
-
-/// Whether the op adds a product of its inputs, widened, to its result.
-static bool isProduct(linalg::GenericOp op) {
-  SmallVector<Operation *> reduction;
-  Value sum = matchReduction(op.getRegionOutputArgs(), 0, reduction);
-  auto product = sum ? sum.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-  if (!product || reduction.size() != 1 || !isa<arith::AddFOp>(reduction[0]))
-    return false;
-  auto isInput = [&](Value factor) {
-    if (auto wide = factor.getDefiningOp<arith::ExtFOp>())
-      factor = wide.getIn();
-    auto argument = dyn_cast<BlockArgument>(factor);
-    return argument && argument.getOwner() == op.getBody() && argument.getArgNumber() < 2;
-  };
-  return isInput(product.getLhs()) && isInput(product.getRhs()) &&
-         product.getLhs() != product.getRhs();
-}
-
-/// Whether a contraction's matrix is stored, and its sizes fixed.
-static bool isOfStored(const RowOp &row, size_t matrix) {
-  Value W = row.accesses[matrix]->view.root;
-  Type element = cast<MemRefType>(W.getType()).getElementType();
-  return isa<BlockArgument>(W) && (element.isF32() || element.isBF16() || element.isF16()) &&
-         llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
-}
 
 /// Whether a product of many rows is with a stored matrix, or with the keys or values of a context:
 /// with what grows.
@@ -392,5 +367,7 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
     }
     ops.push_back(std::move(*row));
   }
-  return Grouper(rows).stepsOf(std::move(ops));
+  std::vector<Step> steps = Grouper(rows).stepsOf(std::move(ops));
+  remarkProducts(steps, kernel);
+  return steps;
 }
