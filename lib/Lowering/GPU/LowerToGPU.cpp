@@ -1,6 +1,5 @@
 // From kernels in linalg to launches of functions of a gpu.module.
 #include "lib/Lowering/GPU/Cost.h"
-#include "lib/Lowering/GPU/Experts.h"
 #include "lib/Lowering/GPU/Functions.h"
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/GPU/TileContraction.h"
@@ -110,7 +109,8 @@ private:
 
 } // namespace
 
-/// Gives a kernel its number of rows.
+/// Gives a kernel its number of rows. Banks are no tables of addresses, but lie in one buffer;
+/// quantised ones, which have no kernel, stay.
 static void ofRows(func::FuncOp kernel, int64_t rows) {
   OpBuilder b(kernel.getContext());
   b.setInsertionPointToStart(&kernel.getBody().front());
@@ -126,6 +126,10 @@ static void ofRows(func::FuncOp kernel, int64_t rows) {
       auto anyRows = memref::CastOp::create(b, kernel.getLoc(), type, argument);
       argument.replaceAllUsesExcept(anyRows, anyRows);
     }
+    RankedTensorType bank =
+        role && role.getKind() == KernelArgKind::Bank ? role.getStored() : nullptr;
+    if (bank && isa<FloatType>(bank.getElementType()))
+      argument.setType(MemRefType::get(bank.getShape(), bank.getElementType()));
     types.push_back(argument.getType());
   }
   kernel.setFunctionType(b.getFunctionType(types, {}));
@@ -156,10 +160,8 @@ FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module, cons
                                                            int64_t rows) {
   MLIRContext *context = module.getContext();
   auto kernels = llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
-  for (func::FuncOp kernel : kernels) {
-    replaceExperts(kernel);
+  for (func::FuncOp kernel : kernels)
     ofRows(kernel, rows);
-  }
   if (failed(numberReads(module)) || failed(bufferizeKernels(module)))
     return failure();
 
