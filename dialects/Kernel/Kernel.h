@@ -4,8 +4,15 @@
 
 #include "dialects/XF/XF.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::linalg {
+class GenericOp;
+} // namespace mlir::linalg
 
 #include "dialects/Kernel/KernelEnums.h.inc"
 #define GET_ATTRDEF_CLASSES

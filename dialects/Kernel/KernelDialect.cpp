@@ -86,19 +86,6 @@ LogicalResult CostAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
   return success();
 }
 
-LogicalResult QuantizedOp::verify() {
-  // C1
-  auto stored = cast<RankedTensorType>(getStored());
-  if (!isa<xf::QuantizedType>(stored.getElementType()))
-    return emitOpError("stores ") << stored << ", which is not quantised";
-  if (getMatrix().getType().getShape() != stored.getShape() ||
-      getMemory().getType().getDimSize(0) != xf::QuantizedType::bytesOf(stored))
-    return emitOpError("makes ") << getMatrix().getType() << " of " << getMemory().getType() << "; "
-                                 << stored << " is in " << xf::QuantizedType::bytesOf(stored)
-                                 << " bytes";
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Attributes where they are
 //===----------------------------------------------------------------------===//

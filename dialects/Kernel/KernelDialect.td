@@ -9,7 +9,8 @@ def Kernel_Dialect : Dialect {
   let summary = "what the lowering says of the kernels that blocks become";
   let description = [{
     A kernel is a `func.func` made of an `xf.block`, in `linalg` and its neighbours. What these
-    dialects cannot say is said here: the role of each argument (`kernel.arg`), and marks on ops.
+    dialects cannot say is said here: the products with stored matrices, the role of each argument
+    (`kernel.arg`), and marks on ops.
 
     - `kernel.causal`, on an op of linalg whose first loop is over S rows and whose last over slots,
       or one of attention's products: the rows are the last S slots, in order, and see none behind

@@ -13,10 +13,9 @@
 // CHECK-DAG: %[[W:.*]] = bufferization.to_tensor %[[UP]] restrict
 // CHECK-DAG: %[[V:.*]] = bufferization.to_tensor %[[DOWN]] restrict
 
-// One contraction a weight, widened to float32 where it is read.
-// CHECK: %[[H:.*]] = linalg.generic {{.*}}"reduction"]} ins(%[[W]], %{{.*}} : tensor<45x33xbf16>, tensor<?x33xf32>)
-// CHECK: arith.extf %{{.*}} : bf16 to f32
-// CHECK: linalg.generic {{.*}}"reduction"]} ins(%[[V]], %{{.*}} : tensor<33x45xbf16>, tensor<?x45xf32>)
+// One contraction a weight, of the type that it is stored in.
+// CHECK: %[[H:.*]] = kernel.contract %[[W]] * %{{.*}} into %{{.*}} : tensor<45x33xbf16>, tensor<?x33xf32>, tensor<?x45xf32>
+// CHECK: kernel.contract %[[V]] * %{{.*}} into %{{.*}} : tensor<33x45xbf16>, tensor<?x45xf32>, tensor<?x33xf32>
 // CHECK: bufferization.materialize_in_destination %{{.*}} in restrict writable %[[Y]]
 xf.block @ffn(%x: tensor<33xf32>) -> tensor<33xf32> {
   %W = xf.param "up.weight" : tensor<45x33xbf16>
@@ -33,7 +32,7 @@ xf.block @ffn(%x: tensor<33xf32>) -> tensor<33xf32> {
 // SWEEPS-LABEL: func.func private @packed(
 // SWEEPS: %[[TWICE:.*]] = arith.muli %[[S:.*]], %c2
 // SWEEPS: tensor.empty(%[[TWICE]]) : tensor<?x7xf32>
-// SWEEPS-COUNT-1: ins(%{{.*}}, %{{.*}} : tensor<5x7xf16>, tensor<?x7xf32>)
+// SWEEPS-COUNT-1: kernel.contract {{.*}} : tensor<5x7xf16>, tensor<?x7xf32>
 // SWEEPS-NOT: tensor<5x7xf16>
 // SWEEPS: return
 xf.block @packed(%a: tensor<7xf32>, %b: tensor<7xf32>) -> (tensor<5xf32>, tensor<5xf32>) {

@@ -21,3 +21,16 @@ xf.block @attend(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {
   %a = xf.attention %x, %x, %x scale 1.0 : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
   xf.yield %a : tensor<1x2xf32>
 }
+
+// The table of a bank's addresses is the bank; that of a quantised one stays.
+// CHECK-LABEL: func.func private @experts(
+// CHECK-SAME: memref<8x16x64xbf16>
+// CHECK-SAME: memref<8xi64>
+xf.block @experts(%x: tensor<64xf32>) -> (tensor<2x16xf32>, tensor<2x16xf32>) {
+  %top = xf.top_k %x k 2 : tensor<64xf32>
+  %W = xf.param "w" : tensor<8x16x64xbf16>
+  %y = xf.expert_linear %W[%top] * %x : tensor<8x16x64xbf16>, tensor<2xi32>, tensor<64xf32>
+  %Q = xf.param "q" : tensor<8x16x64x!xf.quantized<mxfp4>>
+  %z = xf.expert_linear %Q[%top] * %x : tensor<8x16x64x!xf.quantized<mxfp4>>, tensor<2xi32>, tensor<64xf32>
+  xf.yield %y, %z : tensor<2x16xf32>, tensor<2x16xf32>
+}

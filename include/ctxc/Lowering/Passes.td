@@ -211,18 +211,13 @@ def MarkParallelAccesses : KernelPass<"mark-parallel-accesses"> {
 // GPUs
 //===----------------------------------------------------------------------===//
 
-def GpuCallExperts : KernelPass<"gpu-call-experts"> {
-  let summary = "replace loops over a mixture's selected experts by calls";
-  let description = [{
-    On a GPU experts lie in one buffer, one after the other: the table of addresses that a kernel
-    takes becomes a bank of numbers, and each loop over it a call of (bank, x, selected, y), which
-    --ctxc-gpu-launches reads. Quantised experts stay as they are.
-  }];
-  let dependentDialects = ["::mlir::func::FuncDialect"];
-}
-
 def GpuFixRows : KernelPass<"gpu-fix-rows"> {
   let summary = "give kernels their number of rows";
+  let description = [{
+    Sizes of rows become fixed. The table of addresses of a bank of experts becomes the bank itself:
+    on a GPU experts lie in one buffer, one after the other. Banks of quantised experts, which have no
+    kernel, stay tables.
+  }];
   let options = [Option<"rows", "rows", "int64_t", "1", "rows of a call">];
   let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::memref::MemRefDialect"];
 }

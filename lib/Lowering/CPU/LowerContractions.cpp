@@ -3,6 +3,7 @@
 #include "ctxc/Lowering/KernelEmitter.h"
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/ExpandExperts.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "lib/Lowering/CPU/TransposedContraction.h"
@@ -32,48 +33,26 @@ bool hasAdjacentRows(Value matrix) {
          strides[1] == 1 && strides[0] == type.getDimSize(1);
 }
 
-/// Whether the matrix of y[s, m] += W[m, k] x[s, k] is stored as it is, or transposed; none where
-/// `op` is not that.
-std::optional<bool> isTransposedContraction(linalg::GenericOp op) {
-  if (op.getNumLoops() != 3 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
-    return std::nullopt;
-  auto maps = op.getIndexingMapsArray();
-  if (!llvm::all_of(maps, [](AffineMap map) {
-        return map.getNumResults() == 2 && map.isProjectedPermutation();
-      }))
-    return std::nullopt;
-  unsigned s = maps[2].getDimPosition(0), m = maps[2].getDimPosition(1),
-           k = maps[1].getDimPosition(1);
-  if (maps[1].getDimPosition(0) != s || k == m)
-    return std::nullopt;
-  unsigned row = maps[0].getDimPosition(0), column = maps[0].getDimPosition(1);
-  if ((row != m || column != k) && (row != k || column != m))
-    return std::nullopt;
-  return row == k;
-}
-
 /// Why a contraction has no function of its own; empty where it has one.
-StringRef whyNone(linalg::GenericOp op, bool transposed) {
-  Value matrix = op.getDpsInputs()[0];
-  auto w = dyn_cast<MemRefType>(matrix.getType());
-  if (!w || !w.hasStaticShape() || !w.getLayout().isIdentity())
+StringRef whyNone(kernel::ContractOp op) {
+  auto w = cast<MemRefType>(op.getMatrix().getType());
+  if (!w.hasStaticShape() || !w.getLayout().isIdentity())
     return "the matrix is not stored in rows that lie one after the other, of sizes that are known";
-  if (!hasAdjacentRows(op.getDpsInputs()[1]))
+  if (!hasAdjacentRows(op.getVectors()))
     return "the vectors do not lie one after the other";
-  if (!hasAdjacentRows(op.getDpsInits()[0]))
+  if (!hasAdjacentRows(op.getSums()))
     return "the results do not lie one after the other";
-  if (transposed && KernelEmitter::quantized(matrix))
+  if (op.getTransposed() && KernelEmitter::quantized(op.getMatrix()))
     return "the blocks of a quantised matrix lie along its rows, and it is stored as (in, out)";
   return "";
 }
 
 /// Whether many vectors are rounded. An expert has one at a time.
-bool isRounded(linalg::GenericOp op, const CpuTarget &target) {
-  Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1];
+bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
   return kernel::isMarked<kernel::Rounded>(op->getParentOfType<func::FuncOp>()) &&
-         target.bfloatPairs && !KernelEmitter::quantized(w) &&
-         cast<MemRefType>(w.getType()).getElementType().isBF16() &&
-         cast<MemRefType>(x.getType()).isDynamicDim(0);
+         target.bfloatPairs && !KernelEmitter::quantized(op.getMatrix()) &&
+         cast<MemRefType>(op.getMatrix().getType()).getElementType().isBF16() &&
+         cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0);
 }
 
 /// The stand-ins of quantised matrices, of which no reader may be left.
@@ -91,11 +70,10 @@ LogicalResult dropQuantized(ModuleOp module) {
 }
 
 /// Memory for the blocks' sums of few vectors; an expert's one vector has it outside of its loop.
-Value blockSums(OpBuilder &b, const Contraction &c, linalg::GenericOp op, Value rows) {
+Value blockSums(OpBuilder &b, const Contraction &c, kernel::ContractOp op, Value rows) {
   Location loc = op.getLoc();
   int64_t blocks = transposedBlocks(c);
-  Value x = op.getDpsInputs()[1];
-  if (!cast<MemRefType>(x.getType()).isDynamicDim(0)) {
+  if (!cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0)) {
     OpBuilder atStart =
         OpBuilder::atBlockBegin(&op->getParentOfType<func::FuncOp>().getBody().front());
     return memref::AllocOp::create(atStart, loc,
@@ -116,27 +94,28 @@ func::FuncOp totalsOf(const Contraction &c, ModuleOp module, StringRef name, Loc
 }
 
 LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
-  SmallVector<linalg::GenericOp> contractions;
-  module.walk([&](linalg::GenericOp op) {
-    auto transposed = isTransposedContraction(op);
-    if (!transposed)
-      return;
-    if (StringRef why = whyNone(op, *transposed); !why.empty())
-      missed(op, "contraction", why);
-    else
+  expandExperts(module);
+  SmallVector<kernel::ContractOp> contractions;
+  module.walk([&](kernel::ContractOp op) {
+    StringRef why = whyNone(op);
+    if (why.empty()) {
       contractions.push_back(op);
+      return;
+    }
+    missed(op, "contraction", why);
+    op.generalize();
   });
   VectorRounder rounder;
   llvm::DenseMap<Operation *, Value> rounded;
-  for (linalg::GenericOp op : contractions)
+  for (kernel::ContractOp op : contractions)
     if (isRounded(op, target))
       rounded[op] = rounder.roundedFor(op);
 
   OpBuilder b(module.getContext());
-  for (linalg::GenericOp op : contractions) {
+  for (kernel::ContractOp op : contractions) {
     auto kernel = op->getParentOfType<func::FuncOp>();
     Location loc = op.getLoc();
-    Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1], y = op.getDpsInits()[0];
+    Value w = op.getMatrix(), x = op.getVectors(), y = op.getSums();
     auto type = cast<MemRefType>(w.getType());
     auto quantized = KernelEmitter::quantized(w);
     auto stored = quantized ? cast<RankedTensorType>(quantized.getStored()) : RankedTensorType();
@@ -148,7 +127,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
              << ": run it with --backend reference, or read the weights as --dtype f32";
     Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.rounded = rounded.contains(op);
-    contraction.transposed = *isTransposedContraction(op);
+    contraction.transposed = op.getTransposed();
     std::string element;
     llvm::raw_string_ostream os(element);
     if (quantized) {

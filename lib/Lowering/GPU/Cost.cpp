@@ -140,6 +140,8 @@ private:
   /// Operations on floating point at a point of a linalg op. What fast-math flags are for computes
   /// in floating point; of n operands it makes one number, by n − 1 operations, or by one.
   static int64_t operationsOf(Operation *op) {
+    if (isa<kernel::ContractOp>(op))
+      return 2;
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
     if (!linalgOp)
       return 0;

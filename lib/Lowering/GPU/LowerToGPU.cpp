@@ -121,7 +121,8 @@ private:
 
 } // namespace
 
-/// Gives a kernel its number of rows.
+/// Gives a kernel its number of rows. Banks are no tables of addresses, but lie in one buffer;
+/// quantised ones, which have no kernel, stay.
 static void ofRows(func::FuncOp kernel, int64_t rows) {
   OpBuilder b(kernel.getContext());
   b.setInsertionPointToStart(&kernel.getBody().front());
@@ -137,6 +138,10 @@ static void ofRows(func::FuncOp kernel, int64_t rows) {
       auto anyRows = memref::CastOp::create(b, kernel.getLoc(), type, argument);
       argument.replaceAllUsesExcept(anyRows, anyRows);
     }
+    RankedTensorType bank =
+        role && role.getKind() == KernelArgKind::Bank ? role.getStored() : nullptr;
+    if (bank && isa<FloatType>(bank.getElementType()))
+      argument.setType(MemRefType::get(bank.getShape(), bank.getElementType()));
     types.push_back(argument.getType());
   }
   kernel.setFunctionType(b.getFunctionType(types, {}));
@@ -223,7 +228,6 @@ struct GpuLaunches : ctxc::impl::GpuLaunchesBase<GpuLaunches> {
 
 void ctxc::buildGpuPipeline(OpPassManager &pm, const GpuTarget &target, int64_t rows,
                             std::vector<GpuRefusal> *refusals) {
-  pm.addPass(createGpuCallExperts());
   pm.addPass(createGpuFixRows({rows}));
   pm.addPass(memref::createResolveShapedTypeResultDimsPass());
   pm.addPass(createCanonicalizerPass());

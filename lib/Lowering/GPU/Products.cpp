@@ -9,6 +9,8 @@ using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
 bool gpu_lowering::isProduct(linalg::GenericOp op) {
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return false;
   SmallVector<Operation *> reduction;
   Value sum = matchReduction(op.getRegionOutputArgs(), 0, reduction);
   auto product = sum ? sum.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
@@ -34,7 +36,7 @@ bool gpu_lowering::isOfStored(const RowOp &row, size_t matrix) {
 /// The input that is a parameter of a product with its sum; none where the op is no such.
 static std::optional<size_t> storedFactor(const RowOp &row, ArrayRef<KernelArg> args) {
   auto op = dyn_cast<linalg::GenericOp>(row.op);
-  if (!op || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !isProduct(op))
+  if (!op || !isProduct(op))
     return std::nullopt;
   for (size_t i : {0, 1})
     if (row.accesses[i])

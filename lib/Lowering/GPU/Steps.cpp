@@ -28,11 +28,11 @@ public:
   explicit Grouper(int64_t rows) : rows(rows) {}
 
   std::vector<Step> stepsOf(std::vector<RowOp> ops) const;
+  /// Which kernel there is where `op` is a contraction with a stored matrix or of experts; none
+  /// where it is none.
+  std::optional<Step::Kind> contractionOf(const RowOp &op) const;
 
 private:
-  /// Which kernel there is where `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix or of
-  /// experts; none where it is none.
-  std::optional<Step::Kind> contractionOf(const RowOp &op) const;
   bool isLong(const RowOp &row) const;
   bool hasRows(const RowOp &row) const;
   bool joins(const Step &step, const RowOp &row) const;
@@ -60,24 +60,15 @@ static bool isForTiles(const RowOp &row, const TileLoops &loops) {
 std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
   if (row.selected)
     return Step::Contraction;
-  auto op = dyn_cast<linalg::GenericOp>(row.op);
-  if (!op || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
-    return std::nullopt;
+  auto contract = dyn_cast<kernel::ContractOp>(row.op);
   if (rows > 1) {
-    auto loops = isProduct(op) ? tileLoopsOf(row) : std::nullopt;
+    auto product = dyn_cast<linalg::GenericOp>(row.op);
+    bool isTiled = contract || (product && isProduct(product));
+    auto loops = isTiled ? tileLoopsOf(row) : std::nullopt;
     return loops && isForTiles(row, *loops) ? std::optional(Step::Tiles) : std::nullopt;
   }
-  if (op.getNumLoops() != 3)
-    return std::nullopt;
-  MLIRContext *context = op.getContext();
-  AffineExpr s, m, k;
-  bindDims(context, s, m, k);
-  auto maps = op.getIndexingMapsArray();
-  bool fits = maps[0] == AffineMap::get(3, 0, {m, k}, context) &&
-              maps[1] == AffineMap::get(3, 0, {s, k}, context) &&
-              maps[2] == AffineMap::get(3, 0, {s, m}, context) && !row.isReduction[0] &&
-              !row.isReduction[1] && row.isReduction[2];
-  return fits && isOfStored(row, 0) && row.loops[0].fixed <= fewVectors
+  return contract && !contract.getTransposed() && isOfStored(row, 0) &&
+                 row.loops[0].fixed <= fewVectors
              ? std::optional(Step::Contraction)
              : std::nullopt;
 }
@@ -355,7 +346,8 @@ std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
 FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const GpuTarget &target,
                                                    int64_t rows, std::string &reason) {
   std::vector<RowOp> ops;
-  for (Operation &op : kernel.getBody().front()) {
+  Grouper grouper(rows);
+  for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
     // Addresses, sizes and views are followed from where they are used.
     if (isMemoryEffectFree(&op) || isa<memref::AllocOp, func::ReturnOp>(op))
       continue;
@@ -365,6 +357,10 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
                        << ": " << reason;
       return failure();
     }
+    // Without a kernel of its own a contraction is an op among others.
+    auto contract = dyn_cast<kernel::ContractOp>(op);
+    if (contract && !grouper.contractionOf(*row))
+      row = readOp(contract.generalize(), target, reason);
     ops.push_back(std::move(*row));
   }
   std::vector<Step> steps = Grouper(rows).stepsOf(std::move(ops));

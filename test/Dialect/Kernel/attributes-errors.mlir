@@ -103,22 +103,6 @@ func.func private @unknown_role(%x: memref<?x4xf32> {kernel.role = #kernel.arg<i
 
 // -----
 
-func.func @quantized_c1(%m: memref<544xi8>) {
-  // expected-error @below {{'kernel.quantized' op makes 'memref<8x32xf32>' of 'memref<544xi8>'; 'tensor<8x64x!xf.quantized<q8_0>>' is in 544 bytes}}
-  %w = kernel.quantized %m as tensor<8x64x!xf.quantized<q8_0>> : memref<544xi8> to memref<8x32xf32>
-  return
-}
-
-// -----
-
-func.func @quantized_c1_plain(%m: memref<512xi8>) {
-  // expected-error @below {{'kernel.quantized' op stores 'tensor<8x64xi8>', which is not quantised}}
-  %w = kernel.quantized %m as tensor<8x64xi8> : memref<512xi8> to memref<8x64xf32>
-  return
-}
-
-// -----
-
 func.func @mark_place(%x: memref<4xf32>) {
   %c0 = arith.constant 0 : index
   // expected-error @below {{'scf.for' op has 'kernel.causal', which is for an op of linalg}}

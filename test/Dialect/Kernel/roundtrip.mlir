@@ -26,6 +26,19 @@ func.func private @roles(
   return
 }
 
+// CHECK-LABEL: func.func @contractions(
+func.func @contractions(%W: tensor<4x8xbf16>, %V: memref<8x4xf32>, %x: tensor<?x8xf32>, %y: tensor<?x4xf32>,
+                        %bank: memref<5xi64>, %top: memref<?x2xi32>, %z: memref<?x8xf32>,
+                        %one: memref<?x4xf32>, %each: memref<?x2x4xf32>) {
+  // CHECK: kernel.contract %{{.*}} * %{{.*}} into %{{.*}} : tensor<4x8xbf16>, tensor<?x8xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  %r = kernel.contract %W * %x into %y : tensor<4x8xbf16>, tensor<?x8xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  // CHECK: kernel.contract %{{.*}} * %{{.*}} into %{{.*}} transposed : memref<8x4xf32>, memref<?x8xf32>, memref<?x4xf32>
+  kernel.contract %V * %z into %one transposed : memref<8x4xf32>, memref<?x8xf32>, memref<?x4xf32>
+  // CHECK: kernel.experts %{{.*}}[%{{.*}}] * %{{.*}} into %{{.*}} of tensor<5x8x4xf32> transposed : memref<5xi64>, memref<?x2xi32>, memref<?x8xf32>, memref<?x2x4xf32>
+  kernel.experts %bank[%top] * %z into %each of tensor<5x8x4xf32> transposed : memref<5xi64>, memref<?x2xi32>, memref<?x8xf32>, memref<?x2x4xf32>
+  return
+}
+
 // Of the numbers of a bank on a GPU; and what a launch costs.
 module attributes {gpu.container_module} {
   // CHECK-LABEL: func.func private @launch(
