@@ -124,7 +124,7 @@ struct PlanOptions {
   llvm::SmallVector<std::string> parameters;
   /// Needed by LeastNorm and LeastDrift.
   PlanMeasure measure;
-  /// Whose parameters and settings `measure` takes; null: the block's own.
+  /// Whose settings and stored tensors the block runs with; null: its own.
   xf::LayerOp layer = {};
   /// Where set: asked before a block is called undecided.
   Refutation refute;
