@@ -151,18 +151,19 @@ Facts FactsPass::factsOf(Operation *op) const {
                             "the setting '" + setting.getName().str() + "' is zero");
   }
   auto speaker = dyn_cast<FactsOpInterface>(op);
-  bool isContextual = isa<ContextualOpInterface>(op), readsPiecewise = false;
+  bool isContextual = isa<ContextualOpInterface>(op), readsPiecewise = false, readsLevels = false;
   SmallVector<Facts> operands;
   for (Value operand : op->getOperands()) {
     operands.push_back(facts(operand));
     operands.back().levels.reset(); // not handed on by ops that copy their operand's facts
     readsPiecewise |= operands.back().piecewise;
+    readsLevels |= operands.back().piecewise && !operands.back().free; // of what is moved none stays
   }
   Facts found = speaker ? speaker.inferFacts(operands) : Facts();
   if (!speaker)
     found.piecewise = !isContextual;
   found.piecewise |= readsPiecewise;
-  if (readsPiecewise)
+  if (readsLevels)
     found.levels.reset();
   if (isContextual && !found.isZero())
     found.free = true; // by other tokens
@@ -326,7 +327,7 @@ Facts FactsPass::ofOne(const Facts &a, double factor, double constant) const {
   facts.length.reset();
   facts.bothSigns = facts.zeroSomewhere = false;
   facts.why.clear();
-  bool avoids = facts.excludes(0) || !a.piecewise ||
+  bool avoids = facts.excludes(0) || !a.piecewise || a.free ||
                 (facts.levels && llvm::none_of(*facts.levels, [&](double level) {
                    return std::abs(level) <= 1e-6 * std::abs(constant);
                  }));

@@ -422,7 +422,7 @@ Facts SliceOp::inferFacts(ArrayRef<Facts> operands) {
 Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands.front();
   facts.length.reset();
-  facts.bothSigns = facts.zeroSomewhere = false; // not looked at
+  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not looked at
   for (const Facts &f : operands.drop_front()) {
     facts.elements = worse(anyZero(facts), anyZero(f)); // one part may vanish alone
     facts.vector = better(facts.vector, f.vector);
@@ -434,7 +434,6 @@ Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
     facts.ceiling = outer(facts.ceiling, f.ceiling, larger);
     facts.floor =
         outer(facts.floor, f.floor, [](double a, double b) { return std::min(a, b); });
-    facts.free &= f.free;
     if (facts.why.empty())
       facts.why = f.why;
   }

@@ -100,6 +100,7 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     plan.measure = options.measure;
     plan.layer = layer;
     plan.refute = options.refute;
+    plan.confirm = options.confirm;
     plan.inputsAreSources = layer && number > 0 && number == options.startLayer;
     plan.bindings = bindingsOf(layer, block, uses, options);
     LayerVerdict &verdict = known[keyOf(block, plan, signatures.of(block, layer))];
