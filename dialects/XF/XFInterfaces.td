@@ -102,7 +102,11 @@ def XF_FactsOpInterface : OpInterface<"FactsOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"Facts of result 0.", "::ctxc::xf::Facts", "inferFacts",
-      (ins "::llvm::ArrayRef<::ctxc::xf::Facts>":$operands)>
+      (ins "::llvm::ArrayRef<::ctxc::xf::Facts>":$operands)>,
+    InterfaceMethod<[{The terms of which result 0 is the sum, number by number in row-major order, so
+      that what cancels is seen to. Empty where it is none.}],
+      "::llvm::SmallVector<::ctxc::xf::SumTerm>", "getSumTerms", (ins), /*methodBody=*/"",
+      [{ return {}; }]>
   ];
 }
 

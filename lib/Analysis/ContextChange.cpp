@@ -41,10 +41,10 @@ BlockGraph::Set ContextChange::silenced(ArrayRef<Value> kept) const {
   llvm::StringSet<> read;
   for (unsigned v : upstream.set_bits())
     if (auto param = dyn_cast_or_null<xf::ParamOp>(graph.op(v)))
-      read.insert(param.getName());
+      read.insert(zeros.identities()[param.getName()]);
   for (unsigned v = 0; v < graph.size(); ++v)
     if (xf::ParamOp param = parameterOf(graph.op(v));
-        param && !read.contains(param.getName()) &&
+        param && !read.contains(zeros.identities()[param.getName()]) &&
         cast<xf::AssignableOpInterface>(graph.op(v)).getObligation() != xf::Obligation::None)
       result.set(v);
   return result;

@@ -4,19 +4,15 @@
 using namespace mlir;
 using namespace ctxc;
 using xf::Solvability;
-using xf::Zeros;
 
 /// Why a condition of a link fails on an open set; empty where none does. A condition that fails
 /// where a vector vanishes as a whole is checked at run time.
 static std::string findFailedCondition(ChainLink link, const ZeroRange &zeros) {
   for (const xf::LinkCondition &condition :
        cast<xf::SolvableOpInterface>(link.op).getConditions(link.operand, xf::Split::Even)) {
-    const xf::Facts &facts = zeros.facts(link.op->getOperand(condition.operand));
-    std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
-    if (condition.kind == xf::Obligation::NonzeroElements && facts.elements == Zeros::OpenSet)
-      return "its other factor has entries that are zero on an open set of activations" + why;
-    if (condition.kind != xf::Obligation::None && facts.bound && *facts.bound == 0)
-      return "what it is divided by is always zero" + why;
+    Value factor = link.op->getOperand(condition.operand);
+    if (std::string why = xf::hopeless(condition.kind, zeros.facts(factor)); !why.empty())
+      return "it would be divided by " + why;
   }
   return "";
 }

@@ -17,7 +17,7 @@ class ClaimMaker {
 public:
   ClaimMaker(const VerdictGroup &group, const proof::Structure &structure, StringRef sitesName)
       : group(group), plan(group.verdict->plan), structure(structure), sitesName(sitesName),
-        text(structure.block), graph(structure.block), zeros(structure.block),
+        text(structure.block), graph(structure.block), zeros(structure.block, structure.layer),
         context(graph, group.options->inputsAreSources),
         sites(graph, zeros, group.options->bindings, group.options->scope) {}
 

@@ -181,7 +181,7 @@ llvm::Expected<PatchSearch> ctxc::searchPatch(xf::BlockOp block, const PlanOptio
                                               xf::LayerOp layer, const SearchOptions &search) {
   needReference(block);
   BlockGraph graph(block);
-  ZeroRange zeros(block);
+  ZeroRange zeros(block, layer);
   Sites sites(graph, zeros, options.bindings, options.scope);
   Searcher searcher(block, sample, {weights, layer}, search.seed);
   if (llvm::Error error = searcher.prepare(Moved(graph, sites).parameters()))

@@ -1,4 +1,5 @@
 #include "ctxc/Experiments/Records.h"
+#include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -80,14 +81,14 @@ Error Records::read(StringRef text, const Object &settings, size_t &whole) {
     size_t end = text.find('\n', whole);
     if (end == StringRef::npos)
       break; // cut off while it was written
-    auto parsed = llvm::json::parse(text.slice(whole, end));
+    auto parsed =
+        parseStrictJson(text.slice(whole, end), (file + ": line " + llvm::Twine(line)).str());
     if (!parsed && end + 1 == text.size()) {
       llvm::consumeError(parsed.takeError()); // also cut off, on a file system that allocates first
       break;
     }
     if (!parsed)
-      return makeError(file + ": line " + llvm::Twine(line) + ": " +
-                       llvm::toString(parsed.takeError()) +
+      return makeError(llvm::toString(parsed.takeError()) +
                        "; mend it, or name another directory with -o");
     const Object *object = parsed->getAsObject();
     if (line == 1) {

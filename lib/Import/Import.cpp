@@ -1,6 +1,7 @@
 #include "ctxc/Import/Import.h"
 #include "HuggingFace/HuggingFace.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
 #include "dialects/XF/XF.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -61,6 +62,8 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
     return makeError(path + ": cannot be read: " + buffer.getError().message());
+  if (Error error = checkNesting((*buffer)->getBuffer(), path))
+    return std::move(error);
   SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
   ImportedModel imported;

@@ -91,13 +91,13 @@ bool Explanation::standsAlone(Operation *unabsorbed, const Reach &r) const {
   for (Operation *op : r.origins)
     for (Value operand : op->getOperands())
       if (auto param = operand.getDefiningOp<xf::ParamOp>())
-        binding.insert(param.getName());
+        binding.insert(facts.sites.identity(param));
   BlockGraph::Set from = facts.graph.none();
   from.set(facts.graph.vertex(unabsorbed));
   BlockGraph::Set upstream = facts.graph.reach(from, facts.graph.none(), /*backwards=*/true);
   for (unsigned v : upstream.set_bits())
     if (auto param = dyn_cast_or_null<xf::ParamOp>(facts.graph.op(v)))
-      if (binding.contains(param.getName()))
+      if (binding.contains(facts.sites.identity(param)))
         return false;
   return true;
 }

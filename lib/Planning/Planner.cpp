@@ -131,12 +131,22 @@ static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const Plan
   return found;
 }
 
+/// What speaks against a plan in numbers; empty where nothing does.
+static std::string contradiction(xf::BlockOp block, const PlanOptions &options,
+                                 const PlanCandidate &candidate) {
+  return options.confirm ? options.confirm(block, options, candidate) : "";
+}
+
 std::vector<PlanCandidate> ctxc::enumeratePlans(xf::BlockOp block, const PlanOptions &options,
                                                 unsigned limit) {
   BlockFacts facts(block, options);
   if (!facts.context.depends(facts.graph.yield()))
     return {};
-  return enumerate(PlanSearch(facts, options), options, limit);
+  std::vector<PlanCandidate> found = enumerate(PlanSearch(facts, options), options, limit);
+  llvm::erase_if(found, [&](const PlanCandidate &candidate) {
+    return !contradiction(block, options, candidate).empty();
+  });
+  return found;
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,6 +244,37 @@ static std::string remarkOn(const PlanCandidate &candidate) {
          "' reads";
 }
 
+/// The chosen plan, if nothing speaks against it in numbers, else another of the block's of which
+/// that holds. Where there is none, `verdict` says what spoke against the chosen one.
+static std::optional<PlanCandidate> confirmed(const PlanSearch &search, xf::BlockOp block,
+                                              const PlanOptions &options, PlanCandidate chosen,
+                                              Verdict &verdict) {
+  search.addObligations(chosen.plan);
+  std::string against = contradiction(block, options, chosen);
+  if (against.empty())
+    return chosen;
+  constexpr unsigned most = 16;
+  for (PlanCandidate &other : enumerate(search, options, most)) {
+    bool isAsked = options.parameters.empty() || patchesJust(other.plan, block, options.parameters);
+    if (isAsked && keyOf(other.plan) != keyOf(chosen.plan) &&
+        contradiction(block, options, other).empty())
+      return other;
+  }
+  std::string names;
+  for (Operation *op : chosen.plan.patchedOps())
+    names += (names.empty() ? "'" : ", '") + Sites::name(op) + "'";
+  verdict.causes.push_back({chosen.plan.outputs.front().site,
+                            "whether block '" + block.getSymName().str() +
+                                "' can take the context into its parameters is undecided: by its "
+                                "structure a patch of " +
+                                names + " is exact almost everywhere, and a trial says otherwise: " +
+                                against,
+                            rules::UnconfirmedPlan});
+  verdict.causes.back().advice =
+      "look for values that cancel or vanish on the way to what this plan divides by";
+  return std::nullopt;
+}
+
 Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
   BlockFacts facts(block, options);
   PlanSearch search(facts, options);
@@ -244,10 +285,13 @@ Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
     return verdict;
   }
   if (std::optional<PlanCandidate> chosen = choose(search, block, options)) {
-    verdict.kind = chosen->outputOnly ? VerdictKind::OutputOnly : VerdictKind::Controllable;
-    verdict.remark = remarkOn(*chosen);
-    verdict.plan = std::move(chosen->plan);
-    search.addObligations(verdict.plan);
+    std::optional<PlanCandidate> plan =
+        confirmed(search, block, options, std::move(*chosen), verdict);
+    if (!plan)
+      return verdict;
+    verdict.kind = plan->outputOnly ? VerdictKind::OutputOnly : VerdictKind::Controllable;
+    verdict.remark = remarkOn(*plan);
+    verdict.plan = std::move(plan->plan);
     return verdict;
   }
   if (!options.parameters.empty() && choosePaper(search, options))

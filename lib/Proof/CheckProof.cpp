@@ -177,5 +177,7 @@ Judgement proof::checkProof(ModuleOp module, const Proof &proof, const CheckOpti
   for (auto [structure, times] : llvm::zip_equal(structures, claimed))
     if (!times)
       judgement.problems.push_back(titleOf(structure) + ": is not claimed");
+  for (auto [claim, replay] : llvm::zip_equal(proof.claims, judgement.replays))
+    judgement.skipped += !replay.done && claim.verdict != "undecided";
   return judgement;
 }

@@ -4,7 +4,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::proof;
 using xf::Solvability;
-using xf::Zeros;
 
 int64_t proof::sizeOf(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -17,7 +16,7 @@ xf::ParamOp proof::parameterOf(Operation *op) {
 }
 
 Flow::Flow(const Structure &structure, StringRef sites)
-    : structure(structure), allSites(sites == "all") {
+    : structure(structure), allSites(sites == "all"), known(structure.block, structure.layer) {
   for (Operation &op : body())
     if (isa<xf::ContextualOpInterface>(op))
       starts.insert(op.result_begin(), op.result_end());
@@ -25,7 +24,6 @@ Flow::Flow(const Structure &structure, StringRef sites)
   if (structure.inputsDepend)
     starts.insert(body().args_begin(), body().args_end());
   dependent = forward(starts);
-  findFacts();
 }
 
 Values Flow::forward(const Values &seeds, const Values &walls) const {
@@ -105,63 +103,13 @@ void Flow::findContextualPart() {
 }
 
 //===----------------------------------------------------------------------===//
-// Facts
-//===----------------------------------------------------------------------===//
-
-void Flow::findFacts() {
-  for (Value argument : body().getArguments()) {
-    xf::Facts generic;
-    generic.elements = generic.vector = Zeros::NullSet;
-    generic.bothSigns = true;
-    known[argument] = generic;
-  }
-  for (Operation &op : body()) {
-    SmallVector<xf::Facts> operands;
-    for (Value operand : op.getOperands())
-      operands.push_back(facts(operand));
-    for (Value result : op.getResults())
-      known[result] = {};
-    if (auto speaker = dyn_cast<xf::FactsOpInterface>(op); speaker && op.getNumResults())
-      known[op.getResult(0)] = speaker.inferFacts(operands);
-  }
-}
-
-Zeros Flow::failure(xf::Obligation needs, Value value) const {
-  const xf::Facts &f = facts(value);
-  Zeros anywhere = std::max(f.elements, f.vector);
-  switch (needs) {
-  case xf::Obligation::None:
-    return Zeros::Never;
-  case xf::Obligation::NonzeroVector: {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
-    return !shape.empty() && shape.back() == sizeOf(value) ? f.vector : anywhere;
-  }
-  case xf::Obligation::NonzeroElements:
-    return anywhere;
-  case xf::Obligation::NonzeroSum:
-    return f.floor && *f.floor >= 0 ? f.vector : std::max(Zeros::NullSet, f.vector);
-  case xf::Obligation::SameSelection:
-    return Zeros::NullSet;
-  }
-  llvm_unreachable("an obligation of no known kind");
-}
-
-/// Whether a value with facts `f` may fail the condition of a division.
-static bool isHopeless(xf::Obligation needs, const xf::Facts &f) {
-  return needs != xf::Obligation::None &&
-         ((f.bound && *f.bound == 0) ||
-          (needs == xf::Obligation::NonzeroElements && f.elements == Zeros::OpenSet));
-}
-
-//===----------------------------------------------------------------------===//
 // What may be patched, what can be solved
 //===----------------------------------------------------------------------===//
 
 bool Flow::isFrozen(xf::ParamOp param) const {
-  if (structure.frozen.count(param.getName().str()))
-    return true;
   return llvm::any_of(body().getOps<xf::ParamOp>(), [&](xf::ParamOp other) {
-    return other.getName() == param.getName() && other.getFrozen();
+    return areOne(other, param) &&
+           (other.getFrozen() || structure.frozen.count(other.getName().str()));
   });
 }
 
@@ -178,7 +126,7 @@ std::string Flow::refusal(Operation *op) const {
   if (isOutOfScope(op))
     return "belongs to the contextual part";
   for (xf::ParamOp other : body().getOps<xf::ParamOp>())
-    if (other.getName() == param.getName())
+    if (areOne(other, param))
       for (Operation *user : other->getUsers())
         if (user != op)
           return "shares its parameter " + name + " with another op of the block";
@@ -186,9 +134,8 @@ std::string Flow::refusal(Operation *op) const {
     return "shares its parameter " + name + " with another layer";
   if (!site.coversOutput())
     return "has in " + name + " one parameter for several vectors";
-  if (isHopeless(site.getObligation(), facts(site.getDataOperand().get())))
-    return "divides by what is zero on an open set";
-  return "";
+  std::string divisor = xf::hopeless(site.getObligation(), facts(site.getDataOperand().get()));
+  return divisor.empty() ? "" : "divides by " + divisor;
 }
 
 std::string Flow::linkBreak(Operation *op, unsigned index) const {
@@ -201,8 +148,9 @@ std::string Flow::linkBreak(Operation *op, unsigned index) const {
     return reason;
   if (how == Solvability::Conditional)
     for (const xf::LinkCondition &c : link.getConditions(index, xf::Split::Even))
-      if (isHopeless(c.kind, facts(op->getOperand(c.operand))))
-        return "its other factor is zero on an open set";
+      if (std::string divisor = xf::hopeless(c.kind, facts(op->getOperand(c.operand)));
+          !divisor.empty())
+        return "it would be divided by " + divisor;
   return "";
 }
 

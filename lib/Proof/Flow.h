@@ -4,6 +4,7 @@
 #define CTXC_LIB_PROOF_FLOW_H
 
 #include "ctxc/Proof/Structure.h"
+#include "dialects/XF/BlockFacts.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -28,9 +29,15 @@ public:
   bool depends(mlir::Value value) const { return dependent.contains(value); }
   bool inContextualPart(mlir::Operation *op) const { return contextual.contains(op); }
 
-  const xf::Facts &facts(mlir::Value value) const { return known.find(value)->second; }
-  /// Where the condition `needs` on `value` can fail.
-  xf::Zeros failure(xf::Obligation needs, mlir::Value value) const;
+  const xf::Facts &facts(mlir::Value value) const { return known[value]; }
+  /// Where `needs` of `value` can fail.
+  xf::Zeros failure(xf::Obligation needs, mlir::Value value) const {
+    return xf::failureOf(needs, value, facts(value));
+  }
+  /// Whether two parameters have a stored tensor in common.
+  bool areOne(xf::ParamOp a, xf::ParamOp b) const {
+    return known.identities().areOne(a.getName(), b.getName());
+  }
 
   /// Why no plan may patch `op`; empty where one may.
   std::string refusal(mlir::Operation *op) const;
@@ -52,13 +59,12 @@ public:
 
 private:
   void findContextualPart();
-  void findFacts();
 
   const Structure &structure;
   bool allSites;
   Values starts, dependent;
   llvm::DenseSet<mlir::Operation *> upstream, contextual, following;
-  llvm::DenseMap<mlir::Value, xf::Facts> known;
+  xf::BlockFacts known;
 };
 
 int64_t sizeOf(mlir::Value value);

@@ -14,6 +14,12 @@ using namespace ctxc;
 using namespace ctxc::proof;
 using namespace ctxc::reference;
 
+/// What is beyond is met by another seed, or is no evidence: a tolerance that grows with the patch
+/// lets any error pass.
+static constexpr double largestConditioning = 1e4;
+/// A patch, or a number, with which float64 shows nothing however small the error.
+static constexpr double hopelessConditioning = 1e10;
+
 namespace {
 
 /// Evaluates a few ops on values of a run: the ops that are built to solve another op, or to form
@@ -195,9 +201,18 @@ llvm::Expected<Replay> SuccessReplay::run() {
     largest = std::max(largest, target->cwiseAbs().maxCoeff());
   }
   replay.error = (wanted - numbers.outputs(*reduced, all)).cwiseAbs().maxCoeff();
-  // Constants that a link may divide by are float32.
-  replay.tolerance = 1e-7 * std::max({1.0, largest, numbers.largest(*reduced), relative});
+  replay.conditioning = std::max({1.0, largest, numbers.largest(*reduced), relative});
+  // Constants that a link may divide by are of float32.
+  replay.tolerance = 1e-7 * std::min(replay.conditioning, largestConditioning);
   return replay;
+}
+
+/// Whether some condition of the claim is said to fail on an open set.
+static bool isConditional(const Claim &claim) {
+  auto fails = [](const Instance &instance) { return instance.fails == "open-set"; };
+  return llvm::any_of(claim.cut, fails) || llvm::any_of(claim.outputs, [&](const Output &output) {
+           return llvm::any_of(output.patches, fails) || llvm::any_of(output.divisors, fails);
+         });
 }
 
 Replay proof::replaySuccess(Subject &subject, const ResolvedPlan &plan,
@@ -210,29 +225,42 @@ Replay proof::replaySuccess(Subject &subject, const ResolvedPlan &plan,
     return replay;
   }
   needReference(block);
-  bool patchesNothing = plan.outputs.empty(), isExact = false, isShown = false;
-  // A condition that fails on an open set may fail at this seed, and a relu may block the context:
-  // then another seed is tried.
-  for (int64_t seed = options.seed; seed < options.seed + 8 && !isShown; ++seed) {
+  bool patchesNothing = plan.outputs.empty(), conditional = isConditional(subject.claim);
+  constexpr int64_t small = 200'000;
+  int exact = 0, shown = 0, enough = countNumbers(block) <= small && !patchesNothing ? 3 : 1;
+  // A condition that fails on an open set may fail just here, numbers may be too large, and a relu
+  // may shut the context out: then elsewhere.
+  for (int64_t seed = options.seed; seed < options.seed + 8 && shown < enough; ++seed) {
     auto tried = SuccessReplay(subject, plan, seed).run();
     if (!tried) {
       replay = {};
       replay.skipped = llvm::toString(tried.takeError());
       return replay;
     }
-    if (isExact && !(tried->error <= tried->tolerance))
+    bool isExact = tried->error <= tried->tolerance && tried->conditioning <= hopelessConditioning;
+    bool mayFail = conditional || tried->conditioning > largestConditioning;
+    if (!isExact && (!mayFail || !exact))
+      replay = *tried;
+    if (!isExact && !mayFail) {
+      exact = 0;
+      break;
+    }
+    if (!isExact)
       continue;
-    replay = *tried;
-    isExact = replay.error <= replay.tolerance;
-    isShown = isExact && (patchesNothing || replay.control > 10 * replay.tolerance);
+    ++exact;
+    bool isShown = patchesNothing || tried->control > 10 * tried->tolerance;
+    if (isShown || !shown)
+      replay = *tried;
+    shown += isShown;
   }
-  if (!isExact) {
+  if (!exact) {
     std::string text;
     llvm::raw_string_ostream(text)
         << "found an output that differs by " << replay.error
-        << " from the full run's under the patch, expected at most " << replay.tolerance;
+        << " from the full run's under the patch, expected at most " << replay.tolerance
+        << " (the largest number, or patch beside its parameter, is " << replay.conditioning << ")";
     subject.wrong("replay: " + text);
-  } else if (!isShown) {
+  } else if (!shown) {
     replay.done = false;
     replay.skipped = "the context changes no output on these numbers, so that nothing is shown";
   }

@@ -110,6 +110,8 @@ Expected<ModelOptions> Model::planning() {
     };
   if (!options.refute)
     options.refute = refuteByWitness;
+  if (!options.confirm)
+    options.confirm = confirmByTrial;
   int64_t layers = countLayers(module());
   if (!layers && options.startLayer)
     return llvm::make_error<OptionError>(Option::StartLayer,

@@ -31,6 +31,14 @@ struct TrialOptions {
   patch::UpdateKind update = patch::UpdateKind::least;
 };
 
+/// What a trial shows.
+enum class TrialOutcome {
+  Exact,
+  Wrong,         ///< the outputs differ by more than roundings make
+  IllConditioned ///< numbers so large that roundings hide whether they differ, or a patch so large
+                 ///< that its parameter is lost in it
+};
+
 /// What one trial measured. Norms are Frobenius norms (of u vᵀ: ‖u‖‖v‖).
 struct Trial {
   double error = 0;         ///< max |T' − T_C| over the entries of all outputs, patched
@@ -38,7 +46,7 @@ struct Trial {
   double largestOutput = 0; ///< max |T_C|
 
   double patchNorm = 0;    ///< ‖Δ‖ over all patched parameters together
-  double relativeNorm = 0; ///< the largest ‖Δp‖ / ‖p‖ of one parameter
+  double relativeNorm = 0; ///< the largest ‖Δp‖ / ‖p‖ of one parameter; of one that is 0, ‖Δp‖
   double largestValue = 0; ///< the largest |number| in the dual block: every activation,
                            ///< quotient and factor of both runs and of the patch
   /// How far the patched block's output moves on tokens that the patch was not made for: the
@@ -50,17 +58,28 @@ struct Trial {
 
   /// The factor by which rounding errors of the patch's arithmetic can grow: at least 1.
   double conditioning() const;
-  /// Whether the plan was exact, as far as float64 can tell: error ≤ 1e-9 · conditioning.
-  bool isExact() const;
+  /// What the error may be: 1e-9 · conditioning, of which no more than 1e6 counts; and where that is
+  /// more than roundings of the outputs make, a thousandth of what it is without the patch.
+  double tolerance() const;
+  TrialOutcome outcome() const;
+  bool isExact() const { return outcome() == TrialOutcome::Exact; }
+  /// Why the outcome is not Exact, with the numbers; empty where it is.
+  std::string whyNotExact() const;
 };
 
 /// Tries `plan`, which must be one of `block`'s; the block may stand alone or in a
 /// module. With a plan that has nothing to patch, error and control are equal.
 /// Builds the dual and the applied block beside `block` and erases them again. Errors:
 /// an op without a meaning in the reference, weights or settings that are missing, a
-/// plan that cannot be built (its diagnostics are emitted), a number that is not finite.
+/// plan that cannot be built (its diagnostics are emitted), a number that is not finite, more
+/// memory needed than there is (which is found out before).
 llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
                               const TrialOptions &options);
+
+/// A Confirmation (Planner.h) by trials on random weights and activations. Blocks with more than
+/// 200,000 numbers, and ones that the reference cannot run, are not contradicted.
+std::string confirmByTrial(xf::BlockOp block, const PlanOptions &options,
+                           const PlanCandidate &candidate);
 
 /// All figures, by their names.
 llvm::json::Object trialJson(const Trial &trial);

@@ -25,6 +25,7 @@ struct ModelOptions {
   llvm::SmallVector<std::string> parameters;
   PlanMeasure measure;
   Refutation refute;
+  Confirmation confirm;
   /// Parameters frozen in every layer, by the blocks' names.
   llvm::SmallVector<std::string> frozen;
 };

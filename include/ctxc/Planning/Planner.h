@@ -108,6 +108,11 @@ using PlanMeasure =
 /// nothing was found.
 using Refutation = std::function<std::optional<double>(xf::BlockOp, const PlanOptions &)>;
 
+/// Tries a plan of a block in numbers: what speaks against it, in words; empty where it is exact, or
+/// cannot be tried.
+using Confirmation =
+    std::function<std::string(xf::BlockOp, const PlanOptions &, const PlanCandidate &)>;
+
 struct PlanOptions {
   /// The block's inputs depend on the context: the first patched layer where
   /// layers below it run unpatched.
@@ -124,10 +129,12 @@ struct PlanOptions {
   llvm::SmallVector<std::string> parameters;
   /// Needed by LeastNorm and LeastDrift.
   PlanMeasure measure;
-  /// Whose parameters and settings `measure` takes; null: the block's own.
+  /// Whose settings and stored tensors the block runs with; null: its own.
   xf::LayerOp layer = {};
   /// Where set: asked before a block is called undecided.
   Refutation refute;
+  /// Where set: asked of each plan, which is a plan only where nothing speaks against it.
+  Confirmation confirm;
   Bindings bindings;
 };
 

@@ -24,6 +24,7 @@ inline constexpr Id Counterexample = "counterexample";
 inline constexpr Id NoSolvableChain = "no-solvable-chain";
 inline constexpr Id SeveralOutputs = "several-outputs";
 inline constexpr Id NoSuchPlan = "no-such-plan";
+inline constexpr Id UnconfirmedPlan = "unconfirmed-plan";
 
 // What a plan is warned about.
 inline constexpr Id ConditionalObligation = "conditional-obligation";

@@ -32,7 +32,8 @@ struct Replay {
   std::string skipped;  ///< why it was not
   double error = 0;     ///< success: max |T' − T_C|, the patch in the parameters
   double control = 0;   ///< and max |T − T_C| without it
-  double tolerance = 0; ///< of the error
+  double tolerance = 0; ///< of the error: 1e-7 · conditioning, of which 1e4 counts at most
+  double conditioning = 1; ///< success: the largest number met, and the largest ‖Δp‖ / ‖p‖
   double distance = 0;  ///< rejected: the least one proven over the causes
 };
 
@@ -40,6 +41,11 @@ struct Judgement {
   /// Everything that is wrong, each "block 'b', layers 0-3: …: found …, expected …".
   std::vector<std::string> problems;
   std::vector<Replay> replays; ///< one for each claim
+  /// Claims of a verdict that were not put to the test in numbers: nothing was found against them,
+  /// and they are not shown to hold.
+  size_t skipped = 0;
+
+  bool holds() const { return problems.empty() && skipped == 0; }
 };
 
 Judgement checkProof(mlir::ModuleOp module, const Proof &proof, const CheckOptions &options = {});

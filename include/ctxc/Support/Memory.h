@@ -1,6 +1,9 @@
-//===- Memory.h - giving memory back to the system ------------------------===//
+//===- Memory.h - memory given back to the system, and to be had ------------------------===//
 #ifndef CTXC_SUPPORT_MEMORY_H
 #define CTXC_SUPPORT_MEMORY_H
+
+#include <cstdint>
+#include <optional>
 
 namespace ctxc {
 
@@ -9,6 +12,10 @@ namespace ctxc {
 /// which LLVM's and MLIR's are a hundred megabytes; the system reads them from the file again when
 /// they are needed. Where the system offers neither, nothing is done.
 void giveBackMemory();
+
+/// How many bytes can still be had, by the system's word and this process's limits; none where
+/// neither is known.
+std::optional<uint64_t> availableMemory();
 
 } // namespace ctxc
 
