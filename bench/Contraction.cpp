@@ -36,7 +36,7 @@ Contraction::compile(int64_t outputs, int64_t inputs, llvm::StringRef element, b
   auto function = (*module)->lookupSymbol<func::FuncOp>(name);
   result->arguments = kernelArguments(function);
   if (rounded)
-    function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
+    kernel::mark<kernel::Rounded>(function);
 
   auto objects = compileKernels({**module}, CpuTarget::host());
   if (!objects)

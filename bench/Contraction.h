@@ -13,7 +13,7 @@ namespace ctxc::bench {
 class Contraction {
 public:
   /// W is `outputs` × `inputs`, of `element` ("f32", "bf16"); with `rounded`, many rows are rounded
-  /// as in a prompt (roundedAttr). Fails where it cannot be compiled.
+  /// as in a prompt (kernel.rounded). Fails where it cannot be compiled.
   static llvm::Expected<std::unique_ptr<Contraction>>
   compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded = false);
 

@@ -233,9 +233,9 @@ ctxc verify build/models/gemma-3-270m-bf16 --prompt "$PROMPT" --generate {tokens
 
 ## The check
 
-Models that are not there: a config alone, without weights. What a check costs grows with the distinct
-structures of layers, each of which is analysed once. Seconds of the processor, best of twenty runs of the
-whole command, of which loading the program is 0.03 s.
+A check needs a config alone, without weights. Its cost grows with the number of distinct layer
+structures, each of which is analysed once. Times are seconds of the processor, best of twenty runs of the
+whole command; loading the program takes 0.03 s of them.
 
 ```sh
 bench/check.py build/bin/ctxc
@@ -245,8 +245,8 @@ bench/check.py build/bin/ctxc
 
 ## The start
 
-Seconds until `ctxc verify` computes: the first run ever, which also digests the weights, compiles
-its kernels and keeps them; and the run after it. `compile` is two threads' time. *Memory* is the largest
+Times are seconds until `ctxc verify` begins to compute: in the first run ever, which also digests the weights, compiles
+its kernels and caches them, and in the run after it. `compile` is two threads' time. *Memory* is the largest
 resident set less the weights' files, which are mapped and read once through; 105 MB of it are pages of
 the libraries of MLIR and LLVM (125 where they compile), which processes share. Medians of five.
 

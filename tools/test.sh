@@ -10,7 +10,7 @@
 # docs/testing.md tells how the tests are organised.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# The rooms of files that git names: lib/Planning/Cost.cpp and test/Planning/x.mlir are of Planning.
+# The rooms of files that git names: lib/Planning/PlanCost.cpp and test/Planning/x.mlir are of Planning.
 rooms_of() {
   sed -nE -e 's,^(lib|include/ctxc|test/unit|test)/([A-Za-z]+)/.*,\2,p' \
     -e 's,^dialects/.*,Dialect,p' -e 's,^tools/ctxc/.*,Driver,p' | sort -u

@@ -156,8 +156,8 @@ build/judges/bin/python bench/side_by_side.py build build/models/gemma-3-270m bu
     -o build/side-by-side.json --page docs/measurements.md --plot docs/side-by-side.svg
 ```
 
-*Faster by* is the median of the ratios of a peer's time to the mean of the two beside it, with what is aimed
-at behind it, and bold where that is missed. (Memory's speed changes within seconds here: {speeds}
+*Faster by* is the median of the ratios of a peer's time to the mean of the two ctxc runs beside it; the goal stands
+behind it, and the figure is bold where the goal is missed. (Memory's speed changes within seconds here: {speeds}
 GB/s in these rounds, {most} threads. Medians of times alone are of different moments.) [What is compared](#what-is-compared) says how.
 
 ![Times of a token in units of one read of the weights](side-by-side.svg)
@@ -173,7 +173,7 @@ weights once, measured before and after each token, as a share of the time taken
 {plain}
 
 What patches add to decoding, in units of plain decoding of the same token: with a patch of all layers
-*applied*; *making* them, both streams through all layers and every factor written; and Algorithm 1 *whole*, which
+*applied*; *making* them, both runs through all layers and every factor written; and Algorithm 1 *whole*, which
 ends in the logits of both.
 
 ```sh
@@ -191,13 +191,13 @@ units of the prefill without rounding.
 {products}
 ### What is compared
 
-- **ctxc**: `ctxc-bench`, the compiled kernels; both streams and the head in one sweep over the weights.
+- **ctxc**: `ctxc-bench`, the compiled kernels; both runs and the head in one sweep over the weights.
 - **PyTorch** {torch} with transformers {transformers}, {context} tokens of context in its cache: its own
   decoding (scaled-dot-product attention, inference mode, last logits only), and Algorithm 1 as one writes
   it on top ([`algorithm1.py`](../bench/peers/algorithm1.py)): a run that records, a reduced run whose
   forward hooks patch layer by layer, a run that verifies. *Factored* applies u (vᵀ z) beside the
-  weights, *materialised* adds the rank-1 matrices to them and puts them back. *Tuned* is the same by someone
-  who counts bytes: no head in the reduced run, patched matrices written in one operation to buffers
+  weights, *materialised* adds the rank-1 matrices to them and puts them back. *Tuned* is the same with fewer
+  bytes moved: no head in the reduced run, patched matrices written in one operation to buffers
   of their own. Each checks that its patched logits are the full run's before it is timed.
 - **llama.cpp** (of {llama}, built for this processor), its own `llama-bench`,
   on GGUF files that its own tools made of the same checkpoint, with the fastest of its options for attention

@@ -11,10 +11,10 @@ def Patch_Dialect : Dialect {
   let summary = "what patches are made of";
   let description = [{
     A *dual* block (made from an `xf.block` and a plan by `--patch-build-dual`)
-    computes the full and the reduced run of a layer together: two streams of
+    computes the full and the reduced run of a layer together: two runs of
     the same ops, and between them the ops of this dialect, which read off the
     target of each patched op, form its patch and apply it, so that the reduced
-    stream goes on as the patched model does. An *applied* block
+    run continues as the patched model does. An *applied* block
     (`--patch-build-applied`) is a layer's ordinary forward with a given patch.
 
     Values are those of `xf`: what one token carries.
@@ -30,7 +30,7 @@ def Patch_LinearsOp : Patch_Op<"linears", [Pure]> {
   let summary = "one sweep over a matrix for several vectors: `y_i = W x_i`";
   let description = [{
     Made by `--patch-pack-linears` from `xf.linear` ops that share a weight, so that
-    every byte of W is read once for both streams.
+    every byte of W is read once for both runs.
 
     - C1: as `xf.linear`, for each pair of data and result; all of the same types.
   }];

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ctxc::xf {
 
@@ -59,10 +60,17 @@ enum class Zeros { Never, NullSet, OpenSet };
 ///   the vector is not. (W relu(u) has no zero entries but where relu(u) = 0.)
 ///   bound: the value lies in a bounded set whatever its inputs: |entry| ≤ bound.
 ///   length: so does its L2 norm: ‖value‖ ≤ length (√d for an RMS norm's image).
-///   floor: no entry is below it whatever the inputs (0 for a relu).
+///   floor: no entry is below it whatever the inputs (0 for a relu); ceiling: none is above.
+///   Where the two are one number, that is what every entry is.
 ///   bothSigns: each entry is positive for some weights and activations (an open set of them)
 ///   and negative for others. False is also "unknown".
 ///   zeroSomewhere: each entry is surely zero on an open set, where OpenSet says that it may be.
+///   free: each entry is moved by a number of its own in a stored parameter, so that sums of
+///   entries vanish on a null set at most.
+///   piecewise: not analytic in what it reads (a relu, a clamp, a choice). What is analytic is zero
+///   everywhere or on a null set; what is not can be a constant on an open set.
+///   levels: where known, the constants that entries of a piecewise value take on open sets; read
+///   of the op that makes them, and not handed on.
 ///   why: the op's words for the fact, for diagnostics.
 struct Facts {
   Zeros elements = Zeros::OpenSet;
@@ -73,6 +81,28 @@ struct Facts {
   std::optional<double> floor = std::nullopt;
   bool bothSigns = false;
   bool zeroSomewhere = false;
+  std::optional<double> ceiling = std::nullopt;
+  bool free = false;
+  bool piecewise = false;
+  std::optional<std::vector<double>> levels = std::nullopt;
+
+  /// Every entry is `number`.
+  static Facts constant(double number, std::string why = "");
+  /// The number that every entry is; none where that is not known.
+  std::optional<double> getConstant() const {
+    return floor && ceiling && *floor == *ceiling ? floor : std::nullopt;
+  }
+  bool isZero() const { return bound && *bound == 0; }
+  /// Whether no entry can be `number`.
+  bool excludes(double number) const {
+    return (floor && *floor > number) || (ceiling && *ceiling < number);
+  }
+};
+
+/// A term of an op that is a sum: its operand `operand` times `factor`.
+struct SumTerm {
+  unsigned operand;
+  double factor;
 };
 
 } // namespace ctxc::xf

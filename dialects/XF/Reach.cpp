@@ -119,6 +119,8 @@ Reach xf::times(Reach reach, double factor) {
 }
 
 Reach xf::byFactor(Operation *op, Reach reach, const Facts &facts, int64_t factorEntries) {
+  if (facts.isZero())
+    return Reach::fixed();
   switch (reach.kind) {
   case Reach::Bounded:
     if (facts.bound)

@@ -20,6 +20,21 @@
 namespace ctxc::xf {
 class SettingOp;
 
+/// Whether `type` is a ranked tensor of one or more dimensions, each fixed and not 0, whose entries
+/// can be counted.
+bool isSized(mlir::Type type);
+/// Whether it has a size, and `rank` dimensions where that is not 0. Types are inferred of operands
+/// that no verifier has seen. Emits "'op' op is given …" otherwise.
+struct Shaped {
+  mlir::Type type;
+  int64_t rank = 0;
+};
+mlir::LogicalResult checkShapes(std::optional<mlir::Location> loc, llvm::StringRef op,
+                                llvm::ArrayRef<Shaped> operands);
+/// Fails, with an error at `op`, where `name` cannot be shown as it is: it must be UTF-8 without
+/// control characters.
+mlir::LogicalResult verifyName(mlir::Operation *op, llvm::StringRef name);
+
 /// A value of ones, a setting of a name that its shape determines.
 mlir::Value createOnes(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<int64_t> shape);
 
@@ -34,6 +49,11 @@ llvm::SmallVector<LinkCondition> nonzeroFactors(mlir::Operation *solvable, unsig
 #include "dialects/XF/XFEnums.h.inc"
 #include "dialects/XF/XFInterfaces.h.inc"
 #include "dialects/XF/XFTypeEnums.h.inc"
+
+namespace ctxc::xf {
+/// An activation's value at x.
+double activate(ActivationKind kind, double x);
+} // namespace ctxc::xf
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/XF/XFAttrs.h.inc"

@@ -4,11 +4,12 @@
 // Parameterised ops: each has one parameter, and can be patched. Included by XFOps.td, whose
 // classes it uses.
 
-class XF_AssignableOp<string mnemonic, list<string> methods = []> : XF_PureOp<mnemonic, [
+class XF_AssignableOp<string mnemonic, list<string> methods = [], list<string> factsMethods = []>
+    : XF_PureOp<mnemonic, [
     InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_AssignableOpInterface, methods>,
     DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
-    DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface, factsMethods>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]>;
 
 def XF_LinearOp : XF_AssignableOp<"linear"> {
@@ -28,7 +29,7 @@ def XF_LinearOp : XF_AssignableOp<"linear"> {
   let assemblyFormat = "$weight `*` $data (`transposed` $transposed^)? attr-dict `:` type($weight) `,` type($data)";
 }
 
-def XF_BiasOp : XF_AssignableOp<"bias"> {
+def XF_BiasOp : XF_AssignableOp<"bias", [], ["getSumTerms"]> {
   let summary = "`y = x + b`";
   let description = [{
     - C1: b has x's shape, or x's last dimensions (b is then shared by the leading ones).

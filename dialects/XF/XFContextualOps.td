@@ -84,13 +84,16 @@ def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {
     For a mixing op that xf does not have: the block around it can be checked all the
     same, since what the analyses need to know is that its result depends on the context.
 
+    - C1: the name has no control characters.
+
     ```mlir
     %r = xf.contextual "retention"(%q, %k, %v) : (tensor<640xf32>, tensor<640xf32>, tensor<640xf32>) -> tensor<640xf32>
     ```
   }];
-  let arguments = (ins StrAttr:$name, Variadic<AnyType>:$operands, OptionalAttr<StrAttr>:$stream);
+  let arguments = (ins StrAttr:$name, Variadic<XF_Value>:$operands, OptionalAttr<StrAttr>:$stream);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$name `(` $operands `)` (`stream` $stream^)? attr-dict `:` functional-type($operands, $result)";
+  let hasVerifier = 1;
 }
 
 #endif // CTXC_XF_CONTEXTUAL_OPS_TD

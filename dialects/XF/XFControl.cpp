@@ -95,7 +95,19 @@ Value LinearOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
   llvm_unreachable("a matrix is not solved for its input");
 }
 
-Solvability BiasOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+/// Ops with a parameter are solved for their data, where what they do to it is known: stored.
+static Solvability ofData(AssignableOpInterface op, unsigned index, Solvability how,
+                          std::string &reason) {
+  if (index != op.getDataOperand().getOperandNumber())
+    return refuse(reason, "it is not solved for its parameter");
+  if (!op.getParameterOperand().get().getDefiningOp<ParamOp>())
+    return refuse(reason, "its parameter is computed, not a stored one");
+  return how;
+}
+
+Solvability BiasOp::getSolvability(unsigned index, std::string &reason) {
+  return ofData(*this, index, Solvability::Exact, reason);
+}
 Value BiasOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
   // t − b, written as −(−t + b): the bias keeps its stored type and op.
   APFloat minusOne(-1.0f);
@@ -104,7 +116,9 @@ Value BiasOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
   return TimesOp::create(b, getLoc(), sum, minusOne);
 }
 
-Solvability ScaleOp::getSolvability(unsigned, std::string &) { return Solvability::Conditional; }
+Solvability ScaleOp::getSolvability(unsigned index, std::string &reason) {
+  return ofData(*this, index, Solvability::Conditional, reason);
+}
 Value ScaleOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
   Value one = createOnes(b, getLoc(), cast<RankedTensorType>(target.getType()).getShape());
   Value scale = ScaleOp::create(b, getLoc(), one, getScale(), getOffset());

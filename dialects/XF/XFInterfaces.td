@@ -19,7 +19,10 @@ def XF_ContextualOpInterface : OpInterface<"ContextualOpInterface"> {
     InterfaceMethod<"The operands whose per-token values the op remembers, one state tensor each.",
       "::llvm::SmallVector<::mlir::Value>", "getStateOperands">,
     InterfaceMethod<"Which run's state it reads: empty for the only run, else the name of a stream.",
-      "::llvm::StringRef", "getStateStream">
+      "::llvm::StringRef", "getStateStream">,
+    InterfaceMethod<[{Has the op read the state of the run `name`, full or reduced, where both
+      are in one block.}],
+      "void", "setStateStream", (ins "::llvm::StringRef":$name)>
   ];
 }
 
@@ -99,7 +102,11 @@ def XF_FactsOpInterface : OpInterface<"FactsOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"Facts of result 0.", "::ctxc::xf::Facts", "inferFacts",
-      (ins "::llvm::ArrayRef<::ctxc::xf::Facts>":$operands)>
+      (ins "::llvm::ArrayRef<::ctxc::xf::Facts>":$operands)>,
+    InterfaceMethod<[{The terms of which result 0 is the sum, number by number in row-major order, so
+      that what cancels is seen to. Empty where it is none.}],
+      "::llvm::SmallVector<::ctxc::xf::SumTerm>", "getSumTerms", (ins), /*methodBody=*/"",
+      [{ return {}; }]>
   ];
 }
 

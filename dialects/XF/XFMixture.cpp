@@ -20,6 +20,8 @@ static RankedTensorType activation(MLIRContext *context, ArrayRef<int64_t> shape
 
 LogicalResult TopKOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, "xf.top_k", {{adaptor.getScores().getType()}})))
+    return failure();
   auto scores = ranked(adaptor.getScores().getType());
   int64_t k = adaptor.getK();
   // C1
@@ -41,6 +43,9 @@ LogicalResult TopKOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
 
 LogicalResult GatherOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, "xf.gather",
+                         {{adaptor.getData().getType()}, {adaptor.getSelected().getType(), 1}})))
+    return failure();
   auto data = ranked(adaptor.getData().getType());
   // C1
   if (data.getRank() != 1 && data.getRank() != 2)
@@ -54,12 +59,17 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 
 LogicalResult ExpertLinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, "xf.expert_linear",
+                         {{adaptor.getBank().getType(), 3},
+                          {adaptor.getSelected().getType(), 1},
+                          {adaptor.getData().getType()}})))
+    return failure();
   auto bank = ranked(adaptor.getBank().getType()), x = ranked(adaptor.getData().getType());
   int64_t in = bank.getDimSize(adaptor.getTransposed() ? 1 : 2);
   int64_t out = bank.getDimSize(adaptor.getTransposed() ? 2 : 1);
   int64_t k = ranked(adaptor.getSelected().getType()).getDimSize(0);
   // C1
-  if (x.getRank() == 0 || x.getShape().back() != in)
+  if (x.getShape().back() != in)
     return emitOptionalError(loc, "'xf.expert_linear' op multiplies matrices of ", in, " inputs, ",
                              bank, ", with ", x, "; the last dimension must be ", in);
   // C2
@@ -76,6 +86,9 @@ LogicalResult ExpertLinearOp::inferReturnTypes(MLIRContext *context, std::option
 
 LogicalResult CombineOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                           Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, "xf.combine",
+                         {{adaptor.getWeights().getType()}, {adaptor.getData().getType()}})))
+    return failure();
   auto w = ranked(adaptor.getWeights().getType()), y = ranked(adaptor.getData().getType());
   // C1
   if (w.getRank() != 1 || y.getRank() < 2 || y.getDimSize(0) != w.getDimSize(0))
@@ -87,6 +100,9 @@ LogicalResult CombineOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
 
 LogicalResult OuterOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, "xf.outer",
+                         {{adaptor.getWeights().getType()}, {adaptor.getData().getType()}})))
+    return failure();
   auto w = ranked(adaptor.getWeights().getType()), x = ranked(adaptor.getData().getType());
   // C1
   if (w.getRank() != 1 || x.getRank() != 1)
@@ -109,24 +125,35 @@ Facts GatherOp::inferFacts(ArrayRef<Facts> operands) {
 
 // As a generic matrix for each slot.
 Facts ExpertLinearOp::inferFacts(ArrayRef<Facts> operands) {
+  if (operands[0].isZero() || operands[2].isZero())
+    return Facts::constant(0, operands[0].isZero() ? operands[0].why : operands[2].why);
+  if (!getBank().getDefiningOp<ParamOp>())
+    return {Zeros::OpenSet, Zeros::OpenSet, std::nullopt, "its matrices are computed"};
   Zeros rows =
       ranked(getData().getType()).getRank() == 1 ? operands[2].vector : anyZero(operands[2]);
   // One slot may vanish where the others do not.
-  return {std::max(Zeros::NullSet, rows), std::max(Zeros::NullSet, operands[2].vector),
-          std::nullopt, operands[2].why};
+  Facts facts{std::max(Zeros::NullSet, rows), std::max(Zeros::NullSet, operands[2].vector),
+              std::nullopt, operands[2].why};
+  facts.free = rows != Zeros::OpenSet && coversOutput();
+  return facts;
 }
 
 Facts CombineOp::inferFacts(ArrayRef<Facts> operands) {
   const Facts &w = operands[0], &y = operands[1];
+  if (w.isZero() || y.isZero())
+    return Facts::constant(0, w.isZero() ? w.why : y.why);
   Zeros zeros = std::max({Zeros::NullSet, anyZero(w), anyZero(y)});
   Facts facts{zeros, zeros, std::nullopt, y.why.empty() ? w.why : y.why};
   if (w.bound && y.bound)
     facts.bound = *w.bound * *y.bound * ranked(getWeights().getType()).getDimSize(0);
+  facts.free = y.free && anyZero(w) != Zeros::OpenSet;
   return facts;
 }
 
 Facts OuterOp::inferFacts(ArrayRef<Facts> operands) {
   const Facts &w = operands[0], &x = operands[1];
+  if (w.isZero() || x.isZero())
+    return Facts::constant(0, w.isZero() ? w.why : x.why);
   Facts facts{std::max(anyZero(w), anyZero(x)), std::max(w.vector, x.vector), std::nullopt,
               w.why.empty() ? x.why : w.why};
   if (w.bound && x.bound)

@@ -22,19 +22,52 @@ static RankedTensorType activation(MLIRContext *context, ArrayRef<int64_t> shape
 // Type inference
 //===----------------------------------------------------------------------===//
 
-LogicalResult EmbedOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+bool ctxc::xf::isSized(Type type) {
+  constexpr int64_t most = int64_t(1) << 44;
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getRank() == 0)
+    return false;
+  int64_t entries = 1;
+  for (int64_t dim : tensor.getShape()) {
+    if (ShapedType::isDynamic(dim) || dim <= 0 || dim > most / entries)
+      return false;
+    entries *= dim;
+  }
+  return true;
+}
+
+LogicalResult ctxc::xf::checkShapes(std::optional<Location> loc, StringRef op,
+                                    ArrayRef<Shaped> operands) {
+  for (const Shaped &operand : operands) {
+    if (isSized(operand.type) && (!operand.rank || ranked(operand.type).getRank() == operand.rank))
+      continue;
+    std::string wanted =
+        operand.rank ? std::to_string(operand.rank) + (operand.rank > 1 ? " dimensions" : " dimension")
+                     : "one or more dimensions";
+    return emitOptionalError(loc, "'", op, "' op is given ", operand.type,
+                             "; it needs a tensor of ", wanted, ", fixed and not 0");
+  }
+  return success();
+}
+
+LogicalResult EmbedOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, "xf.embed", {{adaptor.getTable().getType(), 2}})))
+    return failure();
   types.push_back(activation(context, {ranked(adaptor.getTable().getType()).getDimSize(1)}));
   return success();
 }
 
 LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, "xf.linear",
+                         {{adaptor.getWeight().getType(), 2}, {adaptor.getData().getType()}})))
+    return failure();
   auto w = ranked(adaptor.getWeight().getType()), x = ranked(adaptor.getData().getType());
   int64_t in = w.getDimSize(adaptor.getTransposed() ? 0 : 1);
   int64_t out = w.getDimSize(adaptor.getTransposed() ? 1 : 0);
   // C1
-  if (x.getRank() == 0 || x.getShape().back() != in)
+  if (x.getShape().back() != in)
     return emitOptionalError(loc, "'xf.linear' op multiplies a matrix of ", in, " inputs, ", w,
                              ", with ", x, "; the last dimension must be ", in);
   SmallVector<int64_t> shape(x.getShape());
@@ -46,9 +79,11 @@ LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 /// Bias and scale: the parameter has the data's last dimensions.
 static LogicalResult inferBroadcast(MLIRContext *context, std::optional<Location> loc, StringRef op,
                                     Type data, Type parameter, SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, op, {{data}, {parameter}})))
+    return failure();
   auto x = ranked(data), p = ranked(parameter);
   // C1
-  if (p.getRank() == 0 || p.getRank() > x.getRank() ||
+  if (p.getRank() > x.getRank() ||
       x.getShape().take_back(p.getRank()) != p.getShape())
     return emitOptionalError(loc, "'", op, "' op joins ", x, " and a parameter of type ", p,
                              "; the parameter must have the data's last dimensions");
@@ -70,6 +105,8 @@ LogicalResult ScaleOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
 
 static LogicalResult inferProduct(std::optional<Location> loc, StringRef op, Type lhs, Type rhs,
                                   SmallVectorImpl<Type> &types) {
+  if (failed(checkShapes(loc, op, {{lhs}, {rhs}})))
+    return failure();
   // C1
   if (lhs != rhs && ranked(rhs).getShape() != ArrayRef<int64_t>{1})
     return emitOptionalError(loc, "'", op, "' op joins ", lhs, " and ", rhs,
@@ -93,10 +130,11 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   // C1
   if (adaptor.getParts().empty())
     return emitOptionalError(loc, "'xf.concat' op needs at least one operand");
+  for (Value part : adaptor.getParts())
+    if (failed(checkShapes(loc, "xf.concat", {{part.getType()}})))
+      return failure();
   SmallVector<int64_t> shape(ranked(adaptor.getParts().front().getType()).getShape());
   int64_t along = valueOr(adaptor.getProperties().along, 0);
-  if (shape.empty())
-    return emitOptionalError(loc, "'xf.concat' op joins scalars; reshape them to tensor<1xf32>");
   // C2
   if (along < 0 || along >= int64_t(shape.size()))
     return emitOptionalError(loc, "'xf.concat' op joins along dimension ", along, " of ",
@@ -120,9 +158,12 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 // Verifiers
 //===----------------------------------------------------------------------===//
 
+// C1
+LogicalResult OpaqueContextualOp::verify() { return verifyName(*this, getName()); }
+
 LogicalResult ParamOp::verify() {
   // C1
-  if (getName().count('*') > 1 || (getName().contains('*') && ranked(getType()).getRank() == 0))
+  if (getName().count('*') > 1)
     return emitOpError("has the name '") << getName() << "' and type " << getType()
                                          << "; one '*' may count tensors, by the first dimension";
   // C2
@@ -133,7 +174,8 @@ LogicalResult ParamOp::verify() {
     return emitOpError("has type ")
            << getType() << "; a quantised parameter is a matrix, or a bank of matrices, with rows "
            << "of a multiple of " << quantized.getBlockElements();
-  return success();
+  // C3
+  return verifyName(*this, getName());
 }
 
 LogicalResult NormalizeOp::verify() {
@@ -141,8 +183,6 @@ LogicalResult NormalizeOp::verify() {
   // C1
   if (!std::isfinite(eps) || eps < 0)
     return emitOpError("has eps ") << eps << "; it must be finite and not negative";
-  if (ranked(getData().getType()).getRank() == 0)
-    return emitOpError("normalises a scalar; it needs at least one dimension");
   return success();
 }
 
@@ -209,8 +249,7 @@ LogicalResult SliceOp::verify() {
 LogicalResult BroadcastOp::verify() {
   auto x = ranked(getData().getType()), y = ranked(getType());
   // C1
-  if (x.getRank() == 0 || x.getRank() != y.getRank() || x.getDimSize(0) != 1 ||
-      y.getDimSize(0) == 0 || x.getShape().drop_front() != y.getShape().drop_front())
+  if (x.getRank() != y.getRank() || x.getDimSize(0) != 1 || x.getShape().drop_front() != y.getShape().drop_front())
     return emitOpError("repeats ")
            << x << " as " << y << "; it needs a first dimension of 1, and only that may differ";
   return success();
@@ -241,8 +280,7 @@ LogicalResult AttentionOp::verify() {
     return shapes() << "; each must be (heads, dims)";
   if (q.getDimSize(1) != k.getDimSize(1))
     return shapes() << "; query and key heads must be of one width";
-  if (k.getDimSize(0) != v.getDimSize(0) || k.getDimSize(0) == 0 ||
-      q.getDimSize(0) % k.getDimSize(0))
+  if (k.getDimSize(0) != v.getDimSize(0) || q.getDimSize(0) % k.getDimSize(0))
     return shapes() << "; keys and values must have the same number of heads, which divides the "
                        "queries'";
   if (y.getDimSize(0) != q.getDimSize(0) || y.getDimSize(1) != v.getDimSize(1))
@@ -288,6 +326,10 @@ SmallVector<Value> OpaqueContextualOp::getStateOperands() {
 }
 
 StringRef AttentionOp::getStateStream() { return getStream().value_or(""); }
+void AttentionOp::setStateStream(StringRef name) { setStream(name); }
 StringRef ConvOp::getStateStream() { return getStream().value_or(""); }
+void ConvOp::setStateStream(StringRef name) { setStream(name); }
 StringRef ScanOp::getStateStream() { return getStream().value_or(""); }
+void ScanOp::setStateStream(StringRef name) { setStream(name); }
 StringRef OpaqueContextualOp::getStateStream() { return getStream().value_or(""); }
+void OpaqueContextualOp::setStateStream(StringRef name) { setStream(name); }

@@ -19,9 +19,9 @@ class XF_Op<string mnemonic, list<Trait> traits = []> : Op<XF_Dialect, mnemonic,
 class XF_PureOp<string mnemonic, list<Trait> traits = []>
     : XF_Op<mnemonic, !listconcat([Pure], traits)>;
 
-class XF_ElementwiseOp<string mnemonic, list<Trait> traits = []>
+class XF_ElementwiseOp<string mnemonic, list<Trait> traits = [], list<string> factsMethods = []>
     : XF_PureOp<mnemonic, !listconcat([SameOperandsAndResultType,
-        DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+        DeclareOpInterfaceMethods<XF_FactsOpInterface, factsMethods>,
         DeclareOpInterfaceMethods<XF_SolvableOpInterface>], traits)>;
 
 //===----------------------------------------------------------------------===//
@@ -38,6 +38,9 @@ def XF_BlockOp : XF_Op<"block", [FunctionOpInterface, IsolatedFromAbove]> {
 
     - C1: the operands of `xf.yield` have the block's result types.
     - C2: a block does not call layers.
+    - C3: it gives at least one value; inputs and all values of its ops are tensors of one or more
+      dimensions, fixed and not 0, or single numbers.
+    - C4: names have no control characters.
 
     ```mlir
     xf.block @ffn(%x: tensor<64xf32>) -> tensor<64xf32> {
@@ -72,6 +75,7 @@ def XF_ModelOp : XF_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, NoTermi
     - C1: the body ends in an `xf.yield` of one value.
     - C2: every `xf.layer` names a block of the module with matching types.
     - C3: n is positive.
+    - C4: the body has no arguments, and names have no control characters.
 
     ```mlir
     xf.model @m positions 4096 {
@@ -97,6 +101,7 @@ def XF_LayerOp : XF_Op<"layer", [DeclareOpInterfaceMethods<SymbolUserOpInterface
     - C2: every key of `settings` names an `xf.setting` of the block with a value of
       its type; every setting without a default is given.
     - C3: `bind` and `frozen` name parameters of the block.
+    - C4: names have no control characters.
 
     ```mlir
     %x1 = xf.layer @gemma3(%x0) at "model.layers.0." settings {window = 512 : i64} : (tensor<640xf32>) -> tensor<640xf32>
@@ -120,7 +125,7 @@ def XF_LayerOp : XF_Op<"layer", [DeclareOpInterfaceMethods<SymbolUserOpInterface
 
 def XF_YieldOp : XF_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["BlockOp", "ModelOp"]>]> {
   let summary = "the outputs of a block, or the logits of a model";
-  let arguments = (ins Variadic<AnyType>:$values);
+  let arguments = (ins Variadic<XF_Value>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
 
@@ -141,6 +146,7 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     - C1: a name has at most one `*`, and then its type at least one dimension.
     - C2: what is quantised is a matrix, or a bank of matrices, whose rows have a whole number
       of blocks.
+    - C3: the name has no control characters.
 
     ```mlir
     %W = xf.param "mlp.up_proj.weight" : tensor<2048x640xbf16>
@@ -161,7 +167,9 @@ def XF_SettingOp : XF_PureOp<"setting", [DeclareOpInterfaceMethods<XF_FactsOpInt
     share one block and one kernel. `index` settings take an integer, `f32` ones
     a float, tensors an `#xf.rope` or dense elements.
 
-    - C1: the default, where there is one, is of the result's type.
+    - C1: the default, where there is one, is of the result's type, and finite.
+    - C2: the name has no control characters.
+    - C3: it has at most 2^24 numbers.
 
     ```mlir
     %window = xf.setting "window" : index = 512

@@ -25,8 +25,7 @@ static std::string nameOf(Value parameter) {
 
 /// A matrix that a patch may change, at data that stays: everything, but at zero.
 static Reach ofPatchedMatrix(const Reach &data, const Facts &facts) {
-  bool isZero = facts.bound && *facts.bound == 0;
-  return isFixed(data) && isZero ? Reach::fixed() : Reach::free();
+  return isFixed(data) && facts.isZero() ? Reach::fixed() : Reach::free();
 }
 
 Reach LinearOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
@@ -62,7 +61,7 @@ Reach ScaleOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
   if (!isFixed(operands[1])) {
     if (!isFixed(reach))
       return Reach::free();
-    if (facts[0].bound && *facts[0].bound == 0)
+    if (facts[0].isZero())
       return Reach::fixed();
     int64_t numbers = entries(getScale());
     if (facts[0].zeroSomewhere)

@@ -84,14 +84,16 @@ def XF_ClampOp : XF_ElementwiseOp<"clamp"> {
   let hasVerifier = 1;
 }
 
-def XF_AddOp : XF_ElementwiseOp<"add", [Commutative, DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+def XF_AddOp : XF_ElementwiseOp<"add", [Commutative, DeclareOpInterfaceMethods<XF_ReachOpInterface>],
+                                ["getSumTerms"]> {
   let summary = "`a + b`";
   let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
 }
 
-def XF_SubOp : XF_ElementwiseOp<"sub", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+def XF_SubOp : XF_ElementwiseOp<"sub", [DeclareOpInterfaceMethods<XF_ReachOpInterface>],
+                                ["getSumTerms"]> {
   let summary = "`a − b`";
   let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
   let results = (outs XF_Activation:$result);
@@ -125,7 +127,8 @@ def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
 }
 
-def XF_TimesOp : XF_ElementwiseOp<"times", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+def XF_TimesOp : XF_ElementwiseOp<"times", [DeclareOpInterfaceMethods<XF_ReachOpInterface>],
+                                  ["getSumTerms"]> {
   let summary = "`c x` for a constant c";
   let description = [{
     - C1: c is finite.
@@ -144,7 +147,8 @@ def XF_TimesOp : XF_ElementwiseOp<"times", [DeclareOpInterfaceMethods<XF_ReachOp
 // Shapes
 //===----------------------------------------------------------------------===//
 
-def XF_ReshapeOp : XF_PureOp<"reshape", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+def XF_ReshapeOp : XF_PureOp<"reshape", [
+    DeclareOpInterfaceMethods<XF_FactsOpInterface, ["getSumTerms"]>,
     DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "the same numbers in another shape, in row-major order";

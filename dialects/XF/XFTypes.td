@@ -43,29 +43,28 @@ def XF_QuantizedType : TypeDef<XF_Dialect, "Quantized"> {
   }];
 }
 
-def XF_Activation : StaticShapeTensorOf<[F32]> {
-  let summary = "a value of a token (an f32 tensor of fixed shape)";
-}
-def XF_Stored : StaticShapeTensorOf<[F32, BF16, F16]> {
-  let summary = "a stored tensor (f32, bf16 or f16, of fixed shape)";
-}
-def XF_Parameter : StaticShapeTensorOf<[F32, BF16, F16, XF_QuantizedType]> {
-  let summary = "a stored tensor (f32, bf16, f16 or quantised, of fixed shape)";
-}
-def XF_StoredVector : 1DTensorOf<[F32, BF16, F16]> {
-  let summary = "a stored vector (f32, bf16 or f16)";
-}
-def XF_StoredMatrix : 2DTensorOf<[F32, BF16, F16, XF_QuantizedType]> {
-  let summary = "a stored matrix (f32, bf16, f16 or quantised)";
-}
-def XF_StoredBank : 3DTensorOf<[F32, BF16, F16, XF_QuantizedType]> {
-  let summary = "a stored bank of matrices (three dimensions; f32, bf16, f16 or quantised)";
-}
-def XF_Indices : 1DTensorOf<[I32]> {
-  let summary = "a vector of indices (i32)";
-}
+// Every tensor has a size that is known, and at least one entry, so that no algorithm meets another.
+class XF_Sized<Type type, string summary>
+    : ConfinedType<type, [CPred<"::ctxc::xf::isSized($_self)">], summary>;
+
+def XF_Activation : XF_Sized<StaticShapeTensorOf<[F32]>,
+  "a value of a token (an f32 tensor of one or more dimensions, fixed and not 0)">;
+def XF_Stored : XF_Sized<StaticShapeTensorOf<[F32, BF16, F16]>,
+  "a stored tensor (f32, bf16 or f16, of one or more dimensions, fixed and not 0)">;
+def XF_Parameter : XF_Sized<StaticShapeTensorOf<[F32, BF16, F16, XF_QuantizedType]>,
+  "a stored tensor (f32, bf16, f16 or quantised, of one or more dimensions, fixed and not 0)">;
+def XF_StoredVector : XF_Sized<1DTensorOf<[F32, BF16, F16]>,
+  "a stored vector (f32, bf16 or f16, of a fixed size that is not 0)">;
+def XF_StoredMatrix : XF_Sized<2DTensorOf<[F32, BF16, F16, XF_QuantizedType]>,
+  "a stored matrix (f32, bf16, f16 or quantised, of a fixed size that is not 0)">;
+def XF_StoredBank : XF_Sized<3DTensorOf<[F32, BF16, F16, XF_QuantizedType]>,
+  "a stored bank of matrices (three dimensions, fixed and not 0; f32, bf16, f16 or quantised)">;
+def XF_Indices : XF_Sized<1DTensorOf<[I32]>, "a vector of indices (i32, of a fixed size that is not 0)">;
 def XF_TokenId : 0DTensorOf<[I32]> {
   let summary = "one number of a token (tensor<i32>)";
 }
+/// Whatever an op of a block gives or reads.
+def XF_Value : AnyTypeOf<[Index, F32, XF_TokenId, XF_Sized<AnyTensor, "a tensor of fixed size">],
+  "a tensor of one or more dimensions, fixed and not 0, or a number">;
 
 #endif // CTXC_XF_TYPES_TD

@@ -67,6 +67,7 @@ Facts SoftsignOp::inferFacts(ArrayRef<Facts> operands) {
   facts.bound = 1.0;
   facts.length.reset();
   facts.floor.reset();
+  facts.ceiling.reset();
   return facts;
 }
 

@@ -89,6 +89,7 @@ struct SinFacts : xf::FactsOpInterface::ExternalModel<SinFacts, math::SinOp> {
     facts.bound = 1.0;
     facts.length.reset();
     facts.floor.reset();
+    facts.ceiling.reset();
     return facts;
   }
 };

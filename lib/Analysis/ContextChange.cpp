@@ -31,7 +31,7 @@ static bool isMatrix(Operation *op) {
          cast<xf::AssignableOpInterface>(op).getChangeForm() == xf::ChangeForm::Rank1;
 }
 
-/// What can be silenced while the values `kept` stay what they are: a factor whose parameter
+/// The ops that can be silenced without changing the values `kept`: a factor whose parameter
 /// they do not read makes its result constant where the parameter is near zero.
 BlockGraph::Set ContextChange::silenced(ArrayRef<Value> kept) const {
   BlockGraph::Set from = graph.none(), result = graph.none();
@@ -41,16 +41,16 @@ BlockGraph::Set ContextChange::silenced(ArrayRef<Value> kept) const {
   llvm::StringSet<> read;
   for (unsigned v : upstream.set_bits())
     if (auto param = dyn_cast_or_null<xf::ParamOp>(graph.op(v)))
-      read.insert(param.getName());
+      read.insert(zeros.identities()[param.getName()]);
   for (unsigned v = 0; v < graph.size(); ++v)
     if (xf::ParamOp param = parameterOf(graph.op(v));
-        param && !read.contains(param.getName()) &&
+        param && !read.contains(zeros.identities()[param.getName()]) &&
         cast<xf::AssignableOpInterface>(graph.op(v)).getObligation() != xf::Obligation::None)
       result.set(v);
   return result;
 }
 
-/// Through an op of which one operand alone changes.
+/// The extent of the result where only `operand` changes.
 Extent ContextChange::throughOne(OpOperand &operand, Extent extent) const {
   Operation *op = operand.getOwner();
   Value result = op->getResult(0);
@@ -58,7 +58,7 @@ Extent ContextChange::throughOne(OpOperand &operand, Extent extent) const {
     for (OpOperand &other : op->getOpOperands())
       if (&other != &operand && !other.get().getDefiningOp<xf::ParamOp>() &&
           mayBeZero(zeros.facts(other.get())))
-        return Extent::Unknown; // a factor that may be zero just where it matters
+        return Extent::Unknown; // a factor that may be zero where the operand changes
   if (isMatrix(op))
     return extent == Extent::Unknown ? extent : Extent::Every;
   bool loses = mayBeZero(zeros.facts(result)) && !mayBeZero(zeros.facts(operand.get()));
@@ -82,7 +82,7 @@ Extent ContextChange::transfer(Operation *op, const Extents &extents,
   auto extentOf = [&](Value value) { return extents[graph.vertex(value)]; };
   if (changing.size() == 1)
     return throughOne(*changing.front(), extentOf(changing.front()->get()));
-  // Other matrices may be selected, generic ones again.
+  // Other matrices may be selected, and those are generic too.
   if (isMatrix(op))
     return extentOf(cast<xf::AssignableOpInterface>(op).getDataOperand().get()) == Extent::Unknown
                ? Extent::Unknown
@@ -109,7 +109,7 @@ Extent ContextChange::transfer(Operation *op, const Extents &extents,
                             return other->get() == operand->get();
                           }) > 1)
       continue;
-    // What is silenced is a constant, and may be zero.
+    // A silenced value is a constant, which may be zero.
     if (stay(operand->get(), [&](Value other) {
           const xf::Facts &f = zeros.facts(other);
           return isSum || (f.elements == Zeros::Never && f.vector == Zeros::Never);
@@ -119,8 +119,8 @@ Extent ContextChange::transfer(Operation *op, const Extents &extents,
   return best;
 }
 
-/// The values that the context brings are those of other tokens: where they vary with the
-/// token, what is made of them varies with the context.
+/// The values that a contextual op reads from the context are those of other tokens: where they
+/// vary with the token, its result varies with the context.
 Extent ContextChange::ofSource(xf::ContextualOpInterface op, const Extents &varying) const {
   Extent extent = Extent::Every;
   for (Value value : op.getStateOperands())

@@ -43,7 +43,7 @@ bool ctxc::isCut(const BlockGraph &graph, const InputProblem &problem, ArrayRef<
   return findPath(graph, problem, setOf(graph, ops)).empty();
 }
 
-/// The cut of the vertices that `cut` holds, or its failure's witness.
+/// The cut with the vertices in `cut`, or the witness of its failure.
 static InputCut makeCut(const BlockGraph &graph, const InputProblem &problem,
                         const BlockGraph::Set &cut) {
   InputCut result;
@@ -73,7 +73,7 @@ InputCut ctxc::findFirstMatrices(const BlockGraph &graph, const Sites &sites,
     if (cast<xf::AssignableOpInterface>(graph.op(v)).getChangeForm() != xf::ChangeForm::Rank1)
       matrices.reset(v);
 
-  // First: readers of values that a source reaches without a matrix on the way.
+  // The first matrices read values that a source reaches without a matrix on the way.
   BlockGraph::Set blocked = matrices;
   blocked |= problem.settled;
   BlockGraph::Set before = graph.reach(problem.sources, blocked);
@@ -98,7 +98,7 @@ public:
       : graph(graph), problem(problem), limit(limit) {}
 
   void extend(const BlockGraph::Set &cut, BlockGraph::Set allowed) {
-    // Each step adds an op, and there are not many: the bound is for odd graphs.
+    // Each step adds an op, and plans have few ops: the bound is for unusual graphs.
     if (found.size() >= limit || ++steps > 64 * limit)
       return;
     SmallVector<unsigned> path = findPath(graph, problem, cut);
@@ -164,8 +164,8 @@ using Network = boost::adjacency_list<
         boost::property<boost::edge_residual_capacity_t, long,
                         boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
-/// Every vertex v of the block is split: 2v is where it is read into, 2v + 1
-/// where its value leaves, and cutting v is cutting the edge between.
+/// Every vertex v of the block is split into 2v, where edges enter, and 2v + 1,
+/// where edges leave; cutting v is cutting the edge between the two.
 struct SplitNetwork {
   static constexpr long infinite = 1 << 20;
   Network network;

@@ -4,19 +4,15 @@
 using namespace mlir;
 using namespace ctxc;
 using xf::Solvability;
-using xf::Zeros;
 
-/// Why a condition of a link fails on an open set; empty where none does. What fails where a
-/// vector vanishes as a whole is left to be checked at run time.
+/// Why a condition of a link fails on an open set; empty where none does. A condition that fails
+/// where a vector vanishes as a whole is checked at run time.
 static std::string findFailedCondition(ChainLink link, const ZeroRange &zeros) {
   for (const xf::LinkCondition &condition :
        cast<xf::SolvableOpInterface>(link.op).getConditions(link.operand, xf::Split::Even)) {
-    const xf::Facts &facts = zeros.facts(link.op->getOperand(condition.operand));
-    std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
-    if (condition.kind == xf::Obligation::NonzeroElements && facts.elements == Zeros::OpenSet)
-      return "its other factor has entries that are zero on an open set of activations" + why;
-    if (condition.kind != xf::Obligation::None && facts.bound && *facts.bound == 0)
-      return "what it is divided by is always zero" + why;
+    Value factor = link.op->getOperand(condition.operand);
+    if (std::string why = xf::hopeless(condition.kind, zeros.facts(factor)); !why.empty())
+      return "it would be divided by " + why;
   }
   return "";
 }
@@ -60,7 +56,7 @@ std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,
 OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
                                     const ZeroRange &zeros, Value wanted) {
   OutputChains result;
-  std::deque<std::pair<Value, SmallVector<ChainLink>>> queue; // links from the value outwards
+  std::deque<std::pair<Value, SmallVector<ChainLink>>> queue; // links from the value to the target
   BlockGraph::Set seen = graph.none();
   queue.push_back({wanted, {}});
   while (!queue.empty()) {
@@ -80,8 +76,8 @@ OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
         result.breaks.push_back({op, why, /*isSite=*/true});
     }
     if (sites.isOutOfScope(op))
-      continue; // what is before it is not the plan's to change
-    // The later operand first: of a sum, the branch rather than the stream.
+      continue; // a plan may not change what comes before it
+    // The later operand first: in a sum, the branch rather than the residual stream.
     for (unsigned i = op->getNumOperands(); i-- > 0;) {
       Value operand = op->getOperand(i);
       if (operand.getDefiningOp<xf::ParamOp>())

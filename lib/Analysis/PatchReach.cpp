@@ -22,7 +22,7 @@ static std::string diameterText(double perEntry, int64_t n) {
   return "2·" + factor + "√" + std::to_string(n);
 }
 
-/// The image that `op` has whatever patches do, if that binds it.
+/// The image of `op`, which no patch can leave, if it is bounded.
 Reach PatchReach::image(Operation *op) const {
   const xf::Facts &facts = zeros.facts(op->getResult(0));
   int64_t n = entries(op->getResult(0));
@@ -41,7 +41,7 @@ Reach PatchReach::image(Operation *op) const {
 Reach PatchReach::transfer(Operation *op) const {
   if (auto param = dyn_cast<xf::ParamOp>(op))
     return sites.isFrozen(param) ? Reach::fixed() : Reach::free();
-  // What the contextual part makes of its own parameters is not the patch's.
+  // Patches do not change the contextual part's own parameters.
   SmallVector<Reach> operands;
   SmallVector<xf::Facts> facts;
   for (Value operand : op->getOperands()) {

@@ -9,7 +9,7 @@ using xf::Solvability;
 // The contextual part
 //===----------------------------------------------------------------------===//
 
-/// Whether `op` hands on the residual stream of its operand `index`: it can be
+/// Whether `op` passes on the residual stream of its operand `index`: it can be
 /// solved for it, and multiplies it by nothing that depends on the context.
 static bool handsOn(Operation *op, unsigned index, const ContextDependence &context) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
@@ -30,8 +30,8 @@ static bool handsOn(Operation *op, unsigned index, const ContextDependence &cont
 }
 
 /// Vertices on the residual stream, or on a branch of it beside the contextual
-/// ops: in x + (mlp(x) + attn(x)) the inner sum is where the context enters. With `read`
-/// what the contextual ops read is on the stream as well.
+/// ops: in x + (mlp(x) + attn(x)) the context enters at the inner sum. With `read`
+/// the operands of the contextual ops are on the residual stream as well.
 static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context,
                                   bool read) {
   BlockGraph::Set stream = graph.reach(graph.inputs(), graph.none());
@@ -47,7 +47,7 @@ static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependen
 }
 
 void Sites::findContextualPart() {
-  // Where the context enters the stream is a matter of structure: it is the
+  // Where the context enters the residual stream depends on structure alone: it is the
   // same whether or not the layers below are patched.
   ContextDependence context(graph, /*inputsAreSources=*/false);
   BlockGraph::Set contextualOps = graph.contextualOps();
@@ -73,12 +73,12 @@ void Sites::findContextualPart() {
 
 Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings,
              SiteScope scope)
-    : graph(graph), bindings(bindings), scope(scope) {
+    : graph(graph), bindings(bindings), scope(scope), names(zeros.identities()) {
   findContextualPart();
-  // A name is one parameter, wherever it says that it is frozen.
+  // A stored tensor is one parameter, wherever and by whatever name it is said to be frozen.
   for (xf::ParamOp param : graph.getBlock().getBody().getOps<xf::ParamOp>())
     if (param.getFrozen() || bindings.frozen.contains(param.getName()))
-      frozen.insert(param.getName());
+      frozen.insert(identity(param));
   for (Operation &op : graph.getBlock().getBody().front())
     if (isa<xf::AssignableOpInterface>(op)) {
       indices[&op] = sites.size();
@@ -96,7 +96,7 @@ bool Sites::isAssignable(Operation *op) const {
   return site && site->status == SiteStatus::Assignable;
 }
 
-bool Sites::isFrozen(xf::ParamOp param) const { return frozen.contains(param.getName()); }
+bool Sites::isFrozen(xf::ParamOp param) const { return frozen.contains(identity(param)); }
 
 std::string Sites::name(Operation *op) {
   if (auto assignable = dyn_cast<xf::AssignableOpInterface>(op))
@@ -105,12 +105,13 @@ std::string Sites::name(Operation *op) {
   return op->getName().getStringRef().str();
 }
 
-/// Another op of the block that uses the parameter named `name`; null if none.
-static Operation *otherUser(xf::BlockOp block, StringRef name, Operation *op) {
+/// Another op of the block that uses a stored tensor of `param`; null if none.
+Operation *Sites::otherUser(xf::ParamOp param, Operation *op) const {
   Operation *other = nullptr;
-  block.walk([&](xf::ParamOp param) {
-    if (param.getName() == name)
-      for (Operation *user : param->getUsers())
+  xf::BlockOp block = graph.getBlock();
+  block.walk([&](xf::ParamOp each) {
+    if (identity(each) == identity(param))
+      for (Operation *user : each->getUsers())
         if (user != op)
           other = user;
   });
@@ -131,11 +132,11 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
     return refuse(SiteStatus::Computed, "its parameter is computed, not a stored one");
   if (isFrozen(param))
     return refuse(SiteStatus::Frozen, "'" + param.getName() + "' is frozen");
-  if (Operation *other = otherUser(graph.getBlock(), param.getName(), op))
+  if (Operation *other = otherUser(param, op))
     return refuse(SiteStatus::SharedInBlock, "'" + param.getName() + "' is also used by " +
                                                  other->getName().getStringRef() +
                                                  " in this block, which needs another value of it");
-  if (bindings.shared.contains(param.getName()))
+  if (bindings.shared.contains(identity(param)) || bindings.shared.contains(param.getName()))
     return refuse(SiteStatus::SharedByLayers,
                   "'" + param.getName() + "' is shared with another layer");
   if (!assignable.coversOutput())
@@ -144,15 +145,8 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
   // A whole vector that vanishes on an open set (all of a relu's inputs
   // negative) leaves a condition to check at run time; a single entry that does
   // would be divided by for every second token.
-  const xf::Facts &facts = zeros.facts(data);
-  if (facts.bound && *facts.bound == 0 && assignable.getObligation() != xf::Obligation::None)
-    return refuse(SiteStatus::Zero,
-                  "'" + param.getName() + "' applies to data that is always zero");
-  if (assignable.getObligation() == xf::Obligation::NonzeroElements &&
-      facts.elements == xf::Zeros::OpenSet)
-    return refuse(SiteStatus::Zero, "'" + param.getName() +
-                                        "' multiplies entries that are zero on an open set of "
-                                        "activations" +
-                                        (facts.why.empty() ? "" : " (" + facts.why + ")"));
+  std::string why = xf::hopeless(assignable.getObligation(), zeros.facts(data));
+  if (!why.empty())
+    return refuse(SiteStatus::Zero, "'" + param.getName() + "' multiplies " + why);
   return Site{op, param, SiteStatus::Assignable, ""};
 }

@@ -39,7 +39,7 @@ Expected<json::Value> readConfig(StringRef directory) {
   return value;
 }
 
-/// The error for a directory without the two names that we look for.
+/// The error for a directory without either of the two file names.
 Error noWeights(StringRef directory) {
   std::string other, pickled;
   std::error_code ec;

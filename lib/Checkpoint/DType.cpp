@@ -186,7 +186,7 @@ uint16_t ctxc::floatToF16(float value) {
   return static_cast<uint16_t>(sign | ((magnitude >> 13) - (112u << 10)));
 }
 
-/// Where element `first` begins.
+/// The address of element `first`.
 static const uint8_t *elementAt(DType dtype, const void *stored, int64_t first) {
   return static_cast<const uint8_t *>(stored) + ctxc::bytesOf(dtype, first);
 }
@@ -207,7 +207,7 @@ void ctxc::readDoubles(DType dtype, const void *stored, int64_t first, MutableAr
 
 void ctxc::writeFloats(DType dtype, ArrayRef<float> from, uint8_t *to) { write(dtype, from, to); }
 
-/// As store(to, i, floatToBf16(value)), without branches, so that it is done in vectors.
+/// store(to, i, floatToBf16(value)) without branches, so that it vectorises.
 LLVM_ATTRIBUTE_ALWAYS_INLINE static void storeBf16(uint8_t *to, size_t i, float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -221,8 +221,8 @@ CTXC_EACH_CPU static void writeBf16(const double *from, size_t count, uint8_t *t
     storeBf16(to, i, static_cast<float>(from[i]));
 }
 
-// A product and a sum, each rounded: the numbers do not depend on whether a processor has both in
-// one.
+// A product and a sum, rounded separately: the numbers do not depend on whether a processor has a
+// fused multiply-add.
 CTXC_EACH_CPU static void addToBf16(const uint8_t *from, double factor, const double *change,
                                     size_t count, uint8_t *to) {
 #pragma clang fp contract(off)

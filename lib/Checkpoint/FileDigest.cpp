@@ -24,7 +24,7 @@ std::string realPath(StringRef path) {
   return real.str().str();
 }
 
-/// What an entry must begin with to speak of this file in this state.
+/// The beginning of an entry for this file in its present state.
 std::string cacheKey(StringRef path, const FileStamp &stamp) {
   return (cacheVersion + "\n" + realPath(path) + "\n" + Twine(stamp.device) + " " +
           Twine(stamp.inode) + " " + Twine(stamp.size) + " " + Twine(stamp.modifiedNs) + " " +

@@ -15,10 +15,10 @@ namespace {
 
 enum ValueType : uint32_t { U8, I8, U16, I16, U32, I32, F32, Bool, Text, Array, U64, I64, F64 };
 
-/// Bytes of a value; 0 of those that have no fixed number.
+/// How many bytes a value has; 0 where that is not fixed.
 constexpr unsigned sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-/// ggml's numbers of the tensor types that we read.
+/// ggml's numbers of the supported tensor types.
 std::optional<DType> dtypeOf(uint32_t type) {
   switch (type) {
   case 0:
@@ -142,7 +142,7 @@ private:
     }
     uint64_t begin = at;
     if (array.type == Text) {
-      // Each takes eight bytes at least, so that a wrong count ends soon.
+      // Each takes at least eight bytes, so that a wrong count is found soon.
       for (uint64_t i = 0; i < array.count && !failed(); ++i)
         text(what);
     } else if (std::optional<uint64_t> size =
@@ -162,7 +162,7 @@ private:
   std::optional<std::string> problem;
 };
 
-/// What the directory says of one tensor.
+/// The directory's entry of one tensor.
 struct Entry {
   TensorView view;
   uint64_t offset = 0;
@@ -235,7 +235,7 @@ Expected<std::unique_ptr<GgufFile>> GgufFile::open(StringRef path) {
   uint64_t tensors = reader.number<uint64_t>("the number of tensors");
   uint64_t pairs = reader.number<uint64_t>("the number of keys");
 
-  // A pair takes 13 bytes at least and an entry 24: a wrong count ends at the file's end.
+  // A pair takes at least 13 bytes and an entry 24: a wrong count fails at the file's end.
   for (uint64_t i = 0; i < pairs && !reader.failed(); ++i) {
     StringRef key = reader.text("key " + Twine(i));
     GgufValue value = reader.value("key " + quoted(key));

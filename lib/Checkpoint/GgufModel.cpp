@@ -12,7 +12,7 @@ using namespace ctxc;
 
 namespace {
 
-/// What llama.cpp knows of an architecture and does not write down.
+/// What llama.cpp knows of an architecture and does not store in the file.
 struct Architecture {
   StringLiteral name, modelType;
   StorageConventions conventions;
@@ -31,7 +31,7 @@ constexpr Architecture architectures[] = {
 constexpr std::pair<StringLiteral, StringLiteral> modelNames[] = {
     {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
 
-/// Of a layer, "blk.N." and "model.layers.N." left away.
+/// Names of a layer's tensors, without "blk.N." and "model.layers.N.".
 constexpr std::pair<StringLiteral, StringLiteral> layerNames[] = {
     {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
     {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
@@ -40,7 +40,7 @@ constexpr std::pair<StringLiteral, StringLiteral> layerNames[] = {
     {"ffn_up", "mlp.up_proj"},           {"ffn_down", "mlp.down_proj"},
     {"ffn_gate_inp", "mlp.gate"},
 };
-/// Of all experts of a layer.
+/// Names of the banks of a layer's experts.
 constexpr std::pair<StringLiteral, StringLiteral> bankNames[] = {
     {"ffn_gate_exps", "gate_proj"}, {"ffn_up_exps", "up_proj"}, {"ffn_down_exps", "down_proj"}};
 constexpr std::pair<StringLiteral, StringLiteral> plainNorms[] = {
@@ -58,7 +58,7 @@ std::optional<StringRef> lookup(ArrayRef<std::pair<StringLiteral, StringLiteral>
   return std::nullopt;
 }
 
-/// "blk.7.ffn_up.weight" as "model.layers.7.mlp.up_proj.weight"; another name as it is.
+/// Turns "blk.7.ffn_up.weight" into "model.layers.7.mlp.up_proj.weight"; keeps other names.
 std::string rename(StringRef name, const Architecture &architecture) {
   auto [module, kind] = name.rsplit('.'); // "weight" or "bias"
   if (std::optional<StringRef> to = lookup(modelNames, module))
@@ -73,8 +73,8 @@ std::string rename(StringRef name, const Architecture &architecture) {
   return to ? ("model.layers." + layer + "." + *to + "." + kind).str() : name.str();
 }
 
-/// A bank of experts as one tensor for each, "model.layers.7.mlp.experts.0.up_proj.weight" and so
-/// on; false where `view` is none.
+/// Splits a bank into one tensor for each expert, "model.layers.7.mlp.experts.0.up_proj.weight" and
+/// so on; false where `view` is no bank.
 bool addExperts(const TensorView &view, std::vector<TensorView> &tensors) {
   auto [module, kind] = StringRef(view.name).rsplit('.');
   auto [stem, rest] = module.split('.');
@@ -96,7 +96,7 @@ bool addExperts(const TensorView &view, std::vector<TensorView> &tensors) {
   return true;
 }
 
-/// Reads the architecture's keys, each once; those that nobody read are problems.
+/// Reads the architecture's keys, each once; keys that were not read are problems.
 class Keys {
 public:
   Keys(const GgufFile &file, StringRef architecture)
@@ -158,7 +158,7 @@ private:
 
 constexpr StringLiteral ropeDivisors = "rope_freqs.weight";
 
-/// Each frequency divided by a number of its own (Llama 3.1's rule, worked out by the converter),
+/// Divisors of each frequency (Llama 3.1's rule, evaluated by the converter),
 /// as the factors of longrope.
 void readDivisors(const TensorView &tensor, int64_t dim, Keys &keys, json::Object &rope) {
   if (tensor.dtype != DType::F32 || ArrayRef<int64_t>(tensor.shape) != ArrayRef<int64_t>{dim / 2} ||
@@ -172,13 +172,13 @@ void readDivisors(const TensorView &tensor, int64_t dim, Keys &keys, json::Objec
     float x;
     memcpy(&x, tensor.data + i * sizeof x, sizeof x);
     for (json::Array *factors : {&shorter, &longer})
-      factors->push_back(std::isfinite(x) ? x : 0.0); // 0 is out of the importer's range
+      factors->push_back(std::isfinite(x) ? x : 0.0); // the importer refuses 0
   }
   rope["rope_type"] = "longrope";
   rope["short_factor"] = std::move(shorter);
   rope["long_factor"] = std::move(longer);
   rope["attention_factor"] = 1.0;
-  rope["original_max_position_embeddings"] = 1 << 20; // nothing changes there
+  rope["original_max_position_embeddings"] = 1 << 20; // beyond all positions: no effect
 }
 
 /// The rotation's keys, as `rope_parameters`.
@@ -188,7 +188,7 @@ json::Object readRope(Keys &keys, double base) {
   StringRef type = keys.text("rope.scaling.type").value_or("none");
   std::optional<double> factor = keys.number("rope.scaling.factor");
   for (StringRef key : {"rope.scaling.original_context_length", "rope.scaling.finetuned"})
-    keys.ignore(key); // of the other types
+    keys.ignore(key); // keys of the other types
   if (type == "linear" && factor && *factor > 0) {
     rope["rope_type"] = "linear";
     rope["factor"] = *factor;
@@ -218,14 +218,14 @@ json::Object readConfig(const GgufFile &file, const Architecture &architecture, 
     config["max_position_embeddings"] = *context;
   if (const TensorView *table = file.find("token_embd.weight"); table && table->shape.size() == 2)
     config["vocab_size"] = table->shape[0];
-  keys.ignore("vocab_size"); // the table's own rows say it
+  keys.ignore("vocab_size"); // the table's row count has it
   keys.require("attention.value_length", dim);
   keys.require("rope.dimension_count", dim);
   if (architecture.experts) {
     config["num_experts"] = keys.needed("expert_count");
     config["num_experts_per_tok"] = keys.needed("expert_used_count");
     config["moe_intermediate_size"] = keys.needed("expert_feed_forward_length");
-    config["norm_topk_prob"] = true; // what llama.cpp computes
+    config["norm_topk_prob"] = true; // as llama.cpp computes
   } else {
     keys.require("expert_count", 0);
     keys.require("expert_used_count", 0);

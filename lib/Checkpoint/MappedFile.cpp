@@ -77,7 +77,7 @@ void onBusError(int signal, siginfo_t *info, void *context) {
     sys::RunInterruptHandlers();
     ::_exit(2);
   }
-  // Not ours: back to whoever was there before; the access faults again.
+  // Not in a mapped file: restore the previous handler; the access faults again.
   ::sigaction(SIGBUS, &previousAction, nullptr);
 }
 
@@ -147,8 +147,8 @@ Expected<std::unique_ptr<MappedFile>> MappedFile::open(StringRef path) {
   void *base = ::mmap(nullptr, file->size, PROT_READ, MAP_SHARED, *fd, 0);
   if (base == MAP_FAILED)
     return makeError(path + ": cannot map into memory: " + systemMessage());
-  // Where the file system has large pages, what is not in memory yet comes in such: in fewer reads
-  // of the disk, and with addresses that are translated sooner. Elsewhere nothing changes.
+  // Where the file system has large pages, the file is read into these: in fewer reads
+  // of the disk, and with faster address translation. Elsewhere nothing changes.
   (void)::madvise(base, file->size, MADV_HUGEPAGE);
   file->base = static_cast<const uint8_t *>(base);
   file->guardSlot = publish(file->base, file->size, file->filePath.c_str());

@@ -18,7 +18,7 @@ constexpr StringLiteral magic("\x93NUMPY");
 /// NumPy's own limit, above which it refuses to read a header.
 constexpr uint64_t largestHeader = 10000;
 
-/// What a header says.
+/// The contents of a header.
 struct Header {
   std::string descr;
   bool fortranOrder = false;
@@ -80,7 +80,7 @@ private:
       header.descr = text->str();
       return true;
     }
-    // A type with fields: a list. What it is matters little; that it is no float does.
+    // A list is a type with fields, and in any case no float.
     rest = rest.ltrim();
     size_t end = rest.starts_with("[") ? rest.rfind(']') : StringRef::npos;
     if (end == StringRef::npos)

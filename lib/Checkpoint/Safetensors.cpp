@@ -46,7 +46,7 @@ const TensorView *SafetensorsFile::find(StringRef name) const {
 namespace {
 
 /// The first element whose exponent bits are all ones, or -1. Whole blocks are
-/// looked at without a branch, which vectorises; a hit is then located.
+/// tested without a branch, which vectorises; a hit is then located.
 template <typename Word> int64_t firstNonFinite(const TensorView &tensor, Word exponent) {
   constexpr size_t block = 4096;
   size_t count = tensor.bytes / sizeof(Word);
@@ -68,7 +68,7 @@ template <typename Word> int64_t firstNonFinite(const TensorView &tensor, Word e
   return -1;
 }
 
-/// A scale that is not finite makes its block so.
+/// A block with a scale that is not finite is not finite.
 int64_t firstNonFiniteQuantized(const TensorView &tensor) {
   constexpr int64_t chunk = 1 << 12; // elements, of whole blocks
   std::vector<float> values;

@@ -11,7 +11,7 @@ using namespace ctxc;
 namespace {
 
 constexpr uint64_t maxHeaderBytes = 100'000'000;
-/// A hostile header can be wrong a million times; people read the first few.
+/// A hostile header can have a million problems; only the first few are reported.
 constexpr unsigned maxReported = 20;
 
 class HeaderReader {
@@ -132,7 +132,7 @@ Error HeaderReader::readEntry(StrictJson &json, const std::string &name) {
       hasOffsets = true;
       return integers(offsets);
     }
-    return json.skip(); // other writers may say more
+    return json.skip(); // other writers may add keys
   });
   if (failed)
     return joinErrors(std::move(failed),
@@ -154,8 +154,8 @@ Error HeaderReader::readEntry(StrictJson &json, const std::string &name) {
   return Error::success();
 }
 
-/// The offsets enclose exactly what dtype and shape need. All factors are
-/// multiplied before a zero is looked at, so no partial product wraps.
+/// Checks that the offsets enclose exactly the bytes of dtype and shape. All factors are
+/// multiplied before a zero is considered, so no partial product wraps.
 void HeaderReader::checkSize(const SafetensorsEntry &entry) {
   if (entry.end < entry.begin)
     return report("tensor " + quoted(entry.name) + ": data_offsets [" + Twine(entry.begin) + ", " +
@@ -182,7 +182,7 @@ void HeaderReader::checkSize(const SafetensorsEntry &entry) {
            nameOf(entry.dtype) + shapeText(entry.shape));
 }
 
-/// Tensors cover the data without holes or overlaps, to its last byte.
+/// Checks that tensors cover the data without holes or overlaps, to its last byte.
 void HeaderReader::checkLayout() {
   llvm::sort(header.entries, [](const SafetensorsEntry &a, const SafetensorsEntry &b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);

@@ -57,8 +57,8 @@ private:
     problems.push_back((view.file + ": tensor " + quoted(view.name) + " " + message).str());
   }
 
-  /// The scales of `view`, called `name`, of one of `types` and of `shape`; null and a problem
-  /// where they are not there or something else.
+  /// The scales of `view`, named `name`, of one of `types` and of `shape`; null and a problem
+  /// where they are missing or differ.
   const TensorView *scalesOf(const TensorView &view, const std::string &name, ArrayRef<DType> types,
                              ArrayRef<int64_t> shape, const Twine &why) {
     auto found = byName.find(name);
@@ -83,7 +83,7 @@ private:
     return &scales;
   }
 
-  /// `shape` is of one matrix or of a bank of them, and none of its sizes is 0.
+  /// Whether `shape` is that of a matrix or a bank, with no size 0.
   bool isMatrix(const TensorView &view, size_t ownDimensions) {
     size_t rank = view.shape.size() - ownDimensions;
     if (view.shape.size() >= ownDimensions && (rank == 2 || rank == 3) &&
@@ -94,7 +94,8 @@ private:
     return false;
   }
 
-  /// The joined tensor in the place of `view`, whose matrices have `bytes` each, as `scales` do.
+  /// Puts the joined tensor in the place of `view`, with the bytes of each matrix and of its
+  /// scales.
   void join(TensorView &view, DType dtype, const TensorView &scales, ctxc_scaled_matrix first) {
     bool isBank = view.shape.size() == 3;
     int64_t count = isBank ? view.shape[0] : 1;
@@ -157,7 +158,7 @@ private:
     join(view, DType::MXFP4, *scales, matrix);
   }
 
-  /// Scales that belong to nothing: of NAME + `suffix`, whose elements are NAME + `elements`.
+  /// Reports scales (NAME + `suffix`) without elements (NAME + `elements`).
   void findOrphans(StringRef suffix, StringRef elements) {
     for (auto [i, view] : llvm::enumerate(tensors))
       if (!isScales[i] && StringRef(view.name).ends_with(suffix))

@@ -1,12 +1,12 @@
 //===- ScaledTensors.h - tensors whose scales lie in another --------------===//
 //
 // A quantised Hugging Face checkpoint stores a matrix as two tensors; config.json's
-// quantization_config says how. Here they become one, under the name of the matrix, which is what
-// everyone else sees. Nothing is copied. Nothing of the checkpoint is trusted.
+// quantization_config says how. Here they are joined to one tensor under the name of the matrix,
+// which is what all other code sees. Nothing is copied, and the checkpoint is not trusted.
 //
 //   fp8     NAME (F8_E4M3; out × in) and NAME_scale_inv (F32, BF16 or F8_E8M0), a scale for each
-//           weight_block_size elements: as DeepSeek-V3
-//   mxfp4   NAME_blocks (U8; … × out × in/32 × 16) and NAME_scales (U8; … × out × in/32): as
+//           weight_block_size elements: as in DeepSeek-V3
+//   mxfp4   NAME_blocks (U8; … × out × in/32 × 16) and NAME_scales (U8; … × out × in/32): as in
 //   gpt-oss
 //
 // Each may have a dimension of experts in front.
@@ -20,10 +20,10 @@
 
 namespace ctxc {
 
-/// `tensors` with those of a matrix and its scales as one, at the place of the first; as they are
-/// where `config` says nothing of fp8 or mxfp4. Errors, joined: elements without scales or scales
-/// without elements; another type; a shape that does not fit the other's, or that has no matrix; a
-/// weight_block_size that is no pair of sizes; a name that is stored otherwise too.
+/// `tensors`, in which each matrix and its scales are one tensor, at the place of the first;
+/// unchanged where `config` says nothing of fp8 or mxfp4. Errors, joined: elements without scales
+/// or scales without elements; another type; a shape that does not fit the other's, or that has no
+/// matrix; a weight_block_size that is no pair of sizes; a name that also names another tensor.
 llvm::Expected<std::vector<TensorView>> joinScales(const llvm::json::Object &config,
                                                    llvm::StringRef configPath,
                                                    std::vector<TensorView> tensors);

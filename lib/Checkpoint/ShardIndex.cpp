@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t maxIndexBytes = 100'000'000;
 
-/// Why `file` may not name a shard; empty when it may.
+/// Why `file` cannot be a shard's name; empty when it can.
 std::string objection(StringRef file) {
   if (file.empty() || file == "." || file == "..")
     return "expected a file name";

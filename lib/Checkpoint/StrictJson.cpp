@@ -76,7 +76,7 @@ Error StrictJson::object(function_ref<Error(const std::string &)> member) {
     }
   }
   --depth;
-  // Sorted rather than hashed: the bound holds for keys chosen to collide.
+  // A sorted set rather than a hash table: keys cannot be chosen to collide.
   llvm::sort(keys);
   auto twice = std::adjacent_find(keys.begin(), keys.end());
   if (twice != keys.end())

@@ -7,14 +7,14 @@
 
 namespace ctxc {
 
-/// Whose numbers a run takes. Both must outlive it.
+/// Where a run's weights and settings come from. Both must outlive it.
 struct RunSource {
   Weights &weights;
   xf::LayerOp layer; ///< null: the block's own names and defaults
 };
 
-/// Runs `inputs` (all rows) through `block` at positions `first`, first + 1, …; what
-/// the contextual ops remember is added to `state`. `loads`: the patch of an applied block.
+/// Runs `inputs` (one matrix row for each token) through `block` at positions `first`, first + 1,
+/// …; what the contextual ops remember is added to `state`. `loads`: the patch of an applied block.
 llvm::Expected<Activations> runTokens(xf::BlockOp block, const Activations &inputs, int64_t first,
                                       reference::BlockState &state, const RunSource &from,
                                       std::vector<reference::BlockPatch> loads = {});
@@ -37,7 +37,7 @@ llvm::Expected<Activations> runReduced(xf::BlockOp block, xf::BlockOp form, cons
 /// All numbers of a parameter; of a bank, one entry after the other.
 llvm::Expected<std::vector<double>> readParameter(xf::ParamOp param, const RunSource &from);
 
-/// Gives the ops their meanings, where they do not have them yet.
+/// Registers the ops' meanings, if that has not been done.
 void needReference(xf::BlockOp block);
 
 } // namespace ctxc

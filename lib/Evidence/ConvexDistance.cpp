@@ -65,7 +65,7 @@ Eigen::MatrixXd freeColumns(const ConvexTerm &term) {
   return columns;
 }
 
-/// Projects onto the orthogonal complement of what the free parts reach.
+/// Projects onto the orthogonal complement of the span of the free parts.
 class Complement {
 public:
   explicit Complement(const ConvexSum &sum) : basis(sum.constant.size(), 0) {
@@ -74,7 +74,7 @@ public:
   }
   bool isZero() const { return basis.cols() == basis.rows(); }
   Vector project(const Vector &x) const {
-    // Twice, so that what is left is orthogonal to the last digit.
+    // Twice, so that the result is orthogonal to the last digit.
     Vector y = x - basis * (basis.transpose() * x);
     return y - basis * (basis.transpose() * y);
   }
@@ -145,7 +145,7 @@ ProjectedGradient::Parts ProjectedGradient::step(const Parts &from, double size)
   return to;
 }
 
-/// What the residual as a direction proves.
+/// The distance that the residual, as a direction, proves.
 Separation ProjectedGradient::certify(const Vector &r) const {
   Separation result;
   result.attained = r.norm();

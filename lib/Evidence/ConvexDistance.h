@@ -3,7 +3,7 @@
 //   Y = { c + Σ A_k s_k : s_k ∈ S_k }
 //
 // For every direction w, ⟨w, y⟩ ≤ ⟨w, c⟩ + Σ h_k(A_kᵀ w) on Y, where h_k is the support
-// function of S_k; so a target t with ⟨w, t⟩ beyond that is outside, and no nearer than
+// function of S_k; so a target t with ⟨w, t⟩ beyond that is outside of Y, at least as far as
 // the difference (‖w‖ = 1). The largest difference over all w is the distance.
 #ifndef CTXC_LIB_EVIDENCE_CONVEXDISTANCE_H
 #define CTXC_LIB_EVIDENCE_CONVEXDISTANCE_H

@@ -17,7 +17,7 @@ class ClaimMaker {
 public:
   ClaimMaker(const VerdictGroup &group, const proof::Structure &structure, StringRef sitesName)
       : group(group), plan(group.verdict->plan), structure(structure), sitesName(sitesName),
-        text(structure.block), graph(structure.block), zeros(structure.block),
+        text(structure.block), graph(structure.block), zeros(structure.block, structure.layer),
         context(graph, group.options->inputsAreSources),
         sites(graph, zeros, group.options->bindings, group.options->scope) {}
 
@@ -109,7 +109,7 @@ Instance ClaimMaker::patchOf(Operation *op) const {
   return instance;
 }
 
-/// A path on which the context reaches what is patched for the output.
+/// A path on which the context reaches an op that is patched for the output.
 void ClaimMaker::findOpenPath() {
   BlockGraph::Set sources = context.sources(), settled = graph.none();
   for (Operation *op : plan.inputSites)
@@ -202,8 +202,8 @@ void ClaimMaker::findBarriers(ArrayRef<Value> ends) {
   }
 }
 
-/// What is made larger, the likeliest first: nothing, the contextual part's parameters (the
-/// last is nearest to the stream), the context, the others.
+/// What to scale up, the likeliest first: nothing, the contextual part's parameters (the
+/// last is nearest to the residual stream), the context, the other parameters.
 std::vector<std::pair<std::string, double>> ClaimMaker::scalings() const {
   std::vector<std::string> own, others;
   xf::BlockOp block = structure.block;
@@ -226,7 +226,7 @@ std::vector<std::pair<std::string, double>> ClaimMaker::scalings() const {
   return result;
 }
 
-/// More would be roundings.
+/// Further digits would be rounding errors.
 static double toSixDigits(double x) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", x);
@@ -235,10 +235,10 @@ static double toSixDigits(double x) {
 
 std::optional<proof::Target> ClaimMaker::findTarget(const proof::Cause &cause,
                                                     std::string &failure) const {
-  constexpr double clear = 0.3, enough = 1e-3; // of what the context changes
+  constexpr double clear = 0.3, enough = 1e-3; // fractions of what the context changes
   std::optional<proof::Target> best;
   double bestShare = enough;
-  int64_t numbers = 0; // large blocks are alike for all seeds
+  int64_t numbers = 0; // large blocks behave alike for all seeds
   xf::BlockOp block = structure.block;
   block.walk([&](xf::ParamOp param) {
     numbers += cast<RankedTensorType>(param.getType()).getNumElements();

@@ -1,5 +1,5 @@
-// Damped Gauss-Newton in random subspaces of all patchable numbers: as many random
-// directions as make every move of the outputs possible that all numbers together could make.
+// Damped Gauss-Newton in random subspaces of all patchable numbers, with as many random
+// directions as allow every change of the outputs that all numbers together allow.
 #include "ctxc/Evidence/PatchSearch.h"
 #include "Random.h"
 #include "ReachableSet.h"
@@ -27,7 +27,7 @@ private:
     std::string name;
     SmallVector<int64_t, 2> shape;
     int64_t first, size;
-    double scale; ///< of a usual entry
+    double scale; ///< the size of a typical entry
   };
 
   llvm::Expected<Vector> outputsOf(const Vector &numbers);
@@ -97,7 +97,7 @@ llvm::Expected<Vector> Searcher::outputsOf(const Vector &numbers) {
   return joined(*outputs);
 }
 
-/// A random direction in which every parameter changes by its usual size.
+/// A random direction in which every parameter changes by its typical size.
 Vector Searcher::direction() {
   Vector d(original.size());
   for (const Segment &segment : segments)
@@ -123,7 +123,7 @@ llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
   double damping = 1e-6, before = missing.norm();
   for (int i = 0; i < options.steps && missing.allFinite(); ++i) {
     result.error = std::min(result.error, missing.norm());
-    // Every tenth step asks whether it is worth while to go on.
+    // Every tenth step checks whether to go on.
     if (i % 10 == 9) {
       if (missing.norm() > 0.999 * before)
         break;
@@ -181,7 +181,7 @@ llvm::Expected<PatchSearch> ctxc::searchPatch(xf::BlockOp block, const PlanOptio
                                               xf::LayerOp layer, const SearchOptions &search) {
   needReference(block);
   BlockGraph graph(block);
-  ZeroRange zeros(block);
+  ZeroRange zeros(block, layer);
   Sites sites(graph, zeros, options.bindings, options.scope);
   Searcher searcher(block, sample, {weights, layer}, search.seed);
   if (llvm::Error error = searcher.prepare(Moved(graph, sites).parameters()))

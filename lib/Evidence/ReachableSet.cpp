@@ -7,7 +7,7 @@ using namespace ctxc;
 using namespace ctxc::reference;
 
 //===----------------------------------------------------------------------===//
-// What moves
+// Which values move
 //===----------------------------------------------------------------------===//
 
 Moved::Moved(const BlockGraph &graph, const Sites &sites) : graph(graph), sites(sites) {
@@ -57,7 +57,7 @@ Vector ctxc::joined(const Activations &outputs) {
 }
 
 //===----------------------------------------------------------------------===//
-// Back from the outputs
+// The walk back from the outputs
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -110,7 +110,7 @@ static Value firstOf(xf::ParamOp param) {
 }
 
 void Tracer::add(Value value, const Map &map) {
-  // One parameter, though it may stand in several places.
+  // One parameter may be read in several places.
   if (auto param = value.getDefiningOp<xf::ParamOp>())
     value = parameters.try_emplace(param.getName(), firstOf(param)).first->second;
   auto [entry, isNew] = maps.try_emplace(value, map);
@@ -118,15 +118,15 @@ void Tracer::add(Value value, const Map &map) {
     entry->second = Map(entry->second + map);
 }
 
-/// The value stays as it is, or goes through `set`.
+/// Ends the walk at `value`, which patches move within `set`.
 void Tracer::end(Value value, const Map &map, ConvexSet set) {
   sum.constant -= map * Vector(base.rows(value).row(0).transpose());
   sum.terms.push_back({map, std::move(set)});
   ends.push_back(value);
 }
 
-/// The results of `op`, a row each, where `variables` are those of `rows` (side by side)
-/// and everything else is as in the reduced run.
+/// The results of `op`, one for each row of `rows`, which has the values of `variables` side by
+/// side; everything else is as in the reduced run.
 llvm::Expected<Matrix> Tracer::probe(Operation *op, ArrayRef<Value> variables, const Matrix &rows) {
   std::vector<int64_t> tokens(rows.rows(), 0), positions(rows.rows(), position);
   Environment own{from.weights, from.layer, tokens, positions};
@@ -182,7 +182,7 @@ llvm::Expected<std::optional<Eigen::MatrixXd>> Tracer::jacobian(Operation *op,
   return J;
 }
 
-/// A matrix that reads one nonzero vector that is known: its result is free.
+/// Whether `op` is a patchable matrix that reads one known nonzero vector: its result is then free.
 bool Tracer::isFreeAssignment(Operation *op) const {
   auto site = dyn_cast<xf::AssignableOpInterface>(op);
   if (!site || site.getChangeForm() != xf::ChangeForm::Rank1)
@@ -193,7 +193,7 @@ bool Tracer::isFreeAssignment(Operation *op) const {
          !base.rows(data).isZero(0);
 }
 
-/// Directions in which no value of `op` extends, whatever it reads: orthonormal columns.
+/// Orthonormal directions to which all results of `op` are orthogonal, whatever it reads.
 static Eigen::MatrixXd flatDirections(const Matrix &images) {
   int64_t n = images.cols();
   Eigen::MatrixXd moments = images.transpose() * images / double(images.rows());
@@ -214,7 +214,7 @@ ConvexSet Tracer::imageOf(Operation *op) {
     set.kind = ConvexSet::Ball;
     set.radius = *f.length;
     set.normals.resize(n, 0);
-    // A layer norm's values sum to zero: a ball in a hyperplane. Found by looking.
+    // A layer norm's values sum to zero: a ball in a hyperplane, which evaluation finds.
     SmallVector<Value> variables;
     int64_t width = 0;
     for (Value operand : op->getOperands())
@@ -240,7 +240,7 @@ ConvexSet Tracer::imageOf(Operation *op) {
   return set;
 }
 
-/// Passes `map`, from the result of `op` to the outputs, on to what it reads, or ends there.
+/// Passes `map`, from the result of `op` to the outputs, on to the op's operands, or ends there.
 llvm::Error Tracer::visit(Operation *op, const Map &map) {
   Value result = op->getResult(0);
   if (isa<xf::ParamOp>(op) || isFreeAssignment(op)) {

@@ -1,12 +1,12 @@
-// Where patches can bring the outputs of a block, at given weights and data, as a sum of
+// The outputs of a block that patches can reach, at given weights and data, as a sum of
 // convex sets.
 //
-// Back from the outputs, through every op that is affine in what patches move (found by
-// evaluating it, so that no op is named), to the values where that ends: an op whose
-// image is bounded or one-sided by its facts, a parameter that may be patched, or anything
-// else, which then counts as free. Between these and the outputs everything is known, so
-// that y = y₀ + Σ A_k (s_k − r_k), with r_k what value k is in the unpatched reduced run.
-// A superset of what patches reach, whatever they do.
+// The walk goes back from the outputs, through every op that is affine in what patches move (tested
+// by evaluating it, so that no op is listed by name), and ends at values of three kinds: an op
+// whose image is bounded or one-sided by its facts, a parameter that may be patched, or anything
+// else, which counts as free. Between these and the outputs everything is known, so
+// that y = y₀ + Σ A_k (s_k − r_k), where r_k is value k in the unpatched reduced run.
+// This set contains everything that patches reach.
 #ifndef CTXC_LIB_EVIDENCE_REACHABLESET_H
 #define CTXC_LIB_EVIDENCE_REACHABLESET_H
 
@@ -22,8 +22,8 @@ public:
   Moved(const BlockGraph &graph, const Sites &sites);
 
   bool moves(mlir::Value value) const { return moved.count(value) != 0; }
-  /// Whether a patch may change `operand` of `op`: a parameter of the contextual part's
-  /// own is not the patch's.
+  /// Whether a patch may change `operand` of `op`; it may not change the contextual part's
+  /// own parameters.
   bool moves(mlir::Operation *op, mlir::Value operand) const;
   /// The parameters that patches may change, each name once: not those that the
   /// contextual part uses as well.

@@ -1,4 +1,4 @@
-// Weights that are held in memory, under a block's own names.
+// Weights in memory, under a block's own names.
 #ifndef CTXC_LIB_EVIDENCE_TENSORWEIGHTS_H
 #define CTXC_LIB_EVIDENCE_TENSORWEIGHTS_H
 

@@ -1,6 +1,8 @@
 #include "ctxc/Evidence/Trial.h"
 #include "BlockRun.h"
+#include "ctxc/Support/Memory.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -10,7 +12,7 @@ using namespace ctxc::reference;
 
 namespace {
 
-/// The dual and the applied block of a plan, beside the block for as long as this lives.
+/// The dual and the applied block of a plan; they stand beside the block while this object lives.
 class BuiltPlan {
 public:
   BuiltPlan(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update) {
@@ -58,7 +60,6 @@ private:
 
 } // namespace
 
-/// Where the plan says what is patched: a plan of nothing has no site.
 static bool patchesNothing(const BlockPlan &plan) { return plannedParameters(plan).empty(); }
 
 static double difference(const Activations &a, const Activations &b) {
@@ -163,7 +164,7 @@ llvm::Error Trier::measureDrift(xf::BlockOp applied) {
   return llvm::Error::success();
 }
 
-/// ‖Δ‖² of a patch in its block's form: a rank-1 change for each slot, one, or a delta.
+/// ‖Δ‖² of a patch in its block's form: a rank-1 change, one for each slot, or a delta.
 static double squaredNorm(const BlockPatch &patch) {
   if (patch.parts.size() == 3) {
     int64_t slots = patch.parts[2].cols();
@@ -198,8 +199,7 @@ llvm::Error Trier::measureNorms() {
       own += x * x;
     double change = squaredNorm(*entry);
     total += change;
-    if (own > 0)
-      trial.relativeNorm = std::max(trial.relativeNorm, std::sqrt(change / own));
+    trial.relativeNorm = std::max(trial.relativeNorm, std::sqrt(change / (own > 0 ? own : 1)));
   }
   trial.patchNorm = std::sqrt(total);
   return llvm::Error::success();
@@ -230,10 +230,73 @@ double Trial::conditioning() const {
   return std::max({1.0, largestOutput, largestValue, relativeNorm});
 }
 
-bool Trial::isExact() const { return error <= 1e-9 * conditioning(); }
+/// Beyond, roundings of 1e-16 are errors that one sees.
+static constexpr double largestConditioning = 1e6;
+/// A larger patch leaves no digit of its parameter in float32.
+static constexpr double largestRelativeNorm = 1e7;
+
+double Trial::tolerance() const {
+  constexpr double rounding = 1e-9;
+  double ofArithmetic = rounding * std::min(conditioning(), largestConditioning);
+  double ofOutputs = rounding * std::max(1.0, largestOutput);
+  return std::min(ofArithmetic, std::max(ofOutputs, 1e-3 * control));
+}
+
+TrialOutcome Trial::outcome() const {
+  if (relativeNorm > largestRelativeNorm)
+    return TrialOutcome::IllConditioned;
+  if (error <= tolerance())
+    return TrialOutcome::Exact;
+  return conditioning() > largestConditioning ? TrialOutcome::IllConditioned : TrialOutcome::Wrong;
+}
+
+std::string Trial::whyNotExact() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (relativeNorm > largestRelativeNorm)
+    os << llvm::format("the patch is %.2g times its parameter, more than %.0e", relativeNorm,
+                       largestRelativeNorm);
+  else if (outcome() == TrialOutcome::IllConditioned)
+    os << llvm::format("numbers as large as %.2g, more than %.0e, leave an error of %.2g",
+                       conditioning(), largestConditioning, error);
+  else if (outcome() == TrialOutcome::Wrong)
+    os << llvm::format("an error of %.2g, expected at most %.2g", error, tolerance());
+  return text;
+}
+
+/// Bytes that a trial of `block` takes: random weights, one parameter widened, and activations.
+static uint64_t bytesToTry(xf::BlockOp block, const TrialOptions &options) {
+  uint64_t weights = 0, largest = 0, values = 0, tokens = 2 + options.context + options.others;
+  for (Operation &op : block.getBody().front())
+    for (Value result : op.getResults()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      uint64_t numbers = type ? type.getNumElements() : 1;
+      if (isa<xf::ParamOp>(op)) {
+        largest = std::max(largest, numbers);
+        weights += options.weights ? 0 : 4 * numbers;
+      } else {
+        values += numbers;
+      }
+    }
+  return weights + 8 * largest + 2 * 8 * tokens * values;
+}
+
+static llvm::Error checkMemory(xf::BlockOp block, const TrialOptions &options) {
+  uint64_t needed = bytesToTry(block, options);
+  std::optional<uint64_t> there = availableMemory();
+  if (!there || needed <= *there)
+    return llvm::Error::success();
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("needs %.1f GB to be tried, and %.1f GB of memory "
+                                                 "are free; try a narrower block of its structure",
+                                                 double(needed) * 1e-9, double(*there) * 1e-9);
+  return errorAt(block, text);
+}
 
 llvm::Expected<Trial> ctxc::tryPlan(xf::BlockOp block, const BlockPlan &plan,
                                     const TrialOptions &options) {
+  if (llvm::Error error = checkMemory(block, options))
+    return std::move(error);
   needReference(block);
   std::unique_ptr<Weights> own;
   if (!options.weights)
@@ -248,6 +311,61 @@ llvm::Expected<Trial> ctxc::tryPlan(xf::BlockOp block, const BlockPlan &plan,
 }
 
 //===----------------------------------------------------------------------===//
+// Confirmation
+//===----------------------------------------------------------------------===//
+
+/// Whether the plan says of a condition that it fails on an open set.
+static bool isConditional(const BlockPlan &plan) {
+  return llvm::any_of(plan.obligations, [](const PlanObligation &o) {
+    return o.kind != xf::Obligation::None && o.likelihood == xf::Zeros::OpenSet;
+  });
+}
+
+std::string ctxc::confirmByTrial(xf::BlockOp block, const PlanOptions &options,
+                                 const PlanCandidate &candidate) {
+  constexpr int64_t most = 200'000;
+  constexpr uint64_t seeds = 10, enough = 3; // of which that many are conclusive
+  int64_t numbers = 0;
+  block.walk([&](xf::ParamOp param) {
+    numbers += cast<RankedTensorType>(param.getType()).getNumElements();
+  });
+  if (numbers > most)
+    return "";
+  ScopedDiagnosticHandler quiet(block.getContext(), [](Diagnostic &) { return success(); });
+  bool conditional = isConditional(candidate.plan);
+  uint64_t agreed = 0, unmet = 0;
+  std::string last;
+  for (uint64_t seed = 1; seed <= seeds && agreed < enough; ++seed) {
+    TrialOptions how;
+    how.seed = seed;
+    how.layer = options.layer;
+    how.inputsAreSources = options.inputsAreSources;
+    how.update = options.update;
+    how.others = 0;
+    llvm::Expected<Trial> trial = tryPlan(block, candidate.plan, how);
+    if (!trial) {
+      llvm::consumeError(trial.takeError());
+      continue;
+    }
+    std::string at = " on random weights and activations, seed " + std::to_string(seed);
+    if (trial->harmful > 0 && !conditional)
+      return "what it divides by is zero" + at;
+    if (trial->harmful > 0) {
+      ++unmet;
+      last = "what it divides by was zero" + at;
+    } else if (trial->outcome() == TrialOutcome::Wrong) {
+      return trial->whyNotExact() + at;
+    } else if (trial->outcome() == TrialOutcome::IllConditioned) {
+      ++unmet;
+      last = trial->whyNotExact() + at;
+    } else {
+      ++agreed;
+    }
+  }
+  return agreed == 0 && unmet > 0 ? last + ", and no other was better" : "";
+}
+
+//===----------------------------------------------------------------------===//
 // Text and JSON
 //===----------------------------------------------------------------------===//
 
@@ -256,6 +374,8 @@ llvm::json::Object ctxc::trialJson(const Trial &trial) {
                             {"control", trial.control},
                             {"conditioning", trial.conditioning()},
                             {"exact", trial.isExact()},
+                            {"tolerance", trial.tolerance()},
+                            {"why", trial.whyNotExact()},
                             {"patchNorm", trial.patchNorm},
                             {"relativeNorm", trial.relativeNorm},
                             {"drift", trial.drift},

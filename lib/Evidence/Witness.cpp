@@ -4,6 +4,8 @@
 #include "ctxc/Checkpoint/Safetensors.h"
 #include "ctxc/Program/MaterializedWeights.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
+#include "ctxc/Support/Memory.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Format.h"
@@ -26,7 +28,7 @@ llvm::Expected<const void *> TensorWeights::get(StringRef name, RankedTensorType
 
 namespace {
 
-/// A block by itself, with all that is asked of it.
+/// A block in a module of its own, with the options of the search.
 class Subject {
 public:
   Subject(xf::BlockOp block, SiteScope scope)
@@ -40,14 +42,14 @@ public:
   }
 
   xf::BlockOp block;
-  Bindings none; ///< what a layer freezes is written into the block
+  Bindings none; ///< empty: what a layer freezes is written into the block
   BlockGraph graph;
   ZeroRange zeros;
   Sites sites;
   Moved moved;
 };
 
-/// What is made larger.
+/// What to scale up.
 struct Scaling {
   std::string parameter; ///< empty: nothing, or the context
   bool context = false;
@@ -79,6 +81,9 @@ static OwningOpRef<ModuleOp> standAlone(xf::BlockOp block, const Bindings &bindi
   OwningOpRef<ModuleOp> module = ModuleOp::create(block.getLoc());
   auto copy = cast<xf::BlockOp>(block->clone());
   module->push_back(copy);
+  // What is stored once has one name.
+  xf::Identities identities(block, layer);
+  copy.walk([&](xf::ParamOp param) { param.setName(identities[param.getName()]); });
   copy.walk([&](xf::ParamOp param) {
     if (bindings.frozen.contains(param.getName()))
       param.setFrozen(true);
@@ -91,7 +96,7 @@ static OwningOpRef<ModuleOp> standAlone(xf::BlockOp block, const Bindings &bindi
   return module;
 }
 
-/// First nothing, then by growing factors: the contextual part's own parameters, the
+/// First nothing; then, by growing factors, the contextual part's own parameters, the
 /// context, and any other parameter.
 std::vector<Scaling> WitnessFinder::scalings() const {
   std::vector<Scaling> result{{}};
@@ -105,7 +110,7 @@ std::vector<Scaling> WitnessFinder::scalings() const {
       names.push_back(param.getName().str());
   });
   for (double factor : {16.0, 256.0}) {
-    for (const std::string &name : llvm::reverse(own)) // the last is nearest to the stream
+    for (const std::string &name : llvm::reverse(own)) // the last is nearest to the residual stream
       result.push_back({name, false, factor});
     result.push_back({"", true, factor});
   }
@@ -202,7 +207,7 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
 }
 
 llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
-  // What counts is the part of the change that no patch can make; rounding is not enough.
+  // The part of the change that no patch can make must be more than rounding.
   constexpr double clear = 0.5, enough = 1e-3;
   std::optional<Witness> best;
   double bestShare = enough;
@@ -224,10 +229,38 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
   return best;
 }
 
+/// Weights are held as they are stored, as they are written, and one of them in float64.
+static llvm::Error checkMemory(xf::BlockOp block) {
+  uint64_t numbers = 0;
+  block.walk([&](xf::ParamOp param) {
+    numbers += cast<RankedTensorType>(param.getType()).getNumElements();
+  });
+  std::optional<uint64_t> there = availableMemory();
+  if (!there || 16 * numbers <= *there)
+    return llvm::Error::success();
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("needs %.1f GB to look for a counterexample, and "
+                                                 "%.1f GB of memory are free",
+                                                 16e-9 * double(numbers), double(*there) * 1e-9);
+  return errorAt(block, text);
+}
+
+/// Whether a bank has a member that another parameter of the block is, too.
+static bool sharesBankMembers(xf::BlockOp block, xf::LayerOp layer) {
+  for (auto &alias : xf::Identities(block, layer).aliases())
+    if (alias.first().contains('*') || StringRef(alias.second).contains('*'))
+      return true;
+  return false;
+}
+
 llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
                                                          const PlanOptions &options,
                                                          xf::LayerOp layer,
                                                          const WitnessOptions &search) {
+  if (llvm::Error error = checkMemory(block))
+    return std::move(error);
+  if (sharesBankMembers(block, layer))
+    return std::nullopt; // a block by itself cannot say that
   OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, layer);
   Subject subject(*module->getOps<xf::BlockOp>().begin(), options.scope);
   auto found = WitnessFinder(subject, options.inputsAreSources, search).find();
@@ -246,7 +279,7 @@ std::optional<double> ctxc::refuteByWitness(xf::BlockOp block, const PlanOptions
   });
   if (numbers > 200000)
     return std::nullopt;
-  auto witness = findWitness(block, options, {});
+  auto witness = findWitness(block, options, options.layer);
   if (!witness) {
     llvm::consumeError(witness.takeError());
     return std::nullopt;
@@ -265,7 +298,7 @@ bool Replay::confirms(const Witness &witness) const {
          (!search || search->error >= witness.leastError - slack);
 }
 
-/// What a file says is taken as it is; here it must make sense.
+/// The reader accepts any values; here they are checked.
 static llvm::Error checkShapes(const Witness &witness) {
   const Sample &sample = witness.sample;
   auto rowsAre = [](const Activations &all, int64_t rows) {
@@ -284,6 +317,8 @@ static llvm::Error checkShapes(const Witness &witness) {
 llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &context,
                                            const SearchOptions &search) {
   if (llvm::Error error = checkShapes(witness))
+    return std::move(error);
+  if (llvm::Error error = checkNesting(witness.block, "the witness's block"))
     return std::move(error);
   auto module = parseSourceString<ModuleOp>(witness.block, &context);
   if (!module || !llvm::hasSingleElement(module->getOps<xf::BlockOp>()))

@@ -1,4 +1,4 @@
-// A witness on disk: JSON for what is said, safetensors for the numbers.
+// A witness on disk: JSON for the claims, safetensors for the numbers.
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/Safetensors.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
@@ -16,7 +16,7 @@ namespace json = llvm::json;
 
 static constexpr const char *format = "ctxc-witness";
 static constexpr int64_t version = 1;
-/// More text than any witness has: a wrong file is named, not read in full.
+/// More text than any witness has, so that a wrong file is not read in full.
 static constexpr uint64_t textLimit = 64 << 20;
 
 /// a.json: a.safetensors; a: a.safetensors.
@@ -112,7 +112,7 @@ llvm::Error ctxc::writeWitnesses(llvm::ArrayRef<Witness> witnesses, StringRef pa
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads one witness; the first thing that is wrong is the error.
+/// Reads one witness; the error names the first problem.
 class Reader {
 public:
   Reader(StringRef path, const SafetensorsFile &file, std::string prefix)

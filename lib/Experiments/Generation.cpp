@@ -13,7 +13,7 @@ using llvm::json::Object;
 
 namespace {
 
-/// One way of running a prompt.
+/// A setting in which prompts are run.
 struct Way {
   std::string dtype, update;
   bool materialized;
@@ -43,7 +43,7 @@ public:
   }
 
 private:
-  /// Materialised only where rounding to the type loses something that float32 keeps.
+  /// Patches are materialised only where rounding to the type loses digits that float32 keeps.
   std::vector<Way> waysOf() const {
     std::vector<Way> ways;
     for (const std::string &dtype : lab.dtypes)

@@ -1,4 +1,4 @@
-// The half of the gradient view that runs the model: what each parameter's steps move to.
+// The half of the gradient view that runs the model: the targets of each parameter's steps.
 #include "Sites.h"
 #include "ctxc/Experiments/ImplicitGradient.h"
 #include "ctxc/Program/StepChecks.h"
@@ -65,7 +65,7 @@ private:
     return targets;
   }
 
-  /// What prefix `i` adds.
+  /// Adds the targets of prefix `i`.
   llvm::Error take(const Evaluation &evaluation, const Matrix &output, int64_t i, bool last) {
     for (auto [k, op] : llvm::enumerate(sites.inputs)) {
       if (i == 0) {
@@ -78,10 +78,10 @@ private:
         }
         result.parameters.push_back(std::move(*targets));
       }
-      // W z_i; of a bias after a norm z_i itself.
+      // W z_i; for a bias after a norm, z_i itself.
       result.parameters[k].t.push_back(row(evaluation, op->getResult(0)));
     }
-    // v_i: what is added to what G gives.
+    // v_i: the value to which G's result is added.
     Vector v(output.data(), output.data() + output.cols());
     v = minus(v, row(evaluation, sites.output->getResult(0)));
     if (i == 0)
@@ -90,7 +90,7 @@ private:
     return last ? finish(evaluation) : llvm::Error::success();
   }
 
-  /// G, which acts on what the whole context gives.
+  /// G, which acts on the full run's activations.
   llvm::Error finish(const Evaluation &evaluation) {
     Operation *op = sites.normMatrix ? sites.normMatrix : sites.output;
     auto targets = start(op, evaluation);

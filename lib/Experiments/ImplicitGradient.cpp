@@ -39,7 +39,8 @@ double relativeDifference(const Vector &a, const Vector &b) {
                      : std::numeric_limits<double>::infinity();
 }
 
-/// One parameter on its way. A matrix moves by a vᵀ with v = x / ‖x‖², the same at every step.
+/// One parameter during the steps. A matrix moves by a vᵀ with v = x / ‖x‖², the same at every
+/// step.
 class Mover {
 public:
   Mover(const ParameterTargets &targets)
@@ -76,12 +77,12 @@ public:
   double weight = 1; ///< ‖v‖²
 };
 
-/// The scale on its way: r_{i+1} − r_i over h', element by element.
+/// The scale during the steps: r_{i+1} − r_i over h', element by element.
 class ScaleMover {
 public:
   ScaleMover(const Vector &m, Vector terminal, std::vector<Vector> r)
       : h(std::move(terminal)), r(std::move(r)), m(m), sum(m.size(), 0.0), moved(m.size()) {
-    // What was driven to zero comes back as the rounding of a sum (NormInversion.h).
+    // Entries that are zero in exact arithmetic are the rounding of a sum (NormInversion.h).
     double zero = 8 * std::numeric_limits<double>::epsilon() * std::sqrt(dot(h, h) / h.size());
     for (double &x : h)
       if (std::fabs(x) <= zero)
@@ -138,7 +139,7 @@ Inversion invert(const LayerTargets::PostNorm &post, Update update) {
   for (size_t i = 0; i < post.shift.size(); ++i) {
     Vector g = branch, target = data;
     add(g, post.shift[i]);
-    // At first nothing is asked for, and nothing changed.
+    // The first target asks for no change.
     if (i > 0 && update != Update::Naive)
       invertRmsNorm(update, g, m, data, post.eps, target, scratch);
     rmsNormalize(target, post.eps, n);
@@ -216,7 +217,7 @@ llvm::Expected<LayerTrace> experiments::traceLayer(const LayerTargets &targets, 
     Inversion inversion = invert(*post, update);
     matrix = post->matrix;
     matrix.t = std::move(inversion.targets);
-    if (update != Update::Naive) // which leaves the matrix alone
+    if (update != Update::Naive) // the naive update does not change the matrix
       movers.emplace_back(matrix);
     scale.emplace(post->m, std::move(inversion.terminal), std::move(inversion.r));
   }

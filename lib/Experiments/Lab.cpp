@@ -12,7 +12,7 @@ Expected<std::unique_ptr<ReadyModel>> ReadyModel::create(std::unique_ptr<Model> 
   Expected<Executor &> executor = ready->model->executor();
   if (!executor)
     return executor.takeError();
-  giveBackMemory(); // the compiler's
+  giveBackMemory(); // of the compiler
   Expected<PatchNorms &> norms = ready->model->norms();
   if (!norms)
     return norms.takeError();
@@ -47,7 +47,7 @@ Expected<std::unique_ptr<ReadyModel>> Lab::open(const Setting &setting) const {
     options.planning.parameters.push_back(name.trim().str());
   if (setting.threads)
     options.threads = setting.threads;
-  // The importer's warnings were told when the lab's own model was loaded.
+  // The importer's warnings were reported when the lab's own model was loaded.
   options.diagnostics = [tell = options.diagnostics](const ModelDiagnostic &diagnostic) {
     if (tell && diagnostic.place.isKnown())
       tell(diagnostic);

@@ -14,8 +14,8 @@ using llvm::json::Object;
 
 namespace {
 
-/// The smallest share of a vector's entries that has 90 % of its squared norm: 0.9 where all are of
-/// one size, near 0 where a few are everything.
+/// The smallest share of a vector's entries that has 90 % of its squared norm: 0.9 where all have
+/// the same size, near 0 where a few entries dominate.
 double share(ArrayRef<double> vector) {
   std::vector<double> squares;
   double total = 0, sum = 0;
@@ -81,7 +81,7 @@ private:
   }
 
   Error run(ReadyModel &model, const std::string &dtype, const std::string &update, size_t prompt) {
-    // The full run does not depend on the update. One token more, to name what follows.
+    // The full run does not depend on the update. One more token names the last prediction.
     std::vector<int64_t> &tokens = continued[prompt];
     if (tokens.empty()) {
       auto made = continueGreedily(model.executor(), lab.prompts[prompt], lab.generate + 1);

@@ -1,5 +1,6 @@
 #include "PatchJudge.h"
 #include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
@@ -12,13 +13,13 @@ using llvm::Expected;
 using llvm::StringRef;
 using llvm::json::Object;
 
-/// The objects in `text`, one a line.
+/// The objects in `text`, one on each line.
 static Expected<std::vector<Object>> objectsOf(StringRef text, StringRef command) {
   llvm::SmallVector<StringRef> lines;
   text.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   std::vector<Object> objects;
   for (StringRef line : lines) {
-    auto parsed = llvm::json::parse(line);
+    auto parsed = parseStrictJson(line, command);
     if (!parsed)
       return makeError("--judge: " + command + ": printed '" + line.take_front(80) +
                        "', expected a JSON object a patch: " + llvm::toString(parsed.takeError()));

@@ -13,9 +13,9 @@ namespace ctxc::experiments {
 
 /// Runs `command` (a program and its arguments, separated by spaces, as `python
 /// test/judge/judge.py`) with `model --batch LIST`, where LIST is a JSON list of the patch files,
-/// written to `directory`. Returns the objects that it prints, one a patch, in order. Errors: the
-/// program is not there; it ends with a code other than 0 and 1 (a patch that does not pass); it
-/// prints something else.
+/// written to `directory`. Returns the objects that it prints, one for each patch, in order.
+/// Errors: the program does not exist; it ends with a code other than 0 and 1 (a patch that does
+/// not pass); it prints something else.
 llvm::Expected<std::vector<llvm::json::Object>> judgePatches(llvm::StringRef command,
                                                              llvm::StringRef model,
                                                              llvm::ArrayRef<std::string> files,

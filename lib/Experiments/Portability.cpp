@@ -1,5 +1,5 @@
-// What becomes of a patch in another program: each update's patches, replayed in arithmetic that is
-// not the one they were made in, against the error that was predicted when they were made.
+// How exact a patch stays in another program: each update's patches, replayed in arithmetic that is
+// not the one they were made in, and compared with the error that was predicted for them.
 //
 //   same           the kernels that made it, in a run of its own
 //   threads        the same with another number of threads; bit-equal by design
@@ -33,7 +33,7 @@ public:
   Replay(StringRef name, Executor &executor, bool materialize)
       : name(name), executor(executor), materialize(materialize) {}
 
-  /// The logits after `tokens`, of the original with the context; kept for the next update.
+  /// The logits after `tokens` of the original model with the context; kept for the next update.
   Expected<ArrayRef<double>> full(ArrayRef<int64_t> tokens) {
     auto [found, isNew] = known.try_emplace(tokens.vec());
     if (!isNew)
@@ -48,7 +48,7 @@ public:
     return ArrayRef(found->second);
   }
 
-  /// The patched model's, without the context, against it.
+  /// The patched model's logits without the context, compared with these.
   Expected<TokenMetrics> measure(ArrayRef<int64_t> tokens, const Patch *patch) {
     auto baseline = full(tokens);
     if (!baseline)
@@ -95,9 +95,9 @@ public:
   }
 
 private:
-  /// The judge computes in float32, whatever the weights' type: it has an opinion of that alone.
+  /// The judge computes in float32, whatever the weights' type, and judges that type alone.
   bool isJudged(StringRef dtype) const { return !judge.empty() && dtype == "f32"; }
-  /// Weights whose type is not a choice may be quantised, and cannot hold a patch.
+  /// Weights in their stored type may be quantised, and then cannot hold a patch.
   bool isMaterialized(StringRef dtype) const { return !dtype.empty(); }
   llvm::SmallVector<StringRef> replayNames(StringRef dtype) const {
     llvm::SmallVector<StringRef> names = {"same", "threads", "reference"};
@@ -118,7 +118,7 @@ private:
       lab.progress.advance(units(dtype), /*skipped=*/true);
       return Error::success();
     }
-    // Other threads than all of the machine's.
+    // Another number of threads than the machine has.
     int64_t threads = std::thread::hardware_concurrency() > 1 ? 1 : 2;
     auto other = lab.open(setting(dtype, "least", "compiled", threads));
     if (!other)

@@ -1,4 +1,4 @@
-// The prompts of experiments, and what all experiments do with them.
+// The prompts of experiments, and functions that all experiments use.
 #include "ctxc/Experiments/Lab.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -9,7 +9,7 @@ using llvm::StringRef;
 using llvm::json::Object;
 
 llvm::ArrayRef<llvm::StringLiteral> experiments::paperPrompts() {
-  // The lines of examples/02-gemma-3-270m/prompts.txt; a unit test holds them to it.
+  // The lines of examples/02-gemma-3-270m/prompts.txt; a unit test compares them.
   static constexpr llvm::StringLiteral prompts[] = {
       "Write a single-sentence weather forecast for Mars, from the perspective of a slightly "
       "annoyed robot:",

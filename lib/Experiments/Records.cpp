@@ -1,4 +1,5 @@
 #include "ctxc/Experiments/Records.h"
+#include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -14,7 +15,7 @@ using llvm::StringRef;
 using llvm::json::Object;
 using llvm::json::Value;
 
-/// What the first line says that the file is.
+/// The format that the first line names.
 static constexpr StringRef Format = "ctxc-experiment";
 static constexpr int64_t Version = 1;
 
@@ -39,13 +40,13 @@ void experiments::merge(Object &to, Object from) {
 
 static std::string compact(const Value &value) { return llvm::formatv("{0}", value).str(); }
 
-/// `text`, cut where it would fill a terminal.
+/// `text`, cut to a length for messages.
 static std::string brief(const Value &value) {
   std::string text = compact(value);
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-/// Every setting that the two have not in common.
+/// Every setting in which the two differ.
 static Error compareSettings(StringRef file, const Object &found, const Object &wanted) {
   Error errors = Error::success();
   auto fail = [&](StringRef name, const Value &before, const Value &now) {
@@ -73,21 +74,21 @@ static Error compareSettings(StringRef file, const Object &found, const Object &
   return errors;
 }
 
-/// Takes what `text` has: its whole lines, `whole` bytes of them.
+/// Reads the complete lines of `text`, which are `whole` bytes.
 Error Records::read(StringRef text, const Object &settings, size_t &whole) {
   whole = 0;
   for (int64_t line = 1; whole < text.size(); ++line) {
     size_t end = text.find('\n', whole);
     if (end == StringRef::npos)
       break; // cut off while it was written
-    auto parsed = llvm::json::parse(text.slice(whole, end));
+    auto parsed =
+        parseStrictJson(text.slice(whole, end), (file + ": line " + llvm::Twine(line)).str());
     if (!parsed && end + 1 == text.size()) {
-      llvm::consumeError(parsed.takeError()); // the same, on a file system that fills in later
+      llvm::consumeError(parsed.takeError()); // also cut off, on a file system that allocates first
       break;
     }
     if (!parsed)
-      return makeError(file + ": line " + llvm::Twine(line) + ": " +
-                       llvm::toString(parsed.takeError()) +
+      return makeError(llvm::toString(parsed.takeError()) +
                        "; mend it, or name another directory with -o");
     const Object *object = parsed->getAsObject();
     if (line == 1) {

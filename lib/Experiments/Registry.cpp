@@ -1,4 +1,4 @@
-// The experiments' names. A new one is a line here.
+// The table of experiments. A new one needs a line here.
 #include "Experiments.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,4 +1,5 @@
-// Which ops of a layer a plan patches, and which of the paper's two gradient views that is.
+// Finds the ops of a layer that a plan patches, and which of the paper's two gradient cases
+// applies.
 #include "Sites.h"
 #include "ctxc/Support/Error.h"
 
@@ -20,7 +21,7 @@ xf::ParamOp experiments::parameterOf(Operation *op) {
       .getDefiningOp<xf::ParamOp>();
 }
 
-/// Whether the block's output is `op`'s plus something.
+/// Whether the block's output is the result of `op` plus another value.
 static bool isAddedToTheOutput(Operation *op) {
   Value value = op->getResult(0);
   while (value.hasOneUse() && isa<xf::AddOp>(*value.user_begin()))

@@ -13,7 +13,7 @@ struct LayerSites {
   xf::LinearOp normMatrix = nullptr;           ///< the matrix before that norm
 };
 
-/// Those of a patched step; an error that says why the layer is neither case.
+/// The sites of a patched step; an error that says why the layer is neither case.
 llvm::Expected<LayerSites> sitesOf(const ProgramStep &step);
 
 /// The parameter that an assignable op reads.

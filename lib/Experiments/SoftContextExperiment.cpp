@@ -1,5 +1,5 @@
-// Contexts that are not tokens: rows in place of a prompt's tokens, which are the tokens' own
-// embeddings, the same with noise, between those of two prompts, or out of a file.
+// Contexts that are not text: embeddings in place of a prompt's tokens. They are the tokens' own,
+// these with noise, embeddings between those of two prompts, or those of a file.
 #include "Experiments.h"
 #include "ctxc/Checkpoint/Npy.h"
 #include "ctxc/Experiments/Specificity.h"
@@ -20,13 +20,15 @@ using llvm::json::Object;
 
 namespace {
 
-/// Noise in units of a row's root mean square; and how far rows go from one prompt's to another's.
+/// Noise in units of an embedding's root mean square; and the share of the other prompt in
+/// mixtures.
 constexpr double noises[] = {0.03, 0.1, 0.3, 1, 3}, mixtures[] = {0.25, 0.5, 0.75, 1};
 
-using Rows = std::vector<std::vector<double>>;
+using Embeddings = std::vector<std::vector<double>>;
 
-/// The rows that stand for tokens: their embeddings.
-Expected<Rows> rowsOf(const Program &program, Weights &weights, llvm::ArrayRef<int64_t> tokens) {
+/// The embeddings of tokens.
+Expected<Embeddings> embeddingsOf(const Program &program, Weights &weights,
+                                  llvm::ArrayRef<int64_t> tokens) {
   ProgramStep step = program.steps.front();
   std::vector<int64_t> positions(tokens.size());
   for (auto [i, position] : llvm::enumerate(positions))
@@ -37,31 +39,31 @@ Expected<Rows> rowsOf(const Program &program, Weights &weights, llvm::ArrayRef<i
   if (!outputs)
     return outputs.takeError();
   const reference::Matrix &values = evaluation.rows(valueOfToken(step.block));
-  Rows rows;
+  Embeddings embeddings;
   for (int64_t i = 0; i < values.rows(); ++i)
-    rows.emplace_back(values.row(i).data(), values.row(i).data() + values.cols());
-  return rows;
+    embeddings.emplace_back(values.row(i).data(), values.row(i).data() + values.cols());
+  return embeddings;
 }
 
-/// Adds noise of `amount` times the row's root mean square, the same at every call.
-void addNoise(Rows &rows, double amount) {
+/// Adds noise of `amount` times the embedding's root mean square, the same at every call.
+void addNoise(Embeddings &embeddings, double amount) {
   std::mt19937_64 random(1);
-  // std::normal_distribution is not the same everywhere; this is.
+  // std::normal_distribution differs between libraries; this does not.
   auto uniform = [&] { return (double(random() >> 11) + 0.5) * 0x1p-53; };
-  for (std::vector<double> &row : rows) {
+  for (std::vector<double> &embedding : embeddings) {
     double square = 0;
-    for (double x : row)
+    for (double x : embedding)
       square += x * x;
-    double size = amount * std::sqrt(square / row.size());
-    for (double &x : row)
+    double size = amount * std::sqrt(square / embedding.size());
+    for (double &x : embedding)
       x += size * std::sqrt(-2 * std::log(uniform())) * std::cos(2 * M_PI * uniform());
   }
 }
 
-/// The way from `rows` to `others`, as far as there are both.
-void mix(Rows &rows, const Rows &others, double part) {
-  for (auto [row, other] : llvm::zip(rows, others))
-    for (auto [x, y] : llvm::zip(row, other))
+/// Moves `embeddings` towards `others`, as many as both have.
+void mix(Embeddings &embeddings, const Embeddings &others, double part) {
+  for (auto [embedding, other] : llvm::zip(embeddings, others))
+    for (auto [x, y] : llvm::zip(embedding, other))
       x = (1 - part) * x + part * y;
 }
 
@@ -120,17 +122,17 @@ private:
     auto model = lab.open({dtype, update});
     if (!model)
       return model.takeError();
-    if (!rowWidth((*model)->program()))
+    if (!embeddingWidth((*model)->program()))
       return makeError("soft-context: the model has no place for rows: it reads the token for more "
                        "than its embedding");
-    // All but the first token, of which models make more than of others, and the last.
-    std::vector<Rows> own;
+    // All tokens but the first, which models treat unlike others, and the last.
+    std::vector<Embeddings> own;
     for (const Prompt &prompt : lab.prompts) {
-      auto rows = rowsOf((*model)->program(), (*model)->weights(),
-                         llvm::ArrayRef(prompt.tokens).drop_front().drop_back());
-      if (!rows)
-        return rows.takeError();
-      own.push_back(std::move(*rows));
+      auto embeddings = embeddingsOf((*model)->program(), (*model)->weights(),
+                                     llvm::ArrayRef(prompt.tokens).drop_front().drop_back());
+      if (!embeddings)
+        return embeddings.takeError();
+      own.push_back(std::move(*embeddings));
     }
     for (size_t prompt = 0; prompt < lab.prompts.size(); ++prompt) {
       lab.progress.begin(dtype + " " + update);
@@ -146,28 +148,28 @@ private:
   }
 
   std::vector<Input> inputsOf(size_t prompt, const Context &context,
-                              llvm::ArrayRef<Rows> own) const {
+                              llvm::ArrayRef<Embeddings> own) const {
     llvm::ArrayRef<int64_t> tokens = lab.prompts[prompt].tokens;
     std::vector<Input> inputs = toInputs(tokens);
     if (context.kind == "file") {
-      std::vector<Input> rows;
-      for (const std::vector<double> &row : file)
-        rows.push_back(Input::ofRow(row));
-      inputs.insert(inputs.begin() + 1, rows.begin(), rows.end());
+      std::vector<Input> embeddings;
+      for (const std::vector<double> &embedding : file)
+        embeddings.push_back(Input::ofEmbedding(embedding));
+      inputs.insert(inputs.begin() + 1, embeddings.begin(), embeddings.end());
       return inputs;
     }
-    Rows rows = own[prompt];
+    Embeddings embeddings = own[prompt];
     if (context.kind == "noise")
-      addNoise(rows, context.amount);
+      addNoise(embeddings, context.amount);
     if (context.kind == "mix")
-      mix(rows, own[(prompt + 1) % own.size()], context.amount);
-    for (auto [i, row] : llvm::enumerate(rows))
-      inputs[i + 1] = Input::ofRow(row);
+      mix(embeddings, own[(prompt + 1) % own.size()], context.amount);
+    for (auto [i, embedding] : llvm::enumerate(embeddings))
+      inputs[i + 1] = Input::ofEmbedding(embedding);
     return inputs;
   }
 
   Error run(ReadyModel &model, const std::string &dtype, const std::string &update, size_t prompt,
-            const Context &context, llvm::ArrayRef<Rows> own) {
+            const Context &context, llvm::ArrayRef<Embeddings> own) {
     llvm::ArrayRef<int64_t> tokens = lab.prompts[prompt].tokens;
     auto ofTokens = answersInContext(model.executor(), tokens, int64_t(tokens.size() - 1), nullptr);
     if (!ofTokens)
@@ -200,7 +202,7 @@ private:
 
   Lab &lab;
   std::vector<Context> contexts;
-  Rows file;
+  Embeddings file;
 };
 
 Error runSoftContext(Lab &lab) { return SoftContextExperiment(lab).run(); }

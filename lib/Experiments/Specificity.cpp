@@ -25,7 +25,7 @@ AnswerChange experiments::changeOf(ArrayRef<double> before, ArrayRef<double> aft
     change.divergence += p * ((a - logP) - (b - logQ));
     change.linf = std::max(change.linf, std::fabs(a - b));
   }
-  change.divergence = std::max(change.divergence, 0.0); // but for rounding it cannot be less
+  change.divergence = std::max(change.divergence, 0.0); // less only by rounding
   change.sameToken = argmax(before) == argmax(after);
   return change;
 }
@@ -47,7 +47,8 @@ Expected<Answers> experiments::answersInContext(Executor &executor, ArrayRef<int
   ForwardOptions options;
   options.patch = patch;
   Answers answers;
-  // Logits are a vocabulary a token: not of more tokens at once than are asked for.
+  // Each token's logits are a whole vocabulary: they are computed only for the tokens that are
+  // asked for.
   int64_t first = positions.front();
   if (first > 0 && !executor.isBidirectional())
     if (auto logits = executor.forward(*run, tokens.take_front(first),
@@ -84,7 +85,7 @@ Expected<Answers> experiments::answersAlone(Executor &executor, ArrayRef<int64_t
   return answers;
 }
 
-/// The tokens from `position` on after each other, nothing before them.
+/// Runs the tokens from `position` on after each other, with nothing before them.
 static Expected<Answers> answersFollowing(Executor &executor, ArrayRef<int64_t> tokens,
                                           int64_t position, const Patch *patch) {
   std::unique_ptr<Run> run = executor.start(tokens.size() - position);

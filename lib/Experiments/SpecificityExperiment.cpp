@@ -1,5 +1,5 @@
-// What the patch of each prompt's last token does elsewhere (Specificity.h), and how fast it goes
-// stale.
+// How the patch of each prompt's last token changes other tokens (Specificity.h), and how fast it
+// goes stale.
 #include "Experiments.h"
 #include "ctxc/Experiments/Specificity.h"
 #include "ctxc/Support/Error.h"
@@ -17,7 +17,7 @@ using llvm::json::Object;
 
 namespace {
 
-/// At most so many tokens of a prompt are looked at: together, and each alone.
+/// At most this many tokens of a prompt are evaluated: together, and each alone.
 constexpr int64_t mostInContext = 16, mostAlone = 4;
 
 constexpr std::pair<const char *, PatchPart> parts[] = {{"whole", PatchPart::Whole},
@@ -33,7 +33,7 @@ std::vector<int64_t> spread(int64_t count, int64_t most) {
   return positions;
 }
 
-/// One way to make a patch.
+/// A setting in which patches are made.
 struct Way {
   std::string update, planName, plan;
 };
@@ -81,7 +81,7 @@ private:
       if (alone.empty())
         alone = names;
       if (names != alone) {
-        alone.clear(); // blocks of several kinds: no names are right for all
+        alone.clear(); // several kinds of blocks: no names fit all
         break;
       }
     }
@@ -222,7 +222,7 @@ private:
             record["view"] = view;
             record["target"] = int64_t(target);
             record["position"] = position;
-            // The patch's own token: alone it is what the patch is for.
+            // The patch's own token, for which, alone, the patch was made.
             record["itself"] = source == target && position == int64_t(tokens.size()) - 1;
             merge(record, changeJson(changeOf(before[context]->logits[i], after->logits[i])));
             if (Error error = lab.records.add(keyOf(way, source, name, view, target, position),

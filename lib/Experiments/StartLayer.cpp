@@ -91,7 +91,7 @@ private:
         error = write(unit, step++, made, request.materialize);
       lab.progress.advance();
     };
-    // In one pass where that can be: the tokens are generated once for all layers and updates.
+    // In one pass where possible: the tokens are generated once for all layers and updates.
     bool once = !request.materialize && !model.executor().isBidirectional();
     if (once) {
       std::vector<int64_t> &all = continued[{unit.dtype, unit.prompt}];

@@ -1,4 +1,4 @@
-// The gradient view (ImplicitGradient.h) of each prompt's last token: the context taken in token by
+// The gradient view (ImplicitGradient.h) of each prompt's last token: the context grows token by
 // token, in float64.
 #include "Experiments.h"
 #include "ctxc/Experiments/ImplicitGradient.h"
@@ -125,7 +125,7 @@ private:
                   {"fromAlgorithm1", number(apart)},
                   {"undivided", undivided},
                   {"harmful", harmful}};
-    merge(record, metricsJson(compareLogits(step->fullLogits, *logits)));
+    merge(record, metricsJson(compareLogits(step->fullLogits.doubles(), *logits)));
     return lab.records.add(keyOf(prompt, update, "whole", 0, 0), std::move(record));
   }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t chunkElements = 1 << 18;
 
-/// The changes of one tensor: of all of it, or of slices along its first dimension.
+/// The changes of one tensor, whole or of slices along its first dimension.
 class Changes {
 public:
   void add(const ParameterPatch *patch, int64_t first) { parts.push_back({first, patch}); }
@@ -49,7 +49,7 @@ std::string numberText(double value) {
   return text;
 }
 
-/// Streams one tensor of the checkpoint, patched and rounded.
+/// Writes one tensor of the checkpoint, patched and rounded, piece by piece.
 class TensorCopy {
 public:
   TensorCopy(const Checkpoint &checkpoint, const TensorView &view, const Changes &changes, DType to)
@@ -71,7 +71,7 @@ public:
     return Error::success();
   }
 
-  double changeSquared = 0, lostSquared = 0; ///< of what was written so far
+  double changeSquared = 0, lostSquared = 0; ///< sums over what was written so far
 
 private:
   Error copyBytes(raw_ostream &os) {
@@ -84,7 +84,7 @@ private:
     return Error::success();
   }
 
-  /// `bytes`, elements [from, from + n), to `rounded`.
+  /// Patches and rounds `bytes`, the elements [from, from + n), into `rounded`.
   Error convert(uint64_t from, uint64_t n) {
     exact.resize(n);
     back.resize(n);
@@ -157,7 +157,7 @@ Expected<ApplyReport> writeWeights(const Checkpoint &checkpoint, const Patch &pa
   return report;
 }
 
-/// Quantised weights cannot hold a patch: its rounding to their few bits would be all of it.
+/// Quantised weights cannot hold a patch: rounding to their few bits would lose all of it.
 Error checkWritable(const Checkpoint &checkpoint) {
   std::string what;
   if (checkpoint.isGguf())

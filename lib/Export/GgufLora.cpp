@@ -17,7 +17,7 @@ constexpr uint64_t alignment = 32;
 
 struct GgufTensor {
   std::string name;
-  uint64_t inner, outer; ///< sizes; `inner` is the fastest, as GGUF lists first
+  uint64_t inner, outer; ///< sizes; `inner` varies fastest, and GGUF lists it first
   ArrayRef<double> values;
 };
 
@@ -62,7 +62,8 @@ private:
 
 } // namespace
 
-/// general.architecture of a transformers model; empty where GGUF has none or ctxc knows of none.
+/// general.architecture of a transformers model; empty where GGUF has none or ctxc does not know
+/// it.
 static StringRef architectureOf(StringRef modelType) {
   return StringSwitch<StringRef>(modelType)
       .Cases({"llama", "mistral", "mixtral"}, "llama")

@@ -12,7 +12,7 @@ struct LoraFactors {
   llvm::ArrayRef<double> a, b; ///< as many numbers as the matrix has inputs, and outputs
 };
 
-/// In the patch's order. Fails where checkLora does.
+/// The patch's matrices, in its order. Fails where checkLora does.
 llvm::Expected<std::vector<LoraFactors>> loraFactors(const Patch &patch, const AdapterModel &model);
 
 /// `values` as float32, little endian.

@@ -26,7 +26,7 @@ static Error alreadyThere(StringRef path) {
   return makeError(path + ": already exists; name a directory that does not");
 }
 
-/// rename(2) that replaces nothing, not even an empty directory.
+/// rename(2) that fails where the target exists, even as an empty directory.
 static Error publish(StringRef from, StringRef to) {
   std::string source = from.str(), target = to.str();
   if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)

@@ -8,8 +8,8 @@
 
 namespace ctxc {
 
-/// Makes `path`, which must not exist, through `fill`: a directory beside it, filled, then
-/// renamed, which replaces nothing. On any failure nothing remains. `what` it is, for messages.
+/// Makes the directory `path`, which must not exist: `fill` fills a directory beside it, which is
+/// then renamed. On any failure nothing remains. `what` names it in messages.
 llvm::Error writeNewDirectory(llvm::StringRef path, llvm::StringRef what,
                               llvm::function_ref<llvm::Error(llvm::StringRef directory)> fill);
 

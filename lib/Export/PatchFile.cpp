@@ -14,7 +14,7 @@ using namespace ctxc;
 
 namespace {
 
-/// Problems of one thing, joined; after the first fifty only counted.
+/// Collects problems; after the first fifty they are only counted.
 class Problems {
 public:
   explicit Problems(StringRef prefix) : prefix(prefix) {}
@@ -36,7 +36,7 @@ private:
   unsigned count = 0;
 };
 
-/// Digit runs compare as numbers, all else as bytes.
+/// Compares runs of digits as numbers, everything else as bytes.
 bool naturalLess(StringRef a, StringRef b) {
   StringRef wholeA = a, wholeB = b;
   while (!a.empty() && !b.empty()) {

@@ -60,8 +60,8 @@ std::map<std::string, std::string> ctxc::metadataStrings(const PatchMetadata &me
                                                 {"kept", listText(metadata.kept)},
                                                 {"update", metadata.update},
                                                 {"dtype", metadata.dtype}};
-  if (!metadata.rowsDigest.empty())
-    strings["rows_digest"] = metadata.rowsDigest;
+  if (!metadata.embeddingsDigest.empty())
+    strings["rows_digest"] = metadata.embeddingsDigest;
   return strings;
 }
 
@@ -99,15 +99,16 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
   bool hasTokens = get(
       "tokens", [&](StringRef text) { return parseTokens(text, metadata.tokens); },
       "token ids separated by commas, or row for a row in a token's place");
-  bool hasRows = is_contained(metadata.tokens, -1);
-  if (hasTokens && hasRows != (strings.count("rows_digest") > 0))
-    report(hasRows ? "metadata has no 'rows_digest', expected that of the rows in place of tokens"
-                   : "metadata has a 'rows_digest', and no token is a row");
-  else if (hasRows)
+  bool hasEmbeddings = is_contained(metadata.tokens, -1);
+  if (hasTokens && hasEmbeddings != (strings.count("rows_digest") > 0))
+    report(hasEmbeddings
+               ? "metadata has no 'rows_digest', expected that of the rows in place of tokens"
+               : "metadata has a 'rows_digest', and no token is a row");
+  else if (hasEmbeddings)
     get(
         "rows_digest",
         [&](StringRef text) {
-          metadata.rowsDigest = text.str();
+          metadata.embeddingsDigest = text.str();
           return isDigest(text);
         },
         "64 lower-case hexadecimal digits");

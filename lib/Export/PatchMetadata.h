@@ -9,8 +9,8 @@ namespace ctxc {
 
 std::map<std::string, std::string> metadataStrings(const PatchMetadata &metadata);
 
-/// Parses and checks all keys; keys that this version does not know are left
-/// alone. Every problem is passed to `report`.
+/// Parses and checks all keys; keys that this version does not know are
+/// ignored. Every problem is passed to `report`.
 PatchMetadata parsePatchMetadata(const std::map<std::string, std::string> &strings,
                                  llvm::function_ref<void(const llvm::Twine &)> report);
 

@@ -11,7 +11,7 @@ using namespace llvm;
 using namespace ctxc;
 
 /// The module as transformers' causal model names it. A checkpoint of the model without its head
-/// stores names without the first part, and older ones of models that also see have its parts in
+/// stores names without the first part, and older checkpoints of vision models have its parts in
 /// another order.
 static std::string moduleOf(StringRef module) {
   if (module.starts_with("h."))
@@ -23,9 +23,9 @@ static std::string moduleOf(StringRef module) {
   return module.str();
 }
 
-/// Whether PEFT takes every target module of a name that experts once had (down_proj, ...) for the
-/// experts, which transformers keeps in one tensor now; and leaves out, with a warning, what was
-/// meant. A target parameter is taken by its name.
+/// Whether PEFT takes every target module with a name that experts once had (down_proj, ...) for
+/// the experts, which transformers now keeps in one tensor, and leaves out the right module with a
+/// warning. A target parameter is found by its name.
 static bool takesNamesForExperts(StringRef modelType) {
   return StringSwitch<bool>(modelType)
       .Cases({"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3"}, true)

@@ -11,7 +11,7 @@ using namespace ctxc;
 
 namespace {
 
-/// A tokenizer.json of 262,144 words has 33 MB.
+/// A tokenizer.json with 262,144 tokens has 33 MB.
 constexpr uint64_t maxFileBytes = 256 << 20;
 
 std::string joined(StringRef directory, StringRef name) {

@@ -1,6 +1,7 @@
 #include "ctxc/Import/Import.h"
 #include "HuggingFace/HuggingFace.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
 #include "dialects/XF/XF.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -14,7 +15,7 @@ using namespace ctxc;
 
 namespace {
 
-/// Gives `value` the name that stands at `range`, "%name", unless it is a number.
+/// Gives `value` the name at `range`, "%name", unless it is a number.
 mlir::Location named(mlir::Location loc, SMRange range) {
   if (!range.isValid())
     return loc;
@@ -25,7 +26,7 @@ mlir::Location named(mlir::Location loc, SMRange range) {
 }
 
 /// Keeps the names that the file gives to values, which MLIR's parser drops, as
-/// locations: messages and printModel then show the reader's own names.
+/// locations: messages and printModel then show the author's own names.
 void keepNames(const mlir::AsmParserState &state) {
   for (const auto &op : state.getOpDefs())
     if (!op.resultGroups.empty())
@@ -61,6 +62,8 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
     return makeError(path + ": cannot be read: " + buffer.getError().message());
+  if (Error error = checkNesting((*buffer)->getBuffer(), path))
+    return std::move(error);
   SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
   ImportedModel imported;
@@ -76,7 +79,7 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
   return imported;
 }
 
-/// Loads the dialect, and checks what all ways in are asked for.
+/// Loads the dialect, and checks the options of every import.
 Error begin(mlir::MLIRContext &context, const ImportOptions &options) {
   context.loadDialect<xf::XFDialect>();
   if (options.storage && *options.storage != DType::F32 && *options.storage != DType::BF16 &&

@@ -4,7 +4,7 @@
 using namespace ctxc;
 using llvm::StringRef;
 
-/// Of a piece as a vocabulary spells it: a line break is itself, a byte piece, or GPT-2's Ċ.
+/// Whether a piece has a line break: as itself, as a byte piece, or as GPT-2's Ċ.
 static bool endsSentence(StringRef piece) {
   if (piece.contains('\n') || piece.contains("<0x0A>") || piece.contains("Ċ"))
     return true;

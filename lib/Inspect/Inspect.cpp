@@ -19,7 +19,7 @@ PatchOptions SubjectRuns::patchOptions() const {
   return options;
 }
 
-/// Fills `run` with the kept ones of `tokens`, which are at positions from 0 on.
+/// Fills `run` with the kept tokens of `tokens`, which are at positions from 0 on.
 static Error keep(Executor &executor, Run &run, ArrayRef<int64_t> tokens, ArrayRef<int64_t> kept) {
   if (kept.empty())
     return Error::success();
@@ -49,7 +49,7 @@ public:
       for (const std::string &name : program.outputs[*step.index]) {
         Expected<PatchedParameter> found = findPatched(step.block, step.layer, name);
         if (!found) {
-          llvm::consumeError(found.takeError()); // the plan is of this block
+          llvm::consumeError(found.takeError()); // cannot fail: the plan is this block's
           continue;
         }
         (found->isSliced() ? sliced : whole).insert(found->stored);
@@ -66,7 +66,7 @@ private:
   llvm::StringSet<> whole, sliced;
 };
 
-/// The name without the prefix of the layers' names.
+/// A parameter's name without the layer's prefix.
 std::string withoutPrefix(llvm::StringRef parameter, const Program &program, int64_t layer) {
   for (ProgramStep step : program.steps)
     if (step.index == layer)
@@ -115,7 +115,7 @@ private:
   const InspectRequest &request;
   OutputNames outputs;
   Inspection result;
-  Patch before; ///< of the position before the one at hand
+  Patch before; ///< the patch of the position before
 };
 
 } // namespace
@@ -201,7 +201,7 @@ Error Inspector::inspectTokens() {
                                          Expected<Patch> patch = given.patch();
                                          if (!patch)
                                            return patch.takeError();
-                                         next = argmax(given.fullLogits);
+                                         next = given.fullLogits.largest();
                                          return add(given.token, given.position, next,
                                                     std::move(*patch));
                                        }))
@@ -242,7 +242,7 @@ static std::vector<TokenScore> likeliest(ArrayRef<double> logits, size_t count) 
 
 Error Inspector::inspectSubject() {
   int64_t position = subjectPosition();
-  if (position >= int64_t(result.tokens.size())) // the full run gave no token to go on with
+  if (position >= int64_t(result.tokens.size())) // the full run predicted no token
     return makeError("token: position " + llvm::Twine(position) + " was not reached: after " +
                      llvm::Twine(result.tokens.size()) + " tokens no logit is the largest");
   SubjectRuns runs{executor,
@@ -281,10 +281,11 @@ Error Inspector::inspectSubject() {
   auto patched = executor.forward(*runs.reduced, runs.token(), position, options);
   if (!patched)
     return patched.takeError();
-  subject.patchedMetrics = compareLogits(step->fullLogits, *patched);
-  subject.unpatchedMetrics = compareLogits(step->fullLogits, *unpatched);
+  std::vector<double> full = step->fullLogits.doubles();
+  subject.patchedMetrics = compareLogits(full, *patched);
+  subject.unpatchedMetrics = compareLogits(full, *unpatched);
   if (result.hasHead) {
-    subject.full = likeliest(step->fullLogits, request.nearest);
+    subject.full = likeliest(full, request.nearest);
     subject.patched = likeliest(*patched, request.nearest);
     subject.unpatched = likeliest(*unpatched, request.nearest);
   }

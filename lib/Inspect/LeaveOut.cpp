@@ -1,7 +1,7 @@
 // Which part of the context a patch comes from: the patch without that part.
 //
-// The parts are taken from the last to the first, so that the full run keeps the state of what is
-// before the part, and only what follows it is run again.
+// The parts are left out from the last to the first, so that the full run keeps the state of what
+// is before the part, and only what follows it is run again.
 #include "Subject.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -19,7 +19,7 @@ static std::vector<int64_t> removedOf(PositionRange range, llvm::ArrayRef<int64_
 
 /// Makes `full` hold the context without `removed`.
 static Error fillWithout(SubjectRuns &runs, llvm::ArrayRef<int64_t> removed) {
-  bool all = runs.executor.isBidirectional(); // then the token itself has to be seen as well
+  bool all = runs.executor.isBidirectional(); // then the context must see the token as well
   int64_t first = all ? 0 : removed.front(), end = runs.position() + all;
   runs.full->truncate(first);
   std::vector<int64_t> tokens, positions;
@@ -60,7 +60,8 @@ Error ctxc::leaveOut(SubjectRuns &runs, const PatchStep &whole, SubjectInspectio
     part.change = distance(whole.patch, step->patch);
     part.relative = {ratio(part.change.matrix, subject.norms.total.matrix),
                      ratio(part.change.vector, subject.norms.total.vector)};
-    part.totalVariation = compareLogits(whole.fullLogits, step->fullLogits).totalVariation;
+    part.totalVariation =
+        compareLogits(whole.fullLogits.doubles(), step->fullLogits.doubles()).totalVariation;
     part.next = step->fullNext;
     subject.leftOut.push_back(std::move(part));
   }

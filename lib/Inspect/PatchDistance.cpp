@@ -21,7 +21,7 @@ double ctxc::innerProduct(const ParameterPatch &a, const ParameterPatch &b) {
   return dot(a.delta, b.delta);
 }
 
-/// u vᵀ with ‖v‖ = 1, so that the factors of two patches can be compared.
+/// u vᵀ scaled to ‖v‖ = 1, so that the factors of two patches can be compared.
 static ParameterPatch withUnitV(const ParameterPatch &patch, double sign) {
   ParameterPatch result = patch;
   double norm = std::sqrt(dot(patch.v, patch.v));
@@ -51,7 +51,7 @@ double ctxc::squaredDistance(const ParameterPatch &a, const ParameterPatch &b) {
   std::vector<double> du = difference(first.u, second.u), dv = difference(first.v, second.v);
   double sum = dot(du, du) * dot(first.v, first.v) + dot(second.u, second.u) * dot(dv, dv) +
                2 * dot(du, second.u) * dot(first.v, dv);
-  return std::max(sum, 0.0); // of patches that point apart the last term is negative, and rounded
+  return std::max(sum, 0.0); // the last term is rounded, and may be negative
 }
 
 static bool isMatrix(const ParameterPatch &patch) { return patch.shape.size() > 1; }
@@ -64,7 +64,7 @@ static llvm::StringMap<const ParameterPatch *> byName(const Patch &patch) {
 }
 
 namespace {
-/// ‖a‖², ‖b‖² and ⟨a, b⟩ on their way to a cosine.
+/// ‖a‖², ‖b‖² and ⟨a, b⟩, from which a cosine is computed.
 struct Products {
   double a = 0, b = 0, ab = 0;
 

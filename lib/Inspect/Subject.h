@@ -1,4 +1,4 @@
-// The looks at one token's patch: what it writes, and where it comes from.
+// How one token's patch is examined: what it writes, and where it comes from.
 #ifndef CTXC_LIB_INSPECT_SUBJECT_H
 #define CTXC_LIB_INSPECT_SUBJECT_H
 
@@ -6,14 +6,14 @@
 
 namespace ctxc {
 
-/// What both looks need of the subject. Of a run, `tokens` are all up to the subject itself.
+/// What both examinations need of the subject.
 struct SubjectRuns {
   Executor &executor;
   const Program &program;
   PatchNorms &norms;
   const InspectRequest &request;
   llvm::ArrayRef<int64_t> tokens; ///< the context and, last, the subject
-  std::vector<int64_t> kept;      ///< those before the subject
+  std::vector<int64_t> kept;      ///< kept positions before the subject
   std::unique_ptr<Run> full, reduced;
 
   int64_t token() const { return tokens.back(); }
@@ -23,13 +23,13 @@ struct SubjectRuns {
   llvm::Error start();
 };
 
-/// The layers' writes under `patch`, and their cosines, into `subject`.
+/// Stores in `subject` what the layers write under `patch`, and the cosines between these.
 llvm::Error readWrites(SubjectRuns &runs, const Patch &patch, SubjectInspection &subject);
 
 /// The patch with each part left out. `full` no longer holds the context afterwards.
 llvm::Error leaveOut(SubjectRuns &runs, const PatchStep &whole, SubjectInspection &subject);
 
-/// The `count` largest, or with `smallest` the smallest, of `scores`; of equals the lower first.
+/// The `count` largest (or `smallest`) of `scores`; equal ones in order of index.
 std::vector<TokenScore> extremes(llvm::ArrayRef<double> scores, size_t count,
                                  bool smallest = false);
 

@@ -61,11 +61,11 @@ static std::optional<Patch> withoutOutputOf(const SubjectRuns &runs, const Patch
 /// Reads a direction through the head: ½ (head(d) − head(−d)), d of root mean square 1.
 static Error readThroughHead(SubjectRuns &runs, LayerWrite &write) {
   double scale = std::sqrt(double(write.direction.size())) / write.norm;
-  std::vector<double> streams;
+  std::vector<double> directions;
   for (double sign : {scale, -scale})
     for (double x : write.direction)
-      streams.push_back(sign * x);
-  auto logits = runs.executor.readHead(streams, 2);
+      directions.push_back(sign * x);
+  auto logits = runs.executor.readHead(directions, 2);
   if (!logits)
     return logits.takeError();
   size_t vocabulary = logits->size() / 2;

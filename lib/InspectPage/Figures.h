@@ -6,7 +6,7 @@
 
 namespace ctxc::page {
 
-/// What all pictures are of.
+/// What all pictures show.
 struct Subject {
   const Inspection &inspection;
   const InspectSettings &settings;
@@ -17,7 +17,7 @@ struct Subject {
   bool has(bool matrices) const;
 };
 
-/// The context as a text, each part as dark as the patch changes without it.
+/// The context as a text; the more the patch changes without a part, the darker it is.
 void writePrompt(llvm::raw_ostream &os, const Subject &of);
 /// What the three runs predict, side by side.
 void writeRuns(llvm::raw_ostream &os, const Subject &of);
@@ -25,9 +25,9 @@ void writeRuns(llvm::raw_ostream &os, const Subject &of);
 void writeLayersByTokens(llvm::raw_ostream &os, const Subject &of);
 /// Update norms of the subject's patch, parameters by layers.
 void writeParameters(llvm::raw_ostream &os, const Subject &of);
-/// The tokens that what each layer writes is nearest to.
+/// The tokens nearest to what each layer writes.
 void writeNearest(llvm::raw_ostream &os, const Subject &of);
-/// Cosines between what the layers write.
+/// Cosines between the layers' writes.
 void writeLayerCosines(llvm::raw_ostream &os, const Subject &of);
 /// Cosines of each token's patch with the one before.
 void writeTokenCosines(llvm::raw_ostream &os, const Subject &of);

@@ -1,4 +1,4 @@
-// What the page's pictures are written with.
+// The HTML and SVG parts that the page's pictures are made of.
 #ifndef CTXC_LIB_INSPECTPAGE_HTML_H
 #define CTXC_LIB_INSPECTPAGE_HTML_H
 
@@ -14,15 +14,15 @@ std::string escaped(llvm::StringRef text);
 /// A token's spelling, escaped, of at most `columns` columns.
 std::string label(const TokenName &name, int64_t token, unsigned columns = 16);
 
-/// "12.3", "0.0042".
+/// A number: "12.3", "0.0042".
 std::string number(double value);
-/// Of a fraction: "12.3 %".
+/// A fraction: "12.3 %".
 std::string percent(double fraction);
-/// A length of a picture, or a fraction, with as many digits as can be seen.
+/// A length in a picture, or a fraction, with as many digits as are visible.
 std::string coordinate(double value);
 std::string cosineText(std::optional<double> cosine);
 
-/// The table behind a picture, folded away.
+/// The table below a picture, collapsed.
 class Table {
 public:
   Table(llvm::raw_ostream &os, llvm::StringRef caption, llvm::ArrayRef<llvm::StringRef> columns);
@@ -34,7 +34,7 @@ private:
   llvm::raw_ostream &os;
 };
 
-/// A list of labelled bars, of tokens with `values` of the `largest`.
+/// A list of labelled bars for tokens, with `values` relative to the `largest`.
 struct Bar {
   std::string label; ///< HTML
   double length = 0; ///< in [0, 1]
@@ -49,9 +49,9 @@ struct Grid {
     double value = 0; ///< depth of colour in [−1, 1]
     std::string title;
   };
-  std::string what, hue; ///< read to those who do not see it; a class of the style sheet
+  std::string what, hue; ///< the text for screen readers; a class of the style sheet
   std::vector<std::string> rows, columns; ///< labels, escaped
-  std::vector<Cell> cells;                ///< row by row
+  std::vector<Cell> cells;                ///< row-major
   double cell = 24, height = 18;
   std::optional<size_t> markedColumn;
 };

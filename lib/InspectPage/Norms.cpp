@@ -11,7 +11,7 @@ bool Subject::has(bool matrices) const {
                       [&](const ParameterChange &change) { return change.isMatrix == matrices; });
 }
 
-/// As many tokens as a picture has room for, the subject's among them.
+/// As many tokens as a picture has room for, including the subject.
 static llvm::ArrayRef<TokenInspection> shownTokens(const Subject &of) {
   constexpr size_t most = 64;
   llvm::ArrayRef<TokenInspection> tokens = of.inspection.patches;
@@ -84,7 +84,7 @@ void page::writeLayersByTokens(llvm::raw_ostream &os, const Subject &of) {
 void page::writeParameters(llvm::raw_ostream &os, const Subject &of) {
   const SubjectInspection &subject = of.subject();
   int64_t layers = of.settings.run.layers;
-  // Experts and other slices of one parameter are one row, their largest.
+  // Experts and other slices of one parameter share one table row, which shows the largest.
   llvm::MapVector<llvm::StringRef, std::vector<const ParameterChange *>> rows;
   double largest[2] = {0, 0};
   for (const ParameterChange &change : subject.parameters) {
@@ -95,7 +95,7 @@ void page::writeParameters(llvm::raw_ostream &os, const Subject &of) {
     largest[change.isMatrix] = std::max(largest[change.isMatrix], change.relative);
   }
   if (rows.size() > 24 || rows.empty())
-    return; // mixtures: every token has experts of its own
+    return; // too many, as in mixtures, where tokens have different experts
   Grid grid;
   grid.what = "update norms, parameters by layers";
   grid.hue = "of-matrix";

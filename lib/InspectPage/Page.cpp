@@ -116,7 +116,7 @@ void ctxc::writeInspectPage(llvm::raw_ostream &os, const Inspection &inspection,
       {"figures", figuresOf(of)},
       {"footer", footerOf(of)},
       {"script", script.str()}};
-  // Once through the frame, so that nothing that is filled in is read as a place to fill.
+  // One pass over the frame, so that filled-in text is not searched for places to fill.
   StringRef rest = frame;
   while (!rest.empty()) {
     auto [before, after] = rest.split("{{");

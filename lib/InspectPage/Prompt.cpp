@@ -1,11 +1,11 @@
-// The context as a text to read: where the patch came from.
+// The context as a text, shaded by where the patch comes from.
 #include "Figures.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace ctxc;
 using namespace ctxc::page;
 
-/// A token as it stands in the text; line breaks are shown and made.
+/// A token's text; a line break is shown as a sign and also made.
 static std::string inText(const Subject &of, int64_t position, bool first) {
   std::string piece = of.name(of.inspection.tokens[position]);
   if (!of.settings.hasNames)
@@ -31,7 +31,7 @@ static std::string textOf(const Subject &of, llvm::ArrayRef<int64_t> positions) 
   return text;
 }
 
-/// For hover: the words, and what they change.
+/// The hover text: the words, and what they change.
 static std::string titleOf(const Subject &of, const LeftOut &part) {
   std::vector<std::string> pieces;
   for (int64_t position : part.positions)
@@ -49,7 +49,7 @@ static std::string titleOf(const Subject &of, const LeftOut &part) {
   return title;
 }
 
-/// The text once, shaded by `value` of a part.
+/// The text, shaded by the `value` of each part.
 static void writeText(llvm::raw_ostream &os, const Subject &of, llvm::StringRef panel,
                       llvm::function_ref<double(const LeftOut &)> value) {
   const SubjectInspection &subject = of.subject();

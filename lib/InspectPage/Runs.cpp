@@ -1,4 +1,4 @@
-// Full, patched and unpatched run side by side: one sees that the patch works.
+// Full, patched and unpatched run side by side, which shows that the patch works.
 #include "Figures.h"
 
 using namespace ctxc;

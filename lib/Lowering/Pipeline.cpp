@@ -1,19 +1,11 @@
-// From kernels in linalg to the LLVM dialect.
+// The pipelines, from kernels in linalg to a target.
+#include "ctxc/Lowering/Passes.h"
 #include "dialects/Patch/Patch.h"
-#include "lib/Lowering/Passes.h"
 #include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
-#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
-#include "mlir/Dialect/Linalg/Passes.h"
-#include "mlir/Dialect/Linalg/Utils/Utils.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -35,106 +27,121 @@ void ctxc::registerLoweringModels(DialectRegistry &registry) {
       +[](MLIRContext *context, patch::PatchDialect *) { registerPatchLoweringModels(context); });
 }
 
-/// memref.copy of a strided buffer would call into a runtime library; a loop does not.
-static void copiesToLinalg(ModuleOp module) {
-  module.walk([](memref::CopyOp copy) {
-    if (copy.getSource() != copy.getTarget()) {
-      OpBuilder b(copy);
-      linalg::makeMemRefCopyOp(b, copy.getLoc(), copy.getSource(), copy.getTarget());
-    }
-    copy.erase();
-  });
+//===----------------------------------------------------------------------===//
+// Processors
+//===----------------------------------------------------------------------===//
+
+void ctxc::buildContractPipeline(OpPassManager &pm, const CpuTarget &target) {
+  buildBufferizePipeline(pm);
+  pm.addPass(createCopiesToLinalg());
+  pm.addPass(createLowerContractions({target.lanes, target.registers, target.bfloatPairs}));
 }
 
-void ctxc::approximateFunctions(ModuleOp module) {
-  RewritePatternSet patterns(module.getContext());
-  populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-    return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.log", "math.log1p"},
-                              name);
-  });
-  (void)applyPatternsGreedily(module, std::move(patterns));
+void ctxc::buildContractedToLLVMPipeline(OpPassManager &pm, const CpuTarget &target) {
+  pm.addPass(createShareRows({target.lanes, target.registers}));
+  pm.addPass(createPlaceBuffers());
+  pm.addPass(createAddEntryPoints());
+
+  pm.addPass(createLinalgToLoops({target.lanes, target.registers}));
+  pm.addPass(memref::createFoldMemRefAliasOpsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+  pm.addPass(createKeepSumsInRegisters());
+  pm.addPass(createApproximateFunctions());
+  pm.addPass(createExpandMissingInstructions({target.fma, target.halfPrecision}));
+  pm.addPass(createMarkParallelLoops());
+
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createMarkParallelAccesses());
 }
 
-/// Gives each reader of a filled tensor one of its own: of one for several, which write over it,
-/// there would be copies.
-static void unshareFills(ModuleOp module) {
-  SmallVector<linalg::FillOp> fills;
-  module.walk([&](linalg::FillOp fill) {
-    if (!fill->use_empty())
-      fills.push_back(fill);
-  });
-  for (linalg::FillOp fill : fills)
-    for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(fill->getUses()))) {
-      OpBuilder b(use.getOwner());
-      IRMapping own;
-      if (auto empty = fill.getOutputs().front().getDefiningOp<tensor::EmptyOp>())
-        own.map(empty.getResult(), b.clone(*empty)->getResult(0));
-      use.set(b.clone(*fill, own)->getResult(0));
-    }
-}
-
-LogicalResult ctxc::bufferizeKernels(ModuleOp module) {
-  PassManager simplify(module.getContext());
-  simplify.addPass(memref::createResolveShapedTypeResultDimsPass());
-  simplify.addPass(createCanonicalizerPass());
-  simplify.addPass(createCSEPass());
-  if (failed(simplify.run(module)))
-    return failure();
-  unshareFills(module);
-  PassManager bufferize(module.getContext());
-  bufferization::OneShotBufferizePassOptions options;
-  options.bufferizeFunctionBoundaries = false;
-  bufferize.addPass(bufferization::createOneShotBufferizePass(options));
-  bufferize.addPass(createCanonicalizerPass());
-  bufferize.addPass(createCSEPass());
-  return bufferize.run(module);
-}
-
-LogicalResult ctxc::bufferizeAndContract(ModuleOp module, const CpuTarget &target) {
-  if (failed(bufferizeKernels(module)))
-    return failure();
-  copiesToLinalg(module);
-  return lowerContractions(module, target);
+void ctxc::buildCpuPipeline(OpPassManager &pm, const CpuTarget &target) {
+  buildContractPipeline(pm, target);
+  buildContractedToLLVMPipeline(pm, target);
 }
 
 LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target) {
-  return success(succeeded(bufferizeAndContract(module, target)) &&
-                 succeeded(lowerContractedToLLVM(module, target)));
+  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
+  buildCpuPipeline(pm, target);
+  return pm.run(module);
 }
 
-LogicalResult ctxc::lowerContractedToLLVM(ModuleOp module, const CpuTarget &target) {
-  MLIRContext *context = module.getContext();
-  if (failed(shareRows(module, target)) || failed(placeBuffers(module)))
-    return failure();
-  addEntryPoints(module);
+//===----------------------------------------------------------------------===//
+// Names for ctxc-opt
+//===----------------------------------------------------------------------===//
 
-  if (failed(linalgToLoops(module, target)))
-    return failure();
-  PassManager loops(context);
-  loops.addPass(memref::createFoldMemRefAliasOpsPass());
-  loops.addPass(createCanonicalizerPass());
-  loops.addPass(createCSEPass());
-  loops.addPass(createLoopInvariantCodeMotionPass());
-  if (failed(loops.run(module)))
-    return failure();
-  keepSumsInRegisters(module);
-  approximateFunctions(module);
-  withoutMissingInstructions(module, target);
-  markParallelLoops(module);
+namespace {
 
-  PassManager lower(context);
-  lower.addPass(createSCFToControlFlowPass());
-  lower.addPass(memref::createExpandStridedMetadataPass());
-  lower.addPass(createLowerAffinePass());
-  lower.addPass(createConvertVectorToLLVMPass());
-  lower.addPass(createConvertMathToLLVMPass());
-  lower.addPass(createConvertMathToLibmPass());
-  lower.addPass(createConvertToLLVMPass());
-  lower.addPass(createReconcileUnrealizedCastsPass());
-  lower.addPass(createCanonicalizerPass());
-  lower.addPass(createCSEPass());
-  if (failed(lower.run(module)))
-    return failure();
-  markParallelAccesses(module);
-  return success();
+struct PipelineOptions : mlir::detail::PassOptions {
+  Option<bool> fromBlocks{*this, "from-blocks",
+                          llvm::cl::desc("begin with --ctxc-blocks-to-linalg"),
+                          llvm::cl::init(false)};
+};
+
+struct CpuPipelineOptions : PipelineOptions {
+  Option<std::string> target{*this, "target",
+                             llvm::cl::desc("native, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, or "
+                                            "LLVM's name of a processor of x86-64"),
+                             llvm::cl::init("native")};
+
+  llvm::Error build(OpPassManager &pm) const {
+    auto found = CpuTarget::named(target);
+    if (!found)
+      return found.takeError();
+    buildCpuPipeline(pm, *found);
+    return llvm::Error::success();
+  }
+};
+
+struct GpuPipelineOptions : PipelineOptions {
+  Option<std::string> target{*this, "target", llvm::cl::desc(GpuTarget::names()),
+                             llvm::cl::init("cuda:sm_80")};
+  Option<int64_t> rows{*this, "rows", llvm::cl::desc("rows of a call"), llvm::cl::init(1)};
+
+  llvm::Error build(OpPassManager &pm) const {
+    auto found = GpuTarget::named(target);
+    if (!found)
+      return found.takeError();
+    buildGpuPipeline(pm, **found, rows);
+    return llvm::Error::success();
+  }
+};
+
+} // namespace
+
+/// PassPipelineRegistration has no way to say that a target's name is wrong.
+template <typename Options> static void registerPipeline(StringRef name, StringRef summary) {
+  registerPassPipeline(
+      name, summary,
+      [name](OpPassManager &pm, StringRef text,
+             function_ref<LogicalResult(const Twine &)> reportError) -> LogicalResult {
+        Options options;
+        if (failed(options.parseFromString(text)))
+          return failure();
+        if (options.fromBlocks)
+          pm.addPass(createBlocksToLinalg());
+        if (llvm::Error error = options.build(pm))
+          return reportError(name + ": target: " + llvm::toString(std::move(error)));
+        return success();
+      },
+      [](function_ref<void(const mlir::detail::PassOptions &)> visit) { visit(Options()); });
+}
+
+void ctxc::registerLoweringPipelines() {
+  PassPipelineRegistration<>("ctxc-bufferize", "turn kernels on tensors into kernels on memrefs",
+                             buildBufferizePipeline);
+  registerPipeline<CpuPipelineOptions>("ctxc-cpu-pipeline",
+                                       "lower kernels in linalg to the LLVM dialect");
+  registerPipeline<GpuPipelineOptions>("ctxc-gpu-pipeline",
+                                       "lower kernels in linalg to launches and a gpu.module");
 }

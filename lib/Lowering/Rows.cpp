@@ -37,14 +37,10 @@ Value ctxc::rowsOf(Value memref) {
   Operation *op = memref.getDefiningOp();
   if (!op) {
     // All arguments that have rows have as many as the first.
-    auto argument = cast<BlockArgument>(memref);
-    auto kernel = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    auto kind = kernel ? kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind")
-                       : StringAttr();
-    if (!kind || kind == stringifyKernelArgKind(KernelArgKind::State) ||
-        kind == stringifyKernelArgKind(KernelArgKind::Slots))
+    kernel::ArgAttr role = kernel::roleOf(memref);
+    if (!role || role.isOfVisible())
       return {};
-    for (Operation *user : kernel.getArgument(0).getUsers())
+    for (Operation *user : memref.getParentBlock()->getArgument(0).getUsers())
       if (auto dim = dyn_cast<memref::DimOp>(user); dim && dim.getConstantIndex() == 0)
         return dim;
     return {};

@@ -7,9 +7,6 @@
 
 namespace ctxc {
 
-/// On a loop over rows whose iterations are independent of each other.
-constexpr llvm::StringLiteral kRowLoopAttr = "ctxc.rows";
-
 /// Where a memref comes from, and whether its rows are the first rows of that.
 struct Origin {
   mlir::Value root; ///< null: not known

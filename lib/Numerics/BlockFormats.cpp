@@ -1,5 +1,5 @@
 // Decoders of GGUF's block formats. Each inner loop has a fixed length and no branch, which the
-// compiler turns into vector code for the processor it finds (target_clones).
+// compiler turns into vector code for each kind of processor (target_clones).
 #include "ctxc/Numerics/BlockFormats.h"
 #include "ctxc/Numerics/EachCpu.h"
 #include "ctxc/Numerics/ScaledFormats.h"
@@ -175,7 +175,7 @@ CTXC_EACH_CPU void decodeQ6_K(int64_t blocks, const uint8_t *from, float *to) {
   }
 }
 
-/// A format's decoder: of blocks, or of a matrix whose scales lie apart.
+/// A format's decoder, for blocks or for a matrix whose scales lie apart.
 constexpr struct {
   void (*blocks)(int64_t, const uint8_t *, float *);
   void (*scaled)(const ctxc_scaled_matrix *, int64_t, int64_t, float *);

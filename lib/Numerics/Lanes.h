@@ -132,8 +132,8 @@ struct Lanes {
     return carried;
   }
 
-  /// What of a block of numbers after another is added up: the last ones, fewer than there are
-  /// lanes, are of the first lane.
+  /// Adds up numbers block by block: the last ones, fewer than there are
+  /// lanes, are added in the first lane.
   template <Kind kind> struct Reduction {
     static constexpr int width = kind == InOrder ? 1 : kind == Sum ? 4 : 8;
     double lanes[width];

@@ -20,7 +20,7 @@ template <typename T> static int64_t argmaxOf(llvm::ArrayRef<T> logits) {
 int64_t ctxc::argmax(llvm::ArrayRef<float> logits) { return argmaxOf(logits); }
 int64_t ctxc::argmax(llvm::ArrayRef<double> logits) { return argmaxOf(logits); }
 
-/// Whether softmax is defined: no NaN, no +∞, and something above −∞.
+/// Whether softmax is defined: no NaN, no +∞, and at least one entry above −∞.
 template <typename T> static bool hasDistribution(llvm::ArrayRef<T> logits) {
   bool possible = false;
   for (T value : logits) {
@@ -101,7 +101,7 @@ static double correlate(llvm::ArrayRef<int32_t> p, llvm::ArrayRef<int32_t> q) {
   return 1 - 6 * squares / (size * (size * size - 1));
 }
 
-/// `f` of both, the second on a thread of its own where it takes long.
+/// Applies `f` to both, to the second in a thread of its own where it takes long.
 template <typename T, typename F>
 static auto ofBoth(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q, F f) {
   constexpr size_t large = 1 << 15;
@@ -111,7 +111,7 @@ static auto ofBoth(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q, F f) {
   return std::make_pair(std::move(first), second.get());
 }
 
-/// What is of the softmax of both. Their memory is given back before the ranks take theirs.
+/// The metrics of both softmaxes. Their memory is freed before the ranks are allocated.
 template <typename T>
 static void compareDistributions(llvm::ArrayRef<T> p, llvm::ArrayRef<T> q, TokenMetrics &metrics) {
   auto [P, Q] = ofBoth(p, q, softmax<T>);
@@ -153,7 +153,8 @@ TokenMetrics ctxc::compareLogits(llvm::ArrayRef<float> baseline, llvm::ArrayRef<
   return compare<float, uint32_t>(baseline, other);
 }
 
-/// `logits` as floats, where every one is exactly that, as a compiled kernel's are; else empty.
+/// `logits` as floats if all of them are exactly floats, as those of compiled kernels are; else
+/// empty.
 static std::vector<float> asFloats(llvm::ArrayRef<double> logits) {
   std::vector<float> floats(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {

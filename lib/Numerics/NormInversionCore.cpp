@@ -13,7 +13,7 @@ using namespace ctxc::detail;
 // Into and out of the unit problem
 //===----------------------------------------------------------------------===//
 
-/// What is compiled for each processor, in the two functions of either element type at the end.
+/// Compiled for each kind of processor within the two functions of either element type at the end.
 #define CTXC_INLINE [[gnu::always_inline]] inline
 
 /// The largest magnitude; NaN when an entry is not finite. Eight lanes, as a maximum of numbers
@@ -140,7 +140,7 @@ CTXC_INLINE static void divideEach(int64_t d, const T *__restrict g, const T *__
                                    const T *__restrict n, T *__restrict delta,
                                    ScaleCounts &counts) {
   // A component driven to zero comes back as the rounding of the sum that made
-  // it; dividing g_k = 0 by that would wipe m_k out for nothing.
+  // it; dividing g_k = 0 by that would destroy m_k without need.
   constexpr double limit = std::numeric_limits<T>::max();
   double zero = 8 * static_cast<double>(std::numeric_limits<T>::epsilon()) *
                 std::sqrt(sumOfSquares(n, d) / std::max<int64_t>(d, 1));

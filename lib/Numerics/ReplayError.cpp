@@ -28,7 +28,7 @@ double ctxc::predictedScaleReplayError(llvm::ArrayRef<double> patchedScale,
     double rounding = std::hypot(target[k], noise);
     if (patchedScale[k] == 0 || rounding == 0)
       continue;
-    if (divisor == 0) // no norm to speak of
+    if (divisor == 0) // the norm is of a zero vector
       return std::numeric_limits<double>::infinity();
     error = std::hypot(error, patchedScale[k] * (rounding / divisor));
   }

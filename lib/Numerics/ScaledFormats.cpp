@@ -92,7 +92,7 @@ void ctxc_decode_f8e4m3(const ctxc_scaled_matrix *m, int64_t first, int64_t coun
   }
 }
 
-// Rows have whole blocks, so blocks are counted through.
+// Rows have whole blocks, so blocks are numbered across rows.
 void ctxc_decode_mxfp4(const ctxc_scaled_matrix *m, int64_t first, int64_t count, float *to) {
   for (int64_t i = first, end = first + count; i < end;) {
     float scale = scaleAt(*m, i / 32);

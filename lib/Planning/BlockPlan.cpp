@@ -40,7 +40,7 @@ std::optional<SmallVector<unsigned>> BlockPlan::solvingOrder() const {
   }
   SmallVector<unsigned> order;
   auto isReady = [&](unsigned i) {
-    // What is patched later must leave the goal as it is.
+    // Later patches must not change the goal.
     for (unsigned j = 0; j < outputs.size(); ++j)
       if (j != i && !llvm::is_contained(order, j) &&
           reached[j].contains(outputs[i].goal.getDefiningOp()))

@@ -1,4 +1,4 @@
-// Checks a plan apart from how it was found: conditions P1 to P6 of Planner.h.
+// Checks a plan, however it was found: conditions P1 to P6 of Planner.h.
 #include "Diagnose.h"
 #include "llvm/ADT/SmallPtrSet.h"
 

@@ -52,8 +52,8 @@ private:
   std::string subject; ///< "block 'name'"
 };
 
-/// The value, on the solvable way to `output`, that the context surely changes and that no
-/// patch moves: its change must be taken in by the rest. Null if there is none.
+/// The value, on the solvable way to `output`, that the context certainly changes and that no
+/// patch moves: other values must absorb its change. Null if there is none.
 Operation *Explanation::findUnabsorbed(Value output) const {
   SmallVector<Value> work{output};
   BlockGraph::Set seen = facts.graph.none();
@@ -84,20 +84,20 @@ Operation *Explanation::findUnabsorbed(Value output) const {
   return nullptr;
 }
 
-/// Whether the change of `unabsorbed` has nothing to do with the subspace that patches are
-/// bound to: they share no parameter, which could keep the change inside.
+/// Whether the change of `unabsorbed` is independent of the subspace that patches are
+/// limited to: the two share no parameter, which could keep the change inside.
 bool Explanation::standsAlone(Operation *unabsorbed, const Reach &r) const {
   llvm::StringSet<> binding;
   for (Operation *op : r.origins)
     for (Value operand : op->getOperands())
       if (auto param = operand.getDefiningOp<xf::ParamOp>())
-        binding.insert(param.getName());
+        binding.insert(facts.sites.identity(param));
   BlockGraph::Set from = facts.graph.none();
   from.set(facts.graph.vertex(unabsorbed));
   BlockGraph::Set upstream = facts.graph.reach(from, facts.graph.none(), /*backwards=*/true);
   for (unsigned v : upstream.set_bits())
     if (auto param = dyn_cast_or_null<xf::ParamOp>(facts.graph.op(v)))
-      if (binding.contains(param.getName()))
+      if (binding.contains(facts.sites.identity(param)))
         return false;
   return true;
 }
@@ -206,7 +206,7 @@ void Explanation::rejectFixed(Operation *unabsorbed, unsigned output) {
   advise(facts.sites.all().empty() ? "" : wayRound());
 }
 
-/// Rejects if patches cannot bring `output` to what the context makes of it.
+/// Rejects if patches cannot bring `output` to its full-run value.
 bool Explanation::reject(Value output, unsigned number) {
   if (!facts.context.depends(output))
     return false;
@@ -240,10 +240,10 @@ bool Explanation::reject(Value output, unsigned number) {
   return true;
 }
 
-/// Whether G of `chain` reaches no output but through `target`: one that it reaches by
-/// another way, also one without context, the patch would change.
+/// Whether G of `chain` reaches outputs through `target` alone: the patch would change an output
+/// that it reaches by another way, even one that does not depend on the context.
 static bool leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, Value target) {
-  // Where G's own result is the target, nothing is reached but through it.
+  // Where G's own result is the target, every path goes through it.
   if (chain.links.empty())
     return true;
   BlockGraph::Set site = graph.none(), blocked = graph.none();
@@ -254,7 +254,7 @@ static bool leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain,
                        [&](Value v) { return reached.test(graph.vertex(v)); });
 }
 
-/// With a patch for one output alone: the path on which the context passes it.
+/// The path on which the context passes a patch for one output alone.
 void Explanation::notePathPastGoals() {
   for (Value output : facts.graph.yield()->getOperands())
     for (const OutputChain &chain :
@@ -343,7 +343,7 @@ void Explanation::undecided() {
          wayRound());
 }
 
-/// A counterexample decides what no rule does: what was missing is its explanation.
+/// A counterexample decides where no rule does; the missing rule becomes its explanation.
 void Explanation::refuted(double leastError) {
   verdict.kind = VerdictKind::Rejected;
   std::vector<Finding> missing = std::move(verdict.causes);
@@ -362,7 +362,7 @@ void Explanation::refuted(double leastError) {
   advise(missing.front().advice);
 }
 
-/// One cause that several outputs have is told once, with the notes of each.
+/// A cause that several outputs share is reported once, with the notes of each.
 static void mergeCauses(std::vector<Finding> &causes) {
   std::vector<Finding> merged;
   for (Finding &cause : causes) {

@@ -1,5 +1,5 @@
-// The facts of a block that planning asks for, questions that solver and
-// checker share, and the words for a failure.
+// The facts of a block that planning needs, queries that solver and
+// checker share, and the explanation of a failure.
 #ifndef CTXC_LIB_PLANNING_DIAGNOSE_H
 #define CTXC_LIB_PLANNING_DIAGNOSE_H
 
@@ -12,7 +12,7 @@ namespace ctxc {
 /// All analyses of one block under one set of options.
 struct BlockFacts {
   BlockFacts(xf::BlockOp block, const PlanOptions &options)
-      : graph(block), zeros(block), context(graph, options.inputsAreSources),
+      : graph(block), zeros(block, options.layer), context(graph, options.inputsAreSources),
         sites(graph, zeros, options.bindings, options.scope) {}
 
   BlockGraph graph;
@@ -24,12 +24,12 @@ struct BlockFacts {
 /// The vertices of the ops patched for the outputs: G and the norm matrices.
 BlockGraph::Set outputPatches(const BlockGraph &graph, const BlockPlan &plan);
 
-/// The paths that must not be, but for those through F, where the goals are settled: from
+/// The paths that must not exist, except through F, once the goals are settled: from
 /// the context, or a patch of G, to an output of the block; and, unless `outputOnly`, from
-/// the context to what G reads (of a G outside the contextual part).
+/// the context to what G reads (for a G outside the contextual part).
 InputProblem inputProblem(const BlockFacts &facts, const BlockPlan &plan, bool outputOnly);
 
-/// The path of a cut that does not exist (InputCut::witness), a note for each op.
+/// The path that has no cut (InputCut::witness), as a note for each op.
 std::vector<Remark> witnessNotes(const BlockFacts &facts, llvm::ArrayRef<unsigned> path);
 
 /// Rejected or Undecided, and why.

@@ -1,4 +1,5 @@
 #include "ctxc/Planning/ModelCheck.h"
+#include "dialects/XF/BlockFacts.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
 
@@ -6,18 +7,22 @@ using namespace mlir;
 using namespace ctxc;
 
 namespace {
-/// How often each stored name is used: once a layer, and once by the model's ends.
+/// How often each stored tensor is used: once a layer, and twice by the model's ends.
 llvm::StringMap<unsigned> countStoredNames(xf::ModelOp model, SymbolTableCollection &symbols) {
   llvm::StringMap<unsigned> uses;
   for (Operation &op : model.getBody().front()) {
     if (auto param = dyn_cast<xf::ParamOp>(op))
-      uses[param.getName()] = 2; // embedding and head belong to no site set
+      for (const std::string &tensor : xf::storedTensors(param, {}))
+        uses[tensor] += 2; // embedding and head belong to no site set
     auto layer = dyn_cast<xf::LayerOp>(op);
     if (!layer)
       continue;
     llvm::StringSet<> own;
     symbols.lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr())
-        .walk([&](xf::ParamOp p) { own.insert(layer.getStoredName(p.getName())); });
+        .walk([&](xf::ParamOp p) {
+          for (const std::string &tensor : xf::storedTensors(p, layer))
+            own.insert(tensor);
+        });
     for (auto &name : own)
       ++uses[name.first()];
   }
@@ -34,17 +39,39 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
       bindings.frozen.insert(cast<StringAttr>(name).getValue());
   if (layer)
     block.walk([&](xf::ParamOp p) {
-      if (uses.lookup(layer.getStoredName(p.getName())) > 1)
+      if (llvm::any_of(xf::storedTensors(p, layer),
+                       [&](const std::string &tensor) { return uses.lookup(tensor) > 1; }))
         bindings.shared.insert(p.getName());
     });
   return bindings;
 }
 
-/// What a verdict depends on.
-using VerdictKey =
-    std::tuple<Operation *, bool, std::vector<std::string>, std::vector<std::string>>;
+/// What a verdict depends on; the last is what settings and bindings make of the block's facts.
+using VerdictKey = std::tuple<Operation *, bool, std::vector<std::string>,
+                              std::vector<std::string>, std::string>;
 
-VerdictKey keyOf(xf::BlockOp block, const PlanOptions &options) {
+/// The signature of a block's facts in a layer, found once for all layers of like settings and
+/// bindings.
+class Signatures {
+public:
+  const std::string &of(xf::BlockOp block, xf::LayerOp layer) {
+    Attribute settings = layer ? Attribute(layer.getSettingsAttr()) : Attribute();
+    Attribute bind = layer ? Attribute(layer.getBindAttr()) : Attribute();
+    // What is bound elsewhere may meet what is stored under the prefix.
+    Attribute prefix = bind ? Attribute(layer.getPrefixAttr()) : Attribute();
+    auto [known, isNew] = found.try_emplace(
+        {block, settings.getAsOpaquePointer(), bind.getAsOpaquePointer(),
+         prefix.getAsOpaquePointer()});
+    if (isNew)
+      known->second = xf::BlockFacts(block, layer).signature();
+    return known->second;
+  }
+
+private:
+  std::map<std::tuple<Operation *, const void *, const void *, const void *>, std::string> found;
+};
+
+VerdictKey keyOf(xf::BlockOp block, const PlanOptions &options, const std::string &signature) {
   auto sorted = [](const llvm::StringSet<> &set) {
     std::vector<std::string> names;
     for (auto &name : set)
@@ -53,13 +80,14 @@ VerdictKey keyOf(xf::BlockOp block, const PlanOptions &options) {
     return names;
   };
   return {block, options.inputsAreSources, sorted(options.bindings.frozen),
-          sorted(options.bindings.shared)};
+          sorted(options.bindings.shared), signature};
 }
 } // namespace
 
 std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &options) {
   std::vector<LayerVerdict> result;
   std::map<VerdictKey, LayerVerdict> known;
+  Signatures signatures;
   SymbolTableCollection symbols;
   llvm::StringMap<unsigned> uses;
   auto decide = [&](unsigned number, xf::LayerOp layer, xf::BlockOp block) {
@@ -72,9 +100,10 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     plan.measure = options.measure;
     plan.layer = layer;
     plan.refute = options.refute;
+    plan.confirm = options.confirm;
     plan.inputsAreSources = layer && number > 0 && number == options.startLayer;
     plan.bindings = bindingsOf(layer, block, uses, options);
-    LayerVerdict &verdict = known[keyOf(block, plan)];
+    LayerVerdict &verdict = known[keyOf(block, plan, signatures.of(block, layer))];
     if (!verdict.verdict) {
       verdict.verdict = std::make_shared<Verdict>(planBlock(block, plan));
       verdict.options = std::make_shared<PlanOptions>(plan);
@@ -121,7 +150,7 @@ std::string ctxc::formatRanges(ArrayRef<unsigned> ascending) {
   return text;
 }
 
-/// The place of `op`: its own, or that of what it is in; with no place at all, the name of its
+/// The place of `op`: its own, or that of an op around it; where none has a place, the name of its
 /// block.
 static Location placeOf(Operation *op, xf::BlockOp block) {
   for (; op; op = op->getParentOp()) {

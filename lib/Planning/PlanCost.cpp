@@ -12,7 +12,7 @@ static int64_t width(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
-/// How many vectors a matrix gives, each of which a change of its own serves.
+/// How many vectors a matrix computes; each needs a change of its own.
 static int64_t vectorsOf(xf::AssignableOpInterface op) {
   return elements(op->getResult(0)) / width(op->getResult(0));
 }

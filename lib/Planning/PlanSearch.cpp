@@ -37,7 +37,7 @@ static bool isDisjoint(ArrayRef<OutputPatch> outputs) {
 }
 
 std::vector<BlockPlan> PlanSearch::outputPlans(const Goals &goals) const {
-  // Every choice of a chain for each goal: few goals, and few chains to each.
+  // Every choice of a chain for each goal; there are few goals, with few chains each.
   constexpr size_t most = 256;
   std::vector<BlockPlan> plans(1);
   plans.front().split = options.split;
@@ -47,7 +47,7 @@ std::vector<BlockPlan> PlanSearch::outputPlans(const Goals &goals) const {
          findOutputChains(facts.graph, facts.sites, facts.zeros, goal).chains) {
       OutputPatch output{chain, goal, normMatrixOf(chain.site)};
       choices.push_back(output);
-      // The matrix before the norm may be what F needs; the scale alone is then
+      // F may need the matrix before the norm; the scale alone is then
       // patched for the output.
       if (output.normMatrix) {
         output.normMatrix = nullptr;
@@ -72,7 +72,7 @@ std::vector<BlockPlan> PlanSearch::outputPlans(const Goals &goals) const {
   return plans;
 }
 
-/// An op after G cannot be patched before it.
+/// The ops after G, which cannot be patched before it.
 BlockGraph::Set PlanSearch::afterOutputs(const BlockPlan &plan) const {
   return facts.graph.reach(outputPatches(facts.graph, plan));
 }
@@ -137,7 +137,7 @@ void PlanSearch::addObligations(BlockPlan &plan) const {
   addSelections(plan);
 }
 
-/// Selections with context that F cuts off from it.
+/// Selections that depend on the context and that F cuts off from it.
 void PlanSearch::addSelections(BlockPlan &plan) const {
   BlockGraph::Set patched = facts.graph.none();
   for (Operation *op : plan.inputSites)

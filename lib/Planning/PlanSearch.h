@@ -1,5 +1,5 @@
-// The plans that a block has: which values can be brought to their full-run values
-// (goals), by which G, with which F.
+// Enumerates the plans of a block: which values can be brought to their full-run values
+// (goals), by which G, and with which F.
 #ifndef CTXC_LIB_PLANNING_PLANSEARCH_H
 #define CTXC_LIB_PLANNING_PLANSEARCH_H
 
@@ -7,8 +7,8 @@
 
 namespace ctxc {
 
-/// Values that, once they are what they were in the full run, make the outputs so, but for
-/// what F has to cut.
+/// Values that give the outputs their full-run values once they have their own, except for the
+/// paths that F must cut.
 using Goals = llvm::SmallVector<mlir::Value, 1>;
 
 class PlanSearch {
@@ -16,12 +16,12 @@ public:
   PlanSearch(const BlockFacts &facts, const PlanOptions &options)
       : facts(facts), options(options) {}
 
-  /// What may be brought to its full-run value, the best first: single values that
-  /// all of the context goes through, the outermost first; single outputs, where F is to
+  /// The possible goals, the best first: single values that
+  /// the whole context goes through, the outermost first; single outputs, where F must
   /// cut the others; all outputs together.
   llvm::SmallVector<Goals> goals() const;
 
-  /// A G for each of the goals in all ways, those nearest to the goals first: plans without
+  /// All choices of a G for each of the goals, those nearest to the goals first: plans without
   /// F, whose outputs can be solved.
   std::vector<BlockPlan> outputPlans(const Goals &goals) const;
 

@@ -1,4 +1,4 @@
-// The rules by which a plan is chosen, and the verdict that comes of it.
+// The rules by which a plan is chosen, and the verdict that it gives.
 #include "ctxc/Planning/Planner.h"
 #include "PlanSearch.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -47,7 +47,7 @@ std::optional<Objective> ctxc::parseObjective(StringRef name) {
 // The paper's rule
 //===----------------------------------------------------------------------===//
 
-/// The first plan by the paper's rule among those that `isWanted`.
+/// The first plan by the paper's rule for which `isWanted` is true.
 static std::optional<PlanCandidate>
 findPaperPlan(const PlanSearch &search, llvm::function_ref<bool(const BlockPlan &)> isWanted) {
   std::optional<BlockPlan> outputOnly;
@@ -61,7 +61,7 @@ findPaperPlan(const PlanSearch &search, llvm::function_ref<bool(const BlockPlan 
       if (!outputOnly && search.isOutputOnly(outputs) && isWanted(outputs))
         outputOnly = outputs;
     }
-    // A value further in is a goal only where this one cannot be reached.
+    // An inner value is a goal only where this one cannot be reached.
     if (outputOnly)
       return PlanCandidate{*outputOnly, /*outputOnly=*/true};
   }
@@ -72,7 +72,7 @@ static std::optional<PlanCandidate> choosePaper(const PlanSearch &search,
                                                 const PlanOptions &options) {
   auto any = [](const BlockPlan &) { return true; };
   std::optional<PlanCandidate> paper = findPaperPlan(search, any);
-  // The naive update is a fragile plan that was asked for.
+  // With the naive update the user asked for a fragile plan.
   if (!paper || options.objective == Objective::Paper ||
       options.update == patch::UpdateKind::naive || costOf(paper->plan).fragility.empty())
     return paper;
@@ -87,7 +87,7 @@ static std::optional<PlanCandidate> choosePaper(const PlanSearch &search,
 // All plans
 //===----------------------------------------------------------------------===//
 
-/// The ops that a plan patches, which tell it from others.
+/// The ops that a plan patches, which identify it.
 static std::vector<Operation *> keyOf(const BlockPlan &plan) {
   SmallVector<Operation *> ops = plan.patchedOps();
   return {ops.begin(), ops.end()};
@@ -107,7 +107,7 @@ static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const Plan
   };
   if (std::optional<PlanCandidate> paper = choosePaper(search, options))
     add(paper->plan, paper->outputOnly);
-  // With F before without it: one set of ops may be found both ways.
+  // Plans with F come before those without: one set of ops may be found both ways.
   SmallVector<BlockPlan> withoutInputs;
   for (const Goals &goals : search.goals())
     for (const BlockPlan &outputs : search.outputPlans(goals)) {
@@ -122,7 +122,7 @@ static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const Plan
     search.addObligations(candidate.plan);
     candidate.cost = costOf(candidate.plan);
   }
-  // The paper's stays first; of equal ones the one found first comes first.
+  // The paper's plan stays first; equal plans keep their order.
   for (size_t i = 1; i < found.size(); ++i)
     for (size_t j = i; j > 1 && found[j].cost.numbers < found[j - 1].cost.numbers; --j)
       std::swap(found[j], found[j - 1]);
@@ -131,19 +131,29 @@ static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const Plan
   return found;
 }
 
+/// What speaks against a plan in numbers; empty where nothing does.
+static std::string contradiction(xf::BlockOp block, const PlanOptions &options,
+                                 const PlanCandidate &candidate) {
+  return options.confirm ? options.confirm(block, options, candidate) : "";
+}
+
 std::vector<PlanCandidate> ctxc::enumeratePlans(xf::BlockOp block, const PlanOptions &options,
                                                 unsigned limit) {
   BlockFacts facts(block, options);
   if (!facts.context.depends(facts.graph.yield()))
     return {};
-  return enumerate(PlanSearch(facts, options), options, limit);
+  std::vector<PlanCandidate> found = enumerate(PlanSearch(facts, options), options, limit);
+  llvm::erase_if(found, [&](const PlanCandidate &candidate) {
+    return !contradiction(block, options, candidate).empty();
+  });
+  return found;
 }
 
 //===----------------------------------------------------------------------===//
 // Choice
 //===----------------------------------------------------------------------===//
 
-/// Whether the plan patches just those of `names` that the block has.
+/// Whether the plan patches exactly those of `names` that the block has.
 static bool patchesJust(const BlockPlan &plan, xf::BlockOp block, ArrayRef<std::string> names) {
   llvm::StringSet<> wanted, patched;
   block.walk([&](xf::ParamOp param) {
@@ -156,7 +166,7 @@ static bool patchesJust(const BlockPlan &plan, xf::BlockOp block, ArrayRef<std::
          llvm::all_of(wanted, [&](auto &name) { return patched.contains(name.first()); });
 }
 
-/// Fewer is better, the first number first.
+/// The numbers by which plans are ranked, the first one first; smaller is better.
 static std::array<double, 4> rank(const PlanCandidate &candidate, Objective objective) {
   const PlanCost &cost = candidate.cost;
   double numbers = cost.numbers, internals = candidate.outputOnly;
@@ -234,6 +244,37 @@ static std::string remarkOn(const PlanCandidate &candidate) {
          "' reads";
 }
 
+/// The chosen plan, if nothing speaks against it in numbers, else another of the block's of which
+/// that holds. Where there is none, `verdict` says what spoke against the chosen one.
+static std::optional<PlanCandidate> confirmed(const PlanSearch &search, xf::BlockOp block,
+                                              const PlanOptions &options, PlanCandidate chosen,
+                                              Verdict &verdict) {
+  search.addObligations(chosen.plan);
+  std::string against = contradiction(block, options, chosen);
+  if (against.empty())
+    return chosen;
+  constexpr unsigned most = 16;
+  for (PlanCandidate &other : enumerate(search, options, most)) {
+    bool isAsked = options.parameters.empty() || patchesJust(other.plan, block, options.parameters);
+    if (isAsked && keyOf(other.plan) != keyOf(chosen.plan) &&
+        contradiction(block, options, other).empty())
+      return other;
+  }
+  std::string names;
+  for (Operation *op : chosen.plan.patchedOps())
+    names += (names.empty() ? "'" : ", '") + Sites::name(op) + "'";
+  verdict.causes.push_back({chosen.plan.outputs.front().site,
+                            "whether block '" + block.getSymName().str() +
+                                "' can take the context into its parameters is undecided: by its "
+                                "structure a patch of " +
+                                names + " is exact almost everywhere, and a trial says otherwise: " +
+                                against,
+                            rules::UnconfirmedPlan});
+  verdict.causes.back().advice =
+      "look for values that cancel or vanish on the way to what this plan divides by";
+  return std::nullopt;
+}
+
 Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
   BlockFacts facts(block, options);
   PlanSearch search(facts, options);
@@ -244,10 +285,13 @@ Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
     return verdict;
   }
   if (std::optional<PlanCandidate> chosen = choose(search, block, options)) {
-    verdict.kind = chosen->outputOnly ? VerdictKind::OutputOnly : VerdictKind::Controllable;
-    verdict.remark = remarkOn(*chosen);
-    verdict.plan = std::move(chosen->plan);
-    search.addObligations(verdict.plan);
+    std::optional<PlanCandidate> plan =
+        confirmed(search, block, options, std::move(*chosen), verdict);
+    if (!plan)
+      return verdict;
+    verdict.kind = plan->outputOnly ? VerdictKind::OutputOnly : VerdictKind::Controllable;
+    verdict.remark = remarkOn(*plan);
+    verdict.plan = std::move(plan->plan);
     return verdict;
   }
   if (!options.parameters.empty() && choosePaper(search, options))

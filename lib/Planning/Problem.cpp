@@ -1,4 +1,4 @@
-// Questions about a plan that solver and checker share.
+// Queries about a plan that solver and checker share.
 #include "Diagnose.h"
 
 using namespace mlir;
@@ -36,11 +36,11 @@ InputProblem ctxc::inputProblem(const BlockFacts &facts, const BlockPlan &plan, 
     problem.sinks.set(graph.vertex(output));
   for (const OutputPatch &output : plan.outputs) {
     problem.settled.set(graph.vertex(output.goal));
-    // What W_o of the contextual part reads is the context's own.
+    // W_o of the contextual part reads the context itself.
     auto first = cast<xf::AssignableOpInterface>(output.first());
     if (outputOnly || facts.sites.inContextualPart(first))
       continue;
-    // Beside its data also what selects the experts.
+    // Besides its data, G reads the selection of experts.
     for (OpOperand &operand : first->getOpOperands())
       if (&operand != &first.getParameterOperand())
         problem.sinks.set(graph.vertex(operand.get()));

@@ -1,4 +1,4 @@
-// What is to be watched for in a plan: conditions that fail on an open set, patches that other
+// The warnings about a plan: conditions that fail on an open set, patches that other
 // programs may not reproduce, internals that differ.
 #include "Diagnose.h"
 #include "PlanSearch.h"
@@ -35,7 +35,8 @@ private:
 };
 } // namespace
 
-/// "patch 'b', 'c' instead (--plan b,c)", of the first other plan that `isWanted`; or empty.
+/// "patch 'b', 'c' instead (--plan b,c)" for the first other plan for which `isWanted` is true; or
+/// empty.
 std::string
 WarningSearch::otherPlan(llvm::function_ref<bool(const PlanCandidate &)> isWanted) const {
   for (const PlanCandidate &candidate : enumeratePlans(group.block, *group.options)) {

@@ -13,7 +13,7 @@ llvm::Error ctxc::loadDialectPlugin(StringRef file, mlir::DialectRegistry &regis
   auto fail = [&](const llvm::Twine &message) { return makeError(option + ": " + message); };
   if (!llvm::sys::fs::exists(file))
     return fail(file + ": no such file; expected a shared library that holds a dialect plugin");
-  // The system's loader looks for a name without a folder elsewhere.
+  // The system's loader searches other folders for a name without a folder.
   llvm::SmallString<256> path(file);
   if (std::error_code error = llvm::sys::fs::make_absolute(path))
     return fail(file + ": " + error.message());

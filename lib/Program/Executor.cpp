@@ -1,4 +1,4 @@
-// The checks in front of every executor's calls.
+// The checks that all executors' calls begin with.
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Support/Error.h"
 
@@ -22,7 +22,7 @@ std::unique_ptr<Run> Executor::start(int64_t capacity) {
   return run;
 }
 
-/// A call under way, from its checks on.
+/// A call under way, including its checks.
 class Executor::Call {
 public:
   explicit Call(Executor &executor) : executor(executor) {
@@ -66,9 +66,9 @@ public:
 
 private:
   Executor &executor;
-  bool isOuter; ///< no other call is under way
-  bool isOwn;   ///< one is, of this thread
-  bool isInner; ///< and it waits for its sink
+  bool isOuter; ///< no other call was under way
+  bool isOwn;   ///< another call of this thread was under way
+  bool isInner; ///< and that call waits for its sink
 };
 
 Expected<std::unique_ptr<Run>> Executor::copy(const Run &run, int64_t capacity) {
@@ -139,11 +139,11 @@ Error Executor::patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                           [&](const TokenPatch &token) { return call.give(sink, token); });
 }
 
-Expected<std::vector<double>> Executor::readHead(ArrayRef<double> streams, int64_t rows) {
+Expected<std::vector<double>> Executor::readHead(ArrayRef<double> vectors, int64_t count) {
   Call call(*this);
   if (Error error = call.check({}))
     return std::move(error);
-  Expected<Logits> numbers = computeHead(streams, rows);
+  Expected<Logits> numbers = computeHead(vectors, count);
   if (!numbers)
     return numbers.takeError();
   return std::move(*numbers).doubles();

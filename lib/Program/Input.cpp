@@ -6,12 +6,12 @@
 
 using namespace ctxc;
 
-std::string ctxc::digestOfRows(llvm::ArrayRef<Input> inputs) {
-  if (!hasRows(inputs))
+std::string ctxc::digestOfEmbeddings(llvm::ArrayRef<Input> inputs) {
+  if (!hasEmbeddings(inputs))
     return "";
   llvm::SHA256 sum;
   for (const Input &input : inputs)
-    for (double number : input.row()) {
+    for (double number : input.embedding()) {
       uint64_t bits;
       memcpy(&bits, &number, sizeof bits);
       uint8_t bytes[sizeof bits];

@@ -24,7 +24,7 @@ llvm::Expected<PatchedParameter> ctxc::findPatched(xf::BlockOp block, xf::LayerO
                    "', whose patch it is");
 }
 
-/// The numbers that one row of a slice's u (or v) has.
+/// How many numbers u (or v) has for one slice.
 static int64_t sideOf(const PatchedParameter &p, bool isU) {
   return p.shape[p.shape.size() - (isU != p.form.transposed ? 2 : 1)];
 }
@@ -73,7 +73,7 @@ llvm::Expected<std::vector<ParameterPatch>> ctxc::toStored(const PatchedParamete
   return entries;
 }
 
-/// One slot after the other; those that are left over change nothing.
+/// One slot after the other; slots that are left over are zero and change nothing.
 static llvm::Expected<PatchParts> slicesFromStored(const PatchedParameter &p, const Patch &patch,
                                                    ArrayRef<int64_t> sizes) {
   int64_t slots = sizes[2], m = sideOf(p, true), n = sideOf(p, false);

@@ -7,28 +7,28 @@
 using namespace mlir;
 using namespace ctxc;
 
-std::optional<int64_t> ctxc::rowWidth(const Program &program) {
+std::optional<int64_t> ctxc::embeddingWidth(const Program &program) {
   for (ProgramStep step : program.steps)
-    if (step.ofRow)
-      return cast<RankedTensorType>(step.ofRow.getArgumentTypes().front()).getNumElements();
+    if (step.ofEmbedding)
+      return cast<RankedTensorType>(step.ofEmbedding.getArgumentTypes().front()).getNumElements();
   return std::nullopt;
 }
 
-/// `input`, which is to stand at `position`, may be a row.
-static llvm::Error checkRow(const Program &program, const Input &input, int64_t position) {
-  if (!input.isRow())
+/// Checks the input for `position` if it is an embedding.
+static llvm::Error checkEmbedding(const Program &program, const Input &input, int64_t position) {
+  if (!input.isEmbedding())
     return llvm::Error::success();
-  std::optional<int64_t> width = rowWidth(program);
+  std::optional<int64_t> width = embeddingWidth(program);
   if (!width)
     return makeError("position " + llvm::Twine(position) +
                      " is given a row in place of a token, and the model has no place for one: it "
                      "reads the token for more than its embedding");
-  if (int64_t(input.row().size()) != *width)
+  if (int64_t(input.embedding().size()) != *width)
     return makeError("position " + llvm::Twine(position) + " is given a row of " +
-                     llvm::Twine(input.row().size()) + " numbers, expected " + llvm::Twine(*width) +
-                     ", as many as a token's embedding has");
+                     llvm::Twine(input.embedding().size()) + " numbers, expected " +
+                     llvm::Twine(*width) + ", as many as a token's embedding has");
   // Kernels compute in float32.
-  if (!llvm::all_of(input.row(), [](double x) { return std::isfinite(float(x)); }))
+  if (!llvm::all_of(input.embedding(), [](double x) { return std::isfinite(float(x)); }))
     return makeError("position " + llvm::Twine(position) +
                      " is given a row with a number that is not finite as float32");
   return llvm::Error::success();
@@ -48,7 +48,7 @@ llvm::Error ctxc::checkStep(const Program &program, int64_t held, int64_t last, 
     last = position;
   }
   for (auto [input, position] : llvm::zip(tokens, positions))
-    if (llvm::Error error = checkRow(program, input, position))
+    if (llvm::Error error = checkEmbedding(program, input, position))
       return error;
   if (program.positions && last >= *program.positions)
     return makeError("position " + llvm::Twine(last) + " is out of range; the model is known for " +
@@ -74,15 +74,15 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<Input> inputs,
                            ArrayRef<int64_t> positions) {
   std::vector<int64_t> tokens;
   for (const Input &input : inputs)
-    if (!input.isRow())
+    if (!input.isEmbedding())
       tokens.push_back(input.token());
   for (ProgramStep step : program.steps)
     for (xf::EmbedOp embed : step.block.getBody().getOps<xf::EmbedOp>()) {
       int64_t rows = cast<RankedTensorType>(embed.getTable().getType()).getDimSize(0);
       auto position = embed.getId().getDefiningOp<xf::PositionOp>();
       if (embed.getId().getDefiningOp<xf::ConstantOp>())
-        continue;                                           // the verifier's
-      int64_t offset = position ? position.getOffset() : 0; // rows of no position
+        continue;                                           // checked by the verifier
+      int64_t offset = position ? position.getOffset() : 0; // rows before position 0's
       for (int64_t id : position ? positions : ArrayRef<int64_t>(tokens))
         if (id < 0 || id >= rows - offset)
           return makeError(llvm::Twine(position ? "position " : "token id ") + llvm::Twine(id) +
@@ -92,7 +92,7 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<Input> inputs,
   return llvm::Error::success();
 }
 
-/// Adds the names by which a patch may change the block's parameter `name`.
+/// Adds the stored names under which a patch may change the block's parameter `name`.
 static void addNames(xf::BlockOp block, xf::LayerOp layer, StringRef name,
                      llvm::StringSet<> &names) {
   PatchedParameter parameter = llvm::cantFail(findPatched(block, layer, name));
@@ -143,7 +143,7 @@ Value Program::logits() const {
   return last->getBlock()->back().getOperand(0);
 }
 
-llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements, int64_t rows) {
+llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements, int64_t count) {
   std::optional<size_t> head = program.head();
   if (!head)
     return makeError("the model has no head: what it gives is its last layer's output, and no "
@@ -153,9 +153,9 @@ llvm::Expected<size_t> ctxc::checkHead(const Program &program, int64_t elements,
     return makeError("the model's head reads " + llvm::Twine(layer.getInputs().size()) +
                      " values, expected the residual stream alone");
   int64_t width = cast<RankedTensorType>(layer.getInputs()[0].getType()).getNumElements();
-  if (elements != rows * width)
+  if (elements != count * width)
     return makeError("the model's head reads streams of " + llvm::Twine(width) +
-                     " numbers, found " + llvm::Twine(rows ? elements / rows : 0));
+                     " numbers, found " + llvm::Twine(count ? elements / count : 0));
   return *head;
 }
 

@@ -20,13 +20,13 @@ llvm::SmallVector<TokenKernel> ctxc::forwardKernels(const Program &program, bool
 llvm::SmallVector<TokenKernel> ctxc::patchKernels(const Program &program, int64_t startLayer) {
   llvm::SmallVector<TokenKernel> kernels;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
-    // A head's has no index, and is of all.
+    // A dual head has no index; it is used whatever the start layer.
     if (step.dual && step.index.value_or(startLayer) >= startLayer) {
       kernels.push_back({i, step.dual, 0});
       continue;
     }
-    for (int64_t stream : {0, 1})
-      kernels.push_back({i, step.block, stream});
+    for (int64_t run : {0, 1})
+      kernels.push_back({i, step.block, run});
   }
   return kernels;
 }
@@ -37,7 +37,7 @@ bool ctxc::readsPrompts(const Program &program, xf::BlockOp block) {
   });
 }
 
-/// Each op for the one run and for the other; parameters and matrices' products for both.
+/// Clones each op for either run; parameters and products with matrices are shared by both.
 static xf::BlockOp buildBothRuns(xf::BlockOp block, llvm::StringRef name) {
   mlir::OpBuilder b(block->getContext());
   b.setInsertionPointAfter(block);

@@ -18,7 +18,7 @@ bool isStored(mlir::Type element) {
   return element.isF32() || element.isBF16() || element.isF16() || isa<xf::QuantizedType>(element);
 }
 
-/// What a kernel that reads `dtype` may rely on.
+/// The alignment that a kernel that reads `dtype` may assume.
 unsigned alignmentOf(DType dtype) { return isQuantized(dtype) ? 1 : bitsOf(dtype) / 8; }
 
 std::string typeText(mlir::Type type) {
@@ -27,10 +27,10 @@ std::string typeText(mlir::Type type) {
   return text;
 }
 
-/// Copies that an object owns, one for each name and storage type.
+/// Converted copies, one for each name and storage type.
 class Copies {
 public:
-  /// The copy of `name` as `dtype`; `fill` writes it the first time it is asked for.
+  /// The copy of `name` as `dtype`; `fill` writes it on first use.
   Expected<const void *> get(StringRef name, DType dtype, uint64_t bytes,
                              function_ref<Error(uint8_t *)> fill) {
     std::string key = (nameOf(dtype) + " " + name).str();

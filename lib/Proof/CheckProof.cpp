@@ -1,4 +1,4 @@
-// The claims of a proof against the structures of a model: each once, and each by its kind.
+// Compares the claims of a proof with the structures of a model, and checks each claim by its kind.
 #include "Claims.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "llvm/ADT/StringExtras.h"
@@ -53,7 +53,7 @@ Operation *Subject::op(const llvm::Twine &what, StringRef name) {
   return op;
 }
 
-/// What a proof says of the structure itself.
+/// Checks what a proof says about the structure itself.
 static bool checkIdentity(Subject &s) {
   const Claim &claim = s.claim;
   bool good = s.expect("digest", claim.digest, digestOf(s.structure, s.text));
@@ -75,8 +75,8 @@ static bool checkIdentity(Subject &s) {
   return good;
 }
 
-/// A claim has the parts of its verdict and no others, and no list that is longer than the
-/// block could make it.
+/// Checks that a claim has the parts of its verdict and no others, and no list that is longer than
+/// the block allows.
 static bool checkParts(Subject &s) {
   const Claim &c = s.claim;
   size_t most = s.text.count();
@@ -177,5 +177,7 @@ Judgement proof::checkProof(ModuleOp module, const Proof &proof, const CheckOpti
   for (auto [structure, times] : llvm::zip_equal(structures, claimed))
     if (!times)
       judgement.problems.push_back(titleOf(structure) + ": is not claimed");
+  for (auto [claim, replay] : llvm::zip_equal(proof.claims, judgement.replays))
+    judgement.skipped += !replay.done && claim.verdict != "undecided";
   return judgement;
 }

@@ -1,5 +1,5 @@
-// Rejected and undecided by structure. A rejection names barriers: values that hold all
-// that patches move, each with the image that its op gives it whatever it reads.
+// Rejected and undecided claims by structure. A rejection names barriers: values that intercept all
+// that patches move, each with the image of its op, whatever the op reads.
 #include "Claims.h"
 
 using namespace mlir;
@@ -10,7 +10,7 @@ using namespace ctxc::proof;
 // Barriers
 //===----------------------------------------------------------------------===//
 
-/// What the facts of `value` say of its image.
+/// The image of `value` by its facts.
 static Barrier imageOf(const Flow &flow, Value value) {
   Barrier barrier;
   const xf::Facts &facts = flow.facts(value);
@@ -153,7 +153,7 @@ bool proof::checkRejection(Subject &s) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The walk back from an output through what can be solved, the nearest first.
+/// The walk back from an output through ops that can be solved, the nearest first.
 class WalkBack {
 public:
   WalkBack(const Flow &flow, Value output);
@@ -227,6 +227,9 @@ void proof::checkUndecided(Subject &s) {
     if (stops.contains(&op))
       expected.push_back(s.text.name(op.getResult(0)).str());
   s.expect("stops", s.claim.stops, expected);
+  // A plan that stands by its structure, and that numbers speak against.
+  if (s.claim.missing == "unconfirmed-plan" && hasChain)
+    return;
   if (outputs < 2 && (hasChain || !outputs))
     s.wrong("verdict: found undecided, and the block's output can be solved for");
   s.expect("missing", s.claim.missing,

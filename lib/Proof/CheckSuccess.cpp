@@ -1,4 +1,4 @@
-// Controllable and output-only by structure (Theorem 3): F meets every path to what G
+// Controllable and output-only claims by structure (Theorem 3): F meets every path to what G
 // reads, G's chain is solved link by link, and each lemma instance has its condition.
 #include "Claims.h"
 
@@ -140,7 +140,7 @@ Instance SuccessChecker::needing(Operation *op, StringRef lemma, xf::Obligation 
   return instance;
 }
 
-/// What the op says of its patch.
+/// Compares an instance with what the op says about its patch.
 Instance SuccessChecker::patchOf(Operation *op, xf::ControlRole role) const {
   auto site = cast<xf::AssignableOpInterface>(op);
   Instance instance =
@@ -151,7 +151,7 @@ Instance SuccessChecker::patchOf(Operation *op, xf::ControlRole role) const {
   return instance;
 }
 
-/// The instances of one list, one by one and in order.
+/// Checks the instances of one list, one by one and in order.
 void SuccessChecker::checkInstances(StringRef what, const std::vector<Instance> &found,
                                     const std::vector<Instance> &expected) {
   for (size_t i = 0; i < std::max(found.size(), expected.size()); ++i) {
@@ -200,7 +200,7 @@ void SuccessChecker::checkSites() {
 void SuccessChecker::checkOutput(const Output &output, const ResolvedOutput &resolved) {
   auto site = dyn_cast<xf::AssignableOpInterface>(resolved.site);
   if (!site)
-    return; // told by checkSites
+    return; // checkSites has reported it
   std::vector<Instance> patches, divisors;
   bool isChoice = false;
   if (resolved.matrix) {
@@ -237,7 +237,8 @@ void SuccessChecker::checkOutput(const Output &output, const ResolvedOutput &res
                            "', expected none: the chain leaves no choice");
 }
 
-/// Each output can be solved for when its turn comes, and stays as it is.
+/// Checks that each output can be solved for when its turn comes, and that no later patch changes
+/// it.
 void SuccessChecker::checkOrder() {
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const ResolvedOutput &output = plan.outputs[i];
@@ -269,7 +270,7 @@ Values SuccessChecker::patchedForOutputs() const {
   return values;
 }
 
-/// What has its full-run value by the claim.
+/// The values that have their full-run value by the claim.
 Values SuccessChecker::cutAndGoals() const {
   Values values;
   for (Operation *op : plan.cut)
@@ -285,7 +286,7 @@ void SuccessChecker::checkCut() {
     if (afterG.contains(op->getResult(0)))
       s.wrong("cut: " + name(op) + " reads what is patched for the output");
 
-  // Everything that may differ between the runs under the patches.
+  // All values that may differ between the full run and the patched run.
   Values starts = flow.sources();
   starts.insert(patched.begin(), patched.end());
   Values differing = flow.forward(starts, cutAndGoals());
@@ -317,7 +318,7 @@ void SuccessChecker::checkCut() {
     checkOpenPath(differing);
 }
 
-/// A path from the context to what G reads that the cut does not meet.
+/// For output-only: a path from the context to what G reads that the cut does not meet.
 void SuccessChecker::checkOpenPath(const Values &differing) {
   const Names &open = s.claim.open;
   SmallVector<Value> path;

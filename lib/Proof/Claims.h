@@ -7,7 +7,7 @@
 
 namespace ctxc::proof {
 
-/// A claim with what it is about, and where to complain.
+/// A claim, the structure that it is about, and the list of problems.
 class Subject {
 public:
   Subject(const Structure &structure, const Claim &claim, const Proof &proof,
@@ -17,10 +17,11 @@ public:
 
   /// "block 'b', layers 0-3: WHAT"
   void wrong(const llvm::Twine &what);
-  /// "…: WHAT: found FOUND, expected EXPECTED"; whether they are equal.
+  /// Reports "…: WHAT: found FOUND, expected EXPECTED" unless they are equal; returns whether they
+  /// are.
   bool expect(const llvm::Twine &what, llvm::StringRef found, llvm::StringRef expected);
   bool expect(const llvm::Twine &what, const Names &found, const Names &expected);
-  /// The values come one after the other in the block.
+  /// Whether the values come one after the other in the block.
   void expectOrder(const llvm::Twine &what, llvm::ArrayRef<mlir::Value> values);
   /// Null, with a problem, where the block has no value of this name.
   mlir::Value value(const llvm::Twine &what, llvm::StringRef name);
@@ -36,16 +37,17 @@ private:
   std::vector<std::string> &problems;
 };
 
-/// The claim with its values looked up: what a success patches.
+/// A successful claim with its values looked up: what it patches.
 struct ResolvedOutput {
-  mlir::Operation *site = nullptr, *matrix = nullptr; ///< G; what shares its change, or null
+  mlir::Operation *site = nullptr,
+                  *matrix = nullptr; ///< G; the matrix that shares its change, or null
   struct Link {
     mlir::Operation *op;
     unsigned operand;
   };
   llvm::SmallVector<Link> links;
   mlir::Value goal;
-  xf::Split split = xf::Split::Even; ///< of a link that leaves a choice
+  xf::Split split = xf::Split::Even; ///< for a link that leaves a choice
 
   mlir::Operation *first() const { return matrix ? matrix : site; }
 };
@@ -54,16 +56,16 @@ struct ResolvedPlan {
   llvm::SmallVector<ResolvedOutput> outputs;
 };
 
-/// Controllable and output-only, by structure. None where a value or link does not exist,
-/// so that there is nothing to run.
+/// Checks a controllable or output-only claim by structure. None where a value or link does not
+/// exist, so that nothing can be run.
 std::optional<ResolvedPlan> checkSuccess(Subject &subject);
 
-/// Rejected, by structure. Whether there is something to run.
+/// Checks a rejected claim by structure. Returns whether it can be run.
 bool checkRejection(Subject &subject);
 
 void checkUndecided(Subject &subject);
 
-/// In numbers. What does not hold goes to the subject's problems.
+/// Check a claim in numbers, and report problems to the subject.
 Replay replaySuccess(Subject &subject, const ResolvedPlan &plan, const CheckOptions &options);
 Replay replayRejection(Subject &subject, const CheckOptions &options);
 

@@ -4,7 +4,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::proof;
 using xf::Solvability;
-using xf::Zeros;
 
 int64_t proof::sizeOf(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -17,7 +16,7 @@ xf::ParamOp proof::parameterOf(Operation *op) {
 }
 
 Flow::Flow(const Structure &structure, StringRef sites)
-    : structure(structure), allSites(sites == "all") {
+    : structure(structure), allSites(sites == "all"), known(structure.block, structure.layer) {
   for (Operation &op : body())
     if (isa<xf::ContextualOpInterface>(op))
       starts.insert(op.result_begin(), op.result_end());
@@ -25,7 +24,6 @@ Flow::Flow(const Structure &structure, StringRef sites)
   if (structure.inputsDepend)
     starts.insert(body().args_begin(), body().args_end());
   dependent = forward(starts);
-  findFacts();
 }
 
 Values Flow::forward(const Values &seeds, const Values &walls) const {
@@ -46,7 +44,7 @@ Values Flow::forward(const Values &seeds, const Values &walls) const {
 //===----------------------------------------------------------------------===//
 
 /// Whether `op` passes the residual stream of its operand `index` on: solvable for it, and
-/// multiplied with nothing of `mixing`.
+/// not multiplied with a value of `mixing`.
 static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
   auto link = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
@@ -60,14 +58,15 @@ static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
 }
 
 void Flow::findContextualPart() {
-  // Before a contextual op, at any remove.
+  // Ops that a contextual op reads, directly or not.
   for (Operation &op : llvm::reverse(body()))
     if (isa<xf::ContextualOpInterface>(op) ||
         llvm::any_of(op.getUsers(), [&](Operation *user) { return upstream.contains(user); }))
       upstream.insert(&op);
 
-  // The stream: inputs, branches beside the contextual ops, and what passes either on. Where the
-  // context joins no such stream, what the contextual ops read is one too: n + attn(n).
+  // The residual stream: inputs, branches beside the contextual ops, and ops that pass either on.
+  // Where the context joins no such stream, the operands of the contextual ops are one too: n +
+  // attn(n).
   Values inputs(body().args_begin(), body().args_end());
   Values ofContext = forward(starts), ofInputs = forward(inputs), entered;
   auto enter = [&](bool read) {
@@ -83,7 +82,7 @@ void Flow::findContextualPart() {
         if (onStream || isBranch)
           stream.insert(result);
         if (onStream && ofContext.contains(result))
-          entered.insert(result); // here the context joins the stream
+          entered.insert(result); // here the context joins the residual stream
       }
     }
   };
@@ -104,63 +103,13 @@ void Flow::findContextualPart() {
 }
 
 //===----------------------------------------------------------------------===//
-// Facts
-//===----------------------------------------------------------------------===//
-
-void Flow::findFacts() {
-  for (Value argument : body().getArguments()) {
-    xf::Facts generic;
-    generic.elements = generic.vector = Zeros::NullSet;
-    generic.bothSigns = true;
-    known[argument] = generic;
-  }
-  for (Operation &op : body()) {
-    SmallVector<xf::Facts> operands;
-    for (Value operand : op.getOperands())
-      operands.push_back(facts(operand));
-    for (Value result : op.getResults())
-      known[result] = {};
-    if (auto speaker = dyn_cast<xf::FactsOpInterface>(op); speaker && op.getNumResults())
-      known[op.getResult(0)] = speaker.inferFacts(operands);
-  }
-}
-
-Zeros Flow::failure(xf::Obligation needs, Value value) const {
-  const xf::Facts &f = facts(value);
-  Zeros anywhere = std::max(f.elements, f.vector);
-  switch (needs) {
-  case xf::Obligation::None:
-    return Zeros::Never;
-  case xf::Obligation::NonzeroVector: {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
-    return !shape.empty() && shape.back() == sizeOf(value) ? f.vector : anywhere;
-  }
-  case xf::Obligation::NonzeroElements:
-    return anywhere;
-  case xf::Obligation::NonzeroSum:
-    return f.floor && *f.floor >= 0 ? f.vector : std::max(Zeros::NullSet, f.vector);
-  case xf::Obligation::SameSelection:
-    return Zeros::NullSet;
-  }
-  llvm_unreachable("an obligation of no known kind");
-}
-
-/// Whether what a division needs of a value with facts `f` cannot be relied on.
-static bool isHopeless(xf::Obligation needs, const xf::Facts &f) {
-  return needs != xf::Obligation::None &&
-         ((f.bound && *f.bound == 0) ||
-          (needs == xf::Obligation::NonzeroElements && f.elements == Zeros::OpenSet));
-}
-
-//===----------------------------------------------------------------------===//
 // What may be patched, what can be solved
 //===----------------------------------------------------------------------===//
 
 bool Flow::isFrozen(xf::ParamOp param) const {
-  if (structure.frozen.count(param.getName().str()))
-    return true;
   return llvm::any_of(body().getOps<xf::ParamOp>(), [&](xf::ParamOp other) {
-    return other.getName() == param.getName() && other.getFrozen();
+    return areOne(other, param) &&
+           (other.getFrozen() || structure.frozen.count(other.getName().str()));
   });
 }
 
@@ -177,7 +126,7 @@ std::string Flow::refusal(Operation *op) const {
   if (isOutOfScope(op))
     return "belongs to the contextual part";
   for (xf::ParamOp other : body().getOps<xf::ParamOp>())
-    if (other.getName() == param.getName())
+    if (areOne(other, param))
       for (Operation *user : other->getUsers())
         if (user != op)
           return "shares its parameter " + name + " with another op of the block";
@@ -185,9 +134,8 @@ std::string Flow::refusal(Operation *op) const {
     return "shares its parameter " + name + " with another layer";
   if (!site.coversOutput())
     return "has in " + name + " one parameter for several vectors";
-  if (isHopeless(site.getObligation(), facts(site.getDataOperand().get())))
-    return "divides by what is zero on an open set";
-  return "";
+  std::string divisor = xf::hopeless(site.getObligation(), facts(site.getDataOperand().get()));
+  return divisor.empty() ? "" : "divides by " + divisor;
 }
 
 std::string Flow::linkBreak(Operation *op, unsigned index) const {
@@ -200,8 +148,9 @@ std::string Flow::linkBreak(Operation *op, unsigned index) const {
     return reason;
   if (how == Solvability::Conditional)
     for (const xf::LinkCondition &c : link.getConditions(index, xf::Split::Even))
-      if (isHopeless(c.kind, facts(op->getOperand(c.operand))))
-        return "its other factor is zero on an open set";
+      if (std::string divisor = xf::hopeless(c.kind, facts(op->getOperand(c.operand)));
+          !divisor.empty())
+        return "it would be divided by " + divisor;
   return "";
 }
 
@@ -221,7 +170,7 @@ Names Flow::changeable() const {
 }
 
 Values Flow::moved(const Values &walls) const {
-  std::set<std::string> walled; // one parameter, wherever it stands
+  std::set<std::string> walled; // by name: a parameter may be read in several places
   for (Value wall : walls)
     if (auto param = wall.getDefiningOp<xf::ParamOp>())
       walled.insert(param.getName().str());

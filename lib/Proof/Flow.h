@@ -1,9 +1,10 @@
-// What flows where in one block: the checker's own walks, in one pass each over ops that
+// Data flow in one block: the checker's own walks, in one pass each over ops that
 // stand in order.
 #ifndef CTXC_LIB_PROOF_FLOW_H
 #define CTXC_LIB_PROOF_FLOW_H
 
 #include "ctxc/Proof/Structure.h"
+#include "dialects/XF/BlockFacts.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -20,7 +21,7 @@ public:
   mlir::Block &body() const { return block().getBody().front(); }
   mlir::ValueRange outputs() const { return body().getTerminator()->getOperands(); }
 
-  /// All that `seeds` flow into, themselves with it, but not through `walls`.
+  /// `seeds` and all values that they flow into, but not through `walls`.
   Values forward(const Values &seeds, const Values &walls = {}) const;
 
   /// Where the context comes in: contextual ops, and inputs that depend on it.
@@ -28,9 +29,15 @@ public:
   bool depends(mlir::Value value) const { return dependent.contains(value); }
   bool inContextualPart(mlir::Operation *op) const { return contextual.contains(op); }
 
-  const xf::Facts &facts(mlir::Value value) const { return known.find(value)->second; }
+  const xf::Facts &facts(mlir::Value value) const { return known[value]; }
   /// Where `needs` of `value` can fail.
-  xf::Zeros failure(xf::Obligation needs, mlir::Value value) const;
+  xf::Zeros failure(xf::Obligation needs, mlir::Value value) const {
+    return xf::failureOf(needs, value, facts(value));
+  }
+  /// Whether two parameters have a stored tensor in common.
+  bool areOne(xf::ParamOp a, xf::ParamOp b) const {
+    return known.identities().areOne(a.getName(), b.getName());
+  }
 
   /// Why no plan may patch `op`; empty where one may.
   std::string refusal(mlir::Operation *op) const;
@@ -40,9 +47,9 @@ public:
   /// Whether some patch might change the parameter `operand` of `op`: a superset of what
   /// plans patch, on which rejections rest.
   bool mayChange(mlir::Operation *op, mlir::Value operand) const;
-  /// The names of all parameters of which that holds, in the block's order.
+  /// The names of all parameters for which that is true, in the block's order.
   Names changeable() const;
-  /// Everything that such changes move, but not through `walls`.
+  /// All values that such changes move, but not through `walls`.
   Values moved(const Values &walls) const;
 
   bool isFrozen(xf::ParamOp param) const;
@@ -52,17 +59,16 @@ public:
 
 private:
   void findContextualPart();
-  void findFacts();
 
   const Structure &structure;
   bool allSites;
   Values starts, dependent;
   llvm::DenseSet<mlir::Operation *> upstream, contextual, following;
-  llvm::DenseMap<mlir::Value, xf::Facts> known;
+  xf::BlockFacts known;
 };
 
 int64_t sizeOf(mlir::Value value);
-/// The op's parameter, where it has one that is stored.
+/// The op's stored parameter, or null.
 xf::ParamOp parameterOf(mlir::Operation *op);
 
 } // namespace ctxc::proof

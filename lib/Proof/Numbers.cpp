@@ -62,8 +62,8 @@ Numbers::Numbers(const Structure &structure, const Flow &flow, int64_t seed)
   sample.reduced = structure.inputsDepend ? draw(1) : sample.full;
 }
 
-/// Op by op. An op that reads the context and has no meaning in the reference gives other
-/// numbers in each run, as may be.
+/// Evaluates op by op. An op that reads the context and has no meaning in the reference gives other
+/// random numbers in each run.
 llvm::Error Numbers::evaluate(BlockRun &run, ArrayRef<Matrix> inputs, BlockState &state,
                               uint64_t stream) {
   for (auto [argument, input] : llvm::zip_equal(flow.body().getArguments(), inputs))

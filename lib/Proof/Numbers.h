@@ -1,4 +1,4 @@
-// One block in numbers: float64, op by op through the reference, on random weights.
+// Runs one block in numbers: float64, op by op through the reference, on random weights.
 #ifndef CTXC_LIB_PROOF_NUMBERS_H
 #define CTXC_LIB_PROOF_NUMBERS_H
 
@@ -23,12 +23,12 @@ private:
   uint64_t state;
 };
 
-/// The activations of a replay: a context and one token after it, a matrix an input.
+/// The activations of a replay: a context and one token after it, a matrix for each input.
 struct Activations {
   llvm::SmallVector<Matrix> context, full, reduced;
 };
 
-/// One token of a run with all of its values.
+/// One token of a run with all its values.
 class BlockRun {
 public:
   BlockRun(Weights &weights, xf::LayerOp layer, int64_t first, int64_t count,
@@ -53,14 +53,14 @@ public:
   llvm::Expected<std::unique_ptr<BlockRun>> full();
   llvm::Expected<std::unique_ptr<BlockRun>> reduced();
 
-  /// A parameter's numbers as they are now; what is written to them holds in later runs.
+  /// A parameter's present numbers; what is written to them is used in later runs.
   llvm::Expected<std::vector<double> *> parameter(xf::ParamOp param);
 
   Weights &weights() { return *random; }
   const Structure &getStructure() const { return structure; }
   /// The block's outputs, those of `which`, one after the other.
   Vector outputs(const BlockRun &run, llvm::ArrayRef<int64_t> which) const;
-  /// Their largest number, and that of all values.
+  /// The largest number of the outputs, and of all values.
   double largest(const BlockRun &run) const;
 
 private:
@@ -73,14 +73,14 @@ private:
   std::unique_ptr<Weights> random;
   Activations sample;
   std::map<std::string, std::vector<double>> changed;
-  llvm::StringMap<reference::StoredTensor> stored; ///< of `changed`
+  llvm::StringMap<reference::StoredTensor> stored; ///< views of `changed`
   std::vector<std::unique_ptr<reference::BlockState>> states;
 };
 
 /// How many numbers the block's parameters have.
 int64_t countNumbers(xf::BlockOp block);
 
-/// Gives the ops their meanings, where they do not have them yet.
+/// Registers the ops' meanings, if that has not been done.
 void needReference(xf::BlockOp block);
 
 } // namespace ctxc::proof

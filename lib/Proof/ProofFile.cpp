@@ -1,4 +1,4 @@
-// The proof as JSON: an instance a line, in the order of the theorem's proof.
+// The proof as JSON: one line for each instance, in the order of the theorem's proof.
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Proof/Proof.h"
 #include "ctxc/Support/Error.h"
@@ -17,7 +17,7 @@ static constexpr int64_t version = 1;
 // Writing
 //===----------------------------------------------------------------------===//
 
-/// In as few digits as say which number it is.
+/// Writes a number with the fewest digits that identify it.
 static std::string shortest(double x) {
   char text[32];
   for (int digits = 1; digits <= 17; ++digits) {
@@ -212,7 +212,7 @@ void proof::writeProof(const Proof &proof, llvm::raw_ostream &os) { Writer(os).w
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// One object: every field is asked for once, and none is left.
+/// Reads one object: every field must be read once, and none may be left.
 class Reader {
 public:
   Reader(const json::Value &value, std::string where, std::vector<std::string> &problems)

@@ -1,9 +1,9 @@
-// Rejected in numbers. Past its barriers the block is affine in them, so that whatever
+// Rejected claims in numbers. Past its barriers the block is affine in them, so that whatever
 // patches do its outputs stay in
 //
 //     { T + Σ A_k (s_k − r_k) : s_k in the image of barrier k },
 //
-// r_k being what barrier k is in the reduced run. For a direction w, ‖w‖ = 1, no output
+// where r_k is barrier k in the reduced run. For a direction w, ‖w‖ = 1, no output
 // there exceeds the support h(w); the full run's T_C with ⟨w, T_C⟩ > h(w) is out of reach,
 // by at least the difference. The direction is searched for; what it proves is computed.
 #include "Claims.h"
@@ -33,7 +33,8 @@ struct Image {
       return s.cwiseMax(low).cwiseMin(high);
     return s.norm() > radius ? Vector(s * (radius / s.norm())) : s;
   }
-  /// sup ⟨g, s⟩ over the image; what is infinite by a rounding is not.
+  /// sup ⟨g, s⟩ over the image; entries of g within the rounding count as 0
+  /// where a side is open.
   double support(const Vector &g, double rounding) const {
     if (radius >= 0)
       return radius * g.norm();
@@ -47,13 +48,13 @@ struct Image {
   }
 };
 
-/// All that patches reach.
+/// The set that patches reach.
 class Reach {
 public:
   Reach(std::vector<Image> images, Vector constant)
       : images(std::move(images)), constant(std::move(constant)) {}
 
-  /// A lower bound of the distance of `target`, the best that is found; 0 where none is.
+  /// The best lower bound found of the distance of `target`; 0 where none is found.
   double distanceOf(const Vector &target) const;
 
 private:
@@ -93,7 +94,7 @@ double Reach::provenBy(const Vector &direction, const Vector &target) const {
 }
 
 /// Entries of boxes that are between their sides count as free: then the direction is
-/// exact where these are the right ones.
+/// exact if the right entries are free.
 double Reach::polished(const std::vector<Vector> &at, const Vector &target) const {
   Vector rest = target - constant;
   std::vector<Vector> columns;
@@ -110,7 +111,7 @@ double Reach::polished(const std::vector<Vector> &at, const Vector &target) cons
 }
 
 /// Accelerated projected gradients on ½‖target − y‖² over the images that bind, in the
-/// complement of what is free.
+/// complement of the free directions.
 double Reach::distanceOf(const Vector &target) const {
   Columns open(target.size(), 0);
   for (const Image &image : images)
@@ -126,7 +127,7 @@ double Reach::distanceOf(const Vector &target) const {
   double size = 0;
   for (const Image &image : images) {
     x.push_back(image.project(Vector::Zero(image.map.cols())));
-    if (!image.isFree()) // at least the square of the spectral norm
+    if (!image.isFree()) // an upper bound of the squared spectral norm
       size += image.map.cwiseAbs().rowwise().sum().maxCoeff() *
               image.map.cwiseAbs().colwise().sum().maxCoeff();
   }
@@ -189,7 +190,7 @@ private:
 };
 } // namespace
 
-/// The outputs, a row for each row of `points`: the barriers' values side by side.
+/// The outputs for each row of `points`, which has the barriers' values side by side.
 llvm::Expected<Matrix> Tail::outputsAt(const Matrix &points) {
   int64_t rows = points.rows(), at = 0;
   BlockState none;
@@ -317,7 +318,7 @@ llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structur
   Vector target = numbers.outputs(**full, cause.outputs);
   BeyondReach found{reach->distanceOf(target),
                     (target - numbers.outputs(**reduced, cause.outputs)).norm()};
-  if (found.distance <= 1e-9 * (1 + target.norm())) // no more than roundings make
+  if (found.distance <= 1e-9 * (1 + target.norm())) // within rounding errors
     found.distance = 0;
   return found;
 }

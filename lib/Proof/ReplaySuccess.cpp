@@ -1,7 +1,7 @@
-// Controllable and output-only in numbers. The patch is formed as the claims say, op after
-// op: F is given its full-run output, G what its chain solves for; each change is written
-// into the parameter itself. Then the block runs without the context, and must give what it
-// gives with it.
+// Controllable and output-only claims in numbers. The patch is formed as the claims say, op after
+// op: F gets its full-run output, G the output that its chain solves for; each change is written
+// into the parameter itself. Then the block runs without the context, and must give the outputs
+// that it gives with the context.
 #include "Claims.h"
 #include "Numbers.h"
 #include "dialects/Patch/Patch.h"
@@ -14,9 +14,15 @@ using namespace ctxc;
 using namespace ctxc::proof;
 using namespace ctxc::reference;
 
+/// What is beyond is met by another seed, or is no evidence: a tolerance that grows with the patch
+/// lets any error pass.
+static constexpr double largestConditioning = 1e4;
+/// A patch, or a number, with which float64 shows nothing however small the error.
+static constexpr double hopelessConditioning = 1e10;
+
 namespace {
 
-/// A few ops on their own, between values of a run: what ops build to be solved, or to form
+/// Evaluates a few ops on values of a run: the ops that are built to solve another op, or to form
 /// their patch.
 class Scratch {
 public:
@@ -32,7 +38,7 @@ public:
     inputs.push_back(rows);
     return block->getBody().front().addArgument(type, block->getLoc());
   }
-  /// Parameters and settings are themselves; any other value is what it is in `run`.
+  /// Parameters and settings are looked up; any other value is taken from `run`.
   Value add(Value value, const BlockRun &run) {
     Operation *op = value.getDefiningOp();
     if (op && isa<xf::ParamOp, xf::SettingOp>(op))
@@ -116,7 +122,7 @@ llvm::Error SuccessReplay::write(Operation *op, ArrayRef<Matrix> parts) {
   return llvm::Error::success();
 }
 
-/// Brings the reduced run's `op` to `target`, and the run up to date.
+/// Patches the reduced run's `op` to give `target`, and recomputes the run.
 llvm::Error SuccessReplay::patch(Operation *op, const Matrix &target) {
   auto patchable = dyn_cast<patch::PatchableOpInterface>(op);
   if (!patchable)
@@ -141,8 +147,8 @@ llvm::Error SuccessReplay::patch(Operation *op, const Matrix &target) {
   return llvm::Error::success();
 }
 
-/// What the site is to give so that the goal is what it was: from the goal back, the other
-/// operands being the reduced run's.
+/// The output that the site needs for the goal to have its full-run value: solved back from the
+/// goal, the other operands being the reduced run's.
 llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
   Matrix target = full->values.rows(output.goal);
   for (const ResolvedOutput::Link &link : llvm::reverse(output.links)) {
@@ -154,7 +160,7 @@ llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
         operands.map(operand, scratch.add(operand, *reduced));
     auto clone = cast<xf::SolvableOpInterface>(scratch.builder.clone(*link.op, operands));
     SmallVector<Value> values(clone->getOperands());
-    Value leverage; // for the least norm any positive ones will do
+    Value leverage; // for the least norm any positive numbers are valid
     if (output.split == xf::Split::LeastNorm && clone.isUnderdetermined(link.operand)) {
       auto type = cast<RankedTensorType>(link.op->getOperand(link.operand).getType());
       leverage = xf::createOnes(scratch.builder, link.op->getLoc(), type.getShape().take_front());
@@ -195,9 +201,18 @@ llvm::Expected<Replay> SuccessReplay::run() {
     largest = std::max(largest, target->cwiseAbs().maxCoeff());
   }
   replay.error = (wanted - numbers.outputs(*reduced, all)).cwiseAbs().maxCoeff();
+  replay.conditioning = std::max({1.0, largest, numbers.largest(*reduced), relative});
   // Constants that a link may divide by are of float32.
-  replay.tolerance = 1e-7 * std::max({1.0, largest, numbers.largest(*reduced), relative});
+  replay.tolerance = 1e-7 * std::min(replay.conditioning, largestConditioning);
   return replay;
+}
+
+/// Whether some condition of the claim is said to fail on an open set.
+static bool isConditional(const Claim &claim) {
+  auto fails = [](const Instance &instance) { return instance.fails == "open-set"; };
+  return llvm::any_of(claim.cut, fails) || llvm::any_of(claim.outputs, [&](const Output &output) {
+           return llvm::any_of(output.patches, fails) || llvm::any_of(output.divisors, fails);
+         });
 }
 
 Replay proof::replaySuccess(Subject &subject, const ResolvedPlan &plan,
@@ -210,29 +225,42 @@ Replay proof::replaySuccess(Subject &subject, const ResolvedPlan &plan,
     return replay;
   }
   needReference(block);
-  bool patchesNothing = plan.outputs.empty(), isExact = false, isShown = false;
-  // A condition that fails on an open set may fail just here, and a relu may shut the context
-  // out: then elsewhere.
-  for (int64_t seed = options.seed; seed < options.seed + 8 && !isShown; ++seed) {
+  bool patchesNothing = plan.outputs.empty(), conditional = isConditional(subject.claim);
+  constexpr int64_t small = 200'000;
+  int exact = 0, shown = 0, enough = countNumbers(block) <= small && !patchesNothing ? 3 : 1;
+  // A condition that fails on an open set may fail just here, numbers may be too large, and a relu
+  // may shut the context out: then elsewhere.
+  for (int64_t seed = options.seed; seed < options.seed + 8 && shown < enough; ++seed) {
     auto tried = SuccessReplay(subject, plan, seed).run();
     if (!tried) {
       replay = {};
       replay.skipped = llvm::toString(tried.takeError());
       return replay;
     }
-    if (isExact && !(tried->error <= tried->tolerance))
+    bool isExact = tried->error <= tried->tolerance && tried->conditioning <= hopelessConditioning;
+    bool mayFail = conditional || tried->conditioning > largestConditioning;
+    if (!isExact && (!mayFail || !exact))
+      replay = *tried;
+    if (!isExact && !mayFail) {
+      exact = 0;
+      break;
+    }
+    if (!isExact)
       continue;
-    replay = *tried;
-    isExact = replay.error <= replay.tolerance;
-    isShown = isExact && (patchesNothing || replay.control > 10 * replay.tolerance);
+    ++exact;
+    bool isShown = patchesNothing || tried->control > 10 * tried->tolerance;
+    if (isShown || !shown)
+      replay = *tried;
+    shown += isShown;
   }
-  if (!isExact) {
+  if (!exact) {
     std::string text;
     llvm::raw_string_ostream(text)
         << "found an output that differs by " << replay.error
-        << " from the full run's under the patch, expected at most " << replay.tolerance;
+        << " from the full run's under the patch, expected at most " << replay.tolerance
+        << " (the largest number, or patch beside its parameter, is " << replay.conditioning << ")";
     subject.wrong("replay: " + text);
-  } else if (!isShown) {
+  } else if (!shown) {
     replay.done = false;
     replay.skipped = "the context changes no output on these numbers, so that nothing is shown";
   }

@@ -1,4 +1,5 @@
 #include "ctxc/Proof/Structure.h"
+#include "dialects/XF/BlockFacts.h"
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -11,24 +12,29 @@ using namespace ctxc::proof;
 // Structures
 //===----------------------------------------------------------------------===//
 
-static std::set<std::string> parametersOf(xf::BlockOp block) {
-  std::set<std::string> names;
-  block.walk([&](xf::ParamOp param) { names.insert(param.getName().str()); });
+/// The stored tensors of each of the block's parameters.
+static std::map<std::string, SmallVector<std::string>> parametersOf(xf::BlockOp block,
+                                                                    xf::LayerOp layer) {
+  std::map<std::string, SmallVector<std::string>> names;
+  block.walk([&](xf::ParamOp param) {
+    llvm::append_range(names[param.getName().str()], xf::storedTensors(param, layer));
+  });
   return names;
 }
 
-/// How many layers store a tensor under each name; one that the model itself reads counts
-/// as if many did.
+/// How many layers use a tensor of each name; one that the model itself reads counts
+/// as used by many.
 static llvm::StringMap<unsigned> storedUses(xf::ModelOp model, ModuleOp module) {
   llvm::StringMap<unsigned> uses;
   for (Operation &op : model.getBody().front()) {
     if (auto param = dyn_cast<xf::ParamOp>(op))
-      uses[param.getName()] += 2;
+      for (const std::string &tensor : xf::storedTensors(param, {}))
+        uses[tensor] += 2;
     if (auto layer = dyn_cast<xf::LayerOp>(op)) {
       std::set<std::string> stored;
-      for (const std::string &name :
-           parametersOf(module.lookupSymbol<xf::BlockOp>(layer.getBlock())))
-        stored.insert(layer.getStoredName(name));
+      for (const auto &[name, tensors] :
+           parametersOf(module.lookupSymbol<xf::BlockOp>(layer.getBlock()), layer))
+        stored.insert(tensors.begin(), tensors.end());
       for (const std::string &name : stored)
         ++uses[name];
     }
@@ -41,7 +47,8 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
   auto add = [&](Structure found, unsigned layer) {
     for (Structure &known : structures)
       if (known.block == found.block && known.inputsDepend == found.inputsDepend &&
-          known.frozen == found.frozen && known.shared == found.shared) {
+          known.frozen == found.frozen && known.shared == found.shared &&
+          known.facts == found.facts) {
         known.layers.push_back(layer);
         return;
       }
@@ -64,9 +71,10 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
     if (ArrayAttr frozen = layer.getFrozenAttr())
       for (Attribute name : frozen)
         found.frozen.insert(cast<StringAttr>(name).str());
-    for (const std::string &name : parametersOf(found.block))
-      if (uses.lookup(layer.getStoredName(name)) > 1)
+    for (const auto &[name, tensors] : parametersOf(found.block, layer))
+      if (llvm::any_of(tensors, [&](const std::string &tensor) { return uses.lookup(tensor) > 1; }))
         found.shared.insert(name);
+    found.facts = xf::BlockFacts(found.block, layer).signature();
     add(std::move(found), i);
   }
   return structures;

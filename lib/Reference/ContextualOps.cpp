@@ -1,5 +1,5 @@
 // The meaning of the ops that read earlier tokens. Each first adds the step's
-// tokens to its state, and then reads what is before each of them.
+// tokens to its state, and then reads, for each of them, the tokens before it.
 #include "Models.h"
 #include <cmath>
 
@@ -15,7 +15,7 @@ static ConstRow slice(ArrayRef<double> row, int64_t from, int64_t size) {
 
 static double roundedToBf16(double x) { return bf16ToFloat(floatToBf16(float(x))); }
 
-/// What a slope adds to the product of a query and the key at `position`.
+/// The term that a slope adds to the product of a query and the key at `position`.
 static double slopeBias(double slope, int64_t position, bool rounded) {
   if (!rounded)
     return slope * double(position);

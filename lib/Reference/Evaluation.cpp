@@ -96,7 +96,7 @@ llvm::Error reference::errorAt(Operation *op, const llvm::Twine &message) {
   return makeError(where + message);
 }
 
-/// Checks what the caller gives for the block's arguments.
+/// Checks the caller's values for the block's arguments.
 static llvm::Error checkInputs(xf::BlockOp block, ArrayRef<Matrix> inputs,
                                const Environment &environment) {
   if (environment.tokens.empty())
@@ -118,8 +118,8 @@ static llvm::Error checkInputs(xf::BlockOp block, ArrayRef<Matrix> inputs,
   return llvm::Error::success();
 }
 
-/// Finds the state of a contextual op: its run by the stream, its place by its
-/// order among the ops of that stream.
+/// Finds the state of a contextual op: its run by name, its place by its
+/// order among the ops of that run.
 static llvm::Error selectState(xf::ContextualOpInterface op, llvm::StringMap<unsigned> &counts,
                                Evaluation &evaluation) {
   llvm::StringRef stream = op.getStateStream();

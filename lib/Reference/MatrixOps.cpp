@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace ctxc::reference {
 
-/// Widened at a time, so that no matrix is held in float64 as a whole.
+/// How many numbers are widened at a time, so that no whole matrix is held in float64.
 static constexpr int64_t rowsAtOnce = 64;
 
 Matrix multiply(const StoredTensor &w, const Eigen::Ref<const Matrix> &x, bool transposed) {

@@ -27,7 +27,8 @@ static Matrix keptGroups(Matrix scores, int64_t groups, int64_t keep) {
   return scores;
 }
 
-// An entry is selected where fewer than k are before it, larger or equal with a lower index.
+// An entry is selected where fewer than k entries precede it: larger ones, or equal ones with a
+// lower index.
 static llvm::Error evaluateOp(xf::TopKOp op, Evaluation &e) {
   Matrix scores = e.rows(op.getScores());
   if (op.getGroups() > 1)

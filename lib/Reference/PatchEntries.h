@@ -1,5 +1,5 @@
-// Between the patch of a block's parameter, with rows for tokens, and the patches of stored
-// tensors (ctxc/Program/PatchParts.h).
+// Converts between the patch of a block's parameter, with a row for each token, and the patches of
+// stored tensors (ctxc/Program/PatchParts.h).
 #ifndef CTXC_LIB_REFERENCE_PATCHENTRIES_H
 #define CTXC_LIB_REFERENCE_PATCHENTRIES_H
 
@@ -14,7 +14,7 @@ namespace ctxc::reference {
 llvm::Expected<std::vector<ParameterPatch>> toStored(const BlockPatch &patch, xf::BlockOp block,
                                                      xf::LayerOp layer);
 
-/// What `load` takes of `patch`; without parts where that does not change the parameter.
+/// The parts of `patch` that `load` reads; none where it does not change the parameter.
 llvm::Expected<BlockPatch> fromStored(const Patch &patch, xf::BlockOp block, xf::LayerOp layer,
                                       patch::LoadOp load);
 

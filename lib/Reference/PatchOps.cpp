@@ -1,5 +1,5 @@
-// The meaning of patch's ops. What is more than a line of algebra, the inversion
-// of a norm and the solving of a scale, is CtxcNumerics'.
+// The meaning of patch's ops. The longer computations, the inversion
+// of a norm and the solving of a scale, are in CtxcNumerics.
 #include "MatrixOps.h"
 #include "Models.h"
 #include "ctxc/Numerics/NormInversion.h"
@@ -82,7 +82,7 @@ static llvm::Error evaluateOp(patch::ApplyDeltaOp op, Evaluation &e) {
 // Scales after a norm
 //===----------------------------------------------------------------------===//
 
-/// The dialect's names of the updates are those of CtxcNumerics.
+/// Translates the dialect's update to that of CtxcNumerics.
 static Update updateOf(patch::UpdateKind kind) {
   switch (kind) {
   case patch::UpdateKind::least:
@@ -103,7 +103,7 @@ template <typename Rows> static ArrayRef<double> row(const Rows &m, int64_t i) {
   return {m.data() + i * m.cols(), static_cast<size_t>(m.cols())};
 }
 
-/// offset + m, one row a token or one for all.
+/// offset + m, one matrix row for each token or one for all.
 static Matrix effectiveScale(Evaluation &e, Value scale, const llvm::APFloat &offset) {
   Matrix m = e.widened(scale);
   m.array() += offset.convertToDouble();
@@ -150,7 +150,7 @@ static llvm::Error evaluateOp(patch::SolveScaleOp op, Evaluation &e) {
 }
 
 //===----------------------------------------------------------------------===//
-// Obligations, and the patch's way in and out
+// Obligations, and loading and storing of patches
 //===----------------------------------------------------------------------===//
 
 static llvm::Error evaluateOp(patch::ObligationOp op, Evaluation &e) {
@@ -160,7 +160,7 @@ static llvm::Error evaluateOp(patch::ObligationOp op, Evaluation &e) {
     counts.harmful += (data.array() == 0).count();
     return llvm::Error::success();
   }
-  // A row of changes for each vector: one, or all that the one vector serves.
+  // A row of changes for each vector: one change, or all changes that use the one vector.
   Matrix changes = op.getChange() ? e.rows(op.getChange()) : Matrix::Ones(data.rows(), 1);
   changes.resize(data.rows(), changes.size() / data.rows());
   for (int64_t i = 0; i < data.rows(); ++i)

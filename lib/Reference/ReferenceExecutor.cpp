@@ -25,10 +25,10 @@ public:
   int64_t capacity;
   std::vector<int64_t> positions;
   std::vector<Input> sequence;    ///< of a bidirectional model: the tokens of its first call
-  std::vector<BlockState> blocks; ///< one a step of the program
+  std::vector<BlockState> blocks; ///< one for each step of the program
 };
 
-/// Takes a step back from a run when it goes out of scope, unless it is kept:
+/// Undoes a step of a run when it goes out of scope, unless it is kept:
 /// the step failed, or was not to be appended.
 class Rollback {
 public:
@@ -42,7 +42,7 @@ private:
   ReferenceRun &run;
 };
 
-/// The model's values in one stream.
+/// The model's values in one run.
 using Values = llvm::DenseMap<Value, Matrix>;
 
 llvm::SmallVector<Matrix> inputsOf(xf::LayerOp layer, const Values &values) {
@@ -79,7 +79,7 @@ public:
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
-  std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
+  std::optional<int64_t> embeddingWidth() const override { return ctxc::embeddingWidth(program); }
 
 protected:
   std::unique_ptr<Run> makeRun(int64_t capacity) override {
@@ -101,10 +101,10 @@ protected:
   llvm::Error computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                                ArrayRef<int64_t> positions, const PatchEachOptions &options,
                                PatchSink sink) override;
-  llvm::Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+  llvm::Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
 
 private:
-  /// One token in both streams.
+  /// One token in both runs.
   struct Pair {
     ReferenceRun &full, &reduced;
     const Input &token;
@@ -132,7 +132,7 @@ private:
 
 } // namespace
 
-/// The step of `run` that is asked for can be taken.
+/// Checks that `run` can take the step.
 llvm::Error ReferenceExecutor::checkStep(const ReferenceRun &run, ArrayRef<Input> tokens,
                                          ArrayRef<int64_t> positions) const {
   int64_t last = run.positions.empty() ? -1 : run.positions.back();
@@ -199,8 +199,8 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
       if (!environment.loads.empty())
         block = step.applied;
     }
-    // The head is as large as all layers together; where only the last token's
-    // logits are asked for, only it goes there.
+    // The head can be as large as all layers together; where only the last token's
+    // logits are asked for, only that token goes through it.
     bool isHead = i > 0 && i + 1 == program.steps.size() && !step.index && !readsContext(block);
     if (isHead && !options.allLogits) {
       environment.tokens = tokens.take_back();
@@ -209,8 +209,9 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
         input = Matrix(input.bottomRows(1));
     }
     Evaluation evaluation(environment);
-    auto outputs = step.ofRow && hasRows(given) ? embed(step, given, positions, patched)
-                                                : evaluateBlock(block, inputs, evaluation);
+    auto outputs = step.ofEmbedding && hasEmbeddings(given)
+                       ? embed(step, given, positions, patched)
+                       : evaluateBlock(block, inputs, evaluation);
     if (!outputs)
       return outputs.takeError();
     observe(options.observer, step, i == 0, *outputs);
@@ -219,7 +220,7 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
   auto result = logits(values, positions);
   if (!result)
     return result.takeError();
-  if (!options.allLogits) // a model whose last step is no head gives all rows
+  if (!options.allLogits) // a last step that is no head has computed all tokens
     result->erase(result->begin(), result->end() - program.vocabulary);
   if (options.append) {
     if (bidirectional && run.size() == 0)
@@ -229,15 +230,15 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
   return Logits(std::move(*result));
 }
 
-llvm::Expected<Logits> ReferenceExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
-  llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
+llvm::Expected<Logits> ReferenceExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  llvm::Expected<size_t> head = checkHead(program, vectors.size(), count);
   if (!head)
     return head.takeError();
   ProgramStep &step = program.steps[*head];
-  const std::vector<int64_t> zeros(rows);
+  const std::vector<int64_t> zeros(count);
   Environment environment{weights, step.layer, zeros, zeros};
   Evaluation evaluation(environment);
-  Matrix input = Eigen::Map<const Matrix>(streams.data(), rows, streams.size() / rows);
+  Matrix input = Eigen::Map<const Matrix>(vectors.data(), count, vectors.size() / count);
   auto outputs = evaluateBlock(step.block, {input}, evaluation);
   if (!outputs)
     return outputs.takeError();
@@ -247,18 +248,18 @@ llvm::Expected<Logits> ReferenceExecutor::computeHead(ArrayRef<double> streams, 
   return Logits(std::vector<double>(made.data(), made.data() + made.size()));
 }
 
-/// The embedding where some tokens are rows: those and the tokens apart, and what they give in
-/// order.
+/// The first step where some inputs are embeddings: these and the tokens are evaluated apart, and
+/// the results put in order.
 llvm::Expected<llvm::SmallVector<Matrix>> ReferenceExecutor::embed(const ProgramStep &constStep,
                                                                    ArrayRef<Input> inputs,
                                                                    ArrayRef<int64_t> positions,
                                                                    Weights &from) {
   ProgramStep step = constStep;
   llvm::SmallVector<Matrix> whole(step.block.getNumResults());
-  for (bool ofRows : {false, true}) {
+  for (bool ofEmbeddings : {false, true}) {
     std::vector<int64_t> places, ids, at;
     for (auto [i, input] : llvm::enumerate(inputs))
-      if (input.isRow() == ofRows) {
+      if (input.isEmbedding() == ofEmbeddings) {
         places.push_back(i);
         ids.push_back(input.token());
         at.push_back(positions[i]);
@@ -266,18 +267,19 @@ llvm::Expected<llvm::SmallVector<Matrix>> ReferenceExecutor::embed(const Program
     if (places.empty())
       continue;
     llvm::SmallVector<Matrix, 1> numbers;
-    if (ofRows)
-      numbers.emplace_back(places.size(), inputs[places.front()].row().size());
-    for (size_t i = 0; ofRows && i < places.size(); ++i)
-      llvm::copy(inputs[places[i]].row(), numbers.front().row(i).data());
+    if (ofEmbeddings)
+      numbers.emplace_back(places.size(), inputs[places.front()].embedding().size());
+    for (size_t i = 0; ofEmbeddings && i < places.size(); ++i)
+      llvm::copy(inputs[places[i]].embedding(), numbers.front().row(i).data());
     Environment environment{from, step.layer, ids, at};
     environment.mayGoOn = mayGoOn;
     Evaluation evaluation(environment);
-    auto some = evaluateBlock(ofRows ? step.ofRow : step.block, numbers, evaluation);
+    auto some = evaluateBlock(ofEmbeddings ? step.ofEmbedding : step.block, numbers, evaluation);
     if (!some)
       return some;
     for (auto [to, rows] : llvm::zip(whole, *some)) {
-      to.resize(inputs.size(), rows.cols()); // keeps its rows the second time: the size is the same
+      to.resize(inputs.size(),
+                rows.cols()); // the second time the size is the same: nothing is lost
       for (auto [i, place] : llvm::enumerate(places))
         to.row(place) = rows.row(i);
     }
@@ -296,7 +298,7 @@ llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values 
   Environment environment{from, step.layer, id, position, {{"", &run.blocks[index]}}};
   environment.mayGoOn = mayGoOn;
   Evaluation evaluation(environment);
-  auto outputs = step.ofRow && token.isRow()
+  auto outputs = step.ofEmbedding && token.isEmbedding()
                      ? embed(step, token, position, from)
                      : evaluateBlock(step.block, inputsOf(step.layer, values), evaluation);
   if (!outputs)
@@ -305,7 +307,7 @@ llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values 
   return llvm::Error::success();
 }
 
-/// Runs a layer's dual block: the outputs of both streams, the layer's patch, its
+/// Runs a layer's dual block: the outputs of both runs, the layer's patch, its
 /// obligations and predicted replay error.
 llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materialize,
                                        PatchStep &result) {
@@ -343,7 +345,7 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
   llvm::append_range(result.patch.parameters, patch.parameters);
   if (!materialize)
     return llvm::Error::success();
-  // What the materialised layer really gives, roundings of its weights included.
+  // The materialised layer's actual output, with the rounding of its weights.
   MaterializedWeights patched(weights, patch);
   pair.reduced.blocks[index].truncate(pair.reduced.size());
   return runPlain(index, pair.reduced, pair.reducedValues, pair.token, pair.position, patched);

@@ -10,7 +10,7 @@ static ArrayRef<double> only(const Matrix &rows) {
   return {rows.data(), static_cast<size_t>(rows.size())};
 }
 
-/// Of several slots the inner products vᵀ z are alike, so that of the first will do.
+/// The inner products vᵀ z of several slots are alike, so that the first is enough.
 static double ofRank1(patch::Rank1Op op, const Evaluation &e) {
   int64_t n = cast<RankedTensorType>(op.getV().getType()).getShape().back();
   double inner = e.rows(op.getV()).row(0).head(n).dot(e.rows(op.getData()).row(0).head(n));

@@ -146,37 +146,9 @@ static llvm::Error map(Evaluation &e, Value lhs, Value rhs, Value result, Functi
   return llvm::Error::success();
 }
 
-static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-static double activate(xf::ActivationKind kind, double x) {
-  switch (kind) {
-  case xf::ActivationKind::gelu:
-    return x * std::erfc(-x * M_SQRT1_2) / 2;
-  case xf::ActivationKind::gelu_tanh:
-    return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-  case xf::ActivationKind::silu:
-    return x * sigmoid(x);
-  case xf::ActivationKind::relu:
-    return std::max(x, 0.0);
-  case xf::ActivationKind::relu2:
-    return x > 0 ? x * x : 0;
-  case xf::ActivationKind::sigmoid:
-    return sigmoid(x);
-  case xf::ActivationKind::tanh:
-    return std::tanh(x);
-  case xf::ActivationKind::quick_gelu:
-    return x * sigmoid(1.702 * x);
-  case xf::ActivationKind::exp:
-    return std::exp(x);
-  case xf::ActivationKind::softplus:
-    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-  }
-  llvm_unreachable("all kinds are above");
-}
-
 static llvm::Error evaluateOp(xf::ActivationOp op, Evaluation &e) {
   xf::ActivationKind kind = op.getKind();
-  return map(e, op.getData(), op.getResult(), [=](double x) { return activate(kind, x); });
+  return map(e, op.getData(), op.getResult(), [=](double x) { return xf::activate(kind, x); });
 }
 
 static llvm::Error evaluateOp(xf::SoftcapOp op, Evaluation &e) {
@@ -222,7 +194,7 @@ static llvm::Error evaluateOp(xf::ReshapeOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
-/// A value of `shape` seen along one dimension: `count` stretches of entries of `entry` elements.
+/// A value of `shape` divided along one dimension: `count` groups of entries of `entry` elements.
 struct Stretches {
   int64_t count = 1, entry = 1;
   Stretches(ArrayRef<int64_t> shape, int64_t along) {

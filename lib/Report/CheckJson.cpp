@@ -67,7 +67,7 @@ static StringRef stringify(Severity severity) {
   llvm_unreachable("a severity of no known kind");
 }
 
-/// The findings on group `index` that are no causes of its verdict.
+/// The findings on group `index` other than the causes of its verdict.
 static json::Array warningsJson(ArrayRef<GroupFinding> findings, size_t index) {
   json::Array array;
   for (const GroupFinding &found : findings) {

@@ -72,7 +72,7 @@ std::vector<PlanRow> ctxc::planRows(const VerdictGroup &group) {
                                         options.objective == Objective::LeastDrift);
   for (PlanCandidate &candidate : enumeratePlans(group.block, options)) {
     if (isMeasured)
-      (void)options.measure(group.block, options, candidate); // a failure has warned
+      (void)options.measure(group.block, options, candidate); // a failure has given a warning
     PlanRow row;
     for (Operation *op : candidate.plan.patchedOps())
       row.parameters.push_back(Sites::name(op));

@@ -1,4 +1,4 @@
-// What a check report says of a verdict, before it is text or JSON.
+// The contents of a check report, before they become text or JSON.
 #ifndef CTXC_LIB_REPORT_CHECKROWS_H
 #define CTXC_LIB_REPORT_CHECKROWS_H
 
@@ -11,7 +11,7 @@ struct PatchRow {
   std::string parameter, change, lemma;
 };
 
-/// What must hold of a parameter's data, and how surely it does.
+/// A condition on a parameter's data, and where it can fail.
 struct ObligationRow {
   std::string parameter, condition, holds, lemma;
 };

@@ -15,7 +15,7 @@ using namespace ctxc;
 
 static constexpr unsigned pageWidth = 100, labelWidth = 9;
 
-/// Words of `text` in lines that fit the page, the first after `label`.
+/// Writes the words of `text` in lines that fit the page, the first after `label`.
 static void printWrapped(llvm::raw_ostream &os, StringRef label, const Twine &words,
                          unsigned hang = 0) {
   std::string text = words.str();
@@ -119,7 +119,7 @@ static std::string costText(const PlanRow &row) {
   return text + (cost.fragility.empty() ? "" : "; fragile");
 }
 
-/// Every plan on a line or two; the chosen one has a star.
+/// Writes every plan on one or two lines; the chosen one has a star.
 static void printPlans(llvm::raw_ostream &os, const VerdictGroup &group) {
   StringRef label = "plans";
   for (const PlanRow &row : planRows(group)) {

@@ -6,7 +6,7 @@
 using namespace ctxc;
 using llvm::StringRef;
 
-/// The rules of warnings, for a message.
+/// The rules of warnings, as a message lists them.
 static std::string listWarnings() {
   std::string list;
   for (const Rule &rule : allRules())

@@ -17,7 +17,7 @@ namespace {
 class BlockDrawing {
 public:
   BlockDrawing(llvm::raw_ostream &os, ValueNames &names, const VerdictGroup &group, unsigned number)
-      : os(os), names(names), group(group), number(number), graph(group.block), zeros(group.block),
+      : os(os), names(names), group(group), number(number), graph(group.block), zeros(group.block, group.options->layer),
         context(graph, group.options->inputsAreSources),
         sites(graph, zeros, group.options->bindings, group.options->scope),
         mixtures(findMixtures(group.block)) {
@@ -162,8 +162,8 @@ void BlockDrawing::printTitle() {
   os << ">;\n";
 }
 
-/// Draws the ops that `contains` and no cluster before has, in a frame; nothing where there are
-/// none.
+/// Draws the ops for which `contains` is true and that no earlier cluster has, in a frame; nothing
+/// where there are none.
 void BlockDrawing::printCluster(StringRef name, const llvm::Twine &label, StringRef fill,
                                 StringRef border, llvm::function_ref<bool(Operation *)> contains) {
   llvm::SmallVector<Operation *> inside;

@@ -1,4 +1,4 @@
-// A drawing in a file: graphviz's language, or a picture that graphviz makes of it.
+// Writes a drawing to a file: graphviz's language, or a picture that graphviz makes of it.
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"

@@ -10,7 +10,7 @@ std::string graph::escape(llvm::StringRef text) {
   return escaped;
 }
 
-/// A row: a cell that looks like what it explains, and words.
+/// A row of the legend: a cell in the explained style, and words.
 static void row(llvm::raw_ostream &os, const llvm::Twine &cell, llvm::StringRef meaning) {
   os << "<tr>" << cell << "<td align=\"left\" border=\"0\">" << graph::escape(meaning)
      << "</td></tr>";

@@ -7,7 +7,7 @@
 
 namespace ctxc::graph {
 
-/// What an op is in the verdict; the first that applies.
+/// The role of an op in the verdict; the first that applies.
 enum class Part { Cause, Input, Output, NormMatrix, Link, Noted, Plain };
 
 struct Style {
@@ -36,7 +36,7 @@ inline constexpr llvm::StringLiteral contextColour = "#d9760a"; ///< edges that 
 inline constexpr llvm::StringLiteral plainEdge = "#9a9a9a";
 inline constexpr llvm::StringLiteral chainEdge = "#1b7a34";
 inline constexpr llvm::StringLiteral contextualFill = "#f3efe6"; ///< the box of A(C, x)
-inline constexpr llvm::StringLiteral mixtureFill = "#eeeef6";    ///< of a router, and of experts
+inline constexpr llvm::StringLiteral mixtureFill = "#eeeef6"; ///< the boxes of routers and experts
 inline constexpr llvm::StringLiteral mixtureBorder = "#b5b5cc";
 
 /// Text in an HTML-like label.

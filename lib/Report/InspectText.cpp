@@ -17,7 +17,7 @@ std::string figure(double value) { return printed("%8.3g", value); }
 std::string percent(double fraction) { return printed("%7.3g %%", 100 * fraction); }
 std::string brief(double value) { return printed("%.3g", value); }
 
-/// `value` of `largest` as a bar of at most `columns`, in eighths of a column, padded.
+/// `value` relative to `largest` as a bar of at most `columns`, in eighths of a column, padded.
 std::string bar(double value, double largest, unsigned columns) {
   static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   unsigned length = largest > 0 && value > 0

@@ -1,4 +1,4 @@
-// What the text, the JSON and the page of an inspection say in the same words.
+// Words that the text, the JSON and the page of an inspection share.
 #include "ctxc/Report/InspectReport.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

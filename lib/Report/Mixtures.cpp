@@ -22,8 +22,8 @@ bool feedsAlone(const Mixture::Ops &set, Operation *op) {
   return fed;
 }
 
-/// The selection and the reads by its indices; then what they alone feed, and what feeds them
-/// alone.
+/// The selection and the ops that read by its indices; then the ops that these alone feed, and
+/// those that feed these alone.
 void findRouter(Mixture &mixture, Block &body) {
   Mixture::Ops &router = mixture.router;
   router.insert(mixture.selection);
@@ -39,7 +39,7 @@ void findRouter(Mixture &mixture, Block &body) {
       router.insert(&op);
 }
 
-/// The matrices, and every op on a way from one of them to another.
+/// The matrices, and every op on a path from one of them to another.
 void findExperts(Mixture &mixture, Block &body) {
   Mixture::Ops matrices, after, before;
   for (Operation *user : mixture.selection->getUsers())

@@ -16,9 +16,9 @@ struct Mixture {
   using Ops = llvm::SmallPtrSet<mlir::Operation *, 8>;
   xf::TopKOp selection; ///< of `selected` out of `count`
   int64_t selected, count;
-  /// What serves the selection and the weights of the selected alone.
+  /// The ops that serve only the selection and the weights of the selected experts.
   Ops router;
-  /// The selected experts' matrices, and what stands between them.
+  /// The selected experts' matrices, and the ops between them.
   Ops experts;
 };
 

@@ -46,7 +46,7 @@ std::string ctxc::opText(Operation *op) {
   StringRef text = printed;
   StringRef full = op->getName().getStringRef();
   text = text.substr(text.find(full) + full.size());
-  text = text.take_front(text.find(" : ")); // types follow
+  text = text.take_front(text.find(" : ")); // without the types
 
   std::string shown = op->getName().stripDialect().str();
   llvm::SmallVector<StringRef> words;

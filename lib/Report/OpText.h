@@ -1,4 +1,4 @@
-// What an op is called in a drawing.
+// The name of an op in a drawing.
 #ifndef CTXC_LIB_REPORT_OPTEXT_H
 #define CTXC_LIB_REPORT_OPTEXT_H
 
@@ -21,7 +21,7 @@ private:
 };
 
 /// "normalize rms", "softcap at 30", "contextual attention": the op's name and those of its
-/// words that tell it from others, as it is printed.
+/// words that distinguish it from others, as it is printed.
 std::string opText(mlir::Operation *op);
 
 /// "8×16" of a tensor, empty for a number.

@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace ctxc;
 
 // The importer's locations are a value's name around a module's name around line 1, column 1
-// of the configuration file: there is no line that an op stands on.
+// of the configuration file: an op of a checkpoint has no line.
 Place ctxc::placeOf(Location location) {
   Place place;
   location->walk([&](Location inner) {

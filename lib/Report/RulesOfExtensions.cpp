@@ -1,4 +1,4 @@
-// What is exact too, and not in the paper.
+// Exact patches that are not in the paper.
 #include "RuleTable.h"
 
 using namespace ctxc;

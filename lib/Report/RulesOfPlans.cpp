@@ -1,4 +1,4 @@
-// Reasons why nothing is shown, and what a plan that exists has to be watched for.
+// Reasons why nothing is shown, and warnings about plans that exist.
 #include "RuleTable.h"
 
 using namespace ctxc;
@@ -93,6 +93,22 @@ xf.block @one_matrix(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
+static constexpr llvm::StringLiteral cancelling = R"(
+xf.block @cancelling(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %k = xf.param "conv" : tensor<2x3xf32>
+  %a = xf.conv %k, %x : tensor<2x3xf32>, tensor<2xf32>
+  %v = xf.add %x, %a : tensor<2xf32>
+  %n = xf.normalize layer %v eps 1.0e-5 : tensor<2xf32>
+  %l = xf.slice %n from 0 : tensor<2xf32> to tensor<1xf32>
+  %r = xf.slice %n from 1 : tensor<2xf32> to tensor<1xf32>
+  %h = xf.add %l, %r : tensor<1xf32>
+  %W = xf.param "w" : tensor<2x1xf32>
+  %d = xf.linear %W * %h : tensor<2x1xf32>, tensor<1xf32>
+  %y = xf.add %v, %d : tensor<2xf32>
+  xf.yield %y : tensor<2xf32>
+}
+)";
+
 static const Rule table[] = {
     {rules::NoSolvableChain,
      "No Chain That Can Be Solved",
@@ -128,6 +144,18 @@ Ways out: a matrix or bias of its own for each output, or one sum that all of th
      R"(The block has plans, and none that patches exactly the parameters that were asked for. `ctxc check --plans` lists what there is.)",
      {plain, VerdictKind::Controllable, "output-matrix", "--plan up,down"},
      {plain, VerdictKind::Undecided, "", "--plan up"}},
+
+    {rules::UnconfirmedPlan,
+     "A Plan That Numbers Contradict",
+     RuleKind::Undecided,
+     "",
+     R"(By structure the plan is exact but for a null set of weights and activations. On random
+  ones it is not: {(W, x): T'(x) ≠ T(C, x)} is no null set.)",
+     R"(The analysis knows which values are constants, which are equal, and what cancels in a sum of such; it does not know every identity, such as that a layer norm's entries add up to zero. So each plan of a block of up to 200,000 numbers is tried on random weights and activations, three times, before it is called exact almost everywhere. Where a trial contradicts, another plan is tried; where all are contradicted the block is undecided, and the message says what was found.
+
+`ctxc check --try` repeats the trial on the model's own weights.)",
+     {plain, VerdictKind::Controllable, "output-matrix"},
+     {cancelling, VerdictKind::Undecided}},
 
     {rules::ConditionalObligation,
      "A Condition That Fails on an Open Set",

@@ -50,7 +50,7 @@ static Severity usualSeverity(const Rule &rule) {
   case RuleKind::Theorem:
   case RuleKind::Lemma:
   case RuleKind::Extension:
-    return Severity::Ignored; // what verdicts rest on, and no finding
+    return Severity::Ignored; // verdicts rest on these rules; no finding names them
   }
   llvm_unreachable("a rule of no known kind");
 }

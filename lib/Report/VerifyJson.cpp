@@ -46,7 +46,7 @@ static Array layersJson(llvm::ArrayRef<LayerReport> layers) {
   return result;
 }
 
-/// Of each layer the largest norms and replay error of any step, and all
+/// For each layer, the largest norms and replay error of all steps, and all
 /// obligations together.
 static std::vector<LayerReport> overSteps(llvm::ArrayRef<VerifyStep> steps) {
   std::vector<LayerReport> result;
@@ -82,11 +82,11 @@ static Object stepJson(const VerifyStep &step, const TokenName &name) {
   return result;
 }
 
-/// Ids; null where a row stands in a token's place.
+/// The ids; null where an embedding stands in a token's place.
 static Array tokensJson(llvm::ArrayRef<Input> tokens) {
   Array result;
   for (const Input &token : tokens)
-    result.push_back(token.isRow() ? Value(nullptr) : Value(token.token()));
+    result.push_back(token.isEmbedding() ? Value(nullptr) : Value(token.token()));
   return result;
 }
 

@@ -40,10 +40,10 @@ void VerifyText::mark(bool good) {
     os.resetColor();
 }
 
-/// What the last token follows.
+/// Describes the context of the last token.
 static std::string contextText(const RunRequest &request) {
   llvm::ArrayRef<Input> context = llvm::ArrayRef(request.tokens).drop_back();
-  int64_t rows = llvm::count_if(context, [](const Input &input) { return input.isRow(); });
+  int64_t rows = llvm::count_if(context, [](const Input &input) { return input.isEmbedding(); });
   std::string tokens = std::to_string(context.size() - rows) + " tokens";
   return rows ? tokens + " and " + std::to_string(rows) + " rows in place of tokens" : tokens;
 }

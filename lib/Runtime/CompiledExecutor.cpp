@@ -27,14 +27,14 @@ public:
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
         bidirectional(ctxc::isBidirectional(program)), names(program),
-        promptRows(options.promptRows) {}
+        promptChunk(options.promptChunk) {}
 
   llvm::Error compile() { return kernels.compile(); }
 
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }
-  std::optional<int64_t> rowWidth() const override { return ctxc::rowWidth(program); }
+  std::optional<int64_t> embeddingWidth() const override { return ctxc::embeddingWidth(program); }
 
 protected:
   std::unique_ptr<Run> makeRun(int64_t capacity) override {
@@ -55,13 +55,13 @@ protected:
                      static_cast<CompiledRun &>(reduced), options)
         .run(tokens, positions, sink);
   }
-  llvm::Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+  llvm::Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
 
 private:
   llvm::Error checkStep(const CompiledRun &run, ArrayRef<Input> tokens,
                         ArrayRef<int64_t> positions) const;
-  /// Runs tokens through all steps and appends them to the run. Gives the logits that are asked
-  /// for, in memory that the next call uses again; none where `withHead` is false.
+  /// Runs tokens through all steps and appends them to the run. Returns the logits that are asked
+  /// for, in memory that the next call reuses; none where `withHead` is false.
   llvm::Expected<ArrayRef<float>> runChunk(CompiledRun &run, ArrayRef<Input> tokens,
                                            ArrayRef<int64_t> positions,
                                            const ForwardOptions &options, Weights &from,
@@ -77,24 +77,24 @@ private:
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
   llvm::Error runBoth(size_t step, const Input &token, int32_t position);
-  /// Gives back the memory of the values that no step after `step` reads.
+  /// Frees the memory of the values that no step after `step` reads.
   void forget(size_t step, Values &values);
 
   Program program;
   Weights &weights;
-  int ownThreads; ///< of OpenMP
+  int ownThreads; ///< OpenMP's
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
-  const int64_t promptRows;
+  const int64_t promptChunk;
   WeightMemory patchedMemory;
-  Values values[2]; ///< of one token they stay, as memory for the next
+  Values values[2]; ///< those of one token stay, as memory for the next
   struct {
     std::vector<Rows> inputs, outputs;
-  } both; ///< the two streams' rows of one of the model's ends
+  } both; ///< the rows of both runs for one of the model's ends
 };
 
-/// What was put out the last time is memory for what is now.
+/// Reuses the memory of the last call's outputs.
 static void takeMemory(xf::LayerOp layer, Values &values, StepCall &frame) {
   for (Value output : layer.getOutputs())
     frame.outputs.push_back(std::move(values[output]));
@@ -151,10 +151,10 @@ void CompiledExecutor::forget(size_t step, Values &values) {
       values.erase(input);
 }
 
-/// The last step, where it makes logits of each token alone.
+/// The last step, where it computes each token's logits from that token alone.
 bool CompiledExecutor::isHead(size_t step) const { return program.head() == step; }
 
-/// How many floating point operations a step takes for a row, those of attention aside.
+/// How many floating point operations a step takes for a token, without those of attention.
 static int64_t operationsOf(xf::BlockOp block) {
   int64_t operations = 0;
   auto add = [&](Value data, Value result) {
@@ -164,21 +164,21 @@ static int64_t operationsOf(xf::BlockOp block) {
   for (Operation &op : block.getBody().getOps()) {
     if (auto linear = dyn_cast<xf::LinearOp>(op))
       add(linear.getData(), linear.getResult());
-    else if (auto linear = dyn_cast<xf::ExpertLinearOp>(op)) // of the experts that are chosen
+    else if (auto linear = dyn_cast<xf::ExpertLinearOp>(op)) // only the selected experts
       add(linear.getData(), linear.getResult());
   }
   return operations;
 }
 
-/// How many of `count` tokens go through the layers together: all, or so many that the largest
-/// layer takes about half a second of two cores, but enough that reading its weights does not show.
-/// Chunks are of about one size: one of few rows would be computed otherwise where prompts are
-/// rounded.
+/// How many of `count` tokens go through the layers together: all, or as many as the largest
+/// layer computes in half a second on two cores, but enough to make reading its weights negligible.
+/// Chunks have about the same size: a chunk of few tokens would be computed differently where
+/// prompts are rounded.
 int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) const {
   constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64;
   if (bidirectional || options.observer)
     return count;
-  int64_t rows = promptRows;
+  int64_t rows = promptChunk;
   if (rows <= 0) {
     int64_t largest = 1;
     for (auto [i, step] : llvm::enumerate(program.steps))
@@ -210,7 +210,7 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::runChunk(CompiledRun &run, Arr
     if (factored)
       frame.loads = options.patch;
     // The head can be as large as all layers together: only tokens whose logits
-    // are asked for go there.
+    // are asked for go through it.
     std::vector<Rows> last;
     if (isHead(i) && !options.allLogits && rows > 1) {
       for (Value input : step.layer.getInputs()) {
@@ -313,14 +313,14 @@ llvm::Error CompiledExecutor::copyState(const Run &given, Run &made) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
-  llvm::Expected<size_t> head = checkHead(program, streams.size(), rows);
+llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  llvm::Expected<size_t> head = checkHead(program, vectors.size(), count);
   if (!head)
     return head.takeError();
-  const Rows input(streams.begin(), streams.end());
-  const std::vector<int32_t> zeros(rows);
+  const Rows input(vectors.begin(), vectors.end());
+  const std::vector<int32_t> zeros(count);
   StepCall frame;
-  frame.rows = rows;
+  frame.rows = count;
   frame.tokens = frame.positions = zeros;
   frame.inputs.push_back(&input);
   if (llvm::Error error = kernels.call(*head, program.steps[*head].block, weights, frame))
@@ -334,7 +334,7 @@ llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> streams, i
 // Algorithm 1
 //===----------------------------------------------------------------------===//
 
-/// One of the model's ends for both streams, in one sweep over its weights.
+/// One of the model's ends for both runs, in one sweep over its weights.
 llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t position) {
   ProgramStep &step = program.steps[index];
   const Input given[2] = {token, token};
@@ -348,8 +348,8 @@ llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t 
   both.inputs.resize(step.layer.getInputs().size());
   for (auto [input, packed] : llvm::zip(step.layer.getInputs(), both.inputs)) {
     packed.clear();
-    for (Values &stream : values)
-      llvm::append_range(packed, stream[input]);
+    for (Values &ofRun : values)
+      llvm::append_range(packed, ofRun[input]);
     frame.inputs.push_back(&packed);
   }
   frame.outputs = std::move(both.outputs);
@@ -357,9 +357,9 @@ llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t 
     return error;
   both.outputs = std::move(frame.outputs);
   for (auto [value, x] : llvm::zip(step.layer.getOutputs(), both.outputs))
-    for (int stream : {0, 1}) {
-      auto begin = x.begin() + stream * (x.size() / 2);
-      values[stream][value].assign(begin, begin + x.size() / 2);
+    for (int run : {0, 1}) {
+      auto begin = x.begin() + run * (x.size() / 2);
+      values[run][value].assign(begin, begin + x.size() / 2);
     }
   return llvm::Error::success();
 }
@@ -392,19 +392,19 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
     frame.runs[1] = second;
     return frame;
   };
-  auto plain = [&](size_t i, int stream, Weights &from) {
-    StepCall frame = frameFor(stream == 0 ? &full : &reduced, nullptr);
-    return runInto(i, program.steps[i].block, from, frame, values[stream]);
+  auto plain = [&](size_t i, int run, Weights &from) {
+    StepCall frame = frameFor(run == 0 ? &full : &reduced, nullptr);
+    return runInto(i, program.steps[i].block, from, frame, values[run]);
   };
 
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     if (step.dual && *step.index >= options.startLayer) {
       StepCall frame = frameFor(&full, &reduced);
-      for (Values &stream : values)
-        takeMemory(step.layer, stream, frame);
-      for (Values &stream : values)
+      for (Values &ofRun : values)
+        takeMemory(step.layer, ofRun, frame);
+      for (Values &ofRun : values)
         for (Value input : step.layer.getInputs())
-          frame.inputs.push_back(&stream[input]);
+          frame.inputs.push_back(&ofRun[input]);
       if (llvm::Error error = kernels.call(i, step.dual, weights, frame))
         return std::move(error);
       size_t half = frame.outputs.size() / 2;
@@ -414,7 +414,7 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
       }
       result.obligations[*step.index] = frame.obligations.front();
       result.replayError[*step.index] = frame.replayError.empty() ? 0 : frame.replayError.front();
-      if (options.materialize) { // what the rounded weights really give
+      if (options.materialize) { // the rounded weights' actual output
         MaterializedWeights patched(weights, frame.stores, kernels.parallelFor(), &patchedMemory);
         if (llvm::Error error = plain(i, 1, patched))
           return std::move(error);
@@ -427,23 +427,23 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
       if (llvm::Error error = runBoth(i, token, at))
         return std::move(error);
     } else {
-      for (int stream : {0, 1})
-        if (llvm::Error error = plain(i, stream, weights))
+      for (int run : {0, 1})
+        if (llvm::Error error = plain(i, run, weights))
           return std::move(error);
     }
     observe(options.fullObserver, step, i == 0, values[0], 1);
     observe(options.reducedObserver, step, i == 0, values[1], 1);
   }
   Value logits = program.logits();
-  std::vector<double> *wanted[] = {&result.fullLogits, &result.reducedLogits};
+  Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
-  for (int stream = 0; stream < (options.reducedHead ? 2 : 1); ++stream) {
-    auto largest = largestLogit(values[stream][logits]);
+  for (int run = 0; run < (options.reducedHead ? 2 : 1); ++run) {
+    auto largest = largestLogit(values[run][logits]);
     if (!largest)
       return largest.takeError();
-    *next[stream] = *largest;
+    *next[run] = *largest;
     if (options.logits)
-      wanted[stream]->assign(values[stream][logits].begin(), values[stream][logits].end());
+      *wanted[run] = std::vector<float>(values[run][logits].begin(), values[run][logits].end());
   }
   ++full.count;
   return result;

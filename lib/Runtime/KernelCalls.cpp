@@ -33,9 +33,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
       block = asked.clone();
       copies.emplace_back(block);
       block.setSymName((asked.getSymName() + "_alone").str());
-      block.walk([](xf::AttentionOp attention) {
-        attention->setAttr(aloneAttr, UnitAttr::get(attention.getContext()));
-      });
+      block.walk([](xf::AttentionOp attention) { kernel::mark<kernel::Alone>(attention); });
     }
     FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
     if (failed(module))
@@ -43,7 +41,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
     std::string name = kernelName(block);
     auto function = (*module)->lookupSymbol<func::FuncOp>(name);
     if (roundsPrompts && readsPrompts(program, block))
-      function->setAttr(roundedAttr, UnitAttr::get(function.getContext()));
+      kernel::mark<kernel::Rounded>(function);
     modules.push_back(**module);
     owned.push_back(std::move(*module));
     made.push_back({name, {nullptr, nullptr, kernelArguments(function)}});
@@ -112,30 +110,30 @@ llvm::Expected<KernelCalls::Binding> KernelCalls::bind(size_t step, const Kernel
 std::vector<int32_t> ctxc::kernelIds(ArrayRef<Input> inputs) {
   std::vector<int32_t> ids;
   for (const Input &input : inputs)
-    ids.push_back(input.isRow() ? 0 : int32_t(input.token()));
+    ids.push_back(input.isEmbedding() ? 0 : int32_t(input.token()));
   return ids;
 }
 
-/// The embedding where some tokens are rows: those and the tokens in a call each, and what they
-/// give in order.
+/// The first step where some inputs are embeddings: one call for these and one for the tokens, and
+/// the results put in order.
 llvm::Error KernelCalls::embed(size_t step, Weights &weights, StepCall &call) {
   ProgramStep at = program.steps[step];
-  if (!kernels.count({at.ofRow, false}))
-    if (llvm::Error error = compile(at.ofRow))
+  if (!kernels.count({at.ofEmbedding, false}))
+    if (llvm::Error error = compile(at.ofEmbedding))
       return error;
   ArrayRef<Input> given = call.given;
   call.outputs.resize(at.block.getNumResults());
-  for (bool ofRows : {false, true}) {
+  for (bool ofEmbeddings : {false, true}) {
     std::vector<size_t> places;
     std::vector<int32_t> ids, positions;
     Rows numbers;
     for (auto [i, input] : llvm::enumerate(given)) {
-      if (input.isRow() != ofRows)
+      if (input.isEmbedding() != ofEmbeddings)
         continue;
       places.push_back(i);
       ids.push_back(call.tokens[i]);
       positions.push_back(call.positions[i]);
-      numbers.insert(numbers.end(), input.row().begin(), input.row().end());
+      numbers.insert(numbers.end(), input.embedding().begin(), input.embedding().end());
     }
     if (places.empty())
       continue;
@@ -143,9 +141,10 @@ llvm::Error KernelCalls::embed(size_t step, Weights &weights, StepCall &call) {
     part.rows = places.size();
     part.tokens = ids;
     part.positions = positions;
-    if (ofRows)
+    if (ofEmbeddings)
       part.inputs.push_back(&numbers);
-    if (llvm::Error error = this->call(step, ofRows ? at.ofRow : at.block, weights, part))
+    if (llvm::Error error =
+            this->call(step, ofEmbeddings ? at.ofEmbedding : at.block, weights, part))
       return error;
     for (auto [whole, some] : llvm::zip(call.outputs, part.outputs)) {
       size_t width = some.size() / places.size();
@@ -173,14 +172,14 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   if (llvm::Error error = mayGoOn())
     return error;
   ProgramStep at = program.steps[step];
-  if (at.ofRow && block == at.block && hasRows(call.given))
+  if (at.ofEmbedding && block == at.block && hasEmbeddings(call.given))
     return embed(step, weights, call);
   if (call.alone && !kernels.count({block, true}))
     if (llvm::Error error = compile(block, /*alone=*/true))
       return error;
   const Kernel &kernel = kernels.at({block, call.alone});
   auto found = bindings.find({step, &kernel});
-  Binding changed; // of weights that are not the original ones
+  Binding changed; // for weights other than the original ones
   if (&weights != &original || found == bindings.end()) {
     llvm::Expected<Binding> made = bind(step, kernel, weights);
     if (!made)
@@ -203,9 +202,9 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   std::vector<Rows> &parts = call.parts ? *call.parts : stores;
   size_t nextState[2] = {0, 0}, nextPart = 0, nextLoad = 0;
   int64_t visible[2] = {0, 0};
-  for (int stream : {0, 1})
-    if (CompiledRun *run = call.runs[stream])
-      visible[stream] = run->count + (stream == 0 ? call.rows : 1);
+  for (int which : {0, 1})
+    if (CompiledRun *run = call.runs[which])
+      visible[which] = run->count + (which == 0 ? call.rows : 1);
   counts.clear();
 
   for (auto [i, arg] : llvm::enumerate(kernel.args)) {
@@ -229,9 +228,9 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
     case KernelArgKind::Setting:
       break;
     case KernelArgKind::State: {
-      CompiledRun &run = *call.runs[arg.stream];
+      CompiledRun &run = *call.runs[arg.run];
       auto &states = run.states[step];
-      size_t index = nextState[arg.stream]++;
+      size_t index = nextState[arg.run]++;
       if (states.size() <= index)
         states.resize(index + 1);
       states[index].resize(run.capacity * elementsOf(arg.type));
@@ -239,7 +238,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       break;
     }
     case KernelArgKind::Slots:
-      argument = call.runs[arg.stream]->slots.data();
+      argument = call.runs[arg.run]->slots.data();
       break;
     case KernelArgKind::Store:
       if (parts.size() <= nextPart)

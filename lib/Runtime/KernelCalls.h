@@ -1,5 +1,5 @@
-// A program's kernels, compiled, and how one is called for a step: which memory
-// stands behind each argument.
+// A program's compiled kernels, and how one is called for a step: which memory
+// each argument points to.
 #ifndef CTXC_LIB_RUNTIME_KERNELCALLS_H
 #define CTXC_LIB_RUNTIME_KERNELCALLS_H
 
@@ -32,43 +32,43 @@ public:
 struct StepCall {
   int64_t rows = 1;
   llvm::ArrayRef<int32_t> tokens, positions;
-  /// What is run, one a row, where some of it may be rows in place of tokens.
+  /// The inputs, one for each row, where some may be embeddings.
   llvm::ArrayRef<Input> given = {};
   CompiledRun *runs[2] = {nullptr, nullptr}; ///< the run or the full run, the reduced run
   std::vector<const Rows *> inputs;
   const Patch *loads = nullptr;
-  /// The reduced run of a dual block is empty: each row sees itself alone, so that nothing need be
-  /// computed of its query and key.
+  /// The reduced run of a dual block is empty: each token sees itself alone, so that nothing need
+  /// be computed of its query and key.
   bool alone = false;
 
-  std::vector<Rows> outputs; ///< memory given here is used
+  std::vector<Rows> outputs; ///< memory that is given here is reused
   Patch stores;              ///< of one row, by stored names, in stored orientation
   /// Where given, each part of a patch for all rows, in the order of the kernel's arguments; then
   /// `stores` stays empty.
   std::vector<Rows> *parts = nullptr;
-  std::vector<LayerObligations> obligations; ///< one a row
-  std::vector<double> replayError;           ///< one a row
+  std::vector<LayerObligations> obligations; ///< one for each row
+  std::vector<double> replayError;           ///< one for each row
 };
 
-/// The tokens' ids as kernels take them, 0 for rows.
+/// The tokens' ids as kernels take them, 0 for embeddings.
 std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
 
 class KernelCalls {
 public:
-  /// `mayGoOn` is asked before each kernel, and its error is the call's.
+  /// `mayGoOn` is called before each kernel; its error ends the call.
   KernelCalls(const Program &program, Weights &original, bool roundsPrompts, ParallelFor threads,
               std::function<llvm::Error()> mayGoOn)
       : program(program), original(original), roundsPrompts(roundsPrompts), threads(threads),
         mayGoOn(std::move(mayGoOn)) {}
 
-  /// Compiles every distinct block of the program but those for rows in place of tokens and dual
-  /// ones whose rows are alone, which are compiled when they are first called.
+  /// Compiles every distinct block of the program except those for embeddings and dual
+  /// ones whose tokens are alone, which are compiled on their first call.
   llvm::Error compile();
 
-  /// Calls the kernel of `block`, one of step `step`'s, with weights from `weights`.
+  /// Calls the kernel of `block`, one of the blocks of step `step`, with weights from `weights`.
   llvm::Error call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call);
 
-  /// The changes of stored tensors that row `row` of `parts` (StepCall) is, added to `patch`.
+  /// Adds row `row` of `parts` (StepCall), as changes of stored tensors, to `patch`.
   llvm::Error readParts(size_t step, xf::BlockOp block, llvm::ArrayRef<Rows> parts, int64_t row,
                         Patch &patch);
   /// The float32 numbers of a row's patch of a step.
@@ -83,11 +83,11 @@ private:
     llvm::SmallVector<KernelArg> args;
   };
 
-  /// `alone`: for dual blocks whose rows are alone.
+  /// `alone`: for dual blocks whose tokens are alone.
   llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks, bool alone = false);
   llvm::Error embed(size_t step, Weights &weights, StepCall &call);
   void *setting(size_t step, const KernelArg &arg);
-  /// What of a step's arguments is the same at every call: weights and settings. The others are
+  /// The step's arguments that are the same at every call: weights and settings. The others are
   /// null.
   struct Binding {
     Binding() = default;
@@ -106,10 +106,10 @@ private:
   const ParallelFor threads;
   const std::function<llvm::Error()> mayGoOn;
   std::map<std::pair<mlir::Operation *, bool>, Kernel> kernels; ///< of a block, alone or not
-  /// Of the original weights, which stay where they are.
+  /// For the original weights, whose addresses stay the same.
   std::map<std::pair<size_t, const Kernel *>, Binding> bindings;
   std::map<std::pair<size_t, mlir::Operation *>, PatchArgs> patches; ///< of a step's block
-  // Memory that each call uses again.
+  // Memory that calls reuse.
   Workspace workspace;
   std::vector<void *> arguments;
   std::vector<Rows> stores;

@@ -47,10 +47,10 @@ llvm::Error ctxc::checkFinite(ArrayRef<float> logits) {
   return rangeOf(logits).isFinite ? llvm::Error::success() : notFinite();
 }
 
-llvm::Expected<std::vector<double>> ctxc::finiteLogits(ArrayRef<float> logits) {
+llvm::Expected<Logits> ctxc::finiteLogits(ArrayRef<float> logits) {
   if (llvm::Error error = checkFinite(logits))
     return std::move(error);
-  return std::vector<double>(logits.begin(), logits.end());
+  return Logits(std::vector<float>(logits.begin(), logits.end()));
 }
 
 llvm::Expected<int64_t> ctxc::largestLogit(ArrayRef<float> logits) {

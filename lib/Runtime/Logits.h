@@ -1,17 +1,16 @@
-// What crosses the executor's door of logits in float32; an error where one is not finite.
+// Logits in float32 as executors return them; an error where one is not finite.
 #ifndef CTXC_LIB_RUNTIME_LOGITS_H
 #define CTXC_LIB_RUNTIME_LOGITS_H
 
-#include "llvm/ADT/ArrayRef.h"
+#include "ctxc/Program/Logits.h"
 #include "llvm/Support/Error.h"
-#include <vector>
 
 namespace ctxc {
 
 llvm::Error checkFinite(llvm::ArrayRef<float> logits);
-llvm::Expected<std::vector<double>> finiteLogits(llvm::ArrayRef<float> logits);
+llvm::Expected<Logits> finiteLogits(llvm::ArrayRef<float> logits);
 
-/// The index of the largest of them, the lowest of equals.
+/// The index of the largest logit, the lowest of equals.
 llvm::Expected<int64_t> largestLogit(llvm::ArrayRef<float> logits);
 
 } // namespace ctxc

@@ -10,7 +10,7 @@ void ctxc::parallelFor(void *context, int64_t count, void (*body)(void *, int64_
     body(data, 0, count);
     return;
   }
-  // All threads even where some have nothing to do: a team of another size is made anew.
+  // Always all threads, even idle ones: OpenMP would create a team of another size anew.
 #pragma omp parallel num_threads(threads)
   {
     int64_t id = omp_get_thread_num(), team = omp_get_num_threads();

@@ -1,4 +1,4 @@
-// The threads that our executor brings to the kernels.
+// The executor's own threads for kernels.
 #ifndef CTXC_LIB_RUNTIME_PARALLELFOR_H
 #define CTXC_LIB_RUNTIME_PARALLELFOR_H
 
@@ -6,7 +6,7 @@
 
 namespace ctxc {
 
-/// `asked`, or one for each core where it is 0.
+/// The number of threads: `asked`, or one for each core where that is 0.
 int threadCount(int asked);
 
 /// The ctxc_parallel_for of ctxc_kernel.h; `context` points to the number of threads.

@@ -8,13 +8,13 @@ using namespace mlir;
 using namespace ctxc;
 
 /// A chunk's patches are kept until its last layer is done: at most so many bytes, in at most so
-/// many rows. More rows would read the weights less often, which no longer shows.
+/// many tokens. With more tokens the weights would be read less often, which no longer matters.
 constexpr int64_t maxPartsBytes = 96 << 20, maxChunk = 96, minChunk = 4;
 
-/// From so many rows on it pays to compile kernels for rows that are alone.
+/// From this many tokens on it pays to compile kernels for tokens that do not see each other.
 constexpr int64_t aloneFrom = 16;
 
-/// Rows of each stream that go through the head together: their logits are a vocabulary each.
+/// Tokens of each run that go through the head together: each has a vocabulary of logits.
 constexpr int64_t headRows = 8;
 
 llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions) {
@@ -31,8 +31,8 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
 }
 
 int64_t PatchEach::chunkSize() {
-  if (options.rows > 0)
-    return options.rows;
+  if (options.chunk > 0)
+    return options.chunk;
   int64_t each = 1;
   for (auto [i, step] : llvm::enumerate(program.steps))
     if (isPatched(i))
@@ -67,8 +67,8 @@ bool PatchEach::isPatched(size_t step) const {
 llvm::Error PatchEach::runChunk(PatchSink sink) {
   llvm::copy(positions, full.slots.begin() + full.count);
   headCount = 0;
-  for (Values &stream : values)
-    stream.clear();
+  for (Values &ofRun : values)
+    ofRun.clear();
   for (size_t i = 0; i < program.steps.size(); ++i)
     if (!isHead(i))
       if (llvm::Error error = runStep(i))
@@ -105,9 +105,9 @@ llvm::Error PatchEach::runDual(size_t step) {
   frame.runs[1] = &reduced;
   frame.parts = &parts[step];
   frame.alone = reduced.count == 0 && rows() >= aloneFrom;
-  for (Values &stream : values)
+  for (Values &ofRun : values)
     for (Value input : at.layer.getInputs())
-      frame.inputs.push_back(&stream[input]);
+      frame.inputs.push_back(&ofRun[input]);
   if (llvm::Error error = kernels.call(step, at.dual, weights, frame))
     return error;
   size_t half = frame.outputs.size() / 2;
@@ -120,7 +120,7 @@ llvm::Error PatchEach::runDual(size_t step) {
   return llvm::Error::success();
 }
 
-/// A step without a context, of which the two streams are rows of one call.
+/// A step that reads no context: both runs' tokens are rows of one call.
 llvm::Error PatchEach::runEnd(size_t step) {
   ProgramStep &at = program.steps[step];
   std::vector<int32_t> ids(tokens), where(positions);
@@ -170,8 +170,8 @@ llvm::Error PatchEach::runPlainFull(size_t step) {
   return llvm::Error::success();
 }
 
-/// A layer that is not patched has no kernel for rows that do not see each other: row by row, each
-/// with the state of the kept tokens before it.
+/// A layer that is not patched has no kernel for tokens that do not see each other: they are run
+/// one by one, each with the state of the kept tokens before it.
 llvm::Error PatchEach::runPlainReduced(size_t step) {
   ProgramStep &at = program.steps[step];
   CompiledRun run(reduced.capacity, program.steps.size());
@@ -205,29 +205,29 @@ llvm::Error PatchEach::runPlainReduced(size_t step) {
 }
 
 //===----------------------------------------------------------------------===//
-// What a token is given
+// What the sink gets for a token
 //===----------------------------------------------------------------------===//
 
-/// The logits of `count` rows from `from` on: of the full stream, then of the reduced.
+/// The logits of `count` tokens from `from` on: of the full run, then of the reduced run.
 llvm::Error PatchEach::runHead(int64_t from, int64_t count, Rows &logits) {
   size_t step = program.steps.size() - 1;
   ProgramStep &at = program.steps[step];
-  if (!isHead(step)) { // it was run as any other
+  if (!isHead(step)) { // it has run like any other step
     Value value = program.logits();
-    for (Values &stream : values) {
-      auto begin = stream[value].begin() + from * program.vocabulary;
+    for (Values &ofRun : values) {
+      auto begin = ofRun[value].begin() + from * program.vocabulary;
       logits.insert(logits.end(), begin, begin + count * program.vocabulary);
     }
     return llvm::Error::success();
   }
   std::vector<int32_t> ids, where;
   std::vector<Rows> inputs(at.layer.getInputs().size());
-  for (Values &stream : values) {
+  for (Values &ofRun : values) {
     ids.insert(ids.end(), tokens.begin() + from, tokens.begin() + from + count);
     where.insert(where.end(), positions.begin() + from, positions.begin() + from + count);
     for (auto [input, x] : llvm::zip(at.layer.getInputs(), inputs)) {
-      size_t width = stream[input].size() / rows();
-      auto begin = stream[input].begin() + from * width;
+      size_t width = ofRun[input].size() / rows();
+      auto begin = ofRun[input].begin() + from * width;
       x.insert(x.end(), begin, begin + count * width);
     }
   }
@@ -243,14 +243,15 @@ llvm::Error PatchEach::runHead(int64_t from, int64_t count, Rows &logits) {
   return llvm::Error::success();
 }
 
-/// What the last layer gives of a row, in both streams: whatever is not finite before it shows.
+/// Checks a token's output of the last layer in both runs: NaN and infinity of earlier layers show
+/// there.
 llvm::Error PatchEach::checkFinite(int64_t row) {
   const ProgramStep &last =
       program.steps[program.steps.size() - (isHead(program.steps.size() - 1) ? 2 : 1)];
   xf::LayerOp layer = last.layer;
-  for (Values &stream : values)
+  for (Values &ofRun : values)
     for (Value output : layer.getOutputs()) {
-      ArrayRef<float> x = stream[output];
+      ArrayRef<float> x = ofRun[output];
       size_t width = x.size() / rows();
       if (!llvm::all_of(x.slice(row * width, width), [](float v) { return std::isfinite(v); }))
         return makeError("the numbers at position " + llvm::Twine(positions[row]) +
@@ -282,14 +283,13 @@ llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
       if (llvm::Error error = runHead(headFrom, headCount, headLogits))
         return error;
     }
-    for (int64_t stream : {0, 1}) {
-      auto logits =
-          finiteLogits(ArrayRef(headLogits)
-                           .slice((stream * headCount + row - headFrom) * program.vocabulary,
-                                  program.vocabulary));
+    for (int64_t run : {0, 1}) {
+      auto logits = finiteLogits(
+          ArrayRef(headLogits)
+              .slice((run * headCount + row - headFrom) * program.vocabulary, program.vocabulary));
       if (!logits)
         return logits.takeError();
-      (stream == 0 ? given.fullLogits : given.reducedLogits) = std::move(*logits);
+      (run == 0 ? given.fullLogits : given.reducedLogits) = std::move(*logits);
     }
   }
   auto makePatch = [&]() -> llvm::Expected<Patch> {

@@ -1,5 +1,5 @@
-// Executor::patchEach over compiled kernels: chunks of tokens through the dual kernels, S rows of
-// each stream in one call.
+// Executor::patchEach with compiled kernels: chunks of tokens go through the dual kernels, S tokens
+// of each run in one call.
 #ifndef CTXC_LIB_RUNTIME_PATCHEACH_H
 #define CTXC_LIB_RUNTIME_PATCHEACH_H
 
@@ -43,7 +43,7 @@ private:
   CompiledRun &full, &reduced;
   const PatchEachOptions &options;
 
-  // Of the chunk: its tokens, their values in the two streams, and of each step the parts of the
+  // The chunk: its tokens, their values in both runs, and for each step the parts of the
   // patches, the obligations and the predicted errors, row after row.
   llvm::ArrayRef<Input> given;
   std::vector<int32_t> tokens, positions;
@@ -51,7 +51,8 @@ private:
   std::vector<std::vector<Rows>> parts;
   std::vector<std::vector<LayerObligations>> obligations;
   std::vector<std::vector<double>> replayError;
-  /// Logits of some rows of the chunk, from `headFrom` on: of the full stream, then of the reduced.
+  /// Logits of some tokens of the chunk, from `headFrom` on: of the full run, then of the reduced
+  /// run.
   Rows headLogits;
   int64_t headFrom = 0, headCount = 0;
 };

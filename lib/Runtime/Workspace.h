@@ -1,4 +1,4 @@
-// Memory for what a kernel call needs while it runs, used again by the next.
+// Memory that a kernel call needs while it runs, and that the next call reuses.
 #ifndef CTXC_LIB_RUNTIME_WORKSPACE_H
 #define CTXC_LIB_RUNTIME_WORKSPACE_H
 
@@ -10,8 +10,9 @@ namespace ctxc {
 
 class Workspace {
 public:
-  /// At least `bytes`, aligned to 64; what the last call gave is lost. They hold anything: what no
-  /// kernel touches is never resident. Large ones are of large pages, where the system has them.
+  /// At least `bytes`, aligned to 64, with any contents; the memory of the last call is lost. Pages
+  /// that no kernel touches are never resident. Large workspaces are in large pages, where the
+  /// system has them.
   void *take(int64_t bytes);
 
 private:

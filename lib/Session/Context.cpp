@@ -7,7 +7,7 @@ using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
 
-/// Room for tokens beyond those that are there, so that not every extension copies the run.
+/// Spare room for tokens, so that not every extension copies the run.
 static int64_t roomFor(int64_t tokens) { return std::max<int64_t>(64, tokens + tokens / 2); }
 
 Error Context::read() {
@@ -44,7 +44,7 @@ Error Context::extend(llvm::ArrayRef<Input> more) {
   if (executor->isBidirectional())
     return makeError(model->name() + ": is bidirectional: every token sees those behind it, so "
                                      "that a context cannot go on; expected a new one");
-  // What is read now: the token that was the last, and all but the last of the new ones.
+  // Reads the token that was the last, and all but the last of the new ones.
   std::vector<Input> read = {inputs.back()};
   read.insert(read.end(), more.begin(), more.end() - 1);
   auto positions =
@@ -67,18 +67,15 @@ Error Context::extend(llvm::ArrayRef<Input> more) {
 }
 
 Expected<Context> Context::fork() const {
-  Expected<Model::Use> use = model->use();
-  if (!use)
-    return use.takeError();
-  Expected<Executor &> executor = model->executor();
-  if (!executor)
-    return executor.takeError();
+  Expected<Model::Running> run = model->running();
+  if (!run)
+    return run.takeError();
   Context other(*model, inputs, kept);
   other.capacity = roomFor(inputs.size());
-  auto fullCopy = executor->copy(*full, other.capacity);
+  auto fullCopy = run->executor.copy(*full, other.capacity);
   if (!fullCopy)
     return fullCopy.takeError();
-  auto reducedCopy = executor->copy(*reduced, kept.size() + 1);
+  auto reducedCopy = run->executor.copy(*reduced, kept.size() + 1);
   if (!reducedCopy)
     return reducedCopy.takeError();
   other.full = std::move(*fullCopy);
@@ -87,44 +84,35 @@ Expected<Context> Context::fork() const {
 }
 
 Expected<PatchStep> Context::patch() {
-  Expected<Model::Use> use = model->use();
-  if (!use)
-    return use.takeError();
-  Expected<Executor &> executor = model->executor();
-  if (!executor)
-    return executor.takeError();
+  Expected<Model::Running> run = model->running();
+  if (!run)
+    return run.takeError();
   PatchOptions options;
   options.startLayer = model->options().planning.startLayer;
   int64_t last = inputs.size() - 1;
-  Expected<PatchStep> step = executor->patch(*full, *reduced, inputs.back(), last, options);
+  Expected<PatchStep> step = run->executor.patch(*full, *reduced, inputs.back(), last, options);
   full->truncate(last);
   return step;
 }
 
-static Expected<std::vector<double>> lastLogits(Executor &executor, Run &run, const Input &token,
-                                                int64_t position, const Patch *patch) {
+static Expected<Logits> lastLogits(Executor &executor, Run &run, const Input &token,
+                                   int64_t position, const Patch *patch) {
   ForwardOptions options;
   options.patch = patch;
   options.append = false;
-  return executor.forward(run, llvm::ArrayRef<Input>(token), position, options);
+  return executor.logits(run, llvm::ArrayRef<Input>(token), position, options);
 }
 
-Expected<std::vector<double>> Context::logits() {
-  Expected<Model::Use> use = model->use();
-  if (!use)
-    return use.takeError();
-  Expected<Executor &> executor = model->executor();
-  if (!executor)
-    return executor.takeError();
-  return lastLogits(*executor, *full, inputs.back(), inputs.size() - 1, nullptr);
+Expected<Logits> Context::logits() {
+  Expected<Model::Running> run = model->running();
+  if (!run)
+    return run.takeError();
+  return lastLogits(run->executor, *full, inputs.back(), inputs.size() - 1, nullptr);
 }
 
-Expected<std::vector<double>> Context::logits(const Patch &patch) {
-  Expected<Model::Use> use = model->use();
-  if (!use)
-    return use.takeError();
-  Expected<Executor &> executor = model->executor();
-  if (!executor)
-    return executor.takeError();
-  return lastLogits(*executor, *reduced, inputs.back(), inputs.size() - 1, &patch);
+Expected<Logits> Context::logits(const Patch &patch) {
+  Expected<Model::Running> run = model->running();
+  if (!run)
+    return run.takeError();
+  return lastLogits(run->executor, *reduced, inputs.back(), inputs.size() - 1, &patch);
 }

@@ -1,4 +1,5 @@
 #include "ctxc/Session/Diagnostic.h"
+#include "ctxc/Support/ForeignText.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace ctxc;
@@ -29,10 +30,10 @@ llvm::StringRef ctxc::stringify(mlir::DiagnosticSeverity severity) {
 static void print(const ModelDiagnostic &diagnostic, llvm::raw_ostream &os) {
   std::string place = text(diagnostic.place);
   if (!place.empty())
-    os << place << ": ";
-  os << stringify(diagnostic.severity) << ": " << diagnostic.message << "\n";
+    os << printable(place) << ": ";
+  os << stringify(diagnostic.severity) << ": " << printable(diagnostic.message) << "\n";
   if (!diagnostic.sourceLine.empty()) {
-    os << diagnostic.sourceLine << "\n";
+    os << printable(diagnostic.sourceLine) << "\n";
     if (diagnostic.place.column)
       os.indent(diagnostic.place.column - 1) << "^\n";
   }

@@ -1,4 +1,4 @@
-// What a model is: how it is read, and how diagnostics reach its caller.
+// How a model is read, and how diagnostics reach its caller.
 #include "ctxc/Session/Model.h"
 #include "Use.h"
 #include "ctxc/Import/Import.h"
@@ -14,7 +14,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-/// What was given to load in memory, for reopen.
+/// The caller's tensors in memory, kept for reopen.
 struct Model::InMemory {
   std::string config;
   std::vector<MemoryTensor> tensors;
@@ -73,7 +73,7 @@ bool Model::isText() const {
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// BF16 or F16 where all `types` are that, else F32, which holds them all.
+/// BF16 or F16 where all `types` are that type, else F32, which holds them all.
 static DType commonType(llvm::ArrayRef<DType> types) {
   for (DType narrow : {DType::BF16, DType::F16})
     if (!types.empty() && llvm::all_of(types, [&](DType type) { return type == narrow; }))

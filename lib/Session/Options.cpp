@@ -20,6 +20,12 @@ llvm::StringRef ctxc::stringify(Option option) {
     return "rounded prompts";
   case Option::Engine:
     return "engine";
+  case Option::CompileTarget:
+    return "target";
+  case Option::Prefix:
+    return "prefix";
+  case Option::Rows:
+    return "rows";
   }
   llvm_unreachable("an option of no known kind");
 }

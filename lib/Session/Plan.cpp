@@ -1,4 +1,4 @@
-// A verdict for every layer that is to be patched, and the program that is made of their plans.
+// The verdict on every layer that is to be patched, and the program that their plans give.
 #include "Use.h"
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Evidence/Trial.h"
@@ -66,7 +66,8 @@ mlir::LogicalResult Model::measure(xf::BlockOp block, const PlanOptions &planOpt
 }
 
 /// Completes the names of the parameters to patch ("mlp.up_proj" is its weight); every one is a
-/// parameter of some block, and every block that can be patched at all has a plan of those it has.
+/// parameter of some block, and every block that can be patched has a plan with those of them it
+/// has.
 Error Model::completeNames(ModelOptions &options) const {
   llvm::StringSet<> known;
   std::vector<llvm::StringRef> candidates;
@@ -109,6 +110,8 @@ Expected<ModelOptions> Model::planning() {
     };
   if (!options.refute)
     options.refute = refuteByWitness;
+  if (!options.confirm)
+    options.confirm = confirmByTrial;
   int64_t layers = countLayers(module());
   if (!layers && options.startLayer)
     return llvm::make_error<OptionError>(Option::StartLayer,
@@ -133,7 +136,7 @@ Expected<std::vector<VerdictGroup>> Model::check() {
   return groupVerdicts(checkModel(module(), *options));
 }
 
-/// Whether some layer's plan patches an output of which `holds`.
+/// Whether some layer's plan has an output patch for which `holds` is true.
 static bool anyOutput(mlir::ModuleOp module, const ModelOptions &options,
                       llvm::function_ref<bool(const OutputPatch &)> holds) {
   return llvm::any_of(checkModel(module, options), [&](const LayerVerdict &layer) {
@@ -195,7 +198,7 @@ Error Model::plan() {
     return makeError(path + ": no layer from " + llvm::Twine(options->startLayer) +
                      " on reads the context; there is nothing to patch");
 
-  // Blocks without a model cannot be run, but what their patches are can be read.
+  // Blocks without a model cannot be run, but their dual and applied blocks can be read.
   if (copy->getOps<xf::ModelOp>().empty()) {
     if (mlir::failed(buildPatchBlocks(*copy, *options)))
       return makeError(path + ": cannot be patched; see the messages above");

@@ -88,6 +88,16 @@ Expected<Executor &> Model::executor() {
   return *mainExecutor;
 }
 
+Expected<Model::Running> Model::running() {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<Executor &> executor = this->executor();
+  if (!executor)
+    return executor.takeError();
+  return Running{std::move(*inUse), *executor};
+}
+
 Expected<PatchNorms &> Model::norms() {
   Expected<Use> inUse = use();
   if (!inUse)
@@ -123,27 +133,21 @@ Expected<Context> Model::context(llvm::ArrayRef<int64_t> tokens, std::vector<int
 }
 
 Expected<PatchStep> Model::patch(RunRequest request, RunTimes *times) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<Executor &> executor = this->executor();
-  if (!executor)
-    return executor.takeError();
+  Expected<Running> run = running();
+  if (!run)
+    return run.takeError();
   request.startLayer = settings.planning.startLayer;
   RunTimes unread;
-  return makePatch(*executor, request, times ? *times : unread);
+  return makePatch(run->executor, request, times ? *times : unread);
 }
 
 Error Model::positions(RunRequest request, PatchSink sink, RunTimes *times) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<Executor &> executor = this->executor();
-  if (!executor)
-    return executor.takeError();
+  Expected<Running> run = running();
+  if (!run)
+    return run.takeError();
   request.startLayer = settings.planning.startLayer;
   RunTimes unread;
-  return makePatches(*executor, request, times ? *times : unread, sink);
+  return makePatches(run->executor, request, times ? *times : unread, sink);
 }
 
 Expected<PatchMetadata> Model::metadata(const RunRequest &request, int64_t position) {
@@ -154,7 +158,7 @@ Expected<PatchMetadata> Model::metadata(const RunRequest &request, int64_t posit
   metadata.modelHash = *hash;
   llvm::ArrayRef<Input> tokens = llvm::ArrayRef(request.tokens).take_front(position + 1);
   metadata.tokens = tokensOf(tokens);
-  metadata.rowsDigest = digestOfRows(tokens);
+  metadata.embeddingsDigest = digestOfEmbeddings(tokens);
   metadata.position = position;
   metadata.kept =
       llvm::ArrayRef(request.kept).take_while([&](int64_t kept) { return kept < position; }).vec();
@@ -164,33 +168,27 @@ Expected<PatchMetadata> Model::metadata(const RunRequest &request, int64_t posit
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObserver observe) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<Executor &> executor = this->executor();
-  if (!executor)
-    return executor.takeError();
+  Expected<Running> run = running();
+  if (!run)
+    return run.takeError();
   Expected<PatchNorms &> norms = this->norms();
   if (!norms)
     return norms.takeError();
   request.startLayer = settings.planning.startLayer;
   if (!request.positions.empty())
-    return verifyEach(*executor, request, *norms, observe);
-  return ctxc::verify(*executor, request, count, *norms, observe);
+    return verifyEach(run->executor, request, *norms, observe);
+  return ctxc::verify(run->executor, request, count, *norms, observe);
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<Executor &> executor = this->executor();
-  if (!executor)
-    return executor.takeError();
+  Expected<Running> run = running();
+  if (!run)
+    return run.takeError();
   Expected<PatchNorms &> norms = this->norms();
   if (!norms)
     return norms.takeError();
   request.startLayer = settings.planning.startLayer;
-  return verifyPatch(*executor, request, patch, *norms);
+  return verifyPatch(run->executor, request, patch, *norms);
 }
 
 Expected<VerifySettings> Model::verifySettings() {
@@ -225,15 +223,12 @@ Expected<VerifySettings> Model::verifySettings() {
 }
 
 Expected<Inspection> Model::inspect(InspectRequest request) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<Executor &> executor = this->executor();
-  if (!executor)
-    return executor.takeError();
+  Expected<Running> run = running();
+  if (!run)
+    return run.takeError();
   Expected<PatchNorms &> norms = this->norms();
   if (!norms)
     return norms.takeError();
   request.run.startLayer = settings.planning.startLayer;
-  return ctxc::inspect(*executor, runnable, *norms, request);
+  return ctxc::inspect(run->executor, runnable, *norms, request);
 }

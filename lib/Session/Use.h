@@ -1,4 +1,4 @@
-// One thread at a time: what every call on a model begins with.
+// The check that every call on a model begins with: one thread at a time.
 #ifndef CTXC_LIB_SESSION_USE_H
 #define CTXC_LIB_SESSION_USE_H
 
@@ -6,7 +6,7 @@
 
 namespace ctxc {
 
-/// The model is in use by this thread for as long as it lives. Calls nest.
+/// While this object lives, its thread uses the model. Calls nest.
 class Model::Use {
 public:
   explicit Use(Model &model) : model(&model) {}
@@ -20,7 +20,13 @@ private:
   Model *model;
 };
 
-/// What the models of one reopened model have in memory together.
+/// The model in use, with what runs it.
+struct Model::Running {
+  Use use;
+  Executor &executor;
+};
+
+/// What a model and those reopened from it share in memory.
 struct Model::Shared {
   std::mutex mutex;
   std::shared_ptr<Checkpoint> checkpoint; ///< whose memory `weights` points into

@@ -87,7 +87,7 @@ Expected<AddedTokens> AddedTokens::read(const Field &field, const Normalizer *no
   return added;
 }
 
-/// Whether the character of `text` that ends at `end`, or begins at `begin`, is of a word.
+/// Whether the character of `text` that ends at `end`, or begins at `begin`, is a word character.
 static bool wordEndsAt(StringRef text, size_t end) {
   size_t begin = end, size;
   while (begin > 0 && (text[--begin] & 0xc0) == 0x80)
@@ -99,7 +99,7 @@ static bool wordBeginsAt(StringRef text, size_t begin) {
   return begin < text.size() && isWord(firstCodePoint(text.drop_front(begin), size));
 }
 
-/// Where the white space around a position begins and ends.
+/// The beginning and the end of the white space around a position.
 static size_t spaceBefore(StringRef text, size_t at) {
   size_t begin = 0;
   forEachCodePoint(text.take_front(at), [&](char32_t c, size_t from, size_t size) {

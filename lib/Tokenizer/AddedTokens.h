@@ -1,6 +1,6 @@
-// The added tokens of a tokenizer.json: texts that are one token wherever they stand,
+// The added tokens of a tokenizer.json: texts that are always one token,
 // found before anything is split. Those that are not "normalized" are found in the
-// text as it is given, the others after its normalization.
+// original text, the others after normalization.
 #ifndef CTXC_LIB_TOKENIZER_ADDEDTOKENS_H
 #define CTXC_LIB_TOKENIZER_ADDEDTOKENS_H
 
@@ -27,7 +27,7 @@ public:
   static llvm::Expected<AddedTokens> read(const Field &field, const Normalizer *normalizer,
                                           Vocabulary &vocabulary);
 
-  /// `text`, from left to right.
+  /// Splits `text`, from left to right.
   std::vector<Part> splitRaw(llvm::StringRef text) const { return split(text, raw); }
   std::vector<Part> splitNormalized(llvm::StringRef text) const { return split(text, normalized); }
 

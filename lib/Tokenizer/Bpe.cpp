@@ -1,5 +1,5 @@
-// Byte-pair encoding: a piece begins as characters, and of all neighbours that may merge
-// those of the least rank do, the leftmost first, until none may.
+// Byte-pair encoding: a piece begins as characters. Of all neighbours that can merge,
+// those with the least rank do, the leftmost first, until none can.
 #include "Model.h"
 #include "Unicode.h"
 #include "ctxc/Support/Error.h"
@@ -38,7 +38,7 @@ public:
   DenseMap<std::pair<int32_t, int32_t>, Merge> merges;
   std::optional<int32_t> unknown;
   std::array<int32_t, 256> bytes; // -1: without byte fallback, or with a byte missing
-  std::string prefix, suffix;     // of characters that do not begin, or that end, a piece
+  std::string prefix, suffix;     // for characters that do not begin a piece, or that end it
   bool fuseUnknown = false, ignoreMerges = false;
 
   void tokenize(StringRef piece, std::vector<int64_t> &ids) const override;
@@ -66,7 +66,7 @@ bool Bpe::addBytes(StringRef character, std::vector<Symbol> &symbols) const {
 
 std::vector<Symbol> Bpe::symbolsOf(StringRef piece) const {
   std::vector<Symbol> symbols;
-  bool pending = false; // an unknown token that is not added yet
+  bool pending = false; // an unknown token has not been added yet
   forEachCodePoint(piece, [&](char32_t, size_t at, size_t size) {
     std::string decorated;
     StringRef character = piece.substr(at, size);
@@ -115,7 +115,7 @@ void Bpe::tokenize(StringRef piece, std::vector<int64_t> &ids) const {
     Symbol &left = symbols[top.left];
     if (left.id < 0 || left.next < 0)
       continue;
-    // Neighbours may have changed since this was offered.
+    // Neighbours may have changed since this candidate was added.
     Symbol &right = symbols[left.next];
     auto merge = merges.find({left.id, right.id});
     if (merge == merges.end() || merge->second.merged != top.merged)

@@ -47,7 +47,7 @@ static DecoderOr step(Step::Function function) {
 }
 
 /// The bytes that the characters of a byte-level token stand for; a token with another
-/// character (an added one) is taken as it is.
+/// character (an added one) is unchanged.
 static std::string bytesOf(const std::string &token) {
   std::string bytes;
   bool all = true;
@@ -74,7 +74,7 @@ static int byteOfToken(StringRef token) {
   return shaped && !token.slice(3, 5).getAsInteger(16, value) ? int(value) : -1;
 }
 
-/// Runs of byte tokens as their text; U+FFFD for each byte of a run that is not UTF-8.
+/// Turns runs of byte tokens into their text, with U+FFFD for each byte of a run that is not UTF-8.
 static Tokens decodeByteFallback(const Tokens &tokens) {
   Tokens out;
   std::string run;
@@ -103,7 +103,7 @@ static Tokens decodeByteFallback(const Tokens &tokens) {
   return out;
 }
 
-/// Up to `count` characters `c` off the front of `text`, or off its back.
+/// Removes up to `count` characters `c` from the front of `text`, or from its back.
 static StringRef stripFront(StringRef text, StringRef c, int64_t count) {
   while (count-- > 0 && text.consume_front(c))
     ;
@@ -184,7 +184,7 @@ static DecoderOr readMetaspace(const Field &field) {
   });
 }
 
-/// English as BERT's detokenizer writes it.
+/// Cleans up blanks in English as BERT's detokenizer does.
 static std::string cleanUp(std::string text) {
   static const std::pair<StringRef, StringRef> replacements[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},

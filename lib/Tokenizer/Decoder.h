@@ -10,7 +10,7 @@ namespace ctxc::text {
 class Decoder {
 public:
   virtual ~Decoder() = default;
-  /// What stands for `tokens`; the text is all of it together.
+  /// The texts of `tokens`, which together are the decoded text.
   virtual llvm::Expected<std::vector<std::string>> apply(std::vector<std::string> tokens) const = 0;
 };
 

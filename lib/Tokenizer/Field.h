@@ -25,13 +25,14 @@ public:
   /// A member; null where it is absent. This must be an object (see onlyKeys).
   Field operator[](llvm::StringRef key) const;
 
-  /// This is an object without other keys than these. Unread keys may change ids.
+  /// Checks that this is an object with no keys but these. Unread keys might change ids.
   llvm::Error onlyKeys(llvm::ArrayRef<llvm::StringRef> keys) const;
 
   /// The member "type" of an object; every component has one.
   llvm::Expected<std::string> type() const;
 
-  /// This value as …; an error where it is something else. With `absent`, null is that.
+  /// This value as …; an error where it is something else. A null gives `absent`, where there is
+  /// one.
   llvm::Expected<std::string> string(std::optional<std::string> absent = std::nullopt) const;
   llvm::Expected<bool> boolean(std::optional<bool> absent = std::nullopt) const;
   llvm::Expected<int64_t> count(std::optional<int64_t> absent = std::nullopt) const;

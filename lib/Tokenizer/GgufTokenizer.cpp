@@ -1,6 +1,6 @@
-// The tokenizer inside a GGUF file: its vocabulary is handed to sentencepiece as a model of its
-// own, or written as the tokenizer.json that it came from. What splits a text before byte-level BPE
-// is known to llama.cpp by a name alone.
+// The tokenizer inside a GGUF file: its vocabulary is passed to sentencepiece as a model of its
+// own, or written as the tokenizer.json that it came from. The file names the splits before
+// byte-level BPE only by llama.cpp's names for them.
 #include "ctxc/Checkpoint/Gguf.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
@@ -21,7 +21,7 @@ struct Vocabulary {
   std::optional<int64_t> bos, eos, unknown, padding;
 };
 
-/// Protocol buffers' wire format, as much as a sentencepiece model needs.
+/// The part of protocol buffers' wire format that a sentencepiece model needs.
 class Message {
 public:
   std::string bytes;
@@ -60,8 +60,8 @@ std::string escapedSpaces(StringRef token) {
   return result;
 }
 
-/// A ModelProto (sentencepiece_model.proto). The converter marks whatever looks special as a
-/// control token; but for those that the file names, they are symbols that a text may contain.
+/// A ModelProto (sentencepiece_model.proto). The converter marks all tokens that look special as
+/// control tokens; except for those that the file names, they are symbols that a text may contain.
 std::string sentencePieceModel(const Vocabulary &v, const GgufFile &file) {
   Message model, trainer, normalizer;
   for (auto [i, token] : llvm::enumerate(v.tokens)) {

@@ -15,9 +15,9 @@ public:
   /// Ids are below this: a table of all of them must fit into memory.
   static constexpr int64_t maxIds = 1 << 24;
 
-  /// Error: the id is out of range, or the id or the token is taken by another.
+  /// Adds a token. Error: the id is out of range, or another entry has the id or the token.
   llvm::Error add(llvm::StringRef token, int64_t id) { return add(ids, token, id); }
-  /// The same for a token that the model is not to find.
+  /// The same for a token that the model must not find.
   llvm::Error addBesideModel(llvm::StringRef token, int64_t id);
   std::optional<int32_t> find(llvm::StringRef token) const;
   /// Null where there is none.
@@ -30,7 +30,7 @@ private:
   std::vector<std::optional<std::string>> tokens;
 };
 
-/// The member "model" as it is written; vocabularies and merges are too many for a json::Value.
+/// The member "model" as text; its vocabulary and merges are too large for a json::Value.
 struct ModelText {
   std::string place; // "FILE: model"
   Vocabulary vocabulary;

@@ -13,7 +13,7 @@ using namespace ctxc::text;
 
 namespace {
 
-/// Most are a function of the text.
+/// A normalizer that is a function of the text, as most are.
 class Step final : public Normalizer {
 public:
   using Function = std::function<Expected<std::string>(std::string)>;

@@ -1,4 +1,4 @@
-// The normalizers of a tokenizer.json: what is done to a text before it is split.
+// The normalizers of a tokenizer.json: they change a text before it is split.
 #ifndef CTXC_LIB_TOKENIZER_NORMALIZER_H
 #define CTXC_LIB_TOKENIZER_NORMALIZER_H
 

@@ -6,7 +6,7 @@
 
 namespace ctxc::text {
 
-/// What one text becomes: `before`, its tokens, `after`.
+/// The special tokens `before` and `after` the tokens of a text.
 struct PostProcessor {
   std::vector<int64_t> before, after;
 

@@ -12,7 +12,7 @@ using namespace ctxc::text;
 
 namespace {
 
-/// What becomes of the text that an expression matches.
+/// What happens to the text that an expression matches.
 enum class Behavior { Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous };
 
 struct Span {

@@ -24,7 +24,7 @@ public:
 /// Null for a null `field`.
 llvm::Expected<std::unique_ptr<PreTokenizer>> readPreTokenizer(const Field &field);
 
-/// What Metaspace's three spellings over the years say about a leading replacement.
+/// When Metaspace adds a leading replacement; read from any of its three historical spellings.
 enum class Prepend { Always, First, Never };
 llvm::Expected<Prepend> readPrependScheme(const Field &metaspace);
 

@@ -52,7 +52,7 @@ private:
         return refuse("']' at the beginning of a class");
       return Error::success();
     }
-    // (?m) lets '.' match a new line in Ruby's syntax, and is another thing in PCRE2's.
+    // (?m) lets '.' match a new line in Ruby's syntax, and means something else in PCRE2's.
     if (rest.consume_front("(?")) {
       StringRef options = rest.take_while([](char c) { return isAlpha(c) || c == '-'; });
       bool ends = rest.substr(options.size()).starts_with(":") ||
@@ -129,7 +129,7 @@ private:
       pos += 6;
       return Error::success();
     }
-    // A letter that both read alike.
+    // A letter that means the same in both.
     if (isAlnum(c) && !StringRef("SdDnrtfvepPxbBAzG123456789").contains(c))
       return refuse(("'\\" + Twine(c) + "'").str());
     bool braces = (c == 'p' || c == 'P' || c == 'x') && rest.substr(2).starts_with("{");

@@ -1,6 +1,6 @@
 // Splitting expressions, run by PCRE2. They are written for Oniguruma (with Ruby's
-// syntax), which the tokenizers package uses; what the two read differently is
-// translated, or refused. Steps are limited, so that no expression runs away.
+// syntax), which the tokenizers package uses; what the two interpret differently is
+// translated or refused. Steps are limited, so that no expression runs without end.
 #ifndef CTXC_LIB_TOKENIZER_REGEX_H
 #define CTXC_LIB_TOKENIZER_REGEX_H
 
@@ -19,8 +19,8 @@ struct Range {
 
 class Regex {
 public:
-  /// Errors: `pattern` is malformed, or has what the two engines read differently.
-  /// `where` leads the message.
+  /// Errors: `pattern` is malformed, or has a part that the two engines interpret differently.
+  /// The message begins with `where`.
   static llvm::Expected<Regex> compile(llvm::StringRef pattern, const std::string &where);
   /// An expression that finds `content` itself.
   static Regex literal(llvm::StringRef content);

@@ -1,6 +1,6 @@
 // tokenizer.model, read and run by the sentencepiece library. Its processor takes ten times the
-// file's size, so that it is there only while text is turned into tokens; for the way back one of
-// the tokens' own pieces does.
+// file's size, so that it exists only while text is turned into tokens; to turn tokens into text, a
+// processor with the tokens' own pieces is enough.
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
@@ -17,7 +17,7 @@ using Processor = sentencepiece::SentencePieceProcessor;
 
 class SentencePiece final : public Tokenizer {
 public:
-  /// Without a `file` the processor stays.
+  /// Without a `file` the processor is kept.
   SentencePiece(std::unique_ptr<Processor> processor, std::optional<int64_t> configuredBos,
                 StringRef file);
 
@@ -39,7 +39,7 @@ private:
   Expected<const Processor *> processor() const;
   Expected<std::string> decodeByItsPieces(ArrayRef<int64_t> ids) const;
 
-  std::string file; ///< where a processor can be loaded from again
+  std::string file; ///< the file from which a processor can be loaded again
   mutable std::unique_ptr<Processor> loaded;
   std::vector<int64_t> needed;  ///< pieces that any processor must have
   std::string spelled;          ///< all pieces, one after the other
@@ -133,9 +133,9 @@ Expected<std::vector<int64_t>> SentencePiece::encode(StringRef text, bool addSpe
   return ids;
 }
 
-/// A serialised sentencepiece.ModelProto with some of its pieces, whose ids ascend: as it is but
-/// for field 1, the pieces, and 4, tests of all of them. None where `bytes` are no such thing, or
-/// lack a piece.
+/// A serialised sentencepiece.ModelProto with some of its pieces, whose ids ascend: unchanged
+/// except for field 1, the pieces, and 4, tests of all of them. None where `bytes` are no such
+/// message, or lack a piece.
 static std::optional<std::string> modelOf(ArrayRef<uint8_t> bytes, ArrayRef<int64_t> pieces) {
   enum Field : uint64_t { Piece = 1, SelfTest = 4 };
   constexpr uint64_t lengthDelimited = 2; // the wire type of all of this message's fields

@@ -15,7 +15,7 @@ static std::string inside(StringRef directory, StringRef name) {
   return path.str().str();
 }
 
-/// bos_token_id of config.json, or of its text_config; none on any doubt.
+/// bos_token_id of config.json, or of its text_config; none where it is not clear.
 static std::optional<int64_t> configuredBos(StringRef directory) {
   std::string path = inside(directory, "config.json");
   if (!sys::fs::exists(path))

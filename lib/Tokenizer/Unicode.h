@@ -1,5 +1,5 @@
-// What tokenizers ask of Unicode: code points, categories, normal forms. A thin
-// layer over utf8proc. All text here is valid UTF-8 but for validUtf8's argument.
+// The parts of Unicode that tokenizers need: code points, categories, normal forms. A thin
+// layer over utf8proc. All text here is valid UTF-8, except validUtf8's argument.
 #ifndef CTXC_LIB_TOKENIZER_UNICODE_H
 #define CTXC_LIB_TOKENIZER_UNICODE_H
 

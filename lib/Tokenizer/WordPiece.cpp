@@ -1,5 +1,5 @@
 // WordPiece (BERT): the longest token that a word begins with, and so on; a word that
-// cannot be told so is one unknown token.
+// cannot be divided so is one unknown token.
 #include "Model.h"
 #include "Unicode.h"
 
@@ -65,7 +65,7 @@ Expected<std::unique_ptr<Model>> text::makeWordPiece(ModelText text) {
     return field["unk_token"].fail(quoted(*unknown) + " is not in the vocabulary");
   model->unknown = *id;
   model->prefix = *prefix;
-  // A hostile limit would make long words cost their square.
+  // With a hostile limit the cost would be quadratic in a word's length.
   model->maxCharacters = std::min<int64_t>(*most, 10'000);
   return model;
 }

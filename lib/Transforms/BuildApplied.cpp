@@ -13,7 +13,7 @@ SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan) {
   return llvm::map_to_vector(plan.patchedOps(), parameterOf);
 }
 
-/// Clones `site` and takes in its patch.
+/// Clones `site`, and loads and applies its patch.
 static void applySite(OpBuilder &b, Operation *site, IRMapping &values) {
   auto patchable = cast<patch::PatchableOpInterface>(site);
   bool isDelta = patchable.getPatchForm().kind == patch::PatchForm::Delta;

@@ -2,7 +2,7 @@
 // that makes the second follow the first (Algorithm 1, one layer of it).
 //
 // Both runs are emitted op by op next to each other. At a site of F the reduced
-// op is patched to its full-run output there and then. What depends on an
+// op is patched to its full-run output at once. What depends on an
 // output site G is held back until the full run is complete; then G's target is
 // solved for through its chain, G is patched, and the rest follows.
 #include "PlanSites.h"
@@ -16,7 +16,7 @@ using namespace mlir;
 namespace ctxc {
 namespace {
 
-/// What must hold for a link to be solved: each condition is that of one division.
+/// The conditions for solving a link, one for each division.
 SmallVector<xf::LinkCondition> conditionsOf(ChainLink link, xf::Split split) {
   auto solvable = cast<xf::SolvableOpInterface>(link.op);
   std::string reason;
@@ -83,7 +83,7 @@ xf::BlockOp DualBuilder::build(StringRef name) {
   createBlock(name);
   for (Operation &op : source.getBody().front().without_terminator())
     clonePair(op);
-  SmallVector<unsigned> order = *plan.solvingOrder(); // checkBuildable saw that there is one
+  SmallVector<unsigned> order = *plan.solvingOrder(); // checkBuildable has checked that it exists
   for (unsigned output : order)
     patchOutput(output);
   for (Operation &op : source.getBody().front().without_terminator())
@@ -115,18 +115,18 @@ void DualBuilder::createBlock(StringRef name) {
 void DualBuilder::cloneFull(Operation &op) {
   Operation *clone = b.clone(op, full);
   clone->setLoc(renamed(op.getLoc(), "_C"));
-  if (isa<xf::ContextualOpInterface>(op))
-    clone->setAttr("stream", b.getStringAttr("full"));
+  if (auto contextual = dyn_cast<xf::ContextualOpInterface>(clone))
+    contextual.setStateStream("full");
 }
 
 Operation *DualBuilder::cloneReduced(Operation &op) {
   Operation *clone = b.clone(op, reduced);
-  if (isa<xf::ContextualOpInterface>(op))
-    clone->setAttr("stream", b.getStringAttr("reduced"));
+  if (auto contextual = dyn_cast<xf::ContextualOpInterface>(clone))
+    contextual.setStateStream("reduced");
   return clone;
 }
 
-/// Parameters, settings, the token, and what is computed from them alone: the
+/// Whether an op depends only on parameters, settings and the token: its result is then the
 /// same in both runs.
 bool DualBuilder::isShared(Operation &op) const {
   return !isa<xf::ContextualOpInterface>(op) && !llvm::is_contained(sites, &op) &&
@@ -163,12 +163,12 @@ void DualBuilder::clonePair(Operation &op) {
   }
 }
 
-/// The reduced run's value, emitted now where it was held back.
+/// The reduced run's value; if it was held back, it is emitted now.
 Value DualBuilder::need(Value value) {
   if (Value known = reduced.lookupOrNull(value))
     return known;
   Operation *op = value.getDefiningOp();
-  // A block's contextual ops keep their order.
+  // A block's contextual ops must keep their order.
   if (isa<xf::ContextualOpInterface>(op))
     for (Operation &earlier : *op->getBlock()) {
       if (&earlier == op)
@@ -225,7 +225,7 @@ Value DualBuilder::solveTarget(unsigned number) {
   return target;
 }
 
-/// What link number `i` is to be given so that it gives `target`.
+/// The operand that link number `i` needs to give `target`.
 Value DualBuilder::solveLink(const OutputPatch &output, unsigned i, Value target) {
   const ChainLink &link = output.links[i];
   // The full run's clone stands in the dual block, and so do its parameters.
@@ -244,7 +244,7 @@ Value DualBuilder::solveLink(const OutputPatch &output, unsigned i, Value target
   return clone.buildSplit(b, link.operand, target, operands, leverage);
 }
 
-/// What link number `i` reads of the chain while the site is not patched.
+/// The value of the chain that link number `i` reads while the site is not patched.
 Value DualBuilder::unpatched(const OutputPatch &output, unsigned i) {
   Value value = output.site->getResult(0);
   IRMapping run(reduced);
@@ -271,7 +271,7 @@ Value DualBuilder::leverageOf(const OutputPatch &output, Value slots) {
   return xf::createOnes(b, output.site->getLoc(), type.getShape());
 }
 
-/// Brings the reduced run's `site` to `target`.
+/// Patches the reduced run's `site` to give `target`.
 void DualBuilder::assign(Operation *site, Value target, patch::UpdateKind by) {
   auto patchable = cast<patch::PatchableOpInterface>(site);
   patch::PatchRequest request;
@@ -293,7 +293,7 @@ void DualBuilder::assign(Operation *site, Value target, patch::UpdateKind by) {
               patchable.buildPatched(b, request.operands, request.result, formed));
 }
 
-/// Post-norm: choose what the matrix is to output before the norm, patch the
+/// Post-norm: choose the matrix's output before the norm, patch the
 /// matrix to it, then the scale at the norm that results (docs/updates.md).
 void DualBuilder::assignThroughNorm(const OutputPatch &output, Value target) {
   auto scale = cast<xf::ScaleOp>(output.site);
@@ -307,7 +307,7 @@ void DualBuilder::assignThroughNorm(const OutputPatch &output, Value target) {
   assign(scale, target, update);
 }
 
-/// Where the plan makes the two runs select alike, whether they do. These obligations
+/// Checks that the two runs select alike where the plan makes them. These obligations
 /// come after all others.
 void DualBuilder::compareSelections() {
   unsigned index = sites.size();

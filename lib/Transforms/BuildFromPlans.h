@@ -9,8 +9,8 @@ namespace ctxc {
 using BuildFromPlan = llvm::function_ref<xf::BlockOp(xf::BlockOp, const BlockPlan &)>;
 
 /// Plans every block of `module` and calls `build` for each that has something to
-/// patch; all verdicts against are reported. Blocks that were built before are left
-/// alone. Gives how many were built.
+/// patch; all rejected and undecided verdicts are reported. Blocks that were built before are left
+/// unchanged. Returns how many were built.
 mlir::FailureOr<unsigned> buildFromPlans(mlir::ModuleOp module, const ModelOptions &options,
                                          BuildFromPlan build);
 

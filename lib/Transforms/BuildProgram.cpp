@@ -12,7 +12,7 @@ using namespace mlir;
 namespace ctxc {
 namespace {
 
-/// What makes two plans of one block the same: the ops that they name. (What
+/// A key by which two plans of one block are the same: the ops that they name. (What
 /// obligations say about likelihoods does not change the code.)
 using PlanKey = std::vector<std::pair<Operation *, unsigned>>;
 
@@ -96,14 +96,15 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
     }
     program.steps.push_back(step);
   }
-  // A model that reads the token elsewhere too has no place for a row.
+  // A model that reads the token elsewhere too takes no embeddings.
   auto readsToken = [](const ProgramStep &step) {
     xf::BlockOp block = step.block;
     return !block.getBody().getOps<xf::TokenOp>().empty();
   };
   if (llvm::count_if(program.steps, readsToken) == 1)
     if (ProgramStep &first = program.steps.front(); !first.index && readsToken(first))
-      first.ofRow = buildRowBlock(first.block, freeName(module, first.block, "_of_row"));
+      first.ofEmbedding =
+          buildEmbeddingBlock(first.block, freeName(module, first.block, "_of_row"));
   Value logits = model->getBody().front().getTerminator()->getOperand(0);
   program.vocabulary = cast<RankedTensorType>(logits.getType()).getNumElements();
   program.positions = model->getPositions();

@@ -1,6 +1,6 @@
 // Outlining: a model's ends become blocks, so that everything that runs is a layer.
 //
-// Which end an op belongs to follows from what it depends on: what reads a layer's
+// An op's dependences decide to which end it belongs: what reads a layer's
 // result is the head's, what feeds a layer is the embedding's, and an op that
 // does both stands between layers, which is an error. Ops without operands
 // (parameters, settings, the token) go wherever they are used.
@@ -123,8 +123,8 @@ LogicalResult Outliner::outline(StringRef suffix, const llvm::SetVector<Operatio
 LogicalResult Outliner::run() {
   if (failed(classify()))
     return failure();
-  // The embedding hands out what layers and the head read of it, also sources
-  // that a layer takes as a stream.
+  // The embedding returns the values that layers and the head read of it, even sources
+  // that a layer takes as a residual stream.
   auto yield = cast<xf::YieldOp>(body.getTerminator());
   llvm::SetVector<Value> toLayers;
   Operation *firstLayer = yield;

@@ -21,9 +21,9 @@ Key keyOf(xf::LinearOp op) {
   return {weight, op.getWeight().getType(), op.getData().getType(), op.getTransposed()};
 }
 
-/// What has to move when the results of `earlier` come later: all that reads them, and
+/// The ops that must move when the results of `earlier` come later: all that read them, and
 /// the contextual ops of the same run after one that moves, so that these keep their order
-/// (their states go by it), with all that reads those.
+/// (it identifies their states), with all ops that read those.
 OpSet movingWith(ArrayRef<xf::LinearOp> earlier, Operation *last) {
   OpSet moving;
   auto add = [&](Operation *op) {

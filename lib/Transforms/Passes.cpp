@@ -28,7 +28,7 @@ struct PackLinears : impl::PackLinearsBase<PackLinears> {
   void runOnOperation() override { numPacked += packLinears(getOperation()); }
 };
 
-/// A pass that asks the planner: its options, and the loop.
+/// A pass that uses the planner: its options, and the loop.
 template <typename Base> struct PlanningPass : Base {
   using Base::Base;
   void run(BuildFromPlan build) {

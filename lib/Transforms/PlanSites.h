@@ -10,13 +10,13 @@ namespace ctxc {
 /// The parameter of an assignable op, or null where it is not an xf.param.
 xf::ParamOp parameterOf(mlir::Operation *site);
 
-/// What is patched first for an output: the norm matrix where `update` patches it,
+/// The op that is patched first for an output: the norm matrix where `update` patches it,
 /// else G.
 mlir::Operation *firstPatched(const OutputPatch &output, patch::UpdateKind update);
 
-/// Whether `plan` is one that can be built for `block`; if not, a diagnostic at
-/// the op that is in the way. Planning makes no such plans: this is for those
-/// made by hand.
+/// Whether `plan` can be built for `block`; if not, a diagnostic at
+/// the op that prevents it. Planning makes no such plans: this is for plans
+/// that are made by hand.
 ///
 /// - P1: there are output sites, and all sites are patchable ops of the block
 ///   (PatchableOpInterface) on a parameter of their own that is not frozen.

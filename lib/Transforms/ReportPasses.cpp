@@ -1,4 +1,4 @@
-// What the analyses find, as remarks at the ops: for tests, and for the curious.
+// Reports the analyses' results as remarks at the ops, for tests and for users.
 #include "ctxc/Analysis/ContextDependence.h"
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/ModelCheck.h"

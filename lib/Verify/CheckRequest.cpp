@@ -1,4 +1,4 @@
-// What of a request cannot be run, all problems together.
+// Finds everything in a request that cannot be run.
 #include "ctxc/Support/Error.h"
 #include "ctxc/Verify/Verify.h"
 #include "llvm/ADT/STLExtras.h"
@@ -6,7 +6,7 @@
 using namespace ctxc;
 using llvm::Error;
 
-/// The positions to patch, where several are.
+/// Checks the positions to patch, where there are several.
 static Error checkPositions(const RunRequest &request, const Executor &executor) {
   if (request.positions.empty())
     return Error::success();
@@ -36,17 +36,17 @@ static Error checkPositions(const RunRequest &request, const Executor &executor)
   return errors;
 }
 
-/// A row in place of token `i`.
-static Error checkRow(const Input &input, size_t i, const Executor &executor) {
-  std::optional<int64_t> width = executor.rowWidth();
+/// Checks an embedding in place of token `i`.
+static Error checkEmbedding(const Input &input, size_t i, const Executor &executor) {
+  std::optional<int64_t> width = executor.embeddingWidth();
   if (!width)
     return makeError("tokens: a row stands in place of token " + llvm::Twine(i) +
                      ", and the model has no place for one: it reads the token for more than its "
                      "embedding");
-  if (int64_t(input.row().size()) != *width)
+  if (int64_t(input.embedding().size()) != *width)
     return makeError("tokens: the row in place of token " + llvm::Twine(i) + " has " +
-                     llvm::Twine(input.row().size()) + " numbers, expected " + llvm::Twine(*width) +
-                     ", as many as a token's embedding");
+                     llvm::Twine(input.embedding().size()) + " numbers, expected " +
+                     llvm::Twine(*width) + ", as many as a token's embedding");
   return Error::success();
 }
 
@@ -61,8 +61,8 @@ Error ctxc::checkRequest(const RunRequest &request, const Executor &executor, in
     fail("tokens: found " + llvm::Twine(last + 1) +
          ", expected at least two: a context, and the last token that is run after it");
   for (auto [i, input] : llvm::enumerate(request.tokens))
-    if (input.isRow()) {
-      if (Error error = checkRow(input, i, executor))
+    if (input.isEmbedding()) {
+      if (Error error = checkEmbedding(input, i, executor))
         errors = llvm::joinErrors(std::move(errors), std::move(error));
     } else if (int64_t token = input.token(); token < 0 || token >= vocabulary)
       fail("tokens: token " + llvm::Twine(i) + " is " + llvm::Twine(token) +

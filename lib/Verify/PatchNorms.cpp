@@ -28,7 +28,7 @@ double ctxc::squaredNorm(const ParameterPatch &patch) {
 }
 
 namespace {
-/// Sums of squares on their way to a PatchNorm.
+/// Sums of squares, from which a PatchNorm is computed.
 struct Sums {
   double matrix = 0, matrixStored = 0, vector = 0, vectorStored = 0;
 

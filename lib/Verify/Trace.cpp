@@ -69,7 +69,7 @@ static std::string layerName(int64_t layer) {
 }
 
 void Trace::summarize(llvm::raw_ostream &os) const {
-  // One line a pair of runs, in the order in which pairs first came.
+  // One line for each pair of runs, in the order in which the pairs first came.
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const Entry &entry : entries)
     if (!llvm::is_contained(pairs, std::make_pair(entry.a, entry.b)))

@@ -17,7 +17,7 @@ struct Runs {
   std::unique_ptr<Run> full, reduced;
 };
 
-/// Fills the full run with the context, unless that is to come later, and the reduced run with the
+/// Fills the full run with the context, unless that is filled later, and the reduced run with the
 /// kept tokens, unpatched.
 Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t count,
                        bool context = true) {
@@ -69,10 +69,10 @@ public:
     return Error::success();
   }
 
-  /// Where the patches come from another pass: an empty reduced run.
+  /// For patches that come from another pass: an empty reduced run.
   void startAlone() { runs.reduced = executor.start(request.kept.size() + 1); }
 
-  /// Runs the kept tokens before `position` that were not yet.
+  /// Runs the kept tokens before `position` that have not been run.
   Error keepBefore(int64_t position) {
     llvm::ArrayRef<int64_t> kept = request.kept;
     for (int64_t held;
@@ -97,7 +97,7 @@ public:
     return executor.patch(*runs.full, *runs.reduced, token, position, options);
   }
 
-  /// The full run's logits of one token, where no patch is to be made.
+  /// The full run's logits of one token, without making a patch.
   Expected<std::vector<double>> full(const Input &token, int64_t position) {
     Timer watch(times.patch);
     ForwardOptions options;
@@ -196,7 +196,7 @@ private:
   } seen;
 };
 
-/// What the pass that made the patch found of its layers.
+/// What the pass that made the patch reports of its layers.
 void addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligations,
                llvm::ArrayRef<double> replayError) {
   for (size_t layer = 0; layer < step.layers.size(); ++layer) {
@@ -207,8 +207,8 @@ void addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligations,
   }
 }
 
-/// Gives `sink` the patches of the request's positions, and the time that it takes to `seconds`
-/// but for what is spent in the sink.
+/// Gives `sink` the patches of the request's positions, and adds the time that this takes, without
+/// the time in the sink, to `seconds`.
 Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOptions options,
                      RunTimes &times, PatchSink sink) {
   Runs runs;
@@ -274,8 +274,9 @@ Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &re
           return patch.takeError();
         if (Error error = verifier.keepBefore(given.position))
           return error;
-        Expected<VerifyStep> step = verifier.check(request.tokens[given.position], given.position,
-                                                   *patch, given.fullLogits, given.reducedLogits);
+        Expected<VerifyStep> step =
+            verifier.check(request.tokens[given.position], given.position, *patch,
+                           given.fullLogits.doubles(), given.reducedLogits.doubles());
         if (!step)
           return step.takeError();
         addLayers(*step, given.obligations, given.replayError);
@@ -308,8 +309,8 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
     Expected<PatchStep> made = verifier.patch(token, position);
     if (!made)
       return made.takeError();
-    Expected<VerifyStep> step =
-        verifier.check(token, position, made->patch, made->fullLogits, made->reducedLogits);
+    Expected<VerifyStep> step = verifier.check(
+        token, position, made->patch, made->fullLogits.doubles(), made->reducedLogits.doubles());
     if (!step)
       return step.takeError();
     addLayers(*step, made->obligations, made->replayError);

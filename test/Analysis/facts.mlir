@@ -7,22 +7,32 @@ xf.block @facts(%x: tensor<16xf32>) -> tensor<16xf32> {
   // Generic weights send a nonzero vector to one without zero entries.
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %a = xf.linear %W * %x : tensor<16x16xf32>, tensor<16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %V = xf.param "v" : tensor<16x16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %b = xf.linear %V * %x : tensor<16x16xf32>, tensor<16xf32>
   // The image of a norm is bounded: each entry by √16.
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set; bounded by 4.00}}
   %n = xf.normalize rms %a eps 1.0e-06 : tensor<16xf32>
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
   %r = xf.activation relu %n : tensor<16xf32>
-  // A product inherits the zeros of either factor, a sum those that both have.
+  // A product inherits the zeros of either factor; a sum those that both have, where a parameter of
+  // its own moves one of them.
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
   %p = xf.mul %r, %n : tensor<16xf32>, tensor<16xf32>
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
-  %s = xf.add %r, %n : tensor<16xf32>
+  %s = xf.add %r, %b : tensor<16xf32>
+  // What is made of one value may cancel.
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %t = xf.sub %n, %r : tensor<16xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set; bounded by 0.00}}
+  %e = xf.sub %n, %n : tensor<16xf32>
   // A matrix turns zero entries into a matter of the whole vector.
   // expected-remark @below {{an entry is zero on a null set, the vector on an open set}}
   %l = xf.linear %W * %r : tensor<16x16xf32>, tensor<16xf32>
   // A sum with it has generic entries.
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
-  %q = xf.add %l, %n : tensor<16xf32>
+  %q = xf.add %l, %b : tensor<16xf32>
   // One part of two may vanish alone.
   // expected-remark @below {{an entry is zero on an open set, the vector on a null set}}
   %k = xf.concat %l, %n : tensor<16xf32>, tensor<16xf32>

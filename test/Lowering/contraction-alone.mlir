@@ -1,4 +1,4 @@
-// RUN: ctxc-opt %s --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=4 | FileCheck %s
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v2 | FileCheck %s
 
 // Its function writes every sum: nothing fills y with zeros first, and so nothing goes over the rows.
 // CHECK: llvm.func @linear_body(

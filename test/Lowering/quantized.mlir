@@ -1,11 +1,11 @@
 // A quantised matrix reaches a kernel as its bytes, and is decoded right before the product that reads
 // it: a panel of rows at a time where vectors are many; else the two rows of a tile, or one that is left.
 // RUN: split-file %s %t
-// RUN: ctxc-opt %t/good.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s
-// RUN: ctxc-opt %t/apart.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s --check-prefix=APART
-// RUN: ctxc-opt %t/bank.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm=lanes=16 | FileCheck %s --check-prefix=BANK
-// RUN: not ctxc-opt %t/transposed.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=TRANSPOSED
-// RUN: not ctxc-opt %t/wide.mlir --ctxc-lower-to-linalg --ctxc-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=WIDE
+// RUN: ctxc-opt %t/good.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 | FileCheck %s
+// RUN: ctxc-opt %t/apart.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 | FileCheck %s --check-prefix=APART
+// RUN: ctxc-opt %t/bank.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 | FileCheck %s --check-prefix=BANK
+// RUN: not ctxc-opt %t/transposed.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 2>&1 | FileCheck %s --check-prefix=TRANSPOSED
+// RUN: not ctxc-opt %t/wide.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 2>&1 | FileCheck %s --check-prefix=WIDE
 // RUN: not ctxc-opt %t/row.mlir 2>&1 | FileCheck %s --check-prefix=ROW
 // RUN: not ctxc-opt %t/vector.mlir 2>&1 | FileCheck %s --check-prefix=VECTOR
 

@@ -7,21 +7,21 @@ from pathlib import Path
 
 TITLE = "# Judged families"
 INTRO = """
-What every family's numbers are held to: `judge.goldens` runs each checkpoint under `test/goldens` that has weights
+The accuracy of every family, and its limits. `judge.goldens` runs each checkpoint under `test/goldens` that has weights
 (transformers' own classes made them: tiny, random, of odd widths, with norms and biases that are neither 0
 nor 1), fails where a figure is beyond the limit at its column's foot, and wrote this page
-(`CTXC_WRITE_DOCS=1 ctest -R judge.goldens`). A figure is the largest difference of a logit; all arithmetic is
-float32, of compiled kernels in ctxc, and in transformers of eager attention. Last digits differ between processors.
+(`CTXC_WRITE_DOCS=1 ctest -R judge.goldens`). A figure is the largest difference of a logit. All arithmetic is
+float32, by compiled kernels in ctxc and by eager attention in transformers. Last digits differ between processors.
 
 | column | |
 |---|---|
-| plan | `default`, and that of `--objective fewest-parameters` where it is another ([plans](plans.md)) |
+| plan | `default`, and that of `--objective fewest-parameters` where it differs ([plans](plans.md)) |
 | patched | the parameters patched in each layer: F; G |
-| full run | ctxc's run with the context, against transformers' own; three tokens, of an encoder one |
-| same process | ctxc's patched run without the context, against its own full run (`ctxc verify`); as many |
-| predicted | what ctxc says of its patch: the error of a layer's output in another program ([replay](updates.md)) |
-| other program | the patch file, added to the weights in transformers, which runs the last token without the context, against its own full run; the worst of no, contiguous and scattered kept tokens (of an encoder none), and of the default plan with both updates where a scale behind a norm is patched, and both splits where experts are |
-| control | the same without the patch: the least of them |
+| full run | ctxc's run with the context, against transformers' own; three tokens, one for an encoder |
+| same process | ctxc's patched run without the context, against its own full run (`ctxc verify`); the same number of tokens |
+| predicted | the error of a layer's output in another program that ctxc predicts for its patch ([replay](updates.md)) |
+| other program | the patch file, added to the weights in transformers, which runs the last token without the context, against its own full run; the worst case with no, contiguous and scattered kept tokens (none for an encoder), and for the default plan with both updates where a scale behind a norm is patched, and both splits where experts are |
+| control | the same without the patch: the smallest figure |
 | bf16, f16 | the same weights rounded to that type: full run / other program, transformers in float32 on the rounded weights |
 """
 COLUMNS = ["family", "plan", "patched", "full run", "same process", "predicted", "other program",

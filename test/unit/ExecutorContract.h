@@ -50,17 +50,18 @@ inline std::vector<ContractCall> contractCalls(std::vector<int64_t> all) {
          Numbers numbers;
          PatchEachOptions options;
          options.logits = true;
-         if (llvm::Error error = executor.patchEach(
-                 full, reduced, tokens, positions, options,
-                 [&](const TokenPatch &token) -> llvm::Error {
-                   numbers.insert(numbers.end(), token.fullLogits.begin(), token.fullLogits.end());
-                   auto patch = token.patch();
-                   if (!patch)
-                     return patch.takeError();
-                   Numbers more = *numbersOf(*patch);
-                   numbers.insert(numbers.end(), more.begin(), more.end());
-                   return llvm::Error::success();
-                 }))
+         if (llvm::Error error =
+                 executor.patchEach(full, reduced, tokens, positions, options,
+                                    [&](const TokenPatch &token) -> llvm::Error {
+                                      Numbers logits = token.fullLogits.doubles();
+                                      numbers.insert(numbers.end(), logits.begin(), logits.end());
+                                      auto patch = token.patch();
+                                      if (!patch)
+                                        return patch.takeError();
+                                      Numbers more = *numbersOf(*patch);
+                                      numbers.insert(numbers.end(), more.begin(), more.end());
+                                      return llvm::Error::success();
+                                    }))
            return std::move(error);
          return numbers;
        }}};
@@ -84,6 +85,7 @@ inline void expectRefusesForeignRuns(Executor &executor, Executor &other,
   const std::string refusal = "the run belongs to another executor; only the one that started it "
                               "can continue it";
   auto foreign = other.start(tokens.size()), foreignReduced = other.start(1);
+  EXPECT_EQ(llvm::toString(executor.copy(*foreign, 4).takeError()), refusal);
   for (const ContractCall &call : contractCalls(tokens.vec())) {
     SCOPED_TRACE(call.name);
     auto full = contractRun(executor, tokens), reduced = executor.start(1);

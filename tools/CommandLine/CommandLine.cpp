@@ -95,7 +95,7 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
   for (size_t i = command.positionals.size(); i < result.positionals.size(); ++i)
     fail("unexpected argument '" + result.positionals[i] + "'");
   for (const OptionSpec &option : command.options)
-    if (option.required && !result.has(option.name))
+    if (option.required && instead == command.options.end() && !result.has(option.name))
       fail("expected " + option.name + " " + option.value);
   if (errors)
     return std::move(errors);

@@ -31,7 +31,7 @@ struct OptionSpec {
   bool repeatable = false;
   /// Its value follows its name directly, as in `-Werror`.
   bool joined = false;
-  /// Given in place of the positional arguments.
+  /// Given in place of the positional arguments and of required options.
   bool insteadOfPositionals = false;
 };
 

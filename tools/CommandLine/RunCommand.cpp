@@ -1,5 +1,6 @@
 // How a command runs: its line is parsed, what goes wrong printed, and the exit code given.
 #include "ctxc/Session/Options.h"
+#include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/CommandLine.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -21,7 +22,12 @@ static StringRef flagOf(Option option) {
   case Option::RoundedPrompts:
     return "--round-prompts";
   case Option::Engine:
+  case Option::CompileTarget:
     return "--target";
+  case Option::Prefix:
+    return "--prefix";
+  case Option::Rows:
+    return "--rows";
   }
   llvm_unreachable("an option of no known kind");
 }
@@ -45,7 +51,7 @@ int ctxc::driver::reportError(llvm::Error error) {
         std::string message = messageOf(info);
         StringRef(message).split(lines, '\n', -1, false);
         for (StringRef line : lines)
-          llvm::errs() << "ctxc: error: " << line << "\n";
+          llvm::errs() << "ctxc: error: " << printable(line) << "\n";
       });
   return code;
 }

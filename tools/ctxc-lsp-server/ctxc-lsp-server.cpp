@@ -1,6 +1,7 @@
 // MLIR's language server with our dialects, and those of plugins: an editor starts it and
 // shows the errors of the parser and the verifiers while a block is typed (docs/editors.md).
 #include "ctxc/Plugins/DialectPlugins.h"
+#include "dialects/Kernel/Kernel.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
 #include "mlir/InitAllDialects.h"
@@ -22,7 +23,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect>();
+  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect, ctxc::kernel::KernelDialect>();
   std::vector<llvm::StringRef> words(argv, argv + argc);
   if (llvm::Error error = loadPlugins(words, registry)) {
     llvm::errs() << "ctxc-lsp-server: error: " << llvm::toString(std::move(error)) << "\n";

@@ -1,6 +1,6 @@
 // Runs any pass on any .mlir file: mlir-opt with our dialects and passes.
 #include "ctxc/Lowering/Kernel.h"
-#include "ctxc/Lowering/RegisterPasses.h"
+#include "ctxc/Lowering/Passes.h"
 #include "ctxc/Transforms/Passes.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
@@ -15,9 +15,10 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
   ctxc::registerTransformsPasses();
-  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect>();
+  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect, ctxc::kernel::KernelDialect>();
   ctxc::registerLoweringModels(registry);
   ctxc::registerLoweringPasses();
+  ctxc::registerLoweringPipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "context compiler pass driver\n", registry));
 }

@@ -192,8 +192,8 @@ void CheckEvidence::printTrials(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGro
     if (!result->failure.empty())
       os << "no numbers: " << result->failure << "\n";
     else
-      os << (result->trial.isExact() ? "exact" : "NOT EXACT") << "\n    "
-         << trialText(result->trial) << "\n";
+      os << (result->trial.isExact() ? "exact" : "NOT EXACT: " + result->trial.whyNotExact())
+         << "\n    " << trialText(result->trial) << "\n";
   }
 }
 

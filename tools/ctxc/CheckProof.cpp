@@ -73,9 +73,13 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (count)
     llvm::outs() << "\nthe proof does not hold: " << count << (count == 1 ? " claim" : " claims")
                  << " wrong\n";
+  else if (judgement.skipped)
+    llvm::outs() << "\nthe proof is not shown to hold: nothing was found against it, and "
+                 << judgement.skipped << " of " << found->claims.size()
+                 << " claims were not replayed\n";
   else
     llvm::outs() << "\nthe proof holds\n";
-  return count ? ExitAgainst : ExitGood;
+  return judgement.holds() ? ExitGood : ExitAgainst;
 }
 
 Command driver::checkProofCommand() {
@@ -89,8 +93,8 @@ Command driver::checkProofCommand() {
       "claim of FILE against MODEL's blocks: their text and bindings, the cut, the chains, the\n"
       "parameters, the conditions of each lemma instance, the barriers of a rejection; and then\n"
       "replays it in float64 on random weights. MODEL's own weights are not needed. See\n"
-      "docs/proofs.md. Exit code 0 when the proof holds, 1 when a claim is wrong, 2 when FILE or\n"
-      "MODEL cannot be read.",
+      "docs/proofs.md. Exit code 0 when the proof holds, 1 when a claim is wrong or was not\n"
+      "replayed, 2 when FILE or MODEL cannot be read.",
       "  ctxc check examples/models/gemma3-kjv-1m --proof gemma3.proof.json\n"
       "  ctxc check-proof examples/models/gemma3-kjv-1m gemma3.proof.json\n",
       run};

@@ -12,6 +12,8 @@ Command verifyCommand();
 Command patchCommand();
 Command applyCommand();
 Command compileCommand();
+/// `ctxc compile --print-pipeline`.
+llvm::Expected<int> printPipeline(const Arguments &arguments);
 Command importCommand();
 Command explainCommand();
 Command inspectCommand();

@@ -1,55 +1,78 @@
 // ctxc compile
+#include "CodeArguments.h"
 #include "Commands.h"
-#include "EmitCode.h"
+#include "LinkLibrary.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
 
-static llvm::Error writeText(mlir::ModuleOp module, llvm::StringRef path) {
+static llvm::Error write(llvm::StringRef path,
+                         llvm::function_ref<void(llvm::raw_ostream &)> print) {
   if (path == "-") {
-    printModel(module, llvm::outs());
+    print(llvm::outs());
     return llvm::Error::success();
   }
   return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
-    printModel(module, os);
+    print(os);
     return llvm::Error::success();
   });
 }
 
-static llvm::Error writePlanned(const Arguments &arguments, Model &model, llvm::StringRef path) {
-  if (llvm::Error error = checkPlanArguments(arguments, model))
-    return error;
+static llvm::Error writePlanned(Model &model, llvm::StringRef path) {
   llvm::Expected<mlir::ModuleOp> planned = model.plannedModule();
-  return planned ? writeText(*planned, path) : planned.takeError();
+  if (!planned)
+    return planned.takeError();
+  return write(path, [&](llvm::raw_ostream &os) { printModel(*planned, os); });
 }
 
-static llvm::Error writeKernels(const Arguments &arguments, Model &model, const CodeOptions &code) {
-  if (llvm::Error error = model.checkNumerics())
+static llvm::Error writeCost(Model &model, const CompileOptions &options, const CostOptions &at,
+                             bool isJson, llvm::StringRef path) {
+  llvm::Expected<TokenCosts> costs = model.cost(options, at);
+  if (!costs)
+    return costs.takeError();
+  return write(path, [&](llvm::raw_ostream &os) {
+    isJson ? writeCostJson(*costs, os) : writeCostText(*costs, os);
+  });
+}
+
+/// The code; beside an object file or a library its header and its manifest, with the same stem.
+static llvm::Error writeCode(Model &model, const CompileOptions &options, bool isShared,
+                             llvm::StringRef path) {
+  llvm::Expected<CompiledCode> made = model.compile(options);
+  if (!made)
+    return made.takeError();
+  auto text = [](llvm::StringRef content) {
+    return [content](llvm::raw_ostream &os) { os << content; };
+  };
+  if (llvm::Error error = isShared ? linkLibrary(made->code, path) : write(path, text(made->code)))
     return error;
-  if (llvm::Error error = checkPlanArguments(arguments, model))
+  if (options.stage != CodeStage::Object)
+    return llvm::Error::success();
+  llvm::SmallString<256> beside(path);
+  llvm::sys::path::replace_extension(beside, ".h");
+  if (llvm::Error error = write(beside, text(made->header)))
     return error;
-  llvm::Expected<const Program &> program = model.program();
-  if (!program)
-    return program.takeError();
-  if (program->steps.empty())
-    return makeError(model.name() + ": has blocks and no xf.model; kernels are made of models");
-  return emitCode(*program, code);
+  llvm::sys::path::replace_extension(beside, ".json");
+  return write(beside, text(made->manifest));
 }
 
 static llvm::Expected<int> run(const Arguments &arguments) {
+  if (arguments.has("--print-pipeline"))
+    return printPipeline(arguments);
   llvm::StringRef path = arguments.get("-o", "");
   llvm::StringRef stage = arguments.get("--emit", "");
-  bool isCode = llvm::is_contained({"obj", "shared", "hsaco", "spirv"}, stage);
-  if (isCode && path == "-")
+  bool isFile = llvm::is_contained({"obj", "shared", "hsaco", "spirv"}, stage);
+  if (isFile && path == "-")
     return makeError("-o: " + stage + " is no text for the screen; expected a file");
   // Other files go beside it, and a library is renamed into place.
-  if (isCode && llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
+  if (isFile && llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
     return makeError("-o: " + path + " is there and no regular file; expected a file to write");
   if (path != "-")
     if (llvm::Error error = checkWritable("-o", path))
@@ -57,7 +80,10 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto options = loadOptions(arguments);
   if (!options)
     return options.takeError();
-  auto code = CodeOptions::parse(arguments);
+  auto at = costOptions(arguments);
+  if (!at)
+    return at.takeError();
+  auto code = compileOptions(arguments);
   if (!code)
     return code.takeError();
   options->needWeights = false;
@@ -67,9 +93,18 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!opened)
     return opened.takeError();
   Model &model = **opened;
-  if (llvm::Error error = stage == "xf"      ? writeText(model.module(), path)
-                          : stage == "patch" ? writePlanned(arguments, model, path)
-                                             : writeKernels(arguments, model, *code))
+  if (stage == "xf") {
+    if (llvm::Error error =
+            write(path, [&](llvm::raw_ostream &os) { printModel(model.module(), os); }))
+      return std::move(error);
+    return ExitGood;
+  }
+  if (llvm::Error error = checkPlanArguments(arguments, model))
+    return std::move(error);
+  bool isJson = arguments.get("--format", "text") == "json";
+  if (llvm::Error error = stage == "patch"  ? writePlanned(model, path)
+                          : stage == "cost" ? writeCost(model, *code, *at, isJson, path)
+                                            : writeCode(model, *code, stage == "shared", path))
     return std::move(error);
   return ExitGood;
 }
@@ -124,10 +159,18 @@ Command driver::compileCommand() {
         "weights that are, in calls of 16 rows or more, for a target with\n"
         "avx512_bf16, or with --rows for NVIDIA's GPUs; the others, patches\n"
         "too, compute as without"},
-       {"--remarks", "",
-        "say at each op that goes without its fast form on a processor which one,\n"
-        "and why"},
-       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"}},
+       {"--remarks", "", "say at each op that goes without its fast form which one, and why"},
+       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
+       {"--print-pipeline",
+        "",
+        "print the passes that lower --emit=linalg for --target (and --rows), as\n"
+        "`ctxc-opt --pass-pipeline=` reads them; takes no MODEL, --emit and -o",
+        {},
+        false,
+        false,
+        false,
+        false,
+        true}},
       "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
       "reduced run together with the patch formed between them (dual), or its forward with a "
       "given\n"
@@ -138,6 +181,8 @@ Command driver::compileCommand() {
       "  ctxc compile gemma-3-270m --emit=shared --target=x86-64-v3 -o kernels.so\n"
       "  ctxc compile gemma-3-270m --emit=ptx --target=cuda:sm_90 -o kernels.ptx\n"
       "  ctxc compile gemma-3-270m --emit=cost --target=cuda:sm_90 --bandwidth 4000 -o -\n"
-      "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n",
+      "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n"
+      "  ctxc-opt block-linalg.mlir --mlir-timing \\\n"
+      "    --pass-pipeline=\"$(ctxc compile --print-pipeline --target=x86-64-v3)\"\n",
       run};
 }

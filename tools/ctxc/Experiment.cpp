@@ -1,6 +1,7 @@
 // ctxc experiment: reads the command line, gives an experiment of lib/Experiments what it needs,
 // and has its records drawn.
 #include "Commands.h"
+#include "DrawRecords.h"
 #include "MemoryNeed.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Experiments/Lab.h"
@@ -11,15 +12,11 @@
 #include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/Program.h"
 #include "llvm/TargetParser/Host.h"
 #include <chrono>
 #include <thread>
-#include <unistd.h>
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -31,24 +28,6 @@ using llvm::json::Array;
 using llvm::json::Object;
 
 namespace {
-
-std::string gibibytes(uint64_t bytes) {
-  double gib = double(bytes) / double(1 << 30);
-  return llvm::formatv(gib < 9.95 ? "{0:F2} GiB" : "{0:F0} GiB", gib).str();
-}
-
-/// The physical memory of this machine.
-uint64_t machineMemory() {
-  return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
-}
-
-/// The script that draws.
-std::string plotScript() {
-  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
-  llvm::SmallString<256> script(llvm::sys::path::parent_path(self));
-  llvm::sys::path::append(script, "..", "share", "ctxc", "plot_experiment.py");
-  return std::string(script);
-}
 
 /// The names in a list separated by commas, each one of `choices`.
 Expected<std::vector<std::string>> namesOf(const Arguments &arguments, StringRef option,
@@ -109,7 +88,7 @@ public:
         return std::move(error);
     llvm::outs() << (*records)->path() << ": " << (*records)->size() << " records, " << added
                  << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
-    if (Error error = draw())
+    if (Error error = drawRecords(directory, arguments.get("--python", "")))
       return std::move(error);
     return ExitGood;
   }
@@ -266,57 +245,11 @@ private:
     return Error::success();
   }
 
-  /// Says what memory the run takes; fails where the machine has not that much.
   Error checkMemory() {
     auto limit = arguments.integer("--memory", 1, 1 << 30, 0);
     if (!limit)
       return limit.takeError();
-    uint64_t available = *limit ? uint64_t(*limit) << 20 : machineMemory();
-    Expected<MemoryNeed> found = memoryNeed(*model, dtypes);
-    if (!found)
-      return found.takeError();
-    const MemoryNeed &need = *found;
-    llvm::errs() << "memory: ";
-    for (const MemoryNeed::Weights &weights : need.weights)
-      llvm::errs() << weights.dtype << " weights " << gibibytes(weights.bytes)
-                   << (weights.mapped ? " (as they are stored), " : " (converted), ");
-    if (need.materialized)
-      llvm::errs() << "patched copies " << gibibytes(need.materialized) << ", ";
-    llvm::errs() << "kernels " << gibibytes(need.kernels) << ": up to " << gibibytes(need.total())
-                 << " of " << gibibytes(available) << "\n";
-    if (need.total() <= available)
-      return Error::success();
-    std::string hint = dtypes.size() > 1 ? "; one type at a time, with --dtypes, needs less" : "";
-    return makeError(arguments.positional(1) + ": needs " + gibibytes(need.total()) +
-                     " of memory, and there are " + gibibytes(available) + hint);
-  }
-
-  /// Has plots and page made, where it was said which Python can; else says how.
-  Error draw() const {
-    const char *known = std::getenv("CTXC_PYTHON");
-    std::string python = arguments.get("--python", known ? known : "").str();
-    std::string script = plotScript();
-    if (python.empty()) {
-      llvm::outs() << "plots and page: PYTHON " << script << " " << directory
-                   << ", with a Python that has matplotlib; or name it with --python or "
-                      "CTXC_PYTHON\n";
-      return Error::success();
-    }
-    auto program = llvm::sys::findProgramByName(python);
-    if (!program)
-      return makeError("--python: " + python + ": " + program.getError().message());
-    if (!llvm::sys::fs::can_execute(*program)) // a path is taken as it is
-      return makeError("--python: " + python + ": is no program that can be run");
-    llvm::outs().flush();
-    std::string message;
-    int code = llvm::sys::ExecuteAndWait(*program, {python, script, directory}, std::nullopt, {}, 0,
-                                         0, &message);
-    if (code < 0)
-      return makeError("--python: " + python + ": " + message);
-    if (code)
-      return makeError("--python: " + python + " " + script + " " + directory + ": exit code " +
-                       llvm::Twine(code));
-    return Error::success();
+    return driver::checkMemory(*model, dtypes, *limit ? uint64_t(*limit) << 20 : machineMemory());
   }
 
   Object settings() const {

@@ -1,6 +1,9 @@
 #include "MemoryNeed.h"
 #include "ctxc/Program/StepChecks.h"
+#include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <unistd.h>
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -8,16 +11,28 @@ using namespace ctxc::driver;
 /// What a compiler and a model's kernels take, at most, while they are made.
 static constexpr uint64_t kernelBytes = 300 << 20;
 
-uint64_t MemoryNeed::total() const {
-  uint64_t sum = materialized + kernels;
-  for (const Weights &each : weights)
-    sum += each.bytes;
-  return sum;
-}
+namespace {
+/// What an experiment's models will take of memory, in bytes.
+struct MemoryNeed {
+  struct Weights {
+    std::string dtype;
+    uint64_t bytes = 0;
+    bool mapped = false; ///< read where the file stores them; else a converted copy
+  };
+  std::vector<Weights> weights;
+  uint64_t materialized = 0; ///< copies of the patched parameters, of the widest dtype
 
-llvm::Expected<MemoryNeed> driver::memoryNeed(Model &model, llvm::ArrayRef<std::string> dtypes) {
+  uint64_t total() const {
+    uint64_t sum = materialized + kernelBytes;
+    for (const Weights &each : weights)
+      sum += each.bytes;
+    return sum;
+  }
+};
+} // namespace
+
+static llvm::Expected<MemoryNeed> memoryNeed(Model &model, llvm::ArrayRef<std::string> dtypes) {
   MemoryNeed need;
-  need.kernels = kernelBytes;
   const Checkpoint *checkpoint = model.checkpoint();
   if (!checkpoint || !model.options().weights.isModelsOwn())
     return need;
@@ -37,4 +52,33 @@ llvm::Expected<MemoryNeed> driver::memoryNeed(Model &model, llvm::ArrayRef<std::
     if (patched.contains(tensor.name))
       need.materialized += bytesOf(DType::BF16, tensor.elements());
   return need;
+}
+
+uint64_t driver::machineMemory() {
+  return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
+}
+
+static std::string gibibytes(uint64_t bytes) {
+  double gib = double(bytes) / double(1 << 30);
+  return llvm::formatv(gib < 9.95 ? "{0:F2} GiB" : "{0:F0} GiB", gib).str();
+}
+
+llvm::Error driver::checkMemory(Model &model, llvm::ArrayRef<std::string> dtypes,
+                                uint64_t available) {
+  llvm::Expected<MemoryNeed> need = memoryNeed(model, dtypes);
+  if (!need)
+    return need.takeError();
+  llvm::errs() << "memory: ";
+  for (const MemoryNeed::Weights &weights : need->weights)
+    llvm::errs() << weights.dtype << " weights " << gibibytes(weights.bytes)
+                 << (weights.mapped ? " (as they are stored), " : " (converted), ");
+  if (need->materialized)
+    llvm::errs() << "patched copies " << gibibytes(need->materialized) << ", ";
+  llvm::errs() << "kernels " << gibibytes(kernelBytes) << ": up to " << gibibytes(need->total())
+               << " of " << gibibytes(available) << "\n";
+  if (need->total() <= available)
+    return llvm::Error::success();
+  std::string hint = dtypes.size() > 1 ? "; one type at a time, with --dtypes, needs less" : "";
+  return makeError(model.name() + ": needs " + gibibytes(need->total()) +
+                   " of memory, and there are " + gibibytes(available) + hint);
 }

@@ -1,4 +1,4 @@
-//===- MemoryNeed.h - what an experiment's models take of memory ----------===//
+//===- MemoryNeed.h - whether an experiment fits into memory --------------===//
 #ifndef CTXC_TOOLS_CTXC_MEMORYNEED_H
 #define CTXC_TOOLS_CTXC_MEMORYNEED_H
 
@@ -6,21 +6,13 @@
 
 namespace ctxc::driver {
 
-/// What an experiment's models will take of memory, in bytes.
-struct MemoryNeed {
-  struct Weights {
-    std::string dtype;
-    uint64_t bytes = 0;
-    bool mapped = false; ///< read where the file stores them; else a converted copy
-  };
-  std::vector<Weights> weights;
-  uint64_t materialized = 0; ///< copies of the patched parameters, of the widest dtype
-  uint64_t kernels = 0;      ///< compiler and kernels
-  uint64_t total() const;
-};
+/// The bytes of this machine's physical memory.
+uint64_t machineMemory();
 
-/// Of one model at a time for each of `dtypes`; "" is the type that each weight is stored in.
-llvm::Expected<MemoryNeed> memoryNeed(Model &model, llvm::ArrayRef<std::string> dtypes);
+/// Prints to stderr what an experiment with one model at a time for each of `dtypes` takes of
+/// memory ("" is the type that each weight is stored in). Fails where that is more than `available`
+/// bytes.
+llvm::Error checkMemory(Model &model, llvm::ArrayRef<std::string> dtypes, uint64_t available);
 
 } // namespace ctxc::driver
 

@@ -63,25 +63,25 @@ Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, 
   return tokens;
 }
 
-/// The rows of --embeddings; none where it is not given.
-static Expected<std::vector<Input>> givenRows(const Arguments &arguments) {
-  std::vector<Input> rows;
+/// The embeddings of --embeddings; none where it is not given.
+static Expected<std::vector<Input>> givenEmbeddings(const Arguments &arguments) {
+  std::vector<Input> embeddings;
   auto path = arguments.get("--embeddings");
   if (!path)
-    return rows;
+    return embeddings;
   Expected<NpyMatrix> matrix = readNpyMatrix(*path);
   if (!matrix)
     return matrix.takeError();
   for (int64_t i = 0; i < matrix->rows; ++i)
-    rows.push_back(Input::ofRow(matrix->row(i).vec()));
-  return rows;
+    embeddings.push_back(Input::ofEmbedding(matrix->row(i).vec()));
+  return embeddings;
 }
 
 Expected<std::vector<Input>> driver::promptInputs(const Arguments &arguments, Model &model) {
   Expected<std::vector<int64_t>> tokens = promptTokens(arguments, model);
   if (!tokens)
     return tokens.takeError();
-  Expected<std::vector<Input>> rows = givenRows(arguments);
+  Expected<std::vector<Input>> rows = givenEmbeddings(arguments);
   if (!rows)
     return rows.takeError();
   std::vector<Input> inputs = toInputs(*tokens);
@@ -108,7 +108,7 @@ Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
     return makeError("--patch: the patch was made with " + llvm::Twine(wanted) +
                      " rows in place of tokens, which are not in its file; give them with "
                      "--embeddings FILE.npy");
-  Expected<std::vector<Input>> rows = givenRows(arguments);
+  Expected<std::vector<Input>> rows = givenEmbeddings(arguments);
   if (!rows)
     return rows.takeError();
   if (rows->size() < wanted)
@@ -118,9 +118,10 @@ Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
   for (Input &input : inputs)
     if (input.token() == -1)
       input = (*rows)[next++];
-  if (std::string digest = digestOfRows(inputs); digest != metadata.rowsDigest)
+  if (std::string digest = digestOfEmbeddings(inputs); digest != metadata.embeddingsDigest)
     return makeError("--embeddings: the rows of " + *path + " have digest " + digest +
-                     ", expected " + metadata.rowsDigest + "; the patch was made with other rows");
+                     ", expected " + metadata.embeddingsDigest +
+                     "; the patch was made with other rows");
   return inputs;
 }
 

@@ -1,11 +1,11 @@
 //===- ContextChange.h - what the context surely changes -------------------===//
 //
-// ContextDependence is an upper bound: what it leaves out is the same in both runs. This
-// is the lower one, which rejections need: for an open set of weights, contexts and
-// tokens the value differs between the runs. It is lost where branches may cancel, as in
+// ContextDependence is an upper bound: a value outside of it is the same in both runs. This
+// is the lower bound, which rejections need: for an open set of weights, contexts and
+// tokens the value differs between the runs. Nothing is known where branches may cancel, as in
 // a − a, a ⊘ a, or a slice that leaves the changed entries out. Where an op joins several
-// branches, all but one must be free to be silenced: by a matrix or a scale with a parameter
-// that the one does not read, near zero.
+// branches, it must be possible to silence all but one: by a matrix or a scale near zero whose
+// parameter the remaining branch does not read.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_CONTEXTCHANGE_H

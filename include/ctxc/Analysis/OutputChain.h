@@ -13,7 +13,7 @@ struct ChainLink {
   unsigned operand;
 };
 
-/// From G's result to the wanted value, in that order.
+/// The links from G's result to the target value, in that order.
 struct OutputChain {
   mlir::Operation *site = nullptr; ///< G
   llvm::SmallVector<ChainLink> links;

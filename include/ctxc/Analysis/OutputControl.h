@@ -1,8 +1,8 @@
 //===- OutputControl.h - output controllability as a solvable chain --------===//
 //
 // The g of Theorem 3 is output-controllable where an assignable op G feeds the
-// wanted value through links that can be solved, one after the other, for
-// G's output. Everything else that the links read must be known: not reachable
+// target value through links that can be solved, one after the other, for
+// G's output. Everything else that the links read must be known, that is, not reachable
 // from G.
 //
 //===----------------------------------------------------------------------===//
@@ -14,21 +14,21 @@
 
 namespace ctxc {
 
-/// Why a walk back from the wanted value stopped: `op`, read through its result,
+/// Why a walk back from the target value stopped: `op`, reached through its result,
 /// cannot be solved for its operand, or may not be assigned.
 struct ChainBreak {
   mlir::Operation *op;
   std::string reason;
-  bool isSite; ///< G it would be, but for its status; else a link that is none
+  bool isSite; ///< `op` would be G, but for its status; else it cannot be a link
 };
 
-/// The chains that end in one wanted value.
+/// The chains that end in one target value.
 struct OutputChains {
   llvm::SmallVector<OutputChain> chains; ///< nearest to the value first
   llvm::SmallVector<ChainBreak> breaks;  ///< nearest first
 };
 
-/// All chains from an assignable op to `wanted`, and where the walk back broke.
+/// All chains from an assignable op to `wanted`, and where the walk back from it stopped.
 OutputChains findOutputChains(const BlockGraph &graph, const Sites &sites, const ZeroRange &zeros,
                               mlir::Value wanted);
 
@@ -36,8 +36,8 @@ OutputChains findOutputChains(const BlockGraph &graph, const Sites &sites, const
 /// check, link by link.
 std::string checkChain(const BlockGraph &graph, const ZeroRange &zeros, const OutputChain &chain);
 
-/// Values that carry all of the context to the block's outputs: every path from
-/// a vertex of `sources` to an output passes them. The outermost first; an
+/// Values through which the whole context reaches the block's outputs: every path from
+/// a vertex of `sources` to an output passes each of them. The outermost first; an
 /// output that alone depends on the context is the first of them.
 llvm::SmallVector<mlir::Value> findWaists(const BlockGraph &graph, const BlockGraph::Set &sources);
 

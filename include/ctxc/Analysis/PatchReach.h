@@ -1,10 +1,10 @@
 //===- PatchReach.h - how far patches can move a value ---------------------===//
 //
-// The other half of a verdict: an upper bound on where *any* change of the
-// patchable parameters can bring a value, at fixed data. Where the output of a
-// block is more narrowly bound than what the context changes, no patch exists
-// (Theorem 4, "impossibility", and its relatives). Sets of parameters are taken
-// together, so nothing is missed that several narrow sites can do jointly.
+// The other half of a verdict: an upper bound on the values that *any* change of the
+// patchable parameters can reach, at fixed data. Where this bound on the output of a
+// block is tighter than what the context changes, no patch exists
+// (Theorem 4, "impossibility", and its relatives). All parameters are considered
+// together, so the bound covers what several narrow sites can do jointly.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_PATCHREACH_H

@@ -34,7 +34,7 @@ enum class SiteStatus {
   ContextualPart, ///< it belongs to A(C, x)
   Computed,       ///< its parameter is not an xf.param
   Frozen,         ///< by the parameter, or by the layer's list
-  SharedInBlock,  ///< another op of the block uses the parameter
+  SharedInBlock,  ///< another op of the block uses a stored tensor of the parameter
   SharedByLayers, ///< another layer uses the stored parameter
   Narrow,         ///< one parameter serves several vectors at once
   Zero            ///< its data can be zero on an open set of activations
@@ -71,6 +71,8 @@ public:
   /// entered: in a block of several attentions, what follows the first.
   bool followsContext(mlir::Operation *op) const { return after.test(graph.vertex(op)); }
   bool isFrozen(xf::ParamOp param) const;
+  /// The block's first name for the stored tensors of `param`.
+  llvm::StringRef identity(xf::ParamOp param) const { return names[param.getName()]; }
 
   /// The name that users know a parameterised op by: its parameter's.
   static std::string name(mlir::Operation *op);
@@ -78,12 +80,14 @@ public:
 private:
   void findContextualPart();
   Site classify(mlir::Operation *op, const ZeroRange &zeros) const;
+  mlir::Operation *otherUser(xf::ParamOp param, mlir::Operation *op) const;
 
   const BlockGraph &graph;
   const Bindings &bindings;
   SiteScope scope;
   BlockGraph::Set contextual, before, after;
-  llvm::StringSet<> frozen; ///< by the block or by the bindings
+  const xf::Identities &names; ///< of stored tensors
+  llvm::StringSet<> frozen;    ///< by the block or by the bindings; identities
   llvm::SmallVector<Site> sites;
   llvm::DenseMap<mlir::Operation *, unsigned> indices;
 };

@@ -1,29 +1,32 @@
 //===- ZeroRange.h - zero and image facts of a block's values -------------===//
 //
-// One forward pass over FactsOpInterface. Block inputs are generic: zero on a
-// null set of activations at most. Of the result of an op without the
+// Those of dialects/XF/BlockFacts.h, under a layer's settings and bindings. Block inputs are
+// generic: zero on a null set of activations at most. Of the result of an op without the
 // interface nothing is known.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_ZERORANGE_H
 #define CTXC_ANALYSIS_ZERORANGE_H
 
-#include "dialects/XF/XF.h"
-#include "llvm/ADT/DenseMap.h"
+#include "dialects/XF/BlockFacts.h"
 
 namespace ctxc {
 
 class ZeroRange {
 public:
-  explicit ZeroRange(xf::BlockOp block);
+  explicit ZeroRange(xf::BlockOp block, xf::LayerOp layer = {}) : all(block, layer) {}
 
-  const xf::Facts &facts(mlir::Value value) const { return table.find(value)->second; }
+  const xf::Facts &facts(mlir::Value value) const { return all[value]; }
+  /// Which parameters are one, whatever the block calls them.
+  const xf::Identities &identities() const { return all.identities(); }
 
   /// Where `obligation` on `value` can fail.
-  xf::Zeros failure(xf::Obligation obligation, mlir::Value value) const;
+  xf::Zeros failure(xf::Obligation obligation, mlir::Value value) const {
+    return xf::failureOf(obligation, value, facts(value));
+  }
 
 private:
-  llvm::DenseMap<mlir::Value, xf::Facts> table;
+  xf::BlockFacts all;
 };
 
 } // namespace ctxc

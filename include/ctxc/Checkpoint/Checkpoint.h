@@ -1,9 +1,9 @@
 //===- Checkpoint.h - a stored model, read only ---------------------------===//
 //
-// The one door to a model's stored form: a Hugging Face directory, with
+// The only access to a model's stored form: a Hugging Face directory, with
 // config.json and the tensors of model.safetensors or of the shards that
 // model.safetensors.index.json names; or a GGUF file, whose metadata and
-// tensors are then seen under Hugging Face's names. Nothing in either is trusted.
+// tensors then have Hugging Face's names. Neither is trusted.
 // Pickled weights (.bin, .pt, .pth) are never read.
 //
 //===----------------------------------------------------------------------===//
@@ -28,16 +28,16 @@ class Checkpoint {
 public:
   /// Opens and checks a directory. All problems of the index and of every shard
   /// are reported together. A shard's name must be a plain *.safetensors file
-  /// name; it may be a symbolic link (hub caches are made of them) to a regular
-  /// file. A tensor that the index lists must be in the shard it says, and in
+  /// name; it may be a symbolic link (as in hub caches) to a regular
+  /// file. A tensor that the index lists must be in the shard that it names, and in
   /// no other; tensors that the index does not list are read as well; its
   /// metadata is not needed. Where both exist, model.safetensors is read and
-  /// the index is not, as transformers does.
+  /// the index is not, as in transformers.
   static llvm::Expected<std::unique_ptr<Checkpoint>> open(llvm::StringRef directoryOrGguf);
 
   /// A checkpoint whose tensors are in the caller's memory, which must outlive it: `config` is the
-  /// text of a config.json, `name` leads messages. All problems are reported together: text that is
-  /// no JSON object, a name given twice, a dimension below 0, a tensor without memory.
+  /// text of a config.json, messages begin with `name`. All problems are reported together: text
+  /// that is no JSON object, a name given twice, a dimension below 0, a tensor without memory.
   static llvm::Expected<std::unique_ptr<Checkpoint>>
   fromMemory(llvm::StringRef name, llvm::StringRef config, llvm::ArrayRef<MemoryTensor> tensors);
 
@@ -46,17 +46,17 @@ public:
   /// The file that says what the architecture is: DIRECTORY/config.json, or the GGUF file.
   std::string configPath() const;
 
-  /// config.json, or what a GGUF file has in its place.
+  /// config.json, or the same made of a GGUF file's metadata.
   const llvm::json::Object &config() const { return *configuration.getAsObject(); }
 
   /// All tensors, by file name, then offset. They point into maps that live as
-  /// long as the checkpoint. One that is stored with its scales in another tensor, as a
-  /// quantization_config of fp8 or mxfp4 says, is here as one of a quantised type.
+  /// long as the checkpoint. A tensor whose scales are stored in another one, according to a
+  /// quantization_config of fp8 or mxfp4, is listed as one tensor of a quantised type.
   llvm::ArrayRef<TensorView> tensors() const { return views; }
   const TensorView *find(llvm::StringRef name) const;
 
-  /// DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, where there is such a file; a GGUF
-  /// file that has a vocabulary.
+  /// DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, else none; the GGUF file itself if
+  /// it has a vocabulary.
   std::optional<std::string> tokenizerPath() const;
 
   bool isGguf() const { return gguf != nullptr; }
@@ -75,9 +75,9 @@ public:
 
   /// The identity of the weights, 64 hexadecimal digits: SHA-256 over the
   /// digests (FileDigest.h) of the weight files in order of name. Digests are
-  /// cached by path, size, times and inode, so a second call, also of another
-  /// process, reads no weights. Of tensors in memory: SHA-256 over name, type, shape and elements
-  /// of each, in order of name.
+  /// cached by path, size, times and inode, so a second call, even in another
+  /// process, reads no weights. For tensors in memory it is SHA-256 over name, type, shape and
+  /// elements of each, in order of name.
   llvm::Expected<std::string> hash() const;
 
 private:

@@ -2,7 +2,7 @@
 //
 // The element types that safetensors knows, in the order its writer sorts by
 // (narrow types first), then quantised formats; and the conversions between the
-// ones that weights are stored in and the float32 and float64 that we compute in.
+// types of stored weights and float32 and float64, in which ctxc computes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_DTYPE_H
@@ -46,9 +46,9 @@ enum class DType : uint8_t {
 /// Whether elements are stored in blocks that share their scales.
 constexpr bool isQuantized(DType dtype) { return dtype > DType::U64; }
 
-/// Whether they are stored in a tensor of their own: what stands for such a tensor's bytes, below
-/// and wherever a stored parameter is passed on, is a ctxc_scaled_matrix
-/// (Numerics/ScaledFormats.h), of a bank an array of them.
+/// Whether the scales are stored in a tensor of their own. Below, and wherever such a stored
+/// parameter is passed on, a ctxc_scaled_matrix (Numerics/ScaledFormats.h) takes the place of its
+/// bytes; for a bank, an array of them.
 bool hasScalesApart(DType dtype);
 
 /// Bits of one element: 4 for F4, 6 for the F6 types, else a multiple of 8. Not of a
@@ -62,14 +62,14 @@ struct BlockSize {
 };
 BlockSize blockSizeOf(DType dtype);
 
-/// The bytes of `elements` elements, whole blocks of them; without scales that lie apart.
+/// The bytes of `elements` elements, which are whole blocks; without scales in another tensor.
 inline uint64_t bytesOf(DType dtype, uint64_t elements) {
   BlockSize block = blockSizeOf(dtype);
   return elements / block.elements * block.bytes;
 }
 
-/// Where entry `index` of the first dimension of a tensor of three or more is stored, or of any if
-/// its scales do not lie apart; `elements` are in each.
+/// The address of entry `index` of the first dimension, each of `elements` elements. A tensor whose
+/// scales lie apart must have three dimensions or more.
 const void *sliceOf(DType dtype, const void *stored, int64_t index, uint64_t elements);
 
 /// The name in a safetensors header, such as "BF16", or GGUF's, such as "Q4_K".
@@ -80,7 +80,7 @@ std::optional<DType> dtypeNamed(llvm::StringRef name);
 
 /// F16, BF16, F32 or F64: the types that the functions below write.
 bool isFloating(DType dtype);
-/// Those and the quantised ones, which they read.
+/// The floating and the quantised types: the types that the functions below read.
 inline bool isReadable(DType dtype) { return isFloating(dtype) || isQuantized(dtype); }
 
 /// One element from its bits, and back rounded to nearest, ties to even. A
@@ -91,9 +91,9 @@ uint16_t floatToBf16(float value);
 uint16_t floatToF16(float value);
 
 /// Reads `to.size()` elements of readable type `dtype` from element `first` on of the tensor at
-/// `stored`, which need not be aligned; whole blocks, where its scales do not lie apart. F64 is
-/// rounded to float in the first form. A quantised element is the float32 that its format's formula
-/// gives in float32 arithmetic.
+/// `stored`, which need not be aligned; in block formats only whole blocks, unless the scales lie
+/// apart. The first form rounds F64 to float. A quantised element is its format's formula evaluated
+/// in float32.
 void readFloats(DType dtype, const void *stored, int64_t first, llvm::MutableArrayRef<float> to);
 void readDoubles(DType dtype, const void *stored, int64_t first, llvm::MutableArrayRef<double> to);
 

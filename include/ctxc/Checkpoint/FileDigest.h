@@ -3,8 +3,8 @@
 // The digest is SHA-256 over the file's header (its first dataStart bytes) and
 // then the BLAKE3 digests of its data in chunks of 4 MiB. It is kept in
 // $XDG_CACHE_HOME/ctxc or ~/.cache/ctxc under the file's real path, with size,
-// times and inode; while those hold, the data is not read again. A cache that
-// cannot be read or written costs time and is no error.
+// times and inode; while these are unchanged, the data is not read again. A cache that
+// cannot be read or written is not an error; it only costs time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_FILEDIGEST_H
@@ -18,7 +18,7 @@ namespace ctxc {
 /// changes or ends while it is read.
 llvm::Expected<std::string> digestOfFile(const MappedFile &file, uint64_t dataStart);
 
-/// Where the digest of the file at `path` is kept; empty when there is no place.
+/// The path under which the digest of the file at `path` is cached; empty where there is no cache.
 std::string digestCachePath(llvm::StringRef path);
 
 } // namespace ctxc

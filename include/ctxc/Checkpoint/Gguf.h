@@ -2,9 +2,9 @@
 //
 // A file is a header of typed key-value pairs, a directory of tensors, and their
 // bytes, each tensor aligned (ggml's docs/gguf.md, versions 2 and 3, little-endian).
-// Every statement is checked against the file before anything is believed or
-// allocated, as Safetensors.h does; elements may be NaN (checkFinite). Names and
-// shapes are the file's own; GgufModel.h says what they mean to a model.
+// Every statement is checked against the file before it is used or memory is
+// allocated, as in Safetensors.h; elements may be NaN (checkFinite). Names and
+// shapes are the file's own; GgufModel.h translates them for a model.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_GGUF_H
@@ -15,7 +15,7 @@
 
 namespace ctxc {
 
-/// An array of metadata, in the file.
+/// An array of metadata, in the mapped file.
 struct GgufArray {
   uint32_t type = 0; ///< of its elements
   uint64_t count = 0;
@@ -39,8 +39,7 @@ public:
   const TensorView *find(llvm::StringRef name) const;
 
   const std::map<std::string, GgufValue> &metadata() const { return values; }
-  /// A value of the key; none where it is absent or of another kind. A number of integer
-  /// type is a number as well.
+  /// The key's value; none where it is absent or of another kind. number() also gives integers.
   std::optional<int64_t> integer(llvm::StringRef key) const;
   std::optional<double> number(llvm::StringRef key) const;
   std::optional<bool> flag(llvm::StringRef key) const;

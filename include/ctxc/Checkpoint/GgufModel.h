@@ -1,9 +1,9 @@
 //===- GgufModel.h - a GGUF file as a Hugging Face checkpoint -------------===//
 //
 // llama.cpp's converter renames tensors, turns config.json into keys of the
-// metadata, and for some architectures changes numbers: here is the way back, so
-// that one importer a family serves both. What is changed in place of being
-// renamed is said by StorageConventions.
+// metadata, and for some architectures changes numbers. Names and keys are translated
+// back here, so that one importer for each family reads both; StorageConventions
+// describes the changed numbers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_GGUFMODEL_H
@@ -14,7 +14,7 @@
 
 namespace ctxc {
 
-/// In what the stored numbers differ from those that the family's classes store.
+/// How the stored numbers differ from those that the family's classes store.
 struct StorageConventions {
   /// A scale is stored whole where the family stores its distance from one (Gemma).
   bool wholeScales = false;
@@ -29,9 +29,9 @@ struct GgufModel {
   StorageConventions conventions;
 };
 
-/// Architectures: gemma3, llama, qwen2, qwen3, qwen3moe, whose banks are a tensor for each expert.
-/// Errors, joined, each beginning with the path: another architecture; a key that is missing, of
-/// another type, or that changes numbers and is not known here.
+/// Reads the architectures gemma3, llama, qwen2, qwen3 and qwen3moe (whose banks become a tensor
+/// for each expert). Errors, joined, each beginning with the path: another architecture; a key that
+/// is missing, of another type, or that changes numbers and is not known here.
 llvm::Expected<GgufModel> readGgufModel(const GgufFile &file);
 
 } // namespace ctxc

@@ -1,8 +1,8 @@
 //===- MappedFile.h - a read-only map of a file that may be cut short -----===//
 //
-// Weights are read in place. A file can lose its end while it is mapped (an
-// interrupted download that restarts, a full disk's clean-up); touching what
-// is gone raises SIGBUS. checkUnchanged finds that between steps;
+// Weights are read in place. A file can become shorter while it is mapped (an
+// interrupted download that restarts, a full disk's clean-up); reading the
+// missing part raises SIGBUS. checkUnchanged finds that between steps;
 // installMappedFileGuard turns the signal itself into a message.
 //
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,7 @@ public:
   llvm::ArrayRef<uint8_t> bytes() const { return {base, static_cast<size_t>(size)}; }
 
   /// Copies bytes [offset, offset + to.size()) by read(2), so that a file cut
-  /// short is an error and no signal. The range must lie inside bytes().
+  /// short gives an error instead of a signal. The range must lie inside bytes().
   llvm::Error read(uint64_t offset, llvm::MutableArrayRef<uint8_t> to) const;
 
   /// The file as it is on disk now.
@@ -58,12 +58,12 @@ private:
   uint64_t size = 0;
 };
 
-/// The whole of a small regular file; an error when it is larger than `limit`.
+/// The content of a small regular file; an error when it is larger than `limit`.
 llvm::Expected<std::string> readSmallFile(llvm::StringRef path, uint64_t limit);
 
 /// Makes SIGBUS inside a mapped file print `ctxc: error: PATH: file was cut
 /// short while it was being read; …`, remove the temporary files of unfinished
-/// outputs, and exit with code 2. Any other SIGBUS goes to the handler before.
+/// outputs, and exit with code 2. Any other SIGBUS goes to the previous handler.
 /// For main(); calling it again does nothing.
 void installMappedFileGuard();
 

@@ -1,8 +1,8 @@
-//===- Npy.h - a matrix out of a NumPy file -------------------------------===//
+//===- Npy.h - reads a matrix from a NumPy file ---------------------------===//
 //
 // The .npy format, versions 1.0 to 3.0, as `numpy.save` writes it: a header that is a Python
-// dictionary, then the numbers. Read strictly: what is not a plain matrix of floats is refused by
-// name.
+// dictionary, then the numbers. The reader is strict: it refuses everything but a plain matrix of
+// floats, and the error names what it found.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_NPY_H
@@ -18,7 +18,7 @@ namespace ctxc {
 
 struct NpyMatrix {
   int64_t rows = 0, columns = 0;
-  std::vector<double> numbers; ///< row after row
+  std::vector<double> numbers; ///< row-major
   llvm::ArrayRef<double> row(int64_t index) const {
     return llvm::ArrayRef<double>(numbers).slice(index * columns, columns);
   }

@@ -1,8 +1,8 @@
 //===- Safetensors.h - read a safetensors file in place -------------------===//
 //
 // A file is a little-endian u64 N, N bytes of JSON, then the tensors' bytes.
-// Every statement of the header is checked against the file before anything is
-// believed or allocated: what these functions return can be read without a
+// Every statement of the header is checked against the file before it is used or
+// memory is allocated: what these functions return can be read without a
 // further check, except that elements may be NaN (checkFinite) and the file
 // may be cut short later (MappedFile.h).
 //
@@ -23,7 +23,7 @@
 
 namespace ctxc {
 
-/// One stored tensor. `data` points into the map, is aligned to nothing, and
+/// One stored tensor. `data` points into the map, need not be aligned, and
 /// lives as long as the file it came from. Rank 0 and zero sizes are legal.
 struct TensorView {
   std::string name;
@@ -32,8 +32,8 @@ struct TensorView {
   const uint8_t *data = nullptr;
   uint64_t bytes = 0;
   std::string file; ///< path of the file, for messages
-  /// Where the scales of its type lie apart (ScaledTensors.h): each matrix with its scales; `data`
-  /// and `bytes` are the elements'.
+  /// For a type whose scales lie apart (ScaledTensors.h): each matrix with its scales; `data`
+  /// and `bytes` are then those of the elements.
   std::shared_ptr<ctxc_scaled_matrix[]> matrices = {};
 
   int64_t elements() const; ///< product of `shape`
@@ -84,7 +84,7 @@ private:
 
 /// Fails at the first element of a floating tensor that is NaN or infinite:
 /// `FILE: tensor NAME: element [i, j] is NaN; …`. Tensors of other types pass.
-/// For the first time that a layer's weights are read.
+/// Called when a layer's weights are first read.
 llvm::Error checkFinite(const TensorView &tensor);
 
 /// A shape as messages show it: "[2, 3]".

@@ -13,8 +13,8 @@
 
 namespace ctxc {
 
-/// A tensor to be written. `write` puts out exactly the bytes that dtype and
-/// shape need, when their turn comes: no more than it needs is ever in memory.
+/// A tensor to be written. `write` is called when the tensor's turn comes, and writes
+/// exactly the bytes that dtype and shape need, so that no other tensor is in memory.
 struct TensorSource {
   std::string name;
   DType dtype = DType::F32;

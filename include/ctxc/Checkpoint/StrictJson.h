@@ -1,10 +1,10 @@
-//===- StrictJson.h - a pull reader for JSON that nobody vouches for ------===//
+//===- StrictJson.h - a pull reader for untrusted JSON --------------------===//
 //
 // For text from a file that may be hostile: depth is limited, an object with
-// the same key twice (also when spelled with different escapes) is an error,
-// and numbers are taken as integers or not at all. Use it directly where the
-// structure is known and may be large; use parseStrictJson where a
-// json::Value is wanted (llvm::json alone neither limits depth nor notices
+// the same key twice (even when spelled with different escapes) is an error,
+// and numbers must be integers. Use it directly where the
+// structure is known and may be large; use parseStrictJson to get a
+// json::Value (llvm::json alone neither limits depth nor notices
 // duplicate keys).
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@
 
 namespace ctxc {
 
-/// Reads one JSON text from front to back. `name` leads every message. Each
+/// Reads one JSON text from front to back. Every message begins with `name`. Each
 /// function reads one value at the current position; after an error the reader
 /// must not be used again.
 class StrictJson {
@@ -34,7 +34,7 @@ public:
   /// its value.
   llvm::Error object(llvm::function_ref<llvm::Error(const std::string &key)> member);
 
-  /// An array: `element` is called at each element and must read exactly it.
+  /// An array: `element` is called at each element and must read exactly that element.
   llvm::Error array(llvm::function_ref<llvm::Error()> element);
 
   /// A string, decoded. Lone surrogates are an error.
@@ -43,16 +43,16 @@ public:
   /// An integer from 0 to 2^63 - 1 written without fraction, exponent or sign.
   llvm::Expected<int64_t> nonNegativeInteger();
 
-  /// Any value, checked and dropped.
+  /// Checks any value and skips it.
   llvm::Error skip();
 
-  /// Any value, checked, as it is written.
+  /// Checks any value and returns its text.
   llvm::Expected<llvm::StringRef> raw();
 
   /// The character that the next value begins with; '\0' at the end of the text.
   char next();
 
-  /// Only white space may remain.
+  /// Checks that only white space remains.
   llvm::Error end();
 
 private:
@@ -70,7 +70,7 @@ private:
   unsigned depth = 0;
 };
 
-/// `text` as a value, under all of the checks above. `name` leads the message.
+/// `text` as a value, with all checks above. The message begins with `name`.
 llvm::Expected<llvm::json::Value> parseStrictJson(llvm::StringRef text, llvm::StringRef name);
 
 /// `text` in single quotes, control characters escaped, cut after 120 bytes:

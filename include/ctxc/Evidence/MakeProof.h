@@ -8,8 +8,8 @@
 namespace ctxc {
 
 /// The proof of `groups`, which `checkModel` found for `module` under `options`. For a
-/// rejected block it looks for barriers, and for weights and a context that put an output
-/// out of reach. Errors: a rejected block for which none were found, or that the reference
+/// rejected block it looks for barriers, and for weights and a context for which no patch reaches
+/// an output. Errors: a rejected block for which none were found, or that the reference
 /// cannot run.
 llvm::Expected<proof::Proof> makeProof(mlir::ModuleOp module, llvm::ArrayRef<VerdictGroup> groups,
                                        const ModelOptions &options);

@@ -1,8 +1,8 @@
 //===- Sample.h - activations on which a block is tried -------------------===//
 //
 // A few tokens of a sequence as a block sees them: the context, the token that is
-// patched, and others that are not. Random numbers of a seed where nothing better is
-// known; tests and witnesses set what they like.
+// patched, and others that are not. By default they are random numbers of a seed; tests and
+// witnesses set their own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EVIDENCE_SAMPLE_H
@@ -13,7 +13,7 @@
 
 namespace ctxc {
 
-/// What the arguments of a block are given: a matrix each, one row a token.
+/// A matrix for each argument of a block, with one row for each token.
 using Activations = llvm::SmallVector<reference::Matrix>;
 
 struct Sample {
@@ -21,7 +21,7 @@ struct Sample {
   Activations full;    ///< one token, after them
   Activations reduced; ///< the same token in the reduced run; other numbers where the
                        ///< block's inputs depend on the context (start layer)
-  Activations others;  ///< tokens that are not meant by the patch, a sequence of their own
+  Activations others;  ///< tokens that the patch was not made for, a sequence of their own
   int64_t kept = 0;    ///< how many of `context` the reduced run keeps, the first ones
 
   int64_t contextSize() const { return context.empty() ? 0 : context.front().rows(); }
@@ -33,7 +33,7 @@ struct SampleOptions {
   bool inputsAreSources = false;             ///< `reduced` gets numbers of its own
 };
 
-/// Normal numbers of deviation 1 that depend on the seed and the block's types alone.
+/// Normally distributed numbers of deviation 1 that depend on the seed and the block's types alone.
 Sample randomSample(xf::BlockOp block, const SampleOptions &options);
 
 } // namespace ctxc

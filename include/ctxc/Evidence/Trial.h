@@ -1,4 +1,4 @@
-//===- Trial.h - a plan of one block put to the test in numbers -----------===//
+//===- Trial.h - a plan of one block tested in numbers ---------------------===//
 //
 // Theorem 1 for one block, in the float64 reference: the full run of a token after a
 // small context; the dual block, which forms the patch; and then, in a run of its own
@@ -18,17 +18,25 @@
 namespace ctxc {
 
 struct TrialOptions {
-  /// Of the activations, and of the weights where none are given.
+  /// The seed of the activations, and of the weights where none are given.
   uint64_t seed = 1;
   /// The weights, or null for random ones; and the layer whose names and settings
   /// apply, or null for the block's own. Both must outlive the call.
   Weights *weights = nullptr;
   xf::LayerOp layer = {};
-  /// The activations, or null for random ones of the next three.
+  /// The activations, or null for random ones of the sizes below.
   const Sample *sample = nullptr;
   int64_t context = 4, others = 8;
   bool inputsAreSources = false;
   patch::UpdateKind update = patch::UpdateKind::least;
+};
+
+/// What a trial shows.
+enum class TrialOutcome {
+  Exact,
+  Wrong,         ///< the outputs differ by more than roundings make
+  IllConditioned ///< numbers so large that roundings hide whether they differ, or a patch so large
+                 ///< that its parameter is lost in it
 };
 
 /// What one trial measured. Norms are Frobenius norms (of u vᵀ: ‖u‖‖v‖).
@@ -38,29 +46,40 @@ struct Trial {
   double largestOutput = 0; ///< max |T_C|
 
   double patchNorm = 0;    ///< ‖Δ‖ over all patched parameters together
-  double relativeNorm = 0; ///< the largest ‖Δp‖ / ‖p‖ of one parameter
+  double relativeNorm = 0; ///< the largest ‖Δp‖ / ‖p‖ of one parameter; of one that is 0, ‖Δp‖
   double largestValue = 0; ///< the largest |number| in the dual block: every activation,
                            ///< quotient and factor of both runs and of the patch
-  /// How far the patched block's output moves on tokens that are not meant: the mean
-  /// of ‖T' − T‖ / ‖T‖ over the sample's others, each without the context.
+  /// How far the patched block's output moves on tokens that the patch was not made for: the
+  /// mean of ‖T' − T‖ / ‖T‖ over the sample's others, each without the context.
   double drift = 0;
 
   int64_t patched = 0;               ///< parameters
   int64_t harmless = 0, harmful = 0; ///< zero divisors replaced by 1 (PatchOps.td)
 
-  /// By what rounding errors of the patch's arithmetic can grow: at least 1.
+  /// The factor by which rounding errors of the patch's arithmetic can grow: at least 1.
   double conditioning() const;
-  /// Whether the plan was exact, as far as float64 can tell: error ≤ 1e-9 · conditioning.
-  bool isExact() const;
+  /// What the error may be: 1e-9 · conditioning, of which no more than 1e6 counts; and where that is
+  /// more than roundings of the outputs make, a thousandth of what it is without the patch.
+  double tolerance() const;
+  TrialOutcome outcome() const;
+  bool isExact() const { return outcome() == TrialOutcome::Exact; }
+  /// Why the outcome is not Exact, with the numbers; empty where it is.
+  std::string whyNotExact() const;
 };
 
 /// Tries `plan`, which must be one of `block`'s; the block may stand alone or in a
-/// module. With a plan that has nothing to patch, error and control are what they are.
+/// module. With a plan that has nothing to patch, error and control are equal.
 /// Builds the dual and the applied block beside `block` and erases them again. Errors:
-/// an op without a meaning in the reference, weights or settings that cannot be had, a
-/// plan that cannot be built (its diagnostics are emitted), a number that is not finite.
+/// an op without a meaning in the reference, weights or settings that are missing, a
+/// plan that cannot be built (its diagnostics are emitted), a number that is not finite, more
+/// memory needed than there is (which is found out before).
 llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
                               const TrialOptions &options);
+
+/// A Confirmation (Planner.h) by trials on random weights and activations. Blocks with more than
+/// 200,000 numbers, and ones that the reference cannot run, are not contradicted.
+std::string confirmByTrial(xf::BlockOp block, const PlanOptions &options,
+                           const PlanCandidate &candidate);
 
 /// All figures, by their names.
 llvm::json::Object trialJson(const Trial &trial);

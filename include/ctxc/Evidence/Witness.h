@@ -2,7 +2,7 @@
 //
 // Theorem 4 ("impossibility") and its relatives made concrete: weights of a block, a
 // context and a token for which no change of the patchable parameters brings the
-// reduced run's output T' to the full run's T_C; and how near any change can come.
+// reduced run's output T' to the full run's T_C; and how near any change comes.
 //
 // At fixed weights and data, T' stays in a sum of convex sets (balls and boxes of bounded
 // images, half spaces of one-sided ones, the span of what is free), whatever is patched. Where T_C
@@ -10,8 +10,8 @@
 //
 //     ‖T' − T_C‖ ≥ ⟨w, T_C⟩ − sup ⟨w, T'⟩ = leastError
 //
-// and the best w makes this the distance of T_C from the set. To get there, what the
-// context brings is made large (a parameter of the contextual part, or the context
+// and the best w makes this the distance of T_C from the set. To find such a T_C, the
+// context's effect is made large (a parameter of the contextual part, or the context
 // itself, is scaled up), as in the theorem's proof.
 //
 //===----------------------------------------------------------------------===//
@@ -60,9 +60,9 @@ struct WitnessOptions {
   int64_t context = 3; ///< tokens
 };
 
-/// Looks for a witness against `block` under `options`; none where every one that was
-/// tried may be within reach. `layer` gives settings, or is null. Errors: those of the
-/// reference, such as an op that has no meaning in it.
+/// Looks for a witness against `block` under `options`; none where a patch may reach the
+/// output of every candidate that was tried. `layer` gives settings, or is null. Errors: those
+/// of the reference, such as an op that has no meaning in it.
 llvm::Expected<std::optional<Witness>> findWitness(xf::BlockOp block, const PlanOptions &options,
                                                    xf::LayerOp layer,
                                                    const WitnessOptions &search = {});
@@ -77,7 +77,7 @@ struct Replay {
   double leastError = 0;             ///< by the recorded direction, everything else computed anew
   std::optional<PatchSearch> search; ///< a blind search, where the block is small enough
 
-  /// The outputs are the recorded ones, the direction proves what it is said to, and the
+  /// Whether the outputs are the recorded ones, the direction proves the recorded error, and the
   /// search came no nearer.
   bool confirms(const Witness &witness) const;
 };
@@ -91,7 +91,7 @@ llvm::Expected<Replay> replayWitness(const Witness &witness, mlir::MLIRContext &
 /// `path` with .safetensors in place of .json (weights, activations, outputs, directions).
 llvm::Error writeWitnesses(llvm::ArrayRef<Witness> witnesses, llvm::StringRef path);
 
-/// The other way. Errors name the file, and say what was found in place of what.
+/// Reads such a file. Errors name the file, what was found and what was expected.
 llvm::Expected<std::vector<Witness>> readWitnesses(llvm::StringRef path);
 
 } // namespace ctxc

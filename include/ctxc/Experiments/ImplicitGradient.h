@@ -1,13 +1,13 @@
 //===- ImplicitGradient.h - a patch as steps of gradient descent ----------===//
 //
-// The paper's appendix "Deriving the Implicit Update as a Gradient Step": the context is taken in
+// The paper's appendix "Deriving the Implicit Update as a Gradient Step": the context grows
 // token by token, C_0 (nothing) to C_n (all of it), and each token is one step of gradient descent
 // on a trace loss,
 //
 //   L_i(Θ) = −Σ tr(Δ_W,iᵀ W) − Δ_m,iᵀ (m ⊙ h'),      Θ_{i+1} = Θ_i − H ∇L_i(Θ_i),
 //
 // whose sum telescopes to the patch of Algorithm 1. For a layer, v_i = A(C_i, x) with x the layer's
-// input in the full run, which is what the layers below, patched, hand it; the last token stays at
+// input in the full run, which the patched layers below reproduce; the last token stays at
 // its own position, and attends to itself and to the first i tokens. What each parameter's step
 // moves to (t: its *targets*), and what is held fixed (x: what it acts on):
 //
@@ -36,16 +36,16 @@ namespace ctxc::experiments {
 
 using Vector = std::vector<double>;
 
-/// A matrix or bias of a layer: targets t_0 … t_n, and what it acts on.
+/// A matrix or bias of a layer: its targets t_0 … t_n, and the vector x that it acts on.
 struct ParameterTargets {
   PatchedParameter parameter;
   bool isBias = false;
-  Vector x;              ///< of a bias none
+  Vector x;              ///< empty for a bias
   std::vector<Vector> t; ///< n + 1 of them
-  Vector current;        ///< W₀ x; of a bias the parameter itself
+  Vector current;        ///< W₀ x; for a bias the parameter itself
 };
 
-/// What the trace of a layer starts from, in float64: the same for every update.
+/// The input of a layer's trace, in float64: the same for every update.
 struct LayerTargets {
   int64_t layer = 0;
   std::vector<ParameterTargets> parameters; ///< F, and G in case 1
@@ -82,7 +82,7 @@ struct GradientStep {
   double along = 0, aside = 0, toEnd = 0;
 };
 
-/// A layer's way to its patch.
+/// The steps of a layer's parameters to its patch.
 struct LayerTrace {
   int64_t layer = 0;
   std::vector<GradientStep> steps;
@@ -90,8 +90,8 @@ struct LayerTrace {
   /// Whether the steps telescope: the largest ‖Σ steps − (Θ_n − Θ_0)‖ / ‖Θ_n − Θ_0‖ of a parameter,
   /// where Θ_n − Θ_0 is the change from the first targets to the last in one step.
   double telescoping = 0;
-  /// Components of the scale where h' is zero (to rounding) and a change is asked for: no step is
-  /// taken there. They are the ones that Algorithm 1 divides by what rounding left.
+  /// Components of the scale where h' is zero (to rounding) and a change is needed: no step is
+  /// taken there. Algorithm 1 divides these by a rounding error.
   std::vector<size_t> undivided;
 };
 
@@ -99,13 +99,13 @@ struct LayerTrace {
 /// takes no step of this kind (an error).
 llvm::Expected<LayerTrace> traceLayer(const LayerTargets &targets, Update update);
 
-/// How far the sum of the steps is from Algorithm 1's own patch: as below, of the layer's
-/// parameters without the components that no step is taken in.
+/// How far the sum of the steps is from Algorithm 1's own patch: as below, over the layer's
+/// parameters, without the components in which no step is taken.
 double differenceFrom(const LayerTrace &trace, const Patch &patch);
 
 /// The largest ‖a − b‖ / ‖b‖ of a parameter of `a`, which `b` has too: 0 where both are zero.
-/// Infinite where `b` lacks a parameter that `a` changes. Of rank1 patches an upper bound, so that
-/// it does not lose its digits to cancellation.
+/// Infinite where `b` lacks a parameter that `a` changes. For rank1 patches it is an upper bound,
+/// so that it does not lose its digits to cancellation.
 double largestRelativeDifference(const Patch &a, const Patch &b);
 
 } // namespace ctxc::experiments

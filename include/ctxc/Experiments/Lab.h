@@ -23,10 +23,10 @@
 
 namespace ctxc::experiments {
 
-/// How a model is opened. What may differ from run to run of an opened one (the start layer,
-/// materialised patches, kept tokens) is not here.
+/// How a model is opened. Options that may differ between runs of an opened model (the start layer,
+/// materialised patches, kept tokens) are not here.
 struct Setting {
-  std::string dtype;                ///< f32, bf16 or f16: how weights are stored; "": as they are
+  std::string dtype;                ///< f32, bf16 or f16: the storage type; "": as in the file
   std::string update = "least";     ///< least, balanced, naive, stable or scaled
   std::string backend = "compiled"; ///< or reference: float64
   std::string sites = "mlp";        ///< or all
@@ -37,7 +37,7 @@ struct Setting {
 /// The model of an experiment, opened with a setting and ready to run.
 class ReadyModel {
 public:
-  /// Makes all that an experiment asks for. Errors: those of Model::executor and Model::norms.
+  /// Makes everything that an experiment uses. Errors: those of Model::executor and Model::norms.
   static llvm::Expected<std::unique_ptr<ReadyModel>> create(std::unique_ptr<Model> model);
 
   Executor &executor() const { return *computes; }
@@ -60,23 +60,23 @@ struct Prompt {
   std::vector<int64_t> tokens;
 };
 
-/// What an experiment is given.
+/// The input of an experiment, and where it writes.
 struct Lab {
-  Model &model; ///< the model that it is about, planned by the default's options
+  Model &model; ///< the model, planned with the default options
   Records &records;
   Progress &progress;
-  std::string directory; ///< where the records are; for files beside them
+  std::string directory; ///< of the records, for files beside them
   std::vector<Prompt> prompts;
-  int64_t generate = 0; ///< tokens to generate of each prompt
+  int64_t generate = 0; ///< tokens to generate after each prompt
   std::vector<std::string> dtypes, updates;
-  llvm::StringMap<std::string> options; ///< of the experiment's own, those that were given
+  llvm::StringMap<std::string> options; ///< the experiment's own options that were given
   TokenName tokenName;
-  std::string hash; ///< what patch files made of this model say: Model::hash
+  std::string hash; ///< of the model, as in its patch files: Model::hash
   int64_t layers = 0;
   bool isBidirectional = false;
 
-  /// Opens the model with a setting. Weights are in memory once, kernels are kept on disk, so that
-  /// opening again is cheap.
+  /// Opens the model with a setting. Weights are shared in memory and kernels cached on disk, so
+  /// that opening again is cheap.
   llvm::Expected<std::unique_ptr<ReadyModel>> open(const Setting &setting) const;
 
   llvm::StringRef option(llvm::StringRef name, llvm::StringRef otherwise) const {
@@ -85,10 +85,10 @@ struct Lab {
   }
 };
 
-/// An option that one experiment alone has.
+/// An option of a single experiment.
 struct ExperimentOption {
   llvm::StringRef name;  ///< with its dashes
-  llvm::StringRef value; ///< what stands for its value in help
+  llvm::StringRef value; ///< the placeholder for its value in help
   llvm::StringRef help;
 };
 
@@ -96,14 +96,14 @@ struct Experiment {
   llvm::StringRef name;
   llvm::StringRef paper;   ///< "figures 1 and 2", "not in the paper"
   llvm::StringRef summary; ///< a clause; may have several lines
-  int64_t generate = 20;   ///< tokens a prompt, unless --generate says otherwise
+  int64_t generate = 20;   ///< tokens for each prompt, unless --generate says otherwise
   std::vector<llvm::StringRef> dtypes = {"f32", "bf16"};
   std::vector<llvm::StringRef> updates = {"least", "balanced", "naive", "stable", "scaled"};
   std::vector<ExperimentOption> options = {};
   llvm::Error (*run)(Lab &lab) = nullptr;
 };
 
-/// All of them, in the order of the help.
+/// All experiments, in the order of the help.
 llvm::ArrayRef<Experiment> experiments();
 const Experiment *findExperiment(llvm::StringRef name);
 
@@ -116,14 +116,14 @@ std::vector<std::vector<int64_t>> madeUpPrompts(int64_t vocabulary);
 /// A record's key: "prompt=0 dtype=f32 update=least step=3".
 std::string key(llvm::ArrayRef<std::pair<llvm::StringRef, std::string>> parts);
 
-/// "position", "token", "text", "next", "nextText" of a record.
+/// The members "position", "token", "text", "next", "nextText" of a record.
 llvm::json::Object tokenJson(const Lab &lab, int64_t position, int64_t token, int64_t next);
 
 /// The norms of all layers together: matrixNorm, matrixRelative, vectorNorm, vectorRelative.
 llvm::json::Object normJson(const PatchNorm &norm);
 
-/// What a record says of a step's patched run: metricsJson, normJson, the largest replayError of a
-/// layer, and how many divisors were harmful zeros.
+/// The members of a record about a step's patched run: metricsJson, normJson, the largest
+/// replayError of a layer, and how many divisors were harmful zeros.
 llvm::json::Object patchedJson(const VerifyStep &step);
 
 /// Whether adding a patch to weights of this type loses digits that float32 keeps.
@@ -134,8 +134,8 @@ bool roundsPatches(llvm::StringRef dtype);
 llvm::Expected<std::vector<int64_t>> continueGreedily(Executor &executor, const Prompt &prompt,
                                                       int64_t count);
 
-/// The patches of the last `count` of `tokens`, each after the tokens before it. Made in one pass
-/// where the model allows that, as ctxc::makePatches makes them, else (bidirectional) the last one.
+/// The patches of the last `count` of `tokens`, each for the tokens before it. They are made in one
+/// pass (ctxc::makePatches); in a bidirectional model only that of the last token.
 llvm::Error patchLast(Executor &executor, llvm::ArrayRef<int64_t> tokens, int64_t count,
                       llvm::function_ref<llvm::Error(int64_t position, const Patch &patch,
                                                      llvm::ArrayRef<LayerObligations> obligations,

@@ -1,6 +1,6 @@
-//===- Progress.h - how far an experiment has come ------------------------===//
+//===- Progress.h - shows an experiment's progress ------------------------===//
 //
-// A bar with the time that is left, redrawn in place, on a terminal; elsewhere (a log) a line at
+// On a terminal a bar with the remaining time, redrawn in place; elsewhere (a log) a line at
 // every tenth.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@ public:
 
   /// `count` more units are to be done, usually tokens; before the first `advance`.
   void expect(int64_t count) { expected += count; }
-  /// What is being computed from here on.
+  /// Sets the label of the work that follows.
   void begin(const llvm::Twine &what);
   /// `count` units are done; `skipped`: without work, as they were there already.
   void advance(int64_t count = 1, bool skipped = false);

@@ -1,10 +1,10 @@
-//===- Records.h - an experiment's data, a JSON object a line -------------===//
+//===- Records.h - an experiment's data, one JSON object on each line -----===//
 //
-// DIR/records.jsonl. The first line holds what the experiment was told to do, and the machine; each
-// line after it is one record, usually of one token and setting, under a key of its own. A record
-// is on the disk before the next one is computed, so that a run that was interrupted, in whatever
-// way, goes on where it was: opening the file again drops a last line that was cut off, and `has`
-// tells what need not be computed again.
+// DIR/records.jsonl. The first line holds the experiment's settings and the machine; each
+// line after it is one record, usually for one token and setting, with a key of its own. A record
+// is on the disk before the next one is computed, so that an experiment that was interrupted, in
+// any way, continues where it stopped: opening the file again drops a last line that was cut off,
+// and `has` says what need not be computed again.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPERIMENTS_RECORDS_H
@@ -19,14 +19,14 @@
 
 namespace ctxc::experiments {
 
-/// A number as JSON has it: null where it is not finite.
+/// A number in JSON: null where it is not finite.
 llvm::json::Value number(double value);
 
-/// The members of `metrics` that a record of one token has: match, linf, totalVariation, hellinger,
+/// The members of a record for `metrics`: match, linf, totalVariation, hellinger,
 /// rankCorrelation, top1Difference, finite.
 llvm::json::Object metricsJson(const TokenMetrics &metrics);
 
-/// Sets the members of `from` in `to`.
+/// Adds the members of `from` to `to`.
 void merge(llvm::json::Object &to, llvm::json::Object from);
 
 class Records {
@@ -45,11 +45,12 @@ public:
   size_t size() const { return keys.size(); }
   llvm::StringRef path() const { return file; }
 
-  /// Appends `record` with its key, and hands it to the system. A record whose key is there already
-  /// is not written again: what is computed anew because only a part of it was there is the same.
+  /// Appends `record` with its key, and flushes it. A record whose key exists already
+  /// is not written again: where only some records of a computation existed, the others come out
+  /// the same.
   llvm::Error add(llvm::StringRef key, llvm::json::Object record);
 
-  /// Appends a line without a key: of the run itself, such as the seconds it took.
+  /// Appends a line without a key, about the experiment itself, such as the seconds it took.
   llvm::Error note(llvm::json::Object line);
 
 private:

@@ -1,7 +1,7 @@
-//===- Specificity.h - what a patch does where it was not made for --------===//
+//===- Specificity.h - the effect of a patch on other tokens --------------===//
 //
 // A patch is exact for one token after one context. Here it is left in the model elsewhere: on the
-// other tokens of its prompt, on other prompts, and on the tokens that follow its own. What counts
+// other tokens of its prompt, on other prompts, and on the tokens that follow its own. The measure
 // is how far the logits move. The paper prefers matrices, whose change acts along one direction of
 // their input alone, to vectors, which act on every input (section "Results").
 //
@@ -13,7 +13,7 @@
 
 namespace ctxc::experiments {
 
-/// How a model's answer moved: p are the probabilities before, q after.
+/// How a model's answer moved; p are the probabilities before, q those after.
 struct AnswerChange {
   double totalVariation = 0; ///< ½ Σ |p − q|
   double divergence = 0;     ///< KL(p ‖ q) = Σ p log(p / q), in nats
@@ -21,7 +21,7 @@ struct AnswerChange {
   bool sameToken = false;    ///< the largest logit is the same one
 };
 
-/// From `before` to `after`, logits of one token each: equally many, and finite.
+/// The change from `before` to `after`, logits of one token each: equally many, and finite.
 AnswerChange changeOf(llvm::ArrayRef<double> before, llvm::ArrayRef<double> after);
 
 enum class PatchPart { Whole, Matrices, Vectors };
@@ -43,13 +43,13 @@ llvm::Expected<Answers> answersInContext(Executor &executor, llvm::ArrayRef<int6
 llvm::Expected<Answers> answersAlone(Executor &executor, llvm::ArrayRef<int64_t> tokens,
                                      llvm::ArrayRef<int64_t> positions, const Patch *patch);
 
-/// What became of a patch `distance` tokens behind the one that it was made for: against the full
-/// run, whose context has all tokens before. Nothing is computed anew.
+/// The effect of a patch `distance` tokens behind the one that it was made for, compared with the
+/// full run, whose context has all tokens before. The patch is not computed anew.
 struct StaleStep {
   int64_t distance = 0, position = 0;
   AnswerChange alone;     ///< the token by itself, with the patch
   AnswerChange following; ///< after the tokens since the patch's own, all of them with the patch
-  /// The same without a patch: what forgetting the context costs.
+  /// The same without a patch: the effect of a missing context.
   AnswerChange aloneControl, followingControl;
 };
 

@@ -17,7 +17,7 @@
 
 namespace ctxc {
 
-/// What a patch file need not know of the parameters that it patches.
+/// What an adapter says of the model, beyond what a patch file says.
 struct AdapterModel {
   std::string directory;     ///< of the checkpoint, as the adapter names its base model
   std::string modelType;     ///< config.json's model_type
@@ -29,16 +29,16 @@ struct AdapterModel {
 llvm::Error checkLora(const Patch &patch);
 
 /// Writes the directory `outDir`, which must not exist: adapter_config.json and
-/// adapter_model.safetensors (float32, the patch's metadata among its own) as PEFT loads them onto
-/// transformers' model. Parameters are named as transformers names its modules. Built beside
-/// `outDir` and renamed: on any failure nothing remains. Fails where checkLora or checkPatch
-/// does.
+/// adapter_model.safetensors (float32, with the patch's metadata) as PEFT loads them onto
+/// transformers' model. Parameters are named as transformers names its modules. The directory is
+/// built beside `outDir` and renamed: on any failure nothing remains. Fails where checkLora or
+/// checkPatch does.
 llvm::Error writePeftAdapter(llvm::StringRef outDir, const Patch &patch,
                              const PatchMetadata &metadata, const AdapterModel &model);
 
-/// Writes the file `path` atomically: a GGUF adapter as llama.cpp loads it with --lora, of
-/// tensors NAME.lora_a and NAME.lora_b by GGUF's names (blk.0.ffn_down.weight). Fails also for a
-/// model type or a parameter that has no such name, or whose rows llama.cpp stores in another
+/// Writes the file `path` atomically: a GGUF adapter that llama.cpp loads with --lora, with
+/// tensors NAME.lora_a and NAME.lora_b under GGUF's names (blk.0.ffn_down.weight). Fails also for
+/// a model type or a parameter without such a name, or whose rows llama.cpp stores in another
 /// order.
 llvm::Error writeGgufLora(llvm::StringRef path, const Patch &patch, const PatchMetadata &metadata,
                           const AdapterModel &model);

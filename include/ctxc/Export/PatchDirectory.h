@@ -10,9 +10,9 @@ namespace ctxc {
 /// Writes one patch to its file.
 using PatchWriter = llvm::function_ref<llvm::Error(const Patch &, const PatchMetadata &)>;
 
-/// Makes the directory `path`, which must not exist, wholly or not at all. `make` is given what
-/// writes the patch of the position that the metadata names, as a patch file by itself
-/// (PatchFile.h): "position-0012.safetensors", of as many digits as `last`, the last position, has.
+/// Makes the directory `path`, which must not exist, completely or not at all. `make` gets a
+/// function that writes a patch to the patch file (PatchFile.h) of the position that its metadata
+/// names: "position-0012.safetensors", with as many digits as `last`, the last position.
 llvm::Error writePatchDirectory(llvm::StringRef path, int64_t last,
                                 llvm::function_ref<llvm::Error(PatchWriter)> make);
 

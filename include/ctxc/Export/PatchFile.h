@@ -4,11 +4,11 @@
 //   rank1   NAME.u (m, 1) and NAME.v (n, 1), so that stored + u vᵀ is the
 //           patched tensor in its stored orientation and parametrisation;
 //   delta   NAME.delta of the stored shape, so that stored + delta is.
-// NAME may be "T[i]": slice i along the first dimension of the tensor stored under T (one
-// expert of a bank that is stored as a whole), of the slice's shape.
-// All F32. `__metadata__` (strings): format_version "1", model_hash, tokens,
-// position, kept, update, dtype. Where rows of numbers stood in place of tokens, `tokens` has the
-// word `row` for each, and rows_digest tells which they were: 2,row,row,529.
+// NAME may be "T[i]", with the slice's shape: slice i along the first dimension of the tensor
+// stored under T (one expert of a bank that is stored as a whole).
+// All tensors are F32. `__metadata__` (strings): format_version "1", model_hash, tokens,
+// position, kept, update, dtype. Where embeddings stood in place of tokens, `tokens` has the
+// word `row` for each (2,row,row,529), and rows_digest identifies them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPORT_PATCHFILE_H
@@ -28,21 +28,22 @@ namespace ctxc {
 struct PatchMetadata {
   std::string modelHash; ///< Checkpoint::hash(): 64 hexadecimal digits
   std::vector<int64_t>
-      tokens; ///< the full run's tokens: context, then the patched token; −1: a row
-  /// digestOfRows (Program/Input.h) of the rows; "" where there is none. They are not in the file.
-  std::string rowsDigest;
+      tokens; ///< the full run's tokens: context, then the patched token; −1: an embedding
+  /// digestOfEmbeddings (Program/Input.h) of the embeddings, which are not in the file; "" where
+  /// there is none.
+  std::string embeddingsDigest;
   int64_t position = 0;      ///< the patched token's position in `tokens`, kept in the reduced run
   std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps
   std::string update = "least"; ///< least, balanced, naive, stable or scaled
   std::string dtype = "f32";    ///< storage type of the run's weights: f32, bf16 or f16
 };
 
-/// A patch by itself: shapes are non-negative, factors have their sizes, Rank1
-/// has two dimensions, no parameter is patched twice, every number is finite,
-/// also as float32. All problems together, each `parameter NAME: …`.
+/// Checks a patch without a model: shapes are non-negative, factors have their sizes, Rank1
+/// has two dimensions, no parameter is patched twice, every number is finite, as float32 too.
+/// Reports all problems together, each as `parameter NAME: …`.
 llvm::Error checkPatch(const Patch &patch);
 
-/// Writes `path` atomically. Fails where reading the file back would.
+/// Writes `path` atomically. Fails if the file could not be read back.
 llvm::Error writePatchFile(llvm::StringRef path, const Patch &patch, const PatchMetadata &metadata);
 
 /// Reads and checks `path`; all problems are reported together, each
@@ -52,17 +53,17 @@ llvm::Error writePatchFile(llvm::StringRef path, const Patch &patch, const Patch
 /// Parameters come in natural order of their names: layers.2 before layers.10.
 llvm::Expected<std::pair<Patch, PatchMetadata>> readPatchFile(llvm::StringRef path);
 
-/// Whether the patch was made for this checkpoint: its hash, and each patched
-/// parameter's presence, floating type and shape. All problems together.
+/// Checks that the patch was made for this checkpoint: its hash, and each patched
+/// parameter's presence, floating type and shape. Reports all problems together.
 llvm::Error checkAgainst(const Checkpoint &checkpoint, const Patch &patch,
                          const PatchMetadata &metadata);
 
-/// The tensor that a patch's parameter is, or a slice of, and which slice; a null tensor where the
-/// checkpoint has none.
+/// The stored tensor that a patch's parameter names, and the slice of it if the name has one; a
+/// null tensor where the checkpoint has none.
 std::pair<const TensorView *, std::optional<int64_t>> findStored(const Checkpoint &checkpoint,
                                                                  llvm::StringRef parameter);
 
-/// The second half of the above: presence, type and shapes alone.
+/// Checks presence, type and shapes as checkAgainst does, and not the hash.
 llvm::Error checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch);
 
 } // namespace ctxc

@@ -1,7 +1,7 @@
 //===- Import.h - a model as a module of the xf dialect -------------------===//
 //
-// The one door from what a user names as MODEL, a Hugging Face directory or an
-// .mlir file, to the IR that analysis, planning and the executors take.
+// Turns what a user names as MODEL, a Hugging Face directory or an .mlir file, into
+// the IR that analysis, planning and the executors take.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_IMPORT_IMPORT_H
@@ -16,17 +16,17 @@ namespace ctxc {
 
 struct ImportOptions {
   /// The storage type of every weight in the IR: F32, BF16 or F16. By default
-  /// each has the type that the checkpoint stores. Of no effect on .mlir files.
+  /// each has the type that the checkpoint stores. It has no effect on .mlir files.
   std::optional<DType> storage;
-  /// A directory without weight files is an error. Else config.json alone will
-  /// do: types then come from its `dtype`, and are f32 where it has none.
+  /// True: a directory without weight files is an error. False: config.json alone
+  /// suffices; types then come from its `dtype`, and are f32 where it has none.
   bool needWeights = true;
 };
 
 struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<Checkpoint> checkpoint; ///< null without weight files
-  /// What the user should know and what is no error, in the form of messages.
+  /// Messages that the user should see and that are not errors.
   std::vector<std::string> warnings;
 };
 
@@ -34,8 +34,8 @@ struct ImportedModel {
 /// - a directory: a Hugging Face checkpoint of a family in docs/families.md. The
 ///   module holds one xf.model and an xf.block for each structure of layer. All
 ///   problems of the config are reported together, and so are all of the tensors.
-/// - a file *.mlir: parsed and verified; what is wrong goes to the context's diagnostic handler.
-///   It holds at most one xf.model and at least one of xf.model and xf.block.
+/// - a file *.mlir, which is parsed and verified; problems go to the context's diagnostic handler.
+///   It holds at most one xf.model, and at least one xf.model or xf.block.
 llvm::Expected<ImportedModel> importModel(llvm::StringRef path, mlir::MLIRContext &context,
                                           const ImportOptions &options = {});
 

@@ -12,17 +12,18 @@ namespace ctxc {
 /// What a context is cut into.
 enum class Grain {
   Token,
-  Sentence ///< ends with the token that has a `.`, `!`, `?` or `…` last, quotes and brackets
-           ///< aside, or a line break
+  Sentence ///< ends at a token whose last character (quotes and brackets aside) is `.`, `!`, `?`
+           ///< or `…`, or that has a line break
 };
 
-/// Positions first, first + 1, …, last of the context.
+/// The positions first, first + 1, …, last of the context.
 struct PositionRange {
   int64_t first = 0, last = 0;
 };
 
 /// Cuts `pieces`, the spellings of the context's tokens, into at most `limit` (at least 1) parts
-/// that together are all of it; where there are more, neighbours are joined, as many each.
+/// that together are the whole context; where there would be more, equally many neighbours are
+/// joined.
 std::vector<PositionRange> cutContext(llvm::ArrayRef<std::string> pieces, Grain grain,
                                       size_t limit);
 

@@ -1,18 +1,18 @@
 //===- Inspect.h - what a context did to a token's weights ----------------===//
 //
-// A look inside patches (Algorithm 1), in four questions:
+// Examines patches (Algorithm 1) by four questions:
 //
 //   how large is it, and where?   norms by layer and parameter, for every token;
 //   how does it change?           the cosine of each token's patch with the one before;
 //   what does it say?             what each layer's patch writes into the residual stream, read
 //                                 through the model's own head;
-//   where does it come from?      the patch that the token would have had, had a part of the
-//                                 context never been read.
+//   where does it come from?      the patch that the token would have if a part of the context
+//                                 had not been read.
 //
-// The last two, and the logits of the three runs, are of one token, the subject.
+// The last two, and the logits of the three runs, are for one token, the subject.
 //
-// Written against Executor alone: the compiled kernels and the float64 reference are looked into
-// by the same code.
+// It uses Executor alone, so that the same code examines the compiled kernels and the float64
+// reference.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_INSPECT_INSPECT_H
@@ -31,7 +31,7 @@ struct InspectRequest {
   int64_t generate = 0; ///< tokens that the full run adds to the given ones, greedily
   /// The position of the subject, 1 or more; the last given token's where there is none.
   std::optional<int64_t> subject;
-  /// What the subject's context is cut into; of `parts` or fewer.
+  /// What the subject's context is cut into, and into how many parts at most.
   Grain grain = Grain::Token;
   size_t parts = 64;
   size_t nearest = 5; ///< tokens to name at either end of a direction, and as predictions
@@ -50,12 +50,12 @@ struct ParameterChange {
   double relative = 0;   ///< to the stored parameter's norm; 0 where that is 0
 };
 
-/// The patch of one token, as far as it is known of every token.
+/// What is known of the patch of every token.
 struct TokenInspection {
   int64_t token = 0, position = 0;
   int64_t next = -1; ///< the full run's prediction after it; −1 where the model has no head
   PatchNormTable norms;
-  /// With the patch of the position before; no layers where there is none.
+  /// Cosines with the patch of the position before; no layers where there is none.
   PatchCosines before;
 };
 
@@ -68,23 +68,23 @@ struct TokenScore {
 /// What one layer's patch writes into the residual stream: for a plan that is controllable, the
 /// contextual difference vector A(C, x) − A(C∖Y, x).
 ///
-/// w = (the layer's output under the patch) − (the same, its output-side parameters unpatched).
-/// Where the output-side matrix is last in the block, as in Llama's, w is its u times vᵀh > 0, so
-/// of u's direction; behind a post-norm, as in Gemma's, it is what u and the scale's change come to
-/// after it.
+/// w = (the layer's output under the patch) − (the same with its output-side parameters unpatched).
+/// Where the output-side matrix is last in the block, as in Llama's, w is its u times vᵀh > 0 and
+/// has u's direction; behind a post-norm, as in Gemma's, w is the joint effect of u and of the
+/// scale's change.
 struct LayerWrite {
   int64_t layer = 0;
   double norm = 0;     ///< ‖w‖₂
   double relative = 0; ///< to the layer's output; 0 where that is 0
-  /// The logit lens of the direction: ½ (head(d) − head(−d)) for d = w of root mean square 1: the
-  /// model's own final norm, scale and head, biases out. Largest first, and smallest first. Empty
-  /// where there is no head, or w = 0.
+  /// The logit lens of the direction: ½ (head(d) − head(−d)), where d is w scaled to root mean
+  /// square 1 and head is the model's own final norm, scale and matrix; biases cancel. The largest
+  /// first, and the smallest first. Empty where there is no head, or w = 0.
   std::vector<TokenScore> towards, away;
   std::vector<double> direction; ///< w itself
 };
 
-/// The subject's patch, had a part of the context never been read: the full run is of the context
-/// without the part, every other token at its own position; the reduced run is what it was.
+/// The subject's patch if a part of the context had not been read: the full run reads the context
+/// without the part, every other token at its own position; the reduced run is unchanged.
 struct LeftOut {
   PositionRange range;            ///< of the context; without the kept positions in it
   std::vector<int64_t> positions; ///< those that were left out
@@ -124,10 +124,11 @@ struct Inspection {
   InspectTimes times;
 };
 
-/// Inspects. Cost, for n tokens before the subject, L layers and p parts: n patches in one pass; L
-/// forwards of a token; p patches, and p n / 2 tokens of prefill (p n in an encoder, which takes
-/// its last token as the subject, and no other). Errors: those of checkRequest; a subject that is
-/// not one of the tokens or has no context; tokens to be generated by a model without a head.
+/// Examines the patches of a request. The cost, for n tokens before the subject, L layers and p
+/// parts, is n patches in one pass; L forwards of one token; p patches, and p n / 2 tokens of
+/// prefill (p n in an encoder, whose subject must be its last token). Errors: those of
+/// checkRequest; a subject that is not one of the tokens or has no context; tokens to be generated
+/// by a model without a head.
 llvm::Expected<Inspection> inspect(Executor &executor, const Program &program, PatchNorms &norms,
                                    const InspectRequest &request);
 

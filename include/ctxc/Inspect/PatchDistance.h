@@ -1,7 +1,7 @@
 //===- PatchDistance.h - inner products and distances of patches ----------===//
 //
-// Two patches of one model as vectors of all its parameters (Frobenius), matrices and vectors
-// apart. Nothing of a matrix's size is made:
+// Two patches of one model are compared as vectors of all its parameters (Frobenius), matrices and
+// vectors apart, without forming a matrix:
 //
 //   ⟨u₁ v₁ᵀ, u₂ v₂ᵀ⟩   = (u₁·u₂)(v₁·v₂)
 //   u₁ v₁ᵀ − u₂ v₂ᵀ    = (u₁ − u₂) v₁ᵀ + u₂ (v₁ − v₂)ᵀ
@@ -27,7 +27,7 @@ double innerProduct(const ParameterPatch &a, const ParameterPatch &b);
 /// ‖a − b‖² of two changes of one parameter, of the same kind.
 double squaredDistance(const ParameterPatch &a, const ParameterPatch &b);
 
-/// Something of the matrices of a patch, and the same of its vectors. (A delta of a parameter of
+/// A number for the matrices of a patch, and one for its vectors. (A delta of a parameter with
 /// two dimensions or more counts as a matrix, as in PatchNorms.h.)
 struct OfBoth {
   double matrix = 0, vector = 0;
@@ -48,7 +48,7 @@ struct PatchCosines {
 };
 PatchCosines cosines(const Patch &a, const Patch &b, int64_t layers, LayerOf layerOf);
 
-/// ‖a − b‖, of all layers together.
+/// ‖a − b‖ over all layers together.
 OfBoth distance(const Patch &a, const Patch &b);
 
 /// The cosine of two vectors of the same size; none where one of them is zero.

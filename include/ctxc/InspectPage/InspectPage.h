@@ -1,7 +1,7 @@
-//===- InspectPage.h - an inspection as a page to look at ------------------===//
+//===- InspectPage.h - an inspection as an HTML page -----------------------===//
 //
 // One self-contained HTML file: pictures first (inline SVG, which need no script), numbers on hover
-// and on keyboard focus, and the tables behind the pictures. It loads nothing: its content security
+// and on keyboard focus, and the tables of the pictures. It loads nothing: its content security
 // policy allows its own style and its one script, by digest. Everything that comes from the model
 // or the user is escaped: token texts may be anything.
 //

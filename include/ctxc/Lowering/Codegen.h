@@ -22,15 +22,15 @@ namespace ctxc {
 /// Registers the dialects, interfaces and translations that lowering needs.
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 
-/// The distinct blocks of the program that kernels are made of, in order.
+/// The distinct blocks of the program for which kernels are made, in order.
 llvm::SmallVector<xf::BlockOp> kernelBlocks(const Program &program);
 
 /// A module of linalg kernels, one for each block, named by kernelName.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 buildKernelModule(llvm::ArrayRef<xf::BlockOp> blocks, llvm::StringRef prefix = "ctxc");
 
-/// A block's symbol as a C identifier, after `prefix` and "_". Symbols that are no identifiers get a
-/// digest of themselves too, so that no two of them have one name.
+/// A block's symbol as a C identifier, after `prefix` and "_". Symbols that are no identifiers get
+/// a digest of themselves too, so that no two of them have one name.
 std::string kernelName(xf::BlockOp block, llvm::StringRef prefix = "ctxc");
 
 /// LLVM IR of a lowered module, optimised for `target`. With a prefix, for code that is kept: its
@@ -44,12 +44,12 @@ llvm::Expected<std::unique_ptr<llvm::Module>> translateKernels(mlir::ModuleOp lo
 llvm::Error emitMachineCode(llvm::Module &module, const CpuTarget &target,
                             llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os);
 
-/// What the header and the manifest of a library tell.
+/// The input of a library's header and manifest.
 struct LibraryInterface {
   mlir::ModuleOp kernels; ///< of linalg kernels
-  const Program &program; ///< whose layers call them
+  const Program &program; ///< the program whose layers call the kernels
   const CpuTarget &target;
-  std::string prefix; ///< of all names
+  std::string prefix; ///< all names begin with it
 };
 
 /// The C header: ctxc_kernel.h, the kernels, and their arguments in order.

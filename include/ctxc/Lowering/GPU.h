@@ -1,19 +1,19 @@
-//===- GPU.h - kernels for GPUs: of linalg, in MLIR's gpu dialect, as code ----===//
+//===- GPU.h - kernels for GPUs: linalg to MLIR's gpu dialect to code -----===//
 //
-// A kernel of linalg becomes a function of launches (gpu.launch_func), one after the other, of
-// functions in one gpu.module. A GPU kernel is of a fixed number of rows S: of one it decodes, of
-// more it takes a chunk of a prompt. What the launches read and write are flat buffers: the
-// kernel's arguments, what the function allocates, and
+// A kernel in linalg becomes a function of launches (gpu.launch_func), one after the other, of
+// functions in one gpu.module. A GPU kernel is for a fixed number of tokens S: for one it decodes,
+// for more it runs a chunk of a prompt. The launches read and write flat buffers: the kernel's
+// arguments, what the function allocates, and
 //
 //   %visible: memref<2xi32>   how many tokens each of the two runs sees, read by the kernels
 //
 // so that nothing else about a launch changes from token to token. Sizes of allocations follow
-// from %capacity0 and %capacity1, the largest that the two numbers may be. The full run sees the
-// S rows (its visible0 counts them), and has them last; a reduced run has one slot that is not
+// from %capacity0 and %capacity1, the largest values of the two numbers. The full run sees the
+// S tokens (its visible0 counts them), and has them last; a reduced run has one slot that is not
 // read.
 //
-// A chunk that is not full is padded by who executes it: kernels compute all S rows. The padding's
-// slots hold INT32_MAX, so that no other row sees them.
+// A chunk that is not full is padded by the executor: kernels compute all S tokens. The padding's
+// slots hold INT32_MAX, so that no other token sees them.
 //
 // A target (cuda:sm_90, rocm:gfx942, vulkan) is a class in a folder of its own
 // (lib/Lowering/GPU/…), which says how wide its subgroups are and turns a gpu.module into code.
@@ -38,7 +38,7 @@ public:
   static llvm::Expected<std::unique_ptr<GpuTarget>> named(llvm::StringRef name);
   /// All names, as a message lists them.
   static std::string names();
-  /// Whether `name` starts as a GPU target's does.
+  /// Whether `name` begins like a GPU target's name.
   static bool isOne(llvm::StringRef name);
 
   virtual std::string name() const = 0;
@@ -54,7 +54,7 @@ public:
   virtual int64_t promptRows() const = 0;
   /// Whether kernels may read float16 from memory.
   virtual bool readsFloat16() const = 0;
-  /// How many bytes a kernel's blocks may share; 16 KiB are what every device has.
+  /// How many bytes of shared memory a block may use; every device has 16 KiB.
   virtual int64_t sharedBytes() const { return 16384; }
   /// Whether subgroups multiply matrices of bfloat16 (mma.sync).
   virtual bool multipliesBfloat16() const { return false; }
@@ -62,7 +62,7 @@ public:
   virtual llvm::Expected<std::string> emit(mlir::ModuleOp module) const = 0;
 };
 
-/// A kernel that a GPU cannot carry yet; the message, at the op, is a warning.
+/// A kernel without a GPU form; the message, at the op, is a warning.
 struct GpuRefusal {
   std::string kernel, reason;
 };
@@ -78,7 +78,7 @@ mlir::FailureOr<std::vector<GpuRefusal>>
 lowerKernelsToGPU(mlir::ModuleOp module, const GpuTarget &target, int64_t rows = 1);
 
 //===----------------------------------------------------------------------===//
-// What the launches of a kernel are, for who executes them
+// The launches of a kernel, as the executor needs them
 //===----------------------------------------------------------------------===//
 
 /// a + b·visible0 + c·visible1.
@@ -99,14 +99,14 @@ struct GpuBuffer {
   int64_t index = 0; ///< among the kernel's arguments, or its temporaries
 };
 
-/// What a launch must move between the device and its memory, in bytes, and compute. A launch reads
-/// or writes each element of a buffer once, and does not read what it wrote itself; a support
-/// function touches all of a vector, with one operation for each number.
+/// How many bytes a launch must move between the device and its memory, and how many operations it
+/// computes. A launch reads or writes each element of a buffer once, and does not read what it
+/// wrote itself; a support function touches all of a vector, with one operation for each number.
 struct GpuCost {
   Extent weights;     ///< stored parameters
   Extent cache;       ///< states, and the positions of their tokens
   Extent patch;       ///< parts of a patch, read or written
-  Extent activations; ///< all else
+  Extent activations; ///< everything else
   Extent operations;  ///< on floating point; a multiply-add is two, any function is one
 };
 
@@ -114,7 +114,7 @@ struct GpuLaunch {
   std::string function; ///< in the gpu.module
   int64_t blocks = 1, threads = 1;
   std::vector<GpuBuffer> buffers; ///< one for each argument of the function
-  /// None where it is no linear function of the visible tokens.
+  /// None where it is not a linear function of the visible tokens.
   std::optional<GpuCost> cost = {};
 };
 

@@ -1,4 +1,4 @@
-//===- KernelCache.h - compiled kernels, kept from run to run -------------===//
+//===- KernelCache.h - compiled kernels on disk ---------------------------===//
 //
 // An object file for each kernel and each contraction, in kernels/ below the user's cache
 // directory, under a digest of all that its code depends on: the kernel's IR or the contraction's
@@ -8,7 +8,7 @@
 // renamed, so that any number of processes may share a cache; the oldest go where it grows beyond
 // 256 MB.
 //
-// A cache that cannot be read or written costs time and is no error.
+// A cache that cannot be read or written is not an error; it only costs time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_KERNELCACHE_H
@@ -24,12 +24,12 @@ public:
   /// In `directory`, made with mode 0700 where it is not there; off where that is empty, is
   /// another user's, or may be written or read by others.
   explicit KernelCache(std::string directory);
-  /// The user's own; off where $CTXC_KERNEL_CACHE is `off`.
+  /// The user's own cache; off where $CTXC_KERNEL_CACHE is `off`.
   static KernelCache ofUser();
 
   bool isOn() const { return !directory.empty(); }
 
-  /// Where the object code of `what` is kept for `target`: 64 hexadecimal digits.
+  /// The key of the object code of `what` for `target`: 64 hexadecimal digits.
   static std::string keyOf(llvm::StringRef what, const CpuTarget &target);
   /// Of the kernels in `module`, linalg.
   static std::string keyOf(mlir::ModuleOp module, const CpuTarget &target);

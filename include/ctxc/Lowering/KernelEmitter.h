@@ -43,7 +43,7 @@ public:
 
   /// S, and how many tokens of a run are visible.
   mlir::Value rows() const { return rowCount; }
-  mlir::Value visible(llvm::StringRef stream);
+  mlir::Value visible(llvm::StringRef run);
 
   // Arguments -------------------------------------------------------------
   mlir::Value positions() const { return positionTensor; }
@@ -51,13 +51,8 @@ public:
   /// A parameter; of a quantised one a tensor of float32 that only a contraction may read,
   /// which decodes it, or whoever asks for `quantized`.
   mlir::Value param(llvm::StringRef name);
-  /// The memory behind such a tensor, as ctxc_decode takes it, and what it stores; none for any
-  /// other.
-  struct Quantized {
-    mlir::Value memory;
-    mlir::RankedTensorType stored;
-  };
-  static std::optional<Quantized> quantized(mlir::Value tensorOrMemref);
+  /// What makes such a tensor of its memory, which is as ctxc_decode takes it; null for any other.
+  static kernel::QuantizedOp quantized(mlir::Value tensorOrMemref);
   /// A matrix of float32 that only a contraction may read: what `memory` stores.
   mlir::Value quantizedMatrix(mlir::Value memory, mlir::RankedTensorType stored);
   /// Whether a parameter reaches the kernel as a table of its slices' addresses.
@@ -65,7 +60,7 @@ public:
   mlir::Value setting(llvm::StringRef name);
   /// The state tensors of contextual op `op` and their memrefs.
   llvm::SmallVector<mlir::Value> states(mlir::Operation *op);
-  mlir::Value slots(llvm::StringRef stream);
+  mlir::Value slots(llvm::StringRef run);
   mlir::Value argument(KernelArgKind kind, llvm::StringRef name, int64_t index);
 
   // Building ----------------------------------------------------------------
@@ -108,7 +103,7 @@ public:
 private:
   void addArguments();
   void addArgument(KernelArgKind kind, mlir::MemRefType type, llvm::StringRef name = "",
-                   int64_t index = 0, int64_t stream = 0);
+                   int64_t index = 0, int64_t run = 0);
 
   mlir::ModuleOp module;
   std::string name;
@@ -123,7 +118,7 @@ private:
 void emitReplayPrediction(KernelEmitter &emitter);
 
 /// 0 for the run or the full run, 1 for the reduced run.
-int64_t streamIndex(llvm::StringRef stream);
+int64_t runIndex(llvm::StringRef run);
 
 } // namespace ctxc
 

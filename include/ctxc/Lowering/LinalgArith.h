@@ -1,4 +1,4 @@
-//===- LinalgArith.h - the arithmetic that lowerings of ops are written in -===//
+//===- LinalgArith.h - arithmetic for the lowerings of ops ----------------===//
 //
 // Short names for float32 arithmetic inside the bodies of linalg ops, and what
 // several ops share. A convenience for implementing LinalgLoweringOpInterface.

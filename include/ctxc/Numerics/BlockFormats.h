@@ -15,16 +15,15 @@
 extern "C" {
 #endif
 
-/* `count` numbers of format `format` (its place in BlockFormats.def) from number `first` on, row by
- * row, into `to`. `stored` is where the blocks are, or of a format whose scales lie apart its
- * ctxc_scaled_matrix, or an array of them, one below the other; of blocks, `first` and `count` are
- * multiples of their size. A number is what
- * float32 arithmetic gives in the order of the format's formula, so that it does not depend on who
- * decodes it. Plain C, no state. */
+/* Decodes `count` numbers of format `format` (its place in BlockFormats.def) from number `first`
+ * on, in row-major order, into `to`. `stored` is the address of the blocks; for a format whose
+ * scales lie apart it is its ctxc_scaled_matrix, or an array of them, one below the other. In block
+ * formats `first` and `count` are multiples of the block's size. A number is the format's formula
+ * evaluated in float32 in its own order, so that all decoders agree. Plain C, no state. */
 void ctxc_decode(int32_t format, const void *stored, int64_t first, int64_t count, float *to);
 
-/* Rows indices[0], …, indices[rows - 1] of a table with rows of `width` numbers, one after the
- * other into `to`. */
+/* Decodes rows indices[0], …, indices[rows - 1] of a table with rows of `width` numbers, one after
+ * the other, into `to`. */
 void ctxc_decode_rows(int32_t format, int64_t rows, int64_t width, const void *table,
                       const int32_t *indices, float *to);
 

@@ -1,8 +1,8 @@
 //===- CpuFeatures.h - what this machine can execute ----------------------===//
 //
-// Generated libraries refuse a machine that lacks what their code uses. A set of
-// features is a mask: bit i is line i of CpuFeatures.def. The C functions are what
-// a library calls; they are compiled for any x86-64, allocate nothing and may be
+// Generated libraries refuse a machine that lacks the features that their code uses. A set
+// of features is a mask: bit i is line i of CpuFeatures.def. A library calls the C functions;
+// they run on any x86-64, allocate nothing and may be
 // called by any number of threads.
 //
 //===----------------------------------------------------------------------===//
@@ -36,11 +36,11 @@ extern "C" {
 /// The features of this machine.
 uint64_t ctxc_cpu_features(void);
 
-/// NULL where `present` has all of `needed`; else which is missing, as a sentence.
+/// NULL where `present` has all of `needed`; else a sentence that names what is missing.
 const char *ctxc_cpu_refusal(uint64_t needed, uint64_t present);
 
-/// 1 if this machine has all of `needed`, else -1. `*known` is 0 before the first call, and holds
-/// the answer after it: the only memory of a library's, written once with that value.
+/// 1 if this machine has all of `needed`, else -1. `*known` is 0 before the first call and holds
+/// the answer after it; it is the only writable memory of a library, and written once.
 int32_t ctxc_cpu_runs(uint64_t needed, int32_t *known);
 }
 

@@ -1,5 +1,5 @@
-// Inner loops are compiled for the processors that differ in their vectors, and the one that fits
-// is taken when the program starts.
+// Inner loops are compiled once for each vector width of processors, and the version for this
+// machine is chosen when the program starts.
 #ifndef CTXC_NUMERICS_EACHCPU_H
 #define CTXC_NUMERICS_EACHCPU_H
 
@@ -13,7 +13,7 @@
 
 namespace ctxc::detail {
 
-/// Σ term(k), in one order on every machine, eight lanes wide.
+/// Σ term(k) in eight lanes: the order of the sum is the same on every machine.
 template <typename Term> [[gnu::always_inline]] inline double sumEach(int64_t size, Term term) {
   constexpr int lanes = 8;
   double sums[lanes] = {}, total = 0;

@@ -1,6 +1,6 @@
 /*===- KernelABI.h - what generated kernels call ----------------------------===*
  *
- * The C entry points behind a generated kernel's post-norm scale patch; see
+ * The C functions that a generated kernel calls to patch a post-norm's scale; see
  * NormInversion.h for the mathematics. Plain C, no allocation, no state: any
  * number of threads may call them with scratch of their own.
  *
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* target: what W_down h must become, for g the wanted branch output, m the
+/* target: what W_down h must become, where g is the required branch output, m the
  * effective scale, data the reduced run's W_down h. scratch: 8 d + 64 doubles
  * (ctxc::scratchDoubles). */
 void ctxc_invert_rms_norm(int32_t update, int64_t d, float eps, const float *g, const float *m,
@@ -42,8 +42,9 @@ void ctxc_rows_solve_scale(int32_t update, int64_t rows, int64_t d, const float 
 void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const float *data,
                            int64_t *counts);
 
-/* An obligation on vectors that serve a change: adds to counts[1], of `vectors` vectors of n
- * entries, the zero ones whose change, of m entries, is not zero; to counts[0] the others. */
+/* An obligation on vectors by which a change is made: of `vectors` vectors of n entries, adds to
+ * counts[1] the number of zero ones whose change, of m entries, is not zero, and to counts[0] the
+ * number of the other zero ones. */
 void ctxc_rows_count_unserved(int64_t vectors, int64_t n, int64_t m, const float *data,
                               const float *change, int64_t *counts);
 
@@ -52,8 +53,8 @@ void ctxc_rows_count_unserved(int64_t vectors, int64_t n, int64_t m, const float
 void ctxc_rows_count_different(int64_t rows, int64_t n, const int32_t *a, const int32_t *b,
                                int64_t *counts);
 
-/* The predicted replay error of a block's output (ReplayError.h), of the last of
- * `rows` vectors, for a patched scale m + delta after a norm of target (from
+/* The predicted replay error of a block's output (ReplayError.h) for the last of
+ * `rows` vectors: for a patched scale m + delta after a norm of target (from
  * data), and for y = product + u (v z). A plain change has k = 0. */
 void ctxc_rows_predict_scale_replay(int64_t rows, int64_t d, float eps, const float *m,
                                     const float *delta, const float *target, const float *data,

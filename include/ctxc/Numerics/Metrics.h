@@ -1,8 +1,8 @@
 //===- Metrics.h - how far two vectors of logits are apart ----------------===//
 //
 // The paper's metrics (section "Results" and appendix "Experiments") between
-// the baseline's logits for the next token, the original model with its
-// context, and another run's: the patched model's without it.
+// two vectors of logits for the next token: the baseline's, of the original model
+// with its context, and another run's, such as the patched model's without it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_NUMERICS_METRICS_H
@@ -26,8 +26,8 @@ struct TokenMetrics {
   /// R(v)_i = |{j : (v_j, j) < (v_i, i)}|; 1 for V < 2.
   double rankCorrelation = 1;
   double top1Difference = 0; ///< max P − Q at argmax P, in [−1, 1]
-  /// False when p or q has no distribution: a NaN, a +∞, or nothing but −∞. All
-  /// metrics are then at their worst. A logit of −∞ is a token ruled out.
+  /// False when p or q gives no distribution: it has a NaN or +∞, or nothing but −∞. All
+  /// metrics then have their worst values. A logit of −∞ excludes its token.
   bool finite = true;
 };
 
@@ -36,7 +36,7 @@ int64_t argmax(llvm::ArrayRef<float> logits);
 int64_t argmax(llvm::ArrayRef<double> logits);
 
 /// Compares `other` with `baseline`, V logits each; takes O(V) (ranks by radix
-/// sort) and allocates. Different sizes have no metrics: `finite` is false.
+/// sort) and allocates. Vectors of different sizes have no metrics: `finite` is false.
 TokenMetrics compareLogits(llvm::ArrayRef<float> baseline, llvm::ArrayRef<float> other);
 TokenMetrics compareLogits(llvm::ArrayRef<double> baseline, llvm::ArrayRef<double> other);
 

@@ -6,18 +6,18 @@
 //
 // Its patch moves W_down by one rank-1 term, so that the norm reads a chosen
 // vector `target`, and the scale m by Δm, which absorbs what the norm's bounded
-// image cannot reach. With g = T_C − v the wanted branch output, two steps:
+// image cannot reach. With g = T_C − v, the required branch output, there are two steps:
 //
-//   1. invertRmsNorm: choose target (the *inner problem*, one Update each);
-//   2. run the patched W_down, normalise what really came out, and
-//      solveScale: (m + Δm) ⊙ n' = g with that n', rounding included.
+//   1. invertRmsNorm chooses target (the *inner problem*, one for each Update);
+//   2. the patched W_down is run, its actual output is normalised to n', and
+//      solveScale solves (m + Δm) ⊙ n' = g, rounding included.
 //
 // With ε > 0 the image of Norm is the open ball mean(n²) < 1. Every update but
 // naive keeps RMS(target) = RMS(data) =: R, so mean(n²) = ρ = R²/(R² + ε) and
 // target = n √(R² + ε). Without ρ a run that needs no patch would get one.
 //
-// Everything is float64 inside, O(d) per iteration with a bounded number of
-// iterations, free of allocation and locks. Finite input gives finite output.
+// The arithmetic is float64 and takes O(d) per iteration, with a bounded number of
+// iterations, without allocation or locks. Finite input gives finite output.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_NUMERICS_NORMINVERSION_H
@@ -39,19 +39,19 @@ llvm::StringRef stringifyUpdate(Update update);
 /// The update of that name; the error lists the valid names.
 llvm::Expected<Update> parseUpdate(llvm::StringRef name);
 
-/// Step 1. All vectors have d entries: `g` the wanted branch output, `m` the
-/// scale as the norm multiplies by it (for Gemma 1 + w), `data` the reduced
+/// Step 1. All vectors have d entries: `g` is the required branch output, `m` the
+/// effective scale (for Gemma 1 + w), `data` the reduced
 /// run's W_down h, `eps` ≥ 0. Writes `target`; scratch: scratchDoubles(d).
 ///
-/// Signs: n_k has the sign of g_k m_k, so that m keeps its own; that of data_k
+/// Signs: n_k has the sign of g_k m_k, so that m keeps its own, or the sign of data_k
 /// where the product is zero. g = 0, and data or g or m that are not finite,
-/// give target = data. data = 0 has no RMS to keep: R = 1 is taken.
-/// scaled: where m_k = 0, target_k = data_k, as g ⊘ m says nothing there.
+/// give target = data. data = 0 has no RMS to keep: R = 1 is used.
+/// scaled: where m_k = 0, target_k = data_k, since g ⊘ m is undefined there.
 void invertRmsNorm(Update update, llvm::ArrayRef<double> g, llvm::ArrayRef<double> m,
                    llvm::ArrayRef<double> data, double eps, llvm::MutableArrayRef<double> target,
                    llvm::MutableArrayRef<double> scratch);
 
-/// What the running model rounds the normalised value to before it multiplies
+/// The type to which the running model rounds the normalised value before it multiplies
 /// by the scale (Llama's RMSNorm rounds to the storage type, Gemma's does not).
 enum class NormRounding { None, Float32, BFloat16, Float16 };
 
@@ -59,8 +59,8 @@ enum class NormRounding { None, Float32, BFloat16, Float16 };
 void rmsNormalize(llvm::ArrayRef<double> x, double eps, llvm::MutableArrayRef<double> n,
                   NormRounding rounding = NormRounding::None);
 
-/// Step 2. Δm with (m + Δm) ⊙ n = g, n the normalised value as the patched run
-/// has it. scaled: Δm = (s − 1) m with s the least-squares fit of s m ⊙ n to g.
+/// Step 2. Δm with (m + Δm) ⊙ n = g, where n is the normalised value of the patched
+/// run. scaled: Δm = (s − 1) m with s the least-squares fit of s m ⊙ n to g.
 ScaleCounts solveScale(Update update, llvm::ArrayRef<double> g, llvm::ArrayRef<double> m,
                        llvm::ArrayRef<double> n, llvm::MutableArrayRef<double> delta);
 

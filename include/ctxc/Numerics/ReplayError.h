@@ -1,8 +1,8 @@
 //===- ReplayError.h - what a patch costs in another program --------------===//
 //
-// Inside one process every patch looks perfect: the patched run repeats the
+// Inside one process every patch looks exact: the patched run repeats the
 // roundings that the patch was fitted to. Another program sums in another order
-// and adds the patch to the weights first. These two predict the block's output
+// and adds the patch to the weights first. These two functions predict the block's output
 // error there, as a 2-norm, from what is known when the patch is made. They are
 // first-order models of independent roundings: right within a small factor, and
 // meant for comparing layers and updates. Layers above amplify further.
@@ -28,7 +28,7 @@ constexpr double bfloat16UnitRoundoff = 0x1p-8;
 /// with n = Norm(target). n_k² is the rounding of m' and of the product; the
 /// fraction is the rounding of n_k in units of n: a row of W_down sums terms
 /// whose rounding is as large as the other rows', however small its own result,
-/// and the patch's part of it cancels against the rest. So ‖m'‖ is what counts.
+/// and the patch's part of it cancels against the rest. So ‖m'‖ is decisive.
 double predictedScaleReplayError(llvm::ArrayRef<double> patchedScale, llvm::ArrayRef<double> target,
                                  llvm::ArrayRef<double> data, double eps,
                                  double unitRoundoff = float32UnitRoundoff);

@@ -32,9 +32,9 @@ typedef struct ctxc_scaled_matrix {
   int32_t scale_type;
 } ctxc_scaled_matrix;
 
-/* `count` numbers of `matrix` from number `first` on, row by row, into `to`: each element times its
- * scale, in float32. NaN where an element or its scale is NaN. mxfp4 takes blocks of 1 × 32.
- * Plain C, no state. */
+/* Decodes `count` numbers of `matrix` from number `first` on, in row-major order, into `to`: each
+ * element times its scale, in float32. NaN where an element or its scale is NaN. mxfp4 takes blocks
+ * of 1 × 32. Plain C, no state. */
 void ctxc_decode_f8e4m3(const ctxc_scaled_matrix *matrix, int64_t first, int64_t count, float *to);
 void ctxc_decode_mxfp4(const ctxc_scaled_matrix *matrix, int64_t first, int64_t count, float *to);
 

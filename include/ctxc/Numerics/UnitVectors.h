@@ -6,10 +6,10 @@
 //   a_k = |g_k| / √B,  M_k = |m_k|,  both times one common factor so that the
 //   largest of all is 1;  find x ≥ 0 with Σ x² = 1.
 //
-// Written once, for whoever computes: V says what a number is and how loops
-// over components, sums and branches are made. The processor's V
+// The solvers are written once for all machines: V defines numbers and how loops
+// over components, sums and branches are written. The processor's V
 // (lib/Numerics/Lanes.h) computes; a GPU's (lib/Lowering/GPU/NormSolver.cpp)
-// writes the kernel that will. It has
+// emits the kernel that computes. It has
 //
 //   Number, Condition  of float64, with their operators: of conditions &, | and !
 //   Index              a component's number
@@ -36,7 +36,7 @@
 
 namespace ctxc {
 
-/// Of the processor's numbers; others' are found by their arguments.
+/// For the processor's numbers; those of other types are found by their arguments.
 namespace unit_solvers {
 inline double select(bool condition, double yes, double no) { return condition ? yes : no; }
 inline double min(double a, double b) { return b < a ? b : a; }
@@ -58,14 +58,14 @@ Condition any(const Condition &first, const More &...more) {
 template <typename V> struct UnitVectors {
   typename V::Vector a;         ///< |g|, at least one entry positive
   typename V::Vector M;         ///< |m|
-  typename V::Vector direction; ///< |data| / ‖data‖: where to put what is left over
+  typename V::Vector direction; ///< |data| / ‖data‖: where the excess goes
   typename V::Vector x;         ///< the result
   typename V::Vector work[4];   ///< for the solver
 };
 
-/// What is left over, `excess` of Σ x², goes to some components without scale
+/// The excess of Σ x² goes to components without scale
 /// or target; the share of component k, of `count` such: in proportion to what
-/// the data has there (`present` = Σ direction² of them), so that a run that
+/// the data there (`present` = Σ direction² of these components), so that a run that
 /// needs no patch gets none; equal parts where it has nothing.
 template <typename V>
 typename V::Number shareOf(V &v, const UnitVectors<V> &p, const typename V::Index &k,

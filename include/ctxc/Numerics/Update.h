@@ -1,4 +1,4 @@
-//===- Update.h - the updates of a post-norm scale, and their currency ----===//
+//===- Update.h - the updates of a post-norm scale, and their types -------===//
 //
 // The plain types of NormInversion.h, apart from it so that the solvers behind
 // the kernels' ABI need nothing of LLVM at link time.
@@ -25,7 +25,7 @@ enum class Update : int32_t {
 /// compiler adds 8·(8 d + 64) bytes to the workspace of a kernel that inverts.
 constexpr int64_t scratchDoubles(int64_t d) { return 8 * d + 64; }
 
-/// Components that no division could serve.
+/// Components whose divisor is zero.
 struct ScaleCounts {
   /// g_k = 0 and n_k = 0 (to rounding: |n_k| ≤ 16 u RMS(n)): Δm_k = 0 is exact.
   int64_t harmless = 0;

@@ -26,8 +26,8 @@ struct PlanObligation {
 /// output so that `goal` gets what it had in the full run.
 struct OutputPatch : OutputChain {
   /// The last link's result (G's own where there is no link): a yielded value, or one
-  /// inside the block that carries all of the context to the outputs (the sum
-  /// under a final norm), so that they follow.
+  /// inside the block through which the whole context reaches the outputs (the sum
+  /// before a final norm), so that these follow.
   mlir::Value goal;
 
   /// Where G is the scale of an RMS norm whose input an assignable matrix
@@ -64,7 +64,7 @@ struct BlockPlan {
   /// The ops whose parameters are patched, in block order: F, the matrices before
   /// post-norms, and G. The i-th has obligation i.
   llvm::SmallVector<mlir::Operation *> patchedOps() const;
-  /// The patch of G that patches `op` (as its site or its norm matrix); null for F.
+  /// The output patch that `op` belongs to (as its site or its norm matrix); null for F.
   const OutputPatch *outputOf(mlir::Operation *op) const;
 
   /// An order of `outputs` in which each is solved for after all that its chain or its
@@ -76,9 +76,9 @@ struct BlockPlan {
 using OpSet = llvm::SmallPtrSet<mlir::Operation *, 16>;
 OpSet dependentsOf(mlir::Operation *op);
 
-/// The ops whose reduced run has to wait for the patch of `first`: its dependents,
+/// The ops whose reduced run must wait for the patch of `first`: its dependents,
 /// and every contextual op after a contextual one of these, with its dependents,
-/// so that a block's contextual ops keep their order in all of its forms.
+/// so that a block's contextual ops have the same order in all of its forms.
 OpSet waitingFor(mlir::Operation *first);
 
 } // namespace ctxc

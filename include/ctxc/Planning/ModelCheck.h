@@ -1,7 +1,7 @@
 //===- ModelCheck.h - verdicts on every layer of a model -------------------===//
 //
-// The verdict on a block is a matter of its structure and of a layer's bindings
-// (frozen and shared parameters): it is found once for each distinct pair.
+// The verdict on a block depends on its structure and on a layer's bindings
+// (frozen and shared parameters) alone: it is found once for each distinct pair.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PLANNING_MODELCHECK_H
@@ -21,10 +21,11 @@ struct ModelOptions {
   SiteScope scope = SiteScope::MLP;
   xf::Split split = xf::Split::Even;
   Objective objective = Objective::Default;
-  /// Where not empty: what the plans are to patch, by the blocks' names.
+  /// Where not empty: the parameters that plans must patch, by the blocks' names.
   llvm::SmallVector<std::string> parameters;
   PlanMeasure measure;
   Refutation refute;
+  Confirmation confirm;
   /// Parameters frozen in every layer, by the blocks' names.
   llvm::SmallVector<std::string> frozen;
 };
@@ -58,10 +59,10 @@ std::vector<VerdictGroup> groupVerdicts(llvm::ArrayRef<LayerVerdict> verdicts);
 /// "0-4, 6, 8-10"
 std::string formatRanges(llvm::ArrayRef<unsigned> ascending);
 
-/// What is to be watched for in the group's plan, each at its op: conditions that fail on an
+/// The warnings about the group's plan, each at its op: conditions that fail on an
 /// open set of activations (rule conditional-obligation), patches that other programs may not
 /// reproduce (fragile-plan), and internals that differ, with the path that no patch interrupts
-/// (output-only). Empty for a verdict against.
+/// (output-only). Empty where there is no plan.
 std::vector<Finding> findWarnings(const VerdictGroup &group);
 
 /// Emits a finding on the group as a diagnostic, with its notes, the layers concerned and the

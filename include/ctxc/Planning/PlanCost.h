@@ -22,7 +22,7 @@ struct PlanCost {
   /// Measured: ‖Δ‖_F over all patched parameters together.
   std::optional<double> norm = std::nullopt;
   /// Measured: the mean over other tokens of ‖T_patched(x) − T(x)‖ / ‖T(x)‖, how much the
-  /// patch changes the block where it is not meant to.
+  /// patch changes the block for tokens that it was not made for.
   std::optional<double> drift = std::nullopt;
 
   /// Why the patch, exact as it is here, may fail in another program, whose
@@ -30,9 +30,9 @@ struct PlanCost {
   std::string fragility;
 };
 
-/// The static part of the cost of `plan`. Fragile is a scale that is solved for entry by
-/// entry, without a matrix before its norm to share the change (docs/updates.md): an entry of
-/// its data near zero makes a small rounding error a large change.
+/// The static part of the cost of `plan`. A plan is fragile if a scale is solved for entry by
+/// entry, without a matrix before its norm to share the change (docs/updates.md): where an entry of
+/// its data is near zero, a small rounding error becomes a large change.
 PlanCost costOf(const BlockPlan &plan);
 
 } // namespace ctxc

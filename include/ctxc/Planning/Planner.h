@@ -1,8 +1,8 @@
 //===- Planner.h - the verdict on a block, and its plan --------------------===//
 //
-// The problem is a block with its bindings; `planBlock` solves it by the rule that is
-// asked for, `enumeratePlans` lists what there is to choose from, and `checkPlan`
-// checks any plan apart from how it was found.
+// The problem is a block with its bindings; `planBlock` solves it by the given
+// objective, `enumeratePlans` lists all plans, and `checkPlan`
+// checks any plan, however it was found.
 //
 // The paper's rule:
 //   F: of every path from the context to what G reads, the first assignable
@@ -72,7 +72,7 @@ struct Verdict {
   }
 };
 
-/// How a plan is chosen among those that there are.
+/// How a plan is chosen among all plans of a block.
 enum class Objective {
   Default,          ///< the paper's, unless it is fragile and another is not
   Paper,            ///< the paper's rule
@@ -86,20 +86,20 @@ llvm::StringRef stringify(Objective objective);
 /// least-norm and least-drift.
 std::optional<Objective> parseObjective(llvm::StringRef name);
 
-/// The verdict that a plan belongs to with its cost.
+/// A plan, the verdict that it gives, and its cost.
 struct PlanCandidate {
   BlockPlan plan;
   bool outputOnly = false;
   PlanCost cost = {};
-  /// Where this is the default's output-only plan and the paper's would have kept the MLP's
-  /// internals: why that one is fragile.
+  /// Where the default objective chose this output-only plan although the paper's plan keeps the
+  /// MLP's internals: why the paper's plan is fragile.
   std::string avoided = "";
 };
 
 struct PlanOptions;
 
-/// Measures the norm and the drift of a candidate's patch (PlanCost), on activations
-/// that it knows of. Fails where it cannot.
+/// Measures the norm and the drift of a candidate's patch (PlanCost), on activations of its
+/// choice. Fails where it cannot.
 using PlanMeasure =
     std::function<mlir::LogicalResult(xf::BlockOp, const PlanOptions &, PlanCandidate &)>;
 
@@ -107,6 +107,11 @@ using PlanMeasure =
 /// which no patch is exact. Returns the least error that any patch has there; none where
 /// nothing was found.
 using Refutation = std::function<std::optional<double>(xf::BlockOp, const PlanOptions &)>;
+
+/// Tries a plan of a block in numbers: what speaks against it, in words; empty where it is exact, or
+/// cannot be tried.
+using Confirmation =
+    std::function<std::string(xf::BlockOp, const PlanOptions &, const PlanCandidate &)>;
 
 struct PlanOptions {
   /// The block's inputs depend on the context: the first patched layer where
@@ -124,10 +129,12 @@ struct PlanOptions {
   llvm::SmallVector<std::string> parameters;
   /// Needed by LeastNorm and LeastDrift.
   PlanMeasure measure;
-  /// Whose parameters and settings `measure` takes; null: the block's own.
+  /// Whose settings and stored tensors the block runs with; null: its own.
   xf::LayerOp layer = {};
   /// Where set: asked before a block is called undecided.
   Refutation refute;
+  /// Where set: asked of each plan, which is a plan only where nothing speaks against it.
+  Confirmation confirm;
   Bindings bindings;
 };
 
@@ -142,7 +149,7 @@ Verdict planBlock(xf::BlockOp block, const PlanOptions &options = {});
 std::vector<PlanCandidate> enumeratePlans(xf::BlockOp block, const PlanOptions &options,
                                           unsigned limit = 64);
 
-/// Checks that `plan` is exact for `block` apart from how it was found:
+/// Checks that `plan` is exact for `block`, however it was found:
 ///   P1 every op of F, G and the norm matrices is an assignable site, none of them twice;
 ///   P2 each chain is connected, solvable, and reads nothing else that its G reaches;
 ///      and the outputs can be solved one after the other;

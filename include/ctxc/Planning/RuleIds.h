@@ -1,4 +1,4 @@
-//===- RuleIds.h - the stable names of what a check can say ----------------===//
+//===- RuleIds.h - the stable names of a check's findings ------------------===//
 //
 // Every finding names one of these; scripts, `-W` options and SARIF results refer to
 // them, so an id is never renamed. What each one means is in ctxc/Report/Rules.h.
@@ -24,8 +24,9 @@ inline constexpr Id Counterexample = "counterexample";
 inline constexpr Id NoSolvableChain = "no-solvable-chain";
 inline constexpr Id SeveralOutputs = "several-outputs";
 inline constexpr Id NoSuchPlan = "no-such-plan";
+inline constexpr Id UnconfirmedPlan = "unconfirmed-plan";
 
-// What a plan has to be watched for.
+// What a plan is warned about.
 inline constexpr Id ConditionalObligation = "conditional-obligation";
 inline constexpr Id FragilePlan = "fragile-plan";
 inline constexpr Id OutputOnly = "output-only";

@@ -1,9 +1,9 @@
-//===- DialectPlugins.h - dialects of someone else's, loaded at run time ---===//
+//===- DialectPlugins.h - dialects of other projects, loaded at run time --===//
 //
 // MLIR's dialect plugins for tools that do not go through MlirOptMain. A plugin
 // is a shared library with the entry point mlirGetDialectPluginInfo
-// (mlir/Tools/Plugins/DialectPlugin.h). It brings no copy of our libraries: it
-// takes our symbols, and with them the ids of our types and interfaces, from the
+// (mlir/Tools/Plugins/DialectPlugin.h). It has no copy of ctxc's libraries: it
+// takes their symbols, and with them the ids of types and interfaces, from the
 // tool that loads it (ctxc_open_to_plugins in cmake/CtxcTools.cmake).
 //
 //===----------------------------------------------------------------------===//
@@ -16,14 +16,14 @@
 
 namespace ctxc {
 
-/// Loads the plugin `file` and has it register its dialects and interfaces in
-/// `registry`. Errors name the file: it is not there, is no shared library, needs a
+/// Loads the plugin `file` and lets it register its dialects and interfaces in
+/// `registry`. Errors name the file: it does not exist, is no shared library, needs a
 /// symbol that this program does not have (it was built against another ctxc), is
-/// no dialect plugin, or one for another version of MLIR's plugin interface.
+/// no dialect plugin, or is one for another version of MLIR's plugin interface.
 llvm::Error loadDialectPlugin(llvm::StringRef file, mlir::DialectRegistry &registry);
 
 /// Removes every `--load-dialect-plugin=FILE` and `--load-dialect-plugin FILE` from `words`,
-/// up to a `--`, and gives the files.
+/// up to a `--`, and returns the files.
 llvm::Expected<std::vector<llvm::StringRef>>
 takeDialectPluginOptions(std::vector<llvm::StringRef> &words);
 

@@ -1,11 +1,10 @@
-//===- Input.h - what stands at a position: a token, or a row of numbers --===//
+//===- Input.h - what stands at a position: a token, or an embedding ------===//
 //
-// A model reads tokens; it can read anything else that is given as rows in place of its tokens'
-// embeddings, as an image's soft tokens are. A row takes the place of what is of the token alone:
-// its row of the embedding table, times the model's constant factor where it has one. Whatever the
-// model does to that afterwards (a learned position, a norm, a projection) is done to a row too;
-// Hugging Face's `inputs_embeds` are these rows (but for Granite, which multiplies them by its
-// factor).
+// A model reads tokens. In place of a token it can be given an embedding, such as an image's soft
+// token. The embedding replaces the token's row of the embedding table, multiplied by the model's
+// constant factor where it has one. Whatever the model computes after that (a learned position, a
+// norm, a projection) it computes for a given embedding too. Hugging Face's `inputs_embeds` are
+// these embeddings (except for Granite, which multiplies them by its factor).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROGRAM_INPUT_H
@@ -20,26 +19,27 @@
 
 namespace ctxc {
 
-/// A token of the vocabulary, or a row in a token's place. Cheap to copy: copies share the row.
+/// A token of the vocabulary, or an embedding in its place. Cheap to copy: copies share the
+/// numbers.
 class Input {
 public:
   Input(int64_t token) : id(token) {}
-  static Input ofRow(std::vector<double> numbers) {
+  static Input ofEmbedding(std::vector<double> numbers) {
     Input input(-1);
     input.numbers = std::make_shared<const std::vector<double>>(std::move(numbers));
     return input;
   }
 
-  bool isRow() const { return numbers != nullptr; }
-  /// The token's id; −1 of a row.
+  bool isEmbedding() const { return numbers != nullptr; }
+  /// The token's id; −1 for an embedding.
   int64_t token() const { return id; }
-  /// The row's numbers; none of a token.
-  llvm::ArrayRef<double> row() const {
+  /// The embedding's numbers; empty for a token.
+  llvm::ArrayRef<double> embedding() const {
     return numbers ? llvm::ArrayRef<double>(*numbers) : llvm::ArrayRef<double>();
   }
 
   friend bool operator==(const Input &a, const Input &b) {
-    return a.id == b.id && a.isRow() == b.isRow() && a.row() == b.row();
+    return a.id == b.id && a.isEmbedding() == b.isEmbedding() && a.embedding() == b.embedding();
   }
 
 private:
@@ -51,7 +51,7 @@ inline std::vector<Input> toInputs(llvm::ArrayRef<int64_t> tokens) {
   return {tokens.begin(), tokens.end()};
 }
 
-/// The tokens' ids, −1 for rows.
+/// The tokens' ids, −1 for embeddings.
 inline std::vector<int64_t> tokensOf(llvm::ArrayRef<Input> inputs) {
   std::vector<int64_t> tokens;
   for (const Input &input : inputs)
@@ -59,14 +59,14 @@ inline std::vector<int64_t> tokensOf(llvm::ArrayRef<Input> inputs) {
   return tokens;
 }
 
-inline bool hasRows(llvm::ArrayRef<Input> inputs) {
-  return llvm::any_of(inputs, [](const Input &input) { return input.isRow(); });
+inline bool hasEmbeddings(llvm::ArrayRef<Input> inputs) {
+  return llvm::any_of(inputs, [](const Input &input) { return input.isEmbedding(); });
 }
 
-/// SHA-256, in hexadecimal digits, of the rows among `inputs`, in order, as float64 in
-/// little-endian bytes; "" where there is none. Rows of one file have one digest, whatever float
-/// type they are stored in.
-std::string digestOfRows(llvm::ArrayRef<Input> inputs);
+/// SHA-256, in hexadecimal digits, of the embeddings among `inputs`, in order, as float64 in
+/// little-endian bytes; "" where there is none. The digest does not depend on the float type in
+/// which a file stores them.
+std::string digestOfEmbeddings(llvm::ArrayRef<Input> inputs);
 
 } // namespace ctxc
 

@@ -9,19 +9,21 @@
 
 namespace ctxc {
 
-/// Logits of one token, or of several row after row: float32 where the executor computes in it
-/// (kernels), float64 where it does not (the reference).
+/// Logits of one token, or of several one after the other: float32 from executors that compute in
+/// it (kernels), float64 from the reference.
 class Logits {
 public:
+  Logits() = default; ///< none
   Logits(std::vector<float> numbers) : numbers(std::move(numbers)) {}
   Logits(std::vector<double> numbers) : numbers(std::move(numbers)) {}
 
   size_t size() const {
     return std::visit([](const auto &all) { return all.size(); }, numbers);
   }
+  bool empty() const { return size() == 0; }
   bool isFloat32() const { return std::holds_alternative<std::vector<float>>(numbers); }
 
-  /// The numbers where they are, of a type that they are of: isFloat32() is asked first.
+  /// The numbers without a copy, in the type that they have: check isFloat32() first.
   llvm::ArrayRef<float> floats() const { return std::get<std::vector<float>>(numbers); }
   llvm::ArrayRef<double> float64s() const { return std::get<std::vector<double>>(numbers); }
   /// The numbers in float64, which holds both types exactly.
@@ -36,6 +38,8 @@ public:
   int64_t largest() const {
     return std::visit([](const auto &all) { return argmax(llvm::ArrayRef(all)); }, numbers);
   }
+
+  bool operator==(const Logits &other) const { return numbers == other.numbers; }
 
 private:
   std::variant<std::vector<float>, std::vector<double>> numbers;

@@ -14,8 +14,8 @@
 
 namespace ctxc {
 
-/// Memory of tensors that one token's patched weights were in, for the next token's: what the
-/// system gives is cleared, page by page, which takes longer than adding a patch.
+/// Reuses the memory of one token's patched tensors for the next token's: the system clears new
+/// memory page by page, which takes longer than adding a patch.
 class WeightMemory {
 public:
   using Bytes = std::vector<uint8_t>;
@@ -41,7 +41,7 @@ private:
   Weights &original;
   ParallelFor threads;
   WeightMemory *memory;
-  /// The changes of each tensor: of all of it, or of a slice.
+  /// The changes of each tensor, whole or of a slice.
   llvm::StringMap<std::vector<std::pair<std::optional<int64_t>, const ParameterPatch *>>> patches;
   llvm::StringMap<std::pair<mlir::Type, WeightMemory::Bytes>> made;
 };

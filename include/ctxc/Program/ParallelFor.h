@@ -8,7 +8,7 @@
 namespace ctxc {
 
 /// A parallel-for of ctxc_kernel.h and the context that it is called with, which must outlive all
-/// calls. What is computed does not depend on how it divides a range, bit for bit. It is called
+/// calls. Results do not depend on how it divides a range, to the last bit. It is called
 /// from the thread that called the executor, and never from within a range's body.
 struct ParallelFor {
   ctxc_parallel_for run = [](void *, int64_t count, void (*body)(void *, int64_t, int64_t),

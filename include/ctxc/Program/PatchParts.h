@@ -1,8 +1,8 @@
 //===- PatchParts.h - between a block's parts of a patch and stored entries ===//
 //
-// A block hands out and takes in the patch of a parameter as the parts of the op that
-// reads it (patch::PatchableOpInterface); a Patch holds changes of stored tensors. This
-// is the one place that knows how the two relate, for all executors.
+// A block writes and reads the patch of a parameter as the parts of the op that
+// uses it (patch::PatchableOpInterface); a Patch holds changes of stored tensors. These
+// functions convert between the two, for all executors.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROGRAM_PATCHPARTS_H
@@ -18,11 +18,11 @@ namespace ctxc {
 /// The parts of one parameter's patch, for one token: u, v, or Δ, or u, v and indices.
 using PatchParts = std::vector<std::vector<double>>;
 
-/// A parameter of a block in a layer, as far as patches are concerned.
+/// What patches need to know of a parameter of a block in a layer.
 struct PatchedParameter {
   std::string stored; ///< its name in the checkpoint; with a `*` it is several tensors
-  llvm::SmallVector<int64_t, 3> shape; ///< of all of it
-  patch::PatchForm form;               ///< of the op that reads it; Delta where none says
+  llvm::SmallVector<int64_t, 3> shape; ///< of the whole parameter
+  patch::PatchForm form;               ///< of the op that reads it; Delta where no op says
 
   bool isSliced() const {
     return form.kind == patch::PatchForm::Rank1EachSlice || isBankName(stored);
@@ -34,7 +34,7 @@ struct PatchedParameter {
 llvm::Expected<PatchedParameter> findPatched(xf::BlockOp block, xf::LayerOp layer,
                                              llvm::StringRef name);
 
-/// The changes of stored tensors that `parts` are: one, or one for each slice that they
+/// `parts` as changes of stored tensors: one change, or one for each slice that they
 /// change. Errors: parts that do not have the parameter's sizes.
 llvm::Expected<std::vector<ParameterPatch>> toStored(const PatchedParameter &parameter,
                                                      PatchParts parts);

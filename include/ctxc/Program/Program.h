@@ -1,8 +1,8 @@
 //===- Program.h - a model made ready to run: its layers and their blocks -===//
 //
-// The common ground of all executors: the module after planning. Every step of
+// What all executors run: the module after planning. Every step of
 // the model is an xf.layer (outlineModelEnds); a layer that is patched has two
-// blocks beside its own, made by buildDualBlock and buildAppliedBlock.
+// more blocks beside its own, made by buildDualBlock and buildAppliedBlock.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROGRAM_PROGRAM_H
@@ -21,7 +21,8 @@ struct ProgramStep {
   xf::BlockOp block;   ///< the ordinary forward
   xf::BlockOp dual;    ///< null where the layer is not patched
   xf::BlockOp applied; ///< null where the layer is not patched
-  xf::BlockOp ofRow; ///< the embedding's, for a row in a token's place (buildRowBlock); may be null
+  /// For an embedding in a token's place (buildEmbeddingBlock); null where there is none.
+  xf::BlockOp ofEmbedding;
   std::optional<int64_t> index; ///< among the layers between the model's ends, from 0
 };
 
@@ -31,15 +32,15 @@ struct Program {
   llvm::SmallVector<ProgramStep> steps;
   int64_t vocabulary = 0;
   int64_t layers = 0;
-  std::optional<int64_t> positions; ///< from which on the model is not to be run
-  /// By layer: the parameters, by the names of its block, that its plan patches for the output (G,
-  /// and the matrix before a post-norm). Empty where the layer is not patched.
+  std::optional<int64_t> positions; ///< the model is run at positions below this
+  /// For each layer: the parameters, by the names of its block, that its plan patches for the
+  /// output (G, and the matrix before a post-norm). Empty where the layer is not patched.
   std::vector<llvm::SmallVector<std::string, 2>> outputs;
 
-  /// The index of the step that makes logits of the last layer's output; none in a model without a
-  /// head, whose results are its last layer's, and where the head reads the context.
+  /// The index of the step that computes logits from the last layer's output; none in a model
+  /// without a head, whose results are its last layer's, and where the head reads the context.
   std::optional<size_t> head() const;
-  /// The value of the model's chain that its logits are.
+  /// The model's value that holds the logits.
   mlir::Value logits() const;
 };
 

@@ -1,8 +1,8 @@
 //===- SliceName.h - names of the experts of a bank -----------------------===//
 //
-// A parameter whose name has a `*` is as many stored tensors as its first dimension
-// has entries: "experts.*.w2" is "experts.0.w2", "experts.1.w2", …. Another that is read slice by
-// slice is one stored tensor; its slices are known by their index: "experts.down_proj[3]".
+// A parameter whose name has a `*` stands for as many stored tensors as its first dimension
+// has entries: "experts.*.w2" is "experts.0.w2", "experts.1.w2", …. Any other bank is one stored
+// tensor, whose slices are named by their index: "experts.down_proj[3]".
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROGRAM_SLICENAME_H
@@ -37,7 +37,8 @@ inline std::optional<int64_t> sliceNumber(llvm::StringRef digits) {
 }
 } // namespace detail
 
-/// Splits the name of a slice of one tensor, "experts.down_proj[3]": the tensor's and 3.
+/// Splits the name of a slice of one tensor: "experts.down_proj[3]" gives "experts.down_proj"
+/// and 3.
 inline std::optional<std::pair<llvm::StringRef, int64_t>> splitSliceName(llvm::StringRef name) {
   if (!name.consume_back("]"))
     return std::nullopt;
@@ -48,7 +49,7 @@ inline std::optional<std::pair<llvm::StringRef, int64_t>> splitSliceName(llvm::S
   return std::pair(tensor, *index);
 }
 
-/// The index of the slice of `parameter` that `name` is; none where it is not one of them.
+/// The index of the slice of `parameter` named `name`; none where it is not a slice of it.
 inline std::optional<int64_t> sliceIndex(llvm::StringRef parameter, llvm::StringRef name) {
   if (!isBankName(parameter)) {
     auto split = splitSliceName(name);

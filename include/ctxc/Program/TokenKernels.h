@@ -1,6 +1,6 @@
 //===- TokenKernels.h - the kernels that a token takes, in order ----------===//
 //
-// What an executor of one token at a time runs, and what predictions of its time sum over.
+// The kernels that an executor runs for one token; predictions of its time sum over them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROGRAM_TOKENKERNELS_H
@@ -13,23 +13,23 @@ namespace ctxc {
 struct TokenKernel {
   size_t step; ///< of the program
   xf::BlockOp block;
-  int64_t stream; ///< whose values it reads: 0 = the run or the full run, 1 = the reduced run; a
-                  ///< dual block's both
+  int64_t run; ///< the run that it reads: 0 = the only run or the full run, 1 = the reduced run;
+               ///< a dual block reads both
 };
 
 /// A forward step, with each patched layer's applied block where a patch is given.
 llvm::SmallVector<TokenKernel> forwardKernels(const Program &program, bool isPatched,
                                               bool withHead);
 
-/// Gives the last step, where it is not patched and reads no context, a dual block: both runs'
-/// forward, in which each matrix is read once. Beside the step's block in the module; what is there
-/// of an earlier call is taken.
+/// Gives the last step, where it is not patched and reads no context, a dual block that computes
+/// both runs and reads each matrix once. The dual block stands beside the step's block in the
+/// module; one from an earlier call is reused.
 void addDualHead(Program &program);
 
 /// Both runs' step with patches formed from layer `startLayer` on (Algorithm 1).
 llvm::SmallVector<TokenKernel> patchKernels(const Program &program, int64_t startLayer);
 
-/// Whether `block` reads prompts, and gives more than logits.
+/// Whether `block` runs in a prefill: it does more than compute logits.
 bool readsPrompts(const Program &program, xf::BlockOp block);
 
 } // namespace ctxc

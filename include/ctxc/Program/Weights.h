@@ -12,8 +12,8 @@
 
 namespace ctxc {
 
-/// How a parameter's elements are stored, and the element type that says so: f32 for any type
-/// that has no kernels.
+/// How a parameter's elements are stored, and the corresponding element type: f32 for any type
+/// without kernels.
 DType storageOf(mlir::Type element);
 mlir::Type elementOf(DType dtype, mlir::MLIRContext *context);
 
@@ -34,12 +34,12 @@ public:
   virtual llvm::Expected<std::string> hash() = 0;
 };
 
-/// The entries of the first dimension of parameter `name` of the (whole) type `type`, each where
-/// it is stored. Errors as Weights::get.
+/// The address of each entry of the first dimension of parameter `name`, whose whole type is
+/// `type`. Errors as Weights::get.
 llvm::Expected<std::vector<const void *>> getSlices(Weights &weights, llvm::StringRef name,
                                                     mlir::RankedTensorType type);
 
-/// The one at `index`. Errors as Weights::get.
+/// The address of the entry at `index`. Errors as Weights::get.
 llvm::Expected<const void *> getSlice(Weights &weights, llvm::StringRef name,
                                       mlir::RankedTensorType type, int64_t index);
 
@@ -48,10 +48,9 @@ class Checkpoint;
 /// The weights of a checkpoint, which must outlive the result.
 std::unique_ptr<Weights> checkpointWeights(const Checkpoint &checkpoint);
 
-/// Normal numbers of a fixed seed: matrices of deviation 1/√in, everything else
-/// of deviation 0.3 (and so, with an offset of 1, a usual scale). A parameter's numbers
-/// depend on the seed, its name and its shape alone, and are the same whatever
-/// the storage type but for rounding.
+/// Normally distributed numbers of a fixed seed: matrices with deviation 1/√in, everything else
+/// with deviation 0.3 (with an offset of 1, a typical scale). A parameter's numbers
+/// depend on the seed, its name and its shape alone; the storage type only rounds them.
 std::unique_ptr<Weights> randomWeights(uint64_t seed);
 
 } // namespace ctxc

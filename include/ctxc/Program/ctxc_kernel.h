@@ -1,14 +1,15 @@
 /*===- ctxc_kernel.h - how generated kernels are called ---------------------===
  *
- * The whole surface between a generated kernel and its caller, in C. A kernel is
- * one block's step for some rows (tokens). It keeps no state, starts no thread
- * and allocates nothing: its caller owns every buffer and brings the threads.
+ * The whole interface between a generated kernel and its caller, in C. A kernel is
+ * one block's step for some tokens; their activations are the rows of its inputs and
+ * outputs. It keeps no state, starts no thread and allocates nothing: its caller owns
+ * every buffer and provides the threads.
  *
- *   1. Ask <prefix>_refusal(CTXC_KERNEL_ABI_VERSION) whether this library can be
- *      used: NULL, or why it cannot.
+ *   1. Call <prefix>_refusal(CTXC_KERNEL_ABI_VERSION): it returns NULL, or why this
+ *      library cannot be used.
  *   2. Take the kernel's argument list from the manifest (or the generated
  *      header), and give one pointer for each, in that order, in `arguments`.
- *      Elements lie row by row without gaps, and need no alignment but their own.
+ *      Arrays are row-major without gaps; only their elements need to be aligned.
  *   3. Give a workspace of at least <kernel>_workspace(rows, visible) bytes,
  *      aligned to 64.
  *   4. Call <kernel>(&call), and look at the status that it returns. Calls that
@@ -41,10 +42,10 @@ typedef void (*ctxc_parallel_for)(void *context, int64_t count,
 
 typedef struct ctxc_call {
   int64_t rows;           /* S: tokens of this call */
-  int64_t visible[2];     /* tokens that are seen: of the run (or the full run) those whose state is
-                             there, these S included; of the reduced run, where each of the S is
-                             alone after the kept tokens, those and one */
-  void *const *arguments; /* one pointer an argument, in the manifest's order */
+  int64_t visible[2];     /* how many tokens are seen: in the run (or the full run) those with a
+                             state, these S included; in the reduced run, where each of the S is
+                             alone after the kept tokens, the number of kept tokens plus one */
+  void *const *arguments; /* one pointer for each argument, in the manifest's order */
   void *workspace;
   ctxc_parallel_for parallel_for;
   void *parallel_context;

@@ -1,8 +1,8 @@
-//===- CheckProof.h - judges a proof, apart from what made it -------------===//
+//===- CheckProof.h - checks a proof, independently of what made it -------===//
 //
-// A small checker. It takes from ops what they say of themselves (the interfaces of xf
+// A small checker. It asks ops about themselves (the interfaces of xf
 // and patch), and shares no code with analysis and planning: its forward and backward
-// walks are its own. What it holds against a proof:
+// walks are its own. It requires of a proof:
 //
 //   structure  every structure of the model is claimed once, with its text and bindings;
 //              the cut meets every path; chains can be solved; parameters may be patched;
@@ -26,13 +26,14 @@ struct CheckOptions {
   int64_t outputs = 4096; ///< nor rejected ones with more entries than this
 };
 
-/// A claim put to the test in numbers.
+/// The test of a claim in numbers.
 struct Replay {
   bool done = false;
   std::string skipped;  ///< why it was not
   double error = 0;     ///< success: max |T' − T_C|, the patch in the parameters
   double control = 0;   ///< and max |T − T_C| without it
-  double tolerance = 0; ///< of the error
+  double tolerance = 0; ///< of the error: 1e-7 · conditioning, of which 1e4 counts at most
+  double conditioning = 1; ///< success: the largest number met, and the largest ‖Δp‖ / ‖p‖
   double distance = 0;  ///< rejected: the least one proven over the causes
 };
 
@@ -40,6 +41,11 @@ struct Judgement {
   /// Everything that is wrong, each "block 'b', layers 0-3: …: found …, expected …".
   std::vector<std::string> problems;
   std::vector<Replay> replays; ///< one for each claim
+  /// Claims of a verdict that were not put to the test in numbers: nothing was found against them,
+  /// and they are not shown to hold.
+  size_t skipped = 0;
+
+  bool holds() const { return problems.empty() && skipped == 0; }
 };
 
 Judgement checkProof(mlir::ModuleOp module, const Proof &proof, const CheckOptions &options = {});
@@ -50,15 +56,15 @@ struct BeyondReach {
   double change = 0;   ///< ‖T_C − T‖, what the context changes
 };
 
-/// Rejected: measured for the outputs, weights and context of `cause`, by what `claim` says
-/// of barriers. Errors: a tail that is not affine in them, numbers that cannot be had.
+/// For a rejection: the distance, measured for the outputs, weights and context of `cause` by the
+/// barriers of `claim`. Errors: a tail that is not affine in them, numbers that cannot be computed.
 llvm::Expected<BeyondReach> distanceBeyondReach(const Structure &structure, const Claim &claim,
                                                 llvm::StringRef sites, const Cause &cause);
 
-/// Why a rejection of the structure would not be run; empty where it is.
+/// Why a rejection of the structure is not run; empty where it is run.
 std::string tooLargeToReject(const Structure &structure, const CheckOptions &options);
 
-/// The rule that barriers make of an output which patches do not bring to its target:
+/// The rule that barriers give for outputs that no patch brings to their targets:
 /// nothing-reaches-output, bounded-output, one-sided-output, thin-output or counterexample.
 std::string ruleOfBarriers(const Structure &structure, const Claim &claim, llvm::StringRef sites,
                            llvm::ArrayRef<int64_t> outputs);

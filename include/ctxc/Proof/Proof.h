@@ -19,13 +19,13 @@ namespace ctxc::proof {
 
 using Names = std::vector<std::string>;
 
-/// An instance of a lemma: of an op that is patched, of a link that is divided by, or of a
-/// selection that both runs share; with the condition that it needs.
+/// An instance of a lemma, for an op that is patched, a link that is divided by, or a
+/// selection that both runs share, with the condition that it needs.
 struct Instance {
   std::string op;        ///< the op, by its result
   std::string parameter; ///< the block's name for what is patched; empty where nothing is
   std::string change;    ///< "rank1" or "delta"; empty where nothing is patched
-  std::string lemma;     ///< a rule's id, or the op's own words where no rule is of them
+  std::string lemma;     ///< a rule's id, or the op's own name for it where there is no rule
   std::string needs;     ///< "nothing", "nonzero-vector", "nonzero-elements", "nonzero-sum",
                          ///< "same-selection"
   std::string of;        ///< the value of which it is needed; empty for "nothing"
@@ -41,8 +41,8 @@ struct Output {
   std::string split;              ///< through a mixture: "even" or "least-norm"; else empty
 };
 
-/// A value that every path from a patch to an output passes or ends in, and what it can be
-/// whatever is patched.
+/// A value that every path from a patch to an output passes or ends in, and the set that it lies
+/// in whatever is patched.
 struct Barrier {
   std::string value;
   std::string image = "anything";            ///< "anything", "ball", "box"
@@ -65,7 +65,7 @@ struct Cause {
   Target target;
 };
 
-/// What is claimed of one structure: a block with its bindings.
+/// The claim about one structure: a block with its bindings.
 struct Claim {
   std::string block, layers, digest;
   Names text;           ///< the block's own, line by line
@@ -92,15 +92,15 @@ struct Claim {
 
 struct Proof {
   int64_t startLayer = 0;
-  std::string sites = "mlp"; ///< "mlp", or "all": also what joins the stream (W_o)
+  std::string sites = "mlp"; ///< "mlp", or "all": also what joins the residual stream (W_o)
   std::vector<Claim> claims;
 };
 
-/// One line an instance, so that it can be read.
+/// Writes each instance on one line, for readers.
 void writeProof(const Proof &proof, llvm::raw_ostream &os);
 
-/// The other way. `name` leads every message. Errors, all of them together: malformed JSON,
-/// another format or version, fields that are missing, unknown or of another kind.
+/// Reads what writeProof wrote. Every message begins with `name`. Errors, all of them together:
+/// malformed JSON, another format or version, fields that are missing, unknown or of another kind.
 llvm::Expected<Proof> parseProof(llvm::StringRef text, llvm::StringRef name);
 
 } // namespace ctxc::proof

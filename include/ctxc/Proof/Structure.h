@@ -21,6 +21,7 @@ struct Structure {
   xf::BlockOp block;
   bool inputsDepend = false; ///< on the context: the layers below are not patched
   std::set<std::string> frozen = {}, shared = {}; ///< the block's names, as layers bind them
+  std::string facts = {};    ///< what the layers' settings and bindings make of the block's facts
   std::vector<unsigned> layers = {};              ///< or, without a model, the block's number
   xf::LayerOp layer = {};                         ///< the first of them; null without a model
 };
@@ -53,7 +54,7 @@ private:
 /// SHA-256 of the text, bindings and source of a structure: "sha256:" and 64 digits.
 std::string digestOf(const Structure &structure, const BlockText &text);
 
-/// The rule by which the lemma `lemma` of an op is known; the lemma itself where there is none.
+/// The id of the rule for an op's lemma `lemma`; the lemma itself where there is no rule.
 std::string ruleOfLemma(llvm::StringRef lemma);
 
 } // namespace ctxc::proof

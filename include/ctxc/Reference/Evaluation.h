@@ -20,13 +20,13 @@
 
 namespace ctxc::reference {
 
-/// A parameter where it is stored, read and widened piece by piece.
+/// A stored parameter, which is read and widened piece by piece.
 struct StoredTensor {
   DType dtype = DType::F64;
   const void *data = nullptr; ///< what readDoubles takes
   llvm::SmallVector<int64_t, 2> shape;
-  /// Where each slice along the first dimension begins, of a bank whose slices are tensors of
-  /// their own; `data` is null then.
+  /// The address of each slice along the first dimension, for a bank whose slices are separate
+  /// tensors; `data` is null then.
   std::vector<const void *> slices = {};
 
   int64_t elements() const;
@@ -36,8 +36,8 @@ struct StoredTensor {
   void read(int64_t first, llvm::MutableArrayRef<double> to) const;
 };
 
-/// The patch of one parameter as a block hands it out or takes it in: `u` and
-/// `v`, or a delta, or `u`, `v` and indices, in the op's orientation; one row a token.
+/// The patch of one parameter as a block writes or reads it: `u` and `v`, or a
+/// delta, or `u`, `v` and indices, in the op's orientation; one matrix row for each token.
 struct BlockPatch {
   std::string parameter; ///< the block's name
   llvm::SmallVector<Matrix, 3> parts;
@@ -49,21 +49,21 @@ struct Environment {
   /// Gives stored names and settings; null: the block's own names and defaults.
   xf::LayerOp layer;
   llvm::ArrayRef<int64_t> tokens, positions; ///< of the S tokens
-  /// The state of each stream by name; "" is the only stream of a plain block.
+  /// The state of each run by name; "" is the only run of a plain block.
   llvm::StringMap<BlockState *> states = {};
-  /// What patch.load takes, one row each; a parameter that is missing is unpatched.
+  /// What patch.load reads, one matrix row each; a parameter that is missing is unpatched.
   std::vector<BlockPatch> loads = {};
-  /// Parameters, by the block's names, that are not what the weights hold; of the
+  /// Parameters, by the block's names, that replace those of the weights; of the
   /// parameters' shapes, in any floating type.
   llvm::StringMap<StoredTensor> parameters = {};
-  /// Asked before each op; its error ends the evaluation.
+  /// Called before each op; its error ends the evaluation.
   llvm::function_ref<llvm::Error()> mayGoOn = nullptr;
 
   std::vector<BlockPatch> stores = {};            ///< out: what patch.store gave
   std::vector<LayerObligations> obligations = {}; ///< out: counts by obligation index
 };
 
-/// The values of one block's evaluation; what an op sees.
+/// The values of one block's evaluation, as an op sees them.
 class Evaluation {
 public:
   Evaluation(Environment &environment) : environment(environment) {}
@@ -71,16 +71,16 @@ public:
   Environment &getEnvironment() const { return environment; }
   int64_t tokenCount() const { return environment.tokens.size(); }
 
-  /// A value's rows, (S × elements); valid as long as this object. A stored
-  /// parameter used as a value is the same for all tokens.
+  /// A value as a matrix (S × elements), one row for each token; valid as long as this object. A
+  /// stored parameter used as a value is the same for all tokens.
   const Matrix &rows(mlir::Value value) const;
-  /// Sets a result's rows.
+  /// Sets a result, one matrix row for each token.
   void set(mlir::Value value, Matrix rows);
 
   /// Sets a parameter.
   void set(mlir::Value value, StoredTensor parameter);
-  /// A value used as a parameter: one that is stored is shared by all tokens; a
-  /// computed one (a patched parameter) is each token's own.
+  /// Whether a value used as a parameter is the same for all tokens: a stored one is; a
+  /// computed one (a patched parameter) differs from token to token.
   bool isShared(mlir::Value parameter) const;
   StoredTensor stored(mlir::Value parameter, int64_t token) const;
   /// All of a parameter: (1 × elements) where shared, else (S × elements).
@@ -94,16 +94,16 @@ private:
   Environment &environment;
   llvm::DenseMap<mlir::Value, std::unique_ptr<Matrix>> computed;
   llvm::DenseMap<mlir::Value, StoredTensor> parameters;
-  /// Of parameters that were used as values.
+  /// Parameters that were used as values.
   mutable llvm::DenseMap<mlir::Value, std::unique_ptr<Matrix>> repeated;
   OpState *currentState = nullptr;
 };
 
 /// Evaluates `block` on `inputs`, each (S × elements of the argument), and gives
 /// the yielded values; `evaluation` holds the inner ones afterwards. Contextual
-/// ops append to the environment's states, also where a later op fails; the
+/// ops append to the environment's states, even where a later op fails; the
 /// caller truncates them. Errors: an op without a meaning here, a parameter that
-/// cannot be had, a token id out of range.
+/// cannot be read, a token id out of range.
 llvm::Expected<llvm::SmallVector<Matrix>>
 evaluateBlock(xf::BlockOp block, llvm::ArrayRef<Matrix> inputs, Evaluation &evaluation);
 

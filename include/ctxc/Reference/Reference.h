@@ -1,7 +1,7 @@
 //===- Reference.h - the reference executor -------------------------------===//
 //
-// Runs a model as the dialects mean it: float64, one op after the other, no
-// fusion. Slow and plain, and the judge of every compiled kernel. Weights are
+// Runs a model as the dialects define it: float64, one op after the other, no
+// fusion. It is slow and plain, and every compiled kernel is tested against it. Weights are
 // read in their storage type and widened piece by piece.
 //
 //===----------------------------------------------------------------------===//

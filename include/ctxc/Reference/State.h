@@ -1,7 +1,7 @@
 //===- State.h - what contextual ops remember of earlier tokens -----------===//
 //
-// One row a token for each tensor that an op remembers, so that a step can be
-// taken back by cutting its rows off: attention keeps its keys and values, a
+// For each tensor that an op remembers, one entry for each token, so that a step can be
+// undone by dropping its tokens' entries: attention keeps its keys and values, a
 // convolution its inputs, a scan its results.
 //
 //===----------------------------------------------------------------------===//
@@ -16,8 +16,7 @@
 
 namespace ctxc::reference {
 
-/// What S tokens carry at one place: S rows of the value's elements, in
-/// row-major order.
+/// A value for S tokens: S matrix rows of the value's elements, in row-major order.
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// The state of one contextual op in one run.
@@ -49,7 +48,7 @@ private:
 };
 
 /// The state of one block's contextual ops in one run, by their order in the
-/// block: the n-th op of a stream is the same in a block, its dual and its
+/// block: the n-th op of a run is the same in a block, its dual and its
 /// applied block.
 class BlockState {
 public:

@@ -13,9 +13,9 @@ struct CheckReportOptions {
 };
 
 /// Writes for each group of layers its verdict, the parameters patched for the input
-/// and for the output with the lemma that each rests on, what must hold of the
-/// activations, and for a verdict against why and the way out; its places and notes are
-/// emitVerdict's. At most 100 columns, but for names.
+/// and for the output with the lemma that each rests on, and what must hold of the
+/// activations; for a rejected or undecided verdict the reason and the way out (emitVerdict
+/// gives its places and notes). At most 100 columns, except for long names.
 void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups,
                       const CheckReportOptions &options = {});
 

@@ -1,7 +1,7 @@
-//===- Findings.h - what a check says, and how severe it is ----------------===//
+//===- Findings.h - what a check finds, and how severe it is ---------------===//
 //
-// The causes of verdicts against and the warnings of plans, in one list, each with the
-// severity that the -W options give its rule.
+// The causes of rejected and undecided verdicts and the warnings of plans, in one list, each with
+// the severity that the -W options give its rule.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_REPORT_FINDINGS_H
@@ -19,9 +19,9 @@ enum class Severity { Ignored, Remark, Warning, Error };
 /// whatever the options; a remark or warning can be raised, lowered or left out.
 class Severities {
 public:
-  /// Of -W options without the -W, the later ones over the earlier: "RULE" a warning,
+  /// Parses -W options (without the -W), of which the last one wins: "RULE" makes a warning,
   /// "no-RULE" nothing, "error=RULE" an error, "no-error=RULE" at most a warning; "error" makes
-  /// errors of all warnings. Fails on what is no rule of warnings, with the nearest one.
+  /// all warnings errors. Fails on a name that is no rule of warnings, and names the nearest one.
   static llvm::Expected<Severities> parse(llvm::ArrayRef<llvm::StringRef> options);
 
   Severity of(llvm::StringRef rule) const;
@@ -43,7 +43,7 @@ struct GroupFinding {
 std::vector<GroupFinding> collectFindings(llvm::ArrayRef<VerdictGroup> groups,
                                           const Severities &severities);
 
-/// As MLIR diagnostics, at their places.
+/// Emits the findings as MLIR diagnostics, at their places.
 void emitFindings(llvm::ArrayRef<VerdictGroup> groups, llvm::ArrayRef<GroupFinding> findings);
 
 } // namespace ctxc

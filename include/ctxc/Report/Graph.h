@@ -8,9 +8,10 @@
 
 namespace ctxc {
 
-/// Writes the blocks in graphviz's language, one cluster a group: every op with its name and
-/// parameters, the contextual part A(C, x) in a box, and coloured what depends on the context,
-/// F, G, the chain from G to its goal, the goal, and what a rejection names. With a legend.
+/// Writes the blocks in graphviz's language, one cluster for each group: every op with its name and
+/// parameters, and the contextual part A(C, x) in a box. Colours mark what depends on the context,
+/// F, G, the chain from G to its goal, the goal, and what a rejection names; a legend explains
+/// them.
 void printGraph(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups);
 
 /// Writes the graph to `path`: as it is (.dot), or as a picture (.svg) by graphviz's `dot`.

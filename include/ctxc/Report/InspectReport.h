@@ -7,7 +7,7 @@
 
 namespace ctxc {
 
-/// What is told of an inspection beside what it found.
+/// What a report says about an inspection besides its findings.
 struct InspectSettings {
   VerifySettings run; ///< the model and how it was run; `request.kept` and the like as inspected
   SetupTimes times;
@@ -15,21 +15,21 @@ struct InspectSettings {
   bool hasNames = true; ///< tokens are named by a tokenizer, and not by their ids
 };
 
-/// For the terminal, at most 100 columns: predictions of the three runs, layers, parameters, tokens
-/// and what the patch came from, each with the largest marked by a bar.
+/// Writes for the terminal, at most 100 columns: predictions of the three runs, layers, parameters,
+/// tokens and where the patch comes from, with bars that show sizes.
 void printInspection(llvm::raw_ostream &os, const Inspection &inspection,
                      const InspectSettings &settings, const TokenName &name);
 
-/// Everything that was found. Numbers that are not finite, and cosines of what is zero, are null.
+/// All findings. Numbers that are not finite, and cosines with a zero vector, are null.
 llvm::json::Value inspectionJson(const Inspection &inspection, const InspectSettings &settings,
                                  const TokenName &name);
 
-/// The text of some tokens, as a reader would have it: pieces with their blanks (▁, Ġ) and line
-/// breaks (Ċ, <0x0A>) as such.
+/// The text of some tokens for a reader: the marks of pieces for blanks (▁, Ġ) and line breaks
+/// (Ċ, <0x0A>) become blanks and line breaks.
 std::string readableText(llvm::ArrayRef<std::string> pieces);
 
-/// The layers that take most of the squared norm of the matrices (vectors) of a patch: until they
-/// have half of it together, at most three; and the share that they have. Empty where all are zero.
+/// The layers with the largest squared norms of a patch's matrices (vectors), as many as have half
+/// of the total together, at most three; and their share. Empty where all norms are zero.
 struct MostOfPatch {
   std::vector<int64_t> layers;
   double share = 0;

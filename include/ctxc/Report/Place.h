@@ -1,4 +1,4 @@
-//===- Place.h - where something is, in words of the user's ----------------===//
+//===- Place.h - where something is, in the user's terms -------------------===//
 //
 // In a file written by hand: file, line and column. In an imported checkpoint: the
 // configuration file and the module, "model.layers.0.mlp.down_proj".
@@ -20,7 +20,7 @@ struct Place {
 };
 
 Place placeOf(mlir::Location location);
-/// That of the op, else of the nearest op around it that has one; where none has, the module
+/// The place of the op, or of the nearest op around it that has one; where none has, the module
 /// is the name of the op's block.
 Place placeOf(mlir::Operation *op);
 

@@ -36,9 +36,9 @@ struct Rule {
   llvm::StringRef id; ///< stable; RuleIds.h for those that findings name
   llvm::StringRef title;
   RuleKind kind;
-  llvm::StringRef lemma;     ///< by which ops name it (AssignableOpInterface::getLemma), or empty
+  llvm::StringRef lemma;     ///< the name that ops use (AssignableOpInterface::getLemma), or empty
   llvm::StringRef statement; ///< in the paper's notation, may have several lines
-  llvm::StringRef help;      ///< when it matters and what to do, paragraphs apart by a blank line
+  llvm::StringRef help;      ///< when it matters and what to do; a blank line between paragraphs
   RuleExample passes, fails;
 };
 
@@ -47,16 +47,16 @@ llvm::ArrayRef<Rule> allRules();
 /// Null where there is none.
 const Rule *findRule(llvm::StringRef id);
 const Rule *findRuleOfLemma(llvm::StringRef lemma);
-/// The theorem that a plan rests on as a whole: unified, parallel-block (F = ∅) or
-/// one-patch-block (the output alone); null for a verdict against or nothing to absorb.
+/// The theorem that a plan as a whole rests on: unified, parallel-block (F = ∅) or
+/// one-patch-block (the output alone); null where there is no plan, or nothing to absorb.
 const Rule *findTheorem(const Verdict &verdict);
 
-/// `ctxc explain`: one line a rule, in groups.
+/// `ctxc explain`: one line for each rule, in groups.
 void printRules(llvm::raw_ostream &os);
 /// `ctxc explain RULE`.
 void printRule(llvm::raw_ostream &os, const Rule &rule);
 
-/// The pages of docs/rules: README.md, and one a rule ("bounded-output.md").
+/// The pages of docs/rules: README.md, and one for each rule ("bounded-output.md").
 std::vector<std::pair<std::string, std::string>> rulePages();
 
 } // namespace ctxc

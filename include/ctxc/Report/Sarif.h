@@ -13,7 +13,7 @@
 
 namespace ctxc {
 
-/// The log of a check that ends with `exitCode`. Levels: error, warning, and note for a remark;
+/// The log of a check that ends with `exitCode`. Levels are error, warning, and note for a remark;
 /// a result's properties have the verdict, the layers and the way out.
 llvm::json::Value sarifLog(llvm::ArrayRef<VerdictGroup> groups,
                            llvm::ArrayRef<GroupFinding> findings, int exitCode);

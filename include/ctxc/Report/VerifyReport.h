@@ -1,6 +1,6 @@
 //===- VerifyReport.h - what a verification found, as text and as JSON ----===//
 //
-// The text is for people and is written while tokens come; the JSON is for
+// The text is for people and is written while tokens are verified; the JSON is for
 // programs and holds everything that was measured.
 //
 //===----------------------------------------------------------------------===//
@@ -24,8 +24,8 @@ struct VerifySettings {
   int64_t threads = 0;       ///< 0: the backend's own choice
   RunRequest request;
   int64_t generate = 1;
-  std::string embeddingsFile;      ///< of the rows in place of tokens; empty where there are none
-  std::string patchFile;           ///< empty where patches are computed
+  std::string embeddingsFile; ///< of the embeddings in place of tokens; empty where there are none
+  std::string patchFile;      ///< empty where patches are computed
   std::optional<double> tolerance; ///< L∞ above which a token counts as a mismatch
 };
 
@@ -34,13 +34,13 @@ struct SetupTimes {
   double import = 0, plan = 0, compile = 0;
 };
 
-/// How tokens are shown: a piece of the vocabulary, or the bare id. −1 stands for a row in a
+/// How tokens are shown: a piece of the vocabulary, or the bare id. −1 stands for an embedding in a
 /// token's place.
 using TokenName = std::function<std::string(int64_t)>;
 
 /// `text` on one line in at most `columns` columns: control characters and bytes
-/// that are not UTF-8 as \xNN, what is too long cut with "…", the rest padded
-/// with spaces where `pad`.
+/// that are not UTF-8 become \xNN, a longer text is cut with "…", a shorter one is padded
+/// with spaces if `pad`.
 std::string fitColumns(llvm::StringRef text, unsigned columns, bool pad = true);
 
 /// Ascending positions as people write them: "0-3, 7".

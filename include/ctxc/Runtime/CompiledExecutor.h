@@ -11,15 +11,15 @@ namespace ctxc {
 
 struct CompiledOptions {
   int threads = 0; ///< OpenMP's; 0: one for each core
-  /// Layers that read 16 tokens or more at once without a patch round activations to bfloat16 where
-  /// they meet weights that are stored so, as other programs do: a prompt is read faster, and less
-  /// exactly. What comes after it, patches too, is computed as without.
+  /// Layers that run 16 tokens or more at once without a patch round activations to bfloat16 where
+  /// they meet bfloat16 weights, as other programs do: the prefill is faster, and less
+  /// exact. Everything after it, patches included, is computed without rounding.
   bool roundedPrompts = false;
-  /// The caller's threads, in place of OpenMP's: all of the executor's parallel work goes there.
+  /// The caller's threads instead of OpenMP's, for all of the executor's parallel work.
   std::optional<ParallelFor> parallelFor = std::nullopt;
   /// How many tokens of a prompt go through a layer together, where no observer watches them; 0:
-  /// so many that a layer takes well below a second. Logits do not depend on it.
-  int64_t promptRows = 0;
+  /// as many as a layer computes well below a second. Logits do not depend on it.
+  int64_t promptChunk = 0;
 };
 
 /// Compiles the program's blocks, each distinct one once, and runs them on

@@ -1,7 +1,7 @@
-//===- Context.h - a context that was read, and is kept -------------------===//
+//===- Context.h - a context that is read once and then reused ------------===//
 //
-// The full run of some tokens, and the reduced run of those that it keeps (Verify.h), so that
-// patches of their continuations cost one token each and not a prompt:
+// The full run of some tokens, and the reduced run of the kept ones (Verify.h). Once they are read,
+// the patch of a continuation costs one token and not a whole prompt:
 //
 //   auto context = model.context(prompt);
 //   auto step = context->patch();          // of the last token
@@ -20,7 +20,7 @@ namespace ctxc {
 
 class Model;
 
-/// Made by Model::context; must not outlive the model. The model's contract on threads is its own.
+/// Made by Model::context; must not outlive the model. Follows the model's contract on threads.
 class Context {
 public:
   Context(Context &&) = default;
@@ -31,21 +31,21 @@ public:
   /// The positions that the reduced run keeps.
   llvm::ArrayRef<int64_t> keptPositions() const { return kept; }
 
-  /// Goes on by `more`: those before the last of them are read. Errors: of Executor::forward; a
+  /// Appends `more`, and reads all but the last of them. Errors: those of Executor::forward; a
   /// bidirectional model, whose tokens see those behind them.
   llvm::Error extend(llvm::ArrayRef<Input> more);
   llvm::Error extend(int64_t token) { return extend(llvm::ArrayRef<Input>(Input(token))); }
 
-  /// A context of the same tokens that goes on by itself. What was read is copied, not read again.
+  /// An independent context of the same tokens. What was read is copied, not read again.
   llvm::Expected<Context> fork() const;
 
   /// Algorithm 1 for the last token: its patch, and both runs' logits. The context stays as it is.
   llvm::Expected<PatchStep> patch();
 
-  /// The logits after the last token, with the context; with a patch, of the reduced run under it,
-  /// which has seen the kept tokens and nothing else.
-  llvm::Expected<std::vector<double>> logits();
-  llvm::Expected<std::vector<double>> logits(const Patch &patch);
+  /// The logits after the last token, with the context; given a patch, those of the reduced run
+  /// with the patch, which has seen the kept tokens and nothing else.
+  llvm::Expected<Logits> logits();
+  llvm::Expected<Logits> logits(const Patch &patch);
 
 private:
   friend class Model;

@@ -1,4 +1,4 @@
-//===- Diagnostic.h - what a model's work has to say, handed to its caller ---===//
+//===- Diagnostic.h - messages about a model, passed to the caller --------===//
 #ifndef CTXC_SESSION_DIAGNOSTIC_H
 #define CTXC_SESSION_DIAGNOSTIC_H
 
@@ -10,10 +10,11 @@
 
 namespace ctxc {
 
-/// A message about a model, at its place. The library prints none of them.
+/// A message about a model, with its place. The library prints no messages.
 struct ModelDiagnostic {
-  /// Where it is: a line of an .mlir file, or a module of a checkpoint; the model's name where it
-  /// is about the model as a whole. Unknown where the importer warns: its message names a file.
+  /// The place that it is about: a line of an .mlir file, or a module of a checkpoint; the model's
+  /// name where it is about the whole model. Unknown for the importer's warnings, whose messages
+  /// name a file.
   Place place;
   mlir::DiagnosticSeverity severity = mlir::DiagnosticSeverity::Error;
   std::string message;
@@ -22,10 +23,10 @@ struct ModelDiagnostic {
   std::vector<ModelDiagnostic> notes;
 };
 
-/// Takes diagnostics in order, while the work goes on, in the thread that called the model.
+/// Takes diagnostics in order, as they occur, in the thread that called the model.
 using DiagnosticHandler = std::function<void(const ModelDiagnostic &)>;
 
-/// An MLIR diagnostic with its notes. One without a place is of `otherwise` as a whole.
+/// An MLIR diagnostic with its notes. Where the place is unknown, its file becomes `otherwise`.
 ModelDiagnostic toModelDiagnostic(mlir::Diagnostic &diagnostic, llvm::StringRef otherwise);
 
 /// "error", "warning", "note" or "remark".

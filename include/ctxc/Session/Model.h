@@ -1,24 +1,23 @@
-//===- Model.h - the library's door: a model, and what one asks of it -----===//
+//===- Model.h - the library's entry: a model, and all calls on it --------===//
 //
-//   auto model = ctxc::Model::load("gemma-3-270m");           // a directory, .gguf or .mlir
+//   auto model = ctxc::Model::load("gemma-3-270m");  // a directory, .gguf or .mlir
 //   auto tokens = (*model)->tokenize("And David said");
-//   auto context = (*model)->context(*tokens);                // reads it once
-//   auto step = context->patch();                             // of the last token
-//   auto result = (*model)->verify({*tokens});                // patched without the context = with
-//   it
+//   auto context = (*model)->context(*tokens);       // reads the context once
+//   auto step = context->patch();                    // of the last token
+//   auto result = (*model)->verify({*tokens});       // the patched run against the full run
 //
 // A model owns all that it needs: MLIR's context, the module as it was imported, the checkpoint,
-// its weights, the program, the tokenizer and the executor. What is needed is made when it is first
-// asked for and then kept: a check plans and compiles nothing, a tokenizer alone reads no weights.
+// its weights, the program, the tokenizer and the executor. Each is made on first use and then
+// kept: a check plans and compiles nothing, a tokenizer alone reads no weights.
 //
 // Lifetime: what a call returns by reference lives as long as the model. Contexts, executors and
 // their runs must not outlive it.
 //
-// Threads: models are independent of each other, also those that share weights (reopen), and may be
-// used in as many threads. One model is used by one thread at a time: a call that meets another
-// thread's call is refused with an error.
+// Threads: models are independent of each other, even those that share weights (reopen), and each
+// may be used in a thread of its own. One model is used by one thread at a time: a call during
+// another thread's call is refused with an error.
 //
-// Nothing here prints, exits, or changes what is the process's own.
+// Nothing here prints, exits, or changes process-wide state.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SESSION_MODEL_H
@@ -30,7 +29,9 @@
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Program/Program.h"
 #include "ctxc/Program/Weights.h"
+#include "ctxc/Report/CostReport.h"
 #include "ctxc/Report/VerifyReport.h"
+#include "ctxc/Session/Compile.h"
 #include "ctxc/Session/Options.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "ctxc/Verify/Verify.h"
@@ -51,12 +52,12 @@ public:
   static llvm::Expected<std::unique_ptr<Model>> load(llvm::StringRef path,
                                                      LoadOptions options = {});
   /// A model whose tensors are in the caller's memory (Checkpoint::fromMemory), which must outlive
-  /// it: `config` is the text of a config.json, `name` leads messages.
+  /// it: `config` is the text of a config.json, messages begin with `name`.
   static llvm::Expected<std::unique_ptr<Model>> load(llvm::StringRef name, llvm::StringRef config,
                                                      llvm::ArrayRef<MemoryTensor> tensors,
                                                      LoadOptions options = {});
-  /// The same stored model with other options. Weights that both have in memory are there once; the
-  /// diagnostics' handler and dialects are this model's where `options` has none.
+  /// The same stored model with other options. The two models share weights in memory; where
+  /// `options` has no diagnostics' handler or dialects, this model's are used.
   llvm::Expected<std::unique_ptr<Model>> reopen(LoadOptions options) const;
   ~Model();
 
@@ -65,9 +66,9 @@ public:
   const LoadOptions &options() const { return settings; }
   /// The module as it was imported; plans change a copy of it.
   mlir::ModuleOp module() const { return *imported; }
-  /// The checkpoint that weights come from; null where the model has none, or random ones.
+  /// The checkpoint that weights come from; null where the model has no weights, or random ones.
   const Checkpoint *checkpoint() const { return weightCheckpoint.get(); }
-  /// The common storage type of all weights, "bf16" or "f16"; "f32" where they have none.
+  /// The common storage type of all weights, "bf16" or "f16"; "f32" where they have no common type.
   llvm::StringRef storage() const;
   const SetupTimes &times() const { return setup; }
   /// The diagnostics since the last call; empty where a handler takes them.
@@ -77,7 +78,7 @@ public:
 
   /// The verdicts on all layers from the start layer on, equal ones together. Errors: OptionError.
   llvm::Expected<std::vector<VerdictGroup>> check();
-  /// The options of planning, complete: names as the blocks have them, measure and refutation.
+  /// The complete options of planning, with the blocks' names, measure and refutation.
   llvm::Expected<ModelOptions> planning();
   /// Whether some plan patches the scale of a post-norm, where the updates differ.
   llvm::Expected<bool> updatesDiffer();
@@ -85,29 +86,38 @@ public:
   llvm::Expected<bool> splitsMixtures();
 
   /// The model with its plans, ready to run or to compile. Errors: VerdictAgainst; OptionError;
-  /// nothing reads the context; what cannot be built. A module of blocks without an xf.model gives
-  /// a program without steps.
+  /// nothing reads the context; a block that cannot be built. A module of blocks without an
+  /// xf.model gives a program without steps.
   llvm::Expected<const Program &> program();
   /// The module of the program: with the dual and the applied block of every plan.
   llvm::Expected<mlir::ModuleOp> plannedModule();
-  /// Fails where an op has no numerics: it is known to the analyses, and nothing computes it.
+  /// Fails where an op has no numerics: the analyses know it, and nothing computes it.
   llvm::Error checkNumerics();
+
+  //===--- Code for this machine or another: no weights are read ----------===//
+
+  /// The kernels of the program as code. Errors: those of checkCompileOptions, checkNumerics and
+  /// program(); a block has no compiled form; a GPU carries none of the kernels (those that it does
+  /// not carry are warnings, and left out).
+  llvm::Expected<CompiledCode> compile(const CompileOptions &options);
+  /// What a token costs on a GPU by the kernels that compile would give. Errors: the same.
+  llvm::Expected<TokenCosts> cost(const CompileOptions &options, const CostOptions &at);
 
   //===--- Running --------------------------------------------------------===//
 
-  /// The stored numbers. Errors: there are none.
+  /// The stored numbers. Errors: the model has no weights.
   llvm::Expected<Weights &> weights();
   /// The identity of the weights: Checkpoint::hash(), or the seed.
   llvm::Expected<std::string> hash();
   /// The executor of the options' engine. Errors: those of program() and weights(); a block has no
-  /// compiled form; the engine is not to be had here.
+  /// compiled form; the engine is not available on this machine.
   llvm::Expected<Executor &> executor();
   /// Another executor of the same program and weights, for a comparison.
   llvm::Expected<std::unique_ptr<Executor>> makeExecutor(Engine engine);
   /// Norms of the parameters that patches change.
   llvm::Expected<PatchNorms &> norms();
 
-  /// Reads a context, which is then kept, extended, forked and patched: tokens at positions from 0
+  /// Reads a context, which can then be extended, forked and patched: tokens at positions from 0
   /// on, of which the reduced run keeps those at `kept` (ascending, before the last).
   llvm::Expected<Context> context(llvm::ArrayRef<Input> tokens, std::vector<int64_t> kept = {});
   llvm::Expected<Context> context(llvm::ArrayRef<int64_t> tokens, std::vector<int64_t> kept = {});
@@ -117,11 +127,11 @@ public:
   llvm::Expected<PatchStep> patch(RunRequest request, RunTimes *times = nullptr);
   /// The patch of each of `request.positions`, made in one pass (ctxc::makePatches).
   llvm::Error positions(RunRequest request, PatchSink sink, RunTimes *times = nullptr);
-  /// What a patch of the token at `position` says of itself in a file.
+  /// The metadata that a patch of the token at `position` has in a file.
   llvm::Expected<PatchMetadata> metadata(const RunRequest &request, int64_t position);
 
-  /// Generates `count` tokens with the full run and verifies the patch of each (ctxc::verify); or,
-  /// where the request has positions, those of the prompt (ctxc::verifyEach).
+  /// Generates `count` tokens with the full run and verifies the patch of each (ctxc::verify);
+  /// where the request has positions, verifies those of the prompt instead (ctxc::verifyEach).
   llvm::Expected<VerifyResult>
   verify(RunRequest request, int64_t count = 1, StepObserver observe = [](const VerifyStep &) {});
   /// Verifies a patch that came from elsewhere for the last token (ctxc::verifyPatch).
@@ -137,15 +147,16 @@ public:
   bool hasTokenizer() const;
   /// Errors: the model has none, or one that cannot be read.
   llvm::Expected<Tokenizer &> tokenizer();
-  /// The tokens of a text, with those that the tokenizer puts around one.
+  /// The tokens of a text, with the special tokens that the tokenizer adds around it.
   llvm::Expected<std::vector<int64_t>> tokenize(llvm::StringRef text);
-  /// Names tokens by their pieces where there is a tokenizer, else by id; −1 is "(row)". A
-  /// tokenizer that cannot be read is a warning.
+  /// Names tokens by their pieces where there is a tokenizer, else by id; an embedding (−1) is
+  /// "(row)". A tokenizer that cannot be read gives a warning.
   TokenName tokenName();
 
 private:
   friend class Context;
   class Use;
+  struct Running;
   struct Shared;
   struct InMemory;
 
@@ -153,6 +164,7 @@ private:
   llvm::Error import();
   llvm::Expected<ImportedModel> importModule();
   bool isText() const;
+  llvm::Expected<const Program &> programOfSteps();
   llvm::Error completeNames(ModelOptions &options) const;
   llvm::Error plan();
   mlir::LogicalResult measure(xf::BlockOp block, const PlanOptions &options,
@@ -164,19 +176,20 @@ private:
   std::string takeErrorTexts();
   llvm::Error withDiagnostics(llvm::Error error);
   llvm::Expected<Use> use();
+  llvm::Expected<Running> running();
 
   std::string path;
   LoadOptions settings;
-  std::shared_ptr<const InMemory> inMemory; ///< what was given to load in memory, or null
+  std::shared_ptr<const InMemory> inMemory; ///< the tensors in the caller's memory, or null
   mlir::DialectRegistry dialects;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
-  std::vector<ModelDiagnostic> collected; ///< those that no handler took
+  std::vector<ModelDiagnostic> collected; ///< the diagnostics that no handler took
   bool isReading = false;                 ///< an .mlir file is being parsed and verified
-  std::optional<std::string> readText;    ///< of that file
+  std::optional<std::string> readText;    ///< the text of that file
 
   mlir::OwningOpRef<mlir::ModuleOp> imported, planned;
-  /// That of MODEL (null without weights), and the one that weights come from: the same, or that of
-  /// WeightSource::checkpoint.
+  /// The model's own checkpoint (null without weights), and the one that weights come from: the
+  /// same, or WeightSource::checkpoint.
   std::shared_ptr<Checkpoint> modelCheckpoint, weightCheckpoint;
   DType storageType = DType::F32;
   std::optional<ModelOptions> completed; ///< what planning() gives
@@ -185,7 +198,7 @@ private:
   std::string planText;
   int64_t patchedLayers = 0;
 
-  std::shared_ptr<Shared> shared; ///< with all that were reopened from one
+  std::shared_ptr<Shared> shared; ///< among all models that were reopened from one
   std::unique_ptr<Executor> mainExecutor;
   std::unique_ptr<PatchNorms> parameterNorms;
   std::unique_ptr<Tokenizer> pieces;
@@ -195,7 +208,8 @@ private:
   unsigned depth = 0;                  ///< of that thread's calls
 };
 
-/// Every dialect, and every model of an interface, that a Model has beside LoadOptions::dialects.
+/// Registers every dialect, and every external model of an interface, that a Model has besides
+/// LoadOptions::dialects.
 void registerModelDialects(mlir::DialectRegistry &dialects);
 
 /// BF16 or F16 where all floating tensors of the checkpoint are stored so, else F32; none where

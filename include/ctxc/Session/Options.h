@@ -12,14 +12,14 @@
 
 namespace ctxc {
 
-/// What computes.
+/// What runs the model.
 enum class Engine {
   Compiled,  ///< kernels compiled for this processor, float32
-  Reference, ///< float64, slow, the judge of the others
+  Reference, ///< float64, slow; the other engines are tested against it
   Gpu        ///< kernels for the GPU that LoadOptions::gpu names, float32 (docs/gpu.md)
 };
 
-/// Where the numbers of parameters come from: from MODEL itself, unless one of these is given.
+/// Where the weights come from: the model itself, unless one of these is given.
 struct WeightSource {
   std::string checkpoint;       ///< a Hugging Face directory or a GGUF file
   std::optional<uint64_t> seed; ///< random numbers (randomWeights)
@@ -30,39 +30,49 @@ struct WeightSource {
 };
 
 struct LoadOptions {
-  /// False: the structure is enough, to check or to compile. A config.json without weights will do
-  /// then, and each parameter has the type that it is stored in.
+  /// False: the structure is enough, to check or to compile. A config.json without weights is then
+  /// sufficient, and each parameter has the type that it is stored in.
   bool needWeights = true;
   /// The storage type of all weights: F32, BF16 or F16. By default BF16 or F16 where all floating
-  /// tensors are stored so, else F32; quantised checkpoints are taken as they are.
+  /// tensors are stored so, else F32; quantised checkpoints keep their types.
   std::optional<DType> storage;
   /// For .mlir models, which have no weights of their own.
   WeightSource weights;
 
-  /// Which parameters are to be patched, and how. `measure` and `refute` are the model's own where
-  /// they are not set. A parameter's name may leave out ".weight".
+  /// Which parameters are to be patched, and how. Where `measure` and `refute` are not set, the
+  /// model sets its own. A parameter's name may leave out ".weight".
   ModelOptions planning;
 
   Engine engine = Engine::Compiled;
-  std::string gpu; ///< of Engine::Gpu, as Device::open takes it: "cuda", "rocm" or "vulkan"
-  int threads = 0; ///< of Engine::Compiled; 0: one for each core
-  /// The caller's threads in place of those, of Engine::Compiled (ParallelFor.h).
+  std::string gpu; ///< for Engine::Gpu, as Device::open takes it: "cuda", "rocm" or "vulkan"
+  int threads = 0; ///< for Engine::Compiled; 0: one for each core
+  /// For Engine::Compiled, the caller's threads instead of its own (ParallelFor.h).
   std::optional<ParallelFor> parallelFor;
-  /// Asked while the model runs: true ends the call with Cancelled (Executor::setInterrupt).
+  /// Called while the model runs: true ends the call with Cancelled (Executor::setInterrupt).
   std::function<bool()> interrupt;
   /// Prompts are read with activations rounded to bfloat16 (CompiledOptions::roundedPrompts).
   bool roundedPrompts = false;
 
-  /// Where diagnostics go. Without a handler the model keeps them (Model::takeDiagnostics), and an
-  /// error that a call returns has the text of those that led to it.
+  /// Takes the diagnostics. Without a handler the model keeps them (Model::takeDiagnostics), and an
+  /// error that a call returns contains the text of those that led to it.
   DiagnosticHandler diagnostics;
   /// Dialects beside ctxc's own, as plugins register them. Read while the model is loaded.
   const mlir::DialectRegistry *dialects = nullptr;
 };
 
-/// What an OptionError is about.
-enum class Option { Storage, Weights, Parameters, StartLayer, RoundedPrompts, Engine };
-/// "storage type", "weights", "parameters to patch", "start layer", "rounded prompts", "engine".
+/// The option that an OptionError is about.
+enum class Option {
+  Storage,
+  Weights,
+  Parameters,
+  StartLayer,
+  RoundedPrompts,
+  Engine,
+  CompileTarget,
+  Prefix,
+  Rows
+};
+/// As a message names it: "storage type", "start layer", …
 llvm::StringRef stringify(Option option);
 
 /// An option that the model cannot be loaded, planned or run with.
@@ -78,8 +88,8 @@ public:
   std::string problem;
 };
 
-/// A verdict against: some layer that is to be patched has no plan. What is wrong, and where, was
-/// handed over as diagnostics; without a handler for them it is the error's text.
+/// A layer that is to be patched has no plan: its verdict is rejected or undecided. The handler got
+/// the reasons as diagnostics; without a handler they are the error's text.
 class VerdictAgainst : public llvm::ErrorInfo<VerdictAgainst> {
 public:
   static char ID;

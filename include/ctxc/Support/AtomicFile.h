@@ -1,4 +1,4 @@
-//===- AtomicFile.h - write a file wholly or not at all -------------------===//
+//===- AtomicFile.h - write a file completely or not at all ---------------===//
 #ifndef CTXC_SUPPORT_ATOMICFILE_H
 #define CTXC_SUPPORT_ATOMICFILE_H
 

@@ -1,5 +1,5 @@
-// The upstream headers that most of our files include: the content of the one
-// precompiled header. Nothing of our own belongs here.
+// The upstream headers that most files of ctxc include: the content of the only
+// precompiled header. ctxc's own headers do not belong here.
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

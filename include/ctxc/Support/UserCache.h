@@ -1,4 +1,4 @@
-//===- UserCache.h - where a user's cached files lie ----------------------===//
+//===- UserCache.h - the folder of a user's cached files ------------------===//
 #ifndef CTXC_SUPPORT_USERCACHE_H
 #define CTXC_SUPPORT_USERCACHE_H
 
@@ -6,7 +6,8 @@
 
 namespace ctxc {
 
-/// $XDG_CACHE_HOME/ctxc or ~/.cache/ctxc, there or not; empty where neither is an absolute path.
+/// $XDG_CACHE_HOME/ctxc or ~/.cache/ctxc, which need not exist; empty where neither is an absolute
+/// path.
 std::string userCacheDirectory();
 
 } // namespace ctxc

@@ -4,8 +4,8 @@
 // (what transformers reads), else the sentencepiece model tokenizer.model; or
 // that of a GGUF file.
 //
-// Text is UTF-8; bytes that are not are read as U+FFFD, one for each maximal
-// invalid part, as Python's bytes.decode("utf-8", "replace") does.
+// Text is UTF-8; invalid bytes are read as U+FFFD, one for each maximal
+// invalid part, as by Python's bytes.decode("utf-8", "replace").
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TOKENIZER_TOKENIZER_H
@@ -24,25 +24,25 @@ namespace ctxc {
 class Tokenizer {
 public:
   /// Reads DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, or a GGUF file. Errors:
-  /// there is none, or the one that is read is malformed or has a part that
+  /// there is no tokenizer, or it is malformed or has a part that
   /// is not supported; the message says where in the file.
   static llvm::Expected<std::unique_ptr<Tokenizer>> open(llvm::StringRef directoryOrGguf);
   virtual ~Tokenizer() = default;
 
   /// The ids of `text`. With `addSpecial`, also the tokens that the tokenizer
-  /// puts around a text: what tokenizer.json's post-processor says, such as a
+  /// puts around a text: those of tokenizer.json's post-processor, such as a
   /// begin-of-sequence token; for tokenizer.model, the begin-of-sequence id of
   /// config.json, else its own (an error where there is neither).
   ///
   /// Added tokens of a tokenizer.json such as "<|im_end|>" are recognised inside
-  /// `text`; control pieces of a tokenizer.model are not. Truncation and padding
-  /// that a tokenizer.json may ask for are not done, as in transformers. Error: a
-  /// splitting expression ran past its limit on steps.
+  /// `text`; control pieces of a tokenizer.model are not. A tokenizer.json's truncation
+  /// and padding are ignored, as in transformers. Error: a
+  /// regular expression exceeded its limit on steps.
   virtual llvm::Expected<std::vector<int64_t>> encode(llvm::StringRef text,
                                                       bool addSpecial) const = 0;
 
-  /// The text of `ids`, always UTF-8: bytes that make no character are U+FFFD.
-  /// Special tokens give none. An id out of range is an error.
+  /// The text of `ids`, always UTF-8: invalid bytes become U+FFFD.
+  /// Special tokens have no text. An id out of range is an error.
   virtual llvm::Expected<std::string> decode(llvm::ArrayRef<int64_t> ids) const = 0;
 
   /// One token as the vocabulary spells it ("▁the", "<0x0A>", "Ġthe"), for
@@ -55,20 +55,20 @@ public:
   /// Whether encode with `addSpecial` puts anything around a text.
   virtual bool addsSpecial() const = 0;
 
-  /// Gives back memory that encode and decode need and that the next call of them builds again.
+  /// Frees memory that encode and decode need; their next call builds it again.
   virtual void releaseMemory() {}
 
 protected:
   Tokenizer() = default;
 };
 
-/// The kinds, by the path of their file. `bos` is config.json's bos_token_id.
+/// Opens a tokenizer of one kind by the path of its file. `bos` is config.json's bos_token_id.
 llvm::Expected<std::unique_ptr<Tokenizer>> openSentencePiece(llvm::StringRef path,
                                                              std::optional<int64_t> bos);
 llvm::Expected<std::unique_ptr<Tokenizer>> openTokenizerJson(llvm::StringRef path);
 llvm::Expected<std::unique_ptr<Tokenizer>> openGgufTokenizer(llvm::StringRef path);
 
-/// The first two, of what is in such a file; `path` leads the messages.
+/// The first two, given the content of such a file; messages begin with `path`.
 llvm::Expected<std::unique_ptr<Tokenizer>>
 parseSentencePiece(llvm::StringRef bytes, llvm::StringRef path, std::optional<int64_t> bos);
 llvm::Expected<std::unique_ptr<Tokenizer>> parseTokenizerJson(llvm::StringRef text,

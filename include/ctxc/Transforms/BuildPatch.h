@@ -10,35 +10,35 @@ namespace ctxc {
 /// Builds beside `block` the dual block `name`: (x_C…, x…) → (y_C…, y…), the full
 /// and the reduced run of one token together, with the patch of every planned
 /// parameter formed (patch.rank1, patch.invert_rms_norm, patch.solve_scale),
-/// handed out (patch.store) and applied, so that y is what the patched layer
-/// gives. Ops of the full run come before their counterparts of the reduced
-/// run; contextual ops get `stream "full"` and `stream "reduced"`. Targets: an
-/// input site's is its full-run output; the output site's is solved through
+/// stored (patch.store) and applied, so that y is the patched layer's output.
+/// Ops of the full run come before their counterparts of the reduced
+/// run; contextual ops get `stream "full"` and `stream "reduced"`. The target of
+/// an input site is its full-run output; that of the output site is solved through
 /// the chain from T_C and the reduced run's other values (Algorithm 1,
 /// self-correcting). The obligation of the i-th of plannedParameters counts under
-/// index i, those of the divisions along the chain after them, then those of selections
-/// that the plan makes the same. All of the
+/// index i; those of the divisions along the chain follow, then those of selections
+/// that the plan makes the same. All
 /// parameters are stored; the naive update stores a zero for a norm matrix. Null,
 /// with a diagnostic, where the plan cannot be built (see lib/Transforms/PlanSites.h).
 xf::BlockOp buildDualBlock(xf::BlockOp block, const BlockPlan &plan, patch::UpdateKind update,
                            llvm::StringRef name);
 
 /// Builds beside `block` the applied block `name`: its ordinary forward with the
-/// patch of the planned parameters taken in by patch.load and applied,
-/// factored. For one patch all updates have the same applied block: W_down is
+/// patch of the planned parameters loaded by patch.load and applied,
+/// factored. The applied block does not depend on the update: W_down is
 /// among the loaded parameters whenever the plan has a normMatrix. Null, with a
 /// diagnostic, where the plan cannot be built.
 xf::BlockOp buildAppliedBlock(xf::BlockOp block, const BlockPlan &plan, llvm::StringRef name);
 
-/// The value in a block that is of the token alone: its row of a table, times constants. Null where
+/// The value in a block that depends on the token alone: its embedding, times constants. Null where
 /// there is none, or the token has another use.
 mlir::Value valueOfToken(xf::BlockOp block);
 
-/// Builds beside `block`, the embedding of a token, the block `name` that is given a row in place
-/// of what is of the token alone (Program/Input.h): (row) → the same results. Null where there is
-/// no such block: the token has another use than one table's row, or the embedding reads the
+/// Builds beside `block`, the model's embedding block, the block `name` that is given an embedding
+/// in place of that value (Program/Input.h): (embedding) → the same results. Null where there is
+/// no such block: the token has another use than its row of one table, or the block reads the
 /// context.
-xf::BlockOp buildRowBlock(xf::BlockOp block, llvm::StringRef name);
+xf::BlockOp buildEmbeddingBlock(xf::BlockOp block, llvm::StringRef name);
 
 /// The parameters that the plan patches, by the block's names, in the order in
 /// which the dual block stores and the applied block loads them.
@@ -46,12 +46,12 @@ llvm::SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan);
 
 /// Packs xf.linear ops of `block` that share a weight (and have operands of one
 /// type) into one patch.linears, unless one needs the other's result. Returns how
-/// many xf.linear ops went into packs.
+/// many xf.linear ops were packed.
 unsigned packLinears(xf::BlockOp block);
 
 /// Builds the dual block (packed) and the applied block of every block of `module` by
-/// its paper's plan, once for each distinct set of bindings; also where the module has
-/// no model to run. Fails with a diagnostic for each verdict against.
+/// the paper's plan, once for each distinct set of bindings; even where the module has
+/// no model to run. Fails with a diagnostic for each rejected or undecided verdict.
 mlir::LogicalResult buildPatchBlocks(mlir::ModuleOp module, const ModelOptions &options);
 
 /// Makes a model a chain of layers: the ops that feed the layers become the block

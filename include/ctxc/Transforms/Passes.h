@@ -1,7 +1,6 @@
 //===- Passes.h - the transforms as passes, for ctxc-opt ------------------===//
 //
-// Each is thin: it asks the planner where it has to, and calls a function of
-// BuildPatch.h.
+// Each pass calls the planner where necessary, and a function of BuildPatch.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TRANSFORMS_PASSES_H

@@ -15,8 +15,8 @@
 namespace ctxc {
 
 /// Norms of a set of patches, matrices and vectors apart: √ of the sum of the
-/// squared Frobenius (L2) norms; relative: divided by the same of the stored
-/// parameters, 0 where those are all zero.
+/// squared Frobenius (L2) norms. A relative norm is divided by that of the stored
+/// parameters; it is 0 where those are all zero.
 struct PatchNorm {
   double matrix = 0, matrixRelative = 0;
   double vector = 0, vectorRelative = 0;
@@ -30,8 +30,8 @@ struct LayerReport {
   double replayError = 0;
 };
 
-/// Squared norms of stored parameters, by name, that were computed once. Of one set of weights in
-/// one storage type; may be shared by several PatchNorms, also in several threads.
+/// Squared norms of stored parameters, by name, each computed once, for one set of weights in
+/// one storage type. Several PatchNorms may share them, even in several threads.
 struct KnownNorms {
   std::mutex mutex;
   llvm::StringMap<double> squared;

@@ -8,9 +8,9 @@
 
 namespace ctxc {
 
-/// Layers by the program's steps, numbers from `weights` in the type that the
-/// program stores them in. `weights` and the program's MLIR context must outlive the result. What
-/// is in `known` is not read again.
+/// Norms for the program's layers, of the numbers that `weights` has in the program's storage
+/// type. `weights` and the program's MLIR context must outlive the result. Norms in `known` are not
+/// computed again.
 std::unique_ptr<PatchNorms>
 programNorms(const Program &program, Weights &weights,
              std::shared_ptr<KnownNorms> known = std::make_shared<KnownNorms>());

@@ -1,9 +1,9 @@
-//===- Trace.h - the layer at which two runs first part -------------------===//
+//===- Trace.h - the layer at which two runs begin to differ --------------===//
 //
-// For the question "the logits differ, where does it start?": the outputs of
-// every layer of two runs of one token, compared one layer after the other.
-// Pairs are (full, patched) and (full, control), and where a second executor is
-// given each of the first's runs against the same run of the second:
+// Where logits differ, a trace shows where that starts: it compares the outputs of
+// every layer in two runs of one token, layer after layer.
+// Pairs are (full, patched) and (full, control). Where a second executor is given, each
+// run of the first is compared with the same run of the second as well:
 // (compiled full, reference full), (compiled patched, reference patched).
 //
 //===----------------------------------------------------------------------===//
@@ -16,10 +16,10 @@
 
 namespace ctxc {
 
-/// The outputs of a run's layers for one token: by layer, −1 the embedding.
+/// The outputs of a run's layers for one token, by layer; −1 is the embedding.
 class LayerRecord {
 public:
-  /// Records the last row of what it sees. The record must outlive the observer.
+  /// Records the last token's output of each layer. The record must outlive the observer.
   LayerObserver observer();
   const std::map<int64_t, std::vector<double>> &outputs() const { return rows; }
 
@@ -57,12 +57,12 @@ public:
   void add(int64_t position, std::string a, const LayerRecord &recordA, std::string b,
            const LayerRecord &recordB);
 
-  /// One JSON object a line and layer: position, runs, layer, linf, magnitude, apart.
+  /// One line for each layer, a JSON object: position, runs, layer, linf, magnitude, apart.
   void write(llvm::raw_ostream &os) const;
 
-  /// One line a pair: `full | patched: together in all 18 layers (worst 3.1e-07 in
-  /// layer 4)` or `full | control: part at layer 0 (L∞ 1.2, largest 3.4)`. The first
-  /// step that parts counts, else the worst.
+  /// One line for each pair: `full | patched: together in all 18 layers (worst 3.1e-07 in
+  /// layer 4)` or `full | control: part at layer 0 (L∞ 1.2, largest 3.4)`, for the first
+  /// step at which they differ, else for the worst.
   void summarize(llvm::raw_ostream &os) const;
 
 private:

@@ -1,6 +1,6 @@
 //===- Verify.h - is the patched model without context the same model? ----===//
 //
-// Algorithm 1 ("multi-layer"), token by token, and the check of what it gives.
+// Algorithm 1 ("multi-layer"), token by token, and the check of its result.
 // For each generated token three runs are compared:
 //
 //   full      original weights, the whole context;
@@ -8,12 +8,11 @@
 //             sees nothing of the full run but the patch;
 //   control   original weights, the kept tokens only.
 //
-// In a bidirectional model (an encoder) the context sees the token as well: the full run is then of
-// all of them at once, of which the token itself is taken back, to be run again beside the reduced
-// run. Its state comes out the same.
+// In a bidirectional model (an encoder) the context sees the token as well: the full run then takes
+// all of them at once; the token itself is removed and run again beside the reduced run. The full
+// run's state is the same after that.
 //
-// Written against Executor alone, so that the compiled kernels and the reference
-// are verified by the same code.
+// It uses Executor alone, so that the same code verifies the compiled kernels and the reference.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_VERIFY_VERIFY_H
@@ -27,15 +26,15 @@
 
 namespace ctxc {
 
-/// Sees the logits of a step's full, patched and control run, one a token of the
+/// Sees the logits of a step's full, patched and control run, one for each token of the
 /// vocabulary.
 using LogitsObserver = std::function<void(
     llvm::ArrayRef<double> full, llvm::ArrayRef<double> patched, llvm::ArrayRef<double> control)>;
 
 /// What every way of verifying needs.
 struct RunRequest {
-  /// The context, then the last token; at least two. Token i is at position i. Rows may stand in
-  /// place of tokens.
+  /// The context, then the last token; at least two. Token i is at position i. Embeddings may stand
+  /// in place of tokens.
   std::vector<Input> tokens;
   /// Ascending positions of the context that the reduced run keeps; they are
   /// run unpatched, once. All before the last token.
@@ -44,12 +43,13 @@ struct RunRequest {
   bool materialize = false; ///< patches are added to the weights, in their type
   /// Where layers of two runs are compared; null: nowhere.
   Trace *trace = nullptr;
-  LogitsObserver logits; ///< where the logits themselves are wanted
+  LogitsObserver logits; ///< null: nobody needs the logits themselves
   /// For verifyEach and makePatches alone: ascending positions from 1 on, whose tokens are patched,
   /// each as the last of the tokens up to it. The reduced run of each keeps those of `kept` that
   /// are before it.
   std::vector<int64_t> positions = {};
-  /// false: no control run, and a step's `control` and the logits observer's have nothing in them.
+  /// False: there is no control run; a step's `control` is not set, and the logits observer gets
+  /// no control logits.
   bool control = true;
 };
 
@@ -61,18 +61,18 @@ struct RunTimes {
   double control = 0; ///< the unpatched run without context
 };
 
-/// One token: the logits for the one after it, three ways.
+/// One token: the logits for the next one in three runs.
 struct VerifyStep {
-  int64_t token = 0;    ///< the token that was run; −1: a row in its place
+  int64_t token = 0;    ///< the token that was run; −1: an embedding in its place
   int64_t position = 0; ///< its absolute position
   int64_t next = 0;     ///< the full run's choice, which the next step runs
   TokenMetrics patched; ///< the patched run against the full run
   /// The unpatched run without context against the full run; not finite where it was not asked for.
   TokenMetrics control;
   /// max |·| between the logits of the separate patched run and those of the
-  /// reduced stream in which the patch was made; none for a stored patch.
+  /// reduced run in which the patch was made; none for a stored patch.
   std::optional<double> fusedLinf;
-  /// One a layer. Of a stored patch only the norms are known.
+  /// One for each layer. Of a stored patch only the norms are known.
   std::vector<LayerReport> layers;
   PatchNorm norm; ///< of all layers' patches together
 };
@@ -82,19 +82,19 @@ struct VerifyResult {
   RunTimes times;
 };
 
-/// Called after each step, in order: for output while it happens.
+/// Called after each step, in order: for output while tokens are verified.
 using StepObserver = llvm::function_ref<void(const VerifyStep &)>;
 
-/// Checks that `request` can be run for `count` tokens: at least two tokens, all in the executor's
-/// vocabulary, or rows as wide as its embedding; kept positions ascending and before the last
-/// token; startLayer one of its layers; positions to patch ascending, from 1 to the last, and then
-/// nothing materialized. Where the model is bidirectional, the last token alone is run without the
-/// context, and no token beside or after it: all others would see it, and change with its patch.
-/// All problems together.
+/// Checks that `request` can be run for `count` tokens: there are at least two tokens, each in the
+/// executor's vocabulary or an embedding of its width; kept positions ascend and are before the
+/// last token; startLayer is one of its layers; positions to patch ascend, from 1 to the last, and
+/// are not combined with materialize. Where the model is bidirectional, the last token alone is run
+/// without the context, and no token beside or after it: all others would see it, and change with
+/// its patch. Reports all problems together.
 llvm::Error checkRequest(const RunRequest &request, const Executor &executor, int64_t count = 1);
 
 /// Generates `count` tokens greedily with the full run, and verifies each. A
-/// disagreement is recorded, and the full run's token taken, as the paper does.
+/// disagreement is recorded, and generation goes on with the full run's token, as in the paper.
 llvm::Expected<VerifyResult> verify(Executor &executor, const RunRequest &request, int64_t count,
                                     PatchNorms &norms, StepObserver observe);
 
@@ -103,8 +103,8 @@ llvm::Expected<VerifyResult> verifyPatch(Executor &executor, const RunRequest &r
                                          const Patch &patch, PatchNorms &norms);
 
 /// Verifies the patch of each of `request.positions`, made in one pass over the tokens. Each is
-/// checked as if it were by itself: by a run of the token with its patch alone after the kept
-/// tokens before it, and one without the patch.
+/// checked separately: by a run of the token with its patch, alone after the kept tokens before it,
+/// and by one without the patch.
 llvm::Expected<VerifyResult> verifyEach(Executor &executor, const RunRequest &request,
                                         PatchNorms &norms, StepObserver observe);
 
@@ -116,7 +116,7 @@ llvm::Error makePatches(Executor &executor, const RunRequest &request, RunTimes 
 /// The patch of the last token given the ones before it (`ctxc patch`).
 llvm::Expected<PatchStep> makePatch(Executor &executor, const RunRequest &request, RunTimes &times);
 
-/// What the steps come to.
+/// A summary of all steps.
 struct VerifySummary {
   int64_t steps = 0, matches = 0, controlMatches = 0;
   double worstLinf = 0, worstTotalVariation = 0;

@@ -37,7 +37,7 @@ public:
   }
 
   StringRef name() const override { return "bert"; }
-  // The head is no part of what is stored under "bert.".
+  // The head is not stored under "bert.".
   SmallVector<StringRef> stems() const override { return {""}; }
   StringRef layerStem() const override { return "bert.encoder.layer."; }
   StringRef embeddingName() const override { return "bert.embeddings.word_embeddings.weight"; }

@@ -1,6 +1,6 @@
 //===- BlockBuilder.h - writes a family's equations as xf ops -------------===//
 //
-// The vocabulary in which a family's file states its block. Each function's
+// The functions with which a family's file builds its block. Each function's
 // first argument is the result's name in the printed IR; parameters are named
 // as the checkpoint does, without the layer's prefix, and get their types from
 // what is stored. Every op's location is its result's name, then the
@@ -43,7 +43,7 @@ public:
 
   /// Whether the checkpoint stores it; false where there are no weights.
   bool has(StringRef name) const { return tensors.has(prefix + name.str()); }
-  /// Whether it is stored in a quantised format; false where there are no weights.
+  /// Whether the checkpoint stores it in a quantised format; false where there are no weights.
   bool isQuantized(StringRef name) const { return tensors.isQuantized(prefix + name.str()); }
   /// A stored parameter, named after its module ("mlp.up_proj.weight": %up_proj). With a `*` in its
   /// name it is one stored tensor for each entry of its first dimension. No patch changes it where
@@ -100,7 +100,7 @@ public:
   Value rotary(StringRef as, Value x, Value frequencies,
                xf::RotaryStyle style = xf::RotaryStyle::half, double amplitude = 1);
 
-  /// How an attention's scores come about: as the op says. Null is none.
+  /// The parts of an attention's scores, as the op describes them; null: without that part.
   struct Scores {
     double scale = 1;
     std::optional<double> cap = std::nullopt;
@@ -135,7 +135,7 @@ public:
   Value rope(StringRef as, int64_t dims, mlir::Attribute value);
   /// Numbers, a constant of the block.
   Value numbers(StringRef as, llvm::ArrayRef<float> values);
-  /// Settings: what each layer gives to the block that it shares, and this layer gives as `value`.
+  /// Settings: values that each layer gives to the block that it shares; this layer gives `value`.
   /// Frequencies, an integer, a number (one that `mul` takes).
   Value layerRope(StringRef as, int64_t dims, mlir::Attribute value);
   Value layerIndex(StringRef as, int64_t value);

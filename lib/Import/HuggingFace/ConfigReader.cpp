@@ -16,7 +16,7 @@ constexpr size_t maxReported = 50;
 
 /// Keys that change no number of a forward pass of any family: names and
 /// versions, training and dropout, token roles, generation, labels, and what
-/// the library's classes remember of how they were run.
+/// settings of how the library's classes were run.
 const StringSet<> &harmlessKeys() {
   static const StringSet<> keys{
       // what it is and who wrote it

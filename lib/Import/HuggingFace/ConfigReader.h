@@ -1,8 +1,8 @@
 //===- ConfigReader.h - config.json, read key by key, none overlooked -----===//
 //
-// Every key that an importer reads is remembered. A key that nobody read and
-// that is not known to leave the numbers alone is a problem: a checkpoint that
-// needs something we do not know of must not import as if it did not. Problems
+// Every key that an importer reads is remembered. A key that was not read and
+// that is not known to leave the numbers unchanged is a problem: a checkpoint that
+// needs an unknown feature must not be imported without it. Problems
 // are collected, so that a user sees all of them at once.
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +36,7 @@ private:
 /// problem a function returns a value that is safe to compute with.
 class ConfigReader {
 public:
-  /// `file` leads every message; `at` is the path of keys to this object, such
+  /// Every message begins with `file`; `at` is the path of keys to this object, such
   /// as "text_config." or "".
   ConfigReader(const llvm::json::Object &object, llvm::StringRef file, std::string at,
                Problems &problems)
@@ -62,7 +62,7 @@ public:
   std::vector<double> factors(llvm::StringRef key, size_t count, double least, double most);
   /// An array of finite numbers in [least, most]; empty where absent.
   std::vector<double> numbers(llvm::StringRef key, double least, double most);
-  /// The value itself, for what no other reader reads; null where absent.
+  /// The value itself, for types without a reader; null where absent.
   const llvm::json::Value *value(llvm::StringRef key) { return take(key); }
   /// The reader of a nested object, owned by this one; null where absent.
   ConfigReader *object(llvm::StringRef key);
@@ -78,7 +78,7 @@ public:
   /// A problem of the file as a whole.
   void problem(const llvm::Twine &message);
 
-  /// Reports the keys that nobody read, here and in the nested objects.
+  /// Reports the keys that were not read, here and in the nested objects.
   void finish();
 
 private:

@@ -18,7 +18,7 @@ namespace ctxc::hf {
 
 class Decoder : public Family {
 public:
-  /// Values for where config.json does not have the key.
+  /// Values for keys that config.json does not have.
   struct Defaults {
     int64_t layers, hidden, inner, vocabulary, queries;
     std::optional<int64_t> keys, dim; ///< none: as many as queries; hidden / queries

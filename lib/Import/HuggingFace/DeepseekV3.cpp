@@ -47,7 +47,7 @@ protected:
 private:
   static Defaults defaults() {
     Defaults absent{61, 7168, 18432, 129280, 128, 128, 64};
-    absent.rope.mayBeLong = false; // its factors would be of the part of a head that rotates
+    absent.rope.mayBeLong = false; // its factors would be for the part of a head that rotates
     return absent;
   }
 
@@ -60,7 +60,7 @@ private:
     experts.sumToOne = config.flag("norm_topk_prob", true);
     experts.factor = config.number("routed_scaling_factor", 2.5, 1e-6, 1e6);
     readExpertGroups(config, 8, 4, experts);
-    // Of the model's first code: what transformers' does.
+    // Keys of the model's first code; transformers' own class behaves as they say.
     if (config.text("scoring_func", "sigmoid") != "sigmoid")
       config.problem("scoring_func", "is not supported; sigmoid is");
     if (config.text("topk_method", "noaux_tc") != "noaux_tc")

@@ -47,14 +47,14 @@ public:
   virtual Value afterHead(BlockBuilder &b, Value logits) const { return logits; }
 
   int64_t layers = 0, hidden = 0, vocabulary = 0;
-  int64_t extraLayers = 0; ///< stored behind those, and of no effect on the next token
-  int64_t positions = 0;   ///< at which the equations end to hold; 0 is never
-  bool tied = false;       ///< the head is the embedding
-  bool headBias = false;   ///< the head has a bias
+  int64_t extraLayers = 0; ///< stored behind the others, without effect on the next token
+  int64_t positions = 0; ///< from this position on the equations no longer hold; 0: they always do
+  bool tied = false;     ///< the head is the embedding
+  bool headBias = false; ///< the head has a bias
 };
 
-/// The readers, one a family; HuggingFace.cpp says which model_type each reads. Null and a problem
-/// where the config is of a variant that is not supported.
+/// The readers, one for each family; HuggingFace.cpp says which model_type each reads. Null and a
+/// problem where the config is of a variant that is not supported.
 std::unique_ptr<Family> makeBert(ConfigReader &config);
 std::unique_ptr<Family> makeBloom(ConfigReader &config);
 std::unique_ptr<Family> makeCohere(ConfigReader &config);

@@ -19,7 +19,7 @@ std::unique_ptr<Family> hf::makeGemma(ConfigReader &config) {
   // The first checkpoints say gelu and mean its approximation; so does transformers.
   if (config.text("hidden_act", "") == "gelu")
     std::get<GatedMlp>(family->mlp).act = xf::ActivationKind::gelu_tanh;
-  // A later name of the same, which transformers 4 read and transformers 5 does not.
+  // A later name for the same key, which transformers 4 read and transformers 5 does not.
   if (config.text("hidden_activation", "gelu_pytorch_tanh") != "gelu_pytorch_tanh")
     config.problem("hidden_activation", "is not supported; expected gelu_pytorch_tanh");
   config.require("use_bidirectional_attention", false, false, "only causal attention is");

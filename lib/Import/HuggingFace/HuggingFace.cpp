@@ -114,7 +114,7 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
   return nullptr;
 }
 
-/// What the config says its weights are stored as, where no file says it.
+/// The storage type of weights according to the config, for where there are no files.
 DType configDType(ConfigReader &config) {
   std::string name = config.text("dtype", config.text("torch_dtype", "float32"));
   return StringSwitch<DType>(name)
@@ -123,8 +123,8 @@ DType configDType(ConfigReader &config) {
       .Default(DType::F32);
 }
 
-/// Reads quantization_config. Which tensors are quantised, and how, is seen in the files
-/// (Checkpoint::open); here is what else could change the numbers.
+/// Reads quantization_config. The files show which tensors are quantised, and how
+/// (Checkpoint::open); this checks the other keys that could change the numbers.
 void readQuantization(ConfigReader &config) {
   StringRef key = "quantization_config";
   const json::Value *value = config.value(key);
@@ -146,7 +146,7 @@ void readQuantization(ConfigReader &config) {
   };
   must("fmt", "e4m3");
   must("expert_dtype", "fp8");
-  must("activation_scheme", "dynamic"); // of others, activations have stored scales
+  must("activation_scheme", "dynamic"); // other schemes have stored scales of activations
   StringRef block = "weight_block_size";
   if (quantization.isNull(block) ||
       (quantization.integers(block, 1, maxWidth).size() != 2 && quantization.has(block)))
@@ -199,7 +199,7 @@ private:
 
   // Where config ties head and embedding but the file holds only the head's
   // tensor, that one is both; where it holds both with different numbers, they
-  // are two. So does transformers.
+  // are two. transformers does the same.
   std::string embedding() {
     std::string name = stem + family.embeddingName().str();
     return family.tied && !tensors.has(name) && tensors.has(storedHead()) ? storedHead() : name;
@@ -273,7 +273,7 @@ private:
   StringMap<xf::BlockOp> blocks; ///< by their text under the family's name
 };
 
-/// Whether a tensor is of a layer behind the last one that the family speaks of.
+/// Whether a tensor belongs to a layer behind the family's last one.
 bool isOfExtraLayer(const Family &family, StringRef name) {
   int64_t layer;
   for (StringRef stem : family.stems())

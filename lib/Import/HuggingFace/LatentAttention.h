@@ -1,7 +1,7 @@
 //===- LatentAttention.h - attention over compressed keys and values (MLA) ===//
 //
-// DeepSeek's multi-head latent attention: what the heads' keys and values have in common is one
-// vector c of few entries, and the positions are in a part r of the keys that all heads share.
+// DeepSeek's multi-head latent attention: the heads' keys and values are computed from one
+// vector c of few entries, and a part r of the keys, which all heads share, has the positions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_IMPORT_LATENTATTENTION_H

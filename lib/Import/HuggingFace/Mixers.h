@@ -1,8 +1,8 @@
 //===- Mixers.h - what stands in the place of attention -------------------===//
 //
 // Mixers that remember a state instead of all tokens. Their projections, norms and gates are ops
-// like any other; what reads the tokens before is an xf.contextual op, which can be checked and
-// not be run. Parameters are read from MODULE, a path below the layer.
+// like any other; an xf.contextual op reads the tokens before, and can be checked and
+// not run. Parameters are read from MODULE, a path below the layer.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_IMPORT_MIXERS_H
@@ -46,8 +46,8 @@ int64_t readTimeStepRank(ConfigReader &config, llvm::StringRef key, int64_t hidd
 /// Reads the size of the convolution's kernel under `key`.
 int64_t readKernel(ConfigReader &config, llvm::StringRef key);
 
-/// Names what only other implementations of these mixers, or their initialisation, read; refuses
-/// the one of these keys that transformers applies to stored weights as well.
+/// Names the keys that only other implementations of these mixers, or their initialisation, read;
+/// refuses the one of these keys that transformers applies to stored weights as well.
 void ignoreMixerKeys(ConfigReader &config);
 
 } // namespace ctxc::hf

@@ -1,6 +1,6 @@
 //===- Parts.h - what the equations of several families have in common ----===//
 //
-// Functions of a vector, each with the sizes and flags that its config gives. A family's block
+// Functions of a vector, each with its sizes and flags from the config. A family's block
 // calls them where its equation names them. Their parameters are read from MODULE, a path below
 // the layer; `as` is the result's name.
 //
@@ -40,7 +40,7 @@ struct Attention {
   std::vector<float> slopes;
   bool slopesRounded = false; ///< as the op says
   bool qkvBias = false, outBias = false;
-  bool sinks = false;         ///< MODULE.sinks, a score for each head that leads nowhere
+  bool sinks = false;         ///< MODULE.sinks, a score for each head that has no value
   bool bidirectional = false; ///< positions behind the token are seen too
   llvm::StringLiteral out = "o_proj";
 
@@ -137,11 +137,11 @@ void readExpertGroups(ConfigReader &config, int64_t groups, int64_t keep, GatedE
 /// for the number of experts, and has stored both.
 llvm::StringRef expertsKey(const ConfigReader &config, llvm::StringRef key);
 
-/// Which layers have a mixture of experts.
+/// The layers with a mixture of experts.
 struct SparseLayers {
   bool any = true;
   int64_t step = 1;           ///< every `step`-th layer has one
-  std::vector<int64_t> dense; ///< but for these
+  std::vector<int64_t> dense; ///< except these
 
   bool operator[](int64_t layer) const {
     return any && (layer + 1) % step == 0 && !llvm::is_contained(dense, layer);

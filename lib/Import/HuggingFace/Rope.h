@@ -25,12 +25,12 @@ struct Rope {
   mlir::Attribute frequencies(mlir::MLIRContext *context, int64_t head) const;
 };
 
-/// What a family's class does with the keys of a rope.
+/// How a family's class reads the keys of a rope.
 struct RopeForm {
   double base = 10000;   ///< where the config gives none
   bool mayScale = true;  ///< takes linear, llama3 and yarn
   bool mayBeLong = true; ///< takes longrope
-  /// The context of the first training, where it does not stand among the parameters.
+  /// The length of the original context, where it is not among the parameters.
   std::optional<int64_t> original = {};
   bool mayRotatePart = false; ///< reads partial_rotary_factor
   double rotated = 1;         ///< where the config gives no partial_rotary_factor
@@ -56,7 +56,7 @@ Rope readRope(ConfigReader &config, int64_t head, RopeForm form = {});
 Rope readRopeParameters(ConfigReader &config, ConfigReader *parameters, double base,
                         const RopeForm &form = {});
 
-/// What YaRN's authors multiply queries and keys by each, for contexts `factor` times as long.
+/// The factor of YaRN's authors for queries and for keys, for contexts `factor` times as long.
 double yarnGrowth(double factor, double by = 1);
 
 /// Reports that a config of both generations at once is ambiguous.

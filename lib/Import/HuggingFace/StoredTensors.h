@@ -9,19 +9,19 @@
 
 namespace ctxc::hf {
 
-/// Answers what type a parameter has in the IR, checks that the checkpoint has
-/// it in the expected shape, and remembers which tensors were asked for.
+/// Gives a parameter's type in the IR, checks that the checkpoint has
+/// it in the expected shape, and remembers which tensors were used.
 class StoredTensors {
 public:
   /// `checkpoint` may be null: then every tensor exists, stored as `fallback`.
-  /// `storage` overrides what is stored.
+  /// `storage` overrides the stored types.
   StoredTensors(const Checkpoint *checkpoint, llvm::StringRef place, DType fallback,
                 std::optional<DType> storage, Problems &problems)
       : checkpoint(checkpoint), place(place.str()), fallback(fallback), storage(storage),
         problems(problems) {}
 
   /// The type of tensor `name`, which must be stored with `shape`; a problem is
-  /// reported once a name.
+  /// reported once for each name.
   mlir::RankedTensorType type(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                               mlir::MLIRContext *context);
 
@@ -45,7 +45,7 @@ public:
   /// Whether both are stored with the same numbers.
   bool equal(llvm::StringRef a, llvm::StringRef b) const;
 
-  /// Names of stored tensors that nobody asked for, in order.
+  /// Names of stored tensors that were not used, in order.
   std::vector<std::string> unused() const;
 
 private:

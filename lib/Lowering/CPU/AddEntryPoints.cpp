@@ -1,13 +1,20 @@
 // The C entry of a kernel: unpacks ctxc_call into memrefs, and gives the status.
+#include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/Passes.h"
 #include "ctxc/Program/ctxc_kernel.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_ADDENTRYPOINTS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 /// The sum of all harmful counts at `counts`, an array of pairs.
 static Value sumHarmful(OpBuilder &b, Location loc, Value counts, Value pairs) {
@@ -56,7 +63,7 @@ static void addEntryPoint(func::FuncOp kernel) {
     }
     bool state = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
     operands.push_back(
-        memrefAt(b, loc, address, cast<MemRefType>(arg.type), state ? visible[arg.stream] : rows));
+        memrefAt(b, loc, address, cast<MemRefType>(arg.type), state ? visible[arg.run] : rows));
   }
   operands.push_back(call);
   Value before = sumHarmful(b, loc, counts, pairs);
@@ -66,10 +73,24 @@ static void addEntryPoint(func::FuncOp kernel) {
   Value status = arith::ExtUIOp::create(b, loc, b.getI32Type(), more);
   static_assert(CTXC_GOOD == 0 && CTXC_INEXACT == 1);
   func::ReturnOp::create(b, loc, status);
+  kernel.removeArgAttrsAttr(); // it takes what the entry unpacked
 }
 
-void ctxc::addEntryPoints(ModuleOp module) {
-  for (auto kernel : llvm::to_vector(module.getOps<func::FuncOp>()))
-    if (isKernel(kernel))
+namespace {
+
+struct AddEntryPoints : ctxc::impl::AddEntryPointsBase<AddEntryPoints> {
+  void runOnOperation() override {
+    for (func::FuncOp kernel : kernelFunctions(getOperation())) {
+      WalkResult walk = kernel.walk([](memref::AllocOp alloc) {
+        alloc.emitError("a kernel allocates no memory: run --ctxc-place-buffers before "
+                        "--ctxc-add-entry-points");
+        return WalkResult::interrupt();
+      });
+      if (walk.wasInterrupted())
+        return signalPassFailure();
       addEntryPoint(kernel);
-}
+    }
+  }
+};
+
+} // namespace

@@ -6,6 +6,7 @@
 // The groups' keys of a slot lie side by side. So all groups take a few slots before any takes the
 // next: a token that is decoded reads its caches in one direction, as memory gives them fastest.
 #include "lib/Lowering/CPU/AttentionLoops.h"
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/VectorSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -48,8 +49,9 @@ class Emitter {
 public:
   Emitter(OpBuilder &b, linalg::LinalgOp op, const CpuTarget &target)
       : b(b), loc(op.getLoc()), left(op.getDpsInputs()[0]), right(op.getDpsInputs()[1]),
-        result(op.getDpsInits()[0]), isCausal(op->hasAttr(kCausalAttr)),
-        isStored(op->hasAttr(kStoredAttr)), vector(VectorType::get({rowLanes}, b.getF32Type())) {
+        result(op.getDpsInits()[0]), isCausal(kernel::isMarked<kernel::Causal>(op)),
+        isStored(kernel::isMarked<kernel::Stored>(op)),
+        vector(VectorType::get({rowLanes}, b.getF32Type())) {
     // Half of the registers hold sums, and the others what is multiplied: 16 sums of AVX-512's, 4
     // of AVX2's and NEON's.
     tileSums = std::clamp<int64_t>(target.registers * target.lanes / rowLanes / 2, 1, 16);
@@ -137,7 +139,7 @@ void Emitter::forHeads(llvm::function_ref<void(Value, Value, int64_t)> body) {
     if (whole < repeat)
       body(group, index(whole), repeat - whole);
   };
-  loop(index(0), index(groups), 1, all)->setAttr(kSecondLoopAttr, b.getUnitAttr());
+  kernel::mark<kernel::GroupLoop>(loop(index(0), index(groups), 1, all));
 }
 
 //===----------------------------------------------------------------------===//

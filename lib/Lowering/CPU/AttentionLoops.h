@@ -8,18 +8,7 @@
 
 namespace ctxc {
 
-/// On an op of those below, or one of softmax's, whose first loop is over S rows and whose last
-/// over slots: the rows are the last S slots, in order, and see none behind their own, so that what
-/// comes of those need not be computed, and is not read.
-constexpr llvm::StringLiteral kCausalAttr = "ctxc.causal";
-
-/// On an op whose scores are stored, and not added to what is there.
-constexpr llvm::StringLiteral kStoredAttr = "ctxc.stored";
-
-/// On the loops over the second dimension, within that over rows.
-constexpr llvm::StringLiteral kSecondLoopAttr = "ctxc.second";
-
-/// How many of the slots row `row` of `rows` sees then (index).
+/// How many of the slots row `row` of `rows` sees in a causal op (index).
 mlir::Value seenSlots(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row, mlir::Value rows,
                       mlir::Value slots);
 

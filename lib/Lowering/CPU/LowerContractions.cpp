@@ -1,12 +1,14 @@
 // Contractions with a stored matrix become calls of the caller's parallel-for over a function of
 // the rows of W, one for each shape and storage type (Contraction.h).
 #include "ctxc/Lowering/KernelEmitter.h"
+#include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/ExpandExperts.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "lib/Lowering/CPU/TransposedContraction.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/Passes.h"
+#include "lib/Lowering/Order.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -14,6 +16,11 @@
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_LOWERCONTRACTIONS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 namespace {
 
@@ -26,54 +33,31 @@ bool hasAdjacentRows(Value matrix) {
          strides[1] == 1 && strides[0] == type.getDimSize(1);
 }
 
-/// Whether the matrix of y[s, m] += W[m, k] x[s, k] is stored as it is, or transposed; none where
-/// `op` is not that.
-std::optional<bool> isTransposedContraction(linalg::GenericOp op) {
-  if (op.getNumLoops() != 3 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
-    return std::nullopt;
-  auto maps = op.getIndexingMapsArray();
-  if (!llvm::all_of(maps, [](AffineMap map) {
-        return map.getNumResults() == 2 && map.isProjectedPermutation();
-      }))
-    return std::nullopt;
-  unsigned s = maps[2].getDimPosition(0), m = maps[2].getDimPosition(1),
-           k = maps[1].getDimPosition(1);
-  if (maps[1].getDimPosition(0) != s || k == m)
-    return std::nullopt;
-  unsigned row = maps[0].getDimPosition(0), column = maps[0].getDimPosition(1);
-  if ((row != m || column != k) && (row != k || column != m))
-    return std::nullopt;
-  return row == k;
-}
-
 /// Why a contraction has no function of its own; empty where it has one.
-StringRef whyNone(linalg::GenericOp op, bool transposed) {
-  Value matrix = op.getDpsInputs()[0];
-  auto w = dyn_cast<MemRefType>(matrix.getType());
-  if (!w || !w.hasStaticShape() || !w.getLayout().isIdentity())
+StringRef whyNone(kernel::ContractOp op) {
+  auto w = cast<MemRefType>(op.getMatrix().getType());
+  if (!w.hasStaticShape() || !w.getLayout().isIdentity())
     return "the matrix is not stored in rows that lie one after the other, of sizes that are known";
-  if (!hasAdjacentRows(op.getDpsInputs()[1]))
+  if (!hasAdjacentRows(op.getVectors()))
     return "the vectors do not lie one after the other";
-  if (!hasAdjacentRows(op.getDpsInits()[0]))
+  if (!hasAdjacentRows(op.getSums()))
     return "the results do not lie one after the other";
-  if (transposed && KernelEmitter::quantized(matrix))
+  if (op.getTransposed() && KernelEmitter::quantized(op.getMatrix()))
     return "the blocks of a quantised matrix lie along its rows, and it is stored as (in, out)";
   return "";
 }
 
 /// Whether many vectors are rounded. An expert has one at a time.
-bool isRounded(linalg::GenericOp op, const CpuTarget &target) {
-  Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1];
-  return op->getParentOfType<func::FuncOp>()->hasAttr(roundedAttr) && target.bfloatPairs &&
-         !KernelEmitter::quantized(w) && cast<MemRefType>(w.getType()).getElementType().isBF16() &&
-         cast<MemRefType>(x.getType()).isDynamicDim(0);
+bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
+  return kernel::isMarked<kernel::Rounded>(op->getParentOfType<func::FuncOp>()) &&
+         target.bfloatPairs && !KernelEmitter::quantized(op.getMatrix()) &&
+         cast<MemRefType>(op.getMatrix().getType()).getElementType().isBF16() &&
+         cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0);
 }
 
 /// The stand-ins of quantised matrices, of which no reader may be left.
 LogicalResult dropQuantized(ModuleOp module) {
-  auto result = module.walk([](UnrealizedConversionCastOp op) {
-    if (op->getNumResults() != 1 || !KernelEmitter::quantized(op.getResult(0)))
-      return WalkResult::advance();
+  auto result = module.walk([](kernel::QuantizedOp op) {
     if (!op->use_empty()) {
       op->emitError("a quantised matrix is read by an op that has no compiled kernel for it; "
                     "run it with --backend reference, or read the weights as --dtype f32");
@@ -86,11 +70,10 @@ LogicalResult dropQuantized(ModuleOp module) {
 }
 
 /// Memory for the blocks' sums of few vectors; an expert's one vector has it outside of its loop.
-Value blockSums(OpBuilder &b, const Contraction &c, linalg::GenericOp op, Value rows) {
+Value blockSums(OpBuilder &b, const Contraction &c, kernel::ContractOp op, Value rows) {
   Location loc = op.getLoc();
   int64_t blocks = transposedBlocks(c);
-  Value x = op.getDpsInputs()[1];
-  if (!cast<MemRefType>(x.getType()).isDynamicDim(0)) {
+  if (!cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0)) {
     OpBuilder atStart =
         OpBuilder::atBlockBegin(&op->getParentOfType<func::FuncOp>().getBody().front());
     return memref::AllocOp::create(atStart, loc,
@@ -110,48 +93,46 @@ func::FuncOp totalsOf(const Contraction &c, ModuleOp module, StringRef name, Loc
   return function ? function : emitTransposedTotals(c, module, own, loc);
 }
 
-} // namespace
-
-LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) {
-  SmallVector<linalg::GenericOp> contractions;
-  module.walk([&](linalg::GenericOp op) {
-    auto transposed = isTransposedContraction(op);
-    if (!transposed)
-      return;
-    if (StringRef why = whyNone(op, *transposed); !why.empty())
-      missed(op, "contraction", why);
-    else
+LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
+  expandExperts(module);
+  SmallVector<kernel::ContractOp> contractions;
+  module.walk([&](kernel::ContractOp op) {
+    StringRef why = whyNone(op);
+    if (why.empty()) {
       contractions.push_back(op);
+      return;
+    }
+    missed(op, "contraction", why);
+    op.generalize();
   });
   VectorRounder rounder;
   llvm::DenseMap<Operation *, Value> rounded;
-  for (linalg::GenericOp op : contractions)
+  for (kernel::ContractOp op : contractions)
     if (isRounded(op, target))
       rounded[op] = rounder.roundedFor(op);
 
   OpBuilder b(module.getContext());
-  for (linalg::GenericOp op : contractions) {
+  for (kernel::ContractOp op : contractions) {
     auto kernel = op->getParentOfType<func::FuncOp>();
     Location loc = op.getLoc();
-    Value w = op.getDpsInputs()[0], x = op.getDpsInputs()[1], y = op.getDpsInits()[0];
+    Value w = op.getMatrix(), x = op.getVectors(), y = op.getSums();
     auto type = cast<MemRefType>(w.getType());
     auto quantized = KernelEmitter::quantized(w);
+    auto stored = quantized ? cast<RankedTensorType>(quantized.getStored()) : RankedTensorType();
     // A row is decoded on the thread's stack.
     if (quantized && type.getDimSize(1) > Contraction::maxDecoded)
       return op.emitError("a quantised matrix has rows of ")
              << type.getDimSize(1) << " numbers; compiled kernels decode at most "
              << Contraction::maxDecoded
              << ": run it with --backend reference, or read the weights as --dtype f32";
-    Contraction contraction{type, quantized ? quantized->stored : RankedTensorType(), target.lanes,
-                            target.registers};
+    Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.rounded = rounded.contains(op);
-    contraction.transposed = *isTransposedContraction(op);
+    contraction.transposed = op.getTransposed();
     std::string element;
     llvm::raw_string_ostream os(element);
     if (quantized) {
-      os << xf::stringifyBlockFormat(
-          cast<xf::QuantizedType>(quantized->stored.getElementType()).getFormat());
-      w = quantized->memory;
+      os << xf::stringifyBlockFormat(cast<xf::QuantizedType>(stored.getElementType()).getFormat());
+      w = quantized.getMemory();
     } else {
       os << type.getElementType();
     }
@@ -196,3 +177,18 @@ LogicalResult ctxc::lowerContractions(ModuleOp module, const CpuTarget &target) 
   }
   return dropQuantized(module);
 }
+
+struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> {
+  using Base::Base;
+  void runOnOperation() override {
+    CpuTarget target;
+    target.lanes = lanes;
+    target.registers = registers;
+    target.bfloatPairs = bfloatPairs;
+    if (failed(expectBuffers(getOperation(), getArgument())) ||
+        failed(lowerContractions(getOperation(), target)))
+      signalPassFailure();
+  }
+};
+
+} // namespace

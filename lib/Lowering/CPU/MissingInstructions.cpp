@@ -1,12 +1,17 @@
 // What older processors have no instruction for. LLVM would call libm's fmaf, and its own run-time
 // library's conversions, once for each lane.
-#include "lib/Lowering/Passes.h"
+#include "ctxc/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_EXPANDMISSINGINSTRUCTIONS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 /// a b + c in two roundings.
 template <typename Fma> static void split(Fma op, Value a, Value b, Value c) {
@@ -65,18 +70,26 @@ static void shift(arith::ExtFOp op) {
   op.erase();
 }
 
-void ctxc::withoutMissingInstructions(ModuleOp module, const CpuTarget &target) {
-  module.walk([&](Operation *op) {
-    if (auto fma = dyn_cast<vector::FMAOp>(op); fma && !target.fma)
-      return split(fma, fma.getLhs(), fma.getRhs(), fma.getAcc());
-    if (auto fma = dyn_cast<math::FmaOp>(op); fma && !target.fma)
-      return split(fma, fma.getA(), fma.getB(), fma.getC());
-    auto extend = dyn_cast<arith::ExtFOp>(op);
-    if (!extend || !getElementTypeOrSelf(extend.getType()).isF32())
-      return;
-    if (!target.halfPrecision && getElementTypeOrSelf(extend.getIn()).isF16())
-      widen(extend);
-    else if (extend.getIn().getType().isBF16())
-      shift(extend);
-  });
-}
+namespace {
+
+struct ExpandMissingInstructions
+    : ctxc::impl::ExpandMissingInstructionsBase<ExpandMissingInstructions> {
+  using Base::Base;
+  void runOnOperation() override {
+    getOperation().walk([&](Operation *op) {
+      if (auto sum = dyn_cast<vector::FMAOp>(op); sum && !fma)
+        return split(sum, sum.getLhs(), sum.getRhs(), sum.getAcc());
+      if (auto sum = dyn_cast<math::FmaOp>(op); sum && !fma)
+        return split(sum, sum.getA(), sum.getB(), sum.getC());
+      auto extend = dyn_cast<arith::ExtFOp>(op);
+      if (!extend || !getElementTypeOrSelf(extend.getType()).isF32())
+        return;
+      if (!halfPrecision && getElementTypeOrSelf(extend.getIn()).isF16())
+        widen(extend);
+      else if (extend.getIn().getType().isBF16())
+        shift(extend);
+    });
+  }
+};
+
+} // namespace

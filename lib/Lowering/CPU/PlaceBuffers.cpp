@@ -1,6 +1,7 @@
 // Buffers live in the caller's workspace: a kernel allocates nothing.
+#include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -8,9 +9,17 @@
 using namespace mlir;
 using namespace ctxc;
 
+namespace ctxc {
+#define GEN_PASS_DEF_PLACEBUFFERS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
+
 bool ctxc::isKernel(func::FuncOp function) {
-  return !function.isExternal() && function.getNumArguments() > 0 &&
-         function.getArgAttr(0, "ctxc.kind");
+  return !function.isExternal() && function.getNumArguments() > 0 && kernel::roleOf(function, 0);
+}
+
+SmallVector<func::FuncOp> ctxc::kernelFunctions(ModuleOp module) {
+  return llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
 }
 
 /// The bytes of a buffer, rounded up to 64.
@@ -57,7 +66,7 @@ static Value rebuildSize(OpBuilder &b, Value memref, int64_t i, ArrayRef<KernelA
   if (auto argument = dyn_cast<BlockArgument>(memref)) {
     const KernelArg &arg = args[argument.getArgNumber()];
     bool visible = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
-    return i == 0 ? sizes[visible ? 1 + arg.stream : 0] : Value();
+    return i == 0 ? sizes[visible ? 1 + arg.run : 0] : Value();
   }
   if (auto cast = memref.getDefiningOp<memref::CastOp>())
     return rebuildSize(b, cast.getSource(), i, args, sizes, done);
@@ -172,9 +181,14 @@ static LogicalResult placeIn(func::FuncOp kernel) {
   return success();
 }
 
-LogicalResult ctxc::placeBuffers(ModuleOp module) {
-  for (auto kernel : llvm::to_vector(module.getOps<func::FuncOp>()))
-    if (isKernel(kernel) && failed(placeIn(kernel)))
-      return failure();
-  return success();
-}
+namespace {
+
+struct PlaceBuffers : ctxc::impl::PlaceBuffersBase<PlaceBuffers> {
+  void runOnOperation() override {
+    for (func::FuncOp kernel : kernelFunctions(getOperation()))
+      if (failed(placeIn(kernel)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -8,7 +8,7 @@
 namespace ctxc {
 
 /// Says at the op, where somebody asked for remarks, that it goes without `form` (contraction,
-/// attention, reduction or rows), and why.
+/// attention, reduction or rows; on a GPU contraction, vectors or tensor-cores), and why.
 inline void missed(mlir::Operation *op, llvm::StringRef form, llvm::StringRef why) {
   mlir::remark::missed(op->getLoc(), mlir::remark::RemarkOpts::name(form).category("ctxc"))
       << mlir::remark::reason("{0}", why.str());

@@ -14,8 +14,8 @@ int64_t VectorRounder::stride(int64_t k) {
 static bool mayWrite(Operation &op, Value root) {
   if (isMemoryEffectFree(&op) || isa<memref::AllocOp>(op))
     return false;
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  return !linalgOp || llvm::any_of(linalgOp.getDpsInits(), [&](Value init) {
+  auto destinations = dyn_cast<DestinationStyleOpInterface>(op);
+  return !destinations || llvm::any_of(destinations.getDpsInits(), [&](Value init) {
     Value written = originOf(init).root;
     return !written || written == root;
   });
@@ -32,8 +32,8 @@ static bool staysSame(Value x, Operation *from, Operation *to) {
   return true;
 }
 
-Value VectorRounder::roundedFor(linalg::GenericOp contraction) {
-  Value x = contraction.getDpsInputs()[1];
+Value VectorRounder::roundedFor(kernel::ContractOp contraction) {
+  Value x = contraction.getVectors();
   if (auto known = made.find(x); known != made.end() && staysSame(x, known->second.at, contraction))
     return known->second.numbers;
 

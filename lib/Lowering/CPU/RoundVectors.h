@@ -3,6 +3,7 @@
 #ifndef CTXC_LIB_LOWERING_ROUNDVECTORS_H
 #define CTXC_LIB_LOWERING_ROUNDVECTORS_H
 
+#include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -10,9 +11,9 @@ namespace ctxc {
 
 class VectorRounder {
 public:
-  /// The vectors that `contraction` has as its second input, S × K, in a buffer of S ×
+  /// The vectors that `contraction` reads, S × K, in a buffer of S ×
   /// `stride(K)` bfloat16 numbers; those from K up to the next multiple of `alignment` are zero.
-  mlir::Value roundedFor(mlir::linalg::GenericOp contraction);
+  mlir::Value roundedFor(kernel::ContractOp contraction);
 
   static constexpr int64_t alignment = 32;
   /// Whole lines of the caches, and an odd number of them: rows a power of two apart would all want

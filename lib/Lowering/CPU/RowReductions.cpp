@@ -5,6 +5,7 @@
 // the order would depend on the loops around it and on the dimension's length; here zeros at the
 // end, such as what a token does not see, change nothing.
 #include "lib/Lowering/CPU/RowReductions.h"
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/VectorSums.h"
@@ -97,12 +98,12 @@ public:
       if (!outer)
         outer = loop;
       if (at.size() == 1)
-        loop->setAttr(kSecondLoopAttr, b.getUnitAttr());
+        kernel::mark<kernel::GroupLoop>(loop);
       at.push_back(loop.getInductionVar());
       b.setInsertionPointToStart(loop.getBody());
     }
     Value length = sizes.back();
-    if (op->hasAttr(kCausalAttr))
+    if (kernel::isMarked<kernel::Causal>(op))
       length = seenSlots(b, loc, at.front(), sizes.front(), length);
     at.push_back({});
     reduce(length);

@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/RowWise.h"
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -8,7 +9,7 @@ using namespace mlir;
 using namespace ctxc;
 
 std::optional<RowWise> ctxc::rowWise(Operation &op) {
-  if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop->hasAttr(kRowLoopAttr))
+  if (auto loop = dyn_cast<scf::ForOp>(op); loop && kernel::isMarked<kernel::RowLoop>(loop))
     return RowWise{&op, loop.getUpperBound(), /*isKnown=*/false, {}};
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   if (!linalgOp || !linalgOp.hasPureBufferSemantics() || linalgOp.getNumLoops() == 0 ||

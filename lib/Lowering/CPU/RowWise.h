@@ -10,7 +10,7 @@ namespace ctxc {
 
 /// What one op does to memory, as far as rows are concerned.
 struct RowWise {
-  mlir::Operation *op = nullptr; ///< of linalg, or a loop with kRowLoopAttr
+  mlir::Operation *op = nullptr; ///< of linalg, or a loop with kernel.row_loop
   mlir::Value count;             ///< of rows
   bool isKnown = true;           ///< whether `accesses` are all
   struct Access {

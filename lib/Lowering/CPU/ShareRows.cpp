@@ -11,11 +11,14 @@
 // Attention's loops go over groups of heads within a row, and each reads, of what another writes,
 // its own group alone. So a row's function takes a range of groups too, and where there is one row
 // that sees many slots (decoding), its groups are shared out.
+#include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
+#include "lib/Lowering/CPU/LinalgToLoops.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RowWise.h"
 #include "lib/Lowering/CallFrame.h"
-#include "lib/Lowering/Passes.h"
+#include "lib/Lowering/Order.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,6 +34,11 @@
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_SHAREROWS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 namespace {
 
@@ -127,7 +135,7 @@ private:
   struct Loop {
     scf::ForOp rows;
     bool isCausal;                ///< a row takes the longer the later it is
-    std::optional<Groups> groups; ///< that the loops in it with kSecondLoopAttr go over
+    std::optional<Groups> groups; ///< that the loops in it with kernel.group_loop go over
   };
   LogicalResult outline(Loop loop);
   func::FuncOp makeRowFunction(Loop loop, ArrayRef<Value> captured, ArrayRef<OpOperand *> own,
@@ -150,7 +158,7 @@ LogicalResult RowSharer::run() {
     if (isScores(op))
       if (linalg::FillOp zeros = zerosFor(op, op.getDpsInits()[0])) {
         zeros.erase();
-        op->setAttr(kStoredAttr, b.getUnitAttr());
+        kernel::mark<kernel::Stored>(op);
       }
   SmallVector<RowWise> group;
   for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
@@ -176,8 +184,8 @@ LogicalResult RowSharer::run() {
 LogicalResult RowSharer::finish(SmallVectorImpl<RowWise> &group) {
   if (group.empty())
     return success();
-  bool isCausal =
-      llvm::any_of(group, [](const RowWise &member) { return member.op->hasAttr(kCausalAttr); });
+  bool isCausal = llvm::any_of(
+      group, [](const RowWise &member) { return kernel::isMarked<kernel::Causal>(member.op); });
   b.setInsertionPoint(group.back().op);
   std::optional<Groups> groups = groupsOf(group, b);
   scf::ForOp rows = merge(group);
@@ -312,7 +320,7 @@ func::FuncOp RowSharer::makeRowFunction(Loop loop, ArrayRef<Value> captured,
   func::ReturnOp::create(b, loc);
   if (loop.groups)
     function.walk([&](scf::ForOp groups) {
-      if (!groups->hasAttr(kSecondLoopAttr))
+      if (!kernel::isMarked<kernel::GroupLoop>(groups))
         return;
       groups.setLowerBound(begin);
       groups.setUpperBound(end);
@@ -400,11 +408,18 @@ void RowSharer::callFunction(Loop loop, func::FuncOp function, func::FuncOp ofGr
   func::CallOp::create(b, loc, function, ValueRange{frame, number(0), toI64(b, loc, rows)});
 }
 
-} // namespace
+struct ShareRows : ctxc::impl::ShareRowsBase<ShareRows> {
+  using Base::Base;
+  void runOnOperation() override {
+    CpuTarget target;
+    target.lanes = lanes;
+    target.registers = registers;
+    if (failed(expectBuffers(getOperation(), getArgument())))
+      return signalPassFailure();
+    for (func::FuncOp kernel : kernelFunctions(getOperation()))
+      if (failed(RowSharer(kernel, target).run()))
+        return signalPassFailure();
+  }
+};
 
-LogicalResult ctxc::shareRows(ModuleOp module, const CpuTarget &target) {
-  for (auto kernel : llvm::to_vector(module.getOps<func::FuncOp>()))
-    if (isKernel(kernel) && failed(RowSharer(kernel, target).run()))
-      return failure();
-  return success();
-}
+} // namespace

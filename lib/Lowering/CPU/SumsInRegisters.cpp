@@ -6,13 +6,19 @@
 // Linalg's loops are of the first form, and LLVM must suppose that a or b may be y: it then neither
 // vectorises the loop nor holds the sum. Bufferisation has made sure that what an op reads at other
 // places than it writes is other memory.
-#include "lib/Lowering/Passes.h"
+#include "ctxc/Lowering/Passes.h"
+#include "lib/Lowering/CPU/LinalgToLoops.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_KEEPSUMSINREGISTERS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 namespace {
 
@@ -70,12 +76,14 @@ void keepInRegister(scf::ForOp loop, Sum sum) {
                           indices);
 }
 
-} // namespace
+struct KeepSumsInRegisters : ctxc::impl::KeepSumsInRegistersBase<KeepSumsInRegisters> {
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops; // inner ones first
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      if (auto sum = findSum(loop))
+        keepInRegister(loop, *sum);
+  }
+};
 
-void ctxc::keepSumsInRegisters(ModuleOp module) {
-  SmallVector<scf::ForOp> loops; // inner ones first
-  module.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-  for (scf::ForOp loop : loops)
-    if (auto sum = findSum(loop))
-      keepInRegister(loop, *sum);
-}
+} // namespace

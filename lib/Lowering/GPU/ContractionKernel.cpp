@@ -6,6 +6,7 @@
 // order depends on the target's subgroup alone, neither on the number of vectors nor on that of
 // rows. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes, a sum is off by at
 // most γ Σ_k |W[m, k] x[s, k]|.
+#include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/GPU/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -38,7 +39,13 @@ public:
         vectors(selected ? 1 : step.ops[0].loops[0].fixed), out(step.ops[0].loops[m()].fixed),
         in(step.ops[0].loops[m() + 1].fixed), rows(out >= manyRows && !selected ? 2 : 1),
         element(cast<MemRefType>(W.view.root.getType()).getElementType()),
-        piece(128 / element.getIntOrFloatBitWidth()), inPieces(canReadPieces()) {}
+        piece(128 / element.getIntOrFloatBitWidth()), inPieces(canReadPieces()) {
+    if (!inPieces)
+      missed(step.ops[0].op, "vectors",
+             element.isF16()
+                 ? "the matrix is stored in float16"
+                 : "rows of the matrix, or the vectors, are no whole pieces of 16 bytes");
+  }
 
   /// Writes all, and returns the number of blocks.
   int64_t write() {
@@ -266,6 +273,8 @@ WrittenKernel gpu_lowering::writeContraction(gpu::GPUModuleOp module, StringRef 
   KernelWriter w(module, name, step.ops.front().op->getLoc(), threadsOfBlock, target);
   const RowOp &row = step.ops.front();
   bool byColumns = row.selected && !(row.accesses[0]->steps[3] == fixedExtent(1));
+  if (byColumns)
+    missed(row.op, "contraction", "the experts' matrices are stored as (in, out)");
   int64_t blocks = byColumns ? writeColumns(w, row) : ContractionWriter(w, step).write();
   w.finish(blocks);
   return {w.function, w.roots, blocks, w.threads};

@@ -1,11 +1,12 @@
 #include "lib/Lowering/GPU/Cost.h"
+#include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
-static constexpr StringLiteral costAttr = "ctxc.cost";
+using CostHelper = kernel::KernelDialect::CostAttrHelper;
 
 namespace {
 
@@ -139,6 +140,8 @@ private:
   /// Operations on floating point at a point of a linalg op. What fast-math flags are for computes
   /// in floating point; of n operands it makes one number, by n − 1 operations, or by one.
   static int64_t operationsOf(Operation *op) {
+    if (isa<kernel::ContractOp>(op))
+      return 2;
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
     if (!linalgOp)
       return 0;
@@ -154,13 +157,9 @@ private:
         {KernelArgKind::Param, &GpuCost::weights}, {KernelArgKind::Bank, &GpuCost::weights},
         {KernelArgKind::State, &GpuCost::cache},   {KernelArgKind::Slots, &GpuCost::cache},
         {KernelArgKind::Store, &GpuCost::patch},   {KernelArgKind::Load, &GpuCost::patch}};
-    auto argument = dyn_cast<BlockArgument>(root);
-    if (!argument)
-      return &GpuCost::activations;
-    auto kernel = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    auto kind = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind");
-    for (auto [each, member] : members)
-      if (kind && kind == stringifyKernelArgKind(each))
+    kernel::ArgAttr role = kernel::roleOf(root);
+    for (auto [kind, member] : members)
+      if (role && role.getKind() == kind)
         return member;
     return &GpuCost::activations;
   }
@@ -168,16 +167,6 @@ private:
   llvm::MapVector<Value, Traffic> buffers;
   Extent operations;
 };
-
-struct Named {
-  StringRef name;
-  Extent GpuCost::*member;
-};
-constexpr Named parts[] = {{"weights", &GpuCost::weights},
-                           {"cache", &GpuCost::cache},
-                           {"patch", &GpuCost::patch},
-                           {"activations", &GpuCost::activations},
-                           {"operations", &GpuCost::operations}};
 
 } // namespace
 
@@ -193,24 +182,24 @@ std::optional<GpuCost> gpu_lowering::costOf(const Step &step) {
 }
 
 void gpu_lowering::setCost(Operation *launch, const GpuCost &cost) {
-  Builder b(launch->getContext());
-  SmallVector<NamedAttribute> attributes;
-  for (const Named &part : parts) {
-    const Extent &e = cost.*part.member;
-    if (!(e == Extent()))
-      attributes.push_back(
-          b.getNamedAttr(part.name, b.getDenseI64ArrayAttr({e.fixed, e.visible[0], e.visible[1]})));
-  }
-  launch->setAttr(costAttr, b.getDictionaryAttr(attributes));
+  MLIRContext *context = launch->getContext();
+  auto numbers = [&](const Extent &e) {
+    return e == Extent() ? DenseI64ArrayAttr()
+                         : DenseI64ArrayAttr::get(context, {e.fixed, e.visible[0], e.visible[1]});
+  };
+  CostHelper(context).setAttr(
+      launch, kernel::CostAttr::get(context, numbers(cost.weights), numbers(cost.cache),
+                                    numbers(cost.patch), numbers(cost.activations),
+                                    numbers(cost.operations)));
 }
 
 std::optional<GpuCost> gpu_lowering::getCost(Operation *launch) {
-  auto attributes = launch->getAttrOfType<DictionaryAttr>(costAttr);
-  if (!attributes)
+  kernel::CostAttr cost = CostHelper(launch->getContext()).getAttr(launch);
+  if (!cost)
     return std::nullopt;
-  GpuCost cost;
-  for (const Named &part : parts)
-    if (auto numbers = attributes.getAs<DenseI64ArrayAttr>(part.name))
-      cost.*part.member = {numbers[0], {numbers[1], numbers[2]}};
-  return cost;
+  auto extent = [](DenseI64ArrayAttr numbers) {
+    return numbers ? Extent{numbers[0], {numbers[1], numbers[2]}} : Extent();
+  };
+  return GpuCost{extent(cost.getWeights()), extent(cost.getCache()), extent(cost.getPatch()),
+                 extent(cost.getActivations()), extent(cost.getOperations())};
 }

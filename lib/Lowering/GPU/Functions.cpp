@@ -1,9 +1,15 @@
-#include "lib/Lowering/GPU/Functions.h"
+// cos and sin in arithmetic, so that kernels need no library of the device's.
+#include "ctxc/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_GPUEXPANDROTATIONS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 namespace {
 
@@ -50,15 +56,17 @@ struct Turn {
   }
 };
 
-} // namespace
+struct GpuExpandRotations : ctxc::impl::GpuExpandRotationsBase<GpuExpandRotations> {
+  void runOnOperation() override {
+    getOperation().walk([](Operation *op) {
+      if (!isa<math::CosOp, math::SinOp>(op))
+        return;
+      OpBuilder b(op);
+      Turn turn{b, op->getLoc()};
+      op->getResult(0).replaceAllUsesWith(turn.sine(op->getOperand(0), isa<math::CosOp>(op)));
+      op->erase();
+    });
+  }
+};
 
-void ctxc::gpu_lowering::expandRotations(gpu::GPUModuleOp module) {
-  module.walk([](Operation *op) {
-    if (!isa<math::CosOp, math::SinOp>(op))
-      return;
-    OpBuilder b(op);
-    Turn turn{b, op->getLoc()};
-    op->getResult(0).replaceAllUsesWith(turn.sine(op->getOperand(0), isa<math::CosOp>(op)));
-    op->erase();
-  });
-}
+} // namespace

@@ -1,22 +1,33 @@
 // From kernels in linalg to launches of functions of a gpu.module.
+#include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/GPU/Cost.h"
-#include "lib/Lowering/GPU/Experts.h"
-#include "lib/Lowering/GPU/Functions.h"
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/GPU/TileContraction.h"
-#include "lib/Lowering/Passes.h"
+#include "lib/Lowering/Order.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
+
+namespace ctxc {
+#define GEN_PASS_DEF_GPUFIXROWS
+#define GEN_PASS_DEF_GPULAUNCHES
+#define GEN_PASS_DEF_GPUNUMBERREADS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 static constexpr StringLiteral moduleName = "kernels";
 
@@ -110,16 +121,16 @@ private:
 
 } // namespace
 
-/// Gives a kernel its number of rows.
+/// Gives a kernel its number of rows. Banks are no tables of addresses, but lie in one buffer;
+/// quantised ones, which have no kernel, stay.
 static void ofRows(func::FuncOp kernel, int64_t rows) {
   OpBuilder b(kernel.getContext());
   b.setInsertionPointToStart(&kernel.getBody().front());
   SmallVector<Type> types;
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
-    auto kind = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "ctxc.kind");
-    bool grows = kind && (kind == stringifyKernelArgKind(KernelArgKind::State) ||
-                          kind == stringifyKernelArgKind(KernelArgKind::Slots));
+    kernel::ArgAttr role = kernel::roleOf(argument);
+    bool grows = role && role.isOfVisible();
     if (type && type.getRank() && type.isDynamicDim(0) && !grows) {
       SmallVector<int64_t> shape(type.getShape());
       shape[0] = rows;
@@ -127,24 +138,13 @@ static void ofRows(func::FuncOp kernel, int64_t rows) {
       auto anyRows = memref::CastOp::create(b, kernel.getLoc(), type, argument);
       argument.replaceAllUsesExcept(anyRows, anyRows);
     }
+    RankedTensorType bank =
+        role && role.getKind() == KernelArgKind::Bank ? role.getStored() : nullptr;
+    if (bank && isa<FloatType>(bank.getElementType()))
+      argument.setType(MemRefType::get(bank.getShape(), bank.getElementType()));
     types.push_back(argument.getType());
   }
   kernel.setFunctionType(b.getFunctionType(types, {}));
-}
-
-/// With sizes known, a read (KernelEmitter::read) is another op, without the number that keeps two
-/// reads of a tensor apart while what is between them may write to its memory.
-static LogicalResult numberReads(ModuleOp module) {
-  PassManager simplify(module.getContext());
-  simplify.addPass(memref::createResolveShapedTypeResultDimsPass());
-  simplify.addPass(createCanonicalizerPass());
-  if (failed(simplify.run(module)))
-    return failure();
-  int64_t next = 0;
-  module.walk([&](bufferization::ToBufferOp read) {
-    read->setAttr("ctxc.read", Builder(module.getContext()).getI64IntegerAttr(next++));
-  });
-  return success();
 }
 
 static std::string functionName(func::FuncOp kernel, const Step &step, size_t index) {
@@ -152,49 +152,103 @@ static std::string functionName(func::FuncOp kernel, const Step &step, size_t in
   return (kernel.getName() + "_" + Twine(index) + "_" + kinds[step.kind]).str();
 }
 
-FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module, const GpuTarget &target,
-                                                           int64_t rows) {
-  MLIRContext *context = module.getContext();
-  auto kernels = llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
-  for (func::FuncOp kernel : kernels) {
-    replaceExperts(kernel);
-    ofRows(kernel, rows);
-  }
-  if (failed(numberReads(module)) || failed(bufferizeKernels(module)))
-    return failure();
+namespace {
 
-  std::vector<GpuRefusal> refusals;
-  OpBuilder b(context);
-  b.setInsertionPointToEnd(module.getBody());
-  auto gpuModule = gpu::GPUModuleOp::create(b, module.getLoc(), moduleName);
-  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), b.getUnitAttr());
-  for (func::FuncOp kernel : kernels) {
+struct GpuFixRows : ctxc::impl::GpuFixRowsBase<GpuFixRows> {
+  using Base::Base;
+  void runOnOperation() override {
+    for (func::FuncOp kernel : kernelFunctions(getOperation()))
+      ofRows(kernel, rows);
+  }
+};
+
+/// With sizes known, a read (KernelEmitter::read) is another op, without the number that keeps two
+/// reads of a tensor apart while what is between them may write to its memory.
+struct GpuNumberReads : ctxc::impl::GpuNumberReadsBase<GpuNumberReads> {
+  void runOnOperation() override {
+    int64_t next = 0;
+    getOperation().walk([&](bufferization::ToBufferOp read) {
+      kernel::KernelDialect::ReadAttrHelper(&getContext())
+          .setAttr(read, Builder(&getContext()).getI64IntegerAttr(next++));
+    });
+  }
+};
+
+struct GpuLaunches : ctxc::impl::GpuLaunchesBase<GpuLaunches> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    auto named = GpuTarget::named(target);
+    if (!named)
+      return emitError(UnknownLoc::get(context), "--ctxc-gpu-launches: target: ")
+             << llvm::toString(named.takeError());
+    gpu = std::move(*named);
+    return success();
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(expectBuffers(module, getArgument())))
+      return signalPassFailure();
+    SmallVector<func::FuncOp> kernels = kernelFunctions(module);
+    OpBuilder b(&getContext());
+    b.setInsertionPointToEnd(module.getBody());
+    auto gpuModule = gpu::GPUModuleOp::create(b, module.getLoc(), moduleName);
+    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), b.getUnitAttr());
+    for (func::FuncOp kernel : kernels)
+      launch(kernel, gpuModule);
+    for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
+      if (function.isExternal())
+        function.erase(); // a support function of the CPU
+  }
+
+  void launch(func::FuncOp kernel, gpu::GPUModuleOp gpuModule) {
     std::string reason;
-    auto steps = stepsOf(kernel, target, rows, reason);
+    auto steps = stepsOf(kernel, *gpu, rows, reason);
     if (failed(steps)) {
-      refusals.push_back({kernel.getName().str(), reason});
-      kernel.erase();
-      continue;
+      if (refusals)
+        refusals->push_back({kernel.getName().str(), reason});
+      return kernel.erase();
     }
     LaunchWriter launches(kernel, gpuModule);
     for (auto [i, step] : llvm::enumerate(*steps)) {
       auto write = step.kind == Step::Contraction ? writeContraction
                    : step.kind == Step::Tiles     ? writeTiles
                                                   : writeRows;
-      launches.launch(write(gpuModule, functionName(kernel, step, i), step, target), costOf(step));
+      launches.launch(write(gpuModule, functionName(kernel, step, i), step, *gpu), costOf(step));
     }
     launches.finish();
   }
-  for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
-    if (function.isExternal())
-      function.erase(); // a support function of the CPU
-  expandRotations(gpuModule);
-  approximateFunctions(module);
-  PassManager clean(context);
-  clean.addPass(createCanonicalizerPass());
-  clean.addPass(createCSEPass());
-  clean.addPass(createLoopInvariantCodeMotionPass());
-  if (failed(clean.run(module)))
+
+  std::vector<GpuRefusal> *refusals = nullptr;
+  std::shared_ptr<const GpuTarget> gpu;
+};
+
+} // namespace
+
+void ctxc::buildGpuPipeline(OpPassManager &pm, const GpuTarget &target, int64_t rows,
+                            std::vector<GpuRefusal> *refusals) {
+  pm.addPass(createGpuFixRows({rows}));
+  pm.addPass(memref::createResolveShapedTypeResultDimsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createGpuNumberReads());
+  buildBufferizePipeline(pm);
+  auto launches = std::make_unique<GpuLaunches>(GpuLaunchesOptions{target.name(), rows});
+  launches->refusals = refusals;
+  pm.addPass(std::move(launches));
+  pm.addNestedPass<gpu::GPUModuleOp>(createGpuExpandRotations());
+  pm.addPass(createApproximateFunctions());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+}
+
+FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module, const GpuTarget &target,
+                                                           int64_t rows) {
+  std::vector<GpuRefusal> refusals;
+  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
+  buildGpuPipeline(pm, target, rows, &refusals);
+  if (failed(pm.run(module)))
     return failure();
   return refusals;
 }

@@ -1,5 +1,5 @@
 #include "lib/Lowering/GPU/ReadOps.h"
-#include "lib/Lowering/GPU/Experts.h"
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -56,15 +56,15 @@ public:
       return readLinalg(linalgOp);
     if (auto copy = dyn_cast<memref::CopyOp>(op))
       return readCopy(copy);
-    if (auto experts = expertCall(op))
-      return readExperts(op, *experts);
+    if (auto contract = dyn_cast<kernel::ContractOp>(op))
+      return readContraction(contract);
+    if (auto experts = dyn_cast<kernel::ExpertsOp>(op))
+      return readExperts(experts);
     if (auto call = dyn_cast<func::CallOp>(op))
       return readSupport(call);
-    if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop->hasAttr(kRowLoopAttr))
+    if (auto loop = dyn_cast<scf::ForOp>(op); loop && kernel::isMarked<kernel::RowLoop>(loop))
       for (auto call : loop.getBody()->getOps<func::CallOp>())
         return readSupport(call, loop);
-    if (isa<scf::ForOp, memref::LoadOp>(op))
-      return refuse("quantised experts have no GPU kernel");
     return refuse("'" + op->getName().getStringRef() + "' has no GPU kernel");
   }
 
@@ -100,28 +100,40 @@ private:
   }
 
   FailureOr<RowOp> readLinalg(linalg::LinalgOp op) {
-    RowOp row{op, {}, {}, {}, op.getNumDpsInputs(), {}, {}, {}};
-    row.loops.resize(op.getNumLoops(), fixedExtent(-1));
-    for (auto type : op.getIteratorTypesArray())
+    auto row =
+        readLoops(op, op.getIteratorTypesArray(), op.getIndexingMapsArray(), op.getNumDpsInputs());
+    if (failed(row))
+      return failure();
+    for (Operation &nested : *op.getBlock())
+      if (failed(checkNested(&nested, *row)))
+        return failure();
+    return row;
+  }
+
+  FailureOr<RowOp> readContraction(kernel::ContractOp op) {
+    return readLoops(op, op.getIteratorTypes(), op.getIndexingMaps(), 2);
+  }
+
+  FailureOr<RowOp> readLoops(Operation *op, ArrayRef<utils::IteratorType> types,
+                             ArrayRef<AffineMap> maps, int64_t inputs) {
+    RowOp row{op, {}, {}, {}, inputs, {}, {}, {}};
+    row.loops.resize(types.size(), fixedExtent(-1));
+    for (auto type : types)
       row.isReduction.push_back(type == utils::IteratorType::reduction);
-    for (OpOperand &operand : op->getOpOperands()) {
-      AffineMap map = op.getMatchingIndexingMap(&operand);
-      auto access = readAccess(operand.get(), map);
+    for (auto [operand, map] : llvm::zip(op->getOperands(), maps)) {
+      auto access = readAccess(operand, map);
       if (failed(access))
         return failure();
       row.accesses.push_back(*access);
       for (auto [i, expr] : llvm::enumerate(map.getResults()))
         if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-          auto size = sizeOf(operand.get(), i);
+          auto size = sizeOf(operand, i);
           if (!size)
             return refuse("a size that is not a linear function of the visible tokens has no GPU "
                           "kernel");
           row.loops[dim.getPosition()] = *size;
         }
     }
-    for (Operation &nested : *op.getBlock())
-      if (failed(checkNested(&nested, row)))
-        return failure();
     return row;
   }
 
@@ -178,23 +190,25 @@ private:
     return row;
   }
 
-  FailureOr<RowOp> readExperts(Operation *op, const ExpertCall &experts) {
+  FailureOr<RowOp> readExperts(kernel::ExpertsOp op) {
+    if (cast<MemRefType>(op.getBank().getType()).getRank() != 3)
+      return refuse("quantised experts have no GPU kernel");
     SmallVector<View> views;
-    for (Value memory : {experts.bank, experts.x, experts.y, experts.selected}) {
+    for (Value memory : {op.getBank(), op.getVectors(), op.getSums(), op.getSelected()}) {
       auto view = readView(memory);
       if (failed(view))
         return failure();
       views.push_back(*view);
     }
     const View &bank = views[0], &x = views[1], &y = views[2], &selected = views[3];
-    int64_t in = cast<MemRefType>(experts.x.getType()).getShape().back();
+    int64_t in = cast<MemRefType>(op.getVectors().getType()).getShape().back();
     bool each = x.strides.size() == 3; // slots have vectors of their own
     RowOp row{op, {}, {false, false, false, true}, {}, 2, {}, {}, {}};
     for (int64_t i : {0, 1, 2})
-      row.loops.push_back(*sizeOf(experts.y, i));
+      row.loops.push_back(*sizeOf(op.getSums(), i));
     row.loops.push_back(fixedExtent(in));
     Extent m = bank.strides[1], k = bank.strides[2], slot = bank.strides[0];
-    if (experts.transposed)
+    if (op.getTransposed())
       std::swap(m, k);
     row.accesses = {
         Access{bank, bank.offset, {slot * row.loops[1].fixed, slot, m, k}}, // as if all differed

@@ -1,8 +1,8 @@
 #include "lib/Lowering/GPU/Steps.h"
 #include "lib/Lowering/GPU/KeepApart.h"
+#include "lib/Lowering/GPU/Products.h"
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "lib/Lowering/GPU/TileContraction.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -28,11 +28,11 @@ public:
   explicit Grouper(int64_t rows) : rows(rows) {}
 
   std::vector<Step> stepsOf(std::vector<RowOp> ops) const;
+  /// Which kernel there is where `op` is a contraction with a stored matrix or of experts; none
+  /// where it is none.
+  std::optional<Step::Kind> contractionOf(const RowOp &op) const;
 
 private:
-  /// Which kernel there is where `op` is y[s, m] += W[m, k] x[s, k] of a stored matrix or of
-  /// experts; none where it is none.
-  std::optional<Step::Kind> contractionOf(const RowOp &op) const;
   bool isLong(const RowOp &row) const;
   bool hasRows(const RowOp &row) const;
   bool joins(const Step &step, const RowOp &row) const;
@@ -49,31 +49,6 @@ private:
 
 } // namespace
 
-/// Whether the op adds a product of its inputs, widened, to its result.
-static bool isProduct(linalg::GenericOp op) {
-  SmallVector<Operation *> reduction;
-  Value sum = matchReduction(op.getRegionOutputArgs(), 0, reduction);
-  auto product = sum ? sum.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-  if (!product || reduction.size() != 1 || !isa<arith::AddFOp>(reduction[0]))
-    return false;
-  auto isInput = [&](Value factor) {
-    if (auto wide = factor.getDefiningOp<arith::ExtFOp>())
-      factor = wide.getIn();
-    auto argument = dyn_cast<BlockArgument>(factor);
-    return argument && argument.getOwner() == op.getBody() && argument.getArgNumber() < 2;
-  };
-  return isInput(product.getLhs()) && isInput(product.getRhs()) &&
-         product.getLhs() != product.getRhs();
-}
-
-/// Whether a contraction's matrix is stored, and its sizes fixed.
-static bool isOfStored(const RowOp &row, size_t matrix) {
-  Value W = row.accesses[matrix]->view.root;
-  Type element = cast<MemRefType>(W.getType()).getElementType();
-  return isa<BlockArgument>(W) && (element.isF32() || element.isBF16() || element.isF16()) &&
-         llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
-}
-
 /// Whether a product of many rows is with a stored matrix, or with the keys or values of a context:
 /// with what grows.
 static bool isForTiles(const RowOp &row, const TileLoops &loops) {
@@ -85,24 +60,15 @@ static bool isForTiles(const RowOp &row, const TileLoops &loops) {
 std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
   if (row.selected)
     return Step::Contraction;
-  auto op = dyn_cast<linalg::GenericOp>(row.op);
-  if (!op || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
-    return std::nullopt;
+  auto contract = dyn_cast<kernel::ContractOp>(row.op);
   if (rows > 1) {
-    auto loops = isProduct(op) ? tileLoopsOf(row) : std::nullopt;
+    auto product = dyn_cast<linalg::GenericOp>(row.op);
+    bool isTiled = contract || (product && isProduct(product));
+    auto loops = isTiled ? tileLoopsOf(row) : std::nullopt;
     return loops && isForTiles(row, *loops) ? std::optional(Step::Tiles) : std::nullopt;
   }
-  if (op.getNumLoops() != 3)
-    return std::nullopt;
-  MLIRContext *context = op.getContext();
-  AffineExpr s, m, k;
-  bindDims(context, s, m, k);
-  auto maps = op.getIndexingMapsArray();
-  bool fits = maps[0] == AffineMap::get(3, 0, {m, k}, context) &&
-              maps[1] == AffineMap::get(3, 0, {s, k}, context) &&
-              maps[2] == AffineMap::get(3, 0, {s, m}, context) && !row.isReduction[0] &&
-              !row.isReduction[1] && row.isReduction[2];
-  return fits && isOfStored(row, 0) && row.loops[0].fixed <= fewVectors
+  return contract && !contract.getTransposed() && isOfStored(row, 0) &&
+                 row.loops[0].fixed <= fewVectors
              ? std::optional(Step::Contraction)
              : std::nullopt;
 }
@@ -380,7 +346,8 @@ std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
 FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const GpuTarget &target,
                                                    int64_t rows, std::string &reason) {
   std::vector<RowOp> ops;
-  for (Operation &op : kernel.getBody().front()) {
+  Grouper grouper(rows);
+  for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
     // Addresses, sizes and views are followed from where they are used.
     if (isMemoryEffectFree(&op) || isa<memref::AllocOp, func::ReturnOp>(op))
       continue;
@@ -390,7 +357,13 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
                        << ": " << reason;
       return failure();
     }
+    // Without a kernel of its own a contraction is an op among others.
+    auto contract = dyn_cast<kernel::ContractOp>(op);
+    if (contract && !grouper.contractionOf(*row))
+      row = readOp(contract.generalize(), target, reason);
     ops.push_back(std::move(*row));
   }
-  return Grouper(rows).stepsOf(std::move(ops));
+  std::vector<Step> steps = Grouper(rows).stepsOf(std::move(ops));
+  remarkProducts(steps, kernel);
+  return steps;
 }

@@ -15,6 +15,7 @@
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "ctxc/Lowering/Kernel.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
+#include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "lib/Lowering/GPU/TileOperand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -136,7 +137,7 @@ private:
   /// where the rows are the last slots in order. The scores of others are not read, and their
   /// weights are zero.
   Value seen(const Extent &visible, Value firstRow) {
-    if (!op.op->hasAttr(kCausalAttr))
+    if (!kernel::isMarked<kernel::Causal>(op.op))
       return w.number(visible);
     int64_t calls = op.loops[loops.rows.front()].fixed;
     Value last = arith::MinUIOp::create(w.b, w.loc, w.add(firstRow, w.index(side * shape.rows - 1)),
@@ -300,11 +301,17 @@ WrittenKernel gpu_lowering::writeTiles(gpu::GPUModuleOp module, StringRef name, 
                                        const GpuTarget &target) {
   const RowOp &op = step.ops.front();
   TileLoops loops = *tileLoopsOf(op);
+  auto W = cast<MemRefType>(op.accesses[loops.columnSide]->view.root.getType());
   if (target.multipliesBfloat16() && isForTensorCores(step, loops)) {
     auto kernel = op.op->getParentOfType<func::FuncOp>();
-    return writeTensorTiles(module, name, step, loops, kernel && kernel->hasAttr(roundedAttr),
-                            target);
+    return writeTensorTiles(module, name, step, loops,
+                            kernel && kernel::isMarked<kernel::Rounded>(kernel), target);
   }
+  if (target.multipliesBfloat16() && W.getElementType().isBF16())
+    missed(
+        op.op, "tensor-cores",
+        "the matrix is stored as (in, out), or its rows or the vectors are no whole pieces of 16 "
+        "bytes");
   int64_t rows = 1, batch = 1;
   for (size_t d : loops.rows)
     rows *= op.loops[d].fixed;

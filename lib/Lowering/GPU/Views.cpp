@@ -1,4 +1,5 @@
 #include "lib/Lowering/GPU/Views.h"
+#include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -59,19 +60,12 @@ std::optional<Extent> gpu_lowering::sizeOf(Value memref, int64_t i) {
   auto type = cast<MemRefType>(memref.getType());
   if (!type.isDynamicDim(i))
     return fixedExtent(type.getDimSize(i));
-  if (auto argument = dyn_cast<BlockArgument>(memref)) {
-    auto kernel = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    unsigned number = argument.getArgNumber();
-    auto kind = kernel.getArgAttrOfType<StringAttr>(number, "ctxc.kind");
-    auto stream = kernel.getArgAttrOfType<IntegerAttr>(number, "ctxc.stream");
-    if (!kind || i != 0)
-      return std::nullopt;
-    bool grows = kind == stringifyKernelArgKind(KernelArgKind::State) ||
-                 kind == stringifyKernelArgKind(KernelArgKind::Slots);
-    if (!grows)
+  if (isa<BlockArgument>(memref)) {
+    kernel::ArgAttr role = kernel::roleOf(memref);
+    if (!role || !role.isOfVisible() || i != 0)
       return std::nullopt;
     Extent size; // a row for each visible token
-    size.visible[stream ? stream.getInt() : 0] = 1;
+    size.visible[int(role.getRun())] = 1;
     return size;
   }
   Operation *op = memref.getDefiningOp();

@@ -104,7 +104,7 @@ static void layOut(ArgumentLayout &layout) {
   const KernelArg &arg = layout.arg;
   auto type = cast<MemRefType>(arg.type);
   bool state = arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Slots;
-  std::string leading = state ? "visible[" + std::to_string(arg.stream) + "]" : "S";
+  std::string leading = state ? "visible[" + std::to_string(arg.run) + "]" : "S";
   xf::QuantizedType element = quantizedElement(arg);
   if (arg.kind == KernelArgKind::Bank) {
     layout.array = dense(type.getShape(), type.getElementType(), leading);
@@ -131,7 +131,7 @@ std::vector<ArgumentLayout> ctxc::argumentLayouts(func::FuncOp kernel) {
     layout.arg = arg;
     layout.meaning = textOf(arg.kind).meaning;
     layout.access = textOf(arg.kind).access;
-    layout.identifier = arg.name.empty() ? stringifyKernelArgKind(arg.kind).str() : arg.name;
+    layout.identifier = arg.name.empty() ? kernel::stringifyArgKind(arg.kind).str() : arg.name;
     for (char &c : layout.identifier)
       if (!llvm::isAlnum(c))
         c = '_';
@@ -146,7 +146,7 @@ std::vector<ArgumentLayout> ctxc::argumentLayouts(func::FuncOp kernel) {
                 arg.kind == KernelArgKind::State)) {
       layout.identifier += "_" + std::to_string(arg.index);
     }
-    if (arg.stream)
+    if (arg.run)
       layout.identifier += "_reduced";
     layOut(layout);
     layouts.push_back(std::move(layout));

@@ -2,7 +2,6 @@
 #include "ctxc/Lowering/Codegen.h"
 #include "lib/Lowering/KernelHeaderText.h"
 #include "lib/Lowering/Library/ArgumentLayout.h"
-#include "lib/Lowering/Passes.h"
 
 using namespace mlir;
 using namespace ctxc;

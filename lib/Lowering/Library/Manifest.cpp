@@ -1,7 +1,6 @@
 // What a program that calls generated kernels needs to know, as JSON.
 #include "ctxc/Lowering/Codegen.h"
 #include "lib/Lowering/Library/ArgumentLayout.h"
-#include "lib/Lowering/Passes.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/TargetParser/Host.h"
@@ -59,13 +58,13 @@ static void writeArray(const ArrayLayout &array, OStream &json) {
 static void writeArgument(const ArgumentLayout &argument, OStream &json) {
   json.object([&] {
     json.attribute("identifier", argument.identifier);
-    json.attribute("kind", stringifyKernelArgKind(argument.arg.kind));
+    json.attribute("kind", kernel::stringifyArgKind(argument.arg.kind));
     if (!argument.arg.name.empty())
       json.attribute("name", argument.arg.name);
     if (!argument.part.empty())
       json.attribute("part", argument.part);
     json.attribute("index", argument.arg.index);
-    json.attribute("stream", argument.arg.stream);
+    json.attribute("stream", argument.arg.run);
     json.attribute("access", argument.access);
     writeArray(argument.array, json);
     if (argument.slice)
@@ -101,7 +100,7 @@ static void writeKernel(func::FuncOp kernel, xf::BlockOp block, OStream &json) {
     json.attribute("name", kernel.getName());
     json.attribute("workspace", (kernel.getName() + "_workspace").str());
     json.attribute("workspace_alignment", 64);
-    if (kernel->hasAttr(roundedAttr))
+    if (kernel::isMarked<kernel::Rounded>(kernel))
       json.attribute("rounds_prompts", true);
     json.attributeArray("arguments", [&] {
       for (const ArgumentLayout &argument : argumentLayouts(kernel))

@@ -13,7 +13,6 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/xxhash.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -25,7 +24,7 @@ void ctxc::registerCodegenDialects(DialectRegistry &registry) {
   registerAllExtensions(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
-  registry.insert<xf::XFDialect, patch::PatchDialect>();
+  registry.insert<xf::XFDialect, patch::PatchDialect, kernel::KernelDialect>();
   registerLoweringModels(registry);
 }
 
@@ -64,25 +63,9 @@ FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(ArrayRef<xf::BlockOp> b
 // LLVM IR and object files
 //===----------------------------------------------------------------------===//
 
-/// Loop strength reduction takes a third of the compile time, and kernels are as fast without it:
-/// LLVM has no other switch for it than its command line's.
-static void leaveOutStrengthReduction() {
-  auto &options = llvm::cl::getRegisteredOptions();
-  auto option = options.find("disable-lsr");
-  if (option != options.end() && !option->second->getNumOccurrences())
-    option->second->addOccurrence(0, "disable-lsr", "true");
-}
-
-/// LLVM's back end for the architecture of `triple`; no other is touched.
-static void initialiseTarget(const llvm::Triple &triple) {
-  initialiseBackend(triple.isAArch64() ? "AArch64" : "X86");
-  static bool once = (leaveOutStrengthReduction(), true);
-  (void)once;
-}
-
 static llvm::orc::JITTargetMachineBuilder machineBuilder(const CpuTarget &target) {
   llvm::Triple triple(target.triple.empty() ? llvm::sys::getProcessTriple() : target.triple);
-  initialiseTarget(triple);
+  initialiseBackend(triple.isAArch64() ? "AArch64" : "X86");
   llvm::orc::JITTargetMachineBuilder builder{triple};
   builder.setCPU(target.cpu);
   for (auto feature : llvm::split(target.features, ','))
@@ -155,7 +138,9 @@ llvm::Error ctxc::emitMachineCode(llvm::Module &module, const CpuTarget &target,
   auto machine = machineBuilder(target).createTargetMachine();
   if (!machine)
     return machine.takeError();
-  return writeCode(module, **machine, type, os);
+  // Loop strength reduction, and what prepares it, take a third of the compile time, and kernels
+  // are as fast without it.
+  return writeCode(module, **machine, type, os, {"canon-freeze", "loop-reduce"});
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,11 +4,12 @@
 // and applied ones have most in common), and half of their code. It is an object of its own,
 // compiled once and kept in the cache under its name; a kernel's object names those that it calls.
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/CPU/Contraction.h"
-#include "lib/Lowering/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Threading.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Object/ObjectFile.h"
@@ -50,6 +51,14 @@ private:
 };
 
 } // namespace
+
+static LogicalResult
+runPipeline(ModuleOp module, const CpuTarget &target,
+            llvm::function_ref<void(OpPassManager &, const CpuTarget &)> build) {
+  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
+  build(pm, target);
+  return pm.run(module);
+}
 
 /// The names of the contractions that are not in the object itself.
 static SmallVector<std::string> contractionsOf(const llvm::MemoryBuffer &object) {
@@ -113,7 +122,7 @@ void KernelCompiler::separateContractions(ModuleOp kernel) {
 }
 
 llvm::Expected<Object> KernelCompiler::emit(Unit &unit) {
-  if (failed(lowerContractedToLLVM(unit.module, target)))
+  if (failed(runPipeline(unit.module, target, buildContractedToLLVMPipeline)))
     return makeError("the kernels could not be lowered");
   if (unit.own) // what the other objects of a library call
     for (auto function : unit.module.getOps<LLVM::LLVMFuncOp>())
@@ -169,7 +178,7 @@ llvm::Expected<std::vector<Object>> KernelCompiler::compile(ArrayRef<ModuleOp> k
   if (!missing.empty()) {
     MLIRContext *context = missing.front()->module.getContext();
     if (failed(failableParallelForEach(context, missing, [&](Unit *unit) {
-          return bufferizeAndContract(unit->module, target);
+          return runPipeline(unit->module, target, buildContractPipeline);
         })))
       return makeError("the kernels could not be lowered");
     for (Unit *unit : missing)

@@ -3,6 +3,8 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/PassInfo.h"
+#include "llvm/PassRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include <mutex>
 
@@ -61,9 +63,32 @@ void ctxc::optimise(llvm::Module &module, llvm::TargetMachine &machine,
   builder.buildPerModuleDefaultPipeline(level).run(module, modules);
 }
 
+namespace {
+
+/// The code generator's passes, but for some. LLVM has switches for them on its command line alone,
+/// and these would hold for whatever else of the process uses LLVM.
+class CodePasses : public llvm::legacy::PassManager {
+public:
+  explicit CodePasses(llvm::ArrayRef<StringRef> leftOut) : leftOut(leftOut) {}
+
+  void add(llvm::Pass *pass) override {
+    auto *info = llvm::PassRegistry::getPassRegistry()->getPassInfo(pass->getPassID());
+    if (info && llvm::is_contained(leftOut, info->getPassArgument()))
+      delete pass;
+    else
+      PassManager::add(pass);
+  }
+
+private:
+  llvm::ArrayRef<StringRef> leftOut;
+};
+
+} // namespace
+
 llvm::Error ctxc::writeCode(llvm::Module &module, llvm::TargetMachine &machine,
-                            llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
-  llvm::legacy::PassManager passes;
+                            llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os,
+                            llvm::ArrayRef<StringRef> leftOut) {
+  CodePasses passes(leftOut);
   if (machine.addPassesToEmitFile(passes, os, nullptr, type))
     return makeError(machine.getTargetTriple().str() + ": LLVM cannot write this code");
   passes.run(module);

@@ -29,9 +29,11 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine,
               const llvm::PipelineTuningOptions &tuning = {},
               llvm::OptimizationLevel level = llvm::OptimizationLevel::O3);
 
-/// Writes assembly or an object file of `module`.
+/// Writes assembly or an object file of `module`, by LLVM's code generator but for the passes
+/// `leftOut`, by their arguments.
 llvm::Error writeCode(llvm::Module &module, llvm::TargetMachine &machine,
-                      llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os);
+                      llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os,
+                      llvm::ArrayRef<llvm::StringRef> leftOut = {});
 
 } // namespace ctxc
 

@@ -106,21 +106,21 @@ Value slopeBias(OpBuilder &b, Location l, Value slope, Value position, bool roun
 }
 
 /// Attention over a state. The tokens that a row sees lie in slots: those of the state, of which
-/// the last S are the call's own rows, so that rows see each other. In the reduced stream of a dual
+/// the last S are the call's own rows, so that rows see each other. In the reduced run of a dual
 /// block each row is a sequence of its own, that of the kept tokens and the row: its state is read
 /// and not written, and the last of its slots is the row's own key and value.
 class AttentionEmitter {
 public:
   AttentionEmitter(xf::AttentionOp attention, KernelEmitter &e)
-      : attention(attention), e(e), b(e.builder), stream(attention.getStateStream()),
-        isolated(streamIndex(stream) == 1), visible(e.visible(stream)),
+      : attention(attention), e(e), b(e.builder), run(attention.getStateStream()),
+        isolated(runIndex(run) == 1), visible(e.visible(run)),
         heads(ranked(attention.getQuery()).getDimSize(0)),
         groups(ranked(attention.getKey()).getDimSize(0)), repeat(heads / groups),
         width(ranked(attention.getQuery()).getDimSize(1)), out(ranked(attention).getDimSize(1)) {}
 
   void emit() {
     SmallVector<Value> memrefs = e.states(attention);
-    if (isolated && attention->hasAttr(aloneAttr) && !attention.getSinks())
+    if (isolated && kernel::isMarked<kernel::Alone>(attention) && !attention.getSinks())
       return bind(ownValues());
     for (Value fresh : {attention.getKey(), attention.getValue()}) {
       Value memref = memrefs[own.size()];
@@ -133,7 +133,7 @@ public:
       for (Operation *op = before->getNextNode(); op; op = op->getNextNode())
         if (auto overSlots = dyn_cast<linalg::LinalgOp>(op);
             overSlots && overSlots.getNumLoops() == 4)
-          op->setAttr(kCausalAttr, b.getUnitAttr());
+          kernel::mark<kernel::Causal>(op);
     bind(mix(weights));
   }
 
@@ -192,7 +192,7 @@ private:
   bool isInOrder() { return !isolated && !attention.getBidirectional(); }
   Value inOrder(Value product) {
     if (isInOrder())
-      product.getDefiningOp()->setAttr(kCausalAttr, b.getUnitAttr());
+      kernel::mark<kernel::Causal>(product.getDefiningOp());
     return product;
   }
 
@@ -225,7 +225,7 @@ private:
     AffineExpr s, g, r, t;
     bindDims(context, s, g, r, t);
     AffineMap identity = AffineMap::getMultiDimIdentityMap(4, context);
-    SmallVector<Value> ins{products(), e.positions(), e.slots(stream)};
+    SmallVector<Value> ins{products(), e.positions(), e.slots(run)};
     SmallVector<AffineMap> maps{identity, AffineMap::get(4, 0, {s}, context),
                                 AffineMap::get(4, 0, {t}, context)};
     if (attention.getWindow()) {
@@ -333,7 +333,7 @@ private:
   xf::AttentionOp attention;
   KernelEmitter &e;
   OpBuilder &b;
-  StringRef stream;
+  StringRef run;
   bool isolated;
   Value visible;
   int64_t heads, groups, repeat, width, out;

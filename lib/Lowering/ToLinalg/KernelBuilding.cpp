@@ -149,7 +149,6 @@ Value KernelEmitter::mapWithReduced(Value tensor, ValueRange reduced, Body body)
 }
 
 Value KernelEmitter::linear(Value weight, Value x, bool transposed) {
-  MLIRContext *context = builder.getContext();
   auto xType = ranked(x);
   int64_t out = ranked(weight).getDimSize(transposed ? 1 : 0);
   // Leading dimensions of a head are rows like any other.
@@ -165,22 +164,8 @@ Value KernelEmitter::linear(Value weight, Value x, bool transposed) {
   Value count = tensor::DimOp::create(builder, loc, flat, 0);
   Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, out},
                                         builder.getF32Type(), ValueRange{count});
-  // Along a row of W the innermost loop runs.
-  constexpr auto parallel = IteratorType::parallel, reduction = IteratorType::reduction;
-  AffineExpr s, i, j;
-  bindDims(context, s, i, j);
-  AffineExpr m = transposed ? j : i, k = transposed ? i : j;
-  SmallVector<IteratorType> iterators{parallel, parallel, reduction};
-  if (transposed)
-    iterators = {parallel, reduction, parallel};
-  Value y = generic(filled(empty, 0), {weight, flat},
-                    {AffineMap::get(3, 0, {i, j}, context), AffineMap::get(3, 0, {s, k}, context),
-                     AffineMap::get(3, 0, {s, m}, context)},
-                    iterators, [&](OpBuilder &b, Location l, ValueRange args) -> Value {
-                      auto fast = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
-                      Value product = arith::MulFOp::create(b, l, args[0], args[1], fast);
-                      return arith::AddFOp::create(b, l, args[2], product, fast);
-                    });
+  Value y = kernel::ContractOp::create(builder, loc, weight, flat, filled(empty, 0), transposed)
+                .getResult();
   if (groups.empty())
     return y;
   SmallVector<int64_t> shape(xType.getShape());
@@ -229,7 +214,8 @@ Value KernelEmitter::read(Value tensor) {
       /*read_only=*/true);
   // Bufferisation keeps the tensor until this op, and not until another read that
   // common subexpressions would make share it.
-  buffer->setAttr("ctxc.read", builder.getI64IntegerAttr(nextRead++));
+  kernel::KernelDialect::ReadAttrHelper(builder.getContext())
+      .setAttr(buffer, builder.getI64IntegerAttr(nextRead++));
   return buffer;
 }
 

@@ -1,48 +1,42 @@
 // A block as a kernel: its arguments, and the run over its ops. What these build is in
 // KernelBuilding.cpp.
 #include "ctxc/Lowering/KernelEmitter.h"
+#include "ctxc/Lowering/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ctxc;
 
+namespace ctxc {
+#define GEN_PASS_DEF_BLOCKSTOLINALG
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
+
 #include "ctxc/Lowering/LoweringInterface.cpp.inc"
 
 static RankedTensorType ranked(Value v) { return cast<RankedTensorType>(v.getType()); }
 
-int64_t ctxc::streamIndex(StringRef stream) { return stream == "reduced" ? 1 : 0; }
+int64_t ctxc::runIndex(StringRef run) { return run == "reduced" ? 1 : 0; }
 
 //===----------------------------------------------------------------------===//
 // Arguments
 //===----------------------------------------------------------------------===//
 
-static constexpr StringRef kindNames[] = {"positions", "tokens",  "input", "output", "param",
-                                          "bank",      "setting", "state", "slots",  "store",
-                                          "load",      "counts",  "replay"};
-
-StringRef ctxc::stringifyKernelArgKind(KernelArgKind kind) { return kindNames[int(kind)]; }
-
 SmallVector<KernelArg> ctxc::kernelArguments(func::FuncOp kernel) {
   SmallVector<KernelArg> args;
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
-    auto kind = kernel.getArgAttrOfType<StringAttr>(i, "ctxc.kind");
-    if (!kind)
-      continue; // the call itself
-    KernelArg arg;
-    arg.kind = KernelArgKind(llvm::find(kindNames, kind.getValue()) - std::begin(kindNames));
-    if (auto name = kernel.getArgAttrOfType<StringAttr>(i, "ctxc.name"))
-      arg.name = name.str();
-    if (auto index = kernel.getArgAttrOfType<IntegerAttr>(i, "ctxc.index"))
-      arg.index = index.getInt();
-    if (auto stream = kernel.getArgAttrOfType<IntegerAttr>(i, "ctxc.stream"))
-      arg.stream = stream.getInt();
-    if (auto stored = kernel.getArgAttrOfType<TypeAttr>(i, "ctxc.stored"))
-      arg.stored = cast<RankedTensorType>(stored.getValue());
-    arg.type = kernel.getArgumentTypes()[i];
-    args.push_back(arg);
-  }
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
+    if (kernel::ArgAttr role = kernel::roleOf(kernel, i)) // else the call itself
+      args.push_back({role.getKind(), role.getName() ? role.getName().str() : std::string(),
+                      role.getIndex(), int64_t(role.getRun()), kernel.getArgumentTypes()[i],
+                      role.getStored()});
   return args;
 }
 
@@ -51,8 +45,8 @@ KernelEmitter::KernelEmitter(xf::BlockOp block, ModuleOp module, StringRef name)
       name(name.str()) {}
 
 void KernelEmitter::addArgument(KernelArgKind kind, MemRefType type, StringRef name, int64_t index,
-                                int64_t stream) {
-  args.push_back({kind, name.str(), index, stream, type, {}});
+                                int64_t run) {
+  args.push_back({kind, name.str(), index, run, type, {}});
 }
 
 /// memref of a leading dynamic dimension and `shape`.
@@ -100,18 +94,18 @@ void KernelEmitter::addArguments() {
   });
 
   int64_t states = 0;
-  bool streams[2] = {false, false};
+  bool runs[2] = {false, false};
   block.walk([&](xf::ContextualOpInterface op) {
-    int64_t stream = streamIndex(op.getStateStream());
+    int64_t run = runIndex(op.getStateStream());
     firstState[op] = states;
-    streams[stream] = true;
+    runs[run] = true;
     for (Value operand : op.getStateOperands())
       if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
-        addArgument(KernelArgKind::State, rowsOf(type.getShape(), f32), "", states++, stream);
+        addArgument(KernelArgKind::State, rowsOf(type.getShape(), f32), "", states++, run);
   });
-  for (int64_t stream : {0, 1})
-    if (streams[stream])
-      addArgument(KernelArgKind::Slots, rowsOf({}, i32), "", 0, stream);
+  for (int64_t run : {0, 1})
+    if (runs[run])
+      addArgument(KernelArgKind::Slots, rowsOf({}, i32), "", 0, run);
 
   int64_t obligations = 0;
   block.walk([&](Operation *op) {
@@ -156,8 +150,6 @@ bool KernelEmitter::isBank(xf::ParamOp param) {
   return llvm::any_of(param->getUsers(), [](Operation *op) { return isa<xf::ExpertLinearOp>(op); });
 }
 
-static constexpr StringLiteral quantizedAttr = "ctxc.quantized";
-
 Value KernelEmitter::param(StringRef name) {
   auto argument = cast<BlockArgument>(this->argument(KernelArgKind::Param, name, 0));
   RankedTensorType stored = args[argument.getArgNumber()].stored;
@@ -165,20 +157,14 @@ Value KernelEmitter::param(StringRef name) {
 }
 
 Value KernelEmitter::quantizedMatrix(Value memory, RankedTensorType stored) {
-  auto numbers = UnrealizedConversionCastOp::create(
-      builder, loc, MemRefType::get(stored.getShape(), builder.getF32Type()), memory);
-  numbers->setAttr(quantizedAttr, TypeAttr::get(stored));
-  return numbers.getResult(0);
+  auto numbers = MemRefType::get(stored.getShape(), builder.getF32Type());
+  return kernel::QuantizedOp::create(builder, loc, numbers, memory, TypeAttr::get(stored));
 }
 
-std::optional<KernelEmitter::Quantized> KernelEmitter::quantized(Value value) {
+kernel::QuantizedOp KernelEmitter::quantized(Value value) {
   if (auto tensor = value.getDefiningOp<bufferization::ToTensorOp>())
     value = tensor.getBuffer();
-  auto cast = value.getDefiningOp<UnrealizedConversionCastOp>();
-  auto stored = cast ? cast->getAttrOfType<TypeAttr>(quantizedAttr) : TypeAttr();
-  if (!stored)
-    return std::nullopt;
-  return Quantized{cast.getInputs().front(), llvm::cast<RankedTensorType>(stored.getValue())};
+  return value.getDefiningOp<kernel::QuantizedOp>();
 }
 
 Value KernelEmitter::setting(StringRef name) {
@@ -195,19 +181,19 @@ SmallVector<Value> KernelEmitter::states(Operation *op) {
   return memrefs;
 }
 
-static Value slotsArgument(func::FuncOp kernel, ArrayRef<KernelArg> args, int64_t stream) {
+static Value slotsArgument(func::FuncOp kernel, ArrayRef<KernelArg> args, int64_t run) {
   for (auto [i, arg] : llvm::enumerate(args))
-    if (arg.kind == KernelArgKind::Slots && arg.stream == stream)
+    if (arg.kind == KernelArgKind::Slots && arg.run == run)
       return kernel.getArgument(i);
-  llvm_unreachable("the kernel has no such stream");
+  llvm_unreachable("the kernel has no such run");
 }
 
-Value KernelEmitter::slots(StringRef stream) {
-  return readTensor(builder, loc, slotsArgument(kernel, args, streamIndex(stream)));
+Value KernelEmitter::slots(StringRef run) {
+  return readTensor(builder, loc, slotsArgument(kernel, args, runIndex(run)));
 }
 
-Value KernelEmitter::visible(StringRef stream) {
-  return memref::DimOp::create(builder, loc, slotsArgument(kernel, args, streamIndex(stream)), 0);
+Value KernelEmitter::visible(StringRef run) {
+  return memref::DimOp::create(builder, loc, slotsArgument(kernel, args, runIndex(run)), 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -224,15 +210,11 @@ FailureOr<func::FuncOp> KernelEmitter::run() {
   kernel = func::FuncOp::create(builder, loc, name, builder.getFunctionType(types, {}));
   kernel.setPrivate();
   for (auto [i, arg] : llvm::enumerate(args)) {
-    kernel.setArgAttr(i, "ctxc.kind", builder.getStringAttr(stringifyKernelArgKind(arg.kind)));
-    if (!arg.name.empty())
-      kernel.setArgAttr(i, "ctxc.name", builder.getStringAttr(arg.name));
-    if (arg.index)
-      kernel.setArgAttr(i, "ctxc.index", builder.getI64IntegerAttr(arg.index));
-    if (arg.stream)
-      kernel.setArgAttr(i, "ctxc.stream", builder.getI64IntegerAttr(arg.stream));
-    if (arg.stored)
-      kernel.setArgAttr(i, "ctxc.stored", TypeAttr::get(arg.stored));
+    auto role =
+        kernel::ArgAttr::get(builder.getContext(), arg.kind,
+                             arg.name.empty() ? StringAttr() : builder.getStringAttr(arg.name),
+                             arg.index, kernel::Run(arg.run), arg.stored);
+    kernel.setArgAttr(i, kernel::KernelDialect::ArgAttrHelper::getNameStr(), role);
   }
   Block *entry = kernel.addEntryBlock();
   builder.setInsertionPointToStart(entry);
@@ -268,3 +250,22 @@ FailureOr<func::FuncOp> ctxc::lowerBlockToLinalg(xf::BlockOp block, ModuleOp mod
                                                  StringRef name) {
   return KernelEmitter(block, module, name).run();
 }
+
+namespace {
+
+struct BlocksToLinalg : ctxc::impl::BlocksToLinalgBase<BlocksToLinalg> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto model : llvm::to_vector(module.getOps<xf::ModelOp>()))
+      model.erase();
+    for (auto block : llvm::to_vector(module.getOps<xf::BlockOp>())) {
+      std::string name = block.getSymName().str();
+      block.setSymName(name + ".block");
+      if (failed(lowerBlockToLinalg(block, module, name)))
+        return signalPassFailure();
+      block.erase();
+    }
+  }
+};
+
+} // namespace

@@ -216,51 +216,7 @@ struct LowerOuter : Lowering<LowerOuter, xf::OuterOp> {
   }
 };
 
-/// The vector at `index` of memory of vectors of `n` float32, as one row of a matrix.
-Value vectorAt(KernelEmitter &e, Value memory, Value index, int64_t n) {
-  OpBuilder &b = e.builder;
-  Value base = addressOf(b, e.loc, memory);
-  Value offset = toI64(b, e.loc, arith::MulIOp::create(b, e.loc, index, e.index(n)));
-  Value address = LLVM::GEPOp::create(b, e.loc, base.getType(), b.getF32Type(), base,
-                                      ArrayRef<LLVM::GEPArg>{offset});
-  return memrefAt(b, e.loc, address, MemRefType::get({1, n}, b.getF32Type()), {});
-}
-
-/// The matrix that is stored at `address`.
-Value matrixAt(KernelEmitter &e, Value address, RankedTensorType stored) {
-  OpBuilder &b = e.builder;
-  if (!isa<xf::QuantizedType>(stored.getElementType()))
-    return memrefAt(b, e.loc, address, MemRefType::get(stored.getShape(), stored.getElementType()),
-                    {});
-  auto bytes = MemRefType::get({xf::QuantizedType::bytesOf(stored)}, b.getI8Type());
-  return e.quantizedMatrix(memrefAt(b, e.loc, address, bytes, {}), stored);
-}
-
-/// y = W x in memory, for one vector; what KernelEmitter::linear is for tensors.
-void contract(KernelEmitter &e, Value weight, Value x, Value y, bool transposed) {
-  OpBuilder &b = e.builder;
-  MLIRContext *context = b.getContext();
-  AffineExpr s, m, k;
-  bindDims(context, s, m, k);
-  SmallVector<AffineExpr> w =
-      transposed ? SmallVector<AffineExpr>{k, m} : SmallVector<AffineExpr>{m, k};
-  linalg::FillOp::create(b, e.loc, ValueRange{e.constant(0)}, ValueRange{y});
-  linalg::GenericOp::create(b, e.loc, ValueRange{weight, x}, ValueRange{y},
-                            ArrayRef<AffineMap>{AffineMap::get(3, 0, w, context),
-                                                AffineMap::get(3, 0, {s, k}, context),
-                                                AffineMap::get(3, 0, {s, m}, context)},
-                            ArrayRef<IteratorType>{IteratorType::parallel, IteratorType::parallel,
-                                                   IteratorType::reduction},
-                            [](OpBuilder &nested, Location l, ValueRange a) {
-                              Value wide = KernelEmitter::widen(nested, l, a[0]);
-                              Value product = arith::MulFOp::create(nested, l, wide, a[1], kFast);
-                              Value sum = arith::AddFOp::create(nested, l, a[2], product, kFast);
-                              linalg::YieldOp::create(nested, l, sum);
-                            });
-}
-
-/// `y_j = W_{sel_j} x_j`, a contraction of one vector for each row and slot. Works on memory,
-/// where the matrices are found by their addresses.
+/// `y_j = W_{sel_j} x_j`. Works on memory, where the matrices are found by their addresses.
 struct LowerExpertLinear : Lowering<LowerExpertLinear, xf::ExpertLinearOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linear = cast<xf::ExpertLinearOp>(op);
@@ -270,34 +226,15 @@ struct LowerExpertLinear : Lowering<LowerExpertLinear, xf::ExpertLinearOp> {
                              "reference");
     OpBuilder &b = e.builder;
     Location loc = e.loc;
-    auto bank = ranked(linear.getBank()), type = ranked(linear);
-    int64_t k = type.getDimSize(0), out = type.getDimSize(1),
-            in = ranked(linear.getData()).getShape().back();
-    bool one = ranked(linear.getData()).getRank() == 1;
+    auto type = ranked(linear);
+    int64_t k = type.getDimSize(0), out = type.getDimSize(1);
     Value table = e.argument(KernelArgKind::Bank, param.getName(), 0);
     Value x = e.read(e.data(linear.getData())), selected = e.read(e.lookup(linear.getSelected()));
     Value y = memref::AllocOp::create(
         b, loc, MemRefType::get({ShapedType::kDynamic, k, out}, b.getF32Type()),
         ValueRange{e.rows()});
-    {
-      OpBuilder::InsertionGuard guard(b);
-      auto enter = [&](Value count) {
-        auto loop = scf::ForOp::create(b, loc, e.index(0), count, e.index(1));
-        b.setInsertionPointToStart(loop.getBody());
-        return loop.getInductionVar();
-      };
-      Value row = enter(e.rows()), slot = enter(e.index(k));
-      Value vector =
-          arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, row, e.index(k)), slot);
-      Value expert = memref::LoadOp::create(b, loc, selected, ValueRange{row, slot});
-      expert = arith::IndexCastOp::create(b, loc, b.getIndexType(), expert);
-      Value address = memref::LoadOp::create(b, loc, table, ValueRange{expert});
-      address =
-          LLVM::IntToPtrOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), address);
-      Value weight = matrixAt(e, address, bank.clone(bank.getShape().drop_front()));
-      contract(e, weight, vectorAt(e, x, one ? row : vector, in), vectorAt(e, y, vector, out),
-               linear.getTransposed());
-    }
+    kernel::ExpertsOp::create(b, loc, table, x, selected, y, ranked(linear.getBank()),
+                              linear.getTransposed());
     e.bind(linear,
            bufferization::ToTensorOp::create(
                b, loc, RankedTensorType::get({ShapedType::kDynamic, k, out}, b.getF32Type()), y,

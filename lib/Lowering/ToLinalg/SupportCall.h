@@ -58,7 +58,7 @@ public:
     }
     mlir::OpBuilder &b = e.builder;
     auto loop = mlir::scf::ForOp::create(b, e.loc, e.index(0), e.rows(), e.index(1));
-    loop->setAttr(kRowLoopAttr, b.getUnitAttr());
+    kernel::mark<kernel::RowLoop>(loop);
     mlir::OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     mlir::Value row = toI64(b, e.loc, loop.getInductionVar());

@@ -73,14 +73,15 @@ struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
 };
 
 /// The rows of a quantised table that `indices` name.
-Value decodeRows(KernelEmitter &e, const KernelEmitter::Quantized &table, Value indices) {
-  int64_t width = table.stored.getDimSize(1);
+Value decodeRows(KernelEmitter &e, kernel::QuantizedOp table, Value indices) {
+  auto stored = cast<RankedTensorType>(table.getStored());
+  int64_t width = stored.getDimSize(1);
   Value rows = callResult(e, width);
   SupportCall(e, "ctxc_decode_rows")
-      .i32(int64_t(cast<xf::QuantizedType>(table.stored.getElementType()).getFormat()))
+      .i32(int64_t(cast<xf::QuantizedType>(stored.getElementType()).getFormat()))
       .i64(1)
       .i64(width)
-      .memory(table.memory, 0)
+      .memory(table.getMemory(), 0)
       .tensor(indices)
       .memory(rows, 0)
       .emit();
@@ -95,7 +96,7 @@ struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
                              "reference");
     Value table = e.lookup(embed.getTable());
     if (auto quantized = KernelEmitter::quantized(table)) {
-      e.bind(embed, decodeRows(e, *quantized, e.lookup(embed.getId())));
+      e.bind(embed, decodeRows(e, quantized, e.lookup(embed.getId())));
       return success();
     }
     MLIRContext *context = op->getContext();
@@ -404,6 +405,7 @@ struct LowerBroadcast : Lowering<LowerBroadcast, xf::BroadcastOp> {
 
 namespace ctxc {
 void registerXFLoweringModels(MLIRContext *context) {
+  context->loadDialect<kernel::KernelDialect>(); // what these make is marked by it
   xf::ParamOp::attachInterface<LowerParam>(*context);
   xf::SettingOp::attachInterface<LowerSetting>(*context);
   xf::TokenOp::attachInterface<LowerToken>(*context);

@@ -1,4 +1,4 @@
-// What is asked for by the words of a device's name behind its brand (cuda:sm_90:checked).
+// Parses the words of a device's name behind its brand (cuda:sm_90:checked).
 #ifndef CTXC_LIB_RUNTIME_GPU_DEVICEREQUEST_H
 #define CTXC_LIB_RUNTIME_GPU_DEVICEREQUEST_H
 

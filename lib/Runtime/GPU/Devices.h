@@ -1,4 +1,4 @@
-// The devices there are, each in its own folder.
+// The kinds of devices, each in its own folder.
 #ifndef CTXC_LIB_RUNTIME_GPU_DEVICES_H
 #define CTXC_LIB_RUNTIME_GPU_DEVICES_H
 
@@ -11,8 +11,8 @@ llvm::Expected<std::unique_ptr<Device>> openCudaDevice(llvm::StringRef rest);
 llvm::Expected<std::unique_ptr<Device>> openHipDevice(llvm::StringRef rest);
 llvm::Expected<std::unique_ptr<Device>> openVulkanDevice(llvm::StringRef rest);
 
-/// A driver's library, the first that is there; it is never unloaded: drivers keep threads. `what`
-/// is said where there is none.
+/// A driver's library, the first that exists; it is never unloaded, since drivers keep threads. The
+/// error says `what` where there is none.
 llvm::Expected<void *> openDriver(llvm::ArrayRef<const char *> libraries, llvm::StringRef what);
 
 } // namespace ctxc

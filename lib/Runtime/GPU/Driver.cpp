@@ -4,7 +4,7 @@
 
 llvm::Expected<void *> ctxc::openDriver(llvm::ArrayRef<const char *> libraries,
                                         llvm::StringRef what) {
-  std::string first; // why the newest is not there
+  std::string first; // why the newest could not be loaded
   for (const char *library : libraries) {
     if (void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL))
       return opened;

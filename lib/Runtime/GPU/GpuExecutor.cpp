@@ -43,13 +43,13 @@ protected:
   Error computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                          ArrayRef<int64_t> positions, const PatchEachOptions &options,
                          PatchSink sink) override;
-  Expected<Logits> computeHead(ArrayRef<double> streams, int64_t rows) override;
+  Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
 
 private:
   Error check(const GpuRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions) const {
     if (Error error = checkStep(program, run.count, run.last(), run.capacity, tokens, positions))
       return error;
-    if (hasRows(tokens))
+    if (hasEmbeddings(tokens))
       return makeError("a row in a token's place is not run on a GPU; run it with --backend "
                        "compiled");
     return checkIds(program, tokens, positions);
@@ -67,7 +67,7 @@ private:
 
   Program program;
   GpuStore store;
-  GpuProgram gpu; ///< of one row
+  GpuProgram gpu; ///< for one token
   GpuPrompts prompts;
   std::optional<GpuHead> head; ///< where the program has one
   const PatchableNames names;
@@ -140,7 +140,7 @@ Error GpuExecutor::copyState(const Run &given, Run &made) {
   auto &to = static_cast<GpuRun &>(made);
   to.count = from.count;
   std::copy_n(from.slots.begin(), from.count, to.slots.begin());
-  to.isHidden = true; // so that all positions are uploaded with the next call
+  to.isHidden = true; // the next call uploads all positions
   for (auto [copies, states] : llvm::zip_equal(to.states, from.states))
     for (const auto &[place, buffer] : states) {
       size_t row = buffer->bytes / from.room;
@@ -157,11 +157,11 @@ Error GpuExecutor::copyState(const Run &given, Run &made) {
   return Error::success();
 }
 
-Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> streams, int64_t rows) {
-  Expected<size_t> checked = checkHead(program, streams.size(), rows);
+Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  Expected<size_t> checked = checkHead(program, vectors.size(), count);
   if (!checked)
     return checked.takeError();
-  auto logits = head->logitsOf(Rows(streams.begin(), streams.end()), rows);
+  auto logits = head->logitsOf(Rows(vectors.begin(), vectors.end()), count);
   if (!logits)
     return logits.takeError();
   if (Error error = checkFinite(*logits))
@@ -184,15 +184,15 @@ Expected<RecordedSteps *> GpuExecutor::recordPatch(GpuRun &full, GpuRun &reduced
     bool isDual = each.block == program.steps[each.step].dual;
     kernels.push_back({each.step,
                        each.block,
-                       each.stream,
-                       {isDual ? &full : runs[each.stream], isDual ? &reduced : nullptr}});
+                       each.run,
+                       {isDual ? &full : runs[each.run], isDual ? &reduced : nullptr}});
   }
   if (Error error = gpu.record(kernels, record))
     return std::move(error);
   return &record;
 }
 
-/// What a token's dual kernel left.
+/// The patch, obligations and errors that a token's dual kernels computed.
 Error GpuExecutor::readPatch(size_t index, PatchStep &result) {
   std::vector<LayerObligations> obligations;
   std::vector<double> replayError;
@@ -229,27 +229,27 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
       if (Error error = readPatch(i, result))
         return std::move(error);
   const LayerObserver *observers[] = {&options.fullObserver, &options.reducedObserver};
-  std::vector<double> *wanted[] = {&result.fullLogits, &result.reducedLogits};
+  Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
   int64_t *next[] = {&result.fullNext, &result.reducedNext};
-  for (int64_t stream : {0, 1}) {
-    if (*observers[stream]) {
+  for (int64_t run : {0, 1}) {
+    if (*observers[run]) {
       SeenLayers layers;
-      if (Error error = readLayers(gpu, stream, 1, layers))
+      if (Error error = readLayers(gpu, run, 1, layers))
         return std::move(error);
       for (auto &[layer, rows] : layers)
-        (*observers[stream])(layer, rows, 1);
+        (*observers[run])(layer, rows, 1);
     }
-    if (stream == 1 && !options.reducedHead)
+    if (run == 1 && !options.reducedHead)
       continue;
-    auto logits = gpu.value(program.logits(), stream, 0, 1);
+    auto logits = gpu.value(program.logits(), run, 0, 1);
     if (!logits)
       return logits.takeError();
     auto largest = largestLogit(*logits);
     if (!largest)
       return largest.takeError();
-    *next[stream] = *largest;
+    *next[run] = *largest;
     if (options.logits)
-      wanted[stream]->assign(logits->begin(), logits->end());
+      *wanted[run] = std::vector<float>(logits->begin(), logits->end());
   }
   ++full.count;
   return result;
@@ -270,7 +270,7 @@ Expected<PatchStep> GpuExecutor::computePatch(Run &opaqueFull, Run &opaqueReduce
   return patchOne(full, reduced, token.token(), position, options);
 }
 
-/// patchEach of one token.
+/// patchEach for one token.
 Error GpuExecutor::patchAlone(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
                               const PatchEachOptions &options, PatchSink sink) {
   PatchOptions one;
@@ -294,16 +294,16 @@ Error GpuExecutor::patchAlone(GpuRun &full, GpuRun &reduced, int64_t token, int6
 Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> tokens,
                                ArrayRef<int64_t> positions, const PatchEachOptions &options,
                                PatchSink sink) {
-  // A pass within a sink's call would write where the outer one's patches are.
+  // A pass within a sink's call would overwrite the outer pass's patches.
   const bool isInner = prompts.isPatching;
   llvm::scope_exit ended([&] { prompts.isPatching = isInner; });
   GpuPatchEach each(store, headOrNull(), options);
   while (!tokens.empty()) {
     if (Error error = checkInterrupt())
       return error;
-    int64_t count = std::min<int64_t>(tokens.size(), options.rows ? options.rows : INT64_MAX);
+    int64_t count = std::min<int64_t>(tokens.size(), options.chunk ? options.chunk : INT64_MAX);
     RecordedChunk *chunk = nullptr;
-    if (!isInner && count >= (options.rows ? 2 : GpuPrompts::kShortest)) {
+    if (!isInner && count >= (options.chunk ? 2 : GpuPrompts::kShortest)) {
       auto recorded = prompts.patch(full, reduced, options.startLayer);
       if (!recorded)
         return recorded.takeError();
@@ -368,7 +368,7 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
                      " has no instruction for products of bfloat16: prompts are "
                      "read as fast without rounding");
   auto executor = std::make_unique<GpuExecutor>(
-      both, weights, std::move(device), options.rows ? options.rows : (*target)->promptRows(),
+      both, weights, std::move(device), options.chunk ? options.chunk : (*target)->promptRows(),
       options.roundedPrompts);
   if (Error error = executor->compile())
     return std::move(error);

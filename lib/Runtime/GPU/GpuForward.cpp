@@ -19,7 +19,7 @@ Expected<RecordedSteps *> GpuForward::record(bool withHead) {
   return &record;
 }
 
-Error ctxc::readLayers(GpuProgram &from, int64_t stream, int64_t rows, SeenLayers &layers) {
+Error ctxc::readLayers(GpuProgram &from, int64_t run, int64_t rows, SeenLayers &layers) {
   size_t next = 0;
   for (auto [i, step] : llvm::enumerate(from.store.program.steps)) {
     if (!step.index && i > 0)
@@ -28,7 +28,7 @@ Error ctxc::readLayers(GpuProgram &from, int64_t stream, int64_t rows, SeenLayer
       layers.push_back({step.index.value_or(-1), {}});
     std::vector<Rows> outputs;
     for (Value output : xf::LayerOp(step.layer).getOutputs()) {
-      auto numbers = from.value(output, stream, 0, rows);
+      auto numbers = from.value(output, run, 0, rows);
       if (!numbers)
         return numbers.takeError();
       outputs.push_back(std::move(*numbers));
@@ -70,7 +70,8 @@ Error GpuForward::runOne(int32_t token, int32_t position, bool withHead) {
   return numbers ? addLogits(*numbers) : numbers.takeError();
 }
 
-/// At most as many tokens as the chunk has rows, of which the last is the call's where `isLast`.
+/// Runs at most as many tokens as the chunk has rows; `isLast`: the last of them is the call's
+/// last.
 Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
                            ArrayRef<int32_t> positions, bool isLast) {
   GpuProgram &rows = *chunk.program;
@@ -84,7 +85,8 @@ Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
   if (options.observer)
     if (Error error = readLayers(rows, 0, count, layers))
       return error;
-  // The head can be as large as all layers together: only rows whose logits are asked for go there.
+  // The head can be as large as all layers together: only tokens whose logits are asked for go
+  // through it.
   int64_t wanted = options.allLogits ? count : isLast;
   if (!wanted)
     return Error::success();

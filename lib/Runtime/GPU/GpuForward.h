@@ -1,4 +1,4 @@
-// Executor::forward on a device: tokens one by one, and prompts by chunks of many rows.
+// Executor::forward on a device: tokens one by one, and prompts in chunks of many tokens.
 #ifndef CTXC_LIB_RUNTIME_GPU_GPUFORWARD_H
 #define CTXC_LIB_RUNTIME_GPU_GPUFORWARD_H
 
@@ -6,17 +6,17 @@
 
 namespace ctxc {
 
-/// What layers gave, row after row, by their indices as observers see them.
+/// The layers' outputs, one row for each token, by the layers' indices as observers see them.
 using SeenLayers = std::vector<std::pair<int64_t, std::vector<double>>>;
 
-/// Adds each layer's output of the first `rows` rows at hand to `layers`; several residual streams
-/// side by side.
-llvm::Error readLayers(GpuProgram &from, int64_t stream, int64_t rows, SeenLayers &layers);
+/// Adds each layer's output for the first `rows` tokens of the call to `layers`; several residual
+/// streams are side by side.
+llvm::Error readLayers(GpuProgram &from, int64_t run, int64_t rows, SeenLayers &layers);
 
-/// One call. The patch, where there is one, is uploaded.
+/// One call. The patch, if there is one, has been uploaded.
 class GpuForward {
 public:
-  /// `head` is null where the program has none; `mayGoOn` is asked before each sequence of
+  /// `head` is null where the program has none; `mayGoOn` is called before each sequence of
   /// launches.
   GpuForward(GpuStore &store, GpuProgram &one, GpuPrompts &prompts, GpuHead *head, GpuRun &run,
              const ForwardOptions &options, llvm::function_ref<llvm::Error()> mayGoOn)
@@ -36,7 +36,7 @@ private:
 
   GpuStore &store;
   const Program &program;
-  GpuProgram &one; ///< of one row
+  GpuProgram &one; ///< for one token
   GpuPrompts &prompts;
   GpuHead *head;
   GpuRun &run;

@@ -8,7 +8,7 @@ using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
 
-/// Tokens' factors are downloaded together, so many bytes of them at a time.
+/// How many bytes of factors are downloaded together.
 static constexpr size_t partsBytes = size_t(64) << 20;
 
 Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
@@ -31,8 +31,8 @@ Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
     if (isPatched(i))
       if (Error error = gpu->readChecks(i, rows(), obligations[i], replayError[i]))
         return error;
-  // The sink may run other prompts, which write there.
-  if (Error error = readStreams())
+  // The sink may run other prompts, which overwrite them.
+  if (Error error = readOutputs())
     return error;
   for (int64_t row = 0; row < rows(); ++row)
     if (Error error = give(row, sink))
@@ -40,24 +40,25 @@ Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
   return Error::success();
 }
 
-Error GpuPatchEach::readStreams() {
+Error GpuPatchEach::readOutputs() {
   xf::LayerOp last = program.steps[program.steps.size() - (head ? 2 : 1)].layer;
-  for (int64_t stream : {0, 1}) {
-    streams[stream].clear();
+  for (int64_t run : {0, 1}) {
+    outputs[run].clear();
     for (Value output : last.getOutputs()) {
-      auto numbers = gpu->value(output, stream, 0, rows());
+      auto numbers = gpu->value(output, run, 0, rows());
       if (!numbers)
         return numbers.takeError();
-      streams[stream].push_back(std::move(*numbers));
+      outputs[run].push_back(std::move(*numbers));
     }
   }
   return Error::success();
 }
 
-/// What the last layer gives of a row, in both streams: whatever is not finite before it shows.
+/// Checks a token's output of the last layer in both runs: NaN and infinity of earlier layers show
+/// there.
 Error GpuPatchEach::checkFinite(int64_t row) {
-  for (const std::vector<Rows> &stream : streams)
-    for (const Rows &all : stream) {
+  for (const std::vector<Rows> &ofRun : outputs)
+    for (const Rows &all : ofRun) {
       size_t width = all.size() / rows();
       if (!llvm::all_of(ArrayRef(all).slice(row * width, width),
                         [](float x) { return std::isfinite(x); }))
@@ -67,34 +68,34 @@ Error GpuPatchEach::checkFinite(int64_t row) {
   return Error::success();
 }
 
-/// The logits of some rows together, from the one on that is asked for.
+/// Computes the logits of some tokens together, from the one that is asked for on.
 Error GpuPatchEach::readLogits(int64_t row, TokenPatch &given) {
   if (logitsCount == 0 || row >= logitsFrom + logitsCount) {
     logitsFrom = row;
     logitsCount = std::min(head ? head->rows() : 1, rows() - row);
-    for (int64_t stream : {0, 1}) {
+    for (int64_t run : {0, 1}) {
       std::vector<Rows> inputs;
-      for (const Rows &all : streams[stream]) {
+      for (const Rows &all : outputs[run]) {
         size_t width = all.size() / rows();
         auto from = all.begin() + row * width;
         inputs.emplace_back(from, from + logitsCount * width);
       }
-      if (!head) { // they are what the last layer gives
-        logits[stream] = std::move(inputs.front());
+      if (!head) { // the last layer's output has the logits
+        logits[run] = std::move(inputs.front());
         continue;
       }
       auto made = head->logitsOf(inputs, logitsCount);
       if (!made)
         return made.takeError();
-      logits[stream] = std::move(*made);
+      logits[run] = std::move(*made);
     }
   }
-  for (int64_t stream : {0, 1}) {
-    size_t width = logits[stream].size() / logitsCount;
-    auto checked = finiteLogits(ArrayRef(logits[stream]).slice((row - logitsFrom) * width, width));
+  for (int64_t run : {0, 1}) {
+    size_t width = logits[run].size() / logitsCount;
+    auto checked = finiteLogits(ArrayRef(logits[run]).slice((row - logitsFrom) * width, width));
     if (!checked)
       return checked.takeError();
-    (stream == 0 ? given.fullLogits : given.reducedLogits) = std::move(*checked);
+    (run == 0 ? given.fullLogits : given.reducedLogits) = std::move(*checked);
   }
   return Error::success();
 }
@@ -105,7 +106,7 @@ Error GpuPatchEach::readParts(int64_t row) {
   size_t each = 1;
   for (size_t i = 0; i < program.steps.size(); ++i)
     each += isPatched(i) ? gpu->patchBytes(i) : 0;
-  partsCount = 0; // until all is there
+  partsCount = 0; // until everything is downloaded
   int64_t count = std::clamp<int64_t>(partsBytes / each, 1, rows() - row);
   std::vector<Device::Piece> pieces;
   for (size_t i = 0; i < program.steps.size(); ++i)

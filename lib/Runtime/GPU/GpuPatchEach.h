@@ -1,5 +1,6 @@
-// Executor::patchEach on a device: chunks of tokens through dual kernels of many rows. Factors stay
-// on the device; some tokens' at a time are downloaded, when the first of them is asked for.
+// Executor::patchEach on a device: chunks of tokens go through dual kernels for many tokens.
+// Factors stay on the device; those of some tokens are downloaded together when the first of them
+// is asked for.
 #ifndef CTXC_LIB_RUNTIME_GPU_GPUPATCHEACH_H
 #define CTXC_LIB_RUNTIME_GPU_GPUPATCHEACH_H
 
@@ -14,13 +15,13 @@ public:
         obligations(program.steps.size()), replayError(program.steps.size()),
         parts(program.steps.size()) {}
 
-  /// One chunk: continues `full` by the tokens, and gives each to the sink.
+  /// Runs one chunk: appends the tokens to `full`, and passes each to the sink.
   llvm::Error run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
                   llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> positions,
                   PatchSink sink);
 
 private:
-  llvm::Error readStreams();
+  llvm::Error readOutputs();
   llvm::Error checkFinite(int64_t row);
   llvm::Error readLogits(int64_t row, TokenPatch &given);
   llvm::Error readParts(int64_t row);
@@ -36,16 +37,16 @@ private:
   GpuHead *head; ///< null where the program has none
   const PatchEachOptions &options;
 
-  // Of the chunk.
+  // The chunk's values.
   GpuProgram *gpu = nullptr;
   llvm::ArrayRef<int64_t> tokens, positions;
-  std::vector<Rows> streams[2]; ///< what the last layer gives, each value's rows
+  std::vector<Rows> outputs[2]; ///< the last layer's output in each run: each value's rows
   std::vector<std::vector<LayerObligations>> obligations;
   std::vector<std::vector<double>> replayError;
-  /// Of rows from `partsFrom` on, `partsCount` of them: each step's parts.
+  /// Each step's parts for `partsCount` tokens from `partsFrom` on.
   std::vector<std::vector<Rows>> parts;
   int64_t partsFrom = 0, partsCount = 0;
-  Rows logits[2]; ///< of rows from `logitsFrom` on
+  Rows logits[2]; ///< of tokens from `logitsFrom` on
   int64_t logitsFrom = 0, logitsCount = 0;
 };
 

@@ -31,12 +31,10 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
   if (roundsPrompts)
     for (xf::BlockOp block : blocks)
       if (readsPrompts(store.program, block))
-        (*module)
-            ->lookupSymbol(kernelName(block, prefix))
-            ->setAttr(roundedAttr, UnitAttr::get((*module)->getContext()));
+        kernel::mark<kernel::Rounded>((*module)->lookupSymbol(kernelName(block, prefix)));
   std::vector<GpuRefusal> refused;
   {
-    // What is refused is said where it is asked for.
+    // Refusals are reported when the kernel is called.
     ScopedDiagnosticHandler quiet((*module)->getContext(), [](Diagnostic &diagnostic) {
       return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
     });
@@ -96,7 +94,7 @@ Expected<Device::Buffer *> GpuProgram::own(BufferPtr &buffer, size_t bytes) {
   return buffer.get();
 }
 
-/// The bytes of a kernel's temporaries, where the runs see as many tokens as they ever do.
+/// The bytes of a kernel's temporaries when the runs see the most tokens.
 std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at) const {
   int64_t most[2];
   for (int64_t i : {0, 1}) {
@@ -109,7 +107,7 @@ std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at) const {
   return sizes;
 }
 
-/// Buffers in which the temporaries of any of the kernels find place, the largest first.
+/// Buffers large enough for the temporaries of any of the kernels, the largest first.
 std::vector<size_t> GpuProgram::scratchOf(ArrayRef<StepKernel> all) const {
   std::vector<size_t> sizes;
   for (const StepKernel &at : all) {
@@ -156,7 +154,7 @@ Error GpuProgram::record(ArrayRef<StepKernel> all, RecordedSteps &record) {
     if (i >= scratch.size())
       scratch.emplace_back();
     if (!scratch[i] || scratch[i]->bytes < size) {
-      scratch[i].reset(); // what was recorded with it keeps it
+      scratch[i].reset(); // sequences that were recorded with it keep it
       auto made = store.device->allocate(size);
       if (!made) {
         scratch.resize(i);
@@ -188,7 +186,7 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kern
   xf::LayerOp layer = store.program.steps[at.step].layer;
   // A dual block's inputs and outputs are the full run's, then the reduced run's.
   auto chained = [&](ValueRange all) {
-    int64_t place = arg.index, of = at.stream;
+    int64_t place = arg.index, of = at.run;
     if (isDual(at) && place >= int64_t(all.size())) {
       place -= all.size();
       of = 1;
@@ -210,14 +208,14 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kern
   case KernelArgKind::Setting:
     return store.setting(at.step, arg);
   case KernelArgKind::State: {
-    GpuRun &run = *at.runs[arg.stream];
-    size_t place = 0; // among those of its stream
+    GpuRun &run = *at.runs[arg.run];
+    size_t place = 0; // among those of its run
     for (int64_t i = 0; i < index; ++i)
-      place += kernel.args[i].kind == KernelArgKind::State && kernel.args[i].stream == arg.stream;
+      place += kernel.args[i].kind == KernelArgKind::State && kernel.args[i].run == arg.run;
     return own(run.states[at.step][place], run.room * argumentBytes(arg.type));
   }
   case KernelArgKind::Slots: {
-    GpuRun &run = *at.runs[arg.stream];
+    GpuRun &run = *at.runs[arg.run];
     return own(run.slotBuffer, run.room * sizeof(int32_t));
   }
   case KernelArgKind::Load:
@@ -260,7 +258,7 @@ Error GpuProgram::addLaunches(const StepKernel &at, ArrayRef<Device::Buffer *> s
         continue;
       }
       auto found = buffer.kind == GpuBuffer::Visible
-                       ? own(visible[isDual(at) ? 0 : at.stream], 2 * sizeof(int32_t))
+                       ? own(visible[isDual(at) ? 0 : at.run], 2 * sizeof(int32_t))
                        : argument(at, kernel, buffer.index);
       if (!found)
         return found.takeError();
@@ -282,8 +280,8 @@ Error GpuProgram::put(BufferPtr &buffer, ArrayRef<int32_t> numbers, int64_t at, 
   return store.device->upload(**made, at * sizeof(int32_t), asBytes(numbers));
 }
 
-/// The positions of what comes next in a run; where `hides`, those that it holds and that are not
-/// before it are hidden until the next call.
+/// Uploads the positions of a run's next tokens; where `hides`, the positions that the run holds
+/// and that are not before it are hidden until the next call.
 Error GpuProgram::putSlots(GpuRun &run, ArrayRef<int32_t> next, bool hides) {
   hides = hides && run.count > 0 && run.slots[run.count - 1] >= next.front();
   if (!hides && !run.isHidden)
@@ -310,8 +308,8 @@ Error GpuProgram::setTokens(ArrayRef<int32_t> ids, ArrayRef<int32_t> where, GpuR
   llvm::copy(where, full->slots.begin() + full->count);
   if (Error error = putSlots(*full, slots, /*hides=*/false))
     return error;
-  // In a reduced run a chunk's rows do not see each other: each is the one after the kept tokens,
-  // of which a kernel of many rows leaves out those that are not before it.
+  // In a reduced run a chunk's tokens do not see each other: each comes alone after the kept
+  // tokens, and a kernel for many tokens leaves out those kept tokens that are not before it.
   if (reduced)
     if (Error error = putSlots(*reduced, rows == 1 ? where : ArrayRef<int32_t>(), rows == 1))
       return error;
@@ -334,7 +332,7 @@ Error GpuProgram::clearCounts() {
 }
 
 //===----------------------------------------------------------------------===//
-// What a call left
+// The results of a call
 //===----------------------------------------------------------------------===//
 
 Error GpuProgram::readChecks(size_t step, int64_t count, std::vector<LayerObligations> &obligations,
@@ -382,7 +380,7 @@ void GpuProgram::findParts(size_t step, int64_t from, int64_t count, std::vector
   }
 }
 
-/// The arguments with patches of one row.
+/// The arguments with patches of one token.
 static SmallVector<KernelArg> ofOneRow(ArrayRef<KernelArg> args) {
   SmallVector<KernelArg> made(args);
   for (KernelArg &arg : made)
@@ -409,8 +407,8 @@ size_t GpuProgram::patchBytes(size_t step) const {
   return bytes;
 }
 
-Expected<Rows> GpuProgram::value(Value value, int64_t stream, int64_t from, int64_t count) {
-  BufferPtr &buffer = values[{value.getAsOpaquePointer(), stream}];
+Expected<Rows> GpuProgram::value(Value value, int64_t run, int64_t from, int64_t count) {
+  BufferPtr &buffer = values[{value.getAsOpaquePointer(), run}];
   if (!buffer)
     return makeError("a value of the model was not computed");
   size_t each = buffer->bytes / rows;

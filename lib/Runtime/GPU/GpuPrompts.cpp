@@ -7,7 +7,7 @@ using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
 
-/// Fewer rows than these gain nothing over token by token.
+/// Chunks of fewer tokens than this are not faster than running token by token.
 static constexpr int64_t fewestRows = 8;
 
 //===----------------------------------------------------------------------===//
@@ -49,7 +49,7 @@ Error GpuPrompts::recordChunk(RecordedChunk &chunk, ArrayRef<StepKernel> kernels
       chunk.program = &program;
       return Error::success();
     }
-    // About as much less as there are fewer rows; what is compiled is counted again.
+    // Memory shrinks about in proportion to the rows; the compiled kernels are counted again.
     do {
       rows /= 2;
       need = {need.bytes / 2, need.largest / 2};
@@ -81,12 +81,12 @@ Expected<RecordedChunk *> GpuPrompts::patch(GpuRun &full, GpuRun &reduced, int64
       if (store.program.head() == each.step)
         continue;
       bool isDual = each.block == store.program.steps[each.step].dual;
-      if (!isDual && each.stream == 1 && readsContext(each.block))
+      if (!isDual && each.run == 1 && readsContext(each.block))
         return nullptr;
       kernels.push_back({each.step,
                          each.block,
-                         each.stream,
-                         {isDual ? &full : runs[each.stream], isDual ? &reduced : nullptr}});
+                         each.run,
+                         {isDual ? &full : runs[each.run], isDual ? &reduced : nullptr}});
     }
     if (Error error = recordChunk(chunk, kernels)) {
       chunk = RecordedChunk();
@@ -100,7 +100,7 @@ Expected<RecordedChunk *> GpuPrompts::patch(GpuRun &full, GpuRun &reduced, int64
 // The head
 //===----------------------------------------------------------------------===//
 
-/// Rows whose logits are in bounded memory, a power of two.
+/// How many tokens' logits fit in the bounded memory, a power of two.
 static int64_t headRows(const Program &program, const Device &device) {
   const size_t most = std::min(size_t(64) << 20, device.largestBuffer());
   int64_t rows = 32;

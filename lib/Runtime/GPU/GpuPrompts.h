@@ -1,5 +1,5 @@
-// Prompts on a device: kernels of many rows, compiled when a prompt first comes, and the chunks
-// that are recorded of them; and the head, of one row and of several.
+// Prompts on a device: kernels for many tokens, compiled for the first prompt, and the chunks
+// that are recorded with them; and the head, for one token and for several.
 #ifndef CTXC_LIB_RUNTIME_GPU_GPUPROMPTS_H
 #define CTXC_LIB_RUNTIME_GPU_GPUPROMPTS_H
 
@@ -9,23 +9,23 @@ namespace ctxc {
 
 class GpuPrompts {
 public:
-  /// From how many tokens on they go by chunks.
+  /// From how many tokens on prompts are run in chunks.
   static constexpr int64_t kShortest = 4;
 
-  /// Chunks of at most `most` rows; of fewer where the device's memory asks for it.
+  /// Chunks of at most `most` tokens; of fewer where the device's memory is too small.
   GpuPrompts(GpuStore &store, int64_t most, bool roundsPrompts)
       : store(store), most(most), roundsPrompts(roundsPrompts) {}
 
-  /// The rows of state that a run has beside those of its tokens.
+  /// The slots of state that a run has besides those of its tokens.
   int64_t paddingOf(int64_t capacity) const { return capacity < kShortest ? 0 : most; }
 
-  /// A chunk of a run, without its head; of both runs, the patches formed. Recorded for the run;
-  /// null where tokens go one by one: a kernel has no form of many rows, memory is too small, or
-  /// tokens of the reduced run see each other in an unpatched layer.
+  /// A chunk of a run, without its head; of both runs, with the patches formed. Recorded for the
+  /// run; null where tokens run one by one: a kernel has no form for many tokens, memory is too
+  /// small, or tokens of the reduced run see each other in an unpatched layer.
   llvm::Expected<RecordedChunk *> forward(GpuRun &run, bool isPatched);
   llvm::Expected<RecordedChunk *> patch(GpuRun &full, GpuRun &reduced, int64_t startLayer);
 
-  bool isPatching = false; ///< while a chunk's patches are given away
+  bool isPatching = false; ///< while a chunk's patches are passed to the sink
 
 private:
   llvm::Error recordChunk(RecordedChunk &chunk, llvm::ArrayRef<StepKernel> kernels);
@@ -37,15 +37,15 @@ private:
   std::map<int64_t, std::unique_ptr<GpuProgram>> programs; ///< by rows
 };
 
-/// What the model's head makes of residual streams: one by the kernel that decodes, more by one of
-/// several rows, whose logits are bounded memory. Only where the program has such a head.
+/// The model's head on residual vectors: a single one by the kernel that decodes, more by a kernel
+/// for several tokens, whose logits take bounded memory. Only for programs with such a head.
 class GpuHead {
 public:
   GpuHead(GpuStore &store, GpuProgram &one);
 
-  /// Logits, row after row. Of each of the head's inputs `inputs` has `count` rows.
+  /// Logits, one row for each token. `inputs` has `count` rows of each of the head's inputs.
   llvm::Expected<Rows> logitsOf(llvm::ArrayRef<Rows> inputs, int64_t count);
-  /// How many rows go together.
+  /// How many tokens go together.
   int64_t rows() const { return many.rows; }
 
 private:

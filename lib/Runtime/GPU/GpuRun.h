@@ -1,4 +1,4 @@
-// A run on a device: what it holds there, and what was recorded for it.
+// A run on a device: its state there, and the sequences that were recorded for it.
 #ifndef CTXC_LIB_RUNTIME_GPU_GPURUN_H
 #define CTXC_LIB_RUNTIME_GPU_GPURUN_H
 
@@ -16,9 +16,9 @@ struct RecordedSteps {
   std::unique_ptr<Device::Sequence> sequence;
 };
 
-/// What was recorded of a chunk of a prompt.
+/// The recorded sequences of a chunk of a prompt.
 struct RecordedChunk {
-  GpuProgram *program = nullptr; ///< null: tokens go one by one
+  GpuProgram *program = nullptr; ///< null: tokens run one by one
   bool isKnown = false;
   RecordedSteps steps;
 };
@@ -26,7 +26,8 @@ struct RecordedChunk {
 /// A run: the state of each step's contextual ops on the device.
 class GpuRun : public Run {
 public:
-  /// With `padding` more rows of state than tokens have, which a chunk that is not full writes.
+  /// With `padding` more slots of state than tokens need, for the padding of a chunk that is not
+  /// full.
   GpuRun(std::shared_ptr<Device> device, int64_t id, int64_t capacity, int64_t padding,
          size_t steps)
       : device(std::move(device)), id(id), capacity(capacity), room(capacity + padding),
@@ -40,11 +41,11 @@ public:
   std::vector<int32_t> slots; ///< absolute positions of the tokens held
   BufferPtr slotBuffer;
   bool isHidden = false; ///< whether some of those positions are not in the buffer
-  /// Of each step, by their order: room × elements each.
+  /// The states of each step, in order: room × elements each.
   std::vector<std::map<size_t, BufferPtr>> states;
 
-  /// What was recorded for this run, without and with a patch: a token, without and with the head,
-  /// and a chunk. And beside a reduced run, by its id and the first layer that is patched.
+  /// The sequences recorded for this run, without and with a patch: a token, without and with the
+  /// head, and a chunk. Those with a reduced run are found by its id and the first patched layer.
   RecordedSteps forward[2][2];
   RecordedChunk chunk[2];
   std::map<std::pair<int64_t, int64_t>, RecordedSteps> patch;

@@ -1,4 +1,4 @@
-// What all kernels of a model on a device share, however many rows they are of: weights, settings,
+// What all kernels of a model on a device share, for any number of tokens: weights, settings,
 // and the patch that is applied.
 #ifndef CTXC_LIB_RUNTIME_GPU_GPUSTORE_H
 #define CTXC_LIB_RUNTIME_GPU_GPUSTORE_H
@@ -13,7 +13,7 @@ namespace ctxc {
 
 using BufferPtr = std::unique_ptr<Device::Buffer>;
 
-/// The bytes of an argument; of one whose first dimension is not known, those of one row.
+/// The bytes of an argument; of one row where its first dimension is not known.
 size_t argumentBytes(mlir::Type type);
 
 template <typename T> llvm::ArrayRef<char> asBytes(llvm::ArrayRef<T> numbers) {
@@ -25,16 +25,17 @@ public:
   GpuStore(const Program &program, Weights &weights, std::shared_ptr<Device> device)
       : program(program), weights(weights), device(std::move(device)) {}
 
-  /// Loads code; which one it is, for Device::Launch.
+  /// Loads code, and returns its number for Device::Launch.
   llvm::Expected<uint32_t> load(llvm::StringRef code);
 
-  /// Uploads what steps' arguments name. Fails where the device's memory is too small for it.
+  /// Uploads the weights and settings that steps' arguments name. Fails where the device's memory
+  /// is too small.
   llvm::Error uploadWeights(llvm::ArrayRef<std::pair<size_t, KernelArg>> arguments);
   llvm::Expected<Device::Buffer *> weight(size_t step, const KernelArg &arg);
   llvm::Expected<Device::Buffer *> setting(size_t step, const KernelArg &arg);
   /// A part of the patch that a step's applied block reads, by the argument's index.
   llvm::Expected<Device::Buffer *> applied(size_t step, int64_t argument, size_t bytes);
-  /// Uploads what kernels with `args` take of a patch.
+  /// Uploads the parts of a patch that kernels with `args` load.
   llvm::Error setPatch(size_t step, llvm::ArrayRef<KernelArg> args, const Patch &patch);
 
   const Program &program;

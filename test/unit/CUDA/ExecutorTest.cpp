@@ -33,7 +33,7 @@ int64_t ranOf(llvm::StringRef prefix) {
 
 std::unique_ptr<Executor> byRows(Model &model, std::unique_ptr<Device> device, int64_t rows) {
   GpuOptions options;
-  options.rows = rows;
+  options.chunk = rows;
   return onDevice(model.program, *model.weights, std::move(device), options);
 }
 

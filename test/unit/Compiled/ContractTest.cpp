@@ -39,7 +39,7 @@ TEST(ExecutorContract, CallsAreCancelled) {
 TEST(ExecutorContract, PromptsAreCancelledBetweenChunks) {
   Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
   CompiledOptions options;
-  options.promptRows = 2;
+  options.promptChunk = 2;
   auto made = createCompiledExecutor(model.program, *model.weights, options);
   ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
   expectCancels(**made, tokens, 4);
@@ -64,7 +64,7 @@ TEST(ExecutorContract, LogitsDoNotDependOnChunks) {
     Numbers whole, last;
     for (int64_t rows : {count, int64_t(40), int64_t(32)}) {
       CompiledOptions options;
-      options.promptRows = rows;
+      options.promptChunk = rows;
       options.roundedPrompts = isRounded;
       auto made = createCompiledExecutor(model.program, *model.weights, options);
       ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
@@ -186,7 +186,7 @@ std::vector<Numbers> allOf(Executor &executor, const std::vector<int64_t> &token
   auto step = executor.patch(*full, *reduced, tokens[2], 2, options);
   EXPECT_TRUE(bool(step)) << llvm::toString(step.takeError());
   if (step)
-    all.push_back(std::move(step->reducedLogits));
+    all.push_back(step->reducedLogits.doubles());
   return all;
 }
 

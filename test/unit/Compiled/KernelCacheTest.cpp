@@ -3,6 +3,7 @@
 #include "TextModel.h"
 #include "ctxc/Lowering/Codegen.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -104,6 +105,15 @@ TEST_F(KernelCacheTest, KeysAreOfTheKernelAndTheProcessor) {
   EXPECT_NE(keyFor(5, host), keyFor(5, other));
   EXPECT_NE(keyFor(5, host), keyFor(5, wider));
   EXPECT_NE(keyFor(5, host), keyFor(5, optimised));
+}
+
+/// A process may use LLVM for other things too.
+TEST_F(KernelCacheTest, CompilingLeavesLlvmsOptionsAsTheyAre) {
+  BlockText b("ops", 5);
+  b.output(b.linear(b.input(), 5));
+  EXPECT_EQ(TextModel(modelText({b})).compile(), "");
+  for (auto &[name, option] : llvm::cl::getRegisteredOptions())
+    EXPECT_EQ(option->getNumOccurrences(), 0) << name.str();
 }
 
 /// Kernels name the contractions that they call, and come from the cache with them or not at all.

@@ -95,7 +95,7 @@ TEST_P(PatchEach, IsEachTokensOwnPatch) {
     SCOPED_TRACE("kept: " + std::to_string(kept.size()));
     for (int64_t rows : {0, 1, 7}) {
       PatchEachOptions options;
-      options.rows = rows;
+      options.chunk = rows;
       options.logits = rows == 7;
       expectOneByOne(*model.compiled, tokens, kept, options);
     }
@@ -177,7 +177,7 @@ TEST(PatchEachPasses, LeaveTheRunAsItWasAfterAnError) {
     auto full = executor->start(tokens.size()), reduced = executor->start(1);
     int seen = 0;
     PatchEachOptions options;
-    options.rows = 2;
+    options.chunk = 2;
     llvm::Error error =
         executor->patchEach(*full, *reduced, tokens, positions, options, [&](const TokenPatch &) {
           return ++seen < 4 ? llvm::Error::success() : llvm::createStringError("enough");

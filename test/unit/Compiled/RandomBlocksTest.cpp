@@ -129,11 +129,12 @@ TEST_P(RandomBlocks, CompiledIsTheReference) {
     options.patch = &step->patch;
     auto replayed = executor->forward(*reduced, token, 4, options);
     ASSERT_TRUE(bool(replayed)) << llvm::toString(replayed.takeError());
-    EXPECT_LE(relativeDifference(*replayed, step->reducedLogits), 1e-3);
+    EXPECT_LE(relativeDifference(*replayed, step->reducedLogits.doubles()), 1e-3);
     steps.push_back(std::move(*step));
   }
-  EXPECT_LE(relativeDifference(steps[1].fullLogits, steps[0].fullLogits), 1e-4);
-  EXPECT_LE(relativeDifference(steps[1].reducedLogits, steps[0].reducedLogits), 1e-3);
+  EXPECT_LE(relativeDifference(steps[1].fullLogits.doubles(), steps[0].fullLogits.doubles()), 1e-4);
+  EXPECT_LE(relativeDifference(steps[1].reducedLogits.doubles(), steps[0].reducedLogits.doubles()),
+            1e-3);
   ASSERT_EQ(steps[1].patch.parameters.size(), steps[0].patch.parameters.size());
   for (auto [a, b] : llvm::zip(steps[0].patch.parameters, steps[1].patch.parameters)) {
     EXPECT_EQ(a.parameter, b.parameter);

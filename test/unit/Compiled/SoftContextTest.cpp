@@ -25,7 +25,7 @@ Input rowOf(Model &model, int64_t token) {
   readDoubles(storageOf(type.getElementType()), table, token * row.size(), row);
   for (double &x : row)
     x *= factor;
-  return Input::ofRow(row);
+  return Input::ofEmbedding(row);
 }
 
 using Inputs = llvm::ArrayRef<Input>;
@@ -66,7 +66,7 @@ TEST_P(SoftContext, OfTheTokensOwnRowsIsTheTokenContext) {
     all.push_back(rowOf(model, token));
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
     ASSERT_NE(executor, nullptr);
-    EXPECT_EQ(executor->rowWidth(), int64_t(all.front().row().size()));
+    EXPECT_EQ(executor->embeddingWidth(), int64_t(all.front().embedding().size()));
     std::vector<double> expected = allLogits(*executor, toInputs(tokens));
     PatchStep step = patchLast(*executor, toInputs(tokens));
     for (Inputs inputs : {Inputs(mixed), Inputs(all)}) {
@@ -97,7 +97,7 @@ TEST_P(SoftContext, PatchesOfManyPositionsAreThoseOfTheTokenContext) {
     for (bool soft : {false, true}) {
       auto full = executor->start(tokens.size()), reduced = executor->start(1);
       PatchEachOptions options;
-      options.rows = 4;
+      options.chunk = 4;
       llvm::Error error =
           executor->patchEach(*full, *reduced, soft ? Inputs(mixed) : Inputs(toInputs(tokens)),
                               upTo(tokens.size()), options, [&](const TokenPatch &token) {
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Families, SoftContext,
 
 TEST(SoftContext, RefusesRowsThatDoNotFit) {
   Model model("llama");
-  int64_t width = *model.compiled->rowWidth();
+  int64_t width = *model.compiled->embeddingWidth();
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
     auto run = executor->start(4), other = executor->start(4);
     auto refusal = [&](const Input &input) {
@@ -131,18 +131,18 @@ TEST(SoftContext, RefusesRowsThatDoNotFit) {
       EXPECT_EQ(llvm::toString(executor->patch(*run, *other, input, 0, {}).takeError()), forward);
       return forward;
     };
-    EXPECT_EQ(refusal(Input::ofRow(std::vector<double>(width + 1))),
+    EXPECT_EQ(refusal(Input::ofEmbedding(std::vector<double>(width + 1))),
               "position 0 is given a row of " + std::to_string(width + 1) + " numbers, expected " +
                   std::to_string(width) + ", as many as a token's embedding has");
     for (double bad : {double(NAN), double(INFINITY), 1e300}) {
       std::vector<double> row(width);
       row.back() = bad;
-      EXPECT_EQ(refusal(Input::ofRow(row)),
+      EXPECT_EQ(refusal(Input::ofEmbedding(row)),
                 "position 0 is given a row with a number that is not finite as float32");
     }
     EXPECT_EQ(run->size(), 0);
     auto none =
-        executor->forward(*run, Inputs(Input::ofRow(std::vector<double>(width, 0.5))), 0, {});
+        executor->forward(*run, Inputs(Input::ofEmbedding(std::vector<double>(width, 0.5))), 0, {});
     EXPECT_TRUE(bool(none)) << llvm::toString(none.takeError());
   }
 }

@@ -2,6 +2,7 @@
 #include "ctxc/Evidence/Trial.h"
 #include "../Transforms/Blocks.h"
 #include "ctxc/Support/Error.h"
+#include <map>
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -10,22 +11,24 @@ using patch::UpdateKind;
 
 namespace {
 
-/// Random weights, but for one parameter whose entries are all equal.
+/// Random weights, but for parameters whose entries are all equal.
 class WithConstant : public Weights {
 public:
-  WithConstant(StringRef name, float value) : name(name), value(value) {}
+  WithConstant(std::map<std::string, float> values) : values(std::move(values)) {}
+  WithConstant(StringRef name, float value) : values{{name.str(), value}} {}
   llvm::Expected<const void *> get(StringRef asked, RankedTensorType type) override {
-    if (asked != name)
+    auto value = values.find(asked.str());
+    if (value == values.end())
       return others->get(asked, type);
-    numbers.assign(type.getNumElements(), value);
-    return static_cast<const void *>(numbers.data());
+    std::vector<float> &own = numbers[asked.str()];
+    own.assign(type.getNumElements(), value->second);
+    return static_cast<const void *>(own.data());
   }
   llvm::Expected<std::string> hash() override { return "test"; }
 
 private:
-  std::string name;
-  float value;
-  std::vector<float> numbers;
+  std::map<std::string, float> values;
+  std::map<std::string, std::vector<float>> numbers;
   std::unique_ptr<Weights> others = randomWeights(1);
 };
 
@@ -107,6 +110,97 @@ TEST(Trial, AFailedObligationIsCountedAndInexact) {
   trial = tryPlan(block, blocks.plan(block, {"fc1.weight"}, "fc2.bias"), options);
   ASSERT_TRUE(bool(trial));
   EXPECT_TRUE(trial->isExact());
+}
+
+TEST(Trial, APatchThatIsTooLargeIsNotExact) {
+  // The hidden vector is of 1e-18, and the patch of its matrix of 1e18: no error that float64 finds
+  // says anything.
+  Blocks blocks(biased());
+  xf::BlockOp block = blocks.block("biased");
+  WithConstant weights({{"fc1.weight", 0}, {"fc1.bias", 1e-18f}});
+  TrialOptions options;
+  options.weights = &weights;
+  llvm::Expected<Trial> trial = tryPlan(block, blocks.plan(block, {}, "fc2.weight"), options);
+  ASSERT_TRUE(bool(trial)) << llvm::toString(trial.takeError());
+  EXPECT_GT(trial->patchNorm, 1e15);
+  EXPECT_EQ(trial->outcome(), TrialOutcome::IllConditioned);
+  EXPECT_FALSE(trial->isExact());
+  EXPECT_NE(trial->whyNotExact().find("times its parameter"), std::string::npos);
+}
+
+TEST(Trial, TheToleranceIsBounded) {
+  Trial trial;
+  trial.control = 0.5;
+  EXPECT_TRUE(trial.isExact());
+  EXPECT_EQ(trial.whyNotExact(), "");
+  trial.error = 0.4;
+  for (double huge : {1e3, 1e9, 1e15, 1e300}) {
+    trial.largestValue = huge;
+    EXPECT_FALSE(trial.isExact()) << huge;
+    EXPECT_LE(trial.tolerance(), 1e-3);
+    EXPECT_NE(trial.whyNotExact(), "");
+  }
+  // What is no better than without the patch is not exact, however small.
+  trial.error = trial.control = 1e-5;
+  trial.largestValue = 1e6;
+  EXPECT_FALSE(trial.isExact());
+  // Outputs that are large are rounded as such.
+  trial = Trial();
+  trial.largestOutput = trial.control = 1e6;
+  trial.error = 1e-6;
+  EXPECT_TRUE(trial.isExact());
+}
+
+TEST(Trial, SaysBeforeHowMuchMemoryItNeeds) {
+  Blocks blocks(R"(
+  xf.block @vast(%x: tensor<6xf32>) -> tensor<6xf32> {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+    %v = xf.add %x, %c : tensor<6xf32>
+    %U = xf.param "up" : tensor<1000000000000x6xf32>
+    %u = xf.linear %U * %v : tensor<1000000000000x6xf32>, tensor<6xf32>
+    %D = xf.param "down" : tensor<6x1000000000000xf32>
+    %d = xf.linear %D * %u : tensor<6x1000000000000xf32>, tensor<1000000000000xf32>
+    %y = xf.add %v, %d : tensor<6xf32>
+    xf.yield %y : tensor<6xf32>
+  })");
+  xf::BlockOp block = blocks.block("vast");
+  llvm::Expected<Trial> trial = tryPlan(block, planBlock(block).plan, {});
+  ASSERT_FALSE(bool(trial));
+  EXPECT_NE(llvm::toString(trial.takeError()).find("GB to be tried"), std::string::npos);
+}
+
+TEST(Trial, ConfirmsWhatIsExactAndNothingElse) {
+  Blocks blocks(gemma() + llama() + parallel() + biased());
+  for (StringRef name : {"gemma", "llama", "parallel", "biased"}) {
+    PlanOptions options;
+    options.confirm = confirmByTrial;
+    EXPECT_TRUE(planBlock(blocks.block(name), options).isSuccess()) << name.str();
+    EXPECT_FALSE(enumeratePlans(blocks.block(name), options).empty());
+  }
+  // The entries of a layer norm add up to zero, which no fact says.
+  Blocks others(R"(
+  xf.block @cancelling(%x: tensor<2xf32>) -> tensor<2xf32> {
+    %K = xf.param "conv" : tensor<2x3xf32>
+    %c = xf.conv %K, %x : tensor<2x3xf32>, tensor<2xf32>
+    %v = xf.add %x, %c : tensor<2xf32>
+    %n = xf.normalize layer %v eps 1.0e-5 : tensor<2xf32>
+    %l = xf.slice %n from 0 : tensor<2xf32> to tensor<1xf32>
+    %r = xf.slice %n from 1 : tensor<2xf32> to tensor<1xf32>
+    %h = xf.add %l, %r : tensor<1xf32>
+    %W = xf.param "w" : tensor<2x1xf32>
+    %d = xf.linear %W * %h : tensor<2x1xf32>, tensor<1xf32>
+    %y = xf.add %v, %d : tensor<2xf32>
+    xf.yield %y : tensor<2xf32>
+  })");
+  PlanOptions options;
+  EXPECT_TRUE(planBlock(others.block("cancelling"), options).isSuccess());
+  options.confirm = confirmByTrial;
+  Verdict verdict = planBlock(others.block("cancelling"), options);
+  EXPECT_EQ(verdict.kind, VerdictKind::Undecided);
+  ASSERT_EQ(verdict.causes.size(), 1u);
+  EXPECT_EQ(verdict.causes[0].rule, rules::UnconfirmedPlan);
+  EXPECT_TRUE(enumeratePlans(others.block("cancelling"), options).empty());
 }
 
 TEST(Trial, AnOpWithoutAMeaningIsAnError) {

@@ -66,13 +66,13 @@ void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update 
     llvm::append_range(sum.parameters, trace->sum.parameters);
   }
   EXPECT_EQ(sum.parameters.size(), step.patch.parameters.size());
-  EXPECT_GT(test::largestDifference(alone(model, nullptr), step.fullLogits), 0.1);
+  EXPECT_GT(test::largestDifference(alone(model, nullptr), step.fullLogits.doubles()), 0.1);
   // Stable asks for a change where the scale is zero, and has nothing to divide by.
   EXPECT_EQ(undivided > 0, update == Update::Stable);
   if (undivided)
     return;
   EXPECT_LE(largestRelativeDifference(step.patch, sum), same);
-  EXPECT_LE(test::largestDifference(alone(model, &sum), step.fullLogits), 1e-8);
+  EXPECT_LE(test::largestDifference(alone(model, &sum), step.fullLogits.doubles()), 1e-8);
 }
 
 TEST(ImplicitGradient, TelescopesToThePatchOfAMatrix) {

@@ -78,12 +78,12 @@ TEST_F(PatchFile, KnowsTheRowsInPlaceOfTokens) {
   PatchMetadata m = metadata();
   m.tokens = {2, -1, -1, 5};
   m.position = 3;
-  m.rowsDigest = std::string(60, '0') + "cafe";
+  m.embeddingsDigest = std::string(60, '0') + "cafe";
   ASSERT_EQ(messageOf(writePatchFile(path("p"), patch(), m)), "");
   auto read = readPatchFile(path("p"));
   ASSERT_TRUE(bool(read));
   EXPECT_EQ(read->second.tokens, m.tokens);
-  EXPECT_EQ(read->second.rowsDigest, m.rowsDigest);
+  EXPECT_EQ(read->second.embeddingsDigest, m.embeddingsDigest);
 }
 
 TEST_F(PatchFile, RefusesToWriteWhatCouldNotBeRead) {
@@ -110,11 +110,11 @@ TEST_F(PatchFile, RefusesToWriteWhatCouldNotBeRead) {
   expect([](P &, M &m) { m.tokens.clear(); }, "found tokens ''");
   expect([](P &, M &m) { m.tokens[1] = -1; }, "metadata has no 'rows_digest'");
   expect([](P &, M &m) { m.tokens[1] = -2; }, "found tokens '2,-2,5'");
-  expect([](P &, M &m) { m.rowsDigest = std::string(64, 'a'); }, "and no token is a row");
+  expect([](P &, M &m) { m.embeddingsDigest = std::string(64, 'a'); }, "and no token is a row");
   expect(
       [](P &, M &m) {
         m.tokens[1] = -1;
-        m.rowsDigest = "A";
+        m.embeddingsDigest = "A";
       },
       "found rows_digest 'A', expected 64 lower-case");
   expect([](P &, M &m) { m.kept = {1, 1}; }, "found kept position 1");

@@ -231,13 +231,13 @@ TEST_F(Families, AreWhatIsKnownOfThem) {
 TEST_F(Families, ThePageIsTheTable) {
   std::string text = R"(# Families
 
-Every importer there is, and what `ctxc check` finds in its block. Written by `unit-Families` from
+All importers, and what `ctxc check` finds in their blocks. `unit-Families` wrote this page from
 the checkpoints under `test/goldens` and `test/check-only`, which transformers' own classes made; the
-same test holds each row against what is known of the family. F is patched so that the MLP's inside
-stays as it was with the context (the input cut), G absorbs what is left (Theorem 3); parameters are
-named as in the checkpoint, without the layer's prefix. "Almost everywhere": the condition fails on a
-null set of weights and activations only, and is checked at run time. What the families'
-numbers are held to, and reach, is on [another page](judged-families.md).
+same test compares each row with what is known of the family. F is patched so that the MLP's inside
+is as it was with the context (the input cut), G absorbs what is left (Theorem 3); parameters are
+named as in the checkpoint, without the layer's prefix. "Almost everywhere" means that the condition
+fails on a null set of weights and activations only, and is checked at run time. The families'
+accuracy, and its limits, are on [another page](judged-families.md).
 
 | family | `model_type` | form | norms | F | G | needs | verdict |
 |---|---|---|---|---|---|---|---|

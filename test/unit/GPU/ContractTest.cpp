@@ -12,7 +12,7 @@ const std::vector<int64_t> tokens = {3, 5, 7, 9, 11};
 /// Kernels of two rows: the prompt is two chunks.
 std::unique_ptr<Executor> made(Model &model, std::unique_ptr<Device> device) {
   GpuOptions options;
-  options.rows = 2;
+  options.chunk = 2;
   return onDevice(model.program, *model.weights, std::move(device), options);
 }
 

@@ -57,8 +57,8 @@ TEST_P(GpuPatch, IsTheReferences) {
     forward.patch = &step->patch;
     auto patched = executor->forward(*reduced, tokens[last], last, forward);
     ASSERT_TRUE(bool(patched)) << llvm::toString(patched.takeError());
-    EXPECT_LE(largestDifference(*patched, step->fullLogits), 1e-4);
-    EXPECT_LE(largestDifference(*patched, step->reducedLogits), 1e-4);
+    EXPECT_LE(largestDifference(*patched, step->fullLogits.doubles()), 1e-4);
+    EXPECT_LE(largestDifference(*patched, step->reducedLogits.doubles()), 1e-4);
     steps.push_back(std::move(*step));
   }
   ASSERT_EQ(steps[0].patch.parameters.size(), steps[1].patch.parameters.size());
@@ -102,8 +102,8 @@ TEST(GpuExecutor, PatchesTheShippedModel) {
     forward.patch = &step->patch;
     auto patched = gpu->forward(*reduced, token, at, forward);
     ASSERT_TRUE(patched && control);
-    EXPECT_LE(largestDifference(*patched, step->fullLogits), 1e-4) << at;
-    differ += largestDifference(*control, step->fullLogits) > 1;
+    EXPECT_LE(largestDifference(*patched, step->fullLogits.doubles()), 1e-4) << at;
+    differ += largestDifference(*control, step->fullLogits.doubles()) > 1;
     for (const LayerObligations &counts : step->obligations)
       EXPECT_EQ(counts.harmful, 0) << at;
   }

@@ -135,7 +135,7 @@ private:
       return bytesOf(std::vector<int32_t>(all.end() - rows, all.end()));
     }
     case KernelArgKind::Slots:
-      return bytesOf(arg.stream ? keptPositions() : positions());
+      return bytesOf(arg.run ? keptPositions() : positions());
     case KernelArgKind::Tokens:
       return below(rows, program.vocabulary);
     case KernelArgKind::Input:
@@ -145,7 +145,7 @@ private:
     case KernelArgKind::Setting:
       return settingBytes(step, arg.name);
     case KernelArgKind::State:
-      return gaussian(each * visible[arg.stream]);
+      return gaussian(each * visible[arg.run]);
     case KernelArgKind::Param: {
       auto tensor = mlir::RankedTensorType::get(type.getShape(), type.getElementType());
       auto data = weights.get(step.layer.getStoredName(arg.name), tensor);
@@ -259,8 +259,8 @@ private:
     runOnDevice(device, *kernel, found);
     runOnProcessor(*kernel, expected);
     for (auto [arg, a, b] : llvm::zip(kernel->args, found, expected)) {
-      std::string what = (stringifyKernelArgKind(arg.kind) + " " + arg.name + " " +
-                          llvm::Twine(arg.index) + " of stream " + llvm::Twine(arg.stream))
+      std::string what = (kernel::stringifyArgKind(arg.kind) + " " + arg.name + " " +
+                          llvm::Twine(arg.index) + " of run " + llvm::Twine(arg.run))
                              .str();
       mlir::Type element = llvm::cast<mlir::MemRefType>(arg.type).getElementType();
       if (element.isF64())

@@ -15,7 +15,7 @@ struct TileKernel {
   std::string element;
   bool accumulates = false;
   int64_t offset = 0, stride = 0;
-  bool rounded = false; ///< ctxc.rounded
+  bool rounded = false; ///< kernel.rounded
 
   int64_t xStride() const { return stride ? stride : in; }
   std::string text() const {
@@ -56,7 +56,7 @@ struct TileKernel {
     RowOp &row = step.ops.back();
     auto function = mlir::func::FuncOp::create(b, loc, "kernel", b.getFunctionType({}, {}));
     if (rounded)
-      function->setAttr(roundedAttr, b.getUnitAttr());
+      kernel::mark<kernel::Rounded>(function);
     b.setInsertionPointToStart(function.addEntryBlock());
     row.op = mlir::func::ReturnOp::create(b, loc);
     row.loops = {fixedExtent(rows), fixedExtent(out), fixedExtent(in)};

@@ -45,11 +45,12 @@ TEST_P(GpuWide, IsTheReferences) {
     forward.patch = &step->patch;
     auto patched = executor->forward(*reduced, tokens[1], 1, forward);
     ASSERT_TRUE(bool(patched)) << llvm::toString(patched.takeError());
-    EXPECT_LE(relativeDifference(*patched, step->fullLogits), 1e-4);
+    EXPECT_LE(relativeDifference(*patched, step->fullLogits.doubles()), 1e-4);
     steps.push_back(std::move(*step));
   }
-  EXPECT_LE(relativeDifference(steps[1].fullLogits, steps[0].fullLogits), 1e-4);
-  EXPECT_LE(relativeDifference(steps[1].reducedLogits, steps[0].reducedLogits), 1e-4);
+  EXPECT_LE(relativeDifference(steps[1].fullLogits.doubles(), steps[0].fullLogits.doubles()), 1e-4);
+  EXPECT_LE(relativeDifference(steps[1].reducedLogits.doubles(), steps[0].reducedLogits.doubles()),
+            1e-4);
   ASSERT_EQ(steps[0].patch.parameters.size(), 3u);
   for (auto [a, b] : llvm::zip(steps[0].patch.parameters, steps[1].patch.parameters)) {
     EXPECT_EQ(a.parameter, b.parameter);

@@ -69,7 +69,7 @@ TEST_P(HipModel, LaunchesItsPromptsCodeObject) {
   ASSERT_NE(device, nullptr);
   Model model("gemma3");
   GpuOptions options;
-  options.rows = 32;
+  options.chunk = 32;
   auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
   ASSERT_NE(gpu, nullptr);
   auto full = gpu->start(41), reduced = gpu->start(1);

@@ -34,8 +34,8 @@ private:
 
 class DagMaker {
 public:
-  explicit DagMaker(uint64_t seed)
-      : random(seed), width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
+  DagMaker(uint64_t seed, bool nasty)
+      : random(seed), nasty(nasty), width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
 
   std::string make() {
     if (below(4) == 0)
@@ -140,6 +140,9 @@ private:
     TextValue w = b.gather(scores, sel);
     if (oneIn(3))
       w = b.unary("normalize sum", w, " eps 0.0");
+    if (nasty && oneIn(3))
+      w = oneIn(2) ? b.unary("normalize layer", w, " eps 1.0e-3")
+                   : b.sub(b.unary("softmax", w), b.unary("softmax", linear(x, k)));
     bool each = oneIn(2);
     TextValue in = oneIn(6) ? b.outer(w, x) : x;
     TextValue h = act(b.expertLinear(in, sel, experts, hidden, element(), oneIn(4), each));
@@ -164,9 +167,105 @@ private:
     return oneIn(4) ? biased(y) : y;
   }
 
+  //===--------------------------------------------------------------------===//
+  // What deceives
+  //===--------------------------------------------------------------------===//
+
+  TextValue constant(const Shape &shape) {
+    std::string type = typeOf(shape), numbers;
+    int64_t n = size({"", shape});
+    switch (below(4)) {
+    case 0:
+      numbers = "0.0";
+      break;
+    case 1:
+      numbers = "1.0";
+      break;
+    default: // in the nesting that the shape asks for
+      if (shape.size() != 1) {
+        numbers = "-0.5";
+        break;
+      }
+      numbers = "[";
+      for (int64_t i = 0; i < n; ++i)
+        numbers += (i ? ", " : "") + std::to_string(below(5) - 2) + ".0";
+      numbers += "]";
+    }
+    return b.op("xf.setting \"" + b.fresh("s") + "\"", type + " = dense<" + numbers + "> : " + type,
+                shape);
+  }
+  TextValue negated(const TextValue &x) { return b.unary("times", x, " by -1.0"); }
+  TextValue withParameter(const char *op, const char *link, const TextValue &x,
+                          const TextValue &parameter, const char *more = "") {
+    return b.op(std::string(op) + " " + x.name + link + parameter.name + more,
+                typeOf(x) + ", " + typeOf(parameter), x.shape);
+  }
+  /// Rows of one entry.
+  TextValue inOnes(const TextValue &x) {
+    constexpr const char *ops[] = {"normalize layer", "normalize sum", "softmax", "normalize rms"};
+    int64_t kind = below(4), n = x.shape[0];
+    TextValue rows = b.reshape(x, {n, 1});
+    rows = b.unary(ops[kind], rows, kind == 2 ? "" : oneIn(2) ? " eps 0.0" : " eps 1.0e-3");
+    return b.reshape(rows, {n});
+  }
+
+  /// A vector of x's size that may be zero, or equal to another, where it does not look so.
+  TextValue deceive(const TextValue &x, const std::vector<TextValue> &pool) {
+    int64_t n = x.shape[0];
+    const TextValue &other = pick(pool);
+    TextValue y = other.shape == x.shape ? other : linear(other, n);
+    std::string kind = std::string("activation ") + activations[below(10)];
+    switch (below(14)) {
+    case 0:
+      return b.mul(x, constant({n}));
+    case 1:
+      return b.add(x, constant({n}));
+    case 2:
+      return b.sub(x, b.unary(kind, x));
+    case 3:
+      return b.sub(b.unary(kind, x), b.unary(kind, oneIn(2) ? x : y));
+    case 4:
+      return b.sub(x, b.unary("clamp", oneIn(2) ? x : y, oneIn(2) ? " to 2.0" : " to 2.0 above"));
+    case 5: {
+      TextValue one = inOnes(x);
+      return oneIn(2) ? one : b.sub(one, constant({n}));
+    }
+    case 6: {
+      TextValue m = constant({n, n});
+      TextValue centred = oneIn(2) && n > 1 ? b.unary("normalize layer", x, " eps 1.0e-3") : x;
+      return b.op("xf.linear " + m.name + " * " + centred.name, typeOf(m) + ", " + typeOf(centred),
+                  {n});
+    }
+    case 7:
+      return b.sub(b.sub(b.add(x, y), oneIn(2) ? x : y), oneIn(2) ? x : y);
+    case 8:
+      return withParameter("xf.scale", " by ", x, oneIn(2) ? constant({n}) : y, " offset -1.0");
+    case 9:
+      return withParameter("xf.bias", " + ", x, oneIn(2) ? negated(x) : y);
+    case 10:
+      return b.mul(y, b.unary("activation relu", negated(b.unary("activation exp", x))));
+    case 11: {
+      TextValue q = b.reshape(x, {1, n});
+      return b.reshape(b.attention(q, q, q, 1), {n});
+    }
+    case 12: // the same matrix twice
+      if (TextValue w = b.param({n, n}); true) {
+        auto times = [&](const TextValue &v) {
+          return b.op("xf.linear " + w.name + " * " + v.name, typeOf(w) + ", " + typeOf(v), {n});
+        };
+        return b.sub(times(x), times(oneIn(2) ? x : y));
+      }
+      [[fallthrough]];
+    default:
+      return b.mul(x, b.sub(b.unary("activation tanh", y), b.unary(kind, y)));
+    }
+  }
+
   /// A vector of x's size made of x, in one of many ways.
   TextValue step(const TextValue &x, const std::vector<TextValue> &pool) {
     int64_t n = x.shape[0];
+    if (nasty && oneIn(4))
+      return deceive(x, pool);
     switch (below(16)) {
     case 0:
       return biased(x);
@@ -308,10 +407,13 @@ private:
   }
 
   std::mt19937_64 random;
+  bool nasty;
   int64_t width, hidden;
   DagText b;
 };
 
 } // namespace
 
-std::string ctxc::test::randomDag(uint64_t seed) { return DagMaker(seed).make(); }
+std::string ctxc::test::randomDag(uint64_t seed, bool nasty) {
+  return DagMaker(seed, nasty).make();
+}

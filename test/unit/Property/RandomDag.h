@@ -8,8 +8,10 @@
 
 namespace ctxc::test {
 
-/// The text of one block, named "dag".
-std::string randomDag(uint64_t seed);
+/// The text of one block, named "dag". `nasty`, it has what deceives an analysis: constants, values
+/// that are computed twice, sums that cancel, norms of one entry, weights that add up to zero,
+/// parameters that are computed.
+std::string randomDag(uint64_t seed, bool nasty = false);
 
 } // namespace ctxc::test
 

@@ -127,8 +127,8 @@ protected:
     patched.patch = &step.patch;
     patched.materialize = options.materialize;
     patched.append = false;
-    EXPECT_LE(distance(step.fullLogits, expected), 1e-12);
-    EXPECT_LE(distance(step.reducedLogits, expected), tolerance);
+    EXPECT_LE(distance(step.fullLogits.doubles(), expected), 1e-12);
+    EXPECT_LE(distance(step.reducedLogits.doubles(), expected), tolerance);
     EXPECT_LE(distance(forward(*check, 7, 3, patched), expected), tolerance);
     patched.patch = nullptr;
     EXPECT_GE(distance(forward(*check, 7, 3, patched), expected), 1e-2) << "the negative control";
@@ -196,13 +196,14 @@ TEST_F(ExecutorTest, MaterializedIsRoundedToStorage) {
     // float32 matrices hold about seven digits of a patch; gemma's scales are bfloat16.
     double tolerance = family.name == gemma.name ? 0.5 : 1e-4;
     PatchStep step = expectExact({}, options, tolerance);
-    EXPECT_GT(distance(step.reducedLogits, step.fullLogits), 1e-12) << "nothing was rounded";
+    EXPECT_GT(distance(step.reducedLogits.doubles(), step.fullLogits.doubles()), 1e-12)
+        << "nothing was rounded";
     // The fused stream and the separate run round alike, digit by digit.
     auto check = executor->start(8);
     ForwardOptions patched;
     patched.patch = &step.patch;
     patched.materialize = true;
-    EXPECT_EQ(forward(*check, 7, 3, patched), step.reducedLogits);
+    EXPECT_EQ(forward(*check, 7, 3, patched), step.reducedLogits.doubles());
   }
 }
 

@@ -64,7 +64,8 @@ protected:
     int64_t harmful = 0;
     for (const LayerObligations &counts : step.obligations)
       harmful += counts.harmful;
-    return {distance(patched, step.fullLogits), distance(control, step.fullLogits), harmful};
+    return {distance(patched, step.fullLogits.doubles()),
+            distance(control, step.fullLogits.doubles()), harmful};
   }
 
   std::unique_ptr<SafetensorsFile> golden;

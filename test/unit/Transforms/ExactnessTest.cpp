@@ -154,8 +154,8 @@ void expectExact(const Family &family, UpdateKind update) {
   unwrap(
       executor->forward(*full, ArrayRef(tokens).drop_back(), ArrayRef(positions).drop_back(), {}));
   PatchStep step = unwrap(executor->patch(*full, *reduced, last[0], at[0], {}));
-  EXPECT_LT(distance(step.fullLogits, wanted), 1e-12);
-  EXPECT_LT(distance(step.reducedLogits, wanted), 1e-9);
+  EXPECT_LT(distance(step.fullLogits.doubles(), wanted), 1e-12);
+  EXPECT_LT(distance(step.reducedLogits.doubles(), wanted), 1e-9);
   for (const LayerObligations &layer : step.obligations)
     EXPECT_EQ(layer.harmful, 0);
 

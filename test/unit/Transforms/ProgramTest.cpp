@@ -124,11 +124,11 @@ TEST(BuildProgram, BuildsEachBlockOnceAndCountsLayers) {
   EXPECT_EQ(countOps<xf::LinearOp>(program->steps[1].dual), 0);
   // llama, its dual and applied blocks, the two ends, and the embedding of a row
   EXPECT_EQ(countOps<xf::BlockOp>(*blocks.module), 6);
-  xf::BlockOp ofRow = program->steps.front().ofRow;
-  ASSERT_TRUE(ofRow);
-  EXPECT_EQ(ofRow.getNumArguments(), 1u);
-  EXPECT_EQ(countOps<xf::EmbedOp>(ofRow), 0);
-  EXPECT_EQ(countOps<xf::ParamOp>(ofRow), 0);
+  xf::BlockOp ofEmbedding = program->steps.front().ofEmbedding;
+  ASSERT_TRUE(ofEmbedding);
+  EXPECT_EQ(ofEmbedding.getNumArguments(), 1u);
+  EXPECT_EQ(countOps<xf::EmbedOp>(ofEmbedding), 0);
+  EXPECT_EQ(countOps<xf::ParamOp>(ofEmbedding), 0);
 }
 
 TEST(BuildProgram, HasNoPlaceForARowWhereTheTokenIsReadTwice) {
@@ -141,7 +141,7 @@ TEST(BuildProgram, HasNoPlaceForARowWhereTheTokenIsReadTwice) {
   auto none = [](xf::LayerOp, xf::BlockOp, int64_t) { return std::optional<BlockPlan>(); };
   FailureOr<Program> program = buildProgram(*blocks.module, none, patch::UpdateKind::least);
   ASSERT_TRUE(succeeded(program));
-  EXPECT_FALSE(program->steps.front().ofRow);
+  EXPECT_FALSE(program->steps.front().ofEmbedding);
 }
 
 TEST(BuildProgram, DifferentPlansOfABlockGetBlocksOfTheirOwn) {

@@ -1,14 +1,14 @@
 //===- Device.h - a GPU: memory, code, and sequences of launches ----------===//
 //
-// What the executor asks of a GPU's driver, which is looked up at run time: no toolkit is needed to
-// build, and none to run. A target is a class in a folder of its own (lib/Runtime/GPU/…).
+// The executor's interface to a GPU's driver, which is loaded at run time: no toolkit is needed to
+// build or to run. A target is a class in a folder of its own (lib/Runtime/GPU/…).
 //
-// A *sequence* is what a token takes: many launches, one after the other, recorded once and run
-// again and again (a command buffer, a captured graph), so that nothing is between two launches but
-// the device itself. What changes from token to token is in buffers.
+// A *sequence* is the work of one token: many launches, one after the other, recorded once and then
+// replayed (a command buffer, a captured graph), so that the host does nothing between two
+// launches. What changes from token to token is in buffers.
 //
-// Every call waits until the device is done. Errors: what the driver says, with what was asked for;
-// after a fault nothing more is run.
+// Every call waits until the device is done. Errors have the driver's message and the request that
+// failed; after a fault nothing more is run.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_GPU_DEVICE_H
@@ -31,15 +31,15 @@ public:
     virtual ~Buffer() = default;
     size_t bytes = 0;
   };
-  /// A launch of a function of loaded code; a buffer for each of its arguments.
+  /// A launch of a function of loaded code, with a buffer for each of its arguments.
   struct Launch {
     std::string function;
     std::string source; ///< the block and layer that it computes, for messages
     uint32_t blocks = 1, threads = 1;
     std::vector<Buffer *> buffers;
-    uint32_t code = 0; ///< of which load the function is, from 0 on
+    uint32_t code = 0; ///< the number of the load that the function came with, from 0 on
   };
-  /// A part of a buffer, and where it is to go.
+  /// A part of a buffer, and where to download it to.
   struct Piece {
     const Buffer *from = nullptr;
     size_t offset = 0;
@@ -57,18 +57,18 @@ public:
   /// kernel's name. Errors: no driver, no device, another architecture.
   static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target);
 
-  /// The driver's name of it.
+  /// The driver's name of the device.
   virtual std::string name() const = 0;
   /// The name of its code's target (GpuTarget::named).
   virtual std::string target() const = 0;
-  /// How many bytes of memory it has to give.
+  /// How many bytes of memory it has.
   virtual size_t memory() const = 0;
-  /// How many bytes one buffer may be of.
+  /// How many bytes one buffer may have.
   virtual size_t largestBuffer() const { return SIZE_MAX; }
 
-  /// Loads code that GpuTarget::emit made, beside what was loaded before.
+  /// Loads code that GpuTarget::emit made, in addition to what was loaded before.
   virtual llvm::Error load(llvm::StringRef code) = 0;
-  /// Memory of zeros. The error says how much there is.
+  /// Memory filled with zeros. The error says how much there is.
   virtual llvm::Expected<std::unique_ptr<Buffer>> allocate(size_t bytes) = 0;
   virtual llvm::Error upload(Buffer &to, size_t offset, llvm::ArrayRef<char> from) = 0;
   virtual llvm::Error download(llvm::MutableArrayRef<char> to, const Buffer &from,
@@ -81,7 +81,7 @@ public:
     return llvm::Error::success();
   }
   virtual llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) = 0;
-  /// Runs it to its end; the seconds that the device took.
+  /// Runs the sequence to its end, and returns the seconds that the device took.
   virtual llvm::Expected<double> run(Sequence &sequence) = 0;
 };
 

@@ -10,19 +10,19 @@
 namespace ctxc {
 
 struct GpuOptions {
-  /// As CompiledOptions::roundedPrompts, of chunks of a prompt.
+  /// As CompiledOptions::roundedPrompts, for chunks of a prompt.
   bool roundedPrompts = false;
-  /// The rows of a chunk at the most; 0: as many as the target takes, 1: tokens go one by one.
-  int64_t rows = 0;
+  /// The most tokens of a chunk; 0: as many as the target takes, 1: tokens are run one by one.
+  int64_t chunk = 0;
 };
 
-/// Compiles the program's blocks for `device`, uploads the weights, and runs tokens: one as one
-/// sequence of launches, a prompt by chunks of many rows, whose kernels are compiled when the first
-/// comes. Float32 activations over weights in their storage type. `program` and `weights` must
-/// outlive the result. Fails where a block has no GPU form, where the model is bidirectional, or
-/// where the device's memory is too small (the message says how much is needed). Where only a dual
-/// or an applied block has no GPU form, patches fail, with that reason. A prompt goes token by
-/// token where its kernels have no form of many rows, or no memory.
+/// Compiles the program's blocks for `device`, uploads the weights, and runs tokens: a single token
+/// as one sequence of launches, a prompt in chunks of many tokens, whose kernels are compiled for
+/// the first prompt. Activations are float32, weights are read in their storage type. `program` and
+/// `weights` must outlive the result. Fails where a block has no GPU form, where the model is
+/// bidirectional, or where the device's memory is too small (the message says how much is needed).
+/// Where only a dual or an applied block has no GPU form, patches fail, with that reason. A prompt
+/// is run token by token where its kernels have no form for many tokens, or no memory.
 llvm::Expected<std::unique_ptr<Executor>> createGpuExecutor(const Program &program,
                                                             Weights &weights,
                                                             std::unique_ptr<Device> device,

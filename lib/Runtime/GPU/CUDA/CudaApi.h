@@ -1,4 +1,4 @@
-// The functions of NVIDIA's driver that HIP has not by the same parameters.
+// The functions of NVIDIA's driver that HIP does not have with the same parameters.
 #ifndef CTXC_LIB_RUNTIME_GPU_CUDA_CUDAAPI_H
 #define CTXC_LIB_RUNTIME_GPU_CUDA_CUDAAPI_H
 
@@ -11,7 +11,7 @@ using graphs::Ordinal;
 using graphs::Result;
 using Context = struct ContextObject *;
 
-/// Of a device.
+/// Attributes of a device.
 enum Attribute : int { kMajor = 75, kMinor = 76 };
 
 struct Api {

@@ -9,7 +9,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-/// What code is made for (GpuTarget::named), newest first. PTX runs on what is newer, too.
+/// The architectures with a target (GpuTarget::named), newest first. PTX runs on newer ones, too.
 static constexpr int architectures[] = {90, 80};
 
 Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(int architecture, bool isChecked) {

@@ -11,7 +11,7 @@ class CudaDevice : public graphs::GraphDevice {
 public:
   ~CudaDevice() override;
 
-  /// `architecture` 0: the newest of the targets' that a device runs. Where `isChecked`, every run
+  /// `architecture` 0: the newest target that a device runs. Where `isChecked`, every run
   /// goes launch by launch.
   static llvm::Expected<std::unique_ptr<CudaDevice>> open(int architecture, bool isChecked);
   std::string target() const override { return "cuda:sm_" + std::to_string(architecture); }

@@ -10,7 +10,7 @@ Expected<std::unique_ptr<Device>> ctxc::openCudaDevice(StringRef rest) {
   auto request = DeviceRequest::parse("cuda", rest);
   if (!request)
     return request.takeError();
-  int architecture = 0; // of none: any
+  int architecture = 0; // any
   StringRef name = request->architecture;
   if (name.consume_front("sm_"))
     name.getAsInteger(10, architecture);

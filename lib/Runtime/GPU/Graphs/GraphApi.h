@@ -30,13 +30,13 @@ enum : Result {
   kLaunchFailed = 719,
 };
 
-/// Of a function.
+/// Attributes of a function.
 enum FunctionAttribute : int { kMaxThreadsPerBlock = 0 };
-/// Of loading code.
+/// Options of loading code.
 enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
 
-constexpr unsigned kNonBlocking = 1;        ///< a stream that waits for no other
-constexpr unsigned kCaptureThreadLocal = 1; ///< what other threads do does not end a capture
+constexpr unsigned kNonBlocking = 1;        ///< a CUDA stream that waits for no other
+constexpr unsigned kCaptureThreadLocal = 1; ///< calls of other threads do not end a capture
 
 /// F(field, name in libcuda, name in libamdhip64, parameters)
 #define CTXC_GRAPH_FUNCTIONS(F)                                                                    \

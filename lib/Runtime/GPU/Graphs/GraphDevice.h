@@ -1,7 +1,7 @@
-// A GPU through a driver that has streams and graphs: NVIDIA's, and AMD's HIP, whose functions are
-// the same but for their names (GraphApi.h). A sequence is a graph, captured once and launched for
-// each token. Memory is in GraphDevice.cpp, code and sequences in GraphSequence.cpp; how a device
-// is found and made the thread's is each driver's own.
+// A GPU whose driver has CUDA streams and graphs: NVIDIA's, and AMD's HIP, whose functions are
+// the same except for their names (GraphApi.h). A sequence is a graph, captured once and launched
+// for each token. Memory is in GraphDevice.cpp, code and sequences in GraphSequence.cpp; how a
+// device is found and made current in a thread differs between drivers.
 #ifndef CTXC_LIB_RUNTIME_GPU_GRAPHS_GRAPHDEVICE_H
 #define CTXC_LIB_RUNTIME_GPU_GRAPHS_GRAPHDEVICE_H
 
@@ -32,32 +32,33 @@ public:
   llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) override;
   llvm::Expected<double> run(Sequence &sequence) override;
 
-  /// Makes the device the thread's; an error after a fault, when nothing more is run.
+  /// Makes the device current in the thread; an error after a fault, when nothing more is run.
   llvm::Error enter();
-  /// Makes the device the thread's, to free what is on it: false after a fault, when all of it goes
-  /// with the device.
+  /// Makes the device current in the thread, to free its memory: false after a fault, when all
+  /// memory goes with the device.
   bool canFree() { return fault.empty() && !makeCurrent(); }
   /// What failed, in the driver's words.
   llvm::Error failed(llvm::StringRef what, Result result) const;
-  /// Of a result that says how kernels ended: remembers a fault.
+  /// Checks a result that says how kernels ended, and remembers a fault.
   llvm::Error ended(llvm::StringRef what, Result result);
 
   Api api;
 
 protected:
-  /// `brand` begins targets and messages (cuda). Where `isChecked`, every run goes launch by
+  /// Targets and messages begin with `brand` (cuda). Where `isChecked`, every run goes launch by
   /// launch.
   GraphDevice(llvm::StringRef brand, bool isChecked) : brand(brand), isChecked(isChecked) {}
 
   virtual Result makeCurrent() const = 0;
 
-  /// Finds all functions in `library` and starts the driver; `lacking` says what has them all.
+  /// Finds all functions in `library` and starts the driver; `lacking` says which drivers have them
+  /// all.
   llvm::Error start(void *library, llvm::StringRef file, Names names, llvm::StringRef lacking);
   /// The number of devices; 0 where the driver says that there is none.
   llvm::Expected<int> count() const;
-  /// Once the device is chosen and can be made the thread's.
+  /// Called once the device is chosen and can be made current.
   llvm::Error openStream();
-  /// What openStream opened; called by the destructor of a class of this one.
+  /// Closes what openStream opened; called by the destructors of derived classes.
   void closeStream();
   bool hasFaulted() const { return !fault.empty(); }
 
@@ -78,7 +79,7 @@ private:
   std::string fault;
   Stream stream = nullptr;
   Event begin = nullptr, end = nullptr;
-  /// What a load gave.
+  /// The result of a load.
   struct Code {
     Module module = nullptr;
     llvm::StringMap<Function> functions;

@@ -1,5 +1,5 @@
-// Code and sequences. A sequence's first run goes launch by launch, each waited for, so that a
-// kernel that faults is known by its name; from the second on it is a graph.
+// Code and sequences. A sequence's first run waits for each launch, so that a
+// kernel that faults is known by its name; from the second run on it is a graph.
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/Graphs/GraphDevice.h"
 
@@ -92,7 +92,7 @@ Error GraphDevice::capture(Recorded &recorded) {
   for (size_t i = 0; i < recorded.kernels.size() && !error; ++i)
     if (Result result = launch(recorded, i))
       error = failed("recording " + recorded.kernels[i].label, result);
-  // A capture is ended, whatever was in it: the stream could do nothing else.
+  // A capture must be ended even after an error: the stream can do nothing else before.
   Graph graph = nullptr;
   Result result = api.StreamEndCapture(stream, &graph);
   if (!error && result)
@@ -151,7 +151,7 @@ Expected<double> GraphDevice::run(Sequence &sequence) {
     return 0;
   std::string what = "running " + std::to_string(recorded.kernels.size()) + " launches, " +
                      recorded.kernels.front().label + " to " + recorded.kernels.back().label;
-  // What was to be done before is no kernel's fault.
+  // Errors of earlier work are not a kernel's fault.
   Result result = api.EventRecord(begin, stream);
   if (result)
     return failed("marking the time", result);

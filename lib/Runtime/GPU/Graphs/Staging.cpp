@@ -32,7 +32,7 @@ Result Staging::turn(const Api &api, Stream stream) {
   if (Result result = api.EventRecord(halves[current].read, stream))
     return result;
   current = !current;
-  // An event that was never recorded is done.
+  // An event that was never recorded counts as done.
   if (Result result = api.EventSynchronize(halves[current].read))
     return result;
   halves[current].used = 0;
@@ -40,14 +40,14 @@ Result Staging::turn(const Api &api, Stream stream) {
 }
 
 Result Staging::read(const Api &api, llvm::ArrayRef<Read> reads, Stream stream) {
-  // What was uploaded through the halves is on the device then.
+  // After that, everything uploaded through the halves is on the device.
   if (Result result = api.StreamSynchronize(stream))
     return result;
   struct Part {
     const char *from;
     llvm::MutableArrayRef<char> to;
   };
-  std::vector<Part> parts[2]; // of each half: what it has, or will have, and whose it is
+  std::vector<Part> parts[2]; // of each half: what it holds or will hold, and where that goes
   for (Half &half : halves)
     half.used = 0;
   auto finish = [&](int which) -> Result {

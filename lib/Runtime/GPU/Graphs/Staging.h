@@ -1,6 +1,6 @@
 // Copies through a bounded piece of pinned memory, in two halves: one is filled or emptied while
-// the other is on its way, so that mapped weights stream to the device, and patches from it, at the
-// bus's speed, and a few bytes that are uploaded wait for nothing.
+// the other is being copied, so that mapped weights go to the device, and patches from it, at the
+// bus's speed, and small uploads do not wait.
 #ifndef CTXC_LIB_RUNTIME_GPU_GRAPHS_STAGING_H
 #define CTXC_LIB_RUNTIME_GPU_GRAPHS_STAGING_H
 
@@ -15,14 +15,14 @@ public:
 
   Result open(const Api &api);
   void close(const Api &api);
-  /// Copies in the stream's order; `from` is not needed afterwards.
+  /// Copies in the CUDA stream's order; `from` is not needed afterwards.
   Result copy(const Api &api, Pointer to, llvm::ArrayRef<char> from, Stream stream);
-  /// Where a download is from, and to where.
+  /// The source and the destination of a download.
   struct Read {
     Pointer from;
     llvm::MutableArrayRef<char> to;
   };
-  /// Downloads, all done on return.
+  /// Downloads, which are all done on return.
   Result read(const Api &api, llvm::ArrayRef<Read> reads, Stream stream);
 
 private:
@@ -31,7 +31,7 @@ private:
     Event read = nullptr; ///< when the device has read it, or filled it
     size_t used = 0;
   };
-  /// The other half, once the device has read it.
+  /// Changes to the other half, once the device has read it.
   Result turn(const Api &api, Stream stream);
 
   Half halves[2];

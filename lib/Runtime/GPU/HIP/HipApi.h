@@ -1,4 +1,4 @@
-// The functions of AMD's HIP that NVIDIA's driver has not by the same parameters.
+// The functions of AMD's HIP that NVIDIA's driver does not have with the same parameters.
 #ifndef CTXC_LIB_RUNTIME_GPU_HIP_HIPAPI_H
 #define CTXC_LIB_RUNTIME_GPU_HIP_HIPAPI_H
 
@@ -10,7 +10,7 @@ namespace ctxc::hip {
 using graphs::Ordinal;
 using graphs::Result;
 
-/// Of a device, as ROCm 6 and later lay it out (R0600), with room for what is added at its end.
+/// Properties of a device, as ROCm 6 and later lay them out (R0600), with room for later additions.
 struct Properties {
   char before[1160];
   char architecture[256]; ///< gfx942:sramecc+:xnack-

@@ -1,4 +1,4 @@
-// An AMD GPU: chosen by its architecture, for which alone a code object is.
+// An AMD GPU, chosen by its architecture: a code object is for one architecture alone.
 #include "ctxc/Lowering/GPU.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/DeviceRequest.h"
@@ -20,7 +20,7 @@ public:
   explicit HipDevice(bool isChecked) : GraphDevice("rocm", isChecked) {}
   ~HipDevice() override;
 
-  /// `wanted` empty: any that there is code for.
+  /// `wanted` empty: any architecture with a target.
   Error open(StringRef wanted);
   std::string target() const override { return "rocm:" + architecture; }
 
@@ -50,7 +50,7 @@ HipDevice::~HipDevice() {
   if (!isOpen)
     return;
   closeStream();
-  if (hasFaulted()) // nothing else frees what is on it
+  if (hasFaulted()) // nothing else frees its memory
     own.DeviceReset();
 }
 
@@ -70,7 +70,7 @@ Error HipDevice::open(StringRef wanted) {
   return openStream();
 }
 
-/// The first device that there is code for, and that is of `wanted` where that is said.
+/// The first device whose architecture has a target, and is `wanted` unless that is empty.
 Error HipDevice::choose(StringRef wanted) {
   auto devices = count();
   if (!devices)
@@ -86,7 +86,7 @@ Error HipDevice::choose(StringRef wanted) {
       result = own.GetDeviceProperties(&properties, i);
     if (result)
       return failed("asking device " + std::to_string(i) + " what it is", result);
-    // What follows are features, of which code asks for none.
+    // The features that follow are not needed by any code.
     properties.architecture[sizeof properties.architecture - 1] = 0;
     StringRef has = StringRef(properties.architecture).split(':').first;
     if (llvm::Error unknown = GpuTarget::named(("rocm:" + has).str()).takeError()) {

@@ -62,7 +62,7 @@ struct VulkanApi {
   CTXC_VULKAN_FUNCTIONS(CTXC_FIELD)
 #undef CTXC_FIELD
 
-  /// What needs an instance; false where a function is missing.
+  /// Looks up the functions that need an instance; false where one is missing.
   bool lookUp(VkInstance instance) {
 #define CTXC_LOOK_UP(NAME)                                                                         \
   NAME = reinterpret_cast<PFN_vk##NAME>(GetInstanceProcAddr(instance, "vk" #NAME));                \

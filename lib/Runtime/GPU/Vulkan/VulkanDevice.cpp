@@ -1,5 +1,5 @@
 // A GPU, or Mesa's lavapipe on the processor, through Vulkan. Buffers are memory that both sides
-// see, mapped all the time; a sequence is a command buffer with a barrier after each launch.
+// see, and stay mapped; a sequence is a command buffer with a barrier after each launch.
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/Devices.h"
 #include "lib/Runtime/GPU/Vulkan/VulkanApi.h"
@@ -24,7 +24,7 @@ Error failed(StringRef what, VkResult result) {
                         : "error " + std::to_string(int(result))));
 }
 
-/// A structure of Vulkan's, all else zero.
+/// A structure of Vulkan's, with all other members zero.
 template <typename T> T ofType(VkStructureType type) {
   T made = {};
   made.sType = type;
@@ -106,7 +106,7 @@ private:
   VkQueryPool times = VK_NULL_HANDLE;
   uint32_t family = 0, memoryType = 0;
   int64_t lanes = 0;
-  /// What a load gave.
+  /// The result of a load.
   struct Code {
     VkShaderModule module = VK_NULL_HANDLE;
     llvm::StringMap<Pipeline> pipelines;
@@ -155,7 +155,7 @@ Expected<std::unique_ptr<Device>> VulkanDevice::open(int64_t lanes) {
   return made;
 }
 
-/// What a device lacks; empty where it will do.
+/// What a device lacks; empty where it can be used.
 std::string VulkanDevice::refusal(VkPhysicalDevice candidate, int64_t lanes) {
   auto subgroups = ofType<VkPhysicalDeviceSubgroupProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
@@ -270,7 +270,7 @@ VulkanDevice::~VulkanDevice() {
 //===----------------------------------------------------------------------===//
 
 Expected<std::unique_ptr<Device::Buffer>> VulkanDevice::allocate(size_t bytes) {
-  // Elements of 16 bits are read by words.
+  // Elements of 16 bits are read in whole words.
   size_t size = (std::max<size_t>(bytes, 1) + 15) / 16 * 16;
   std::string what = "vulkan: " + std::to_string(size) + " bytes on " + name();
   if (size > properties.limits.maxStorageBufferRange)

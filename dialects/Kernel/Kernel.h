@@ -1,0 +1,52 @@
+//===- Kernel.h - the kernel dialect: what the lowering says of kernels ---===//
+#ifndef CTXC_DIALECTS_KERNEL_KERNEL_H
+#define CTXC_DIALECTS_KERNEL_KERNEL_H
+
+#include "dialects/XF/XF.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::linalg {
+class GenericOp;
+} // namespace mlir::linalg
+
+#include "dialects/Kernel/KernelEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Kernel/KernelAttrs.h.inc"
+
+#include "dialects/Kernel/KernelDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Kernel/KernelOps.h.inc"
+
+namespace ctxc::kernel {
+
+/// The role of a kernel's argument; null of one that has none, and of a value that is no function's
+/// argument.
+ArgAttr roleOf(mlir::FunctionOpInterface function, unsigned argument);
+ArgAttr roleOf(mlir::Value value);
+
+// The marks, as KernelDialect.td describes them.
+using Causal = KernelDialect::CausalAttrHelper;
+using Stored = KernelDialect::StoredAttrHelper;
+using RowLoop = KernelDialect::RowLoopAttrHelper;
+using GroupLoop = KernelDialect::GroupLoopAttrHelper;
+using LinalgLoop = KernelDialect::LinalgLoopAttrHelper;
+using Rounded = KernelDialect::RoundedAttrHelper;
+using Alone = KernelDialect::AloneAttrHelper;
+
+/// Whether `op` carries a mark, and has it carry one: isMarked<Causal>(op).
+template <typename Mark> bool isMarked(mlir::Operation *op) {
+  return Mark(op->getContext()).isAttrPresent(op);
+}
+template <typename Mark> void mark(mlir::Operation *op) {
+  Mark(op->getContext()).setAttr(op, mlir::UnitAttr::get(op->getContext()));
+}
+
+} // namespace ctxc::kernel
+
+#endif // CTXC_DIALECTS_KERNEL_KERNEL_H

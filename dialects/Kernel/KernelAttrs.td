@@ -1,0 +1,96 @@
+#ifndef CTXC_KERNEL_ATTRS_TD
+#define CTXC_KERNEL_ATTRS_TD
+
+include "dialects/Kernel/KernelDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Kernel_ArgKind : I32EnumAttr<"ArgKind", "what an argument of a kernel is", [
+  I32EnumAttrCase<"Positions", 0, "positions">, // S × i32: the rows' absolute positions
+  I32EnumAttrCase<"Tokens", 1, "tokens">,       // S × i32: the rows' token ids
+  I32EnumAttrCase<"Input", 2, "input">,         // S × shape, f32: a block input
+  I32EnumAttrCase<"Output", 3, "output">,       // S × shape, f32: a block output
+  I32EnumAttrCase<"Param", 4, "param">,         // a stored parameter, in its stored shape and type
+  I32EnumAttrCase<"Bank", 5, "bank">,           // the address of each slice, along the first
+                                                // dimension, of a stored parameter
+  I32EnumAttrCase<"Setting", 6, "setting">,     // f32 numbers of a setting (index settings: one i64)
+  I32EnumAttrCase<"State", 7, "state">,         // visible × shape, f32: what a contextual op keeps;
+                                                // the last S rows are written, but in the reduced
+                                                // run of a dual block none
+  I32EnumAttrCase<"Slots", 8, "slots">,         // visible × i32: the absolute positions of a run's
+                                                // tokens, these S included; in the reduced run of a
+                                                // dual block the last is not read
+  I32EnumAttrCase<"Store", 9, "store">,         // S × n: a part of a parameter's patch, written
+  I32EnumAttrCase<"Load", 10, "load">,          // n: a part of a parameter's patch, read
+  I32EnumAttrCase<"Counts", 11, "counts">,      // S × obligations × 2, i64: harmless and harmful,
+                                                // added to
+  I32EnumAttrCase<"Replay", 12, "replay">       // S, f64: the predicted replay error of the block's
+                                                // output, written
+]> { let cppNamespace = "::ctxc::kernel"; }
+
+def Kernel_Run : I32EnumAttr<"Run", "which run a state is of", [
+  I32EnumAttrCase<"Full", 0, "full">,      // the run, or the full one of a dual block
+  I32EnumAttrCase<"Reduced", 1, "reduced">
+]> { let cppNamespace = "::ctxc::kernel"; }
+
+def Kernel_RunParameter : EnumParameter<Kernel_Run> {
+  let defaultValue = "::ctxc::kernel::Run::Full";
+}
+
+def Kernel_ArgAttr : AttrDef<Kernel_Dialect, "Arg"> {
+  let mnemonic = "arg";
+  let summary = "the role of a kernel's argument";
+  let description = [{
+    An argument of a kernel carries its role as `kernel.arg`, so that whoever holds the IR (the
+    executor, the manifest, a reader of `--emit=linalg`) knows what to pass:
+
+    ```mlir
+    %W: memref<2048x640xbf16> {kernel.arg = #kernel.arg<param, name = "mlp.up_proj.weight">}
+    %K: memref<?x4x256xf32> {kernel.arg = #kernel.arg<state, index = 2, run = reduced>}
+    ```
+
+    - C1: the argument's type is a memref as the kind says; S and the number of visible tokens are
+      dynamic, or known.
+    - C2: a parameter, a bank, a setting, and the parts of a patch have a name, others none.
+    - C3: inputs, outputs, states and the parts of a patch are counted by `index`, which is not
+      negative; it is 0 for others.
+    - C4: states and slots alone are of the reduced run.
+    - C5: a bank has the `stored` type of the whole parameter, and so has a quantised matrix, which
+      is a parameter as bytes; others have none.
+    - C6: no two arguments of a kernel have the same role.
+  }];
+  let parameters = (ins EnumParameter<Kernel_ArgKind>:$kind,
+    OptionalParameter<"::mlir::StringAttr">:$name, DefaultValuedParameter<"int64_t", "0">:$index,
+    Kernel_RunParameter:$run, OptionalParameter<"::mlir::RankedTensorType">:$stored);
+  let assemblyFormat = "`<` $kind (`,` struct($name, $index, $run, $stored)^)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether the leading dimension counts a run's visible tokens.
+    bool isOfVisible() const { return getKind() == ArgKind::State || getKind() == ArgKind::Slots; }
+  }];
+}
+
+def Kernel_CostAttr : AttrDef<Kernel_Dialect, "Cost"> {
+  let mnemonic = "cost";
+  let summary = "what a launch on a GPU must move and compute";
+  let description = [{
+    Bytes of stored parameters, of states, of patches and of all else, and operations on floating
+    point, each as [a, b, c]: a + b·visible0 + c·visible1. Nothing is written of what is zero.
+
+    ```mlir
+    #kernel.cost<weights = [32768, 0, 0], operations = [1572864, 0, 0]>
+    ```
+
+    - C1: each has three numbers.
+  }];
+  let parameters = (ins
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$weights,
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$cache,
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$patch,
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$activations,
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$operations);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // CTXC_KERNEL_ATTRS_TD

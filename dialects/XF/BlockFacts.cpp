@@ -1,0 +1,605 @@
+#include "dialects/XF/BlockFacts.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include <map>
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::xf;
+
+//===----------------------------------------------------------------------===//
+// Identity
+//===----------------------------------------------------------------------===//
+
+SmallVector<std::string> xf::storedTensors(ParamOp param, LayerOp layer) {
+  std::string name = layer ? layer.getStoredName(param.getName()) : param.getName().str();
+  size_t star = name.find('*');
+  if (star == std::string::npos)
+    return {name};
+  SmallVector<std::string> names;
+  for (int64_t i = 0; i < cast<RankedTensorType>(param.getType()).getDimSize(0); ++i)
+    names.push_back(name.substr(0, star) + std::to_string(i) + name.substr(star + 1));
+  return names;
+}
+
+Identities::Identities(BlockOp block, LayerOp layer) {
+  bool isBound = layer && layer.getBindAttr(), anyBank = false;
+  block.walk([&](ParamOp param) { anyBank |= StringRef(param.getName()).contains('*'); });
+  if (!isBound && !anyBank)
+    return; // other names are other tensors
+  llvm::StringMap<std::string> owners; // of each stored tensor: a name of the block
+  block.walk([&](ParamOp param) {
+    StringRef name = param.getName();
+    for (const std::string &tensor : storedTensors(param, layer)) {
+      auto [owner, isNew] = owners.try_emplace(tensor, name.str());
+      StringRef mine = (*this)[name], theirs = (*this)[owner->second];
+      if (isNew || mine == theirs)
+        continue;
+      // All that is one with this is one with the other.
+      std::string from = mine.str(), to = theirs.str();
+      first[name] = to;
+      if (from != to)
+        first[from] = to;
+      for (auto &entry : first)
+        if (entry.second == from)
+          entry.second = to;
+    }
+  });
+}
+
+StringRef Identities::operator[](StringRef name) const {
+  auto found = first.find(name);
+  return found == first.end() ? name : StringRef(found->second);
+}
+
+//===----------------------------------------------------------------------===//
+// One pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+using Sources = llvm::BitVector;
+
+/// What is known of a value beside its facts: all values of one number are the same.
+struct Term {
+  unsigned number = 0;
+  bool fixed = false; ///< it depends on settings alone
+  Sources reads;      ///< the parameters, inputs and contexts that it reads, at any remove
+  /// Those that by themselves move each of its entries, or else the entry is zero: at other
+  /// values of that source, all else being as it is, it is different but for a null set.
+  Sources movers;
+};
+
+/// Σ factor · value + constant, by numbers of values.
+struct Combination {
+  std::map<unsigned, double> terms;
+  double constant = 0;
+  bool doubtful = false; ///< something cancels but for what may be a rounding
+};
+
+/// More terms than any block has: sums of more are taken as values of their own.
+constexpr size_t mostTerms = 512;
+
+} // namespace
+
+namespace ctxc::xf {
+class FactsPass {
+public:
+  FactsPass(BlockFacts &result, LayerOp layer) : result(result), layer(layer) {}
+  void run();
+
+private:
+  void visit(Operation *op);
+  Facts factsOf(Operation *op) const;
+  void setSources(Operation *op, Term &term) const;
+  void number(Operation *op, Term &term);
+  void settle(Operation *op, Term &term, Facts &facts);
+  std::optional<Combination> combine(Operation *op) const;
+  void takeSum(Operation *op, const Combination &sum, Term &term, Facts &facts);
+  Facts ofOne(const Facts &facts, double factor, double constant) const;
+  Zeros zerosOfSum(std::vector<unsigned> atoms, bool hasConstant, bool elements) const;
+  bool isFree(std::vector<unsigned> atoms) const;
+  /// Null where the layer decides, and there is none.
+  Attribute valueOf(SettingOp setting) const {
+    LayerOp of = layer;
+    return of ? of.getSettingValue(setting) : setting.getValueAttr();
+  }
+  const Term &term(Value value) const { return terms.find(value)->second; }
+  const Facts &facts(Value value) const { return result.table.find(value)->second; }
+
+  struct Atom {
+    Term term;
+    Facts facts;
+  };
+  unsigned numberOf(std::vector<uintptr_t> key) {
+    return numbers.try_emplace(std::move(key), numbers.size()).first->second;
+  }
+
+  BlockFacts &result;
+  LayerOp layer;
+  unsigned sources = 0;
+  llvm::StringMap<unsigned> parameters; ///< sources by identity
+  llvm::DenseMap<Operation *, unsigned> contexts;
+  llvm::DenseMap<Value, Term> terms;
+  llvm::DenseMap<Value, Combination> sums;
+  std::map<unsigned, Atom> atoms; ///< the first of each number
+  std::map<std::vector<uintptr_t>, unsigned> numbers;
+};
+} // namespace ctxc::xf
+
+/// Facts of numbers that are what they are.
+static Facts factsOfNumbers(ArrayRef<double> numbers, StringRef why) {
+  auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+  if (*least == *most)
+    return Facts::constant(*least, *least == 0 ? why.str() : "");
+  Facts facts;
+  facts.floor = *least;
+  facts.ceiling = *most;
+  facts.bound = std::max(std::abs(*least), std::abs(*most));
+  bool anyZero = llvm::is_contained(numbers, 0.0);
+  facts.elements = anyZero ? Zeros::OpenSet : Zeros::Never;
+  facts.vector = anyZero ? Zeros::OpenSet : Zeros::Never;
+  if (anyZero)
+    facts.why = (why + " in some entries").str();
+  return facts;
+}
+
+Facts FactsPass::factsOf(Operation *op) const {
+  if (auto setting = dyn_cast<SettingOp>(op)) {
+    if (Attribute value = valueOf(setting))
+      return factsOfNumbers(SettingOp::numbers(setting.getType(), value),
+                            "the setting '" + setting.getName().str() + "' is zero");
+  }
+  auto speaker = dyn_cast<FactsOpInterface>(op);
+  bool isContextual = isa<ContextualOpInterface>(op), readsPiecewise = false, readsLevels = false;
+  SmallVector<Facts> operands;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(facts(operand));
+    operands.back().levels.reset(); // not handed on by ops that copy their operand's facts
+    readsPiecewise |= operands.back().piecewise;
+    readsLevels |= operands.back().piecewise && !operands.back().free; // of what is moved none stays
+  }
+  Facts found = speaker ? speaker.inferFacts(operands) : Facts();
+  if (!speaker)
+    found.piecewise = !isContextual;
+  found.piecewise |= readsPiecewise;
+  if (readsLevels)
+    found.levels.reset();
+  if (isContextual && !found.isZero())
+    found.free = true; // by other tokens
+  return found;
+}
+
+/// Whether `op`, solved for operand `index`, is a product with what is not zero on an open set:
+/// then what moves the operand moves the result, or it is zero.
+static bool handsOnMovers(SolvableOpInterface op, unsigned index) {
+  std::string reason;
+  switch (op.getSolvability(index, reason)) {
+  case Solvability::Conditional:
+    return true;
+  case Solvability::Exact:
+    return op->getNumOperands() == 1;
+  case Solvability::No:
+    return false;
+  }
+  llvm_unreachable("a solvability of no known kind");
+}
+
+void FactsPass::setSources(Operation *op, Term &term) const {
+  term.reads.resize(sources);
+  term.movers.resize(sources);
+  auto own = [&](unsigned source) {
+    term.reads.set(source);
+    term.movers.set(source);
+  };
+  if (auto param = dyn_cast<ParamOp>(op))
+    own(parameters.lookup(result.names[param.getName()]));
+  auto setting = dyn_cast<SettingOp>(op);
+  term.fixed = setting ? bool(valueOf(setting)) : op->getNumOperands() > 0;
+  for (Value operand : op->getOperands()) {
+    term.reads |= this->term(operand).reads;
+    term.fixed &= this->term(operand).fixed;
+  }
+  if (auto context = contexts.find(op); context != contexts.end()) {
+    own(context->second);
+    term.fixed = false;
+  }
+  auto readsOfOthers = [&](unsigned index) {
+    Sources others(sources);
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      if (i != index)
+        others |= this->term(operand).reads;
+    return others;
+  };
+  auto handOn = [&](unsigned index) {
+    Sources movers = this->term(op->getOperand(index)).movers;
+    movers.reset(readsOfOthers(index));
+    term.movers |= movers;
+  };
+  if (auto site = dyn_cast<AssignableOpInterface>(op);
+      site && site.getParameterOperand().get().getDefiningOp<ParamOp>()) {
+    handOn(site.getParameterOperand().getOperandNumber());
+    if (site.getObligation() != Obligation::None)
+      handOn(site.getDataOperand().getOperandNumber());
+  } else if (auto link = dyn_cast<SolvableOpInterface>(op)) {
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (handsOnMovers(link, i))
+        handOn(i);
+  }
+}
+
+/// The same op on the same values gives the same value.
+void FactsPass::number(Operation *op, Term &term) {
+  SmallVector<uintptr_t> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(this->term(operand).number);
+  if (op->hasTrait<OpTrait::IsCommutative>())
+    llvm::sort(operands);
+  auto opaque = [](auto thing) {
+    return reinterpret_cast<uintptr_t>(thing.getAsOpaquePointer());
+  };
+  std::vector<uintptr_t> key{opaque(op->getName())};
+  if (auto param = dyn_cast<ParamOp>(op)) {
+    key.push_back(parameters.lookup(result.names[param.getName()]));
+    // Banks that overlap are not the same, though they share tensors.
+    key.push_back(opaque(StringAttr::get(op->getContext(), param.getName())));
+    if (result.names.aliases().empty() || !StringRef(param.getName()).contains('*'))
+      key.back() = 0;
+  } else {
+    Attribute attributes = op->getAttrDictionary();
+    if (auto setting = dyn_cast<SettingOp>(op))
+      if (Attribute value = valueOf(setting))
+        attributes = value;
+    key.push_back(opaque(attributes));
+    for (Type type : op->getOperandTypes())
+      key.push_back(opaque(type));
+  }
+  for (Type type : op->getResultTypes())
+    key.push_back(opaque(type));
+  key.insert(key.end(), operands.begin(), operands.end());
+  if (op->getNumResults() != 1)
+    key.push_back(reinterpret_cast<uintptr_t>(op)); // not looked into
+  term.number = numberOf(std::move(key));
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+std::optional<Combination> FactsPass::combine(Operation *op) const {
+  auto speaker = dyn_cast<FactsOpInterface>(op);
+  SmallVector<SumTerm> summands = speaker ? speaker.getSumTerms() : SmallVector<SumTerm>();
+  if (summands.empty())
+    return std::nullopt;
+  Combination sum;
+  std::map<unsigned, double> sizes; // of what was added, before anything cancelled
+  auto add = [&](unsigned number, double factor) {
+    sum.terms[number] += factor;
+    sizes[number] = std::max(sizes[number], std::abs(factor));
+  };
+  double constants = 0;
+  for (SumTerm summand : summands) {
+    Value operand = op->getOperand(summand.operand);
+    if (std::optional<double> constant = facts(operand).getConstant()) {
+      sum.constant += summand.factor * *constant;
+      constants = std::max(constants, std::abs(summand.factor * *constant));
+    } else if (auto known = sums.find(operand); known != sums.end()) {
+      for (auto [number, factor] : known->second.terms)
+        add(number, summand.factor * factor);
+      sum.constant += summand.factor * known->second.constant;
+      constants = std::max(constants, std::abs(summand.factor * known->second.constant));
+      sum.doubtful |= known->second.doubtful;
+    } else {
+      add(term(operand).number, summand.factor);
+    }
+  }
+  // Factors are float32: what is left of 0.1 + 0.2 − 0.3 is a rounding, or is not.
+  constexpr double rounding = 1e-6;
+  for (auto it = sum.terms.begin(); it != sum.terms.end();) {
+    double size = sizes[it->first];
+    sum.doubtful |= it->second != 0 && std::abs(it->second) <= rounding * size;
+    it = it->second == 0 ? sum.terms.erase(it) : std::next(it);
+  }
+  sum.doubtful |= sum.constant != 0 && std::abs(sum.constant) <= rounding * constants;
+  if (sum.terms.size() > mostTerms)
+    return std::nullopt;
+  return sum;
+}
+
+/// Of factor · a + constant.
+Facts FactsPass::ofOne(const Facts &a, double factor, double constant) const {
+  Facts facts = a;
+  auto map = [&](double x) { return factor * x + constant; };
+  if (factor < 0)
+    std::swap(facts.floor, facts.ceiling);
+  for (std::optional<double> *side : {&facts.floor, &facts.ceiling})
+    if (*side)
+      *side = map(**side);
+  if (facts.levels)
+    for (double &level : *facts.levels)
+      level = map(level);
+  if (facts.bound)
+    facts.bound = std::abs(factor) * *facts.bound + std::abs(constant);
+  if (facts.length)
+    facts.length = std::abs(factor) * *facts.length;
+  if (constant == 0)
+    return facts;
+  facts.length.reset();
+  facts.bothSigns = facts.zeroSomewhere = false;
+  facts.why.clear();
+  bool avoids = facts.excludes(0) || !a.piecewise || a.free ||
+                (facts.levels && llvm::none_of(*facts.levels, [&](double level) {
+                   return std::abs(level) <= 1e-6 * std::abs(constant);
+                 }));
+  facts.elements = facts.vector = avoids ? Zeros::NullSet : Zeros::OpenSet;
+  if (!avoids)
+    facts.why = "the terms of a sum may cancel on an open set";
+  return facts;
+}
+
+/// Where a sum of different values vanishes (BlockFacts.h).
+Zeros FactsPass::zerosOfSum(std::vector<unsigned> left, bool hasConstant, bool elements) const {
+  auto zerosOf = [&](const Atom &atom) {
+    return elements ? std::max(atom.facts.elements, atom.facts.vector) : atom.facts.vector;
+  };
+  while (!left.empty()) {
+    auto atomOf = [&](unsigned number) -> const Atom & { return atoms.find(number)->second; };
+    if (llvm::all_of(left, [&](unsigned n) { return atomOf(n).term.fixed; }))
+      return Zeros::OpenSet;
+    bool isAnalytic = llvm::none_of(left, [&](unsigned n) { return atomOf(n).facts.piecewise; });
+    if (left.size() == 1 && !hasConstant)
+      return std::max(Zeros::NullSet, zerosOf(atomOf(left[0])));
+    if (isAnalytic && llvm::any_of(left, [&](unsigned n) {
+          return zerosOf(atomOf(n)) != Zeros::OpenSet && !atomOf(n).term.fixed;
+        }))
+      return Zeros::NullSet;
+    auto moved = llvm::find_if(left, [&](unsigned number) {
+      Sources own = atomOf(number).term.movers;
+      for (unsigned other : left)
+        if (other != number)
+          own.reset(atomOf(other).term.reads);
+      return own.any();
+    });
+    if (moved == left.end())
+      return Zeros::OpenSet;
+    if (zerosOf(atomOf(*moved)) != Zeros::OpenSet)
+      return Zeros::NullSet;
+    left.erase(moved); // where it is zero, the others are left
+  }
+  return hasConstant ? Zeros::NullSet : Zeros::OpenSet;
+}
+
+/// Whether each entry of the sum is moved by a number of its own: as above, where that of a term
+/// is not cancelled by another's.
+bool FactsPass::isFree(std::vector<unsigned> left) const {
+  while (!left.empty()) {
+    auto moved = llvm::find_if(left, [&](unsigned number) {
+      Sources own = atoms.find(number)->second.term.movers;
+      for (unsigned other : left)
+        if (other != number)
+          own.reset(atoms.find(other)->second.term.reads);
+      return own.any();
+    });
+    if (moved == left.end())
+      return llvm::any_of(left, [&](unsigned n) { return atoms.find(n)->second.facts.free; }) &&
+             llvm::none_of(left, [&](unsigned n) { return atoms.find(n)->second.facts.piecewise; });
+    if (atoms.find(*moved)->second.facts.free)
+      return true;
+    left.erase(moved);
+  }
+  return false;
+}
+
+void FactsPass::takeSum(Operation *op, const Combination &sum, Term &term, Facts &facts) {
+  std::vector<unsigned> left;
+  for (auto [number, factor] : sum.terms)
+    left.push_back(number);
+  if (left.empty()) {
+    facts = Facts::constant(sum.constant, sum.constant == 0 ? "its terms cancel" : "");
+  } else if (left.size() == 1) {
+    const Atom &atom = atoms.find(left[0])->second;
+    Facts one = ofOne(atom.facts, sum.terms.begin()->second, sum.constant);
+    if (facts.length)
+      one.length = std::min(one.length.value_or(*facts.length), *facts.length);
+    facts = one;
+    if (sum.constant == 0)
+      term.movers = atom.term.movers;
+  } else {
+    bool hasConstant = sum.constant != 0;
+    facts.elements = zerosOfSum(left, hasConstant, /*elements=*/true);
+    facts.vector = std::min(facts.elements, zerosOfSum(left, hasConstant, /*elements=*/false));
+    if (facts.elements == Zeros::OpenSet && facts.why.empty())
+      facts.why = "the terms of a sum may cancel on an open set";
+    facts.free = isFree(left);
+    term.movers.reset();
+    for (unsigned number : left) {
+      const Atom &atom = atoms.find(number)->second;
+      Sources own = atom.term.movers;
+      for (unsigned other : left)
+        if (other != number)
+          own.reset(atoms.find(other)->second.term.reads);
+      if (atom.facts.elements != Zeros::OpenSet && atom.facts.vector != Zeros::OpenSet)
+        term.movers |= own;
+    }
+  }
+  if (sum.doubtful) {
+    facts.elements = facts.vector = Zeros::OpenSet;
+    facts.why = "the terms of a sum cancel but for a rounding";
+    facts.free = false;
+  }
+  std::vector<uintptr_t> key{0};
+  if (left.size() == 1 && sum.constant == 0 && sum.terms.begin()->second == 1) {
+    term.number = left[0];
+    return;
+  }
+  auto bits = [](double x) { return uintptr_t(llvm::bit_cast<uint64_t>(x)); };
+  for (auto [number, factor] : sum.terms) {
+    key.push_back(number);
+    key.push_back(bits(factor));
+  }
+  key.push_back(bits(sum.constant));
+  term.number = numberOf(std::move(key));
+}
+
+//===----------------------------------------------------------------------===//
+// The block
+//===----------------------------------------------------------------------===//
+
+/// What holds of any op, whatever it says.
+void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
+  // One of several terms that the result adds up must be moved by what the others do not read.
+  bool isMoved = true;
+  if (auto link = dyn_cast<SolvableOpInterface>(op))
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (link.isUnderdetermined(i))
+        isMoved &= term.movers.any();
+  if (auto site = dyn_cast<AssignableOpInterface>(op))
+    if (site.getParameterOperand().get().getDefiningOp<ParamOp>() && facts.piecewise) {
+      Sources shared = this->term(site.getParameterOperand().get()).reads;
+      shared &= this->term(site.getDataOperand().get()).reads;
+      isMoved &= shared.none();
+    }
+  if (!isMoved && !facts.isZero()) {
+    facts.elements = facts.vector = Zeros::OpenSet;
+    facts.free = false;
+    if (facts.why.empty())
+      facts.why = "its terms may cancel";
+  }
+  if (facts.excludes(0))
+    facts.elements = facts.vector = Zeros::Never;
+  else if (term.fixed && facts.elements == Zeros::NullSet)
+    facts.elements = facts.vector = Zeros::OpenSet;
+  if (term.fixed || facts.getConstant()) {
+    facts.free = false;
+    term.movers.reset();
+  }
+  if (facts.isZero())
+    facts = Facts::constant(0, facts.why);
+}
+
+void FactsPass::visit(Operation *op) {
+  if (op->getNumResults() == 0)
+    return;
+  Term term;
+  setSources(op, term);
+  number(op, term);
+  Facts facts = factsOf(op);
+  std::optional<Combination> sum = combine(op);
+  if (sum)
+    takeSum(op, *sum, term, facts);
+  settle(op, term, facts);
+  for (OpResult each : op->getResults()) {
+    bool isFirst = each.getResultNumber() == 0;
+    terms[each] = term;
+    result.table[each] = isFirst ? facts : Facts();
+  }
+  if (sum && !facts.getConstant())
+    sums[op->getResult(0)] = std::move(*sum);
+  atoms.try_emplace(term.number, Atom{term, facts});
+}
+
+void FactsPass::run() {
+  Block &body = result.block.getBody().front();
+  sources = body.getNumArguments();
+  for (Operation &op : body)
+    if (auto param = dyn_cast<ParamOp>(op)) {
+      if (parameters.try_emplace(result.names[param.getName()], sources).second)
+        ++sources;
+    } else if (isa<ContextualOpInterface>(op)) {
+      contexts[&op] = sources++;
+    }
+  for (BlockArgument argument : body.getArguments()) {
+    Facts facts = {Zeros::NullSet, Zeros::NullSet, std::nullopt, ""};
+    facts.bothSigns = facts.free = true; // activations, in general
+    Term term;
+    term.number = numberOf({uintptr_t(1), argument.getArgNumber()});
+    term.reads.resize(sources);
+    term.reads.set(argument.getArgNumber());
+    term.movers = term.reads;
+    terms[argument] = term;
+    result.table[argument] = facts;
+    atoms.try_emplace(term.number, Atom{term, facts});
+  }
+  for (Operation &op : body)
+    visit(&op);
+}
+
+BlockFacts::BlockFacts(BlockOp block, LayerOp layer) : block(block), names(block, layer) {
+  FactsPass(*this, layer).run();
+}
+
+std::string BlockFacts::signature() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto number = [&](const std::optional<double> &x) {
+    if (x)
+      os << llvm::bit_cast<uint64_t>(*x);
+    os << ",";
+  };
+  BlockOp op = block;
+  for (Operation &each : op.getBody().front()) {
+    if (isa<SettingOp, ParamOp>(each))
+      continue;
+    for (Value value : each.getResults()) {
+      const Facts &f = (*this)[value];
+      os << int(f.elements) << int(f.vector) << f.bothSigns << f.zeroSomewhere << f.free;
+      for (const std::optional<double> *x : {&f.bound, &f.length, &f.floor, &f.ceiling})
+        number(*x);
+    }
+  }
+  std::vector<std::string> pairs;
+  for (auto &alias : names.aliases())
+    pairs.push_back((alias.first() + "=" + alias.second).str());
+  llvm::sort(pairs);
+  return text + llvm::join(pairs, ";");
+}
+
+//===----------------------------------------------------------------------===//
+// Obligations
+//===----------------------------------------------------------------------===//
+
+/// Numbers of one sign do not cancel.
+static bool haveOneSign(const Facts &f) {
+  return (f.floor && *f.floor >= 0) || (f.ceiling && *f.ceiling <= 0);
+}
+
+Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
+  Zeros anywhere = std::max(facts.elements, facts.vector);
+  auto type = cast<RankedTensorType>(value.getType());
+  switch (obligation) {
+  case Obligation::None:
+    return Zeros::Never;
+  case Obligation::NonzeroVector: // of several vectors each must be nonzero
+    return type.getNumElements() == type.getShape().back() ? facts.vector : anywhere;
+  case Obligation::NonzeroElements:
+    return anywhere;
+  case Obligation::SameSelection:
+    return Zeros::NullSet; // scores that are equal but for roundings, unless two are tied
+  case Obligation::NonzeroSum:
+    if (haveOneSign(facts))
+      return facts.vector;
+    return facts.free || type.getNumElements() == 1 ? std::max(Zeros::NullSet, anywhere)
+                                                    : Zeros::OpenSet;
+  }
+  llvm_unreachable("an obligation of no known kind");
+}
+
+std::string xf::hopeless(Obligation obligation, const Facts &facts) {
+  std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
+  switch (obligation) {
+  case Obligation::None:
+  case Obligation::SameSelection:
+    return "";
+  case Obligation::NonzeroSum:
+    if (!facts.isZero() && !haveOneSign(facts) && !facts.free)
+      return "numbers whose sum may be zero on an open set of activations" + why;
+    break;
+  case Obligation::NonzeroElements:
+    if (!facts.isZero() && facts.elements == Zeros::OpenSet)
+      return "entries that are zero on an open set of activations" + why;
+    break;
+  case Obligation::NonzeroVector:
+    break;
+  }
+  return facts.isZero() ? "what is always zero" + why : "";
+}

@@ -1,0 +1,75 @@
+//===- BlockFacts.h - the facts of all values of a block -------------------===//
+//
+// One forward pass over FactsOpInterface, under a layer's settings and bindings, with what no
+// op can say by itself: which values are the same (of equal ops on equal operands), what cancels in
+// a sum, and whether its terms are independent. Sums are taken as Σ c_i a_i + k over values a_i that
+// are none. Where they vanish:
+//
+//   nothing is left      the sum is k
+//   c a + k              where a is −k/c
+//   all a_i analytic     on a null set, since they are different functions
+//   otherwise            on a null set, if some a_i is moved by a stored parameter that no other
+//                        reads; where that one is zero, what the others leave decides
+//
+// and anything else counts as zero on an open set. A value that depends on settings alone is zero
+// or it is not: nothing is said of it but by its interval.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_DIALECTS_XF_BLOCKFACTS_H
+#define CTXC_DIALECTS_XF_BLOCKFACTS_H
+
+#include "dialects/XF/XF.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ctxc::xf {
+
+/// The stored tensors behind `param` in `layer`, or by the block's own names where that is null:
+/// one, or those of a bank.
+llvm::SmallVector<std::string> storedTensors(ParamOp param, LayerOp layer);
+
+/// Which parameters of a block are one in a layer: those that have a stored tensor in common,
+/// whatever the block calls them.
+class Identities {
+public:
+  Identities() = default;
+  Identities(BlockOp block, LayerOp layer);
+
+  /// The first of the block's names for what `name` is, or `name`.
+  llvm::StringRef operator[](llvm::StringRef name) const;
+  bool areOne(llvm::StringRef a, llvm::StringRef b) const { return (*this)[a] == (*this)[b]; }
+  /// The names that are another's, with that.
+  const llvm::StringMap<std::string> &aliases() const { return first; }
+
+private:
+  llvm::StringMap<std::string> first;
+};
+
+class BlockFacts {
+public:
+  explicit BlockFacts(BlockOp block, LayerOp layer = {});
+
+  const Facts &operator[](mlir::Value value) const { return table.find(value)->second; }
+  const Identities &identities() const { return names; }
+
+  /// All facts that may differ from layer to layer of one block, in a text that two layers have in
+  /// common where they are alike.
+  std::string signature() const;
+
+private:
+  friend class FactsPass;
+  BlockOp block;
+  Identities names;
+  llvm::DenseMap<mlir::Value, Facts> table;
+};
+
+/// Where `obligation` on `value`, of which `facts` hold, can fail.
+Zeros failureOf(Obligation obligation, mlir::Value value, const Facts &facts);
+/// What a patch or a link would divide by, where that cannot be relied on: "entries that are zero on
+/// an open set of activations (…)". Empty where it can, though perhaps under a condition that is
+/// looked at when it runs.
+std::string hopeless(Obligation obligation, const Facts &facts);
+
+} // namespace ctxc::xf
+
+#endif // CTXC_DIALECTS_XF_BLOCKFACTS_H

@@ -1,0 +1,89 @@
+// RUN: ctxc-opt %s --split-input-file --verify-diagnostics
+
+// The constraints of KernelOps.td by op and number.
+
+func.func @quantized_c1(%m: memref<544xi8>) {
+  // expected-error @below {{'kernel.quantized' op makes 'memref<8x32xf32>' of 'memref<544xi8>'; 'tensor<8x64x!xf.quantized<q8_0>>' is in 544 bytes}}
+  %w = kernel.quantized %m as tensor<8x64x!xf.quantized<q8_0>> : memref<544xi8> to memref<8x32xf32>
+  return
+}
+
+// -----
+
+func.func @quantized_c1_plain(%m: memref<512xi8>) {
+  // expected-error @below {{'kernel.quantized' op stores 'tensor<8x64xi8>', which is not quantised}}
+  %w = kernel.quantized %m as tensor<8x64xi8> : memref<512xi8> to memref<8x64xf32>
+  return
+}
+
+// -----
+
+func.func @contract_c1(%W: tensor<4x8xf32>, %x: tensor<?x6xf32>, %y: tensor<?x4xf32>) {
+  // expected-error @below {{'kernel.contract' op makes 'tensor<?x4xf32>' of 'tensor<?x6xf32>' by a matrix of type 'tensor<4x8xf32>'}}
+  %z = kernel.contract %W * %x into %y : tensor<4x8xf32>, tensor<?x6xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @contract_c1_transposed(%W: memref<4x8xf32>, %x: memref<?x8xf32>, %y: memref<?x4xf32>) {
+  // expected-error @below {{'kernel.contract' op makes 'memref<?x4xf32>' of 'memref<?x8xf32>' by a transposed matrix of type 'memref<4x8xf32>'}}
+  kernel.contract %W * %x into %y transposed : memref<4x8xf32>, memref<?x8xf32>, memref<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @contract_c1_rows(%W: memref<4x8xf32>, %x: memref<2x8xf32>, %y: memref<3x4xf32>) {
+  // expected-error @below {{'kernel.contract' op makes 'memref<3x4xf32>' of 'memref<2x8xf32>' by a matrix of type 'memref<4x8xf32>'}}
+  kernel.contract %W * %x into %y : memref<4x8xf32>, memref<2x8xf32>, memref<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @contract_c2(%W: memref<4x8xf32>, %x: tensor<?x8xf32>, %y: tensor<?x4xf32>) {
+  // expected-error @below {{'kernel.contract' op has operands on tensors and in memory; all must be the same}}
+  %z = kernel.contract %W * %x into %y : memref<4x8xf32>, tensor<?x8xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @contract_c2_result(%W: tensor<4x8xf32>, %x: tensor<?x8xf32>, %y: tensor<?x4xf32>) {
+  // expected-error @below {{'kernel.contract' op needs a result of the type of its sums}}
+  kernel.contract %W * %x into %y : tensor<4x8xf32>, tensor<?x8xf32>, tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @contract_c2_memory(%W: memref<4x8xf32>, %x: memref<?x8xf32>, %y: memref<?x4xf32>) {
+  // expected-error @below {{'kernel.contract' op needs no result, as it writes to memory}}
+  %z = kernel.contract %W * %x into %y : memref<4x8xf32>, memref<?x8xf32>, memref<?x4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @experts_c1(%W: memref<5xi64>, %x: memref<?x6xf32>, %top: memref<?x2xi32>, %y: memref<?x2x4xf32>) {
+  // expected-error @below {{'kernel.experts' op makes 'memref<?x2x4xf32>' of 'memref<?x6xf32>', selected by 'memref<?x2xi32>', by matrices of 'tensor<5x4x8xf32>'}}
+  kernel.experts %W[%top] * %x into %y of tensor<5x4x8xf32> : memref<5xi64>, memref<?x2xi32>, memref<?x6xf32>, memref<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @experts_c1_slots(%W: memref<5xi64>, %x: memref<?x3x8xf32>, %top: memref<?x2xi32>, %y: memref<?x2x4xf32>) {
+  // expected-error @below {{'kernel.experts' op makes 'memref<?x2x4xf32>' of 'memref<?x3x8xf32>'}}
+  kernel.experts %W[%top] * %x into %y of tensor<5x4x8xf32> : memref<5xi64>, memref<?x2xi32>, memref<?x3x8xf32>, memref<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @experts_c1_transposed(%W: memref<5xi64>, %x: memref<?x8xf32>, %top: memref<?x2xi32>, %y: memref<?x2x4xf32>) {
+  // expected-error @below {{by transposed matrices of 'tensor<5x4x8xf32>'}}
+  kernel.experts %W[%top] * %x into %y of tensor<5x4x8xf32> transposed : memref<5xi64>, memref<?x2xi32>, memref<?x8xf32>, memref<?x2x4xf32>
+  return
+}

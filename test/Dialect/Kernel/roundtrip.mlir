@@ -1,0 +1,56 @@
+// RUN: ctxc-opt %s | ctxc-opt | FileCheck %s
+
+// CHECK-LABEL: func.func private @roles(
+// CHECK-SAME: memref<?xi32> {kernel.arg = #kernel.arg<positions>}
+// CHECK-SAME: memref<?x8xf32> {kernel.arg = #kernel.arg<output, index = 1>}
+// CHECK-SAME: memref<4x8xbf16> {kernel.arg = #kernel.arg<param, name = "w">}
+// CHECK-SAME: memref<544xi8> {kernel.arg = #kernel.arg<param, name = "q", stored = tensor<8x64x!xf.quantized<q8_0>>>}
+// CHECK-SAME: memref<5xi64> {kernel.arg = #kernel.arg<bank, name = "experts", stored = tensor<5x4x8xf32>>}
+// CHECK-SAME: memref<?x2x4xf32> {kernel.arg = #kernel.arg<state, index = 2, run = reduced>}
+// CHECK-SAME: memref<?xi32> {kernel.arg = #kernel.arg<slots, run = reduced>}
+// CHECK-SAME: kernel.rounded
+func.func private @roles(
+    %p: memref<?xi32> {kernel.arg = #kernel.arg<positions>},
+    %y: memref<?x8xf32> {kernel.arg = #kernel.arg<output, index = 1>},
+    %w: memref<4x8xbf16> {kernel.arg = #kernel.arg<param, name = "w">},
+    %q: memref<544xi8> {kernel.arg = #kernel.arg<param, name = "q", stored = tensor<8x64x!xf.quantized<q8_0>>>},
+    %b: memref<5xi64> {kernel.arg = #kernel.arg<bank, name = "experts", stored = tensor<5x4x8xf32>>},
+    %k: memref<?x2x4xf32> {kernel.arg = #kernel.arg<state, index = 2, run = reduced>},
+    %s: memref<?xi32> {kernel.arg = #kernel.arg<slots, run = reduced>},
+    %call: !llvm.ptr) attributes {kernel.rounded} {
+  // CHECK: kernel.quantized %{{.*}} as tensor<8x64x!xf.quantized<q8_0>> : memref<544xi8> to memref<8x64xf32>
+  %m = kernel.quantized %q as tensor<8x64x!xf.quantized<q8_0>> : memref<544xi8> to memref<8x64xf32>
+  %c0 = arith.constant 0 : index
+  // CHECK: {kernel.group_loop, kernel.linalg_loop, kernel.row_loop}
+  scf.for %i = %c0 to %c0 step %c0 {} {kernel.row_loop, kernel.group_loop, kernel.linalg_loop}
+  return
+}
+
+// CHECK-LABEL: func.func @contractions(
+func.func @contractions(%W: tensor<4x8xbf16>, %V: memref<8x4xf32>, %x: tensor<?x8xf32>, %y: tensor<?x4xf32>,
+                        %bank: memref<5xi64>, %top: memref<?x2xi32>, %z: memref<?x8xf32>,
+                        %one: memref<?x4xf32>, %each: memref<?x2x4xf32>) {
+  // CHECK: kernel.contract %{{.*}} * %{{.*}} into %{{.*}} : tensor<4x8xbf16>, tensor<?x8xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  %r = kernel.contract %W * %x into %y : tensor<4x8xbf16>, tensor<?x8xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  // CHECK: kernel.contract %{{.*}} * %{{.*}} into %{{.*}} transposed : memref<8x4xf32>, memref<?x8xf32>, memref<?x4xf32>
+  kernel.contract %V * %z into %one transposed : memref<8x4xf32>, memref<?x8xf32>, memref<?x4xf32>
+  // CHECK: kernel.experts %{{.*}}[%{{.*}}] * %{{.*}} into %{{.*}} of tensor<5x8x4xf32> transposed : memref<5xi64>, memref<?x2xi32>, memref<?x8xf32>, memref<?x2x4xf32>
+  kernel.experts %bank[%top] * %z into %each of tensor<5x8x4xf32> transposed : memref<5xi64>, memref<?x2xi32>, memref<?x8xf32>, memref<?x2x4xf32>
+  return
+}
+
+// Of the numbers of a bank on a GPU; and what a launch costs.
+module attributes {gpu.container_module} {
+  // CHECK-LABEL: func.func private @launch(
+  func.func private @launch(%b: memref<5x4x8xf32> {kernel.arg = #kernel.arg<bank, name = "experts", stored = tensor<5x4x8xf32>>}) {
+    %c1 = arith.constant 1 : index
+    // CHECK: {kernel.cost = #kernel.cost<weights = [1, 2, 3], operations = [-4, 0, 5]>}
+    gpu.launch_func @kernels::@f blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) {kernel.cost = #kernel.cost<weights = [1, 2, 3], operations = [-4, 0, 5]>}
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @f() kernel {
+      gpu.return
+    }
+  }
+}

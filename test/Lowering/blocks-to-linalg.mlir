@@ -1,0 +1,63 @@
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg | FileCheck %s
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg | FileCheck %s --check-prefix=SWEEPS
+
+// A kernel's arguments say what they are.
+// CHECK-LABEL: func.func private @ffn(
+// CHECK-SAME: %{{.*}}: memref<?xi32> {kernel.arg = #kernel.arg<positions>}
+// CHECK-SAME: %{{.*}}: memref<?xi32> {kernel.arg = #kernel.arg<tokens>}
+// CHECK-SAME: %[[X:.*]]: memref<?x33xf32> {kernel.arg = #kernel.arg<input>}
+// CHECK-SAME: %[[Y:.*]]: memref<?x33xf32> {kernel.arg = #kernel.arg<output>}
+// CHECK-SAME: %[[UP:.*]]: memref<45x33xbf16> {kernel.arg = #kernel.arg<param, name = "up.weight">}
+// CHECK-SAME: %[[DOWN:.*]]: memref<33x45xbf16> {kernel.arg = #kernel.arg<param, name = "down.weight">}
+// CHECK-SAME: %{{.*}}: !llvm.ptr) {
+// CHECK-DAG: %[[W:.*]] = bufferization.to_tensor %[[UP]] restrict
+// CHECK-DAG: %[[V:.*]] = bufferization.to_tensor %[[DOWN]] restrict
+
+// One contraction a weight, of the type that it is stored in.
+// CHECK: %[[H:.*]] = kernel.contract %[[W]] * %{{.*}} into %{{.*}} : tensor<45x33xbf16>, tensor<?x33xf32>, tensor<?x45xf32>
+// CHECK: kernel.contract %[[V]] * %{{.*}} into %{{.*}} : tensor<33x45xbf16>, tensor<?x45xf32>, tensor<?x33xf32>
+// CHECK: bufferization.materialize_in_destination %{{.*}} in restrict writable %[[Y]]
+xf.block @ffn(%x: tensor<33xf32>) -> tensor<33xf32> {
+  %W = xf.param "up.weight" : tensor<45x33xbf16>
+  %V = xf.param "down.weight" : tensor<33x45xbf16>
+  %n = xf.normalize rms %x eps 1.0e-6 : tensor<33xf32>
+  %h = xf.linear %W * %n : tensor<45x33xbf16>, tensor<33xf32>
+  %a = xf.activation silu %h : tensor<45xf32>
+  %y = xf.linear %V * %a : tensor<33x45xbf16>, tensor<45xf32>
+  %r = xf.add %x, %y : tensor<33xf32>
+  xf.yield %r : tensor<33xf32>
+}
+
+// Packed linears are one contraction over the rows of both streams.
+// SWEEPS-LABEL: func.func private @packed(
+// SWEEPS: %[[TWICE:.*]] = arith.muli %[[S:.*]], %c2
+// SWEEPS: tensor.empty(%[[TWICE]]) : tensor<?x7xf32>
+// SWEEPS-COUNT-1: kernel.contract {{.*}} : tensor<5x7xf16>, tensor<?x7xf32>
+// SWEEPS-NOT: tensor<5x7xf16>
+// SWEEPS: return
+xf.block @packed(%a: tensor<7xf32>, %b: tensor<7xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
+  %W = xf.param "w" : tensor<5x7xf16>
+  %y:2 = patch.linears %W * (%a, %b) : tensor<5x7xf16>, (tensor<7xf32>, tensor<7xf32>) -> (tensor<5xf32>, tensor<5xf32>)
+  xf.yield %y#0, %y#1 : tensor<5xf32>, tensor<5xf32>
+}
+
+// A dual block reads the state of both runs, hands out its patch and counts.
+// CHECK-LABEL: func.func private @streams(
+// CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state>}
+// CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state, index = 1>}
+// CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state, index = 2, run = reduced>}
+// CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state, index = 3, run = reduced>}
+// CHECK-SAME: memref<?xi32> {kernel.arg = #kernel.arg<slots>}
+// CHECK-SAME: memref<?xi32> {kernel.arg = #kernel.arg<slots, run = reduced>}
+// CHECK-SAME: memref<?x2xf32> {kernel.arg = #kernel.arg<store, name = "b">}
+// CHECK-SAME: memref<?x1x2xi64> {kernel.arg = #kernel.arg<counts>}
+// CHECK-SAME: memref<?xf64> {kernel.arg = #kernel.arg<replay>}
+xf.block @streams(%x: tensor<1x2xf32>, %y: tensor<1x2xf32>) -> tensor<1x2xf32> {
+  %a = xf.attention %x, %x, %x scale 1.0 stream "full" : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
+  %b = xf.attention %y, %y, %y scale 1.0 stream "reduced" : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
+  %d = xf.sub %a, %b : tensor<1x2xf32>
+  %f = xf.reshape %d : tensor<1x2xf32> to tensor<2xf32>
+  patch.obligation nonzero_vector %f counts 0 "Lemma 1" : tensor<2xf32>
+  patch.store "b" %f : tensor<2xf32>
+  xf.yield %d : tensor<1x2xf32>
+}

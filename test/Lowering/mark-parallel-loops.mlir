@@ -1,0 +1,41 @@
+// Both passes that tell LLVM which steps are independent.
+// RUN: ctxc-opt %s --ctxc-linalg-to-loops --canonicalize --ctxc-mark-parallel-loops | FileCheck %s
+// RUN: ctxc-opt %s --ctxc-linalg-to-loops --canonicalize --ctxc-mark-parallel-loops --convert-scf-to-cf --convert-to-llvm --reconcile-unrealized-casts --ctxc-mark-parallel-accesses | FileCheck %s --check-prefix=LLVM
+// RUN: ctxc-opt %s --canonicalize --ctxc-mark-parallel-loops --ctxc-linalg-to-loops | FileCheck %s --check-prefix=BEFORE
+
+// CHECK: #[[LOOP:.*]] = #llvm.loop_annotation<parallelAccesses
+// CHECK-LABEL: func.func @square(
+// CHECK: } {{{.*}}llvm.loop_annotation = #[[LOOP]]
+// LLVM: #[[GROUP:.*]] = #llvm.access_group
+// LLVM: #[[LOOP:.*]] = #llvm.loop_annotation<parallelAccesses = #[[GROUP]]>
+// LLVM-LABEL: llvm.func @square(
+// LLVM: llvm.load {{.*}}access_groups = [#[[GROUP]]]
+// LLVM: llvm.store {{.*}}access_groups = [#[[GROUP]]]
+// LLVM: llvm.br {{.*}}loop_annotation = #[[LOOP]]
+// LLVM-LABEL: llvm.func @shifted(
+// LLVM-NOT: access_groups
+// BEFORE-NOT: loop_annotation
+func.func @square(%a: memref<64xf32>, %y: memref<64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : memref<64xf32>) outs(%y : memref<64xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    %t = arith.mulf %x, %x : f32
+    linalg.yield %t : f32
+  }
+  return
+}
+
+// A loop of nobody knows whom is left as it is: a step may read what the one before it wrote.
+// CHECK-LABEL: func.func @shifted(
+// CHECK-NOT: loop_annotation
+func.func @shifted(%y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  scf.for %i = %c0 to %c63 step %c1 {
+    %next = arith.addi %i, %c1 : index
+    %x = memref.load %y[%i] : memref<64xf32>
+    memref.store %x, %y[%next] : memref<64xf32>
+  }
+  return
+}

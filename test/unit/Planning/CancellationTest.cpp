@@ -1,0 +1,225 @@
+// What is zero, identically or on an open set, is divided by in no plan: constants, equal values,
+// correlated terms of a sum, norms of one entry, weights that add up to zero. And what is not keeps
+// its verdict. By the facts alone: nothing is tried in numbers here.
+#include "../Transforms/Blocks.h"
+#include "ctxc/Planning/ModelCheck.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+constexpr const char *six = "tensor<6xf32>";
+
+/// A block whose output is v + (down h') ⊙ h, where `body` makes h of u, g and v.
+std::string withFactor(const std::string &body) {
+  return R"(xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+    %v = xf.add %x, %c : tensor<6xf32>
+    %U = xf.param "up" : tensor<6x6xf32>
+    %u = xf.linear %U * %v : tensor<6x6xf32>, tensor<6xf32>
+    %G = xf.param "gate" : tensor<6x6xf32>
+    %g = xf.linear %G * %v : tensor<6x6xf32>, tensor<6xf32>
+    %one = xf.setting "ones" : tensor<6xf32> = dense<1.0> : tensor<6xf32>
+)" + body + R"(
+    %D = xf.param "down" : tensor<6x6xf32>
+    %d = xf.linear %D * %v : tensor<6x6xf32>, tensor<6xf32>
+    %p = xf.mul %d, %h : tensor<6xf32>, tensor<6xf32>
+    %y = xf.add %v, %p : tensor<6xf32>
+    xf.yield %y : tensor<6xf32>
+  })";
+}
+
+std::string unary(const std::string &to, const std::string &op, const std::string &x,
+                  const std::string &rest = "") {
+  return "    %" + to + " = xf." + op + " %" + x + rest + " : " + six + "\n";
+}
+std::string binary(const std::string &to, const std::string &op, const std::string &a,
+                   const std::string &b) {
+  std::string type = op == "mul" || op == "div" ? std::string(six) + ", " + six : six;
+  return "    %" + to + " = xf." + op + " %" + a + ", %" + b + " : " + type + "\n";
+}
+/// As six rows of one entry each.
+std::string inRows(const std::string &op) {
+  return "    %rows = xf.reshape %u : tensor<6xf32> to tensor<6x1xf32>\n    %each = xf." + op +
+         " : tensor<6x1xf32>\n    %flat = xf.reshape %each : tensor<6x1xf32> to tensor<6xf32>\n";
+}
+std::string setting(const std::string &to, const std::string &value, const char *type = six) {
+  return "    %" + to + " = xf.setting \"" + to + "\" : " + type + " = dense<" + value +
+         "> : " + type + "\n";
+}
+std::string times(const std::string &to, const std::string &x, const std::string &by) {
+  return unary(to, "times", x, " by " + by);
+}
+
+struct Case {
+  const char *name;
+  std::string body;
+};
+
+VerdictKind verdictOn(const std::string &text, const std::string &name = "b") {
+  Blocks blocks(text);
+  EXPECT_TRUE(bool(blocks.module)) << text;
+  return blocks.module ? planBlock(blocks.block(name)).kind : VerdictKind::Undecided;
+}
+
+bool isSuccess(VerdictKind kind) {
+  return kind == VerdictKind::Controllable || kind == VerdictKind::OutputOnly;
+}
+
+TEST(Cancellation, IsNeverDividedBy) {
+  const char *matrix = "tensor<6x6xf32>";
+  const Case cases[] = {
+      {"u - relu u", unary("r", "activation relu", "u") + binary("h", "sub", "u", "r")},
+      {"relu u - u", unary("r", "activation relu", "u") + binary("h", "sub", "r", "u")},
+      {"u - clamp u", unary("r", "clamp", "u", " to 8.0") + binary("h", "sub", "u", "r")},
+      {"u - clamp u above", unary("r", "clamp", "u", " to 8.0 above") + binary("h", "sub", "u", "r")},
+      {"relu -exp", unary("e", "activation exp", "u") + times("n", "e", "-1.0") +
+                        unary("h", "activation relu", "n")},
+      {"tanh - tanh", unary("s", "activation tanh", "u") + unary("t", "activation tanh", "u") +
+                          binary("h", "sub", "s", "t")},
+      {"tanh of u + relu g, - tanh u",
+       unary("r", "activation relu", "g") + binary("w", "add", "u", "r") +
+           unary("s", "activation tanh", "w") + unary("t", "activation tanh", "u") +
+           binary("h", "sub", "s", "t")},
+      {"u + v - u - v", binary("a", "add", "u", "v") + binary("b", "sub", "a", "u") +
+                            binary("h", "sub", "b", "v")},
+      {"0.1 u + 0.2 u - 0.3 u", times("a", "u", "0.1") + times("b", "u", "0.2") +
+                                    times("c3", "u", "-0.3") + binary("ab", "add", "a", "b") +
+                                    binary("h", "add", "ab", "c3")},
+      {"layer norm of one", inRows("normalize layer %rows eps 1.0e-5") +
+                                unary("h", "times", "flat", " by 1.0")},
+      {"softmax of one - 1", inRows("softmax %rows") + binary("h", "sub", "flat", "one")},
+      {"share of one - 1", inRows("normalize sum %rows eps 0.0") + binary("h", "sub", "flat", "one")},
+      {"layer norm of a clamp", unary("r", "clamp", "u", " to 1.0") +
+                                    unary("h", "normalize layer", "r", " eps 1.0e-5")},
+      {"a setting of zeros", setting("h", "0.0")},
+      {"a setting with a zero", setting("h", "[1.0, 2.0, 0.0, 3.0, 4.0, 5.0]")},
+      {"tanh of a setting of zeros", setting("z", "0.0") + unary("h", "activation tanh", "z")},
+      {"u times a setting of zeros", setting("z", "0.0") + binary("h", "mul", "u", "z")},
+      {"one setting - another", setting("a", "[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]") +
+                                    setting("b", "[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]") +
+                                    binary("h", "sub", "a", "b")},
+      {"settings that are opposite", setting("a", "[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]") +
+                                         setting("b", "[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]") +
+                                         binary("h", "add", "a", "b")},
+      {"a scale of 1 - 1",
+       "    %h = xf.scale %u by %one offset -1.0 : tensor<6xf32>, tensor<6xf32>\n"},
+      {"a scale of relu - 0",
+       unary("r", "activation relu", "g") +
+           "    %h = xf.scale %u by %r : tensor<6xf32>, tensor<6xf32>\n"},
+      {"a bias of -u", times("n", "u", "-1.0") +
+                           "    %h = xf.bias %u + %n : tensor<6xf32>, tensor<6xf32>\n"},
+      {"a matrix of zeros", setting("Z", "0.0", matrix) +
+                                "    %h = xf.linear %Z * %u : tensor<6x6xf32>, tensor<6xf32>\n"},
+      {"sums of centred values",
+       setting("O", "1.0", matrix) + unary("n", "normalize layer", "u", " eps 1.0e-5") +
+           "    %h = xf.linear %O * %n : tensor<6x6xf32>, tensor<6xf32>\n"},
+      {"clamp u to 1, + 1", unary("r", "clamp", "u", " to 1.0") + binary("h", "add", "r", "one")},
+      {"relu 2 (u) - relu 2 (u)", unary("a", "activation relu2", "u") +
+                                      unary("b", "activation relu2", "u") +
+                                      binary("h", "sub", "a", "b")},
+      {"the sign of a layer norm of two",
+       "    %two = xf.reshape %u : tensor<6xf32> to tensor<3x2xf32>\n"
+       "    %n2 = xf.normalize layer %two eps 0.0 : tensor<3x2xf32>\n"
+       "    %s2 = xf.reshape %n2 : tensor<3x2xf32> to tensor<6xf32>\n" +
+           binary("h", "add", "s2", "one")},
+  };
+  for (const Case &each : cases)
+    EXPECT_FALSE(isSuccess(verdictOn(withFactor(each.body)))) << each.name;
+}
+
+TEST(Cancellation, IsNotSeenWhereThereIsNone) {
+  const Case cases[] = {
+      {"gelu u", unary("h", "activation gelu", "u")},
+      {"u - g", binary("h", "sub", "u", "g")},
+      {"u + relu g", unary("r", "activation relu", "g") + binary("h", "add", "u", "r")},
+      {"u - clamp g", unary("r", "clamp", "g", " to 1.0") + binary("h", "sub", "u", "r")},
+      {"clamp u to 7, + 1", unary("r", "clamp", "u", " to 7.0") + binary("h", "add", "r", "one")},
+      {"2 u - u", times("t", "u", "2.0") + binary("h", "sub", "t", "u")},
+      {"u - tanh u", unary("t", "activation tanh", "u") + binary("h", "sub", "u", "t")},
+      {"a setting of numbers", setting("h", "[1.0, 2.0, -3.0, 4.0, 5.0, 6.0]")},
+      {"relu of exp", unary("e", "activation exp", "u") + unary("h", "activation relu", "e")},
+      {"rms norm of one, with an epsilon", inRows("normalize rms %rows eps 1.0e-5") +
+                                               binary("h", "sub", "flat", "one")},
+      {"a scale of 1 + 1",
+       "    %h = xf.scale %u by %one offset 1.0 : tensor<6xf32>, tensor<6xf32>\n"},
+  };
+  for (const Case &each : cases)
+    EXPECT_TRUE(isSuccess(verdictOn(withFactor(each.body)))) << each.name;
+}
+
+/// v + Σ w_j D_j h_j with `weights` making w of the scores' logits l and the selection s.
+std::string mixture(const std::string &weights) {
+  return R"(xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+    %v = xf.add %x, %c : tensor<6xf32>
+    %R = xf.param "router" : tensor<4x6xf32>
+    %Q = xf.param "second" : tensor<2x6xf32>
+    %l = xf.linear %R * %v : tensor<4x6xf32>, tensor<6xf32>
+    %q = xf.linear %Q * %v : tensor<2x6xf32>, tensor<6xf32>
+    %s = xf.top_k %l k 2 : tensor<4xf32>
+)" + weights + R"(
+    %D = xf.param "down" : tensor<4x6x6xf32>
+    %d = xf.expert_linear %D[%s] * %v : tensor<4x6x6xf32>, tensor<2xi32>, tensor<6xf32>
+    %m = xf.combine %w, %d : tensor<2xf32>, tensor<2x6xf32>
+    %y = xf.add %v, %m : tensor<6xf32>
+    xf.yield %y : tensor<6xf32>
+  })";
+}
+
+TEST(Cancellation, OfWeightsIsNoEvenSplit) {
+  const Case cases[] = {
+      {"layer norm", "    %w = xf.normalize layer %q eps 1.0e-5 : tensor<2xf32>\n"},
+      {"a difference of softmaxes",
+       "    %a = xf.softmax %q : tensor<2xf32>\n    %t = xf.times %q by 2.0 : tensor<2xf32>\n"
+       "    %b = xf.softmax %t : tensor<2xf32>\n    %w = xf.sub %a, %b : tensor<2xf32>\n"},
+      {"r and -r",
+       "    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>\n"
+       "    %n = xf.times %r by -1.0 : tensor<1xf32>\n"
+       "    %w = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>\n"},
+  };
+  for (const Case &each : cases)
+    EXPECT_FALSE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
+  const Case right[] = {
+      {"softmax", "    %w = xf.softmax %q : tensor<2xf32>\n"},
+      {"logits", "    %w = xf.gather %l[%s] : tensor<4xf32>, tensor<2xi32>\n"},
+      {"tanh", "    %w = xf.activation tanh %q : tensor<2xf32>\n"},
+  };
+  for (const Case &each : right)
+    EXPECT_TRUE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
+}
+
+/// A model of two layers of `block`, the second with `settings`.
+std::string twoLayers(const std::string &block, const std::string &settings) {
+  return block + R"(
+  xf.model @m {
+    %id = xf.token : tensor<i32>
+    %E = xf.param "embed" : tensor<11x6xf32>
+    %e = xf.embed %E[%id] : tensor<11x6xf32>, tensor<i32>
+    %x1 = xf.layer @b(%e) at "l.0." : (tensor<6xf32>) -> tensor<6xf32>
+    %x2 = xf.layer @b(%x1) at "l.1." )" +
+         settings + R"( : (tensor<6xf32>) -> tensor<6xf32>
+    %y = xf.linear %E * %x2 : tensor<11x6xf32>, tensor<6xf32>
+    xf.yield %y : tensor<11xf32>
+  })";
+}
+
+TEST(Cancellation, OfOneLayerIsThatLayersVerdict) {
+  std::string block = withFactor(setting("h", "1.0"));
+  Blocks blocks(twoLayers(block, "settings {h = dense<0.0> : tensor<6xf32>}"));
+  auto groups = groupVerdicts(checkModel(*blocks.module));
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_TRUE(groups[0].verdict->isSuccess());
+  EXPECT_FALSE(groups[1].verdict->isSuccess());
+  EXPECT_EQ(groups[1].layers, (SmallVector<unsigned>{1}));
+  // Where nothing of the verdict hangs on it, layers stay together.
+  Blocks alike(twoLayers(withFactor(unary("h", "activation gelu", "u")),
+                         "settings {ones = dense<0.0> : tensor<6xf32>}"));
+  EXPECT_EQ(groupVerdicts(checkModel(*alike.module)).size(), 1u);
+}
+
+} // namespace

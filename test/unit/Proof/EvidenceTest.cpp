@@ -1,0 +1,89 @@
+// What is no evidence: parameters that are stored once and claimed twice, replays that did not take
+// place, patches so large that no error counts.
+#include "../Transforms/Blocks.h"
+#include "Fixture.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ctxc;
+using namespace ctxc::test;
+using namespace mlir;
+
+namespace {
+
+/// gemma's relative without norms, in one layer, with `bind`.
+std::string oneLayer(const std::string &bind) {
+  return llama() + R"(
+  xf.model @m {
+    %id = xf.token : tensor<i32>
+    %E = xf.param "embed.weight" : tensor<6x10xf32>
+    %T = xf.param "table" : tensor<11x6xf32>
+    %e = xf.embed %T[%id] : tensor<11x6xf32>, tensor<i32>
+    %x = xf.layer @llama(%e) at "l." )" +
+         bind + R"( : (tensor<6xf32>) -> tensor<6xf32>
+    %y = xf.linear %E * %x transposed : tensor<6x10xf32>, tensor<6xf32>
+    xf.yield %y : tensor<10xf32>
+  })";
+}
+
+proof::Proof proofOf(ModuleOp module) {
+  auto made = makeProof(module, groupVerdicts(checkModel(module)), {});
+  if (made)
+    return *made;
+  ADD_FAILURE() << llvm::toString(made.takeError());
+  return {};
+}
+
+TEST(Evidence, OfATensorThatIsStoredOnceIsRefused) {
+  Blocks apart(oneLayer(""));
+  ASSERT_TRUE(bool(apart.module));
+  proof::Proof proof = proofOf(*apart.module);
+  EXPECT_TRUE(proof::checkProof(*apart.module, proof).holds());
+  // The same claims of a model that stores two of the parameters as one.
+  for (const char *bind : {"bind {gate.weight = \"l.up.weight\"}", "bind {up.weight = \"l.gate.weight\"}",
+                           "bind {gate.weight = \"t\", up.weight = \"t\"}"}) {
+    Blocks tied(oneLayer(bind));
+    ASSERT_TRUE(bool(tied.module));
+    std::string problems = llvm::join(proof::checkProof(*tied.module, proof).problems, "\n");
+    EXPECT_NE(problems.find("with another op of the block"), std::string::npos) << bind << problems;
+  }
+  // The model's own head.
+  Blocks head(oneLayer("bind {down.weight = \"embed.weight\"}"));
+  ASSERT_TRUE(bool(head.module));
+  EXPECT_FALSE(proof::checkProof(*head.module, proof).holds());
+}
+
+TEST(Evidence, OfAReplayThatWasSkippedIsNone) {
+  Blocks blocks(oneLayer(""));
+  proof::Proof proof = proofOf(*blocks.module);
+  proof::CheckOptions structureAlone;
+  structureAlone.numbers = 0;
+  proof::Judgement judgement = proof::checkProof(*blocks.module, proof, structureAlone);
+  EXPECT_TRUE(judgement.problems.empty());
+  EXPECT_EQ(judgement.skipped, 1u);
+  EXPECT_FALSE(judgement.holds());
+}
+
+TEST(Evidence, OfAConditionThatAlwaysFailsIsRefused) {
+  // By the facts alone this block is controllable: that a layer norm's entries add up to zero is
+  // none of them. The replay finds it.
+  Blocks blocks(R"(
+  xf.block @cancelling(%x: tensor<2xf32>) -> tensor<2xf32> {
+    %K = xf.param "conv" : tensor<2x3xf32>
+    %c = xf.conv %K, %x : tensor<2x3xf32>, tensor<2xf32>
+    %v = xf.add %x, %c : tensor<2xf32>
+    %n = xf.normalize layer %v eps 1.0e-5 : tensor<2xf32>
+    %l = xf.slice %n from 0 : tensor<2xf32> to tensor<1xf32>
+    %r = xf.slice %n from 1 : tensor<2xf32> to tensor<1xf32>
+    %h = xf.add %l, %r : tensor<1xf32>
+    %W = xf.param "w" : tensor<2x1xf32>
+    %d = xf.linear %W * %h : tensor<2x1xf32>, tensor<1xf32>
+    %y = xf.add %v, %d : tensor<2xf32>
+    xf.yield %y : tensor<2xf32>
+  })");
+  ASSERT_TRUE(bool(blocks.module));
+  proof::Proof proof = proofOf(*blocks.module);
+  EXPECT_EQ(proof.claims.front().verdict, "controllable");
+  EXPECT_FALSE(proof::checkProof(*blocks.module, proof).problems.empty());
+}
+
+} // namespace

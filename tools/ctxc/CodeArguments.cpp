@@ -1,0 +1,104 @@
+#include "CodeArguments.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <cmath>
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+static Expected<std::optional<double>> positive(const Arguments &arguments, StringRef name,
+                                                double unit) {
+  auto text = arguments.get(name);
+  double number = 0;
+  if (!text)
+    return std::optional<double>();
+  if (text->getAsDouble(number) || !(number > 0) || !std::isfinite(number))
+    return makeError(name + ": found '" + *text + "', expected a number above 0");
+  return std::optional<double>(number * unit);
+}
+
+Expected<CostOptions> driver::costOptions(const Arguments &arguments) {
+  CostOptions options;
+  if (arguments.get("--emit", "") != "cost") {
+    for (StringRef name : {"--visible", "--bandwidth", "--rate", "--format"})
+      if (arguments.has(name))
+        return makeError(name + ": is of --emit=cost alone");
+    return options;
+  }
+  if (auto text = arguments.get("--visible")) {
+    auto [full, reduced] = text->split(',');
+    bool isBad = full.getAsInteger(10, options.visible[0]) ||
+                 (text->contains(',') && reduced.getAsInteger(10, options.visible[1]));
+    if (isBad || options.visible[0] < 1 || options.visible[1] < 1 ||
+        std::max(options.visible[0], options.visible[1]) > (int64_t(1) << 31))
+      return makeError("--visible: found '" + *text +
+                       "', expected one or two numbers of tokens from 1 to 2^31");
+  }
+  auto bandwidth = positive(arguments, "--bandwidth", 1e9);
+  if (!bandwidth)
+    return bandwidth.takeError();
+  auto rate = positive(arguments, "--rate", 1e12);
+  if (!rate)
+    return rate.takeError();
+  options.bandwidth = *bandwidth;
+  options.rate = *rate;
+  return options;
+}
+
+static CodeStage stageNamed(StringRef name) {
+  return llvm::StringSwitch<CodeStage>(name)
+      .Case("linalg", CodeStage::Linalg)
+      .Case("llvm", CodeStage::LLVM)
+      .Case("asm", CodeStage::Assembly)
+      .Cases({"gpu", "cost"}, CodeStage::Gpu)
+      .Cases({"ptx", "hsaco", "spirv"}, CodeStage::GpuCode)
+      .Default(CodeStage::Object);
+}
+
+/// --target, and whether --emit has that stage of it.
+static Error parseTarget(const Arguments &arguments, CompileOptions &options) {
+  StringRef name = arguments.get("--target", "native"), stage = arguments.get("--emit", "");
+  bool isGpuStage = options.stage == CodeStage::Gpu || options.stage == CodeStage::GpuCode;
+  if (GpuTarget::isOne(name)) {
+    auto gpu = GpuTarget::named(name);
+    if (!gpu)
+      return makeError("--target: " + llvm::toString(gpu.takeError()));
+    if (!llvm::is_contained({StringRef("gpu"), StringRef("cost"), (*gpu)->stage()}, stage))
+      return makeError("--emit: found '" + stage + "', expected gpu, cost or " + (*gpu)->stage() +
+                       " for --target=" + name);
+    options.gpu = std::move(*gpu);
+    return Error::success();
+  }
+  if (arguments.has("--rows"))
+    return makeError("--rows: is of kernels for GPUs; expected --target to name one");
+  if (isGpuStage)
+    return makeError("--emit=" + stage + ": --target: found '" + name +
+                     "', expected a GPU: " + GpuTarget::names());
+  auto target = CpuTarget::named(name);
+  if (!target)
+    return makeError("--target: " + llvm::toString(target.takeError()));
+  if (stage == "shared" && !target->isOfThisArchitecture())
+    return makeError("--emit=shared: this machine has no linker for " + target->triple +
+                     "; write --emit=obj, and link it there with its libCtxcNumerics.a");
+  options.processor = std::move(*target);
+  return Error::success();
+}
+
+Expected<CompileOptions> driver::compileOptions(const Arguments &arguments) {
+  CompileOptions options;
+  options.stage = stageNamed(arguments.get("--emit", ""));
+  options.prefix = arguments.get("--prefix", "ctxc");
+  options.roundedPrompts = arguments.has("--round-prompts");
+  options.remarks = arguments.has("--remarks");
+  if (Error error = parseTarget(arguments, options))
+    return std::move(error);
+  if (auto text = arguments.get("--rows"))
+    if (text->getAsInteger(10, options.rows))
+      return makeError("--rows: found '" + *text + "', expected a number from 1 to 4096");
+  if (Error error = checkCompileOptions(options))
+    return std::move(error);
+  return options;
+}

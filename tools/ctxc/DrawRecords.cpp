@@ -1,0 +1,45 @@
+#include "DrawRecords.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
+
+using namespace ctxc;
+using llvm::Error;
+using llvm::StringRef;
+
+static std::string plotScript() {
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  llvm::SmallString<256> script(llvm::sys::path::parent_path(self));
+  llvm::sys::path::append(script, "..", "share", "ctxc", "plot_experiment.py");
+  return std::string(script);
+}
+
+Error driver::drawRecords(StringRef directory, StringRef given) {
+  const char *known = std::getenv("CTXC_PYTHON");
+  std::string python = given.empty() && known ? known : given.str();
+  std::string script = plotScript();
+  if (python.empty()) {
+    llvm::outs() << "plots and page: PYTHON " << script << " " << directory
+                 << ", with a Python that has matplotlib; or name it with --python or "
+                    "CTXC_PYTHON\n";
+    return Error::success();
+  }
+  auto program = llvm::sys::findProgramByName(python);
+  if (!program)
+    return makeError("--python: " + python + ": " + program.getError().message());
+  if (!llvm::sys::fs::can_execute(*program)) // a path is taken as it is
+    return makeError("--python: " + python + ": is no program that can be run");
+  llvm::outs().flush();
+  std::string message;
+  int code = llvm::sys::ExecuteAndWait(*program, {python, script, directory}, std::nullopt, {}, 0,
+                                       0, &message);
+  if (code < 0)
+    return makeError("--python: " + python + ": " + message);
+  if (code)
+    return makeError("--python: " + python + " " + script + " " + directory + ": exit code " +
+                     llvm::Twine(code));
+  return Error::success();
+}

@@ -1,0 +1,16 @@
+//===- DrawRecords.h - an experiment's plots and page ---------------------===//
+#ifndef CTXC_TOOLS_CTXC_DRAWRECORDS_H
+#define CTXC_TOOLS_CTXC_DRAWRECORDS_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace ctxc::driver {
+
+/// Has `python`, or else $CTXC_PYTHON, draw the records in `directory`; where neither is given,
+/// says how they are drawn.
+llvm::Error drawRecords(llvm::StringRef directory, llvm::StringRef python);
+
+} // namespace ctxc::driver
+
+#endif // CTXC_TOOLS_CTXC_DRAWRECORDS_H
