@@ -1,5 +1,5 @@
 """Runs ctxc, as subprocess.run does, in a process for each call. Where CTXC_FORK_SERVER names the
-library of forkserver.c, that process is forked from one in which the program's libraries are loaded
+library of forkserver.c and that is built, that process is forked from one in which the program's libraries are loaded
 already."""
 
 import atexit
@@ -11,7 +11,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-SERVER = os.environ.get("CTXC_FORK_SERVER")
+SERVER = os.environ.get("CTXC_FORK_SERVER", "")
+SERVER = SERVER if Path(SERVER).is_file() else ""
 mine = threading.local()  # this thread's servers, by their programs
 every = []
 
