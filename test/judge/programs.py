@@ -1,6 +1,6 @@
 """Runs ctxc, as subprocess.run does, in a process for each call. Where CTXC_FORK_SERVER names the
-library of forkserver.c and that is built, that process is forked from one in which the program's libraries are loaded
-already."""
+library of forkserver.c and that is built, the process is forked from one in which the program's
+libraries are loaded already."""
 
 import atexit
 import os
