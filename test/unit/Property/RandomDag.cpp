@@ -248,14 +248,13 @@ private:
       TextValue q = b.reshape(x, {1, n});
       return b.reshape(b.attention(q, q, q, 1), {n});
     }
-    case 12: // the same matrix twice
-      if (TextValue w = b.param({n, n}); true) {
-        auto times = [&](const TextValue &v) {
-          return b.op("xf.linear " + w.name + " * " + v.name, typeOf(w) + ", " + typeOf(v), {n});
-        };
-        return b.sub(times(x), times(oneIn(2) ? x : y));
-      }
-      [[fallthrough]];
+    case 12: { // the same matrix twice
+      TextValue w = b.param({n, n}, "f32", "");
+      auto times = [&](const TextValue &v) {
+        return b.op("xf.linear " + w.name + " * " + v.name, typeOf(w) + ", " + typeOf(v), {n});
+      };
+      return b.sub(times(x), times(oneIn(2) ? x : y));
+    }
     default:
       return b.mul(x, b.sub(b.unary("activation tanh", y), b.unary(kind, y)));
     }
