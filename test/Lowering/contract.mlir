@@ -1,7 +1,7 @@
 // A product with a parameter is one op until the target is known, and writes to the memory of its sums.
 // RUN: split-file %s %t
-// RUN: ctxc-opt %t/tensors.mlir --ctxc-lower-to-linalg --resolve-shaped-type-result-dims --one-shot-bufferize --canonicalize --cse | FileCheck %t/tensors.mlir
-// RUN: ctxc-opt %t/apart.mlir --ctxc-lower-to-llvm --remarks-filter-missed=ctxc 2>&1 | FileCheck %t/apart.mlir
+// RUN: ctxc-opt %t/tensors.mlir --ctxc-blocks-to-linalg --ctxc-bufferize | FileCheck %t/tensors.mlir
+// RUN: ctxc-opt %t/apart.mlir --ctxc-cpu-pipeline --remarks-filter-missed=ctxc 2>&1 | FileCheck %t/apart.mlir
 
 //--- tensors.mlir
 // CHECK: %[[SUMS:.*]] = memref.alloc({{.*}} : memref<?x5xf32>

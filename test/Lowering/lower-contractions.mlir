@@ -38,13 +38,6 @@ func.func @tensors(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NOT: @contract_
 // REMARK: remark: {{.*}}contraction{{.*}}the matrix is not stored in rows that lie one after the other
 func.func @strided(%W: memref<5x3xf32, strided<[4, 1]>>, %x: memref<?x3xf32>, %y: memref<?x5xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(s, m, k) -> (m, k)>, affine_map<(s, m, k) -> (s, k)>, affine_map<(s, m, k) -> (s, m)>],
-                  iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%W, %x : memref<5x3xf32, strided<[4, 1]>>, memref<?x3xf32>) outs(%y : memref<?x5xf32>) {
-  ^bb0(%w: f32, %v: f32, %s: f32):
-    %p = arith.mulf %w, %v : f32
-    %t = arith.addf %s, %p : f32
-    linalg.yield %t : f32
-  }
+  kernel.contract %W * %x into %y : memref<5x3xf32, strided<[4, 1]>>, memref<?x3xf32>, memref<?x5xf32>
   return
 }

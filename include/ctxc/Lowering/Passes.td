@@ -27,11 +27,11 @@ def BlocksToLinalg : KernelPass<"blocks-to-linalg"> {
                               %x: memref<?x4xf32> {kernel.arg = #kernel.arg<input>}, …)
     ```
   }];
-  let dependentDialects = ["::ctxc::kernel::KernelDialect", 
-    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
-    "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect"
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
 }
 
@@ -58,8 +58,9 @@ def ApproximateFunctions : KernelPass<"approximate-functions"> {
     They are within a few units in the last place. They need no library, and loops over them can be
     vectorised. They use fused multiply-adds, so that --ctxc-expand-missing-instructions comes after.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::vector::VectorDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"
+  ];
 }
 
 //===----------------------------------------------------------------------===//
@@ -90,9 +91,11 @@ def LowerContractions : KernelPass<"lower-contractions"> {
     otherwise than by a contraction is an error.
   }];
   let options = [lanes, registers, bfloatPairs];
-  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
 }
 
 def ShareRows : KernelPass<"share-rows"> {
@@ -106,9 +109,11 @@ def ShareRows : KernelPass<"share-rows"> {
     hides the buffers that a loop has to itself, and --ctxc-linalg-to-loops, of which it makes use.
   }];
   let options = [lanes, registers];
-  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
 }
 
 def PlaceBuffers : KernelPass<"place-buffers"> {
@@ -118,8 +123,9 @@ def PlaceBuffers : KernelPass<"place-buffers"> {
     to 64 bytes. The function `<kernel>_workspace(rows, visible0, visible1)` gives the bytes. A buffer
     in a loop, or of a size that does not follow from these three numbers, is an error.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::memref::MemRefDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect"
+  ];
 }
 
 def AddEntryPoints : KernelPass<"add-entry-points"> {
@@ -129,8 +135,10 @@ def AddEntryPoints : KernelPass<"add-entry-points"> {
     status; the kernel itself becomes `<kernel>_body`. A kernel that still allocates is an error:
     --ctxc-place-buffers comes before.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
 }
 
 def LinalgToLoops : KernelPass<"linalg-to-loops"> {
@@ -142,9 +150,10 @@ def LinalgToLoops : KernelPass<"linalg-to-loops"> {
     for that mark, and leave all other loops as they are.
   }];
   let options = [lanes, registers];
-  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
 }
 
 def KeepSumsInRegisters : KernelPass<"keep-sums-in-registers"> {
@@ -245,10 +254,12 @@ def GpuLaunches : KernelPass<"gpu-launches"> {
     Option<"target", "target", "std::string", "\"cuda:sm_80\"", "the GPU, by its name">,
     Option<"rows", "rows", "int64_t", "1", "rows of a call">
   ];
-  let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::nvgpu::NVGPUDialect", "::mlir::NVVM::NVVMDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::nvgpu::NVGPUDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
 }
 
 def GpuExpandRotations : Pass<"ctxc-gpu-expand-rotations", "::mlir::gpu::GPUModuleOp"> {
