@@ -107,12 +107,18 @@ struct GpuPipelineOptions : PipelineOptions {
   Option<std::string> target{*this, "target", llvm::cl::desc(GpuTarget::names()),
                              llvm::cl::init("cuda:sm_80")};
   Option<int64_t> rows{*this, "rows", llvm::cl::desc("rows of a call"), llvm::cl::init(1)};
+  Option<bool> toCode{
+      *this, "to-code",
+      llvm::cl::desc("go on to the llvm or the spirv dialect, for the kernels alone"),
+      llvm::cl::init(false)};
 
   llvm::Error build(OpPassManager &pm) const {
     auto found = GpuTarget::named(target);
     if (!found)
       return found.takeError();
     buildGpuPipeline(pm, **found, rows);
+    if (toCode)
+      (*found)->addCodePasses(pm);
     return llvm::Error::success();
   }
 };

@@ -36,7 +36,7 @@ func.func @columns(%a: memref<33x4xf32>, %y: memref<4xf32>) {
   return
 }
 
-// Another's loop may read the sum where it is not seen: %a may be %y.
+// A loop that is not of linalg keeps its loads and stores: %a may be the same memory as %y.
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: iter_args
 // CHECK: return

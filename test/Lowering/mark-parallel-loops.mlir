@@ -25,7 +25,7 @@ func.func @square(%a: memref<64xf32>, %y: memref<64xf32>) {
   return
 }
 
-// A loop of nobody knows whom is left as it is: a step may read what the one before it wrote.
+// A loop that is not of linalg is left as it is: a step may read what the one before it wrote.
 // CHECK-LABEL: func.func @shifted(
 // CHECK-NOT: loop_annotation
 func.func @shifted(%y: memref<64xf32>) {

@@ -2,7 +2,7 @@
 // RUN: ctxc-opt %s --one-shot-bufferize | FileCheck %s --check-prefix=SHARED
 // RUN: ctxc-opt %s --ctxc-bufferize | FileCheck %s --check-prefix=OWN
 
-// Each reader of a fill has one of its own, and its memory; with one for both, a copy is made.
+// Each reader of a fill gets a fill of its own, in memory of its own. Sharing one costs a copy.
 // CHECK-LABEL: func.func @two(
 // CHECK: %[[A:.*]] = linalg.fill {{.*}} -> tensor<4xf32>
 // CHECK: %[[B:.*]] = linalg.fill {{.*}} -> tensor<4xf32>
@@ -22,7 +22,7 @@ func.func @two(%x: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %a, %b : tensor<4xf32>, tensor<4xf32>
 }
 
-// One reader keeps what it has.
+// A fill with one reader stays as it is.
 // CHECK-LABEL: func.func @one(
 // CHECK-COUNT-1: linalg.fill
 // CHECK-NOT: linalg.fill

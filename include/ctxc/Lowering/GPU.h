@@ -27,7 +27,15 @@
 #include <memory>
 #include <optional>
 
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
 namespace ctxc {
+
+namespace gpu_lowering {
+class LlvmKernels;
+} // namespace gpu_lowering
 
 class GpuTarget {
 public:
@@ -58,6 +66,10 @@ public:
   virtual int64_t sharedBytes() const { return 16384; }
   /// Whether subgroups multiply matrices of bfloat16 (mma.sync).
   virtual bool multipliesBfloat16() const { return false; }
+  /// Adds what brings the one gpu.module of a module to the llvm or the spirv dialect.
+  virtual void addCodePasses(mlir::OpPassManager &pm) const = 0;
+  /// How LLVM makes the code; null where it does not.
+  virtual const gpu_lowering::LlvmKernels *llvmKernels() const { return nullptr; }
   /// The code of the one gpu.module in `module`, which is left as it is.
   virtual llvm::Expected<std::string> emit(mlir::ModuleOp module) const = 0;
 };

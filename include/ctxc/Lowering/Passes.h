@@ -8,7 +8,6 @@
 #define CTXC_LOWERING_PASSES_H
 
 #include "ctxc/Lowering/GPU.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
 
 namespace ctxc {
@@ -33,7 +32,7 @@ void buildGpuPipeline(mlir::OpPassManager &pm, const GpuTarget &target, int64_t 
                       std::vector<GpuRefusal> *refusals = nullptr);
 
 /// --ctxc-bufferize, and with the options `target` and `from-blocks` --ctxc-cpu-pipeline and
-/// --ctxc-gpu-pipeline, which has `rows` too.
+/// --ctxc-gpu-pipeline, which has `rows` too, and `to-code` for GpuTarget::addCodePasses.
 void registerLoweringPipelines();
 
 } // namespace ctxc

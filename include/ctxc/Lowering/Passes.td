@@ -268,4 +268,36 @@ def GpuExpandRotations : Pass<"ctxc-gpu-expand-rotations", "::mlir::gpu::GPUModu
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def GpuToLLVM : Pass<"ctxc-gpu-to-llvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "convert a gpu.module to the llvm dialect for NVIDIA or AMD";
+  let description = [{
+    As --convert-gpu-to-nvvm and --convert-gpu-to-rocdl do it, but that functions of numbers which are
+    instructions (fma, floor, sqrt) stay such, where those passes call a library of the toolkit's. No
+    two arguments of a kernel are the same memory, unless threads exchange values through them. Loops
+    are branches before (--convert-scf-to-cf); a target without code from LLVM is an error.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cuda:sm_80\"", "the GPU, by its name">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+                           "::mlir::ROCDL::ROCDLDialect"];
+}
+
+def GpuPrepareSpirv : KernelPass<"gpu-prepare-spirv"> {
+  let summary = "make a gpu.module what the upstream conversion to SPIR-V reads, and drop launches";
+  let description = [{
+    Memory that a block shares becomes an allocation, the sizes of blocks and what the device can do
+    become attributes, and a loop's results are set where it has no step at all.
+  }];
+  let options = [Option<"lanes", "lanes", "int64_t", "8", "lanes of a subgroup">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::spirv::SPIRVDialect"];
+}
+
+def SpirvOrderBuffers : Pass<"ctxc-spirv-order-buffers", "::mlir::spirv::ModuleOp"> {
+  let summary = "make barriers order what is in buffers";
+  let description = [{
+    A barrier of MLIR's orders what is in the memory that a block shares; kernels exchange values
+    through buffers too.
+  }];
+}
+
 #endif // CTXC_LOWERING_PASSES_TD

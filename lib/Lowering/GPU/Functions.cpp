@@ -1,6 +1,7 @@
 // cos and sin in arithmetic, so that kernels need no library of the device's.
 #include "ctxc/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;

@@ -1,4 +1,5 @@
 #include "lib/Lowering/GPU/LlvmKernels.h"
+#include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/GPU/Targets.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -20,6 +21,11 @@
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
+
+namespace ctxc {
+#define GEN_PASS_DEF_GPUTOLLVM
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 /// A buffer whose size follows from the visible tokens is an address like any other: kernels ask
 /// for no size.
@@ -53,15 +59,9 @@ static void nameBuffers(LLVM::LLVMFuncOp kernel) {
                         UnitAttr::get(kernel.getContext()));
 }
 
-/// As -convert-gpu-to-nvvm and -convert-gpu-to-rocdl do it, but that functions of numbers which are
-/// instructions (fma, floor, sqrt) stay such, where those passes call a library of the toolkit's.
 LogicalResult LlvmKernels::convert(gpu::GPUModuleOp kernels) const {
   MLIRContext *context = kernels.getContext();
-  PassManager before(context, gpu::GPUModuleOp::getOperationName());
-  before.addPass(createSCFToControlFlowPass());
-  if (failed(before.run(kernels)))
-    return failure();
-
+  nameSizes(kernels);
   LowerToLLVMOptions options(context);
   options.overrideIndexBitwidth(32);
   options.useBarePtrCallConv = true;
@@ -86,28 +86,60 @@ LogicalResult LlvmKernels::convert(gpu::GPUModuleOp kernels) const {
     nameBuffers(kernel);
     finish(kernel);
   }
-  PassManager after(context, gpu::GPUModuleOp::getOperationName());
-  after.addPass(createReconcileUnrealizedCastsPass());
-  after.addPass(createCanonicalizerPass());
-  after.addPass(createCSEPass());
-  return after.run(kernels);
+  return success();
+}
+
+namespace {
+
+struct GpuToLLVM : ctxc::impl::GpuToLLVMBase<GpuToLLVM> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    auto named = GpuTarget::named(target);
+    if (named && (*named)->llvmKernels()) {
+      gpu = std::move(*named);
+      return success();
+    }
+    auto error = emitError(UnknownLoc::get(context), "--ctxc-gpu-to-llvm: target: ");
+    return named ? error << "LLVM makes no code for " << (*named)->name()
+                 : error << llvm::toString(named.takeError());
+  }
+  void runOnOperation() override {
+    if (failed(gpu->llvmKernels()->convert(getOperation())))
+      signalPassFailure();
+  }
+
+  std::shared_ptr<const GpuTarget> gpu;
+};
+
+} // namespace
+
+void LlvmKernels::addPasses(OpPassManager &pm, const GpuTarget &target) const {
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createGpuToLLVM({target.name()}));
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
 }
 
 llvm::Expected<std::string> LlvmKernels::emit(ModuleOp module, const MachineName &machineName,
-                                              StringRef target, llvm::CodeGenFileType type) const {
+                                              const GpuTarget &target,
+                                              llvm::CodeGenFileType type) const {
   OwningOpRef<ModuleOp> copy(module.clone());
-  gpu::GPUModuleOp kernels = kernelsOf(*copy);
-  nameSizes(kernels);
-  if (failed(convert(kernels)))
-    return makeError(target + ": the kernels could not be lowered to the llvm dialect; see the "
-                              "messages above");
+  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
+  addPasses(pm, target);
+  if (failed(pm.run(*copy)))
+    return makeError(target.name() +
+                     ": the kernels could not be lowered to the llvm dialect; see the "
+                     "messages above");
   auto machine = machineFor(machineName);
   if (!machine)
     return machine.takeError();
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(kernels, context, "ctxc");
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(kernelsOf(*copy), context, "ctxc");
   if (!code)
-    return makeError(target + ": the kernels could not be translated to LLVM IR");
+    return makeError(target.name() + ": the kernels could not be translated to LLVM IR");
   setMachine(*code, **machine);
   finish(*code);
   optimise(*code, **machine);

@@ -3,6 +3,7 @@
 #ifndef CTXC_LIB_LOWERING_GPU_LLVMKERNELS_H
 #define CTXC_LIB_LOWERING_GPU_LLVMKERNELS_H
 
+#include "ctxc/Lowering/GPU.h"
 #include "lib/Lowering/Objects/MachineCode.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -17,9 +18,13 @@ class LlvmKernels {
 public:
   virtual ~LlvmKernels() = default;
 
-  /// The code of the one gpu.module in `module`; `target` is named by errors.
+  /// Adds what brings a gpu.module to the llvm dialect for `target`, whose kernels these are.
+  void addPasses(mlir::OpPassManager &pm, const GpuTarget &target) const;
+  /// What GpuToLLVM does.
+  mlir::LogicalResult convert(mlir::gpu::GPUModuleOp kernels) const;
+  /// The code of the one gpu.module in `module`.
   llvm::Expected<std::string> emit(mlir::ModuleOp module, const MachineName &machine,
-                                   llvm::StringRef target, llvm::CodeGenFileType type) const;
+                                   const GpuTarget &target, llvm::CodeGenFileType type) const;
 
 protected:
   /// How memory spaces, and ops of the gpu dialect, become those of the target's own dialect.
@@ -30,9 +35,6 @@ protected:
   /// What is still to be said about a converted kernel.
   virtual void finish(mlir::LLVM::LLVMFuncOp kernel) const = 0;
   virtual void finish(llvm::Module &) const {}
-
-private:
-  mlir::LogicalResult convert(mlir::gpu::GPUModuleOp kernels) const;
 };
 
 } // namespace ctxc::gpu_lowering

@@ -61,7 +61,8 @@ private:
 
 class AmdTarget : public GpuTarget {
 public:
-  explicit AmdTarget(const Architecture &architecture) : architecture(architecture) {}
+  explicit AmdTarget(const Architecture &architecture)
+      : kernels(architecture.name), architecture(architecture) {}
 
   std::string name() const override { return ("rocm:" + architecture.name).str(); }
   StringRef stage() const override { return "hsaco"; }
@@ -71,12 +72,14 @@ public:
   int64_t sharedBytes() const override { return 65536; }
   llvm::Expected<std::string> emit(ModuleOp module) const override {
     MachineName machine = {"AMDGPU", "amdgcn-amd-amdhsa", architecture.name, architecture.features};
-    auto object = RocdlKernels(architecture.name)
-                      .emit(module, machine, name(), llvm::CodeGenFileType::ObjectFile);
+    auto object = kernels.emit(module, machine, *this, llvm::CodeGenFileType::ObjectFile);
     return object ? linkCodeObject(*object, name()) : object.takeError();
   }
+  void addCodePasses(OpPassManager &pm) const override { kernels.addPasses(pm, *this); }
+  const LlvmKernels *llvmKernels() const override { return &kernels; }
 
 private:
+  RocdlKernels kernels;
   Architecture architecture;
 };
 

@@ -53,10 +53,13 @@ public:
   llvm::Expected<std::string> emit(ModuleOp module) const override {
     MachineName machine = {"NVPTX", "nvptx64-nvidia-cuda", architecture.name,
                            architecture.features};
-    return NvvmKernels().emit(module, machine, name(), llvm::CodeGenFileType::AssemblyFile);
+    return kernels.emit(module, machine, *this, llvm::CodeGenFileType::AssemblyFile);
   }
+  void addCodePasses(OpPassManager &pm) const override { kernels.addPasses(pm, *this); }
+  const LlvmKernels *llvmKernels() const override { return &kernels; }
 
 private:
+  NvvmKernels kernels;
   Architecture architecture;
 };
 

@@ -1,5 +1,6 @@
 // Vulkan: gpu → spirv → a binary module, one entry point a kernel; buffers are storage buffers of
 // descriptor set 0, in the order of the kernel's arguments.
+#include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/GPU/Targets.h"
 #include "mlir/Conversion/GPUToSPIRV/GPUToSPIRVPass.h"
@@ -10,6 +11,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVAttributes.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
 #include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
 #include "mlir/Dialect/SPIRV/Transforms/Passes.h"
@@ -20,6 +22,12 @@
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
+
+namespace ctxc {
+#define GEN_PASS_DEF_GPUPREPARESPIRV
+#define GEN_PASS_DEF_SPIRVORDERBUFFERS
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
 
 namespace {
 
@@ -33,6 +41,7 @@ public:
   int64_t promptRows() const override { return 32; }
   bool readsFloat16() const override { return false; }
   llvm::Expected<std::string> emit(ModuleOp module) const override;
+  void addCodePasses(OpPassManager &pm) const override;
 
 private:
   int64_t lanes;
@@ -109,39 +118,53 @@ static void prepare(gpu::GPUModuleOp kernels) {
   }
 }
 
-/// A barrier of MLIR's orders what is in the memory that a block shares; kernels exchange values
-/// through buffers too.
-static void orderBuffers(spirv::ModuleOp module) {
-  module.walk([](spirv::ControlBarrierOp barrier) {
-    auto semantics = barrier.getMemorySemantics() | spirv::MemorySemantics::UniformMemory;
-    barrier.setMemorySemantics(semantics);
-  });
+namespace {
+
+struct GpuPrepareSpirv : ctxc::impl::GpuPrepareSpirvBase<GpuPrepareSpirv> {
+  using Base::Base;
+  void runOnOperation() override {
+    for (auto kernels : getOperation().getOps<gpu::GPUModuleOp>()) {
+      prepare(kernels);
+      kernels->setAttr(spirv::getTargetEnvAttrName(), environment(&getContext(), lanes));
+    }
+    // Launches are for the executor.
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+      function.erase();
+  }
+};
+
+struct SpirvOrderBuffers : ctxc::impl::SpirvOrderBuffersBase<SpirvOrderBuffers> {
+  void runOnOperation() override {
+    getOperation().walk([](spirv::ControlBarrierOp barrier) {
+      auto semantics = barrier.getMemorySemantics() | spirv::MemorySemantics::UniformMemory;
+      barrier.setMemorySemantics(semantics);
+    });
+  }
+};
+
+} // namespace
+
+void VulkanTarget::addCodePasses(OpPassManager &pm) const {
+  pm.addPass(createGpuPrepareSpirv({lanes}));
+  pm.addNestedPass<gpu::GPUModuleOp>(createConvertMathToSPIRVPass());
+  pm.addPass(createMapMemRefStorageClassPass());
+  pm.addPass(createConvertGPUToSPIRVPass());
+  OpPassManager &code = pm.nest<spirv::ModuleOp>();
+  code.addPass(spirv::createSPIRVLowerABIAttributesPass());
+  code.addPass(spirv::createSPIRVUpdateVCEPass());
+  code.addPass(createSpirvOrderBuffers());
 }
 
 llvm::Expected<std::string> VulkanTarget::emit(ModuleOp module) const {
   OwningOpRef<ModuleOp> copy(module.clone());
-  MLIRContext *context = module.getContext();
-  gpu::GPUModuleOp kernels = kernelsOf(*copy);
-  prepare(kernels);
-  kernels->setAttr(spirv::getTargetEnvAttrName(), environment(context, lanes));
-  // Launches are for the executor.
-  for (auto function : llvm::to_vector(copy->getOps<func::FuncOp>()))
-    function.erase();
-  PassManager passes(context);
-  OpPassManager &inner = passes.nest<gpu::GPUModuleOp>();
-  inner.addPass(createConvertMathToSPIRVPass());
-  passes.addPass(createMapMemRefStorageClassPass());
-  passes.addPass(createConvertGPUToSPIRVPass());
-  OpPassManager &spirvPasses = passes.nest<spirv::ModuleOp>();
-  spirvPasses.addPass(spirv::createSPIRVLowerABIAttributesPass());
-  spirvPasses.addPass(spirv::createSPIRVUpdateVCEPass());
-  if (failed(passes.run(*copy)))
+  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
+  addCodePasses(pm);
+  if (failed(pm.run(*copy)))
     return makeError(name() + ": the kernels could not be lowered to SPIR-V; see the messages "
                               "above");
   auto found = copy->getOps<spirv::ModuleOp>();
   if (found.empty())
     return makeError(name() + ": there is no SPIR-V module");
-  orderBuffers(*found.begin());
   SmallVector<uint32_t, 0> words;
   if (failed(spirv::serialize(*found.begin(), words)))
     return makeError(name() + ": the SPIR-V module could not be serialised");
