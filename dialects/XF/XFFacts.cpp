@@ -13,7 +13,9 @@ static Facts generic() { return {Zeros::NullSet, Zeros::NullSet, std::nullopt, "
 
 /// Nothing is known, for the reason `why`.
 static Facts unknown(StringRef why) {
-  return {Zeros::OpenSet, Zeros::OpenSet, std::nullopt, why.str()};
+  Facts facts{Zeros::OpenSet, Zeros::OpenSet, std::nullopt, why.str()};
+  facts.piecewise = true;
+  return facts;
 }
 
 Facts Facts::constant(double number, std::string why) {
@@ -224,9 +226,12 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   const Facts &data = operands[0];
   int64_t d = lastDim(getData());
   bool isExact = getEps().isZero();
-  if (data.isZero() || (getKind() == NormKind::layer && d == 1))
+  bool isOfZero = data.isZero() || (getKind() == NormKind::layer && d == 1);
+  if (isOfZero && isExact)
+    return unknown("zero is divided by zero");
+  if (isOfZero)
     return Facts::constant(0, data.isZero() ? data.why : "a layer norm of one entry is zero");
-  if (getKind() == NormKind::sum && d == 1 && isExact)
+  if (getKind() == NormKind::sum && d == 1 && isExact && data.vector != Zeros::OpenSet)
     return Facts::constant(1, "the share of one entry is one");
   Facts facts = {data.elements, data.vector, std::nullopt, data.why};
   facts.bothSigns = data.bothSigns;

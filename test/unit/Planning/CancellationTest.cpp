@@ -93,6 +93,8 @@ TEST(Cancellation, IsNeverDividedBy) {
                                     binary("h", "add", "ab", "c3")},
       {"layer norm of one",
        inRows("normalize layer %rows eps 1.0e-5") + unary("h", "times", "flat", " by 1.0")},
+      {"zero by zero",
+       inRows("normalize layer %rows eps 0.0") + unary("h", "times", "flat", " by 1.0")},
       {"softmax of one - 1", inRows("softmax %rows") + binary("h", "sub", "flat", "one")},
       {"share of one - 1",
        inRows("normalize sum %rows eps 0.0") + binary("h", "sub", "flat", "one")},

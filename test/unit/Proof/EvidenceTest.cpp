@@ -83,7 +83,7 @@ TEST(Evidence, OfAConditionThatAlwaysFailsIsRefused) {
   })");
   ASSERT_TRUE(bool(blocks.module));
   proof::Proof proof = proofOf(*blocks.module);
-  EXPECT_EQ(proof.claims.front().verdict, "controllable");
+  EXPECT_EQ(proof.claims.front().verdict, "output-only");
   EXPECT_FALSE(proof::checkProof(*blocks.module, proof).problems.empty());
 }
 
