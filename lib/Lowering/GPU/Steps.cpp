@@ -2,7 +2,6 @@
 #include "lib/Lowering/GPU/KeepApart.h"
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "lib/Lowering/GPU/TileContraction.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -49,25 +48,6 @@ private:
 
 } // namespace
 
-/// Whether the op adds a product of its inputs, widened, to its result.
-static bool isProduct(linalg::GenericOp op) {
-  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
-    return false;
-  SmallVector<Operation *> reduction;
-  Value sum = matchReduction(op.getRegionOutputArgs(), 0, reduction);
-  auto product = sum ? sum.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-  if (!product || reduction.size() != 1 || !isa<arith::AddFOp>(reduction[0]))
-    return false;
-  auto isInput = [&](Value factor) {
-    if (auto wide = factor.getDefiningOp<arith::ExtFOp>())
-      factor = wide.getIn();
-    auto argument = dyn_cast<BlockArgument>(factor);
-    return argument && argument.getOwner() == op.getBody() && argument.getArgNumber() < 2;
-  };
-  return isInput(product.getLhs()) && isInput(product.getRhs()) &&
-         product.getLhs() != product.getRhs();
-}
-
 /// Whether a contraction's matrix is stored, and its sizes fixed.
 static bool isOfStored(const RowOp &row, size_t matrix) {
   Value W = row.accesses[matrix]->view.root;
@@ -89,9 +69,7 @@ std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
     return Step::Contraction;
   auto contract = dyn_cast<kernel::ContractOp>(row.op);
   if (rows > 1) {
-    auto product = dyn_cast<linalg::GenericOp>(row.op);
-    bool isTiled = contract || (product && isProduct(product));
-    auto loops = isTiled ? tileLoopsOf(row) : std::nullopt;
+    auto loops = contract || kernel::productOf(row.op) ? tileLoopsOf(row) : std::nullopt;
     return loops && isForTiles(row, *loops) ? std::optional(Step::Tiles) : std::nullopt;
   }
   return contract && !contract.getTransposed() && isOfStored(row, 0) &&
