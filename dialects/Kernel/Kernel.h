@@ -39,6 +39,9 @@ using LinalgLoop = KernelDialect::LinalgLoopAttrHelper;
 using Rounded = KernelDialect::RoundedAttrHelper;
 using Alone = KernelDialect::AloneAttrHelper;
 
+/// Which product of attention `op` is; none where it is none.
+std::optional<Product> productOf(mlir::Operation *op);
+
 /// Whether `op` carries a mark, and has it carry one: isMarked<Causal>(op).
 template <typename Mark> bool isMarked(mlir::Operation *op) {
   return Mark(op->getContext()).isAttrPresent(op);

@@ -70,6 +70,27 @@ def Kernel_ArgAttr : AttrDef<Kernel_Dialect, "Arg"> {
   }];
 }
 
+def Kernel_Product : I32EnumAttr<"Product", "a product of attention", [
+  I32EnumAttrCase<"Scores", 0, "scores">, I32EnumAttrCase<"Mixed", 1, "mixed">
+]> {
+  let cppNamespace = "::ctxc::kernel";
+  let genSpecializedAttr = 0;
+}
+
+def Kernel_ProductAttr : EnumAttr<Kernel_Dialect, Kernel_Product, "product"> {
+  let summary = "which product of attention an op of linalg is";
+  let description = [{
+    Rows s, groups g of r heads each, slots t:
+
+    - `scores`: y[s, g, r, t] += Σ_d query[s, g, r, d] key[t, g, d]
+    - `mixed`: y[s, g, r, x] += Σ_t weight[s, g, r, t] value[t, g, x]
+
+    The indexing maps of the op are these, of five loops in the order of (s, g, r, t, d) and
+    (s, g, r, t, x), and its body multiplies and adds.
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Kernel_CostAttr : AttrDef<Kernel_Dialect, "Cost"> {
   let mnemonic = "cost";
   let summary = "what a launch on a GPU must move and compute";

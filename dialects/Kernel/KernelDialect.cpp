@@ -1,4 +1,5 @@
 #include "dialects/Kernel/Kernel.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -39,6 +40,11 @@ ArgAttr kernel::roleOf(Value value) {
   auto function =
       argument ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp()) : nullptr;
   return function ? roleOf(function, argument.getArgNumber()) : ArgAttr();
+}
+
+std::optional<Product> kernel::productOf(Operation *op) {
+  ProductAttr product = KernelDialect::ProductAttrHelper(op->getContext()).getAttr(op);
+  return product ? std::optional(product.getValue()) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -156,6 +162,24 @@ LogicalResult KernelDialect::verifyRegionArgAttribute(Operation *op, unsigned, u
   return success();
 }
 
+/// Whether an op of linalg is the product that it is marked as.
+static bool isProduct(linalg::GenericOp op, Product product) {
+  if (op.getNumLoops() != 5 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return false;
+  enum : unsigned { s, g, r, t, x, d = x };
+  auto map = [&](ArrayRef<unsigned> dims) {
+    return AffineMap::getMultiDimMapWithTargets(5, dims, op.getContext());
+  };
+  Block &body = *op.getBody();
+  if (!llvm::hasNItems(body, 3) || body.getOps<arith::MulFOp>().empty() ||
+      body.getOps<arith::AddFOp>().empty())
+    return false;
+  bool isScores = product == Product::Scores;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  return maps[0] == (isScores ? map({s, g, r, d}) : map({s, g, r, t})) &&
+         maps[1] == map({t, g, x}) && maps[2] == (isScores ? map({s, g, r, t}) : map({s, g, r, x}));
+}
+
 LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   struct Place {
     StringRef name, ops;
@@ -163,7 +187,11 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
   };
   bool isUnit = isa<UnitAttr>(attribute.getValue());
   auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  auto product = dyn_cast<ProductAttr>(attribute.getValue());
   const Place places[] = {
+      {ProductAttrHelper::getNameStr(), "linalg.generic", bool(generic),
+       generic && product && isProduct(generic, product.getValue())},
       {Causal::getNameStr(), "an op of linalg", isa<linalg::LinalgOp>(op), isUnit},
       {Stored::getNameStr(), "an op of linalg", isa<linalg::LinalgOp>(op), isUnit},
       {RowLoop::getNameStr(), "scf.for", isa<scf::ForOp>(op), isUnit},

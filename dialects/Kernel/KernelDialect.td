@@ -12,6 +12,7 @@ def Kernel_Dialect : Dialect {
     dialects cannot say is said here: the products with stored matrices, the role of each argument
     (`kernel.arg`), and marks on ops.
 
+    - `kernel.product`, on a `linalg.generic`: which product of attention it is.
     - `kernel.causal`, on an op of linalg whose first loop is over S rows and whose last over slots,
       or one of attention's products: the rows are the last S slots, in order, and see none behind
       their own, so that what comes of those need not be computed, and is not read.
@@ -32,8 +33,8 @@ def Kernel_Dialect : Dialect {
   let discardableAttrs = (ins
     "::ctxc::kernel::ArgAttr":$arg, "::mlir::UnitAttr":$causal, "::mlir::UnitAttr":$stored,
     "::mlir::UnitAttr":$row_loop, "::mlir::UnitAttr":$group_loop, "::mlir::UnitAttr":$linalg_loop,
-    "::mlir::IntegerAttr":$read, "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$alone,
-    "::ctxc::kernel::CostAttr":$cost);
+    "::ctxc::kernel::ProductAttr":$product, "::mlir::IntegerAttr":$read,
+    "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$alone, "::ctxc::kernel::CostAttr":$cost);
   let dependentDialects = ["::ctxc::xf::XFDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -17,21 +17,6 @@ using namespace ctxc;
 
 namespace {
 
-bool hasMaps(linalg::LinalgOp op, ArrayRef<unsigned> first, ArrayRef<unsigned> second,
-             ArrayRef<unsigned> result) {
-  if (op.getNumLoops() != 5 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
-    return false;
-  auto map = [&](ArrayRef<unsigned> dims) {
-    return AffineMap::getMultiDimMapWithTargets(5, dims, op.getContext());
-  };
-  Block &body = op->getRegion(0).front();
-  if (!llvm::hasNItems(body, 3) || body.getOps<arith::MulFOp>().empty() ||
-      body.getOps<arith::AddFOp>().empty())
-    return false;
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  return maps[0] == map(first) && maps[1] == map(second) && maps[2] == map(result);
-}
-
 /// float32, of static heads, its last dimension's elements side by side.
 bool isInLine(Value memref) {
   auto type = dyn_cast<MemRefType>(memref.getType());
@@ -269,24 +254,20 @@ Value ctxc::seenSlots(OpBuilder &b, Location loc, Value row, Value rows, Value s
   return arith::AddIOp::create(b, loc, own, arith::ConstantIndexOp::create(b, loc, 1));
 }
 
-enum : unsigned { s, g, r, t, x, d = x };
-
-static bool givesScores(linalg::LinalgOp op) {
-  return hasMaps(op, {s, g, r, d}, {t, g, d}, {s, g, r, t});
-}
-
 bool ctxc::isScores(linalg::LinalgOp op) {
-  return givesScores(op) && llvm::all_of(op->getOperands(), isInLine);
+  return kernel::productOf(op) == kernel::Product::Scores &&
+         llvm::all_of(op->getOperands(), isInLine);
 }
 
 scf::ForOp ctxc::attentionToLoops(OpBuilder &b, linalg::LinalgOp op, const CpuTarget &target) {
-  bool mixes = hasMaps(op, {s, g, r, t}, {t, g, x}, {s, g, r, x});
-  if (!mixes && !givesScores(op))
+  std::optional<kernel::Product> product = kernel::productOf(op);
+  if (!product)
     return {};
   if (!llvm::all_of(op->getOperands(), isInLine)) {
     missed(op, "attention",
            "an operand is not of float32, or its heads' numbers do not lie side by side");
     return {};
   }
-  return mixes ? Emitter(b, op, target).mixed() : Emitter(b, op, target).scores();
+  Emitter emitter(b, op, target);
+  return product == kernel::Product::Scores ? emitter.scores() : emitter.mixed();
 }

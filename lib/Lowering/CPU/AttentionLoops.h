@@ -12,12 +12,12 @@ namespace ctxc {
 mlir::Value seenSlots(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row, mlir::Value rows,
                       mlir::Value slots);
 
-/// Whether `op` is scores[s, g, r, t] += Σ_d query[s, g, r, d] key[t, g, d], on memrefs.
+/// Whether `op`, on memrefs, is the product of queries and keys, of operands that its loops can
+/// read.
 bool isScores(mlir::linalg::LinalgOp op);
 
 /// Loops that compute `op`, on memrefs, at the builder's place; the outermost, over rows, is
-/// returned. Null where `op` is neither scores nor
-///   mixed[s, g, r, x] += Σ_t weight[s, g, r, t] value[t, g, x].
+/// returned. Null where `op` is no product of attention (#kernel.product).
 mlir::scf::ForOp attentionToLoops(mlir::OpBuilder &b, mlir::linalg::LinalgOp op,
                                   const CpuTarget &target);
 

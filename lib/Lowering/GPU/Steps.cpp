@@ -1,6 +1,6 @@
 #include "lib/Lowering/GPU/Steps.h"
+#include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/GPU/KeepApart.h"
-#include "lib/Lowering/GPU/Products.h"
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -49,6 +49,14 @@ private:
 
 } // namespace
 
+/// Whether a contraction's matrix, the input `matrix`, is stored, and its sizes are fixed.
+static bool isOfStored(const RowOp &row, size_t matrix) {
+  Value W = row.accesses[matrix]->view.root;
+  Type element = cast<MemRefType>(W.getType()).getElementType();
+  return isa<BlockArgument>(W) && (element.isF32() || element.isBF16() || element.isF16()) &&
+         llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
+}
+
 /// Whether a product of many rows is with a stored matrix, or with the keys or values of a context:
 /// with what grows.
 static bool isForTiles(const RowOp &row, const TileLoops &loops) {
@@ -62,9 +70,7 @@ std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
     return Step::Contraction;
   auto contract = dyn_cast<kernel::ContractOp>(row.op);
   if (rows > 1) {
-    auto product = dyn_cast<linalg::GenericOp>(row.op);
-    bool isTiled = contract || (product && isProduct(product));
-    auto loops = isTiled ? tileLoopsOf(row) : std::nullopt;
+    auto loops = contract || kernel::productOf(row.op) ? tileLoopsOf(row) : std::nullopt;
     return loops && isForTiles(row, *loops) ? std::optional(Step::Tiles) : std::nullopt;
   }
   return contract && !contract.getTransposed() && isOfStored(row, 0) &&
@@ -343,6 +349,15 @@ std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
   return steps;
 }
 
+/// Why a contraction has no kernel of its own.
+static StringRef whyNone(kernel::ContractOp op, const RowOp &row) {
+  if (!isOfStored(row, 0))
+    return "its sizes depend on the visible tokens";
+  if (op.getTransposed())
+    return "the matrix is stored as (in, out)";
+  return "there are more vectors than four, or its loops are not those of one product";
+}
+
 FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const GpuTarget &target,
                                                    int64_t rows, std::string &reason) {
   std::vector<RowOp> ops;
@@ -359,11 +374,11 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
     }
     // Without a kernel of its own a contraction is an op among others.
     auto contract = dyn_cast<kernel::ContractOp>(op);
-    if (contract && !grouper.contractionOf(*row))
+    if (contract && !grouper.contractionOf(*row)) {
+      missed(contract, "contraction", whyNone(contract, *row));
       row = readOp(contract.generalize(), target, reason);
+    }
     ops.push_back(std::move(*row));
   }
-  std::vector<Step> steps = Grouper(rows).stepsOf(std::move(ops));
-  remarkProducts(steps, kernel);
-  return steps;
+  return grouper.stepsOf(std::move(ops));
 }

@@ -196,6 +196,12 @@ private:
     return product;
   }
 
+  Value markedAs(kernel::Product product, Value value) {
+    kernel::KernelDialect::ProductAttrHelper(b.getContext())
+        .setAttr(value.getDefiningOp(), kernel::ProductAttr::get(b.getContext(), product));
+    return value;
+  }
+
   /// The products of queries and keys: S × groups × repeat × visible.
   Value products() {
     auto grouped =
@@ -210,10 +216,13 @@ private:
                        {par, par, par, par, red}, accumulate);
     };
     Value all = e.filled(emptyGrouped(visible), 0);
+    auto ofState = [&](Value init) {
+      return markedAs(kernel::Product::Scores, times(states[0], map5({t, g, d}), init));
+    };
     if (!isolated)
-      return inOrder(times(states[0], map5({t, g, d}), all));
+      return inOrder(ofState(all));
     OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
-    Value ofKept = times(states[0], map5({t, g, d}), slots(all, 3, first, last));
+    Value ofKept = ofState(slots(all, 3, first, last));
     all = putSlots(ofKept, all, 3, first, last);
     Value ofOwn = times(own[0], map5({s, g, d}), slots(all, 3, last, one));
     return putSlots(ofOwn, all, 3, last, one);
@@ -293,10 +302,13 @@ private:
                        {par, par, par, red, par}, accumulate);
     };
     Value mixed = e.filled(emptyGrouped(b.getIndexAttr(out)), 0);
+    auto ofState = [&](Value of) {
+      return markedAs(kernel::Product::Mixed, sum(of, states[1], map5({t, g, x}), mixed));
+    };
     if (!isolated)
-      return inOrder(sum(weights, states[1], map5({t, g, x}), mixed));
+      return inOrder(ofState(weights));
     OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
-    mixed = sum(slots(weights, 3, first, last), states[1], map5({t, g, x}), mixed);
+    mixed = ofState(slots(weights, 3, first, last));
     return sum(slots(weights, 3, last, one), own[1], map5({s, g, x}), mixed);
   }
 

@@ -121,6 +121,23 @@ func.func @mark_place_loop(%x: memref<4xf32>) {
 
 // -----
 
+func.func @product(%q: memref<?x2x3x8xf32>, %k: memref<?x3x8xf32>, %y: memref<?x2x3x?xf32>) {
+  // expected-error @below {{'linalg.generic' op has 'kernel.product' = #kernel.product<scores>; see the kernel dialect for what it must be}}
+  linalg.generic {indexing_maps = [affine_map<(s, g, r, t, d) -> (s, g, r, d)>, affine_map<(s, g, r, t, d) -> (t, r, d)>,
+                                   affine_map<(s, g, r, t, d) -> (s, g, r, t)>],
+                  iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%q, %k : memref<?x2x3x8xf32>, memref<?x3x8xf32>) outs(%y : memref<?x2x3x?xf32>)
+      attrs = {kernel.product = #kernel.product<scores>} {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %n = arith.addf %sum, %p : f32
+    linalg.yield %n : f32
+  }
+  return
+}
+
+// -----
+
 func.func @mark_type(%x: tensor<4xf32>) {
   // expected-error @below {{'bufferization.to_buffer' op has 'kernel.read' = -1 : i64; see the kernel dialect for what it must be}}
   %m = bufferization.to_buffer %x {kernel.read = -1} : tensor<4xf32> to memref<4xf32>

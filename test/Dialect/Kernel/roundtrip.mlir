@@ -39,6 +39,22 @@ func.func @contractions(%W: tensor<4x8xbf16>, %V: memref<8x4xf32>, %x: tensor<?x
   return
 }
 
+// CHECK-LABEL: func.func @mixed(
+func.func @mixed(%w: memref<?x2x3x?xf32>, %v: memref<?x2x8xf32>, %y: memref<?x2x3x8xf32>) {
+  // CHECK: attrs = {kernel.causal, kernel.product = #kernel.product<mixed>}
+  linalg.generic {indexing_maps = [affine_map<(s, g, r, t, x) -> (s, g, r, t)>, affine_map<(s, g, r, t, x) -> (t, g, x)>,
+                                   affine_map<(s, g, r, t, x) -> (s, g, r, x)>],
+                  iterator_types = ["parallel", "parallel", "parallel", "reduction", "parallel"]}
+      ins(%w, %v : memref<?x2x3x?xf32>, memref<?x2x8xf32>) outs(%y : memref<?x2x3x8xf32>)
+      attrs = {kernel.causal, kernel.product = #kernel.product<mixed>} {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %n = arith.addf %sum, %p : f32
+    linalg.yield %n : f32
+  }
+  return
+}
+
 // Of the numbers of a bank on a GPU; and what a launch costs.
 module attributes {gpu.container_module} {
   // CHECK-LABEL: func.func private @launch(
