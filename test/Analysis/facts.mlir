@@ -27,9 +27,11 @@ xf.block @facts(%x: tensor<16xf32>) -> tensor<16xf32> {
   %t = xf.sub %n, %r : tensor<16xf32>
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set; bounded by 0.00}}
   %e = xf.sub %n, %n : tensor<16xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %M = xf.param "m" : tensor<16x16xf32>
   // A matrix turns zero entries into a matter of the whole vector.
   // expected-remark @below {{an entry is zero on a null set, the vector on an open set}}
-  %l = xf.linear %W * %r : tensor<16x16xf32>, tensor<16xf32>
+  %l = xf.linear %M * %r : tensor<16x16xf32>, tensor<16xf32>
   // A sum with it has generic entries.
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %q = xf.add %l, %b : tensor<16xf32>
