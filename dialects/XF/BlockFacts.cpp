@@ -99,6 +99,7 @@ private:
   Facts ofOne(const Facts &facts, double factor, double constant) const;
   Zeros zerosOfSum(std::vector<unsigned> atoms, bool hasConstant, bool elements) const;
   bool isFree(std::vector<unsigned> atoms) const;
+  std::optional<Zeros> zerosOfProduct(const Combination &sum) const;
   /// Null where the layer decides, and there is none.
   Attribute valueOf(SettingOp setting) const {
     LayerOp of = layer;
@@ -123,6 +124,7 @@ private:
   llvm::DenseMap<Value, Term> terms;
   llvm::DenseMap<Value, Combination> sums;
   std::map<unsigned, Atom> atoms; ///< the first of each number
+  std::map<unsigned, std::pair<unsigned, unsigned>> products; ///< entry by entry, of two values
   std::map<std::vector<uintptr_t>, unsigned> numbers;
 };
 } // namespace ctxc::xf
@@ -390,6 +392,39 @@ bool FactsPass::isFree(std::vector<unsigned> left) const {
   return false;
 }
 
+/// Where c a ⊙ b + d a = a ⊙ (c b + d) is zero; none where the sum is no such.
+std::optional<Zeros> FactsPass::zerosOfProduct(const Combination &sum) const {
+  if (sum.terms.size() != 2 || sum.constant != 0)
+    return std::nullopt;
+  auto anyZero = [](const Facts &f) { return std::max(f.elements, f.vector); };
+  auto first = *sum.terms.begin(), second = *std::next(sum.terms.begin());
+  for (auto [product, factor] : {std::pair(first, second), std::pair(second, first)}) {
+    auto found = products.find(product.first);
+    if (found == products.end())
+      continue;
+    auto [a, b] = found->second;
+    if (b == factor.first)
+      std::swap(a, b);
+    if (a != factor.first)
+      continue;
+    Facts other = ofOne(atoms.find(b)->second.facts, product.second, factor.second);
+    return std::max({Zeros::NullSet, anyZero(atoms.find(a)->second.facts), anyZero(other)});
+  }
+  return std::nullopt;
+}
+
+/// Whether the result is the product of the two operands, entry by entry: solved for either, it
+/// divides by the other.
+static bool isProduct(Operation *op) {
+  auto link = dyn_cast<SolvableOpInterface>(op);
+  std::string reason;
+  return link && !isa<AssignableOpInterface>(op) && op->getNumOperands() == 2 &&
+         op->getNumResults() == 1 && op->getOperand(0).getType() == op->getOperand(1).getType() &&
+         op->getOperand(0).getType() == op->getResult(0).getType() &&
+         link.getSolvability(0, reason) == Solvability::Conditional &&
+         link.getSolvability(1, reason) == Solvability::Conditional;
+}
+
 void FactsPass::takeSum(Operation *op, const Combination &sum, Term &term, Facts &facts) {
   std::vector<unsigned> left;
   for (auto [number, factor] : sum.terms)
@@ -408,6 +443,10 @@ void FactsPass::takeSum(Operation *op, const Combination &sum, Term &term, Facts
     bool hasConstant = sum.constant != 0;
     facts.elements = zerosOfSum(left, hasConstant, /*elements=*/true);
     facts.vector = std::min(facts.elements, zerosOfSum(left, hasConstant, /*elements=*/false));
+    if (std::optional<Zeros> zeros = zerosOfProduct(sum)) {
+      facts.elements = std::min(facts.elements, *zeros);
+      facts.vector = std::min(facts.vector, *zeros);
+    }
     if (facts.elements == Zeros::OpenSet && facts.why.empty())
       facts.why = "the terms of a sum may cancel on an open set";
     facts.free = isFree(left);
@@ -493,6 +532,9 @@ void FactsPass::visit(Operation *op) {
     terms[each] = term;
     result.table[each] = isFirst ? facts : Facts();
   }
+  if (isProduct(op))
+    products.try_emplace(term.number, this->term(op->getOperand(0)).number,
+                         this->term(op->getOperand(1)).number);
   if (sum && !facts.getConstant())
     sums[op->getResult(0)] = std::move(*sum);
   atoms.try_emplace(term.number, Atom{term, facts});
