@@ -26,7 +26,7 @@ Identities::Identities(BlockOp block, LayerOp layer) {
   bool isBound = layer && layer.getBindAttr(), anyBank = false;
   block.walk([&](ParamOp param) { anyBank |= StringRef(param.getName()).contains('*'); });
   if (!isBound && !anyBank)
-    return; // other names are other tensors
+    return;                            // other names are other tensors
   llvm::StringMap<std::string> owners; // of each stored tensor: a name of the block
   block.walk([&](ParamOp param) {
     StringRef name = param.getName();
@@ -123,7 +123,7 @@ private:
   llvm::DenseMap<Operation *, unsigned> contexts;
   llvm::DenseMap<Value, Term> terms;
   llvm::DenseMap<Value, Combination> sums;
-  std::map<unsigned, Atom> atoms; ///< the first of each number
+  std::map<unsigned, Atom> atoms;                             ///< the first of each number
   std::map<unsigned, std::pair<unsigned, unsigned>> products; ///< entry by entry, of two values
   std::map<std::vector<uintptr_t>, unsigned> numbers;
 };
@@ -159,7 +159,8 @@ Facts FactsPass::factsOf(Operation *op) const {
     operands.push_back(facts(operand));
     operands.back().levels.reset(); // not handed on by ops that copy their operand's facts
     readsPiecewise |= operands.back().piecewise;
-    readsLevels |= operands.back().piecewise && !operands.back().free; // of what is moved none stays
+    readsLevels |=
+        operands.back().piecewise && !operands.back().free; // of what is moved none stays
   }
   Facts found = speaker ? speaker.inferFacts(operands) : Facts();
   if (!speaker)
@@ -237,9 +238,7 @@ void FactsPass::number(Operation *op, Term &term) {
     operands.push_back(this->term(operand).number);
   if (op->hasTrait<OpTrait::IsCommutative>())
     llvm::sort(operands);
-  auto opaque = [](auto thing) {
-    return reinterpret_cast<uintptr_t>(thing.getAsOpaquePointer());
-  };
+  auto opaque = [](auto thing) { return reinterpret_cast<uintptr_t>(thing.getAsOpaquePointer()); };
   std::vector<uintptr_t> key{opaque(op->getName())};
   if (auto param = dyn_cast<ParamOp>(op)) {
     key.push_back(parameters.lookup(result.names[param.getName()]));

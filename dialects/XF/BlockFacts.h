@@ -2,8 +2,8 @@
 //
 // One forward pass over FactsOpInterface, under a layer's settings and bindings, with what no
 // op can say by itself: which values are the same (of equal ops on equal operands), what cancels in
-// a sum, and whether its terms are independent. Sums are taken as Σ c_i a_i + k over values a_i that
-// are none. Where they vanish:
+// a sum, and whether its terms are independent. Sums are taken as Σ c_i a_i + k over values a_i
+// that are none. Where they vanish:
 //
 //   nothing is left      the sum is k
 //   c a + k              where a is −k/c
@@ -65,8 +65,8 @@ private:
 
 /// Where `obligation` on `value`, of which `facts` hold, can fail.
 Zeros failureOf(Obligation obligation, mlir::Value value, const Facts &facts);
-/// What a patch or a link would divide by, where that cannot be relied on: "entries that are zero on
-/// an open set of activations (…)". Empty where it can, though perhaps under a condition that is
+/// What a patch or a link would divide by, where that cannot be relied on: "entries that are zero
+/// on an open set of activations (…)". Empty where it can, though perhaps under a condition that is
 /// looked at when it runs.
 std::string hopeless(Obligation obligation, const Facts &facts);
 

@@ -33,8 +33,8 @@ LogicalResult ctxc::xf::verifyName(Operation *op, StringRef name) {
   std::string shown;
   llvm::raw_string_ostream os(shown);
   llvm::printEscapedString(name, os);
-  return op->emitOpError("has the name '") << shown
-                                           << "'; names are UTF-8 without control characters";
+  return op->emitOpError("has the name '")
+         << shown << "'; names are UTF-8 without control characters";
 }
 
 //===----------------------------------------------------------------------===//

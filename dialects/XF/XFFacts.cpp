@@ -437,8 +437,7 @@ Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
     auto larger = [](double a, double b) { return std::max(a, b); };
     facts.bound = outer(facts.bound, f.bound, larger);
     facts.ceiling = outer(facts.ceiling, f.ceiling, larger);
-    facts.floor =
-        outer(facts.floor, f.floor, [](double a, double b) { return std::min(a, b); });
+    facts.floor = outer(facts.floor, f.floor, [](double a, double b) { return std::min(a, b); });
     if (facts.why.empty())
       facts.why = f.why;
   }

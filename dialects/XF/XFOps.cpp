@@ -41,9 +41,9 @@ LogicalResult ctxc::xf::checkShapes(std::optional<Location> loc, StringRef op,
   for (const Shaped &operand : operands) {
     if (isSized(operand.type) && (!operand.rank || ranked(operand.type).getRank() == operand.rank))
       continue;
-    std::string wanted =
-        operand.rank ? std::to_string(operand.rank) + (operand.rank > 1 ? " dimensions" : " dimension")
-                     : "one or more dimensions";
+    std::string wanted = operand.rank ? std::to_string(operand.rank) +
+                                            (operand.rank > 1 ? " dimensions" : " dimension")
+                                      : "one or more dimensions";
     return emitOptionalError(loc, "'", op, "' op is given ", operand.type,
                              "; it needs a tensor of ", wanted, ", fixed and not 0");
   }
@@ -83,8 +83,7 @@ static LogicalResult inferBroadcast(MLIRContext *context, std::optional<Location
     return failure();
   auto x = ranked(data), p = ranked(parameter);
   // C1
-  if (p.getRank() > x.getRank() ||
-      x.getShape().take_back(p.getRank()) != p.getShape())
+  if (p.getRank() > x.getRank() || x.getShape().take_back(p.getRank()) != p.getShape())
     return emitOptionalError(loc, "'", op, "' op joins ", x, " and a parameter of type ", p,
                              "; the parameter must have the data's last dimensions");
   types.push_back(activation(context, x.getShape()));
@@ -249,7 +248,8 @@ LogicalResult SliceOp::verify() {
 LogicalResult BroadcastOp::verify() {
   auto x = ranked(getData().getType()), y = ranked(getType());
   // C1
-  if (x.getRank() != y.getRank() || x.getDimSize(0) != 1 || x.getShape().drop_front() != y.getShape().drop_front())
+  if (x.getRank() != y.getRank() || x.getDimSize(0) != 1 ||
+      x.getShape().drop_front() != y.getShape().drop_front())
     return emitOpError("repeats ")
            << x << " as " << y << "; it needs a first dimension of 1, and only that may differ";
   return success();

@@ -47,8 +47,8 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
 }
 
 /// What a verdict depends on; the last is what settings and bindings make of the block's facts.
-using VerdictKey = std::tuple<Operation *, bool, std::vector<std::string>,
-                              std::vector<std::string>, std::string>;
+using VerdictKey =
+    std::tuple<Operation *, bool, std::vector<std::string>, std::vector<std::string>, std::string>;
 
 /// The signature of a block's facts in a layer, found once for all layers of like settings and
 /// bindings.
@@ -59,9 +59,9 @@ public:
     Attribute bind = layer ? Attribute(layer.getBindAttr()) : Attribute();
     // What is bound elsewhere may meet what is stored under the prefix.
     Attribute prefix = bind ? Attribute(layer.getPrefixAttr()) : Attribute();
-    auto [known, isNew] = found.try_emplace(
-        {block, settings.getAsOpaquePointer(), bind.getAsOpaquePointer(),
-         prefix.getAsOpaquePointer()});
+    auto [known, isNew] =
+        found.try_emplace({block, settings.getAsOpaquePointer(), bind.getAsOpaquePointer(),
+                           prefix.getAsOpaquePointer()});
     if (isNew)
       known->second = xf::BlockFacts(block, layer).signature();
     return known->second;

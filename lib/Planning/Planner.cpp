@@ -263,13 +263,13 @@ static std::optional<PlanCandidate> confirmed(const PlanSearch &search, xf::Bloc
   std::string names;
   for (Operation *op : chosen.plan.patchedOps())
     names += (names.empty() ? "'" : ", '") + Sites::name(op) + "'";
-  verdict.causes.push_back({chosen.plan.outputs.front().site,
-                            "whether block '" + block.getSymName().str() +
-                                "' can take the context into its parameters is undecided: by its "
-                                "structure a patch of " +
-                                names + " is exact almost everywhere, and a trial says otherwise: " +
-                                against,
-                            rules::UnconfirmedPlan});
+  verdict.causes.push_back(
+      {chosen.plan.outputs.front().site,
+       "whether block '" + block.getSymName().str() +
+           "' can take the context into its parameters is undecided: by its "
+           "structure a patch of " +
+           names + " is exact almost everywhere, and a trial says otherwise: " + against,
+       rules::UnconfirmedPlan});
   verdict.causes.back().advice =
       "look for values that cancel or vanish on the way to what this plan divides by";
   return std::nullopt;

@@ -58,8 +58,8 @@ struct Trial {
 
   /// By what rounding errors of the patch's arithmetic can grow: at least 1.
   double conditioning() const;
-  /// What the error may be: 1e-9 · conditioning, of which no more than 1e6 counts; and where that is
-  /// more than roundings of the outputs make, a thousandth of what it is without the patch.
+  /// What the error may be: 1e-9 · conditioning, of which no more than 1e6 counts; and where that
+  /// is more than roundings of the outputs make, a thousandth of what it is without the patch.
   double tolerance() const;
   TrialOutcome outcome() const;
   bool isExact() const { return outcome() == TrialOutcome::Exact; }

@@ -108,8 +108,8 @@ using PlanMeasure =
 /// nothing was found.
 using Refutation = std::function<std::optional<double>(xf::BlockOp, const PlanOptions &)>;
 
-/// Tries a plan of a block in numbers: what speaks against it, in words; empty where it is exact, or
-/// cannot be tried.
+/// Tries a plan of a block in numbers: what speaks against it, in words; empty where it is exact,
+/// or cannot be tried.
 using Confirmation =
     std::function<std::string(xf::BlockOp, const PlanOptions &, const PlanCandidate &)>;
 

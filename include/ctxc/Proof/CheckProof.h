@@ -29,12 +29,12 @@ struct CheckOptions {
 /// A claim put to the test in numbers.
 struct Replay {
   bool done = false;
-  std::string skipped;  ///< why it was not
-  double error = 0;     ///< success: max |T' − T_C|, the patch in the parameters
-  double control = 0;   ///< and max |T − T_C| without it
-  double tolerance = 0; ///< of the error: 1e-7 · conditioning, of which 1e4 counts at most
+  std::string skipped;     ///< why it was not
+  double error = 0;        ///< success: max |T' − T_C|, the patch in the parameters
+  double control = 0;      ///< and max |T − T_C| without it
+  double tolerance = 0;    ///< of the error: 1e-7 · conditioning, of which 1e4 counts at most
   double conditioning = 1; ///< success: the largest number met, and the largest ‖Δp‖ / ‖p‖
-  double distance = 0;  ///< rejected: the least one proven over the causes
+  double distance = 0;     ///< rejected: the least one proven over the causes
 };
 
 struct Judgement {

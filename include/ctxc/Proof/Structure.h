@@ -21,9 +21,9 @@ struct Structure {
   xf::BlockOp block;
   bool inputsDepend = false; ///< on the context: the layers below are not patched
   std::set<std::string> frozen = {}, shared = {}; ///< the block's names, as layers bind them
-  std::string facts = {};    ///< what the layers' settings and bindings make of the block's facts
-  std::vector<unsigned> layers = {};              ///< or, without a model, the block's number
-  xf::LayerOp layer = {};                         ///< the first of them; null without a model
+  std::string facts = {}; ///< what the layers' settings and bindings make of the block's facts
+  std::vector<unsigned> layers = {}; ///< or, without a model, the block's number
+  xf::LayerOp layer = {};            ///< the first of them; null without a model
 };
 
 /// The structures of `module` from `startLayer` on, in the order of their first layers.

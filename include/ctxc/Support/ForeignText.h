@@ -8,12 +8,12 @@
 
 namespace ctxc {
 
-/// The deepest nesting of brackets that a text may have: parsers that call themselves for each would
-/// run out of stack.
+/// The deepest nesting of brackets that a text may have: parsers that call themselves for each
+/// would run out of stack.
 constexpr unsigned deepestNesting = 256;
 
-/// Fails where brackets of `text`, which is MLIR's or JSON's, are nested deeper. Those in strings and
-/// in comments (from // on) do not count. `name` leads the message, with the line.
+/// Fails where brackets of `text`, which is MLIR's or JSON's, are nested deeper. Those in strings
+/// and in comments (from // on) do not count. `name` leads the message, with the line.
 llvm::Error checkNesting(llvm::StringRef text, llvm::StringRef name);
 
 /// `text` with \xNN in the place of each control character but line feeds and tabs, and of what is

@@ -32,7 +32,10 @@ const Sample samples[] = {
     {"xf.constant", "xf.constant 1 : {0}", {"tensor<i32>"}, 0},
     {"xf.embed", "xf.embed %0[%1] : {0}, {1}", {"tensor<5x4xf32>", "tensor<i32>"}, 2},
     {"xf.linear", "xf.linear %0 * %1 : {0}, {1}", {"tensor<4x4xf32>", "tensor<4xf32>"}, 2},
-    {"xf.linear", "xf.linear %0 * %1 transposed : {0}, {1}", {"tensor<4x4xf32>", "tensor<4xf32>"}, 2},
+    {"xf.linear",
+     "xf.linear %0 * %1 transposed : {0}, {1}",
+     {"tensor<4x4xf32>", "tensor<4xf32>"},
+     2},
     {"xf.bias", "xf.bias %0 + %1 : {0}, {1}", {"tensor<4xf32>", "tensor<4xf32>"}, 2},
     {"xf.scale", "xf.scale %0 by %1 offset -1.0 : {0}, {1}", {"tensor<4xf32>", "tensor<4xf32>"}, 2},
     {"xf.normalize", "xf.normalize rms %0 eps 0.0 : {0}", {"tensor<4xf32>"}, 1},
@@ -79,17 +82,37 @@ const Sample samples[] = {
 };
 
 const char *const others[] = {
-    "tensor<f32>",       "tensor<i32>",      "tensor<0xf32>",
-    "tensor<?xf32>",     "tensor<*xf32>",    "tensor<1xf32>",
-    "tensor<4xf32>",     "tensor<5xf32>",    "tensor<0xi32>",
-    "tensor<?xi32>",     "tensor<2xi32>",    "tensor<4x4xf32>",
-    "tensor<0x4xf32>",   "tensor<4x0xf32>",  "tensor<?x4xf32>",
-    "tensor<4x?xf32>",   "tensor<1x1xf32>",  "tensor<2x3x4xf32>",
-    "tensor<0x4x4xf32>", "tensor<?x?x?xf32>", "tensor<4xbf16>",
-    "tensor<4xf64>",     "index",            "f32",
-    "i32",               "none",             "vector<4xf32>",
-    "memref<4xf32>",     "tensor<4294967296x4294967296xf32>",
-    "tensor<4x32x!xf.quantized<q4_0>>",      "tensor<0x0x!xf.quantized<q4_0>>",
+    "tensor<f32>",
+    "tensor<i32>",
+    "tensor<0xf32>",
+    "tensor<?xf32>",
+    "tensor<*xf32>",
+    "tensor<1xf32>",
+    "tensor<4xf32>",
+    "tensor<5xf32>",
+    "tensor<0xi32>",
+    "tensor<?xi32>",
+    "tensor<2xi32>",
+    "tensor<4x4xf32>",
+    "tensor<0x4xf32>",
+    "tensor<4x0xf32>",
+    "tensor<?x4xf32>",
+    "tensor<4x?xf32>",
+    "tensor<1x1xf32>",
+    "tensor<2x3x4xf32>",
+    "tensor<0x4x4xf32>",
+    "tensor<?x?x?xf32>",
+    "tensor<4xbf16>",
+    "tensor<4xf64>",
+    "index",
+    "f32",
+    "i32",
+    "none",
+    "vector<4xf32>",
+    "memref<4xf32>",
+    "tensor<4294967296x4294967296xf32>",
+    "tensor<4x32x!xf.quantized<q4_0>>",
+    "tensor<0x0x!xf.quantized<q4_0>>",
 };
 
 std::string filled(const Sample &sample, ArrayRef<std::string> types) {
@@ -297,7 +320,8 @@ TEST_F(EveryOp, ContainersOfAnythingAreRefused) {
       "  %b = xf.setting \"s\" : tensor<4xf32>\n  xf.yield %x : tensor<4xf32>\n}\n"
       "xf.model @m {\n  %E = xf.param \"e\" : tensor<3x4xf32>\n  %id = xf.token : tensor<i32>\n"
       "  %x = xf.embed %E[%id] : tensor<3x4xf32>, tensor<i32>\n"
-      "  %y = xf.layer @s(%x) at \"l\" settings {s = 3 : index} : (tensor<4xf32>) -> tensor<4xf32>\n"
+      "  %y = xf.layer @s(%x) at \"l\" settings {s = 3 : index} : (tensor<4xf32>) -> "
+      "tensor<4xf32>\n"
       "  xf.yield %y : tensor<4xf32>\n}",
   };
   for (const char *text : modules) {

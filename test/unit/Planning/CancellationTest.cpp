@@ -23,7 +23,8 @@ std::string withFactor(const std::string &body) {
     %G = xf.param "gate" : tensor<6x6xf32>
     %g = xf.linear %G * %v : tensor<6x6xf32>, tensor<6xf32>
     %one = xf.setting "ones" : tensor<6xf32> = dense<1.0> : tensor<6xf32>
-)" + body + R"(
+)" + body +
+         R"(
     %D = xf.param "down" : tensor<6x6xf32>
     %d = xf.linear %D * %v : tensor<6x6xf32>, tensor<6xf32>
     %p = xf.mul %d, %h : tensor<6xf32>, tensor<6xf32>
@@ -75,7 +76,8 @@ TEST(Cancellation, IsNeverDividedBy) {
       {"u - relu u", unary("r", "activation relu", "u") + binary("h", "sub", "u", "r")},
       {"relu u - u", unary("r", "activation relu", "u") + binary("h", "sub", "r", "u")},
       {"u - clamp u", unary("r", "clamp", "u", " to 8.0") + binary("h", "sub", "u", "r")},
-      {"u - clamp u above", unary("r", "clamp", "u", " to 8.0 above") + binary("h", "sub", "u", "r")},
+      {"u - clamp u above",
+       unary("r", "clamp", "u", " to 8.0 above") + binary("h", "sub", "u", "r")},
       {"relu -exp", unary("e", "activation exp", "u") + times("n", "e", "-1.0") +
                         unary("h", "activation relu", "n")},
       {"tanh - tanh", unary("s", "activation tanh", "u") + unary("t", "activation tanh", "u") +
@@ -84,19 +86,20 @@ TEST(Cancellation, IsNeverDividedBy) {
        unary("r", "activation relu", "g") + binary("w", "add", "u", "r") +
            unary("s", "activation tanh", "w") + unary("t", "activation tanh", "u") +
            binary("h", "sub", "s", "t")},
-      {"u + v - u - v", binary("a", "add", "u", "v") + binary("b", "sub", "a", "u") +
-                            binary("h", "sub", "b", "v")},
+      {"u + v - u - v",
+       binary("a", "add", "u", "v") + binary("b", "sub", "a", "u") + binary("h", "sub", "b", "v")},
       {"0.1 u + 0.2 u - 0.3 u", times("a", "u", "0.1") + times("b", "u", "0.2") +
                                     times("c3", "u", "-0.3") + binary("ab", "add", "a", "b") +
                                     binary("h", "add", "ab", "c3")},
-      {"layer norm of one", inRows("normalize layer %rows eps 1.0e-5") +
-                                unary("h", "times", "flat", " by 1.0")},
-      {"zero by zero", inRows("normalize layer %rows eps 0.0") +
-                           unary("h", "times", "flat", " by 1.0")},
+      {"layer norm of one",
+       inRows("normalize layer %rows eps 1.0e-5") + unary("h", "times", "flat", " by 1.0")},
+      {"zero by zero",
+       inRows("normalize layer %rows eps 0.0") + unary("h", "times", "flat", " by 1.0")},
       {"softmax of one - 1", inRows("softmax %rows") + binary("h", "sub", "flat", "one")},
-      {"share of one - 1", inRows("normalize sum %rows eps 0.0") + binary("h", "sub", "flat", "one")},
-      {"layer norm of a clamp", unary("r", "clamp", "u", " to 1.0") +
-                                    unary("h", "normalize layer", "r", " eps 1.0e-5")},
+      {"share of one - 1",
+       inRows("normalize sum %rows eps 0.0") + binary("h", "sub", "flat", "one")},
+      {"layer norm of a clamp",
+       unary("r", "clamp", "u", " to 1.0") + unary("h", "normalize layer", "r", " eps 1.0e-5")},
       {"a setting of zeros", setting("h", "0.0")},
       {"a setting with a zero", setting("h", "[1.0, 2.0, 0.0, 3.0, 4.0, 5.0]")},
       {"tanh of a setting of zeros", setting("z", "0.0") + unary("h", "activation tanh", "z")},
@@ -109,11 +112,10 @@ TEST(Cancellation, IsNeverDividedBy) {
                                          binary("h", "add", "a", "b")},
       {"a scale of 1 - 1",
        "    %h = xf.scale %u by %one offset -1.0 : tensor<6xf32>, tensor<6xf32>\n"},
-      {"a scale of relu - 0",
-       unary("r", "activation relu", "g") +
-           "    %h = xf.scale %u by %r : tensor<6xf32>, tensor<6xf32>\n"},
-      {"a bias of -u", times("n", "u", "-1.0") +
-                           "    %h = xf.bias %u + %n : tensor<6xf32>, tensor<6xf32>\n"},
+      {"a scale of relu - 0", unary("r", "activation relu", "g") +
+                                  "    %h = xf.scale %u by %r : tensor<6xf32>, tensor<6xf32>\n"},
+      {"a bias of -u",
+       times("n", "u", "-1.0") + "    %h = xf.bias %u + %n : tensor<6xf32>, tensor<6xf32>\n"},
       {"a matrix of zeros", setting("Z", "0.0", matrix) +
                                 "    %h = xf.linear %Z * %u : tensor<6x6xf32>, tensor<6xf32>\n"},
       {"sums of centred values",
@@ -150,8 +152,8 @@ TEST(Cancellation, IsNotSeenWhereThereIsNone) {
       {"u - tanh u", unary("t", "activation tanh", "u") + binary("h", "sub", "u", "t")},
       {"a setting of numbers", setting("h", "[1.0, 2.0, -3.0, 4.0, 5.0, 6.0]")},
       {"relu of exp", unary("e", "activation exp", "u") + unary("h", "activation relu", "e")},
-      {"rms norm of one, with an epsilon", inRows("normalize rms %rows eps 1.0e-5") +
-                                               binary("h", "sub", "flat", "one")},
+      {"rms norm of one, with an epsilon",
+       inRows("normalize rms %rows eps 1.0e-5") + binary("h", "sub", "flat", "one")},
       {"a scale of 1 + 1",
        "    %h = xf.scale %u by %one offset 1.0 : tensor<6xf32>, tensor<6xf32>\n"},
   };
@@ -170,7 +172,8 @@ std::string mixture(const std::string &weights) {
     %l = xf.linear %R * %v : tensor<4x6xf32>, tensor<6xf32>
     %q = xf.linear %Q * %v : tensor<2x6xf32>, tensor<6xf32>
     %s = xf.top_k %l k 2 : tensor<4xf32>
-)" + weights + R"(
+)" + weights +
+         R"(
     %D = xf.param "down" : tensor<4x6x6xf32>
     %d = xf.expert_linear %D[%s] * %v : tensor<4x6x6xf32>, tensor<2xi32>, tensor<6xf32>
     %m = xf.combine %w, %d : tensor<2xf32>, tensor<2x6xf32>
@@ -185,10 +188,9 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
       {"a difference of softmaxes",
        "    %a = xf.softmax %q : tensor<2xf32>\n    %t = xf.times %q by 2.0 : tensor<2xf32>\n"
        "    %b = xf.softmax %t : tensor<2xf32>\n    %w = xf.sub %a, %b : tensor<2xf32>\n"},
-      {"r and -r",
-       "    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>\n"
-       "    %n = xf.times %r by -1.0 : tensor<1xf32>\n"
-       "    %w = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>\n"},
+      {"r and -r", "    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>\n"
+                   "    %n = xf.times %r by -1.0 : tensor<1xf32>\n"
+                   "    %w = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>\n"},
   };
   for (const Case &each : cases)
     EXPECT_FALSE(isSuccess(verdictOn(mixture(each.body)))) << each.name;

@@ -39,8 +39,9 @@ TEST(Evidence, OfATensorThatIsStoredOnceIsRefused) {
   proof::Proof proof = proofOf(*apart.module);
   EXPECT_TRUE(proof::checkProof(*apart.module, proof).holds());
   // The same claims of a model that stores two of the parameters as one.
-  for (const char *bind : {"bind {gate.weight = \"l.up.weight\"}", "bind {up.weight = \"l.gate.weight\"}",
-                           "bind {gate.weight = \"t\", up.weight = \"t\"}"}) {
+  for (const char *bind :
+       {"bind {gate.weight = \"l.up.weight\"}", "bind {up.weight = \"l.gate.weight\"}",
+        "bind {gate.weight = \"t\", up.weight = \"t\"}"}) {
     Blocks tied(oneLayer(bind));
     ASSERT_TRUE(bool(tied.module));
     std::string problems = llvm::join(proof::checkProof(*tied.module, proof).problems, "\n");

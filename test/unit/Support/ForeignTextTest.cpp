@@ -15,8 +15,7 @@ TEST(ForeignText, NestingIsBounded) {
     for (unsigned i = 0; i < deepestNesting; ++i)
       text += open;
     EXPECT_EQ(nestingOf(text), "");
-    EXPECT_EQ(nestingOf(text + open),
-              "file:2: brackets are nested more than 256 deep");
+    EXPECT_EQ(nestingOf(text + open), "file:2: brackets are nested more than 256 deep");
     std::string wide;
     for (int i = 0; i < 20000; ++i)
       wide += open + close;
