@@ -8,51 +8,6 @@ using namespace ctxc;
 using namespace ctxc::xf;
 
 //===----------------------------------------------------------------------===//
-// Identity
-//===----------------------------------------------------------------------===//
-
-SmallVector<std::string> xf::storedTensors(ParamOp param, LayerOp layer) {
-  std::string name = layer ? layer.getStoredName(param.getName()) : param.getName().str();
-  size_t star = name.find('*');
-  if (star == std::string::npos)
-    return {name};
-  SmallVector<std::string> names;
-  for (int64_t i = 0; i < cast<RankedTensorType>(param.getType()).getDimSize(0); ++i)
-    names.push_back(name.substr(0, star) + std::to_string(i) + name.substr(star + 1));
-  return names;
-}
-
-Identities::Identities(BlockOp block, LayerOp layer) {
-  bool isBound = layer && layer.getBindAttr(), anyBank = false;
-  block.walk([&](ParamOp param) { anyBank |= StringRef(param.getName()).contains('*'); });
-  if (!isBound && !anyBank)
-    return;                            // other names are other tensors
-  llvm::StringMap<std::string> owners; // of each stored tensor: a name of the block
-  block.walk([&](ParamOp param) {
-    StringRef name = param.getName();
-    for (const std::string &tensor : storedTensors(param, layer)) {
-      auto [owner, isNew] = owners.try_emplace(tensor, name.str());
-      StringRef mine = (*this)[name], theirs = (*this)[owner->second];
-      if (isNew || mine == theirs)
-        continue;
-      // All that is one with this is one with the other.
-      std::string from = mine.str(), to = theirs.str();
-      first[name] = to;
-      if (from != to)
-        first[from] = to;
-      for (auto &entry : first)
-        if (entry.second == from)
-          entry.second = to;
-    }
-  });
-}
-
-StringRef Identities::operator[](StringRef name) const {
-  auto found = first.find(name);
-  return found == first.end() ? name : StringRef(found->second);
-}
-
-//===----------------------------------------------------------------------===//
 // One pass
 //===----------------------------------------------------------------------===//
 
@@ -593,54 +548,4 @@ std::string BlockFacts::signature() const {
     pairs.push_back((alias.first() + "=" + alias.second).str());
   llvm::sort(pairs);
   return text + llvm::join(pairs, ";");
-}
-
-//===----------------------------------------------------------------------===//
-// Obligations
-//===----------------------------------------------------------------------===//
-
-/// Numbers of one sign do not cancel.
-static bool haveOneSign(const Facts &f) {
-  return (f.floor && *f.floor >= 0) || (f.ceiling && *f.ceiling <= 0);
-}
-
-Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
-  Zeros anywhere = std::max(facts.elements, facts.vector);
-  auto type = cast<RankedTensorType>(value.getType());
-  switch (obligation) {
-  case Obligation::None:
-    return Zeros::Never;
-  case Obligation::NonzeroVector: // of several vectors each must be nonzero
-    return type.getNumElements() == type.getShape().back() ? facts.vector : anywhere;
-  case Obligation::NonzeroElements:
-    return anywhere;
-  case Obligation::SameSelection:
-    return Zeros::NullSet; // scores that are equal but for roundings, unless two are tied
-  case Obligation::NonzeroSum:
-    if (haveOneSign(facts))
-      return facts.vector;
-    return facts.free || type.getNumElements() == 1 ? std::max(Zeros::NullSet, anywhere)
-                                                    : Zeros::OpenSet;
-  }
-  llvm_unreachable("an obligation of no known kind");
-}
-
-std::string xf::hopeless(Obligation obligation, const Facts &facts) {
-  std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
-  switch (obligation) {
-  case Obligation::None:
-  case Obligation::SameSelection:
-    return "";
-  case Obligation::NonzeroSum:
-    if (!facts.isZero() && !haveOneSign(facts) && !facts.free)
-      return "numbers whose sum may be zero on an open set of activations" + why;
-    break;
-  case Obligation::NonzeroElements:
-    if (!facts.isZero() && facts.elements == Zeros::OpenSet)
-      return "entries that are zero on an open set of activations" + why;
-    break;
-  case Obligation::NonzeroVector:
-    break;
-  }
-  return facts.isZero() ? "what is always zero" + why : "";
 }
