@@ -8,51 +8,6 @@ using namespace ctxc;
 using namespace ctxc::xf;
 
 //===----------------------------------------------------------------------===//
-// Identity
-//===----------------------------------------------------------------------===//
-
-SmallVector<std::string> xf::storedTensors(ParamOp param, LayerOp layer) {
-  std::string name = layer ? layer.getStoredName(param.getName()) : param.getName().str();
-  size_t star = name.find('*');
-  if (star == std::string::npos)
-    return {name};
-  SmallVector<std::string> names;
-  for (int64_t i = 0; i < cast<RankedTensorType>(param.getType()).getDimSize(0); ++i)
-    names.push_back(name.substr(0, star) + std::to_string(i) + name.substr(star + 1));
-  return names;
-}
-
-Identities::Identities(BlockOp block, LayerOp layer) {
-  bool isBound = layer && layer.getBindAttr(), anyBank = false;
-  block.walk([&](ParamOp param) { anyBank |= StringRef(param.getName()).contains('*'); });
-  if (!isBound && !anyBank)
-    return;                            // other names are other tensors
-  llvm::StringMap<std::string> owners; // of each stored tensor: a name of the block
-  block.walk([&](ParamOp param) {
-    StringRef name = param.getName();
-    for (const std::string &tensor : storedTensors(param, layer)) {
-      auto [owner, isNew] = owners.try_emplace(tensor, name.str());
-      StringRef mine = (*this)[name], theirs = (*this)[owner->second];
-      if (isNew || mine == theirs)
-        continue;
-      // All that is one with this is one with the other.
-      std::string from = mine.str(), to = theirs.str();
-      first[name] = to;
-      if (from != to)
-        first[from] = to;
-      for (auto &entry : first)
-        if (entry.second == from)
-          entry.second = to;
-    }
-  });
-}
-
-StringRef Identities::operator[](StringRef name) const {
-  auto found = first.find(name);
-  return found == first.end() ? name : StringRef(found->second);
-}
-
-//===----------------------------------------------------------------------===//
 // One pass
 //===----------------------------------------------------------------------===//
 
@@ -99,6 +54,7 @@ private:
   Facts ofOne(const Facts &facts, double factor, double constant) const;
   Zeros zerosOfSum(std::vector<unsigned> atoms, bool hasConstant, bool elements) const;
   bool isFree(std::vector<unsigned> atoms) const;
+  std::optional<Zeros> zerosOfProduct(const Combination &sum) const;
   /// Null where the layer decides, and there is none.
   Attribute valueOf(SettingOp setting) const {
     LayerOp of = layer;
@@ -122,7 +78,8 @@ private:
   llvm::DenseMap<Operation *, unsigned> contexts;
   llvm::DenseMap<Value, Term> terms;
   llvm::DenseMap<Value, Combination> sums;
-  std::map<unsigned, Atom> atoms; ///< the first of each number
+  std::map<unsigned, Atom> atoms;                             ///< the first of each number
+  std::map<unsigned, std::pair<unsigned, unsigned>> products; ///< entry by entry, of two values
   std::map<std::vector<uintptr_t>, unsigned> numbers;
 };
 } // namespace ctxc::xf
@@ -389,6 +346,39 @@ bool FactsPass::isFree(std::vector<unsigned> left) const {
   return false;
 }
 
+/// Where c a ⊙ b + d a = a ⊙ (c b + d) is zero; none where the sum is no such.
+std::optional<Zeros> FactsPass::zerosOfProduct(const Combination &sum) const {
+  if (sum.terms.size() != 2 || sum.constant != 0)
+    return std::nullopt;
+  auto anyZero = [](const Facts &f) { return std::max(f.elements, f.vector); };
+  auto first = *sum.terms.begin(), second = *std::next(sum.terms.begin());
+  for (auto [product, factor] : {std::pair(first, second), std::pair(second, first)}) {
+    auto found = products.find(product.first);
+    if (found == products.end())
+      continue;
+    auto [a, b] = found->second;
+    if (b == factor.first)
+      std::swap(a, b);
+    if (a != factor.first)
+      continue;
+    Facts other = ofOne(atoms.find(b)->second.facts, product.second, factor.second);
+    return std::max({Zeros::NullSet, anyZero(atoms.find(a)->second.facts), anyZero(other)});
+  }
+  return std::nullopt;
+}
+
+/// Whether the result is the product of the two operands, entry by entry: solved for either, it
+/// divides by the other.
+static bool isProduct(Operation *op) {
+  auto link = dyn_cast<SolvableOpInterface>(op);
+  std::string reason;
+  return link && !isa<AssignableOpInterface>(op) && op->getNumOperands() == 2 &&
+         op->getNumResults() == 1 && op->getOperand(0).getType() == op->getOperand(1).getType() &&
+         op->getOperand(0).getType() == op->getResult(0).getType() &&
+         link.getSolvability(0, reason) == Solvability::Conditional &&
+         link.getSolvability(1, reason) == Solvability::Conditional;
+}
+
 void FactsPass::takeSum(Operation *op, const Combination &sum, Term &term, Facts &facts) {
   std::vector<unsigned> left;
   for (auto [number, factor] : sum.terms)
@@ -407,6 +397,10 @@ void FactsPass::takeSum(Operation *op, const Combination &sum, Term &term, Facts
     bool hasConstant = sum.constant != 0;
     facts.elements = zerosOfSum(left, hasConstant, /*elements=*/true);
     facts.vector = std::min(facts.elements, zerosOfSum(left, hasConstant, /*elements=*/false));
+    if (std::optional<Zeros> zeros = zerosOfProduct(sum)) {
+      facts.elements = std::min(facts.elements, *zeros);
+      facts.vector = std::min(facts.vector, *zeros);
+    }
     if (facts.elements == Zeros::OpenSet && facts.why.empty())
       facts.why = "the terms of a sum may cancel on an open set";
     facts.free = isFree(left);
@@ -492,6 +486,9 @@ void FactsPass::visit(Operation *op) {
     terms[each] = term;
     result.table[each] = isFirst ? facts : Facts();
   }
+  if (isProduct(op))
+    products.try_emplace(term.number, this->term(op->getOperand(0)).number,
+                         this->term(op->getOperand(1)).number);
   if (sum && !facts.getConstant())
     sums[op->getResult(0)] = std::move(*sum);
   atoms.try_emplace(term.number, Atom{term, facts});
@@ -551,54 +548,4 @@ std::string BlockFacts::signature() const {
     pairs.push_back((alias.first() + "=" + alias.second).str());
   llvm::sort(pairs);
   return text + llvm::join(pairs, ";");
-}
-
-//===----------------------------------------------------------------------===//
-// Obligations
-//===----------------------------------------------------------------------===//
-
-/// Numbers of one sign do not cancel.
-static bool haveOneSign(const Facts &f) {
-  return (f.floor && *f.floor >= 0) || (f.ceiling && *f.ceiling <= 0);
-}
-
-Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
-  Zeros anywhere = std::max(facts.elements, facts.vector);
-  auto type = cast<RankedTensorType>(value.getType());
-  switch (obligation) {
-  case Obligation::None:
-    return Zeros::Never;
-  case Obligation::NonzeroVector: // of several vectors each must be nonzero
-    return type.getNumElements() == type.getShape().back() ? facts.vector : anywhere;
-  case Obligation::NonzeroElements:
-    return anywhere;
-  case Obligation::SameSelection:
-    return Zeros::NullSet; // scores that are equal but for roundings, unless two are tied
-  case Obligation::NonzeroSum:
-    if (haveOneSign(facts))
-      return facts.vector;
-    return facts.free || type.getNumElements() == 1 ? std::max(Zeros::NullSet, anywhere)
-                                                    : Zeros::OpenSet;
-  }
-  llvm_unreachable("an obligation of no known kind");
-}
-
-std::string xf::hopeless(Obligation obligation, const Facts &facts) {
-  std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
-  switch (obligation) {
-  case Obligation::None:
-  case Obligation::SameSelection:
-    return "";
-  case Obligation::NonzeroSum:
-    if (!facts.isZero() && !haveOneSign(facts) && !facts.free)
-      return "numbers whose sum may be zero on an open set of activations" + why;
-    break;
-  case Obligation::NonzeroElements:
-    if (!facts.isZero() && facts.elements == Zeros::OpenSet)
-      return "entries that are zero on an open set of activations" + why;
-    break;
-  case Obligation::NonzeroVector:
-    break;
-  }
-  return facts.isZero() ? "what is always zero" + why : "";
 }

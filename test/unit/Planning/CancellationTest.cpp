@@ -122,6 +122,9 @@ TEST(Cancellation, IsNeverDividedBy) {
        setting("O", "1.0", matrix) + unary("n", "normalize layer", "u", " eps 1.0e-5") +
            "    %h = xf.linear %O * %n : tensor<6x6xf32>, tensor<6xf32>\n"},
       {"clamp u to 1, + 1", unary("r", "clamp", "u", " to 1.0") + binary("h", "add", "r", "one")},
+      {"(clamp u - 1) g, multiplied out", unary("r", "clamp", "u", " to 1.0") +
+                                              binary("p1", "mul", "r", "g") +
+                                              binary("h", "sub", "p1", "g")},
       {"relu 2 (u) - relu 2 (u)", unary("a", "activation relu2", "u") +
                                       unary("b", "activation relu2", "u") +
                                       binary("h", "sub", "a", "b")},
@@ -142,6 +145,9 @@ TEST(Cancellation, IsNotSeenWhereThereIsNone) {
       {"u + relu g", unary("r", "activation relu", "g") + binary("h", "add", "u", "r")},
       {"u - clamp g", unary("r", "clamp", "g", " to 1.0") + binary("h", "sub", "u", "r")},
       {"clamp u to 7, + 1", unary("r", "clamp", "u", " to 7.0") + binary("h", "add", "r", "one")},
+      {"(clamp u + 1) g, multiplied out", unary("r", "clamp", "u", " to 0.6") +
+                                              binary("p1", "mul", "r", "g") +
+                                              binary("h", "add", "p1", "g")},
       {"2 u - u", times("t", "u", "2.0") + binary("h", "sub", "t", "u")},
       {"u - tanh u", unary("t", "activation tanh", "u") + binary("h", "sub", "u", "t")},
       {"a setting of numbers", setting("h", "[1.0, 2.0, -3.0, 4.0, 5.0, 6.0]")},

@@ -1,0 +1,52 @@
+// Where what is divided by can be zero.
+#include "dialects/XF/BlockFacts.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::xf;
+
+/// Numbers of one sign do not cancel.
+static bool haveOneSign(const Facts &f) {
+  return (f.floor && *f.floor >= 0) || (f.ceiling && *f.ceiling <= 0);
+}
+
+Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
+  Zeros anywhere = std::max(facts.elements, facts.vector);
+  auto type = cast<RankedTensorType>(value.getType());
+  switch (obligation) {
+  case Obligation::None:
+    return Zeros::Never;
+  case Obligation::NonzeroVector: // of several vectors each must be nonzero
+    return type.getNumElements() == type.getShape().back() ? facts.vector : anywhere;
+  case Obligation::NonzeroElements:
+    return anywhere;
+  case Obligation::SameSelection:
+    return Zeros::NullSet; // scores that are equal but for roundings, unless two are tied
+  case Obligation::NonzeroSum:
+    if (haveOneSign(facts))
+      return facts.vector;
+    return facts.free || type.getNumElements() == 1 ? std::max(Zeros::NullSet, anywhere)
+                                                    : Zeros::OpenSet;
+  }
+  llvm_unreachable("an obligation of no known kind");
+}
+
+std::string xf::hopeless(Obligation obligation, const Facts &facts) {
+  std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
+  switch (obligation) {
+  case Obligation::None:
+  case Obligation::SameSelection:
+    return "";
+  case Obligation::NonzeroSum:
+    if (!facts.isZero() && !haveOneSign(facts) && !facts.free)
+      return "numbers whose sum may be zero on an open set of activations" + why;
+    break;
+  case Obligation::NonzeroElements:
+    if (!facts.isZero() && facts.elements == Zeros::OpenSet)
+      return "entries that are zero on an open set of activations" + why;
+    break;
+  case Obligation::NonzeroVector:
+    break;
+  }
+  return facts.isZero() ? "what is always zero" + why : "";
+}
