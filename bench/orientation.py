@@ -33,6 +33,13 @@ def output_of(command):
     return done.stdout
 
 
+def processor():
+    """This processor by LLVM's name for it."""
+    done = subprocess.run(["clang++-22", "-march=native", "-###", "-xc++", "-c", os.devnull],
+                          capture_output=True, text=True)
+    return re.search(r'"-target-cpu" "([^"]+)"', done.stderr)[1]
+
+
 def make_model(build, folder, width, layers, dtype):
     """GPT-2's text with matrices as (in, out)."""
     folder.mkdir(exist_ok=True)
@@ -71,9 +78,9 @@ def measure(build, model, args):
 HEADING = "## Orientation"
 TEXT = HEADING + """
 
-A GPT-2 of width {width} and {layers} layers with random weights, {threads} threads, a prompt of {prefill}: its matrices
-stored as (in, out), as its checkpoints have them, and the same model with (out, in). Both in turn, {rounds} times; the
-medians, and of the quotients of neighbours the median.
+A GPT-2 of width {width} and {layers} layers with random weights, on {processor}, {threads} threads, a prompt of
+{prefill}: its matrices stored as (in, out), as its checkpoints have them, and the same model with (out, in). Both in
+turn, {rounds} times; the medians, and of the quotients of neighbours the median.
 
 ```sh
 tools/build.sh ctxc-bench && bench/orientation.py build/bin --page docs/measurements.md
@@ -122,7 +129,8 @@ def main():
             rows += rows_of(args.build, f"{dtype} ", args, Path(folder), dtype)
             if args.against:
                 rows += rows_of(args.against, f"before, {dtype} ", args, Path(folder), dtype)
-    section = TEXT.format(table=table(["stored as"] + list(COLUMNS.values()), rows), **vars(args))
+    section = TEXT.format(table=table(["stored as"] + list(COLUMNS.values()), rows), processor=processor(),
+                          **vars(args))
     print(section)
     if args.page:
         write_section(args.page, HEADING, section)
