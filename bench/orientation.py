@@ -34,10 +34,12 @@ def output_of(command):
 
 
 def processor():
-    """This processor by LLVM's name for it."""
-    done = subprocess.run(["clang++-22", "-march=native", "-###", "-xc++", "-c", os.devnull],
-                          capture_output=True, text=True)
-    return re.search(r'"-target-cpu" "([^"]+)"', done.stderr)[1]
+    """This processor's name, and the widest arithmetic that it has."""
+    text = Path("/proc/cpuinfo").read_text()
+    name = re.search(r"^model name\s*: (.*)", text, re.M)
+    widest = [what for flag, what in (("amx_bf16", "AMX"), ("avx512f", "AVX-512"), ("avx2", "AVX2"))
+              if re.search(rf"\b{flag}\b", text)]
+    return " with ".join([name[1] if name else "a processor without a name", *widest[:1]])
 
 
 def make_model(build, folder, width, layers, dtype):
