@@ -118,6 +118,16 @@ Expected<PatchNorms &> Model::norms() {
   return *parameterNorms;
 }
 
+Expected<Model::Measuring> Model::measuring() {
+  Expected<Running> run = running();
+  if (!run)
+    return run.takeError();
+  Expected<PatchNorms &> norms = this->norms();
+  if (!norms)
+    return norms.takeError();
+  return Measuring{std::move(run->use), run->executor, *norms};
+}
+
 Expected<Context> Model::context(llvm::ArrayRef<Input> tokens, std::vector<int64_t> kept) {
   Expected<Use> inUse = use();
   if (!inUse)
@@ -168,27 +178,21 @@ Expected<PatchMetadata> Model::metadata(const RunRequest &request, int64_t posit
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObserver observe) {
-  Expected<Running> run = running();
+  Expected<Measuring> run = measuring();
   if (!run)
     return run.takeError();
-  Expected<PatchNorms &> norms = this->norms();
-  if (!norms)
-    return norms.takeError();
   request.startLayer = settings.planning.startLayer;
   if (!request.positions.empty())
-    return verifyEach(run->executor, request, *norms, observe);
-  return ctxc::verify(run->executor, request, count, *norms, observe);
+    return verifyEach(run->executor, request, run->norms, observe);
+  return ctxc::verify(run->executor, request, count, run->norms, observe);
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
-  Expected<Running> run = running();
+  Expected<Measuring> run = measuring();
   if (!run)
     return run.takeError();
-  Expected<PatchNorms &> norms = this->norms();
-  if (!norms)
-    return norms.takeError();
   request.startLayer = settings.planning.startLayer;
-  return verifyPatch(run->executor, request, patch, *norms);
+  return verifyPatch(run->executor, request, patch, run->norms);
 }
 
 Expected<VerifySettings> Model::verifySettings() {
@@ -223,12 +227,9 @@ Expected<VerifySettings> Model::verifySettings() {
 }
 
 Expected<Inspection> Model::inspect(InspectRequest request) {
-  Expected<Running> run = running();
+  Expected<Measuring> run = measuring();
   if (!run)
     return run.takeError();
-  Expected<PatchNorms &> norms = this->norms();
-  if (!norms)
-    return norms.takeError();
   request.run.startLayer = settings.planning.startLayer;
-  return ctxc::inspect(run->executor, runnable, *norms, request);
+  return ctxc::inspect(run->executor, runnable, run->norms, request);
 }

@@ -26,6 +26,13 @@ struct Model::Running {
   Executor &executor;
 };
 
+/// The same, and the norms that patches are measured by.
+struct Model::Measuring {
+  Use use;
+  Executor &executor;
+  PatchNorms &norms;
+};
+
 /// What a model and those reopened from it share in memory.
 struct Model::Shared {
   std::mutex mutex;

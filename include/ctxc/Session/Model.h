@@ -157,6 +157,7 @@ private:
   friend class Context;
   class Use;
   struct Running;
+  struct Measuring;
   struct Shared;
   struct InMemory;
 
@@ -177,6 +178,7 @@ private:
   llvm::Error withDiagnostics(llvm::Error error);
   llvm::Expected<Use> use();
   llvm::Expected<Running> running();
+  llvm::Expected<Measuring> measuring();
 
   std::string path;
   LoadOptions settings;
