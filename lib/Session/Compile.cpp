@@ -5,7 +5,6 @@
 #include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -127,6 +126,7 @@ static Expected<mlir::OwningOpRef<mlir::ModuleOp>> kernelsOf(const Program &prog
   return std::move(*kernels);
 }
 
+namespace {
 /// Turns remarks on missed optimisations into diagnostics of `context`, until it is destroyed.
 class EmitRemarks {
 public:
@@ -142,6 +142,7 @@ public:
 private:
   mlir::MLIRContext &context;
 };
+} // namespace
 
 Expected<const Program &> Model::programOfSteps() {
   if (Error error = checkNumerics())
