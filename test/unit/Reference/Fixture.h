@@ -13,6 +13,15 @@
 
 namespace ctxc::reference {
 
+/// The largest difference of two vectors' entries.
+inline double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double result = 0;
+  for (auto [x, y] : llvm::zip(a, b))
+    result = std::max(result, std::abs(x - y));
+  return result;
+}
+
 /// Weights from a map; a parameter that is asked for first gets random numbers
 /// that its storage type holds exactly.
 class MapWeights : public Weights {
