@@ -3,8 +3,7 @@ find_package(GTest REQUIRED)
 # A folder's GoogleTest program, and its tests in groups for CTest (Groups.cmake).
 # Tests spend their time in the libraries, so -O1 does for their own code; and most of what is compiled
 # of them are headers and their templates, so upstream's and GoogleTest's are precompiled, as for a
-# program, and four files are one translation unit. Names in anonymous namespaces are therefore
-# different within a folder.
+# program, and files are joined.
 set(CTXC_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 ctxc_precompile(ctxc_test_pch HEADERS <ctxc/Support/UpstreamHeaders.h> <gtest/gtest.h>
                 OPTIONS ${CTXC_TEST_OPTIONS})
@@ -30,7 +29,7 @@ function(ctxc_add_unit_test folder)
   target_link_libraries(unit-${folder} PRIVATE ${ARGN} unit-main)
   ctxc_see(unit-${folder} test/unit)
   target_precompile_headers(unit-${folder} REUSE_FROM ctxc_test_pch)
-  set_target_properties(unit-${folder} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  ctxc_join_files(unit-${folder} 4)
   target_compile_options(unit-${folder} PRIVATE ${CTXC_TEST_OPTIONS})
   # Where tests start: see Main.cpp. An absolute path would make each clone's code another.
   target_compile_definitions(unit-${folder} PRIVATE CTXC_SOURCE_DIR=".")
