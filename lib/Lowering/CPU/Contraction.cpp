@@ -11,22 +11,24 @@ using namespace ctxc;
 
 namespace {
 
-/// Rows of a tile.
+/// Rows of W in a tile.
 constexpr int64_t tileRows = 4;
-/// Vectors of a tile, where sums, a vector of each x and one of W fill the registers.
+/// Vectors x in a tile, so that the sums, one register for each x and one for W fill the register
+/// file.
 int64_t tileVectors(const Contraction &c) { return c.registers >= 32 ? 6 : 3; }
-/// Numbers of a panel: 256 KB of float32.
+/// Elements of a panel: 256 KB of float32.
 constexpr int64_t panelSize = 1 << 16;
 constexpr int64_t maxPanelRows = 64;
 
-/// How a range of rows is read once, for few vectors (Contraction.h).
+/// How a range of rows is read in a single pass when there are few vectors (Contraction.h).
 struct Reading {
   int64_t streams; ///< each a tile's row
   bool isAhead;    ///< whether W's lines are asked for ahead
 };
 constexpr Reading shortRows = {2, false};
-/// From so many bytes on all x do not stay in the first-level cache beside W: that of a thread
-/// which reads all of W, and that of one among several, of which two may be in one core.
+/// From this many bytes on, the vectors x do not all stay in the first-level cache beside W.
+/// `longAlone` is for a thread that reads all of W, `longShared` for one of several threads, two of
+/// which may share a core.
 constexpr int64_t longAlone = 9 << 10, longShared = 8 << 10;
 constexpr int64_t aheadBytes = 4 << 10, lineBytes = 64;
 
@@ -47,19 +49,19 @@ public:
 private:
   int64_t lineNumbers() const { return lineBytes / c.elementBytes(); }
 
-  // Memory of the thread for rows in float32.
+  // The thread's scratch memory for rows in float32.
   int64_t scratchRows() const;
   int64_t panelRows() const;
   void decode(Value row, Value count, Value intoRow);
   void copyRow(Value row, Value intoRow);
 
-  // Ranges of rows.
+  // Ranges of rows
   using RowsBody = llvm::function_ref<void(ArrayRef<Value>)>;
   void fewVectors(Value begin, Value end);
   void anyVectors(ArrayRef<Value> rowsOfW);
   void streamed(Value begin, Value end, int64_t streams, RowsBody body);
   void blocked(Value begin, Value end);
-  /// The panel that is asked for while one is multiplied.
+  /// The next panel, which is prefetched while the current one is multiplied.
   struct Ahead {
     Value from;  ///< its first row
     Value count; ///< its numbers
@@ -69,7 +71,7 @@ private:
   void panel(Value from, Value to, int64_t vectors, Value s, const Ahead &ahead);
   void askFor(const Ahead &ahead, Value tile);
 
-  // Tiles.
+  // Tiles
   struct Tile {
     Value matrix;                  ///< W, or rows of it in float32
     SmallVector<Value> rows;       ///< of the matrix
@@ -99,7 +101,7 @@ func::FuncOp Emitter::emit(StringRef name) {
   b.setInsertionPointToEnd(module.getBody());
   auto function = func::FuncOp::create(b, loc, name, b.getFunctionType({ptr, i64, i64}, {}));
   function.setPrivate();
-  // Rows are copied here, not in a call of memcpy.
+  // Keeps LLVM from replacing the copying loop by a call of memcpy.
   function->setAttr("passthrough", b.getStrArrayAttr({"no-builtins"}));
   Block *entry = function.addEntryBlock();
   b.setInsertionPointToStart(entry);
@@ -162,7 +164,7 @@ func::FuncOp Emitter::emit(StringRef name) {
 // Rows in float32
 //===----------------------------------------------------------------------===//
 
-/// 0: rows are too long for a panel of them.
+/// Rows of W in a panel; 0 where rows are too long for a panel.
 int64_t Emitter::panelRows() const {
   int64_t fitting = std::min(panelSize / c.in(), maxPanelRows);
   return fitting / tileRows * tileRows;
@@ -173,7 +175,7 @@ int64_t Emitter::scratchRows() const {
   return std::max(streams, c.rounded ? 0 : panelRows());
 }
 
-/// `count` rows of a quantised W from `row` on.
+/// Decodes `count` rows of a quantised W, from `row` on, into the scratch memory from `intoRow` on.
 void Emitter::decode(Value row, Value count, Value intoRow) {
   auto element = cast<xf::QuantizedType>(c.stored.getElementType());
   StringRef name = "ctxc_decode";
@@ -244,7 +246,7 @@ void Emitter::fewVectors(Value begin, Value end) {
   scf::YieldOp::create(b, loc);
 }
 
-/// These rows with every vector.
+/// Multiplies the rows `at` with every vector, whatever their number is.
 void Emitter::anyVectors(ArrayRef<Value> at) {
   SmallVector<Value> outputRows(at), from(at);
   if (c.stored)
@@ -261,7 +263,8 @@ void Emitter::anyVectors(ArrayRef<Value> at) {
   tiles(pairs, rows, 1);
 }
 
-/// A row of each stream at a time, and then what the streams leave over.
+/// Calls `body` with one row of each stream at a time, then with the rows that do not divide by the
+/// number of streams.
 void Emitter::streamed(Value begin, Value end, int64_t streams, RowsBody body) {
   Value length = over(sub(end, begin), streams);
   forRange(index(0), length, 1, [&](Value i) {
@@ -281,7 +284,8 @@ void Emitter::blocked(Value begin, Value end) {
       decode(from, sub(to, from), index(0));
     else
       forRange(from, to, 1, [&](Value row) { copyRow(row, sub(row, from)); });
-    // The last vectors are a whole tile too: some of them once more, with the same sums.
+    // The last tile is a whole one too: it repeats some vectors of the tile before it, and gets the
+    // same sums.
     Value last = sub(rows, index(vectors));
     Ahead next = shareOut(to, end, vectors);
     forRange(index(0), rows, vectors,
@@ -289,7 +293,7 @@ void Emitter::blocked(Value begin, Value end) {
   });
 }
 
-/// The panel from `from` on, a share to each tile of the one before.
+/// The panel from row `from` on, divided among the tiles of the panel before it for prefetching.
 Emitter::Ahead Emitter::shareOut(Value from, Value end, int64_t vectors) {
   Value count = times(least(sub(end, from), index(panelRows())), c.in());
   Value tiles = times(over(add(rows, index(vectors - 1)), vectors), panelRows() / tileRows);
@@ -297,7 +301,7 @@ Emitter::Ahead Emitter::shareOut(Value from, Value end, int64_t vectors) {
   return {from, count, times(lines, lineNumbers())};
 }
 
-/// Rows `from` to `to` with `vectors` vectors from `s` on.
+/// Multiplies rows `from` to `to` with `vectors` vectors from `s` on.
 void Emitter::panel(Value from, Value to, int64_t vectors, Value s, const Ahead &ahead) {
   Value before = times(over(add(s, index(vectors - 1)), vectors), panelRows() / tileRows);
   auto tiles = [&](Value begin, Value end, int64_t count) {
@@ -317,7 +321,7 @@ void Emitter::panel(Value from, Value to, int64_t vectors, Value s, const Ahead 
   tiles(whole, to, 1);
 }
 
-/// The share of one tile.
+/// Prefetches the part of the next panel that falls to `tile`.
 void Emitter::askFor(const Ahead &ahead, Value tile) {
   Value first = arith::MulIOp::create(b, loc, tile, ahead.share);
   forRange(first, least(add(first, ahead.share), ahead.count), lineNumbers(),
@@ -328,7 +332,7 @@ void Emitter::askFor(const Ahead &ahead, Value tile) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// As many as a register holds in float32.
+/// Loads as many elements as one register holds in float32.
 Value Emitter::numbers(Value memref, Value row, Value column, Value mask) {
   auto element = cast<MemRefType>(memref.getType()).getElementType();
   return load(VectorType::get({c.lanes}, element), memref, {row, column}, mask);
@@ -339,7 +343,7 @@ Value Emitter::extended(Value vector) {
   return isFloat ? vector : Value(arith::ExtFOp::create(b, loc, accumulator, vector));
 }
 
-/// One step along the rows: sums += W[·, k…] x[·, k…]; a row's sums lie side by side.
+/// One step along k: sums += W[·, k…] x[·, k…]. The sums of one row of W lie side by side.
 SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
   SmallVector<Value> xs, next;
   for (int64_t j = 0; j < tile.count; ++j)
@@ -355,7 +359,7 @@ SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Val
 void Emitter::compute(const Tile &tile) {
   SmallVector<Value> sums(tile.rows.size() * tile.count, zeros(accumulator));
   int64_t stride = c.lanes;
-  if (tile.isAhead) // a line of each row is asked for once
+  if (tile.isAhead) // one prefetch for each cache line of each row
     stride = std::max(stride, lineNumbers());
   int64_t whole = c.in() / stride * stride;
   if (whole > 0) {

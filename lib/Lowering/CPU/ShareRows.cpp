@@ -1,16 +1,17 @@
-// Loops over the rows of a call, shared out to the caller's threads.
+// Divides loops over the rows of a call among the caller's threads.
 //
-// What is no contraction is done row by row: an op whose first loop runs over the rows, or a loop
-// over them that calls a support function. Such ops that follow each other become one loop over
-// the rows where each reads, of what another writes, its own row alone; so a row's values are
-// still in the caches closest to the core when the next op takes them. The loop becomes a function
-// of a range of rows; from `sharedFrom` rows on it is handed to the caller's parallel-for. A row's
-// numbers depend on neither: the order within a row stays as it is. A buffer that such a loop alone
-// knows (attention's scores) has one row's memory for all of a range.
+// All ops but contractions run row by row: a linalg op whose first loop goes over the rows, or a
+// loop over rows that calls a support function. Consecutive ops of this kind become one loop over
+// the rows if each op reads only its own row of what the others write. The values of a row are then
+// still in the caches closest to the core when the next op reads them. The loop becomes a function
+// over a range of rows; from `sharedFrom` rows on, the caller's parallel-for runs it. The results
+// of a row do not depend on this, because the order of computation within a row stays the same. A
+// buffer that only one such loop uses (attention's scores) needs memory for a single row in each
+// range.
 //
-// Attention's loops go over groups of heads within a row, and each reads, of what another writes,
-// its own group alone. So a row's function takes a range of groups too, and where there is one row
-// that sees many slots (decoding), its groups are shared out.
+// Within a row, attention's loops go over groups of heads, and each group reads only its own part
+// of what other ops write. The function of a row therefore also takes a range of groups. For a
+// single row that sees many slots (decoding), the groups are divided among threads.
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
@@ -42,23 +43,24 @@ namespace ctxc {
 
 namespace {
 
-/// With fewer rows a second thread costs more than it brings.
+/// With fewer rows, a second thread costs more time than it saves.
 constexpr int64_t sharedFrom = 16;
-/// The same of one row's attention: slots × heads × numbers of a head.
+/// The same threshold for the attention of one row, in slots × heads × size of a head.
 constexpr int64_t sharedNumbers = 1 << 15;
 
 //===----------------------------------------------------------------------===//
 // Buffers that a loop has to itself
 //===----------------------------------------------------------------------===//
 
-/// An index as it was before loops were made of linalg, which gives each an affine.apply.
+/// The index without the identity affine.apply that the conversion from linalg to loops wraps it
+/// in.
 Value withoutIdentity(Value index) {
   auto apply = index.getDefiningOp<affine::AffineApplyOp>();
   return apply && apply.getAffineMap().isIdentity() ? apply.getOperand(0) : index;
 }
 
-/// The rows' indices where the loop reads and writes `buffer`, if nothing else does and they are
-/// the loop's own row throughout.
+/// The row indices of all accesses to `buffer`, if only the loop accesses it, and always at the
+/// loop's own row.
 std::optional<SmallVector<OpOperand *>> ownRows(memref::AllocOp buffer, scf::ForOp loop) {
   SmallVector<OpOperand *> rows;
   SmallVector<Value> views{buffer};
@@ -88,7 +90,7 @@ std::optional<SmallVector<OpOperand *>> ownRows(memref::AllocOp buffer, scf::For
 // The loop as a function
 //===----------------------------------------------------------------------===//
 
-/// The type in which a value crosses to another function; null where it cannot.
+/// The type in which a value is passed to another function; null where it cannot be passed.
 Type crossingType(Type type) {
   MLIRContext *context = type.getContext();
   Type i64 = IntegerType::get(context, 64), ptr = LLVM::LLVMPointerType::get(context);
@@ -131,11 +133,11 @@ private:
   LogicalResult finish(SmallVectorImpl<RowWise> &group);
   scf::ForOp merge(ArrayRef<RowWise> group);
 
-  /// What becomes functions.
+  /// A loop that becomes functions.
   struct Loop {
     scf::ForOp rows;
-    bool isCausal;                ///< a row takes the longer the later it is
-    std::optional<Groups> groups; ///< that the loops in it with kernel.group_loop go over
+    bool isCausal;                ///< later rows take longer
+    std::optional<Groups> groups; ///< of the loops with kernel.group_loop inside it
   };
   LogicalResult outline(Loop loop);
   func::FuncOp makeRowFunction(Loop loop, ArrayRef<Value> captured, ArrayRef<OpOperand *> own,
@@ -167,7 +169,7 @@ LogicalResult RowSharer::run() {
       group.push_back(std::move(*next));
       continue;
     }
-    // What only makes a value stands where it is, before the loop that the group becomes.
+    // Ops that only define a value stay where they are, before the loop that the group becomes.
     if (!next && (isa<memref::AllocOp>(op) || isMemoryEffectFree(&op)) &&
         !op.hasTrait<OpTrait::IsTerminator>())
       continue;
@@ -193,7 +195,7 @@ LogicalResult RowSharer::finish(SmallVectorImpl<RowWise> &group) {
   return rows ? outline({rows, isCausal, groups}) : failure();
 }
 
-/// One loop over the rows, in the place of the last op of the group.
+/// One loop over the rows, which replaces the last op of the group.
 scf::ForOp RowSharer::merge(ArrayRef<RowWise> group) {
   if (auto loop = dyn_cast<scf::ForOp>(group.front().op))
     return loop;
@@ -208,7 +210,7 @@ scf::ForOp RowSharer::merge(ArrayRef<RowWise> group) {
     if (!merged) {
       merged = *made;
     } else {
-      // What the second loop needs stands after the first until now.
+      // The operands of the second loop are defined between the two loops.
       merged->moveBefore(*made);
       rewriter.eraseOp(made->getBody()->getTerminator());
       rewriter.inlineBlockBefore(made->getBody(), merged.getBody()->getTerminator(),
@@ -241,7 +243,7 @@ LogicalResult RowSharer::outline(Loop loop) {
     if (matchPattern(value, m_Constant()))
       continue;
     Type type = crossingType(value.getType());
-    if (!type) { // a function's address and the like: the loop stays where it is
+    if (!type) { // such as the address of a function: the loop stays where it is
       missed(loop.rows, "rows", "a value that it needs cannot go to another function");
       return success();
     }
@@ -271,7 +273,7 @@ LogicalResult RowSharer::outline(Loop loop) {
   return success();
 }
 
-/// A private one behind the builder's place, which moves to its start.
+/// Creates a private function after the insertion point, which moves to the start of its body.
 func::FuncOp RowSharer::makeFunction(Location loc, StringRef suffix, ArrayRef<Type> arguments) {
   auto function = func::FuncOp::create(b, loc, (kernel.getName() + suffix + Twine(count)).str(),
                                        b.getFunctionType(arguments, {}));
@@ -280,9 +282,9 @@ func::FuncOp RowSharer::makeFunction(Location loc, StringRef suffix, ArrayRef<Ty
   return function;
 }
 
-/// The loop's body as a function of the frame, a row, and the row in whose place buffers lie that
-/// are the loop's `own`; and of a range of groups. It stays one: taken into a loop, vectors over
-/// several rows would add up the sums of the rows that are left over in another order.
+/// The loop's body as a function of the frame, a row, the row at which buffers that only this loop
+/// uses (`own`) are accessed, and a range of groups. It must not be inlined: LLVM would vectorise a
+/// loop over several rows, and would add up the sums of the remaining rows in another order.
 func::FuncOp RowSharer::makeRowFunction(Loop loop, ArrayRef<Value> captured,
                                         ArrayRef<OpOperand *> own, LLVM::LLVMStructType frame) {
   scf::ForOp rows = loop.rows;
@@ -328,11 +330,11 @@ func::FuncOp RowSharer::makeRowFunction(Loop loop, ArrayRef<Value> captured,
   return function;
 }
 
-/// What threads share out: a range of rows. All of them have the loop's own buffers in one place,
-/// the first's, which stays in the caches, and of the others' no memory is ever touched. The
-/// frame's `countField` says how many rows there are, where they take unequally long: then they are
-/// counted from both ends in turn (the first, the last, the second, the last but one), so that
-/// equal ranges take equally long where later rows take longer.
+/// The function over a range of rows that threads run. All rows of a range keep the loop's own
+/// buffers in the memory of the range's first row, which stays in the caches; the memory of the
+/// other rows is never touched. `countField` is the frame's field with the number of rows, where
+/// later rows take longer. The rows are then counted alternately from both ends (first, last,
+/// second, last but one, …), so that ranges of equal length take equal time.
 func::FuncOp RowSharer::makeRangeFunction(Loop loop, func::FuncOp row, LLVM::LLVMStructType frame,
                                           std::optional<int32_t> countField) {
   Location loc = row.getLoc();
@@ -362,7 +364,7 @@ func::FuncOp RowSharer::makeRangeFunction(Loop loop, func::FuncOp row, LLVM::LLV
   return function;
 }
 
-/// What threads share out of one row: a range of groups.
+/// The function over a range of groups of a single row.
 func::FuncOp RowSharer::makeGroupsFunction(Loop loop, func::FuncOp row) {
   Location loc = row.getLoc();
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
@@ -377,8 +379,8 @@ func::FuncOp RowSharer::makeGroupsFunction(Loop loop, func::FuncOp row) {
   return function;
 }
 
-/// As the caller's parallel-for shares them out: many rows, or the groups of one that sees many
-/// slots. Else all at once.
+/// Calls the parallel-for with many rows, or with the groups of a single row that sees many slots.
+/// In all other cases the function is called once for all rows.
 void RowSharer::callFunction(Loop loop, func::FuncOp function, func::FuncOp ofGroups, Value frame) {
   Location loc = function.getLoc();
   Value rows = loop.rows.getUpperBound();
