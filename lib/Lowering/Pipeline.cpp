@@ -1,4 +1,4 @@
-// The pipelines, from kernels in linalg to a target.
+// The pipelines that lower kernels in linalg to a target.
 #include "ctxc/Lowering/Passes.h"
 #include "dialects/Patch/Patch.h"
 #include "mlir/Conversion/Passes.h"
@@ -125,7 +125,7 @@ struct GpuPipelineOptions : PipelineOptions {
 
 } // namespace
 
-/// PassPipelineRegistration has no way to say that a target's name is wrong.
+/// PassPipelineRegistration cannot report that a target's name is wrong.
 template <typename Options> static void registerPipeline(StringRef name, StringRef summary) {
   registerPassPipeline(
       name, summary,

@@ -22,8 +22,8 @@ constexpr int64_t maxPanelRows = 64;
 
 /// How a range of rows is read in a single pass when there are few vectors (Contraction.h).
 struct Reading {
-  int64_t streams; ///< each a tile's row
-  bool isAhead;    ///< whether W's lines are asked for ahead
+  int64_t streams; ///< a tile takes one row of each
+  bool isAhead;    ///< whether W's lines are prefetched
 };
 constexpr Reading shortRows = {2, false};
 /// From this many bytes on, the vectors x do not all stay in the first-level cache beside W.
@@ -64,8 +64,8 @@ private:
   /// The next panel, which is prefetched while the current one is multiplied.
   struct Ahead {
     Value from;  ///< its first row
-    Value count; ///< its numbers
-    Value share; ///< those that each tile asks for
+    Value count; ///< its elements
+    Value share; ///< how many of them each tile prefetches
   };
   Ahead shareOut(Value from, Value end, int64_t vectors);
   void panel(Value from, Value to, int64_t vectors, Value s, const Ahead &ahead);
@@ -74,11 +74,11 @@ private:
   // Tiles
   struct Tile {
     Value matrix;                  ///< W, or rows of it in float32
-    SmallVector<Value> rows;       ///< of the matrix
-    SmallVector<Value> outputRows; ///< columns of y
-    Value vector;                  ///< the first row of x and y
-    int64_t count;                 ///< of vectors
-    bool isAhead = false;          ///< lines of the matrix are asked for ahead
+    SmallVector<Value> rows;       ///< rows of the matrix
+    SmallVector<Value> outputRows; ///< the columns of y that they become
+    Value vector;                  ///< index of the tile's first vector
+    int64_t count;                 ///< how many vectors
+    bool isAhead = false;          ///< whether lines of the matrix are prefetched
   };
   Value numbers(Value memref, Value row, Value column, Value mask);
   Value extended(Value vector);

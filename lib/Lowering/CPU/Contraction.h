@@ -44,10 +44,10 @@
 namespace ctxc {
 
 struct Contraction {
-  mlir::MemRefType weight;       ///< of rows that lie one after the other; f32, bf16, f16
-  mlir::RankedTensorType stored; ///< of a quantised W; null else
+  mlir::MemRefType weight;       ///< f32, bf16 or f16, with rows one after the other in memory
+  mlir::RankedTensorType stored; ///< the type of a quantised W; otherwise null
   int64_t lanes, registers;      ///< of the target
-  bool rounded = false;          ///< many vectors are, to bfloat16, as which W is stored
+  bool rounded = false;          ///< many vectors are rounded to bfloat16; W is bfloat16
   bool transposed = false;       ///< W is stored as (in, out)
 
   int64_t out() const { return weight.getDimSize(transposed ? 1 : 0); }

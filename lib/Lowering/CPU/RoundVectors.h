@@ -24,7 +24,7 @@ public:
 private:
   struct Rounded {
     mlir::Value numbers;
-    mlir::Operation *at; ///< where it is made
+    mlir::Operation *at; ///< the op that computes it
   };
   llvm::DenseMap<mlir::Value, Rounded> made;
 };

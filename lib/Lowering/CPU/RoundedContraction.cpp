@@ -45,7 +45,7 @@ private:
   /// A panel: rows `from` to `to`, columns `column` to `column` + `count`.
   struct Part {
     Value from, to, column, count;
-    Value isFirst; ///< of its rows
+    Value isFirst; ///< whether it is the first panel of its rows
   };
   void copy(const Part &part);
   void copyPairs(const Part &part, Value group, Value k, Value mask);
@@ -56,8 +56,8 @@ private:
 
   RoundedOperands given;
   int64_t lanes, width, in;
-  int64_t length;      ///< numbers of a row in a panel, whole registers of them
-  int64_t panelGroups; ///< of `lanes` rows each
+  int64_t length;      ///< elements of a row in a panel, a multiple of a register's
+  int64_t panelGroups; ///< groups of `lanes` rows in a panel
   Value panel;         ///< group × pair × row in the group
 };
 

@@ -137,7 +137,7 @@ private:
   struct Loop {
     scf::ForOp rows;
     bool isCausal;                ///< later rows take longer
-    std::optional<Groups> groups; ///< of the loops with kernel.group_loop inside it
+    std::optional<Groups> groups; ///< what the loops marked kernel.group_loop go over
   };
   LogicalResult outline(Loop loop);
   func::FuncOp makeRowFunction(Loop loop, ArrayRef<Value> captured, ArrayRef<OpOperand *> own,

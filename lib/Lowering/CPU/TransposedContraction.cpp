@@ -20,7 +20,7 @@ constexpr int64_t lineBytes = 64;
 /// How a block is read when there are few vectors: one row of each of its access streams at a time.
 struct Reading {
   int64_t streams;
-  bool isAhead; ///< whether lines are asked for, into the second-level cache
+  bool isAhead; ///< whether lines are prefetched into the second-level cache
 };
 /// The sums of longer rows do not stay in the first-level cache beside W. With more streams each
 /// sum is loaded and stored less often.

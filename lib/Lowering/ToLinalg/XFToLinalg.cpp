@@ -1,4 +1,4 @@
-// The compiled form of each xf op: its equation over S rows, in linalg.
+// Lowers each xf op to linalg: its equation over S rows.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "lib/Lowering/ToLinalg/SupportCall.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -72,7 +72,7 @@ struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
   }
 };
 
-/// The rows of a quantised table that `indices` name.
+/// The rows of a quantised table at `indices`.
 Value decodeRows(KernelEmitter &e, kernel::QuantizedOp table, Value indices) {
   auto stored = cast<RankedTensorType>(table.getStored());
   int64_t width = stored.getDimSize(1);
@@ -229,7 +229,7 @@ Value activate(OpBuilder &b, Location l, xf::ActivationKind kind, Value x) {
   case xf::ActivationKind::exp:
     return math::ExpOp::create(b, l, x);
   case xf::ActivationKind::softplus: {
-    // max(x, 0) + log(1 + e^−|x|): no overflow on either side.
+    // max(x, 0) + log(1 + e^−|x|) overflows for neither sign of x.
     Value e = math::ExpOp::create(b, l, arith::NegFOp::create(b, l, math::AbsFOp::create(b, l, x)));
     return add(b, l, arith::MaximumFOp::create(b, l, x, number(0)), math::Log1pOp::create(b, l, e));
   }
@@ -283,7 +283,7 @@ struct LowerClamp : Lowering<LowerClamp, xf::ClampOp> {
   }
 };
 
-/// add, sub and mul: one arith op an element.
+/// add, sub and mul: one arith op for each element.
 template <typename Op, typename ArithOp>
 struct LowerBinary : Lowering<LowerBinary<Op, ArithOp>, Op> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
@@ -325,7 +325,7 @@ struct LowerTimes : Lowering<LowerTimes, xf::TimesOp> {
 // Shapes
 //===----------------------------------------------------------------------===//
 
-/// S × from → S × n → S × to.
+/// Collapses and expands: S × from → S × n → S × to.
 struct LowerReshape : Lowering<LowerReshape, xf::ReshapeOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto reshape = cast<xf::ReshapeOp>(op);
@@ -359,7 +359,8 @@ struct LowerReshape : Lowering<LowerReshape, xf::ReshapeOp> {
 struct LowerSlice : Lowering<LowerSlice, xf::SliceOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto s = cast<xf::SliceOp>(op);
-    // Rows of a copy lie next to each other, which matrices and support functions need.
+    // The slice is copied, since matrices and support functions need rows that lie next to each
+    // other.
     int64_t along = s.getAlong();
     Value part =
         slice(e, e.data(s.getData()), 1 + along, s.getFrom(), ranked(s).getDimSize(along), 1);
@@ -405,7 +406,7 @@ struct LowerBroadcast : Lowering<LowerBroadcast, xf::BroadcastOp> {
 
 namespace ctxc {
 void registerXFLoweringModels(MLIRContext *context) {
-  context->loadDialect<kernel::KernelDialect>(); // what these make is marked by it
+  context->loadDialect<kernel::KernelDialect>(); // lowerings create its ops and attributes
   xf::ParamOp::attachInterface<LowerParam>(*context);
   xf::SettingOp::attachInterface<LowerSetting>(*context);
   xf::TokenOp::attachInterface<LowerToken>(*context);
