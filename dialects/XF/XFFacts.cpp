@@ -1,4 +1,4 @@
-// Zero and image facts of each op's result (FactsOpInterface).
+// The facts of each op's result (FactsOpInterface): where it is zero, and which values it takes.
 #include "dialects/XF/XF.h"
 #include <cmath>
 
@@ -8,10 +8,10 @@ using namespace ctxc::xf;
 static Zeros worse(Zeros a, Zeros b) { return std::max(a, b); }
 static Zeros better(Zeros a, Zeros b) { return std::min(a, b); }
 
-/// Generic: zero on a null set of weights at most.
+/// Facts of a generic value: zero at most on a null set of weights.
 static Facts generic() { return {Zeros::NullSet, Zeros::NullSet, std::nullopt, ""}; }
 
-/// Nothing is known, for the reason `why`.
+/// Facts of a value of which nothing is known, for the reason `why`.
 static Facts unknown(StringRef why) {
   Facts facts{Zeros::OpenSet, Zeros::OpenSet, std::nullopt, why.str()};
   facts.piecewise = true;
@@ -27,13 +27,13 @@ Facts Facts::constant(double number, std::string why) {
 
 static bool isStored(Value parameter) { return parameter.getDefiningOp<ParamOp>() != nullptr; }
 
-/// What an op with a stored parameter gives of data that is not zero as the op needs it:
-/// either sign, as the parameter has.
+/// Whether the result of an op with a stored parameter takes both signs, as its parameter does, for
+/// data that is nonzero as the op needs it.
 static bool takesBothSigns(Value parameter, Zeros dataIsZero) {
   return isStored(parameter) && dataIsZero != Zeros::OpenSet;
 }
 
-/// Where an entry is zero, alone or with all others.
+/// Where an entry is zero, alone or together with all others.
 static Zeros anyZero(const Facts &f) { return worse(f.elements, f.vector); }
 
 static int64_t lastDim(Value value) {
@@ -43,7 +43,7 @@ static bool haveOneShape(Value a, Value b) {
   return cast<ShapedType>(a.getType()).getShape() == cast<ShapedType>(b.getType()).getShape();
 }
 
-/// The bound that the interval gives.
+/// Derives the bound from the interval.
 static void boundByInterval(Facts &facts) {
   if (!facts.floor || !facts.ceiling)
     return;
@@ -63,15 +63,15 @@ Facts EmbedOp::inferFacts(ArrayRef<Facts>) { return generic(); }
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Of `a` times `b`, number by number.
+/// The facts of a ⊙ b.
 static Facts factsOfProduct(const Facts &a, const Facts &b) {
   const std::string &why = a.why.empty() ? b.why : a.why;
   if (a.isZero() || b.isZero())
     return Facts::constant(0, why);
   Facts facts;
   facts.elements = worse(a.elements, b.elements);
-  // Two vectors may miss each other's entries, so that the product is zero as a
-  // whole where neither is.
+  // The nonzero entries of a and b may lie at different indices: then the product is zero as a
+  // whole, although neither factor is.
   facts.vector = worse(anyZero(a), anyZero(b));
   if (a.bound && b.bound)
     facts.bound = *a.bound * *b.bound;
@@ -172,8 +172,8 @@ SmallVector<SumTerm> TimesOp::getSumTerms() { return {{0, getFactor().convertToF
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// A sum vanishes on a null set unless both terms vanish on an open one, where the two have
-/// nothing to do with each other (see BlockFacts.h).
+/// The facts of a sum of two independent values (see BlockFacts.h): it vanishes at most on a null
+/// set, unless both terms vanish on open sets.
 static Facts factsOfSum(const Facts &a, const Facts &b) {
   Facts facts;
   facts.elements =
@@ -245,9 +245,9 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   double n = cast<RankedTensorType>(getType()).getNumElements();
   facts.bound = getKind() == NormKind::l2 ? 1.0 : std::sqrt(double(d));
   facts.length = getKind() == NormKind::l2 ? std::sqrt(n / d) : std::sqrt(n);
-  if (d == (getKind() == NormKind::layer ? 2 : 1)) // a sign, and with ε = 0 nothing else
+  if (d == (getKind() == NormKind::layer ? 2 : 1)) // only a sign, where ε = 0
     facts.piecewise = isExact;
-  if (getKind() == NormKind::layer) { // a constant vector has image zero
+  if (getKind() == NormKind::layer) { // constant vectors become zero
     facts.elements = worse(Zeros::NullSet, facts.elements);
     facts.vector = worse(Zeros::NullSet, facts.vector);
     if (data.piecewise && !data.free) {
@@ -300,7 +300,7 @@ double ctxc::xf::activate(ActivationKind kind, double x) {
   llvm_unreachable("all kinds are above");
 }
 
-/// What a function that never falls makes of the data's interval.
+/// The interval that a non-decreasing function maps the data's interval to.
 static void mapInterval(Facts &facts, const Facts &data, llvm::function_ref<double(double)> f) {
   if (data.floor)
     facts.floor = f(*data.floor);
@@ -309,7 +309,8 @@ static void mapInterval(Facts &facts, const Facts &data, llvm::function_ref<doub
   boundByInterval(facts);
 }
 
-/// Zero at zero only; of data from zero on, between zero and the data.
+/// The facts of a function that is zero only at zero, has the minimum `least`, and maps x ≥ 0 into
+/// [0, x].
 static void setDip(Facts &facts, const Facts &data, double least) {
   facts.floor = data.floor.value_or(-1) >= 0 ? 0.0 : least; // rounded downwards
   if (data.ceiling)
@@ -322,7 +323,7 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   if (std::optional<double> constant = data.getConstant())
     return Facts::constant(f(*constant), data.why);
   Facts facts = {data.elements, data.vector, std::nullopt, data.why};
-  facts.zeroSomewhere = data.zeroSomewhere; // zero at zero, but for the last cases
+  facts.zeroSomewhere = data.zeroSomewhere; // most functions are zero at zero
   facts.free = data.free;
   switch (getKind()) {
   case ActivationKind::relu:
@@ -331,7 +332,7 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     facts.zeroSomewhere |= data.bothSigns;
     mapInterval(facts, data, f);
     if (data.floor.value_or(-1) >= 0)
-      break; // never negative before it
+      break; // the data is never negative
     facts.elements = facts.vector = Zeros::OpenSet;
     facts.why = stringifyActivationKind(getKind()).str() + " is zero on every negative input";
     if (facts.isZero() || data.ceiling.value_or(1) <= 0)
@@ -385,12 +386,12 @@ Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
 Facts ClampOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];
   double limit = getLimit().convertToFloat(), least = getAbove() ? -HUGE_VAL : -limit;
-  if (facts.bound) { // as an interval
+  if (facts.bound) { // the bound, as an interval
     facts.floor = std::max(facts.floor.value_or(-*facts.bound), -*facts.bound);
     facts.ceiling = std::min(facts.ceiling.value_or(*facts.bound), *facts.bound);
   }
   if (facts.floor.value_or(-HUGE_VAL) >= least && facts.ceiling.value_or(HUGE_VAL) <= limit)
-    return operands[0]; // inside already
+    return operands[0]; // the data lies within the limits already
   auto f = [&](double x) { return std::min(std::max(x, least), limit); };
   facts.ceiling = f(facts.ceiling.value_or(limit));
   if (facts.floor || !getAbove())
@@ -411,7 +412,7 @@ Facts ClampOp::inferFacts(ArrayRef<Facts> operands) {
 Facts BroadcastOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];
   facts.length.reset();
-  facts.free = false; // one number for several entries
+  facts.free = false; // several entries share one number
   return facts;
 }
 
@@ -427,7 +428,7 @@ Facts SliceOp::inferFacts(ArrayRef<Facts> operands) {
 Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands.front();
   facts.length.reset();
-  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not looked at
+  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not analysed
   for (const Facts &f : operands.drop_front()) {
     facts.elements = worse(anyZero(facts), anyZero(f)); // one part may vanish alone
     facts.vector = better(facts.vector, f.vector);
@@ -452,7 +453,7 @@ Facts RotaryOp::inferFacts(ArrayRef<Facts> operands) {
   facts.bound.reset();
   facts.floor.reset();
   facts.ceiling.reset();
-  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not looked at
+  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not analysed
   return facts;
 }
 
