@@ -6,12 +6,12 @@ Where ctxc is built, no GPU needed:
   bench/gpu.py pack build gpu-work
 
 writes recordings of the work (bench/gpu/Recording.h) and the program that replays them: a folder of a
-few MB that, beside this repository, is all that has to be carried. Where the GPU is:
+few MB, which has to be copied to the GPU's machine together with this repository. There,
 
   bench/gpu.py run gpu-work --json gpu.json --markdown gpu.md
 
-needs Python and the driver; cuBLAS, PyTorch with transformers, and compute-sanitizer are measured
-with where they are found. What is not there is a line in the table, with its reason.
+needs Python and the driver; cuBLAS, PyTorch with transformers, and compute-sanitizer are used
+where they are found. Whatever is missing gets a line in the table, with the reason.
 """
 
 import argparse
@@ -32,16 +32,16 @@ import models  # noqa: E402
 from models import CONTEXT  # noqa: E402
 from tables import markdown  # noqa: E402
 
-TOLERANCE = 1e-3  # of the largest number of a result
+TOLERANCE = 1e-3  # relative to the largest element of a result
 MINUTES = 8.5
-PROMPT, ROWS = 4096, 256  # tokens that are read, and of a chunk
+PROMPT, ROWS = 4096, 256  # tokens of the prompt, and of a chunk
 
 
 # Packing ----------------------------------------------------------------------
 
 
 def output_of(command, **options):
-    """What it printed; an error with its last line where it fails."""
+    """The output of the command; an error with its last line if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, **options)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
@@ -56,7 +56,7 @@ def packed(path):
 
 
 def costs_of(text):
-    """--emit=cost as numbers: bytes of weights of a token, and all bytes of each kernel."""
+    """The output of --emit=cost as numbers: bytes of weights for a token, and all bytes of each kernel."""
     tokens, kernels = {}, {}
     into = None
     for line in text.splitlines():
@@ -132,7 +132,7 @@ def pack_prompt(args, record, ctxc, folder, name, config, rounded):
             costs = output_of([ctxc, "compile", directory, "--emit=cost", *common[:-1], "1",
                                "-o", "-"])
             head = 2 * config["vocab_size"] * config["hidden_size"]
-            # A weight of two bytes is a multiply-add for each token.
+            # A weight of two bytes takes part in one multiply-add for each token.
             entry["operations"] = tokens * (costs_of(costs)["tokens"]["forward"]["weights"] - head)
         except RuntimeError as error:
             entry["why"] = str(error)
@@ -170,7 +170,7 @@ class Session:
         return path
 
     def command(self, *words, limit):
-        """JSON that a program printed, or None and why. `limit`: seconds, of MINUTES for all."""
+        """The JSON that a program prints, or None and the reason. `limit` is its share, in seconds, of MINUTES."""
         limit *= self.whole / (60 * MINUTES)
         try:
             done = subprocess.run(list(map(str, words)), capture_output=True, text=True,
@@ -194,7 +194,7 @@ class Session:
             return None, found["error"].split(": ", 1)[-1]
         return found, why
 
-    # What is measured
+    # Measurements
 
     def bandwidth(self, size):
         try:
@@ -270,7 +270,7 @@ class Session:
             if entry["kind"] != "prompt":
                 continue
             what = f"{entry['name']}, {entry['form']} prompt"
-            if self.left() < self.whole * 0.5:  # that is the sanitizer's and PyTorch's
+            if self.left() < self.whole * 0.5:  # the rest is for the sanitizer and PyTorch
                 self.skip(what, "its share of the time was over")
                 continue
             found, why = self.replay(entry, "--repeats", min(3, self.repeats), "--kernels",
@@ -294,7 +294,7 @@ class Session:
                                       for key in ("prefill_ms", "patches_ms") if key in prompt))
 
     def predict(self, entry, model):
-        """Each kernel's bytes over the copy's bandwidth, beside its time."""
+        """Adds to each kernel's time the time that a copy of as many bytes would take."""
         copy, costs = self.result.get("copy_gbps"), entry.get("cost", {}).get("kernels", {})
         for run in model["runs"].values():
             for kernel in run["kernels"]:
@@ -349,7 +349,7 @@ class Session:
 
     def sanitize(self, program, tool, entry):
         what = f"{tool}, {entry['name']}"
-        if self.left() < self.whole * 0.4:  # that is PyTorch's
+        if self.left() < self.whole * 0.4:  # the rest is for PyTorch
             return self.skip(f"compute-sanitizer, {what}", "its share of the time was over")
         try:
             done = subprocess.run(

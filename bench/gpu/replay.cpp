@@ -1,6 +1,6 @@
-// ctxc-gpu-replay: does on an NVIDIA GPU what a recording holds, compares what comes back with what
-// came there, and measures the runs that have a name, by the device's own clock. Needs the driver
-// alone. Writes JSON; see Recording.h.
+// ctxc-gpu-replay: runs a recording on an NVIDIA GPU, compares the results with the recorded ones,
+// and measures the runs that have a label, by the device's own clock. Needs only the driver. Writes
+// JSON; see Recording.h.
 //
 //   ctxc-gpu-replay RECORDING [--repeats N] [--kernels]
 #include "bench/gpu/Recording.h"
@@ -22,7 +22,7 @@ using llvm::StringRef;
 
 namespace {
 
-/// Random numbers of a kind, as many as fit a few pieces of an upload.
+/// Random numbers of a kind; an upload repeats them.
 std::vector<char> drawnBlock(Numbers kind) {
   constexpr size_t count = size_t(4) << 20;
   std::mt19937 random(1 + uint64_t(kind));
@@ -42,7 +42,7 @@ std::vector<char> drawnBlock(Numbers kind) {
   return block;
 }
 
-/// The largest |a − b| as a share of the largest |b|: of float32, or of one float64.
+/// The largest |a − b| relative to the largest |b|, of float32 numbers or of a single float64.
 double difference(StringRef found, StringRef expected) {
   auto compare = [&](auto zero) {
     using T = decltype(zero);
@@ -59,7 +59,7 @@ double difference(StringRef found, StringRef expected) {
     }
     if (largest == 0)
       return 0.0;
-    // Counts are tiny as floats; they are equal or they are not.
+    // Counts are integers, which are tiny if read as floats; they must be equal.
     return scale < 1e-37 ? INFINITY : largest / scale;
   };
   return expected.size() == sizeof(double) ? compare(double()) : compare(float());
@@ -73,7 +73,7 @@ public:
   Error all() {
     while (!reader.atEnd()) {
       Call call = reader.call();
-      // What a run gave is compared before it is run again: counts add up.
+      // Results are compared before the work is run again, since that adds to counts.
       if (call != Call::Download)
         if (Error error = measure())
           return error;
@@ -127,7 +127,8 @@ public:
           json.attribute("same_token", token(logits) == token(full));
         });
       };
-      // Against the full run's logits on this device: the paper's claim, and its control.
+      // The difference from the full run's logits on this device: the paper's claim, and its
+      // control.
       json.attributeObject("against_full", [&] {
         against("fused", lastOf["patch"][1]);
         for (const char *label : {"apply", "control"})
@@ -152,10 +153,9 @@ private:
   struct Kernel {
     std::string function;
     size_t launches;
-    double milliseconds; ///< of all of them
+    double milliseconds; ///< of all kernels together
   };
-  /// What has one label: a run, or several, one after the other, added up. Kernels are of the
-  /// first.
+  /// The runs that share a label, whose times are added up. The kernels are those of the first run.
   struct Measured {
     std::string label;
     size_t runs = 0, launches = 0;
@@ -301,8 +301,8 @@ private:
     return Error::success();
   }
 
-  /// Each function's launches alone, one after the other: of all layers, whose weights are not in
-  /// the cache from the time before.
+  /// Runs the launches of each function alone, one after the other. They are the launches of all
+  /// layers, so that a layer's weights are not in the cache from the launch before.
   Error measureKernels(const Recorded &whole, Measured &made) {
     std::map<std::string, std::vector<Device::Launch>> functions;
     for (const Device::Launch &launch : whole.launches)
@@ -332,7 +332,7 @@ private:
     return Error::success();
   }
 
-  /// The run before, again and again: the first of them may be the first as a graph.
+  /// Repeats the previous run. Only its first repetition may still have to build the graph.
   Error measure() {
     auto [label, id] = pending;
     if (label.empty())
@@ -367,7 +367,7 @@ private:
 
   RecordingReader reader;
   int repeats;
-  bool kernels;                             ///< whether each is measured, too
+  bool kernels;                             ///< whether kernels are measured one by one too
   std::unique_ptr<cuda::CudaDevice> device; ///< outlives its memory
   std::vector<std::unique_ptr<Device::Buffer>> buffers;
   std::vector<Recorded> sequences;
@@ -375,8 +375,8 @@ private:
   std::vector<Measured> measured;
   std::pair<std::string, size_t> pending; ///< the label and sequence of a run to be measured
   std::vector<std::pair<std::string, std::string>> notes;
-  /// The last two that were downloaded of a labelled piece of work: of `patch` the logits of the
-  /// full run and of the reduced, fused; of any other the second is its logits.
+  /// The last two downloads of each label: for `patch`, the logits of the full run and of the fused
+  /// reduced run; for all others, the second are its logits.
   std::map<std::string, std::vector<std::vector<float>>> lastOf;
   size_t drawnBytes = 0, allocated = 0, compared = 0;
   double largest = 0;
