@@ -84,7 +84,8 @@ def line_pattern(line, checks):
 
 def close_enough(kind, expected, actual):
     if kind == "error":
-        # How a float32 sum rounds differs between processors: below 1e-6 only the size tells.
+        # The rounding of a float32 sum differs between processors: below 1e-6 only the magnitude is
+        # compared.
         floor = 1e-6 if float(expected) > 1e-12 else 0
         return float(actual) <= max(10 * float(expected), floor)
     last_place = 10.0 ** -len(expected.split(".")[1])
@@ -107,7 +108,7 @@ def scratch_copy(folder, build, models, judges):
             (folder / entry.name).symlink_to(entry)
     (folder / "build").mkdir()
     (folder / "build/bin").symlink_to(build / "bin")
-    if (build / "cmake_install.cmake").exists():  # for cmake --install build
+    if (build / "cmake_install.cmake").exists():  # needed by cmake --install build
         (folder / "build/cmake_install.cmake").symlink_to(build / "cmake_install.cmake")
     (folder / "build/models").symlink_to(models)
     (folder / "build/judges").symlink_to(judges)

@@ -25,7 +25,7 @@ HOSTILE = ["</script><script>window.hurt=1</script>", "<img src=x onerror=window
            "\u202egnihton", "\u2066x", "\u0000", "\ud7ff\u0301", "https://example.com/x",
            "</title></style>", "<!--", "]]>", "x" * 500, "\n\n"]
 
-# The ratio of each text's colour to what lies behind it, by WCAG 2; gradients by both of their ends.
+# The contrast ratio of each text to its background, by WCAG 2; for a gradient, to both of its ends.
 CONTRAST = """(() => {
   const numbers = (color) => {
     const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
@@ -153,7 +153,8 @@ def check_numbers(browser, found):
     browser.move_to(1, 1)
     browser.size(1200, 400)
 
-    # By Tab to the heat map, which scrolls into view; then the arrow keys: the last layer is the first row.
+    # Tab leads to the heat map, which scrolls into view; then the arrow keys move, where the last
+    # layer is the first row.
     for _ in range(40):
         browser.press("Tab")
         if browser.evaluate("!!document.activeElement.closest('svg.of-matrix')"):

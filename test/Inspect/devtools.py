@@ -14,7 +14,7 @@ class Browser:
 
     def __init__(self, program):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        # The browser reads commands from file 3 and writes answers to file 4.
+        # The browser reads commands from file descriptor 3 and writes answers to 4.
         their_in, self.write_to = os.pipe()
         self.read_from, their_out = os.pipe()
 
@@ -41,7 +41,7 @@ class Browser:
             self.call(domain + ".enable")
 
     def close(self):
-        os.close(self.write_to)  # the browser ends with its pipe
+        os.close(self.write_to)  # the browser exits when its pipe is closed
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

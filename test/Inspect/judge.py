@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM
 
 TOKENS = [5, 17, 3, 60, 22, 9, 41]
 LAST = len(TOKENS) - 1
-# Norms and rotations are computed in float32 by transformers, in a float64 model too.
+# transformers computes norms and rotations in float32, even in a float64 model.
 ROUNDING = 5e-6
 
 
@@ -116,7 +116,7 @@ class Activations:
         ids = torch.tensor([[TOKENS[p] for p in positions]])
         logits = self.model(ids, position_ids=torch.tensor([positions])).logits[0, -1]
         full, reduced = self.read(), []
-        # A token alone attends to itself, so that its position makes no difference.
+        # A single token attends only to itself, so that its position has no effect.
         for layer, activations in zip(self.layers, full):
             x = activations["x"][None, None]
             kind = getattr(self.model.model, "rotary_emb")

@@ -36,11 +36,11 @@ def errors(validator, reports, folder):
     for name, document in reports:
         with open(os.path.join(folder, name + ".sarif"), "w", encoding="utf-8") as file:
             json.dump(document, file)
-    # Without ICU the program needs to be told so; it compares no words here.
+    # Without ICU the program must be told not to look for it; it compares no text here.
     environment = dict(os.environ, DOTNET_SYSTEM_GLOBALIZATION_INVARIANT="1")
     command = [validator, "validate", os.path.join(folder, "*.sarif"),
                "--level", "Error", "--kind", "Fail"]
-    # A run that dies before its summary says nothing of the reports: it is begun again.
+    # A run that dies before its summary says nothing about the reports, and is repeated.
     for attempt in range(ATTEMPTS):
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         scanned = re.search(r"Done\. (\d+) files scanned", done.stdout)

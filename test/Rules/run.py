@@ -34,7 +34,7 @@ def check(ctxc, folder, example):
 def complaints(ctxc, folder, rule, which):
     example = rule[which]
     done = check(ctxc, folder, example)
-    # A plan that does not exist is no verdict on the block, but a mistake in the command.
+    # A plan that does not exist is a mistake in the command, not a verdict on the block.
     if done.returncode == 2 and rule["id"] == "no-such-plan" and which == "fails":
         if "has no plan that patches just" not in done.stderr:
             yield f"found {done.stderr!r}"

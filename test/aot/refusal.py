@@ -32,7 +32,7 @@ def main():
         assert any(reason.decode() == f"the kernels need {feature}, which this machine lacks"
                    for feature in manifest["target"]["needed_features"]), reason
         for kernel in manifest["kernels"]:
-            # There is no call for it to read, and it does not: it returns first, again and again.
+            # The kernel must return before it reads its call, which is null; also the second time.
             for _ in range(2):
                 assert library[kernel["name"]](None) == -1, kernel["name"]
             assert library[kernel["workspace"]](1, 1, 1) > 0

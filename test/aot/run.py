@@ -56,7 +56,7 @@ def check_library(library):
         assert not re.search(rf"\b_?{name}", undefined), undefined
     for line in output_of("llvm-nm", library).splitlines():
         kind, name = line.split()[-2:]
-        # What start-up files bring, and sections that are read-only once it is loaded.
+        # Symbols of start-up files, and sections that are read-only after loading.
         if kind in "bBdDsS" and name not in ("ctxc_cpu", "__cpu_model", "__cpu_features2",
                                              "completed.0", "__dso_handle", "__TMC_END__",
                                              "_GLOBAL_OFFSET_TABLE_", "_DYNAMIC"):

@@ -35,7 +35,7 @@ from safetensors.torch import load_file
 TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
 TOLERANCE = 1e-4
 NO_PLAN = "cannot take the context into its parameters"
-# Names that a key's value is exchanged for, by the key's end.
+# Names that replace a key's value, by the end of the key.
 NAMES = {
     "_act": ["relu", "gelu"], "activation": ["relu", "silu"], "_function": ["relu", "silu"],
     "model_type": ["llama", "gpt2"], "rope_type": ["default", "linear", "dynamic", "yarn"],
@@ -136,7 +136,7 @@ def transformers_logits(folder):
         if info["missing_keys"] or info["mismatched_keys"]:
             return None, "parameters without tensors"
         return judge.full_run(model, TOKENS), ""
-    except Exception as error:  # whatever a config can do to it
+    except Exception as error:  # a config can cause any exception
         return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 

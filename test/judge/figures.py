@@ -27,7 +27,7 @@ float32, by compiled kernels in ctxc and by eager attention in transformers. Las
 COLUMNS = ["family", "plan", "patched", "full run", "same process", "predicted", "other program",
            "control", "bf16", "f16"]
 FULL, REPLAY, FACTOR, CONTROL = 1e-4, 1e-3, 100, 1.0
-# A figure's largest value; of the pair in a column of a storage type, both.
+# The largest values allowed; in the column of a storage type, one for each figure of the pair.
 LIMITS = {"full run": [FULL], "same process": [FULL], "other program": [REPLAY],
           "bf16": [FULL, REPLAY], "f16": [FULL, REPLAY]}
 

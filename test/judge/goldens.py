@@ -36,7 +36,8 @@ from safetensors.torch import load_file, safe_open, save_file
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 STEPS = 3
 CONTEXTS = [[], ["--keep", "0-3"], ["--keep", "1,4-5,9"]]
-# What a plan may leave open, and how ctxc says that one does not.
+# The options that a plan may leave open, and the words with which ctxc says that one does not
+# apply.
 VARIANTS = [["--update", "balanced"], ["--split", "least-norm"]]
 PLANS = {"default": [], "fewest-parameters": ["--objective", "fewest-parameters"]}
 STORAGE = {"bf16": torch.bfloat16, "f16": torch.float16}
@@ -176,7 +177,7 @@ def judge_golden(program, checkpoint):
             if rows and plan_text(report) == rows[0].cells["patched"]:
                 rows[0].plan = ", ".join(PLANS)
                 continue
-            # Every plan with both splits is what judge.plans judges.
+            # judge.plans judges every plan with both splits.
             files = patch_files(ctxc, options, variants=[] if rows else VARIANTS)
             patched, control = judge_patches(judged, files, problems)
             rows.append(Row(checkpoint.name, plan, {

@@ -37,7 +37,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 
-# Their tokens see those behind them too: nothing is kept, generated or cached.
+# Their tokens also see those behind them: nothing is kept, generated or cached.
 ENCODERS = ("bert",)
 
 
@@ -153,7 +153,7 @@ def dense_deltas(path, tensors, model):
         name, index = slice_of(whole)
         if name not in shapes and name in stored:
             shapes[name] = stored[name]
-            # Stored without the model's prefix, as GPT-2's first files.
+            # Stored without the model's prefix, as in the first files of GPT-2.
             if f"{model.base_model_prefix}.{name}" in shapes:
                 name = f"{model.base_model_prefix}.{name}"
         if form not in ("u", "v", "delta") or name not in shapes:
@@ -203,7 +203,7 @@ def masks(config, queries, keys):
     if not window or (types and "sliding_attention" not in types):
         return full
     window = additive((distance >= 0) & (distance < window))
-    if not types:  # as in Mistral: all layers see the window
+    if not types:  # as in Mistral: all layers have the window
         return window
     return {"full_attention": full, "sliding_attention": window}
 
@@ -306,7 +306,7 @@ def reduced_run(model, tokens, kept, deltas, selected=None):
 
 @torch.no_grad()
 def kept_cache(model, tokens, kept):
-    # A plain cache: the windowed one drops slots by their number, and the masks do it by position.
+    # A plain cache: the windowed one drops slots by index, while the masks here go by position.
     cache = transformers.DynamicCache()
     if kept:
         run_tokens(model, [tokens[p] for p in kept], kept, cache, [])

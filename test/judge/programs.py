@@ -13,7 +13,7 @@ from pathlib import Path
 
 SERVER = os.environ.get("CTXC_FORK_SERVER", "")
 SERVER = SERVER if Path(SERVER).is_file() else ""
-mine = threading.local()  # this thread's servers, by their programs
+mine = threading.local()  # the servers of this thread, by program
 every = []
 
 

@@ -30,7 +30,7 @@ from transformers.integrations.mxfp4 import FP4_VALUES, convert_moe_packed_tenso
 
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 ROPE = {"rope_type": "default", "rope_theta": 700.0}
-# Larger than a block, and no multiple of it.
+# Larger than a block, but not a multiple of it.
 SIZES = dict(vocab_size=79, hidden_size=138, num_hidden_layers=2, num_attention_heads=6,
              num_key_value_heads=2, head_dim=22, max_position_embeddings=256, rms_norm_eps=1e-4,
              bos_token_id=None, eos_token_id=None, rope_parameters=ROPE)
@@ -218,13 +218,13 @@ def judged(ctxc, name, folder):
     report, logits = logits_of(ctxc, quantised, folder)
     context = report["settings"]["tokens"] + [step["next"] for step in report["steps"][:-1]]
     with torch.no_grad():
-        # What is not quantised, transformers leaves in bfloat16 beside the quantised.
+        # transformers keeps the tensors that are not quantised in bfloat16.
         model = judge.load_checkpoint(quantised if name.endswith("-whole") else plain).float()
         expected = model(torch.tensor([context]), use_cache=False).logits[0, -logits.shape[0]:]
     error = float((expected - logits).abs().max())
     _, other = logits_of(ctxc, plain, folder)
     _, wide = logits_of(ctxc, quantised, folder, "--dtype", "f32")
-    # Sums along rows that the other directory stores as columns have another order.
+    # Where the other directory stores columns as rows, sums have another order.
     equal = torch.equal(logits, wide) and (storage.turned or torch.equal(logits, other))
 
     codes = []

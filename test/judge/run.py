@@ -89,7 +89,7 @@ def write_patches(args, checkpoint, folder):
             commands.append([args.ctxc, "patch", checkpoint, *context, "-o", file,
                              "--backend", args.backend, *variant])
             files.append(file)
-    # Most of the time goes to compiling, on one thread.
+    # Most of the time is spent on compiling, on one thread.
     for _ in args.pool.map(lambda command: programs.run(command, check=True), commands):
         pass
     return files

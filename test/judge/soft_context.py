@@ -65,7 +65,7 @@ def judged(ctxc, checkpoint):
     model = judge.load_checkpoint(checkpoint)
     generator = torch.Generator().manual_seed(1)
     rows = given_rows(model, generator)
-    # Granite multiplies inputs_embeds by its factor; a row of ours comes after it.
+    # Granite multiplies inputs_embeds by its factor; the embeddings given to ctxc come after it.
     factor = getattr(model.config, "embedding_multiplier", 1.0)
     with tempfile.TemporaryDirectory() as folder:
         path = patch(ctxc, checkpoint, rows * factor, Path(folder))
@@ -76,7 +76,7 @@ def judged(ctxc, checkpoint):
     full = full_run(model, rows)
     other = rows.clone()
     other[1] += 0.5 * rows[1].std() * torch.randn(rows[1].shape, generator=generator)
-    # reduced_run reads of the tokens the last one and their number.
+    # Of the tokens, reduced_run reads only the last one and their number.
     places = [0] * (len(TOKENS) + len(rows) - 1) + TOKENS[-1:]
     return {"patched": distance(judge.reduced_run(model, places, [], deltas), full),
             "control": distance(judge.reduced_run(model, places, [], {}), full),

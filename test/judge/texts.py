@@ -6,7 +6,7 @@ import random
 import unicodedata
 from pathlib import Path
 
-# Letters of scripts that are younger than Unicode 3.2.
+# Letters of scripts that came after Unicode 3.2.
 NEWER = [(0x7ca, 0x7ea), (0x1b05, 0x1b33), (0x1c4d, 0x1c7d), (0x2c00, 0x2c5e), (0x2d30, 0x2d67),
          (0xa500, 0xa60c), (0x103a0, 0x103cf), (0x12000, 0x1236e)]
 SCRIPTS = NEWER + [

@@ -200,7 +200,7 @@ def make(kind, corpus, path):
     tokenizer, trainer = kind()
     tokenizer.train_from_iterator(corpus, trainer)
     content = json.loads(tokenizer.to_str())
-    # Byte tokens are tokens like others; they were special for the trainer only.
+    # Byte tokens are ordinary tokens; they were special only for the trainer.
     content["added_tokens"] = [t for t in content["added_tokens"] if t["content"] not in BYTES]
     if kind in (gpt2, llama2) and "merges" in content["model"]:
         content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
@@ -227,7 +227,7 @@ def make(kind, corpus, path):
         json.loads(tokenizer.to_str()), ensure_ascii=kind in (gpt2, gemma)))
     if kind is not mistral:
         return Tokenizer.from_file(str(path / "tokenizer.json"))
-    # transformers, too, goes by tokenizer.json for what stands around a text.
+    # transformers, too, takes the special tokens around a text from tokenizer.json.
     (path / "tokenizer_config.json").write_text(json.dumps(
         {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>",
          "add_bos_token": False, "add_eos_token": True}))

@@ -7,8 +7,8 @@ import pathlib
 import struct
 import sys
 
-BLOCK = 24, 16  # rows and columns; neither divides the goldens' sizes
-# What the bytes 0 to 126 are.
+BLOCK = 24, 16  # rows and columns; neither divides the sizes of the goldens
+# The numbers that the bytes 0 to 126 stand for.
 NUMBERS = [i / 512 if i < 8 else (8 + i % 8) * 2.0 ** (i // 8 - 10) for i in range(127)]
 
 

@@ -10,7 +10,7 @@ namespace {
 constexpr const char *activations[] = {"gelu",    "gelu_tanh", "silu",       "relu", "relu2",
                                        "sigmoid", "tanh",      "quick_gelu", "exp",  "softplus"};
 
-/// A block whose parameters are now and then frozen, or used before.
+/// A block whose parameters are sometimes frozen, or used twice.
 class DagText : public BlockText {
 public:
   DagText(std::mt19937_64 &random, int64_t width) : BlockText("dag", width), random(random) {}
@@ -29,7 +29,7 @@ public:
 
 private:
   std::mt19937_64 &random;
-  std::map<std::string, std::string> names; ///< the last of each type
+  std::map<std::string, std::string> names; ///< the last parameter of each type
 };
 
 class DagMaker {
@@ -76,7 +76,7 @@ private:
   TextValue linear(const TextValue &x, int64_t out) {
     return b.linear(x, out, element(), oneIn(4));
   }
-  /// One number for the whole of a vector.
+  /// A single number computed from the whole vector.
   TextValue number(const TextValue &x) {
     return oneIn(2) ? act(b.linear(x, 1)) : b.slice(x, below(x.shape[0]), 1);
   }
@@ -122,7 +122,7 @@ private:
         q = b.rotary(style, q, f);
         k = b.rotary(style, k, f);
       }
-      if (oneIn(4)) // norms of queries, one scale for all heads
+      if (oneIn(4)) // norms of queries, with one scale for all heads
         q = b.scale(norm(q), {each}, false);
       TextValue a = b.attention(q, k, v, oneIn(3) ? 2 + below(3) : 0);
       return b.reshape(a, {heads * out});
@@ -169,7 +169,7 @@ private:
 
   //===--------------------------------------------------------------------===//
   // What deceives
-  //===--------------------------------------------------------------------===//
+  // Deceptive values
 
   TextValue constant(const Shape &shape) {
     std::string type = typeOf(shape), numbers;
@@ -181,7 +181,7 @@ private:
     case 1:
       numbers = "1.0";
       break;
-    default: // in the nesting that the shape asks for
+    default: // nested as the shape requires
       if (shape.size() != 1) {
         numbers = "-0.5";
         break;
@@ -200,7 +200,7 @@ private:
     return b.op(std::string(op) + " " + x.name + link + parameter.name + more,
                 typeOf(x) + ", " + typeOf(parameter), x.shape);
   }
-  /// Rows of one entry.
+  /// Reshapes to rows of one entry.
   TextValue inOnes(const TextValue &x) {
     constexpr const char *ops[] = {"normalize layer", "normalize sum", "softmax", "normalize rms"};
     int64_t kind = below(4), n = x.shape[0];
@@ -209,7 +209,7 @@ private:
     return b.reshape(rows, {n});
   }
 
-  /// A vector of x's size that may be zero, or equal to another, where it does not look so.
+  /// A vector of x's size that may be zero, or equal to another, although it does not look so.
   TextValue deceive(const TextValue &x, const std::vector<TextValue> &pool) {
     int64_t n = x.shape[0];
     const TextValue &other = pick(pool);
@@ -260,7 +260,7 @@ private:
     }
   }
 
-  /// A vector of x's size made of x, in one of many ways.
+  /// A vector of x's size computed from x, in one of many ways.
   TextValue step(const TextValue &x, const std::vector<TextValue> &pool) {
     int64_t n = x.shape[0];
     if (nasty && oneIn(4))
@@ -284,7 +284,7 @@ private:
       return linear(x, n);
     case 8:
       return b.mul(x, number(pick(pool)));
-    case 9: { // side by side, and apart again
+    case 9: { // concatenated, and sliced apart again
       if (n < 2)
         return biased(x);
       int64_t cut = 1 + below(n - 1);
@@ -331,7 +331,7 @@ private:
   // Blocks
   //===--------------------------------------------------------------------===//
 
-  /// Back to a stream: nothing, or something that may break the chain.
+  /// Leads back to a residual stream: nothing, or an op that may break the chain.
   TextValue ending(TextValue y, const std::vector<TextValue> &pool) {
     if (y.shape[0] != width || oneIn(3))
       y = linear(y, width);
