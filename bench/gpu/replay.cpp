@@ -3,7 +3,7 @@
 // JSON; see Recording.h.
 //
 //   ctxc-gpu-replay RECORDING [--repeats N] [--kernels]
-#include "bench/gpu/Recording.h"
+#include "bench/gpu/ReplayData.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/CUDA/CudaDevice.h"
 #include "llvm/ADT/STLExtras.h"
@@ -11,9 +11,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <random>
 
 using namespace ctxc;
 using namespace ctxc::bench;
@@ -21,49 +19,6 @@ using llvm::Error;
 using llvm::StringRef;
 
 namespace {
-
-/// Random numbers of a kind; an upload repeats them.
-std::vector<char> drawnBlock(Numbers kind) {
-  constexpr size_t count = size_t(4) << 20;
-  std::mt19937 random(1 + uint64_t(kind));
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  bool isVector = kind == Numbers::VectorF32 || kind == Numbers::VectorBF16;
-  bool isWide = kind == Numbers::MatrixF32 || kind == Numbers::VectorF32;
-  std::vector<char> block(count * (isWide ? 4 : 2));
-  for (size_t i = 0; i < count; ++i) {
-    float number = isVector ? 1 + 0.1f * uniform(random) : 0.03f * uniform(random);
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    if (isWide)
-      memcpy(block.data() + 4 * i, &bits, 4);
-    else
-      memcpy(block.data() + 2 * i, reinterpret_cast<char *>(&bits) + 2, 2);
-  }
-  return block;
-}
-
-/// The largest |a − b| relative to the largest |b|, of float32 numbers or of a single float64.
-double difference(StringRef found, StringRef expected) {
-  auto compare = [&](auto zero) {
-    using T = decltype(zero);
-    double largest = 0, scale = 0;
-    for (size_t i = 0; i + sizeof(T) <= expected.size(); i += sizeof(T)) {
-      T a, b;
-      memcpy(&a, found.data() + i, sizeof(T));
-      memcpy(&b, expected.data() + i, sizeof(T));
-      if (!memcmp(&a, &b, sizeof(T)))
-        b = std::isfinite(b) ? b : 0;
-      else
-        largest = std::max(largest, std::isfinite(a) ? std::abs(double(a) - double(b)) : INFINITY);
-      scale = std::max(scale, std::abs(double(b)));
-    }
-    if (largest == 0)
-      return 0.0;
-    // Counts are integers, which are tiny if read as floats; they must be equal.
-    return scale < 1e-37 ? INFINITY : largest / scale;
-  };
-  return expected.size() == sizeof(double) ? compare(double()) : compare(float());
-}
 
 class Replay {
 public:

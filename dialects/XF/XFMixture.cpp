@@ -1,4 +1,5 @@
 // The ops of mixtures of experts: type inference, facts, and their part in control.
+#include "dialects/XF/FactsArith.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 
@@ -114,8 +115,6 @@ LogicalResult OuterOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
 //===----------------------------------------------------------------------===//
 // FactsOpInterface
 //===----------------------------------------------------------------------===//
-
-static Zeros anyZero(const Facts &f) { return std::max(f.elements, f.vector); }
 
 Facts GatherOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];

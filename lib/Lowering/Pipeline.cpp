@@ -12,6 +12,7 @@ using namespace ctxc;
 
 namespace ctxc {
 void registerXFLoweringModels(MLIRContext *context);
+void registerSourceLoweringModels(MLIRContext *context);
 void registerMixtureLoweringModels(MLIRContext *context);
 void registerContextLoweringModels(MLIRContext *context);
 void registerPatchLoweringModels(MLIRContext *context);
@@ -20,6 +21,7 @@ void registerPatchLoweringModels(MLIRContext *context);
 void ctxc::registerLoweringModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) {
     registerXFLoweringModels(context);
+    registerSourceLoweringModels(context);
     registerMixtureLoweringModels(context);
     registerContextLoweringModels(context);
   });

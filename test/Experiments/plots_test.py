@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws small experiments and looks at what came out: figures that are SVG and PNG, pages that are
-well formed, and name nothing outside themselves.
+"""Draws small experiments and checks the results: figures as SVG and PNG, and pages that are well formed
+and refer to no other file or address.
 
   plots_test.py CTXC SOURCE
 """

@@ -1,4 +1,4 @@
-"""A headless Chromium over the DevTools protocol, through pipes: nothing but the standard library."""
+"""Controls a headless Chromium with the DevTools protocol through pipes, using only the standard library."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import time
 
 class Browser:
     """One page. `problems` collects console errors, exceptions and refused resources, `requests` the
-    addresses that the page asked for."""
+    addresses that the page requested."""
 
     def __init__(self, program):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)

@@ -1,6 +1,6 @@
-"""A library for a processor that has more than this one refuses, and its kernels do nothing.
+"""A library for a processor with more features than this one refuses to run, and its kernels do nothing.
 
-Exits with 77 where this machine has all that any of the processors needs.
+Exits with 77 if this machine has all features that any of the processors needs.
 """
 import argparse
 import ctypes

@@ -1,8 +1,8 @@
 """Compiles models to libraries, C programs against their headers, and runs the programs.
 
-The models are Llamas of one layer: that of a folder, and others of random sizes, in every storage
-type, for this processor and for older ones. A library must need nothing but libc and libm, and keep no
-more than the word that it documents.
+The models are Llamas of one layer: the one of a folder, and others of random sizes, in every storage
+type, for this processor and for older ones. A library must need nothing but libc and libm, and must have no
+writable memory other than the documented word.
 """
 import argparse
 import ctypes
@@ -47,7 +47,7 @@ def refusal(library):
 
 
 def check_library(library):
-    """What the library needs, and what of it can be written."""
+    """The libraries that the library needs, and its writable symbols."""
     needed = re.findall(r"NEEDED.*\[(.*)\]", output_of("llvm-readelf", "-d", library))
     assert set(needed) <= {"libm.so.6", "libc.so.6"}, needed
     undefined = output_of("llvm-nm", "-D", "--undefined-only", library)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/gpu.py from end to end on the stand-in for NVIDIA's driver, whose times mean nothing; and
-where there is no driver at all: each missing piece is a line with its reason, never a crash."""
+"""bench/gpu.py from end to end on the stand-in for NVIDIA's driver, whose times mean nothing; and without any
+driver: each missing part gets a line with the reason, and never causes a crash."""
 
 import argparse
 import gzip
@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "gpu")]
 import gpu  # noqa: E402
+import pack  # noqa: E402
 import tables  # noqa: E402
 
 
@@ -152,7 +153,7 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(tables.judged(0.5, ">=", 0.85), "0.50 (misses)")
 
     def test_costs(self):
-        costs = gpu.costs_of("cuda:sm_90: bytes\n\na token  launches weights cache patch a o\n"
+        costs = pack.costs_of("cuda:sm_90: bytes\n\na token  launches weights cache patch a o\n"
                              "forward   517 15 2 0 3 9\n\na kernel  blocks weights cache patch a o\n"
                              "ctxc_a_0  16 8 1 2 3 7\n")
         self.assertEqual(costs["tokens"]["forward"]["weights"], 15)

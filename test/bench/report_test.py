@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the tables of bench/side_by_side.py say of measurements."""
+"""The tables that bench/side_by_side.py makes from measurements."""
 
 import sys
 import unittest
@@ -75,7 +75,7 @@ class ReportTest(unittest.TestCase):
 
     def test_each_peer_is_between_two_runs_of_ours(self):
         class Program:
-            """Answers with how often it was asked, all in all."""
+            """A program that answers with the number of questions so far."""
             asked = 0
 
             def __init__(self, columns=None):

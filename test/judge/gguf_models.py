@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges what ctxc reads from GGUF files by transformers' reading of the same files.
+"""Compares what ctxc reads from GGUF files with what transformers reads from the same files.
 
   gguf_models.py CTXC ARCHITECTURE...
 
@@ -39,7 +39,7 @@ LARGE = ["Q4_K", "Q5_K", "Q6_K"]  # rows of 256 n
 
 
 class Writer:
-    """A GGUF file with tensors of formats that change from one to the next."""
+    """A GGUF file whose tensors have formats that change from one tensor to the next."""
 
     def __init__(self, path, architecture, seed):
         self.random = np.random.default_rng(seed)
@@ -69,7 +69,7 @@ class Writer:
         self.file.add_tensor(name, stored, raw_dtype=format)
 
     def blocks(self, format, rows, width):
-        """Blocks of random bits with small scales; the package does not quantise to these."""
+        """Blocks of random bits with small scales, for formats that the package cannot quantise to."""
         elements, size = gguf.GGML_QUANT_SIZES[format]
         blocks = self.random.integers(0, 256, (rows * width // elements, size), dtype=np.uint8)
         scales = {"Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}[format.name]
@@ -175,7 +175,7 @@ def split_banks(file):
 
 
 def dequantised(file, out, rope):
-    """transformers' reading of the file, saved as a directory, with its rope where it is given."""
+    """Saves what transformers reads from the file as a directory, with `rope` if it is given."""
     model = transformers.AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, dtype=torch.float32, attn_implementation="eager")
     model.hf_quantizer = None

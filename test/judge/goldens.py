@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges every family: ctxc's full run and its patches, by transformers, for each golden.
+"""Judges every family by transformers: ctxc's full run and its patches, for each golden.
 
   goldens.py CTXC GOLDENS PAGE [--only NAME...] [--shard I/N]
 
@@ -44,11 +44,11 @@ STORAGE = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
 class Failed(Exception):
-    """A run of ctxc that gives no figure; its text is the whole message."""
+    """A run of ctxc that gave no figure; its text is the whole message."""
 
 
 class Ctxc:
-    """ctxc on one checkpoint; what its runs write goes to `folder`."""
+    """ctxc on one checkpoint; its runs write their files to `folder`."""
 
     def __init__(self, program, checkpoint, folder):
         self.program, self.checkpoint, self.folder = program, str(checkpoint), Path(folder)
@@ -64,7 +64,7 @@ class Ctxc:
         return self.folder / f"file-{self.files}"
 
     def verify(self, options):
-        """The report, the full runs' logits."""
+        """The report, and the logits of the full runs."""
         report, logits = self.new_file(), self.new_file()
         done = self.run("verify", "--tokens", TOKENS, "--generate", str(self.steps), "--json", report,
                         "--logits", logits, *options)
@@ -98,7 +98,7 @@ def has_experts(checkpoint):
 
 
 def judge_patches(judged, files, problems):
-    """The worst error of the patch files in transformers, and the least without them."""
+    """The largest error of the patch files in transformers, and the smallest error without them."""
     patched, control = [], []
     for what, file in files:
         measured = judged.measure(judge.read_patch(file, judged.model))
@@ -114,7 +114,7 @@ def judge_patches(judged, files, problems):
 
 
 def patch_files(ctxc, options, contexts=None, variants=VARIANTS):
-    """(what it is, file) of each patch: all contexts, and without kept tokens all variants."""
+    """(description, file) of each patch: all contexts, and all variants without kept tokens."""
     every = [context + options for context in contexts or ctxc.contexts] + [options + variant for variant in variants]
     files = [(" ".join(each) or "by default", ctxc.patch(each)) for each in every]
     return [(what, file) for what, file in files if file]
@@ -129,8 +129,8 @@ def plan_text(report):
 
 
 def cast(checkpoint, folder, dtype):
-    """Puts the checkpoint with its floating tensors as `dtype` into `folder`. Gives the reason where
-    that cannot be."""
+    """Writes the checkpoint with its floating-point tensors as `dtype` to `folder`. Returns the reason if that
+    is not possible."""
     for path in judge.weight_files(checkpoint):
         with safe_open(path, framework="pt") as file:
             types = {file.get_slice(name).get_dtype() for name in file.keys()}
@@ -168,7 +168,7 @@ def judge_storage(program, checkpoint, name, problems):
 
 
 def judge_golden(program, checkpoint):
-    """The rows of one checkpoint, and what is wrong with them."""
+    """The rows of one checkpoint, and the errors in them."""
     rows, problems = [], []
     with tempfile.TemporaryDirectory() as folder:
         ctxc, judged = Ctxc(program, checkpoint, folder), judge.Judge(checkpoint)

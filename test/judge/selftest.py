@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tests the judge itself: right patches made in plain torch pass, damaged ones fail.
+"""Tests the judge itself: correct patches made in plain torch pass, damaged ones fail.
 
   selftest.py [GOLDENS]     the tiny checkpoints, by default test/goldens
 
-The patches here are the simplest exact ones (the outer matrix absorbs everything; with a norm behind
-it the matrix and the norm's scale, "balanced"; in a mixture the outer matrix of each selected expert),
-made from the judge's own reduced run. That run is itself held against transformers' masks: tokens
-left out by gaps are the same as tokens hidden as padding.
+The patches here are the simplest exact ones: the outer matrix absorbs everything; if a norm follows it, the matrix
+and the norm's scale do ("balanced"); in a mixture, the outer matrix of each selected expert does. They are made
+from the judge's own reduced run, which is itself compared with transformers' masks: leaving tokens out has the same
+effect as hiding them as padding.
 """
 
 import argparse
@@ -73,8 +73,8 @@ def full_targets(model, tokens):
 
 
 def expert_patch(model, tokens, kept):
-    """The same for Mixtral: the outer matrix of every expert that the reduced run selects takes in
-    what the layer lacks, since the experts' weights sum to one."""
+    """The same for Mixtral: the outer matrix of every expert that the reduced run selects absorbs the whole
+    difference, since the experts' weights sum to one."""
     tensors, deltas = {}, {}
     for i, target in enumerate(full_targets(model, tokens)):
         selected = {}
@@ -100,7 +100,7 @@ def expert_patch(model, tokens, kept):
 
 
 def exact_patch(model, tokens, kept):
-    """Tensors of a patch, layer by layer, each from the actual output of those patched before it."""
+    """The tensors of a patch, layer by layer, each computed from the output of the layers patched before."""
     if model.config.model_type == "mixtral":
         return expert_patch(model, tokens, kept)
     tensors, deltas = {}, {}

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Judges patches for contexts that are not tokens: transformers' inputs_embeds.
+"""Judges patches for contexts of embeddings, with transformers' inputs_embeds.
 
   soft_context.py CTXC CHECKPOINT…
 
-For every checkpoint `ctxc patch --embeddings` is given rows among tokens: one a token's own, one
-halfway between two tokens, one with noise. The full run of transformers reads the same rows as
-inputs_embeds; the last token alone, with the patch in the weights, must give its logits, without
-the patch it must not, and a full run with a row changed must not be met either. Exit code: 0 when
-all of it holds.
+For every checkpoint, `ctxc patch --embeddings` gets embeddings among the tokens: one that is a token's own, one
+halfway between those of two tokens, and one with noise. The full run of transformers reads the same embeddings as
+inputs_embeds. The last token alone, with the patch in the weights, must give the same logits; without the patch it
+must not, and neither must the patch agree with a full run in which an embedding was changed. Exit code: 0 if all of
+this holds.
 """
 import argparse
 import sys
@@ -25,12 +25,12 @@ TOKENS, AT = [5, 17, 3, 8, 22, 9], 2
 
 
 def own_rows(model, tokens):
-    """What stands for tokens after the embedding."""
+    """The embeddings of tokens."""
     return model.get_input_embeddings()(torch.tensor(tokens))
 
 
 def given_rows(model, generator):
-    """What inputs_embeds is to be: a token's own row, halfway between two, one with noise."""
+    """The embeddings for inputs_embeds: a token's own, one halfway between two, one with noise."""
     one, two, three, four = own_rows(model, [30, 31, 32, 33])
     noise = torch.randn(four.shape, generator=generator) * four.std()
     return torch.stack([one, (two + three) / 2, four + noise])

@@ -77,7 +77,7 @@ protected:
   }
   /// Prefetches the line at this address into the second-level cache; in the first-level cache it
   /// would arrive too early and be evicted.
-  void ask(Value memref, mlir::ValueRange at) {
+  void prefetch(Value memref, mlir::ValueRange at) {
     mlir::memref::PrefetchOp::create(b, loc, memref, at, /*isWrite=*/false,
                                      /*localityHint=*/2, /*isDataCache=*/true);
   }

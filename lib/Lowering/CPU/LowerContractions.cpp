@@ -95,6 +95,20 @@ func::FuncOp totalsOf(const Contraction &c, ModuleOp module, StringRef name, Loc
   return function ? function : emitTransposedTotals(c, module, own, loc);
 }
 
+/// The name of the contraction's function. `type` is that of its matrix.
+std::string nameOf(const Contraction &contraction, MemRefType type) {
+  std::string element;
+  llvm::raw_string_ostream os(element);
+  if (RankedTensorType stored = contraction.stored)
+    os << xf::stringifyBlockFormat(cast<xf::QuantizedType>(stored.getElementType()).getFormat());
+  else
+    os << type.getElementType();
+  return (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
+          element + (contraction.transposed ? "_transposed" : "") +
+          (contraction.rounded ? "_rounded" : ""))
+      .str();
+}
+
 LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
   expandExperts(module);
   SmallVector<kernel::ContractOp> contractions;
@@ -130,19 +144,9 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
     Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.rounded = rounded.contains(op);
     contraction.transposed = op.getTransposed();
-    std::string element;
-    llvm::raw_string_ostream os(element);
-    if (quantized) {
-      os << xf::stringifyBlockFormat(cast<xf::QuantizedType>(stored.getElementType()).getFormat());
+    if (quantized)
       w = quantized.getMemory();
-    } else {
-      os << type.getElementType();
-    }
-    std::string name =
-        (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
-         element + (contraction.transposed ? "_transposed" : "") +
-         (contraction.rounded ? "_rounded" : ""))
-            .str();
+    std::string name = nameOf(contraction, type);
     auto function = module.lookupSymbol<func::FuncOp>(name);
     if (!function)
       function = contraction.emit(module, name, loc);

@@ -20,7 +20,7 @@ constexpr int64_t lineBytes = 64;
 /// How a block is read when there are few vectors: one row of each of its access streams at a time.
 struct Reading {
   int64_t streams;
-  bool isAhead; ///< whether lines are prefetched into the second-level cache
+  bool isPrefetched; ///< whether lines are prefetched into the second-level cache
 };
 /// The sums of longer rows do not stay in the first-level cache beside W. With more streams each
 /// sum is loaded and stored less often.
@@ -65,8 +65,8 @@ private:
 
   // Many vectors
   struct Panel {
-    Value from, to, k, count;                    ///< columns; the first row, and how many
-    Value nextColumn, nextRow, nextCount, share; ///< the next, and its rows that a tile asks for
+    Value from, to, k, count;                    ///< columns; first row, number of rows
+    Value nextColumn, nextRow, nextCount, share; ///< the next panel; rows a tile prefetches
   };
   /// Calls body(first column, columns) for every tile of a panel.
   void forTiles(const Panel &panel, llvm::function_ref<void(Value, int64_t)> body);
@@ -74,7 +74,7 @@ private:
   void copy(const Panel &panel);
   void tile(const Panel &panel, Value column, int64_t columns, Value vector, int64_t vectors);
   Value maskOf(int64_t columns, int64_t i);
-  void askFor(const Panel &panel, Value column, Value vector, int64_t vectors);
+  void prefetchShare(const Panel &panel, Value column, Value vector, int64_t vectors);
 
   const Contraction &c;
   TransposedOperands given;
@@ -179,11 +179,11 @@ void Emitter::sweep(ArrayRef<Value> rows, Value sumsFrom, Value vector, int64_t 
     for (int64_t v = 0; v < vectors; ++v)
       store(totals[v], given.y, {places[v], column}, mask);
   };
-  if (!readingOf(c).isAhead)
+  if (!readingOf(c).isPrefetched)
     return forColumns(addProducts);
   forColumns(addProducts, [&](Value column) {
     for (Value row : rows)
-      ask(given.w, {row, add(column, index(aheadBytes / c.elementBytes()))});
+      prefetch(given.w, {row, add(column, index(aheadBytes / c.elementBytes()))});
   });
 }
 
@@ -256,13 +256,14 @@ void Emitter::shareOut(Panel &panel, Value end, int64_t vectors) {
   panel.share = arith::CeilDivUIOp::create(b, loc, panel.nextCount, tiles);
 }
 
-void Emitter::askFor(const Panel &panel, Value column, Value vector, int64_t vectors) {
+void Emitter::prefetchShare(const Panel &panel, Value column, Value vector, int64_t vectors) {
   Value tile = add(times(over(vector, vectors), panelColumns() / tileColumns()),
                    over(sub(column, panel.from), tileColumns()));
   Value first = arith::MulIOp::create(b, loc, tile, panel.share);
   forRange(first, least(add(first, panel.share), panel.nextCount), 1, [&](Value row) {
-    forRange(index(0), index(panelColumns()), lineNumbers(),
-             [&](Value i) { ask(given.w, {add(panel.nextRow, row), add(panel.nextColumn, i)}); });
+    forRange(index(0), index(panelColumns()), lineNumbers(), [&](Value i) {
+      prefetch(given.w, {add(panel.nextRow, row), add(panel.nextColumn, i)});
+    });
   });
 }
 
@@ -283,7 +284,7 @@ void Emitter::copy(const Panel &panel) {
 void Emitter::tile(const Panel &panel, Value column, int64_t columns, Value vector,
                    int64_t vectors) {
   if (vectors == tileVectors(c).front() && columns == tileColumns())
-    askFor(panel, column, vector, vectors);
+    prefetchShare(panel, column, vector, vectors);
   int64_t width = llvm::divideCeil(columns, c.lanes);
   Values places, masks;
   for (int64_t i = 0; i < width; ++i) {
