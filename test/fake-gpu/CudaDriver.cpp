@@ -1,5 +1,5 @@
-// A libcuda.so.1 for tests: the functions that only NVIDIA's driver has. State.cpp has those of
-// both drivers.
+// A libcuda.so.1 for tests: the functions that only NVIDIA's driver has. GraphFunctions.inc
+// has those of both drivers.
 #include "State.h"
 #include <algorithm>
 #include <cstdlib>
