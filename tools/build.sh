@@ -2,7 +2,9 @@
 # Configures and builds ctxc in build/ (or $CTXC_BUILD) by a preset of CMakePresets.json; run
 # tools/setup.sh before it.
 #
-#   tools/build.sh [--sanitized] [TARGET…]    everything, or the named CMake targets
+#   tools/build.sh [--sanitized] [--single-files] [TARGET…]    everything, or the named CMake targets
+#
+# --single-files compiles each source by itself (ctxc_join_files in cmake/CtxcLibrary.cmake).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 preset=release
@@ -11,6 +13,10 @@ options=(
 )
 if [[ ${1-} == --sanitized ]]; then
   preset=sanitized
+  shift
+fi
+if [[ ${1-} == --single-files ]]; then
+  options+=(-DCTXC_SINGLE_FILES=ON)
   shift
 fi
 if command -v ccache >/dev/null; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs what takes hours: every test, with kernels optimised as users have them; hundreds of
-# thousands of random blocks, different ones every night; every unit test under the sanitizers.
-# Continues where a part fails, and fails at the end.
+# thousands of random blocks, different ones every night; every source compiled by itself; every
+# unit test under the sanitizers. Continues where a part fails, and fails at the end.
 #
 #   tools/test-nightly.sh [BLOCKS]    how many random blocks (default: 1000000)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -26,9 +26,14 @@ random_blocks() {
       --timeout 86400 -R '^Property\.'
 }
 
+single_files() {
+  CTXC_BUILD=$root/build-single-files "$root/tools/build.sh" --single-files all check-headers
+}
+
 sanitized() { "$root/tools/test-sanitized.sh" --all; }
 
 part optimised
 part random_blocks
+part single_files
 part sanitized
 [[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}"

@@ -1,8 +1,9 @@
 find_package(GTest REQUIRED)
 
 # A folder's GoogleTest program, whose tests are divided into groups for CTest (Groups.cmake). Tests
-# spend their time in the libraries, so that -O1 suffices for their own code. Half of what is
-# compiled are headers of MLIR and GoogleTest; these are precompiled, with the options of programs.
+# spend their time in the libraries, so that -O1 suffices for their own code. Most of what is
+# compiled are headers and templates; those of MLIR and GoogleTest are therefore precompiled, with
+# the options of programs, and files are joined.
 set(CTXC_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 ctxc_precompile(ctxc_test_pch HEADERS <ctxc/Support/UpstreamHeaders.h> <gtest/gtest.h>
                 OPTIONS ${CTXC_TEST_OPTIONS})
@@ -29,6 +30,7 @@ function(ctxc_add_unit_test folder)
   target_link_libraries(unit-${folder} PRIVATE ${ARGN} unit-main)
   ctxc_see(unit-${folder} test/unit)
   target_precompile_headers(unit-${folder} REUSE_FROM ctxc_test_pch)
+  ctxc_join_files(unit-${folder} 4)
   target_compile_options(unit-${folder} PRIVATE ${CTXC_TEST_OPTIONS})
   # The folder in which tests start: see Main.cpp. An absolute path would give each clone other
   # code.

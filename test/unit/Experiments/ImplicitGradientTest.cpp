@@ -6,14 +6,13 @@
 
 using namespace ctxc;
 using namespace ctxc::experiments;
-using ctxc::test::Model;
 
 namespace {
 
 const std::vector<int64_t> tokens = {5, 17, 3, 60, 22, 9, 31};
 
 /// Algorithm 1's patch of the last token, in float64.
-PatchStep algorithm1(Model &model) {
+PatchStep algorithm1(test::Model &model) {
   Executor &executor = *model.reference;
   auto full = executor.start(tokens.size()), reduced = executor.start(1);
   EXPECT_EQ(llvm::toString(readContext(executor, *full, tokens)), "");
@@ -23,7 +22,7 @@ PatchStep algorithm1(Model &model) {
 }
 
 /// The logits of the last token alone.
-std::vector<double> alone(Model &model, const Patch *patch) {
+std::vector<double> alone(test::Model &model, const Patch *patch) {
   auto run = model.reference->start(1);
   ForwardOptions options;
   options.patch = patch;
@@ -34,7 +33,7 @@ std::vector<double> alone(Model &model, const Patch *patch) {
 
 void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update update) {
   SCOPED_TRACE(family);
-  Model model(family, kind, {}, /*compile=*/false);
+  test::Model model(family, kind, {}, /*compile=*/false);
   auto targets = collectTargets(model.program, *model.weights, tokens);
   ASSERT_TRUE(bool(targets)) << llvm::toString(targets.takeError());
   ASSERT_EQ(int64_t(targets->size()), model.program.layers);
@@ -191,7 +190,7 @@ TEST(ImplicitGradient, StepsDescendTheTraceLossOfAScale) {
 
 TEST(ImplicitGradient, RefusesWhatThePaperHasNoTraceLossFor) {
   auto refusal = [](const char *family, llvm::ArrayRef<int64_t> ids) {
-    Model model(family, patch::UpdateKind::least, {}, /*compile=*/false);
+    test::Model model(family, patch::UpdateKind::least, {}, /*compile=*/false);
     return llvm::toString(collectTargets(model.program, *model.weights, ids).takeError());
   };
   EXPECT_NE(refusal("mixtral", tokens).find("has no trace loss in the paper"), std::string::npos);

@@ -43,14 +43,6 @@ std::string model(const Family &family) {
   })";
 }
 
-double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
-  EXPECT_EQ(a.size(), b.size());
-  double result = 0;
-  for (auto [x, y] : llvm::zip(a, b))
-    result = std::max(result, std::abs(x - y));
-  return result;
-}
-
 class ExecutorTest : public ReferenceTest {
 protected:
   void build(const Family &family, patch::UpdateKind update = patch::UpdateKind::least) {

@@ -13,6 +13,15 @@
 
 namespace ctxc::reference {
 
+/// The largest difference of two vectors' entries.
+inline double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double result = 0;
+  for (auto [x, y] : llvm::zip(a, b))
+    result = std::max(result, std::abs(x - y));
+  return result;
+}
+
 /// Weights from a map. A parameter gets random numbers when it is first asked for, which its
 /// storage type represents exactly.
 class MapWeights : public Weights {

@@ -12,14 +12,6 @@
 namespace ctxc::reference {
 namespace {
 
-double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
-  EXPECT_EQ(a.size(), b.size());
-  double result = 0;
-  for (auto [x, y] : llvm::zip(a, b))
-    result = std::max(result, std::abs(x - y));
-  return result;
-}
-
 class GoldensTest : public ReferenceTest, public testing::WithParamInterface<std::string> {
 protected:
   std::string path = test::golden(GetParam());
