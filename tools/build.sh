@@ -25,7 +25,8 @@ if command -v ccache >/dev/null; then
   export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   # See cmake/CtxcPrecompile.cmake.
   export CCACHE_PCH_EXTSUM=1
-  # Paths below it are taken as relative ones, so that a clone elsewhere finds what this one compiled.
+  # ccache replaces paths below this folder by relative ones, so that another clone finds what this
+  # one has compiled.
   export CCACHE_BASEDIR=$root
 fi
 

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Changes every key of a checkpoint's config.json, one by one, and holds ctxc to transformers.
+"""Changes every key of a checkpoint's config.json, one by one, and compares ctxc with transformers.
 
   config_keys.py READER CHECKPOINT... [--shard I/N] [--check-only] [--verbose]
 
-Each change (a bool negated, a number changed, a name exchanged for another, a key taken away; nested
-keys too) must give one of: ctxc refuses it with a message that names the key; or both read the same
-weights under the changed config, and their logits agree. Where transformers itself fails, or finds no
-tensor for a parameter, ctxc must refuse too, by whatever message; where ctxc finds no plan for the
-block, there are no logits to compare. So no key that changes numbers is overlooked.
+For each change (a bool negated, a number changed, a name replaced by another, a key removed; also nested
+keys), either ctxc must refuse it with a message that names the key; or both must read the same
+weights under the changed config, and their logits must agree. Where transformers itself fails, or finds no
+tensor for a parameter, ctxc must refuse too, with any message; where ctxc finds no plan for the
+block, there are no logits to compare. Thus no key that changes results is overlooked.
 
-With --check-only, for families that ctxc checks and does not run, the module that it imports stands
-in the place of logits: where a change leaves it as it was, transformers' logits stay as they were.
-With --shard only every N-th checkpoint from the I-th on. What transformers answers is kept in the
-judges' Python environment, under a digest of all that it depends on: the versions of transformers and
-torch, this program, the checkpoint and the changed config. Exit code: 0 when all of it holds, else 1.
+With --check-only, for families that ctxc checks but does not run, the imported module is compared instead of
+ctxc's logits: where a change leaves the module unchanged, transformers' logits must not change either.
+--shard takes only every N-th checkpoint from the I-th on. The results of transformers are cached in the
+judges' Python environment, under a digest of everything that they depend on: the versions of transformers and
+torch, this program, the checkpoint and the changed config. Exit code: 0 if all of this holds, otherwise 1.
 """
 
 import argparse
@@ -28,13 +28,23 @@ import warnings
 from pathlib import Path
 
 import judge
+<<<<<<< HEAD
+=======
+import masks
+import programs
+>>>>>>> h-words
 import torch
 import transformers
 
 TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
 TOLERANCE = 1e-4
+<<<<<<< HEAD
 NO_PLAN = "no plan for a block"
 # Names that a key's value is exchanged for, by the key's end.
+=======
+NO_PLAN = "cannot take the context into its parameters"
+# Names that replace a key's value, by the end of the key.
+>>>>>>> h-words
 NAMES = {
     "_act": ["relu", "gelu"], "activation": ["relu", "silu"], "_function": ["relu", "silu"],
     "model_type": ["llama", "gpt2"], "rope_type": ["default", "linear", "dynamic", "yarn"],
@@ -48,7 +58,7 @@ def other_names(key, value):
 
 
 def others(key, value):
-    """Values to put in the place of `value`; legal ones, as far as the key's name tells."""
+    """Values that replace `value`; they are legal as far as the key's name tells."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -91,12 +101,12 @@ def changes(config):
 
 
 class Answers:
-    """transformers_logits of one checkpoint under many configs, each asked once and kept in a file.
-    One that cannot be read or written costs time and is no error."""
+    """The transformers_logits of one checkpoint under many configs, each computed once and kept in a file.
+    A file that cannot be read or written costs time, but is not an error."""
 
     def __init__(self, source):
         digest = hashlib.sha256(f"{transformers.__version__} {torch.__version__}".encode())
-        programs = [Path(__file__), Path(judge.__file__)]
+        programs = [Path(module.__file__) for module in (judge, masks)] + [Path(__file__)]
         for file in programs + sorted(f for f in source.iterdir() if f.name != "config.json"):
             digest.update(file.read_bytes())
         self.path = Path(sys.prefix) / "ctxc-answers" / digest.hexdigest()
@@ -129,16 +139,17 @@ class Answers:
 
 @torch.no_grad()
 def transformers_logits(folder):
-    """Of the last token; None and the reason where transformers cannot run this."""
+    """The last token's logits in transformers; None and the reason where it cannot run this."""
     try:
         model, info = judge.load_checkpoint(folder, output_loading_info=True)
         if info["missing_keys"] or info["mismatched_keys"]:
             return None, "parameters without tensors"
         return judge.full_run(model, TOKENS), ""
-    except Exception as error:  # whatever a config can do to it
+    except Exception as error:  # a config can cause any exception
         return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
+<<<<<<< HEAD
 class Reader:
     """What ctxc makes of one checkpoint after the other, by a process of read_configs.cpp."""
 
@@ -160,11 +171,24 @@ class Reader:
         if kind == "module":
             return data, ""
         return None, NO_PLAN if kind == "unpatched" else data.decode(errors="replace")
+=======
+def ctxc_logits(ctxc, folder):
+    """The last token's logits in ctxc; None and the message where ctxc refuses, or finds no plan."""
+    out = Path(folder) / "ctxc-logits"
+    command = [ctxc, "verify", folder, "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
+               "--backend", "reference", "--logits", str(out)]
+    done = programs.run(command)
+    if done.returncode == 2 or (done.returncode == 1 and NO_PLAN in done.stderr):
+        return None, done.stderr
+    if done.returncode not in (0, 1):
+        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
+    return load_file(out)["full"][0], ""
+>>>>>>> h-words
 
 
 def names_of(path, config):
-    """What a message may call the changed key: itself, one below it, one beside it in a nested
-    object, and of a model_type, which says what all keys mean, any."""
+    """The keys that a message may name: the changed one, one below it, one beside it in a nested object; and
+    any key if it is model_type, which determines the meaning of all keys."""
     def below(keys):
         node = config
         for key in keys:
@@ -177,15 +201,15 @@ def names_of(path, config):
 
 
 def is_no_matter(path, reason):
-    """Failures of transformers that ctxc need not share: of a value's type, which only its newest
-    versions check, and of token roles."""
+    """Failures of transformers that ctxc need not share: those about a value's type, which only its newest
+    versions check, and about the roles of tokens."""
     return reason.startswith("StrictDataclass") or path[-1].endswith("token_id")
 
 
 def verdict(path, found, message, config, transformers_run, differ):
-    """What is wrong with how ctxc reads a change; None where nothing is. `found` is what it makes
-    of it, None where it refuses with `message`; transformers_run() is what transformers makes of
-    it, None and a reason where it fails; `differ` says in words how the two differ."""
+    """The error in how ctxc reads a change; None if there is none. `found` is ctxc's result, or None where it
+    refuses with `message`; transformers_run() gives transformers' result, or None and a reason where it fails;
+    `differ` says in words how the two differ."""
     named = any(f"'{name}'" in message for name in names_of(path, config))
     if found is None and (named or message == NO_PLAN):
         return None
@@ -198,8 +222,13 @@ def verdict(path, found, message, config, transformers_run, differ):
     return differ(found, expected)
 
 
+<<<<<<< HEAD
 def fault(path, folder, reader, config, answers):
     """Of a family that runs: the logits differ."""
+=======
+def fault(path, folder, ctxc, config, answers):
+    """For a family that ctxc runs: compares the logits."""
+>>>>>>> h-words
     def differ(found, expected):
         linf = (found - expected).abs().max().item()
         return None if linf <= TOLERANCE else f"logits differ by {linf:.3g} from transformers'"
@@ -208,9 +237,23 @@ def fault(path, folder, reader, config, answers):
     return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
 
+<<<<<<< HEAD
 def check_only_fault(source, reader):
     """The same for a family that is checked alone: the module is another, or the logits are not."""
     module, message = reader.read(source)
+=======
+def module_of(ctxc, folder):
+    """The module that ctxc imports; None and the message where it refuses."""
+    done = programs.run([ctxc, "import", folder])
+    if done.returncode not in (0, 2):
+        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
+    return (done.stdout, "") if done.returncode == 0 else (None, done.stderr)
+
+
+def check_only_fault(source, ctxc):
+    """For a family that ctxc only checks: either the module changes, or transformers' logits do not."""
+    module, message = module_of(ctxc, source)
+>>>>>>> h-words
     logits, reason = transformers_logits(source)
     if module is None or logits is None:
         sys.exit(f"config_keys.py: {source}: {message}{reason}")
@@ -227,8 +270,13 @@ def check_only_fault(source, reader):
     return find
 
 
+<<<<<<< HEAD
 def faults_of(reader, checkpoint, verbose, check_only):
     """How many changes there were, and what is wrong with which."""
+=======
+def faults_of(ctxc, checkpoint, verbose, check_only):
+    """The number of changes, and the errors with the changes that caused them."""
+>>>>>>> h-words
     source = Path(checkpoint)
     config = json.loads((source / "config.json").read_text())
     count, faults, answers = 0, [], Answers(source)

@@ -1,5 +1,5 @@
-// What a patch does elsewhere: the measures, and the compiled executor's against the float64
-// reference's.
+// The effect of a patch on other tokens: the measures, and the compiled executor's results compared
+// with the float64 reference's.
 #include "ctxc/Experiments/Specificity.h"
 #include "test/unit/Compiled/Fixture.h"
 #include <cmath>
