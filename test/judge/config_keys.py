@@ -28,23 +28,14 @@ import warnings
 from pathlib import Path
 
 import judge
-<<<<<<< HEAD
-=======
 import masks
-import programs
->>>>>>> h-words
 import torch
 import transformers
 
 TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
 TOLERANCE = 1e-4
-<<<<<<< HEAD
 NO_PLAN = "no plan for a block"
-# Names that a key's value is exchanged for, by the key's end.
-=======
-NO_PLAN = "cannot take the context into its parameters"
 # Names that replace a key's value, by the end of the key.
->>>>>>> h-words
 NAMES = {
     "_act": ["relu", "gelu"], "activation": ["relu", "silu"], "_function": ["relu", "silu"],
     "model_type": ["llama", "gpt2"], "rope_type": ["default", "linear", "dynamic", "yarn"],
@@ -149,17 +140,16 @@ def transformers_logits(folder):
         return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
-<<<<<<< HEAD
 class Reader:
-    """What ctxc makes of one checkpoint after the other, by a process of read_configs.cpp."""
+    """How ctxc reads one checkpoint after another, in one process (read_configs.cpp)."""
 
     def __init__(self, program, *options):
         self.process = subprocess.Popen([program, *options], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
 
     def read(self, folder):
-        """The logits of the last token, or the text of the module; None and the message where
-        ctxc refuses; where it finds no plan, the message is NO_PLAN."""
+        """The last token's logits, or the text of the module; None and the message where ctxc refuses. Where
+        it finds no plan, the message is NO_PLAN."""
         self.process.stdin.write(f"{folder}\n".encode())
         self.process.stdin.flush()
         kind, _, size = self.process.stdout.readline().decode().partition(" ")
@@ -171,19 +161,6 @@ class Reader:
         if kind == "module":
             return data, ""
         return None, NO_PLAN if kind == "unpatched" else data.decode(errors="replace")
-=======
-def ctxc_logits(ctxc, folder):
-    """The last token's logits in ctxc; None and the message where ctxc refuses, or finds no plan."""
-    out = Path(folder) / "ctxc-logits"
-    command = [ctxc, "verify", folder, "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
-               "--backend", "reference", "--logits", str(out)]
-    done = programs.run(command)
-    if done.returncode == 2 or (done.returncode == 1 and NO_PLAN in done.stderr):
-        return None, done.stderr
-    if done.returncode not in (0, 1):
-        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
-    return load_file(out)["full"][0], ""
->>>>>>> h-words
 
 
 def names_of(path, config):
@@ -222,13 +199,8 @@ def verdict(path, found, message, config, transformers_run, differ):
     return differ(found, expected)
 
 
-<<<<<<< HEAD
 def fault(path, folder, reader, config, answers):
-    """Of a family that runs: the logits differ."""
-=======
-def fault(path, folder, ctxc, config, answers):
     """For a family that ctxc runs: compares the logits."""
->>>>>>> h-words
     def differ(found, expected):
         linf = (found - expected).abs().max().item()
         return None if linf <= TOLERANCE else f"logits differ by {linf:.3g} from transformers'"
@@ -237,23 +209,9 @@ def fault(path, folder, ctxc, config, answers):
     return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
 
-<<<<<<< HEAD
 def check_only_fault(source, reader):
-    """The same for a family that is checked alone: the module is another, or the logits are not."""
-    module, message = reader.read(source)
-=======
-def module_of(ctxc, folder):
-    """The module that ctxc imports; None and the message where it refuses."""
-    done = programs.run([ctxc, "import", folder])
-    if done.returncode not in (0, 2):
-        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
-    return (done.stdout, "") if done.returncode == 0 else (None, done.stderr)
-
-
-def check_only_fault(source, ctxc):
     """For a family that ctxc only checks: either the module changes, or transformers' logits do not."""
-    module, message = module_of(ctxc, source)
->>>>>>> h-words
+    module, message = reader.read(source)
     logits, reason = transformers_logits(source)
     if module is None or logits is None:
         sys.exit(f"config_keys.py: {source}: {message}{reason}")
@@ -270,13 +228,8 @@ def check_only_fault(source, ctxc):
     return find
 
 
-<<<<<<< HEAD
 def faults_of(reader, checkpoint, verbose, check_only):
-    """How many changes there were, and what is wrong with which."""
-=======
-def faults_of(ctxc, checkpoint, verbose, check_only):
     """The number of changes, and the errors with the changes that caused them."""
->>>>>>> h-words
     source = Path(checkpoint)
     config = json.loads((source / "config.json").read_text())
     count, faults, answers = 0, [], Answers(source)
