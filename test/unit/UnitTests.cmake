@@ -6,10 +6,9 @@ find_package(GTest REQUIRED)
 # the options of programs, and files are joined.
 set(CTXC_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 ctxc_precompile(ctxc_test_pch HEADERS <ctxc/Support/UpstreamHeaders.h> <gtest/gtest.h>
-                OPTIONS ${CTXC_TEST_OPTIONS})
+                OPTIONS ${CTXC_TEST_OPTIONS} LIBRARIES GTest::gtest CtxcSupport ctxc::MLIR)
 set_target_properties(ctxc_test_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 target_compile_options(ctxc_test_pch PRIVATE -fPIE)
-target_link_libraries(ctxc_test_pch PRIVATE GTest::gtest CtxcSupport ctxc::MLIR)
 
 add_library(unit-main OBJECT Main.cpp)
 target_compile_definitions(unit-main PRIVATE CTXC_SOURCE_ROOT="${CMAKE_SOURCE_DIR}")
