@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Changes every key of a checkpoint's config.json, one by one, and compares ctxc with transformers.
 
-  config_keys.py CTXC CHECKPOINT... [--shard I/N] [--check-only] [--verbose]
+  config_keys.py READER CHECKPOINT... [--shard I/N] [--check-only] [--verbose]
 
 For each change (a bool negated, a number changed, a name replaced by another, a key removed; also nested
 keys), either ctxc must refuse it with a message that names the key; or both must read the same
@@ -21,6 +21,7 @@ import copy
 import hashlib
 import json
 import logging
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -28,14 +29,12 @@ from pathlib import Path
 
 import judge
 import masks
-import programs
 import torch
 import transformers
-from safetensors.torch import load_file
 
 TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
 TOLERANCE = 1e-4
-NO_PLAN = "cannot take the context into its parameters"
+NO_PLAN = "no plan for a block"
 # Names that replace a key's value, by the end of the key.
 NAMES = {
     "_act": ["relu", "gelu"], "activation": ["relu", "silu"], "_function": ["relu", "silu"],
@@ -141,17 +140,27 @@ def transformers_logits(folder):
         return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
-def ctxc_logits(ctxc, folder):
-    """The last token's logits in ctxc; None and the message where ctxc refuses, or finds no plan."""
-    out = Path(folder) / "ctxc-logits"
-    command = [ctxc, "verify", folder, "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
-               "--backend", "reference", "--logits", str(out)]
-    done = programs.run(command)
-    if done.returncode == 2 or (done.returncode == 1 and NO_PLAN in done.stderr):
-        return None, done.stderr
-    if done.returncode not in (0, 1):
-        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
-    return load_file(out)["full"][0], ""
+class Reader:
+    """How ctxc reads one checkpoint after another, in one process (read_configs.cpp)."""
+
+    def __init__(self, program, *options):
+        self.process = subprocess.Popen([program, *options], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+
+    def read(self, folder):
+        """The last token's logits, or the text of the module; None and the message where ctxc refuses. Where
+        it finds no plan, the message is NO_PLAN."""
+        self.process.stdin.write(f"{folder}\n".encode())
+        self.process.stdin.flush()
+        kind, _, size = self.process.stdout.readline().decode().partition(" ")
+        if not size:
+            sys.exit(f"config_keys.py: ctxc ends while it reads {folder}")
+        data = self.process.stdout.read(int(size))
+        if kind == "logits":
+            return torch.frombuffer(bytearray(data), dtype=torch.float64), ""
+        if kind == "module":
+            return data, ""
+        return None, NO_PLAN if kind == "unpatched" else data.decode(errors="replace")
 
 
 def names_of(path, config):
@@ -179,7 +188,7 @@ def verdict(path, found, message, config, transformers_run, differ):
     refuses with `message`; transformers_run() gives transformers' result, or None and a reason where it fails;
     `differ` says in words how the two differ."""
     named = any(f"'{name}'" in message for name in names_of(path, config))
-    if found is None and (named or NO_PLAN in message):
+    if found is None and (named or message == NO_PLAN):
         return None
     expected, reason = transformers_run()
     if expected is None:
@@ -190,49 +199,41 @@ def verdict(path, found, message, config, transformers_run, differ):
     return differ(found, expected)
 
 
-def fault(path, folder, ctxc, config, answers):
+def fault(path, folder, reader, config, answers):
     """For a family that ctxc runs: compares the logits."""
     def differ(found, expected):
         linf = (found - expected).abs().max().item()
         return None if linf <= TOLERANCE else f"logits differ by {linf:.3g} from transformers'"
 
-    found, message = ctxc_logits(ctxc, folder)
+    found, message = reader.read(folder)
     return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
 
-def module_of(ctxc, folder):
-    """The module that ctxc imports; None and the message where it refuses."""
-    done = programs.run([ctxc, "import", folder])
-    if done.returncode not in (0, 2):
-        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
-    return (done.stdout, "") if done.returncode == 0 else (None, done.stderr)
-
-
-def check_only_fault(source, ctxc):
+def check_only_fault(source, reader):
     """For a family that ctxc only checks: either the module changes, or transformers' logits do not."""
-    module, message = module_of(ctxc, source)
+    module, message = reader.read(source)
     logits, reason = transformers_logits(source)
     if module is None or logits is None:
         sys.exit(f"config_keys.py: {source}: {message}{reason}")
 
-    def find(path, folder, ctxc, config, answers):
+    def find(path, folder, reader, config, answers):
         def differ(found, expected):
             linf = (expected - logits).abs().max().item()
             return None if found != module or linf <= TOLERANCE else \
                 f"the same module, and transformers' logits change by {linf:.3g}"
 
-        found, message = module_of(ctxc, folder)
+        found, message = reader.read(folder)
         return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
     return find
 
 
-def faults_of(ctxc, checkpoint, verbose, check_only):
+def faults_of(reader, checkpoint, verbose, check_only):
     """The number of changes, and the errors with the changes that caused them."""
     source = Path(checkpoint)
     config = json.loads((source / "config.json").read_text())
     count, faults, answers = 0, [], Answers(source)
-    find = check_only_fault(checkpoint, ctxc) if check_only else fault
+    find = check_only_fault(checkpoint, reader) if check_only else fault
     with tempfile.TemporaryDirectory() as folder:
         for file in source.iterdir():
             if file.name != "config.json":
@@ -240,7 +241,7 @@ def faults_of(ctxc, checkpoint, verbose, check_only):
         for path, new, changed in changes(config):
             (Path(folder) / "config.json").write_text(json.dumps(changed))
             count += 1
-            what = find(path, folder, ctxc, config, answers)
+            what = find(path, folder, reader, config, answers)
             shown = f"{source.name}: {'.'.join(path)}" + \
                     (" taken away" if new is None else f" = {json.dumps(new)}")
             if verbose:
@@ -254,7 +255,7 @@ def faults_of(ctxc, checkpoint, verbose, check_only):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("ctxc", metavar="CTXC")
+    parser.add_argument("reader", metavar="READER")
     parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
     parser.add_argument("--shard", default="0/1", metavar="I/N")
     parser.add_argument("--check-only", action="store_true")
@@ -264,9 +265,10 @@ def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     index, parts = map(int, args.shard.split("/"))
+    reader = Reader(args.reader, *(["--import"] if args.check_only else []))
     bad = 0
     for checkpoint in args.checkpoints[index::parts]:
-        count, faults = faults_of(args.ctxc, checkpoint, args.verbose, args.check_only)
+        count, faults = faults_of(reader, checkpoint, args.verbose, args.check_only)
         print(f"{Path(checkpoint).name}: {count} changes, {len(faults)} faults", flush=True)
         for text in faults:
             print("  " + text, flush=True)
