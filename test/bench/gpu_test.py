@@ -26,19 +26,7 @@ class GpuTest(unittest.TestCase):
         return subprocess.run([sys.executable, str(ROOT / "bench/gpu.py"), *map(str, words)],
                               capture_output=True, text=True, env=environment)
 
-    def test_stand_in(self):
-        folder, standin = self.work / "packed", str(self.build / "test/fake-gpu")
-        done = self.script("pack", self.build, folder, "--small")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("llama f32            recorded", done.stdout)
-        done = self.script("run", folder, "--json", self.work / "a.json", "--markdown",
-                           self.work / "a.md", "--repeats", 2, "--copy-mib", 4, "--minutes", 60,
-                           library=standin)
-        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
-        result = json.loads((self.work / "a.json").read_text())
-        self.assertEqual(result["device"], "Fake 0")
-        self.assertGreater(result["copy_gbps"], 0)
-        check = result["checks"]["llama f32"]
+    def expect_claim(self, check):
         self.assertTrue(check["good"])
         self.assertEqual((check["difference"], check["notes"]), (0, []))
         claim = check["claim"]
@@ -46,7 +34,8 @@ class GpuTest(unittest.TestCase):
             self.assertLess(claim[run]["l_inf"], 1e-4)
             self.assertTrue(claim[run]["same_token"])
         self.assertGreater(claim["control"]["l_inf"], 100 * claim["apply"]["l_inf"])
-        model = result["models"]["small-llama"]
+
+    def expect_times(self, model, text):
         # In bfloat16: the matrices of two layers, the head, the norms, and the token's embedding.
         self.assertEqual(model["weight_bytes"],
                          2 * (2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96) + 128 * 64 + 6 * 64))
@@ -56,10 +45,11 @@ class GpuTest(unittest.TestCase):
             self.assertAlmostEqual(run["median_ms"], run["launches"])
             self.assertEqual(sum(kernel["launches"] for kernel in run["kernels"]), run["launches"])
             self.assertTrue(all(kernel["predicted_ms"] > 0 for kernel in run["kernels"]))
-        text = (self.work / "a.md").read_text()
         self.assertIn("| small-llama | 0.00 | ", text)
         plain = model["runs"]["plain"]["median_ms"]
         self.assertIn(f"Together plain: {plain:.3f} of {plain:.3f} ms", text)
+
+    def expect_prompts(self, model, text):
         # A prompt of 12 tokens in chunks of 8, and its patches; the last chunk is also measured
         # alone.
         self.assertEqual(set(model["prompts"]), {"exact", "rounded"})
@@ -78,14 +68,8 @@ class GpuTest(unittest.TestCase):
         self.assertIn("| small-llama | exact | 12 | ", text)
         self.assertIn("## Kernels of small-llama, exact: patches, last chunk", text)
         self.assertIn("ctxc_rows8_", text)
-        for what, why in result["skipped"].items():
-            self.assertIn(f"- {what}: {why}", text)
 
-        # What follows tests the checks, not the timing.
-        manifest = folder / "manifest.json"
-        manifest.write_text(json.dumps([entry for entry in json.loads(manifest.read_text())
-                                        if entry["kind"] == "check"]))
-
+    def expect_sanitized(self, folder, standin):
         # A complaint of the sanitizer makes the whole call fail.
         tools = self.work / "tools"
         tools.mkdir(exist_ok=True)
@@ -100,6 +84,7 @@ class GpuTest(unittest.TestCase):
             self.assertIn(f"compute-sanitizer, memcheck, llama f32: ERROR SUMMARY: {errors} errors",
                           done.stdout)
 
+    def expect_difference(self, folder, standin):
         # A result that differs is a failure: the recording gets other code.
         recording = folder / "check-llama-f32.gz"
         content = gzip.decompress(recording.read_bytes())
@@ -110,6 +95,7 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
         self.assertIn("llama f32: DIFFERS", done.stdout)
 
+    def expect_broken(self, folder, standin):
         # A broken recording is reported in a line.
         folder.joinpath("manifest.json").write_text(json.dumps([
             dict(kind="check", name="broken", file="broken"),
@@ -121,6 +107,34 @@ class GpuTest(unittest.TestCase):
         self.assertIn("- check of broken: ", done.stdout)
         self.assertIn("- not made: no kernel", done.stdout)
 
+    def test_stand_in(self):
+        folder, standin = self.work / "packed", str(self.build / "test/fake-gpu")
+        done = self.script("pack", self.build, folder, "--small")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("llama f32            recorded", done.stdout)
+        done = self.script("run", folder, "--json", self.work / "a.json", "--markdown",
+                           self.work / "a.md", "--repeats", 2, "--copy-mib", 4, "--minutes", 60,
+                           library=standin)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        result = json.loads((self.work / "a.json").read_text())
+        self.assertEqual(result["device"], "Fake 0")
+        self.assertGreater(result["copy_gbps"], 0)
+        text = (self.work / "a.md").read_text()
+        self.expect_claim(result["checks"]["llama f32"])
+        model = result["models"]["small-llama"]
+        self.expect_times(model, text)
+        self.expect_prompts(model, text)
+        for what, why in result["skipped"].items():
+            self.assertIn(f"- {what}: {why}", text)
+
+        # What follows tests the checks, not the timing.
+        manifest = folder / "manifest.json"
+        manifest.write_text(json.dumps([entry for entry in json.loads(manifest.read_text())
+                                        if entry["kind"] == "check"]))
+
+        self.expect_sanitized(folder, standin)
+        self.expect_difference(folder, standin)
+        self.expect_broken(folder, standin)
         try:
             import ctypes
             ctypes.CDLL("libcuda.so.1")
