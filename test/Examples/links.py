@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every relative link of every page that is checked in leads somewhere.
+"""Checks that what the pages that are checked in link to, or name as a file, is there.
 
   links.py [ROOT]
 
@@ -7,8 +7,12 @@ A link's file must be checked in too, or be a folder of such files, and a link's
 heading of the page that it leads to, spelled as GitHub and GitLab spell anchors. Images, links of HTML
 (href, src) and reference definitions count as links; what stands in code does not. Addresses of the
 network are not asked for.
+
+A code span that begins with a folder of the root, such as `lib/Planning` or `test/Rules/*.mlir`, names
+a file or folder too. A part in capitals (`lib/ROOM`) or a … stands for anything, as * does.
 """
 
+import fnmatch
 import re
 import subprocess
 import sys
@@ -53,6 +57,14 @@ def anchors(text):
     return known
 
 
+def named_files(text, roots):
+    """(line number, path) of each code span that names a file or folder."""
+    text = COMMENT.sub(blanked, FENCE.sub(blanked, text))
+    for found in re.finditer(r"`([\w.-]+/[\w./*…-]*)`", text):
+        if found[1].split("/")[0] in roots:
+            yield text.count("\n", 0, found.start()) + 1, found[1]
+
+
 def resolved(page, path):
     """The path from the root that `path` means on `page`; None where it leaves the root."""
     parts = []
@@ -83,6 +95,10 @@ def dead_links(root, files):
                 yield f"{page}:{number}: {target}: no such file is checked in"
             elif anchor and place in pages and anchor not in anchors(pages[place]):
                 yield f"{page}:{number}: {target}: {place} has no heading of this name"
+        for number, path in named_files(text, {file.split("/")[0] for file in files if "/" in file}):
+            pattern = re.sub(r"…|\b[A-Z]{2,}\b", "*", path.rstrip("/"))
+            if not fnmatch.filter(files, pattern) and not fnmatch.filter(folders, pattern):
+                yield f"{page}:{number}: `{path}`: no such file is checked in"
     if not checked:
         yield f"{root}: has no page with a relative link"
 

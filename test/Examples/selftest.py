@@ -129,6 +129,15 @@ class Links(unittest.TestCase):
             self.assertEqual(len(found), 1, link)
             self.assertTrue(found[0].startswith("a.md:1: ") or found[0].startswith("a.md:3: "), found)
 
+    def test_files_that_are_named(self):
+        page = "[x](docs/b.md) "
+        for span in ("`docs/b.md`", "`docs`", "`docs/`", "`docs/*.md`", "`docs/….md`", "`docs/PAGE.md`",
+                     "`elsewhere/b.md`", "`docs/b.md --option`", "\n```\n`docs/no.md`\n```\n"):
+            self.assertEqual(self.dead(a_md=page + span, docs__b_md=""), [], span)
+        for span in ("`docs/no.md`", "`docs/no`", "`docs/*.cpp`", "`docs/PAGE.cpp`"):
+            self.assertEqual(self.dead(a_md=page + span, docs__b_md=""),
+                             [f"a.md:1: {span}: no such file is checked in"], span)
+
     def test_pages_without_links_are_an_error(self):
         self.assertEqual(len(self.dead(a_md="no link")), 1)
 
