@@ -1,4 +1,5 @@
 // Writes a drawing to a file: graphviz's language, or a picture that graphviz makes of it.
+#include "GraphStyle.h"
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
@@ -52,6 +53,8 @@ Error ctxc::writeGraph(StringRef path, llvm::ArrayRef<VerdictGroup> groups) {
     if (!picture)
       return makeError("--graph: " + llvm::toString(picture.takeError()));
     text = std::move(*picture);
+    if (size_t start = text.find("<svg"); start != std::string::npos)
+      text.insert(text.find('>', start) + 1, "\n" + graph::darkStyle());
   } else if (ending != ".dot") {
     return makeError("--graph: found '" + path + "', expected a name that ends in .dot or .svg");
   }
