@@ -87,7 +87,8 @@ enum ExitCode {
 /// Runs a command with the words of its line, and prints what goes wrong. Returns the exit code.
 int runCommand(const Command &command, llvm::ArrayRef<llvm::StringRef> words);
 
-/// One line a message: joined errors are printed one after the other. Returns the exit code.
+/// One line a message: joined errors are printed one after the other, and lines of a message that
+/// start with "note: " as notes. Returns the exit code.
 int reportError(llvm::Error error);
 
 /// `code`, or ExitBadInput where what was printed did not arrive: a script would read half of it
