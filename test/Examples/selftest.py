@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests run_readme.py and links.py: right pages pass, and each kind of wrong one fails."""
+"""Tests run_readme.py and links.py: correct pages pass, and each kind of wrong page fails."""
 
 import contextlib
 import io

@@ -9,7 +9,7 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
-/// The option that `word` names; a joined one by how it starts.
+/// The option that `word` names; a joined option is recognised by its first letters.
 static const OptionSpec *findOption(const Command &command, StringRef word) {
   StringRef name = word.take_front(word.find('='));
   auto found = llvm::find_if(command.options, [&](const OptionSpec &option) {
@@ -66,7 +66,7 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
     } else if (equals != StringRef::npos) {
       value = word.drop_front(equals + 1);
     } else if (option->valueOptional) {
-      // left out
+      // an optional value that was left out
     } else if (i + 1 < words.size()) {
       value = words[++i];
     } else {
@@ -151,7 +151,7 @@ std::string driver::labelOf(const OptionSpec &option) {
   return option.value.empty() ? option.name.str() : (option.name + " " + option.value).str();
 }
 
-/// A program of its own that reads its command line as ctxc does has a name of its own.
+/// A program of its own, such as ctxc-bench, is not a subcommand of ctxc.
 static std::string nameOf(const Command &command) {
   return ((command.name.starts_with("ctxc-") ? "" : "ctxc ") + command.name).str();
 }
