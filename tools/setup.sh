@@ -8,6 +8,7 @@
 #                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
 #                               what makes a clean Debian root
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
+#   tools/setup.sh --package    and to make Debian packages: dpkg-dev
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
 #
@@ -110,12 +111,13 @@ for argument in "$@"; do
     with_bench=1
     packages+=(libbenchmark-dev libopenblas-dev libdnnl-dev)
     ;;
+  --package) packages+=(dpkg-dev) ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown argument '$argument'; expected --judges, --sanitizers or --bench" ;;
+  *) fail "unknown argument '$argument'; expected --judges, --sanitizers, --package or --bench" ;;
   esac
 done
 

@@ -96,29 +96,6 @@ static void printPlan(llvm::raw_ostream &os, const Verdict &verdict) {
     printWrapped(os, "needs", "nothing: the patch exists for all activations");
 }
 
-/// "3 patches, 4352 numbers; divides by 3 vectors"
-static std::string costText(const PlanRow &row) {
-  const PlanCost &cost = row.cost;
-  auto count = [](int64_t n, StringRef one, StringRef many) {
-    return std::to_string(n) + " " + (n == 1 ? one : many).str();
-  };
-  std::string text =
-      count(cost.patches, "patch", "patches") + ", " + count(cost.numbers, "number", "numbers");
-  if (cost.vectorDivisions || cost.elementDivisions)
-    text += "; divides by ";
-  if (cost.vectorDivisions)
-    text += count(cost.vectorDivisions, "vector", "vectors");
-  if (cost.elementDivisions)
-    text +=
-        (cost.vectorDivisions ? " and " : "") + count(cost.elementDivisions, "entry", "entries");
-  if (cost.norm && cost.drift)
-    llvm::raw_string_ostream(text)
-        << llvm::format("; norm %.3g, drift %.3g", *cost.norm, *cost.drift);
-  if (row.kind == VerdictKind::OutputOnly)
-    text += "; output-only";
-  return text + (cost.fragility.empty() ? "" : "; fragile");
-}
-
 /// Writes every plan on one or two lines; the chosen one has a star.
 static void printPlans(llvm::raw_ostream &os, const VerdictGroup &group) {
   StringRef label = "plans";

@@ -3,8 +3,9 @@
 
 The pages are of the shipped model, of a tokenizer with hostile pieces, of an encoder and of a model without a
 head. There must be no error on the console, no request except for the file itself, the JSON's numbers on hover
-and on keyboard focus, pictures without the script, a contrast of at least 4.5 in light and dark mode, and nothing
-that overflows a width of 400 pixels. --keep leaves pages and screenshots in DIR.
+and on keyboard focus, pictures without the script, a contrast of at least 4.5 in light and dark mode, nothing
+that overflows a width of 390 pixels, and no label of a picture that is too small to read there. --keep leaves
+pages and screenshots in DIR.
 """
 
 import argparse
@@ -66,6 +67,19 @@ CONTRAST = """(() => {
 })()"""
 
 
+# The size on the screen of the smallest letters in a picture.
+SMALLEST_LABEL = """Math.min(...[...document.querySelectorAll('svg text')]
+  .filter(text => text.getClientRects().length)
+  .map(text => parseFloat(getComputedStyle(text).fontSize) * Math.hypot(text.getScreenCTM().a, text.getScreenCTM().b)))"""
+
+# Whether the frame around the subject's column is inside the box that the picture scrolls in.
+SUBJECT_SHOWN = """[...document.querySelectorAll('svg .column')].filter(frame => frame.getClientRects().length)
+  .every(frame => {
+    const [inner, outer] = [frame, frame.closest('.scroll')].map(e => e.getBoundingClientRect());
+    return inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
+  })"""
+
+
 def ctxc(program, *words):
     subprocess.run([str(word) for word in (program, "inspect", *words)], check=True,
                    stdout=subprocess.DEVNULL)
@@ -119,11 +133,16 @@ def check_looks(browser, page, folder):
         browser.size(1200, 900)
         worst = browser.evaluate(CONTRAST)
         assert worst["ratio"] >= 4.5, f"{page}, {scheme}: contrast {worst}"
-        for width in (1200, 400):
+        for width in (1200, 390):
             browser.size(width, 900)
+            small = browser.evaluate(SMALLEST_LABEL)
+            assert small >= 9, f"{page}: a label of {small} pixels in a window of {width}"
+            browser.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            subject = browser.evaluate(SUBJECT_SHOWN)
+            assert subject, f"{page}: the framed column is out of sight in a window of {width}"
             wide = browser.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, f"{page}: {wide} pixels wide in a window of {width}"
-            if folder and width == 400 or page.stem == "shipped":
+            if folder and width == 390 or page.stem == "shipped":
                 shot = base64.b64decode(browser.call(
                     "Page.captureScreenshot", captureBeyondViewport=True)["data"])
                 assert shot.startswith(b"\x89PNG") and len(shot) > 20000, f"{page}: nothing to see"

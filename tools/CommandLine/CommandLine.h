@@ -86,7 +86,8 @@ enum ExitCode {
 /// Runs a command with the words of its command line, and prints errors. Returns the exit code.
 int runCommand(const Command &command, llvm::ArrayRef<llvm::StringRef> words);
 
-/// Prints one line for each message, also for those of joined errors. Returns the exit code.
+/// Prints one line for each message, also for those of joined errors; lines of a message that start
+/// with "note: " are notes. Returns the exit code.
 int reportError(llvm::Error error);
 
 /// `code`, or ExitBadInput where writing to stdout failed: a script would otherwise take half of

@@ -50,8 +50,10 @@ int ctxc::driver::reportError(llvm::Error error) {
         llvm::SmallVector<StringRef> lines;
         std::string message = messageOf(info);
         StringRef(message).split(lines, '\n', -1, false);
-        for (StringRef line : lines)
-          llvm::errs() << "ctxc: error: " << printable(line) << "\n";
+        for (StringRef line : lines) {
+          StringRef kind = line.consume_front("note: ") ? "note" : "error";
+          llvm::errs() << "ctxc: " << kind << ": " << printable(line) << "\n";
+        }
       });
   return code;
 }

@@ -2,6 +2,7 @@
 #include "CheckEvidence.h"
 #include "Commands.h"
 #include "ctxc/Evidence/MakeProof.h"
+#include "ctxc/Report/CheckPage.h"
 #include "ctxc/Report/CheckReport.h"
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Report/Sarif.h"
@@ -55,6 +56,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (auto path = arguments.get("--graph"))
     if (llvm::Error error = writeGraph(*path, groups))
       return std::move(error);
+  if (auto path = arguments.get("--html"))
+    if (llvm::Error error = writeCheckPage(*path, arguments.positional(0), groups))
+      return std::move(error);
   bool hasErrors =
       llvm::any_of(findings, [](const GroupFinding &f) { return f.severity == Severity::Error; });
   ExitCode code = isPatchable(groups) && !hasErrors && evidence->isGood() ? ExitGood : ExitAgainst;
@@ -87,6 +91,8 @@ static std::vector<OptionSpec> options() {
        {"text", "json", "sarif"}},
       {"--graph", "FILE",
        "draw the blocks with their verdicts, to a .dot file, or by graphviz to an .svg"},
+      {"--html", "FILE",
+       "write a page: verdicts, drawn blocks (by graphviz), plans with their costs, lemmas"},
       {"--proof", "FILE",
        "write what each verdict rests on, as a proof that `ctxc check-proof` judges (JSON)"},
       {"--update",
@@ -127,7 +133,7 @@ Command driver::checkCommand() {
       "  ctxc check --replay witness.json\n"
       "  ctxc check gemma-3-270m --format json\n"
       "  ctxc check block.mlir -Werror --format sarif > check.sarif\n"
-      "  ctxc check block.mlir --graph block.svg\n"
+      "  ctxc check block.mlir --graph block.svg --html block.html\n"
       "  ctxc check block.mlir --proof proof.json; ctxc check-proof block.mlir proof.json\n",
       run};
   llvm::append_range(command.options, evidenceOptions());

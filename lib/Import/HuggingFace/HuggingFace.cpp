@@ -5,6 +5,7 @@
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Suggestion.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -108,9 +109,12 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
   for (auto [name, make] : families)
     if (name == type)
       return make(config);
-  config.problem("model_type", "is not supported; supported are " +
-                                   join(supportedModelTypes(), ", ") +
-                                   " (any other block can be written down as .mlir)");
+  std::vector<StringRef> known = supportedModelTypes();
+  config.problem("model_type",
+                 "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
+                     " are, which 'ctxc import --help' lists\n"
+                     "note: other ways in: a .gguf file, or the block written down as "
+                     ".mlir (docs/new-architecture.md)");
   return nullptr;
 }
 
