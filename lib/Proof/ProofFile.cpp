@@ -200,6 +200,8 @@ void Writer::write(const Proof &proof) {
   field("startLayer");
   os << proof.startLayer;
   text("sites", proof.sites);
+  if (!proof.past.empty())
+    names("past", proof.past);
   lines("blocks", proof.claims, [&](const Claim &claim) { write(claim); });
   close('}');
   os << "\n";
@@ -404,6 +406,8 @@ llvm::Expected<Proof> proof::parseProof(StringRef text, StringRef name) {
     r.integer("version");
     proof.startLayer = r.integer("startLayer");
     proof.sites = r.choice("sites", {"mlp", "all"});
+    if (r.has("past"))
+      proof.past = r.names("past");
     proof.claims = r.list<Claim>("blocks", readClaim);
   }
   llvm::Error errors = llvm::Error::success();

@@ -1,4 +1,5 @@
 #include "ctxc/Proof/Structure.h"
+#include "ctxc/Proof/Body.h"
 #include "dialects/XF/BlockFacts.h"
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
@@ -62,12 +63,14 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
   }
   xf::ModelOp model = *module.getOps<xf::ModelOp>().begin();
   llvm::StringMap<unsigned> uses = storedUses(model, module);
+  Body flow(module, startLayer);
   for (auto [i, layer] : llvm::enumerate(model.getBody().getOps<xf::LayerOp>())) {
     if (int64_t(i) < startLayer)
       continue;
     Structure found{module.lookupSymbol<xf::BlockOp>(layer.getBlock())};
     found.layer = layer;
-    found.inputsDepend = i > 0 && int64_t(i) == startLayer;
+    found.inputsDepend =
+        llvm::any_of(layer.getInputs(), [&](Value input) { return flow.depends(input); });
     if (ArrayAttr frozen = layer.getFrozenAttr())
       for (Attribute name : frozen)
         found.frozen.insert(cast<StringAttr>(name).str());

@@ -7,6 +7,7 @@
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Verify/ProgramNorms.h"
+#include <cmath>
 
 using namespace ctxc;
 using llvm::Error;
@@ -177,11 +178,30 @@ Expected<PatchMetadata> Model::metadata(const RunRequest &request, int64_t posit
   return metadata;
 }
 
+/// The unit roundoff of the coarsest type that a parameter of the module is stored in.
+static double roundoffOfWeights(mlir::ModuleOp module) {
+  double coarsest = float32UnitRoundoff;
+  module.walk([&](xf::ParamOp param) {
+    auto type = llvm::cast<mlir::RankedTensorType>(param.getType()).getElementType();
+    if (auto real = llvm::dyn_cast<mlir::FloatType>(type))
+      coarsest = std::max(coarsest, std::ldexp(1.0, -int(real.getFPMantissaWidth())));
+  });
+  return coarsest;
+}
+
+/// That of the coarsest rounding in which the runs of a verification differ.
+static double roundoffOf(const RunRequest &request, mlir::ModuleOp module, bool roundedPrompts) {
+  if (request.materialize)
+    return roundoffOfWeights(module);
+  return roundedPrompts && !request.positions.empty() ? bfloat16UnitRoundoff : float32UnitRoundoff;
+}
+
 Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObserver observe) {
   Expected<Measuring> run = measuring();
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  request.unitRoundoff = roundoffOf(request, module(), settings.roundedPrompts);
   if (!request.positions.empty())
     return verifyEach(run->executor, request, run->norms, observe);
   return ctxc::verify(run->executor, request, count, run->norms, observe);
@@ -192,6 +212,7 @@ Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  request.unitRoundoff = roundoffOf(request, module(), settings.roundedPrompts);
   return verifyPatch(run->executor, request, patch, run->norms);
 }
 

@@ -1,6 +1,7 @@
 #include "ctxc/Verify/Verify.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
+#include "ctxc/Verify/AllowedError.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <limits>
@@ -97,21 +98,13 @@ public:
     return executor.patch(*runs.full, *runs.reduced, token, position, options);
   }
 
-  /// The full run's logits of one token, without making a patch.
-  Expected<std::vector<double>> full(const Input &token, int64_t position) {
-    Timer watch(times.patch);
-    ForwardOptions options;
-    if (request.trace)
-      options.observer = seen.full.observer();
-    return executor.forward(*runs.full, llvm::ArrayRef<Input>(token), position, options);
-  }
-
-  /// The two runs without context, compared with the full run's logits.
+  /// The two runs without context, compared with the full run's logits. `replayError`: as the pass
+  /// that made the patch predicts it.
   Expected<VerifyStep> check(const Input &token, int64_t position, const Patch &patch,
-                             llvm::ArrayRef<double> fullLogits,
-                             llvm::ArrayRef<double> fusedLogits) {
+                             llvm::ArrayRef<double> fullLogits, llvm::ArrayRef<double> fusedLogits,
+                             llvm::ArrayRef<double> replayError) {
     Expected<std::vector<double>> patched =
-        reduced(token, position, &patch, times.verify, seen.patched);
+        reduced(token, position, &patch, times.verify, seen.patched, &sizes);
     if (!patched)
       return patched.takeError();
     Expected<std::vector<double>> control = std::vector<double>();
@@ -128,6 +121,7 @@ public:
     step.token = token.token();
     step.position = position;
     step.patched = compareLogits(fullLogits, *patched);
+    step.allowedLinf = allowedLinf(fullLogits, replayError, sizes, request.unitRoundoff);
     step.control = compareLogits(fullLogits, *control);
     step.next = step.patched.baselineToken;
     if (!fusedLogits.empty())
@@ -145,7 +139,8 @@ public:
 
 private:
   Expected<std::vector<double>> reduced(const Input &token, int64_t position, const Patch *patch,
-                                        double &seconds, LayerRecord &record) {
+                                        double &seconds, LayerRecord &record,
+                                        StreamSizes *sizes = nullptr) {
     Timer watch(seconds);
     ForwardOptions options;
     options.patch = patch;
@@ -153,6 +148,8 @@ private:
     options.append = false;
     if (request.trace)
       options.observer = record.observer();
+    if (sizes)
+      options.observer = sizes->observer(std::move(options.observer));
     return executor.forward(*runs.reduced, llvm::ArrayRef<Input>(token), position, options);
   }
 
@@ -191,6 +188,7 @@ private:
   const RunRequest &request;
   PatchNorms &norms;
   Runs runs, secondRuns;
+  StreamSizes sizes; ///< of the patched run
   struct {
     LayerRecord full, patched, control;
   } seen;
@@ -274,9 +272,9 @@ Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &re
           return patch.takeError();
         if (Error error = verifier.keepBefore(given.position))
           return error;
-        Expected<VerifyStep> step =
-            verifier.check(request.tokens[given.position], given.position, *patch,
-                           given.fullLogits.doubles(), given.reducedLogits.doubles());
+        Expected<VerifyStep> step = verifier.check(
+            request.tokens[given.position], given.position, *patch, given.fullLogits.doubles(),
+            given.reducedLogits.doubles(), given.replayError);
         if (!step)
           return step.takeError();
         addLayers(*step, given.obligations, given.replayError);
@@ -309,8 +307,9 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
     Expected<PatchStep> made = verifier.patch(token, position);
     if (!made)
       return made.takeError();
-    Expected<VerifyStep> step = verifier.check(
-        token, position, made->patch, made->fullLogits.doubles(), made->reducedLogits.doubles());
+    Expected<VerifyStep> step =
+        verifier.check(token, position, made->patch, made->fullLogits.doubles(),
+                       made->reducedLogits.doubles(), made->replayError);
     if (!step)
       return step.takeError();
     addLayers(*step, made->obligations, made->replayError);
@@ -331,10 +330,12 @@ Expected<VerifyResult> ctxc::verifyPatch(Executor &executor, const RunRequest &r
     return error;
   Input token = request.tokens.back();
   int64_t position = request.tokens.size() - 1;
-  Expected<std::vector<double>> full = verifier.full(token, position);
+  // The patch that is made here is compared with nothing: its pass predicts how exact one can be.
+  Expected<PatchStep> full = verifier.patch(token, position);
   if (!full)
     return full.takeError();
-  Expected<VerifyStep> step = verifier.check(token, position, patch, *full, {});
+  Expected<VerifyStep> step =
+      verifier.check(token, position, patch, full->fullLogits.doubles(), {}, full->replayError);
   if (!step)
     return step.takeError();
   VerifyResult result;

@@ -114,8 +114,8 @@ using Confirmation =
     std::function<std::string(xf::BlockOp, const PlanOptions &, const PlanCandidate &)>;
 
 struct PlanOptions {
-  /// The block's inputs depend on the context: the first patched layer where
-  /// layers below it run unpatched.
+  /// The block's inputs depend on the context: layers below run unpatched, or the model's body
+  /// reads the context on the way here.
   bool inputsAreSources = false;
   /// The update of a post-norm scale; naive patches the scale alone.
   patch::UpdateKind update = patch::UpdateKind::least;

@@ -93,6 +93,10 @@ struct Claim {
 struct Proof {
   int64_t startLayer = 0;
   std::string sites = "mlp"; ///< "mlp", or "all": also what joins the residual stream (W_o)
+  /// Where the context reaches the logits past the patched layers, so that their claims are not
+  /// enough for the model: the values by which it does, from where it enters to the logits, by the
+  /// model's text. Else empty.
+  Names past;
   std::vector<Claim> claims;
 };
 
