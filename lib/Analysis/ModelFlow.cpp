@@ -13,7 +13,8 @@ ModelFlow::LayerFlow ModelFlow::flowOf(xf::BlockOp block) {
   flow.inputs.resize(block.getNumResults());
   for (Value output : graph.yield()->getOperands())
     flow.readsContext.push_back(context.test(graph.vertex(output)));
-  for (unsigned input : graph.inputs().set_bits()) {
+  BlockGraph::Set inputs = graph.inputs();
+  for (unsigned input : inputs.set_bits()) {
     BlockGraph::Set reached = graph.reach(input);
     for (auto [i, output] : llvm::enumerate(graph.yield()->getOperands()))
       if (reached.test(graph.vertex(output)))
@@ -67,8 +68,11 @@ bool ModelFlow::enters(OpResult result) const {
   return op->walk(reads).wasInterrupted();
 }
 
-bool ModelFlow::inputsDepend(xf::LayerOp layer) const {
-  return llvm::any_of(layer.getInputs(), [&](Value v) { return depends(v); });
+InputSources ModelFlow::sources(xf::LayerOp layer) const {
+  std::vector<bool> dependent;
+  for (Value input : layer.getInputs())
+    dependent.push_back(depends(input));
+  return InputSources(std::move(dependent));
 }
 
 SmallVector<Operation *> ModelFlow::sourcesOfLogits() const {

@@ -60,7 +60,11 @@ void ClaimMaker::describe() {
   claim.text.assign(text.lines().begin(), text.lines().end());
   claim.frozen.assign(structure.frozen.begin(), structure.frozen.end());
   claim.shared.assign(structure.shared.begin(), structure.shared.end());
-  claim.inputsDepend = group.options->inputsAreSources;
+  const InputSources &inputs = group.options->inputsAreSources;
+  claim.inputsDepend = bool(inputs);
+  for (BlockArgument input : graph.getBlock().getBody().getArguments())
+    if (inputs && !inputs.contains(input.getArgNumber()))
+      claim.equalInputs.push_back(name(input));
   claim.verdict = stringify(group.verdict->kind).str();
 }
 

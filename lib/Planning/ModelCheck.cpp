@@ -49,7 +49,7 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
 
 /// What a verdict depends on; the last is what settings and bindings make of the block's facts.
 using VerdictKey =
-    std::tuple<Operation *, bool, std::vector<std::string>, std::vector<std::string>, std::string>;
+    std::tuple<Operation *, InputSources, std::vector<std::string>, std::vector<std::string>, std::string>;
 
 /// The signature of a block's facts in a layer, found once for all layers of like settings and
 /// bindings.
@@ -103,7 +103,8 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     plan.layer = layer;
     plan.refute = options.refute;
     plan.confirm = options.confirm;
-    plan.inputsAreSources = flow && flow->inputsDepend(layer);
+    if (flow)
+      plan.inputsAreSources = flow->sources(layer);
     plan.bindings = bindingsOf(layer, block, uses, options);
     LayerVerdict &verdict = known[keyOf(block, plan, signatures.of(block, layer))];
     if (!verdict.verdict) {

@@ -66,6 +66,10 @@ static bool checkIdentity(Subject &s) {
             ", expected " + (s.structure.inputsDepend ? "true" : "false"));
     good = false;
   }
+  Names equal;
+  for (unsigned input : s.structure.equalInputs)
+    equal.push_back(s.text.name(s.flow.body().getArgument(input)).str());
+  good &= s.expect("equalInputs", claim.equalInputs, equal);
   ArrayRef<std::string> lines = s.text.lines();
   for (size_t i = 0; i < std::max(claim.text.size(), lines.size()); ++i) {
     StringRef found = i < claim.text.size() ? StringRef(claim.text[i]) : StringRef();

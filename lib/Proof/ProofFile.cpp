@@ -171,6 +171,8 @@ void Writer::write(const Claim &c) {
   names("shared", c.shared);
   field("inputsDepend");
   os << json::Value(c.inputsDepend);
+  if (!c.equalInputs.empty())
+    names("equalInputs", c.equalInputs);
   text("verdict", c.verdict);
   auto asInstance = [&](const Instance &i) { instance(i); };
   if (c.verdict == "controllable" || c.verdict == "output-only") {
@@ -368,6 +370,8 @@ static Claim readClaim(Reader &r) {
   c.frozen = r.names("frozen");
   c.shared = r.names("shared");
   c.inputsDepend = r.boolean("inputsDepend");
+  if (r.has("equalInputs"))
+    c.equalInputs = r.names("equalInputs");
   c.verdict = r.choice("verdict", {"controllable", "output-only", "rejected", "undecided"});
   if (c.verdict == "controllable" || c.verdict == "output-only") {
     c.theorem = r.text("theorem");

@@ -48,6 +48,7 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
   auto add = [&](Structure found, unsigned layer) {
     for (Structure &known : structures)
       if (known.block == found.block && known.inputsDepend == found.inputsDepend &&
+          known.equalInputs == found.equalInputs &&
           known.frozen == found.frozen && known.shared == found.shared &&
           known.facts == found.facts) {
         known.layers.push_back(layer);
@@ -69,8 +70,13 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
       continue;
     Structure found{module.lookupSymbol<xf::BlockOp>(layer.getBlock())};
     found.layer = layer;
-    found.inputsDepend =
-        llvm::any_of(layer.getInputs(), [&](Value input) { return flow.depends(input); });
+    for (auto [number, input] : llvm::enumerate(layer.getInputs()))
+      if (flow.depends(input))
+        found.inputsDepend = true;
+      else
+        found.equalInputs.insert(number);
+    if (!found.inputsDepend)
+      found.equalInputs.clear();
     if (ArrayAttr frozen = layer.getFrozenAttr())
       for (Attribute name : frozen)
         found.frozen.insert(cast<StringAttr>(name).str());
@@ -145,6 +151,8 @@ std::string proof::digestOf(const Structure &structure, const BlockText &text) {
   for (const std::string &name : structure.shared)
     add("shared " + name);
   add(structure.inputsDepend ? "inputs depend" : "inputs equal");
+  for (unsigned input : structure.equalInputs)
+    add("input " + std::to_string(input) + " equal");
   return "sha256:" + llvm::toHex(sum.final(), /*LowerCase=*/true);
 }
 

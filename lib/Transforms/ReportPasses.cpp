@@ -21,7 +21,7 @@ struct ReportContext : impl::ReportContextBase<ReportContext> {
   using ReportContextBase::ReportContextBase;
   void runOnOperation() override {
     BlockGraph graph(getOperation());
-    ContextDependence context(graph, inputs);
+    ContextDependence context(graph, InputSources(inputs.getValue()));
     ZeroRange zeros(getOperation());
     Bindings none;
     Sites sites(graph, zeros, none);

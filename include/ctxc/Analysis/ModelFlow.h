@@ -9,13 +9,14 @@
 //   an op that reads the context its results depend (ContextualOpInterface)
 //   any other op                 its results depend where an operand does
 //
-// A patched layer that has an input which depends must absorb that too (`inputsDepend`). Valid
+// A patched layer that has an input which depends must absorb that too (`sources`). Valid
 // while the model is unchanged.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_MODELFLOW_H
 #define CTXC_ANALYSIS_MODELFLOW_H
 
+#include "ctxc/Analysis/InputSources.h"
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -27,8 +28,8 @@ public:
   ModelFlow(xf::ModelOp model, unsigned startLayer);
 
   bool depends(mlir::Value value) const { return dependent.contains(value); }
-  /// Whether an input of the layer depends on the context.
-  bool inputsDepend(xf::LayerOp layer) const;
+  /// The inputs of the layer that depend on the context.
+  InputSources sources(xf::LayerOp layer) const;
   /// Whether the layer runs unpatched.
   bool isUnpatched(xf::LayerOp layer) const { return unpatched.contains(layer); }
   /// Its number among the model's layers, from 0.

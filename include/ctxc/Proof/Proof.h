@@ -71,6 +71,7 @@ struct Claim {
   Names text;           ///< the block's own, line by line
   Names frozen, shared; ///< by the layers that run it
   bool inputsDepend = false;
+  Names equalInputs; ///< those that do not, where others do
   std::string verdict, theorem;
 
   // Of controllable and output-only.

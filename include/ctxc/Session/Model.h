@@ -26,6 +26,7 @@
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Inspect/Inspect.h"
+#include "ctxc/Planning/ModelVerdict.h"
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Program/Program.h"
 #include "ctxc/Program/Weights.h"

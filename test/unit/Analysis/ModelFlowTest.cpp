@@ -83,8 +83,8 @@ TEST(ModelFlow, PatchedLayersStopTheContext) {
   expectLogits(parsed, 1, false);
   expectLogits(parsed, 2, true);
   ModelFlow flow(parsed.model(), 1);
-  EXPECT_FALSE(flow.inputsDepend(parsed.layers()[0]));
-  EXPECT_TRUE(flow.inputsDepend(parsed.layers()[1]));
+  EXPECT_FALSE(bool(flow.sources(parsed.layers()[0])));
+  EXPECT_TRUE(flow.sources(parsed.layers()[1]).contains(0));
   EXPECT_TRUE(flow.isUnpatched(parsed.layers()[0]));
   EXPECT_FALSE(flow.isUnpatched(parsed.layers()[1]));
 }
@@ -94,7 +94,7 @@ TEST(ModelFlow, AnUnpatchedLayerWithoutContextPassesNothing) {
                 "%l = xf.add %1, %2 : tensor<4xf32>\nxf.yield %l : tensor<4xf32>\n");
   expectLogits(parsed, 1, false);
   ModelFlow flow(parsed.model(), 1);
-  EXPECT_FALSE(flow.inputsDepend(parsed.layers()[1]));
+  EXPECT_FALSE(bool(flow.sources(parsed.layers()[1])));
 }
 
 TEST(ModelFlow, ASkipPastAPatchedLayer) {
@@ -113,7 +113,7 @@ TEST(ModelFlow, OutputsOfAnUnpatchedLayerDependEachOnItsOwn) {
                   "(tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)\n" +
                   layer("mix", outputs[i], "%2") + "xf.yield " + outputs[i] + " : tensor<4xf32>\n");
     expectLogits(parsed, 1, i == 0);
-    EXPECT_EQ(ModelFlow(parsed.model(), 1).inputsDepend(parsed.layers()[1]), i == 0);
+    EXPECT_EQ(ModelFlow(parsed.model(), 1).sources(parsed.layers()[1]).contains(0), i == 0);
   }
 }
 
@@ -125,6 +125,10 @@ TEST(ModelFlow, InputsOfAnUnpatchedLayerReachTheOutputsThatReadThem) {
                   "tensor<4xf32>)\nxf.yield %2#2 : tensor<4xf32>\n");
     expectLogits(parsed, 2, !first);
     expectLogits(parsed, 1, false);
+    // Of the patched layer the one input depends, and the other does not.
+    InputSources sources = ModelFlow(parsed.model(), 1).sources(parsed.layers()[1]);
+    EXPECT_EQ(sources.contains(0), first);
+    EXPECT_EQ(sources.contains(1), !first);
   }
 }
 
@@ -141,7 +145,7 @@ TEST(ModelFlow, EverySourceHasItsPath) {
   ASSERT_EQ(sources.size(), 2u);
   EXPECT_EQ(flow.path(sources[0]).size(), 3u); // c, s, l
   EXPECT_EQ(flow.path(sources[1]).size(), 2u); // d, l
-  EXPECT_TRUE(flow.inputsDepend(parsed.layers()[0]));
+  EXPECT_TRUE(flow.sources(parsed.layers()[0]).contains(0));
 }
 
 } // namespace
