@@ -189,11 +189,13 @@ static double roundoffOfWeights(mlir::ModuleOp module) {
   return coarsest;
 }
 
-/// That of the coarsest rounding in which the runs of a verification differ.
-static double roundoffOf(const RunRequest &request, mlir::ModuleOp module, bool roundedPrompts) {
+static Roundoffs roundoffsOf(const RunRequest &request, mlir::ModuleOp module,
+                             bool roundedPrompts) {
   if (request.materialize)
-    return roundoffOfWeights(module);
-  return roundedPrompts && !request.positions.empty() ? bfloat16UnitRoundoff : float32UnitRoundoff;
+    return {float32UnitRoundoff, roundoffOfWeights(module)};
+  if (roundedPrompts && !request.positions.empty())
+    return {bfloat16UnitRoundoff, bfloat16UnitRoundoff};
+  return {};
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObserver observe) {
@@ -201,7 +203,7 @@ Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObse
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
-  request.unitRoundoff = roundoffOf(request, module(), settings.roundedPrompts);
+  request.roundoffs = roundoffsOf(request, module(), settings.roundedPrompts);
   if (!request.positions.empty())
     return verifyEach(run->executor, request, run->norms, observe);
   return ctxc::verify(run->executor, request, count, run->norms, observe);
@@ -212,7 +214,7 @@ Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
-  request.unitRoundoff = roundoffOf(request, module(), settings.roundedPrompts);
+  request.roundoffs = roundoffsOf(request, module(), settings.roundedPrompts);
   return verifyPatch(run->executor, request, patch, run->norms);
 }
 

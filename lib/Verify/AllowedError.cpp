@@ -1,5 +1,4 @@
 #include "ctxc/Verify/AllowedError.h"
-#include "ctxc/Numerics/ReplayError.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
@@ -25,17 +24,17 @@ double StreamSizes::norm(int64_t layer) const {
 }
 
 double ctxc::allowedLinf(llvm::ArrayRef<double> fullLogits, llvm::ArrayRef<double> replayError,
-                         const StreamSizes &sizes, double unitRoundoff) {
+                         const StreamSizes &sizes, const Roundoffs &roundoffs) {
   double largest = 0;
   for (double logit : fullLogits)
     if (std::isfinite(logit)) // a logit of −∞ excludes its token
       largest = std::max(largest, std::fabs(logit));
-  double relative = unitRoundoff;
+  double relative = roundoffs.arithmetic;
   for (auto [layer, error] : llvm::enumerate(replayError)) {
-    relative += unitRoundoff;
+    relative += roundoffs.arithmetic;
     if (error == 0)
       continue; // an output of zeros cannot be off by a part of itself
-    relative += error / sizes.norm(layer) * (unitRoundoff / float32UnitRoundoff);
+    relative += error / sizes.norm(layer) * (roundoffs.patch / float32UnitRoundoff);
   }
   return 2 * std::sqrt(double(std::max<int64_t>(sizes.width(), 1))) * largest * relative;
 }

@@ -1,7 +1,6 @@
 #include "ctxc/Verify/Verify.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
-#include "ctxc/Verify/AllowedError.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <limits>
@@ -121,7 +120,7 @@ public:
     step.token = token.token();
     step.position = position;
     step.patched = compareLogits(fullLogits, *patched);
-    step.allowedLinf = allowedLinf(fullLogits, replayError, sizes, request.unitRoundoff);
+    step.allowedLinf = allowedLinf(fullLogits, replayError, sizes, request.roundoffs);
     step.control = compareLogits(fullLogits, *control);
     step.next = step.patched.baselineToken;
     if (!fusedLogits.empty())

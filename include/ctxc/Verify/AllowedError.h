@@ -8,10 +8,17 @@
 #ifndef CTXC_VERIFY_ALLOWEDERROR_H
 #define CTXC_VERIFY_ALLOWEDERROR_H
 
+#include "ctxc/Numerics/ReplayError.h"
 #include "ctxc/Program/Executor.h"
 #include <map>
 
 namespace ctxc {
+
+/// The coarsest roundings in which two runs differ.
+struct Roundoffs {
+  double arithmetic = float32UnitRoundoff; ///< of what is computed
+  double patch = float32UnitRoundoff;      ///< of what a patch is applied to, and of itself
+};
 
 /// Watches a run of one token: how large each layer's output is.
 class StreamSizes {
@@ -30,14 +37,13 @@ private:
 };
 
 /// L∞ that the roundings of a patched run allow. With the layers' predicted errors e_l, their
-/// outputs' norms ‖x_l‖, the width d of the last and the unit roundoff u:
+/// outputs' norms ‖x_l‖, the width d of the last, the arithmetic's unit roundoff u and the patch's p:
 ///
-///   2 √d · max |logit| · ( u + Σ_l ( u + (u / 2⁻²⁴) e_l / ‖x_l‖ ) )
+///   2 √d · max |logit| · ( u + Σ_l ( u + (p / 2⁻²⁴) e_l / ‖x_l‖ ) )
 ///
-/// `replayError` has an entry for each layer, predicted for float32; `unitRoundoff` is that of the
-/// coarsest rounding in which the two runs differ. Infinite where an error is.
+/// `replayError` has an entry for each layer, predicted for float32. Infinite where an error is.
 double allowedLinf(llvm::ArrayRef<double> fullLogits, llvm::ArrayRef<double> replayError,
-                   const StreamSizes &sizes, double unitRoundoff);
+                   const StreamSizes &sizes, const Roundoffs &roundoffs);
 
 } // namespace ctxc
 

@@ -19,8 +19,8 @@
 #define CTXC_VERIFY_VERIFY_H
 
 #include "ctxc/Numerics/Metrics.h"
-#include "ctxc/Numerics/ReplayError.h"
 #include "ctxc/Program/Executor.h"
+#include "ctxc/Verify/AllowedError.h"
 #include "ctxc/Verify/PatchNorms.h"
 #include "ctxc/Verify/Trace.h"
 #include <limits>
@@ -53,9 +53,9 @@ struct RunRequest {
   /// False: there is no control run; a step's `control` is not set, and the logits observer gets
   /// no control logits.
   bool control = true;
-  /// Of the coarsest rounding in which the full and the patched run differ: that of the weights'
-  /// type where patches are materialized, of bfloat16 where the pass that makes many patches rounds.
-  double unitRoundoff = float32UnitRoundoff;
+  /// In which the full and the patched run differ: the patch's is that of the weights' type where
+  /// patches are materialized, and both are bfloat16's where the pass that makes many patches rounds.
+  Roundoffs roundoffs = {};
 };
 
 /// Wall-clock seconds of each part, summed over tokens.

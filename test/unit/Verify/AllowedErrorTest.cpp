@@ -24,19 +24,22 @@ TEST(AllowedError, CarriesEachLayersErrorToTheLogits) {
   EXPECT_DOUBLE_EQ(sizes.norm(0), 5);
   EXPECT_DOUBLE_EQ(sizes.norm(1), 10);
   // 2 √4 · 7 · (u + (u + 1e-6/5) + (u + 1e-5/10))
-  EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, u), 28 * (3 * u + 1.2e-6), 1e-12);
+  EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {u, u}), 28 * (3 * u + 1.2e-6), 1e-12);
   // In bfloat16 each rounding is 2¹⁶ times as large.
-  EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, bfloat16UnitRoundoff),
+  EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {bfloat16UnitRoundoff, bfloat16UnitRoundoff}),
               0x1p16 * 28 * (3 * u + 1.2e-6), 1e-8);
+  // Where only the patched weights are rounded, what else is computed is not.
+  EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {u, bfloat16UnitRoundoff}),
+              28 * (3 * u + 0x1p16 * 1.2e-6), 1e-8);
   // Excluded tokens have no logits.
-  EXPECT_NEAR(allowedLinf({1, -INFINITY, -7}, {0, 0}, sizes, u), 28 * 3 * u, 1e-12);
+  EXPECT_NEAR(allowedLinf({1, -INFINITY, -7}, {0, 0}, sizes, {u, u}), 28 * 3 * u, 1e-12);
 }
 
 TEST(AllowedError, WhatIsNotPredictedIsNotBounded) {
   StreamSizes sizes = sizesOf({{0, 0}});
-  EXPECT_FALSE(std::isfinite(allowedLinf({1, 2}, {1e-6}, sizes, float32UnitRoundoff)));
-  EXPECT_FALSE(std::isfinite(allowedLinf({1, 2}, {INFINITY}, sizes, float32UnitRoundoff)));
-  EXPECT_TRUE(std::isfinite(allowedLinf({1, 2}, {0}, sizes, float32UnitRoundoff)));
+  EXPECT_FALSE(std::isfinite(allowedLinf({1, 2}, {1e-6}, sizes, {})));
+  EXPECT_FALSE(std::isfinite(allowedLinf({1, 2}, {INFINITY}, sizes, {})));
+  EXPECT_TRUE(std::isfinite(allowedLinf({1, 2}, {0}, sizes, {})));
 }
 
 TEST(AllowedError, ObserversAreChained) {
@@ -75,7 +78,7 @@ TEST_F(Beyond, MoreIsNotThoughEveryTokenIsTheSame) {
   EXPECT_LT(summary.nearestAllowed, summary.nearestLinf);
   EXPECT_FALSE(summary.verified());
   // Where weights are rounded to bfloat16, so is what is allowed.
-  request.unitRoundoff = bfloat16UnitRoundoff;
+  request.roundoffs.patch = bfloat16UnitRoundoff;
   EXPECT_TRUE(run().verified());
 }
 
