@@ -58,7 +58,8 @@ struct Scaling {
 
 class WitnessFinder {
 public:
-  WitnessFinder(Subject &subject, const InputSources &inputsAreSources, const WitnessOptions &options)
+  WitnessFinder(Subject &subject, const InputSources &inputsAreSources,
+                const WitnessOptions &options)
       : subject(subject), inputsAreSources(inputsAreSources), options(options) {}
 
   llvm::Expected<std::optional<Witness>> find();

@@ -48,8 +48,8 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
 }
 
 /// What a verdict depends on; the last is what settings and bindings make of the block's facts.
-using VerdictKey =
-    std::tuple<Operation *, InputSources, std::vector<std::string>, std::vector<std::string>, std::string>;
+using VerdictKey = std::tuple<Operation *, InputSources, std::vector<std::string>,
+                              std::vector<std::string>, std::string>;
 
 /// The signature of a block's facts in a layer, found once for all layers of like settings and
 /// bindings.

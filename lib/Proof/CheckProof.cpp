@@ -151,13 +151,13 @@ Judgement proof::checkProof(ModuleOp module, const Proof &proof, const CheckOpti
   Judgement judgement;
   std::vector<Structure> structures = structuresOf(module, proof.startLayer);
   if (!module.getOps<xf::ModelOp>().empty())
-    llvm::append_range(judgement.problems,
-                       checkPast(Body(module, proof.startLayer), proof.past));
+    llvm::append_range(judgement.problems, checkPast(Body(module, proof.startLayer), proof.past));
   else if (proof.startLayer > 0)
     judgement.problems.push_back("startLayer: found " + std::to_string(proof.startLayer) +
                                  ", expected 0: there is no model, only blocks");
   else if (!proof.past.empty())
-    judgement.problems.push_back("past: found a path, expected none: there is no model, only blocks");
+    judgement.problems.push_back(
+        "past: found a path, expected none: there is no model, only blocks");
   std::vector<unsigned> claimed(structures.size());
   judgement.replays.resize(proof.claims.size());
   for (size_t i = 0; i < proof.claims.size(); ++i) {

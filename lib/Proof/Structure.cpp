@@ -48,9 +48,8 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
   auto add = [&](Structure found, unsigned layer) {
     for (Structure &known : structures)
       if (known.block == found.block && known.inputsDepend == found.inputsDepend &&
-          known.equalInputs == found.equalInputs &&
-          known.frozen == found.frozen && known.shared == found.shared &&
-          known.facts == found.facts) {
+          known.equalInputs == found.equalInputs && known.frozen == found.frozen &&
+          known.shared == found.shared && known.facts == found.facts) {
         known.layers.push_back(layer);
         return;
       }

@@ -87,8 +87,7 @@ static json::Object physicalLocation(const Place &place) {
 static json::Object logicalLocation(const Place &place, Operation *root) {
   StringRef symbol = SymbolTable::getSymbolName(root).getValue();
   if (place.module.empty())
-    return json::Object{
-        {"name", symbol}, {"fullyQualifiedName", symbol}, {"kind", "function"}};
+    return json::Object{{"name", symbol}, {"fullyQualifiedName", symbol}, {"kind", "function"}};
   StringRef name = StringRef(place.module).rsplit('.').second;
   return json::Object{{"name", name.empty() ? place.module : name.str()},
                       {"fullyQualifiedName", place.module},

@@ -16,8 +16,8 @@ VerifySummary ctxc::summarize(llvm::ArrayRef<VerifyStep> steps) {
     if (summary.steps == 1 || step.control.linf < summary.leastControlLinf)
       summary.leastControlLinf = step.control.linf;
     summary.beyond += step.patched.linf > step.allowedLinf;
-    if (summary.steps == 1 || step.patched.linf * summary.nearestAllowed >
-                                  summary.nearestLinf * step.allowedLinf) {
+    if (summary.steps == 1 ||
+        step.patched.linf * summary.nearestAllowed > summary.nearestLinf * step.allowedLinf) {
       summary.nearestLinf = step.patched.linf;
       summary.nearestAllowed = step.allowedLinf;
     }

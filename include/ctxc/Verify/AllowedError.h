@@ -37,7 +37,8 @@ private:
 };
 
 /// L∞ that the roundings of a patched run allow. With the layers' predicted errors e_l, their
-/// outputs' norms ‖x_l‖, the width d of the last, the arithmetic's unit roundoff u and the patch's p:
+/// outputs' norms ‖x_l‖, the width d of the last, the arithmetic's unit roundoff u and the patch's
+/// p:
 ///
 ///   2 √d · max |logit| · ( u + Σ_l ( u + (p / 2⁻²⁴) e_l / ‖x_l‖ ) )
 ///

@@ -54,7 +54,8 @@ struct RunRequest {
   /// no control logits.
   bool control = true;
   /// In which the full and the patched run differ: the patch's is that of the weights' type where
-  /// patches are materialized, and both are bfloat16's where the pass that makes many patches rounds.
+  /// patches are materialized, and both are bfloat16's where the pass that makes many patches
+  /// rounds.
   Roundoffs roundoffs = {};
 };
 

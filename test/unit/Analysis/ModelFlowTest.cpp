@@ -34,14 +34,14 @@ class Parsed {
 public:
   explicit Parsed(const std::string &body) {
     context.loadDialect<xf::XFDialect>();
-    module = parseSourceString<ModuleOp>(
-        blocks.str() +
-            "xf.model @m {\n"
-            "%E = xf.param \"embed\" : tensor<9x4xf32>\n"
-            "%t = xf.token : tensor<i32>\n"
-            "%x = xf.embed %E[%t] : tensor<9x4xf32>, tensor<i32>\n" +
-            body + "}\n",
-        &context);
+    module =
+        parseSourceString<ModuleOp>(blocks.str() +
+                                        "xf.model @m {\n"
+                                        "%E = xf.param \"embed\" : tensor<9x4xf32>\n"
+                                        "%t = xf.token : tensor<i32>\n"
+                                        "%x = xf.embed %E[%t] : tensor<9x4xf32>, tensor<i32>\n" +
+                                        body + "}\n",
+                                    &context);
     EXPECT_TRUE(module) << body;
   }
   xf::ModelOp model() { return *module->getOps<xf::ModelOp>().begin(); }

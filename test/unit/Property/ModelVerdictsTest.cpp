@@ -161,9 +161,9 @@ TEST_P(ModelVerdicts, AreNeverFalse) {
   llvm::outs() << "models " << first << " to " << first + count - 1 << ":\n";
   judge.print(llvm::outs());
   if (count >= 75)
-    for (const char *kind : {"that can be patched", "that the context passes", "tokens shown",
-                             "tokens that the context passed to",
-                             "proofs that hide a way past the layers, seen"})
+    for (const char *kind :
+         {"that can be patched", "that the context passes", "tokens shown",
+          "tokens that the context passed to", "proofs that hide a way past the layers, seen"})
       EXPECT_TRUE(judge.counts.count(kind)) << kind;
 }
 

@@ -37,10 +37,10 @@ private:
 
   std::mt19937_64 random;
   int64_t width;
-  BlockText b;                       ///< the body, as ops of a block
-  std::vector<TextValue> ofBody;     ///< what was made before the layers
-  std::vector<TextValue> pool;       ///< and by them, all 1-dimensional
-  TextValue stream;                  ///< the last layer's first output of the model's width
+  BlockText b;                   ///< the body, as ops of a block
+  std::vector<TextValue> ofBody; ///< what was made before the layers
+  std::vector<TextValue> pool;   ///< and by them, all 1-dimensional
+  TextValue stream;              ///< the last layer's first output of the model's width
 };
 
 TextValue ModelMaker::contextual(BlockText &in, const TextValue &x) {
@@ -125,8 +125,8 @@ static std::vector<Shape> shapesIn(llvm::StringRef text) {
 Block ModelMaker::anyDag(const std::string &name) {
   std::string text = randomDag(random(), oneIn(4));
   text.replace(text.find("@dag"), 4, "@" + name);
-  auto [arguments, results] = llvm::StringRef(text).take_until([](char c) { return c == '{'; })
-                                  .split("->");
+  auto [arguments, results] =
+      llvm::StringRef(text).take_until([](char c) { return c == '{'; }).split("->");
   return {name, text, shapesIn(arguments), shapesIn(results)};
 }
 

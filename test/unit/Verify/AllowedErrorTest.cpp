@@ -1,6 +1,6 @@
 // What roundings allow, and that a verification fails beyond it, whatever the tokens.
-#include "FakeExecutor.h"
 #include "ctxc/Verify/AllowedError.h"
+#include "FakeExecutor.h"
 #include "gtest/gtest.h"
 
 using namespace ctxc;
@@ -26,8 +26,9 @@ TEST(AllowedError, CarriesEachLayersErrorToTheLogits) {
   // 2 √4 · 7 · (u + (u + 1e-6/5) + (u + 1e-5/10))
   EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {u, u}), 28 * (3 * u + 1.2e-6), 1e-12);
   // In bfloat16 each rounding is 2¹⁶ times as large.
-  EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {bfloat16UnitRoundoff, bfloat16UnitRoundoff}),
-              0x1p16 * 28 * (3 * u + 1.2e-6), 1e-8);
+  EXPECT_NEAR(
+      allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {bfloat16UnitRoundoff, bfloat16UnitRoundoff}),
+      0x1p16 * 28 * (3 * u + 1.2e-6), 1e-8);
   // Where only the patched weights are rounded, what else is computed is not.
   EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {u, bfloat16UnitRoundoff}),
               28 * (3 * u + 0x1p16 * 1.2e-6), 1e-8);
