@@ -120,9 +120,9 @@ public:
     step.token = token.token();
     step.position = position;
     step.patched = compareLogits(fullLogits, *patched);
-    step.allowedLinf = allowedLinf(fullLogits, replayError, sizes, request.roundoffs);
     step.control = compareLogits(fullLogits, *control);
     step.next = step.patched.baselineToken;
+    step.allowedLinf = allowed(step, fullLogits, replayError);
     if (!fusedLogits.empty())
       step.fusedLinf = largestDifference(*patched, fusedLogits);
     Expected<PatchNormTable> table = measure(patch, executor.layers(), norms);
@@ -150,6 +150,17 @@ private:
     if (sizes)
       options.observer = sizes->observer(std::move(options.observer));
     return executor.forward(*runs.reduced, llvm::ArrayRef<Input>(token), position, options);
+  }
+
+  /// What is predicted, and no more than the context changes: a patch that brings the logits no
+  /// nearer than none does is no patch, however large its predicted error.
+  double allowed(const VerifyStep &step, llvm::ArrayRef<double> fullLogits,
+                 llvm::ArrayRef<double> replayError) const {
+    const std::vector<double> exact(replayError.size(), 0);
+    double least = allowedLinf(fullLogits, exact, sizes, request.roundoffs);
+    double predicted = allowedLinf(fullLogits, replayError, sizes, request.roundoffs);
+    double most = std::max(least, step.control.linf);
+    return predicted < most ? predicted : most;
   }
 
   Error trace(const Input &token, int64_t position, const Patch &patch) {

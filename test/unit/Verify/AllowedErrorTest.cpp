@@ -83,6 +83,15 @@ TEST_F(Beyond, MoreIsNotThoughEveryTokenIsTheSame) {
   EXPECT_TRUE(run().verified());
 }
 
+TEST_F(Beyond, NoPredictionAllowsMoreThanTheContextChanges) {
+  request.tokens = {3, 4, 1}; // the context's sum is 0, modulo 7
+  executor.error = 1e-3;
+  request.roundoffs.patch = bfloat16UnitRoundoff;
+  VerifySummary summary = run();
+  EXPECT_LT(summary.nearestAllowed, 1e-5);
+  EXPECT_FALSE(summary.verified());
+}
+
 TEST_F(Beyond, PatchesOfPositionsAndOfFilesAreHeldToIt) {
   executor.error = 1e-3;
   request.positions = {2, 3};
