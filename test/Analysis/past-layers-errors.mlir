@@ -31,7 +31,7 @@ xf.model @skip {
 
 // One input of the layer depends on the context, and the other does not: it may go to an output as
 // it is.
-// expected-remark @below {{controllable in layers 1: input {}, output {b}}}
+// expected-remark @below {{output-only in layers 1: input {}, output {b}}}
 xf.block @carries(%x: tensor<8xf32>, %e: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %b = xf.param "b" : tensor<8xf32>
   %y = xf.bias %x + %b : tensor<8xf32>, tensor<8xf32>

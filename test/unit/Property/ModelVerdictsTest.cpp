@@ -143,18 +143,18 @@ void ModelJudge::compare(const VerifyStep &step, const ModelVerdict &whole) {
   count(step.control.linf > step.allowedLinf ? "tokens shown" : "tokens that need no patch");
 }
 
-constexpr uint64_t shards = 8;
+constexpr uint64_t modelShards = 8;
 
 struct ModelVerdicts : testing::TestWithParam<int> {};
 
 TEST_P(ModelVerdicts, AreNeverFalse) {
-  uint64_t first = 0, count = 75 * shards;
+  uint64_t first = 0, count = 75 * modelShards;
   if (const char *text = std::getenv("CTXC_PROPERTY_SEEDS")) {
     auto [from, size] = StringRef(text).split(':');
     ASSERT_FALSE(from.getAsInteger(10, first) || size.getAsInteger(10, count)) << text;
   }
-  first += GetParam() * count / shards;
-  count /= shards;
+  first += GetParam() * count / modelShards;
+  count /= modelShards;
   ModelJudge judge;
   for (uint64_t seed = first; seed < first + count; ++seed)
     judge.judge(seed);
@@ -167,6 +167,6 @@ TEST_P(ModelVerdicts, AreNeverFalse) {
       EXPECT_TRUE(judge.counts.count(kind)) << kind;
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ModelVerdicts, testing::Range(0, int(shards)));
+INSTANTIATE_TEST_SUITE_P(Seeds, ModelVerdicts, testing::Range(0, int(modelShards)));
 
 } // namespace

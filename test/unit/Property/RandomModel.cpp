@@ -8,7 +8,7 @@ using namespace ctxc::test;
 namespace {
 
 /// A block's text and what it maps to what.
-struct Block {
+struct BlockShape {
   std::string name, text;
   std::vector<Shape> inputs, outputs;
 };
@@ -27,12 +27,12 @@ private:
 
   TextValue contextual(BlockText &in, const TextValue &x);
   TextValue mlp(BlockText &in, const TextValue &x);
-  Block residual(const std::string &name);
-  Block anyDag(const std::string &name);
-  Block makeBlock(const std::string &name) { return oneIn(4) ? anyDag(name) : residual(name); }
+  BlockShape residual(const std::string &name);
+  BlockShape anyDag(const std::string &name);
+  BlockShape makeBlock(const std::string &name) { return oneIn(4) ? anyDag(name) : residual(name); }
 
   TextValue input(const Shape &shape, bool isFirst);
-  void runLayer(const Block &block, int64_t number);
+  void runLayer(const BlockShape &block, int64_t number);
   TextValue head();
 
   std::mt19937_64 random;
@@ -71,9 +71,9 @@ TextValue ModelMaker::mlp(BlockText &in, const TextValue &x) {
 
 /// A layer with a stream, and now and then a second input and a second output; some do not read the
 /// context.
-Block ModelMaker::residual(const std::string &name) {
+BlockShape ModelMaker::residual(const std::string &name) {
   BlockText t(name, width);
-  Block block{name, "", {{width}}, {{width}}};
+  BlockShape block{name, "", {{width}}, {{width}}};
   TextValue x = t.input(), side;
   bool hasSide = oneIn(3);
   if (hasSide) {
@@ -122,7 +122,7 @@ static std::vector<Shape> shapesIn(llvm::StringRef text) {
   return shapes;
 }
 
-Block ModelMaker::anyDag(const std::string &name) {
+BlockShape ModelMaker::anyDag(const std::string &name) {
   std::string text = randomDag(random(), oneIn(4));
   text.replace(text.find("@dag"), 4, "@" + name);
   auto [arguments, results] =
@@ -147,7 +147,7 @@ TextValue ModelMaker::input(const Shape &shape, bool isFirst) {
   return shape.size() == 1 ? made : b.reshape(made, shape);
 }
 
-void ModelMaker::runLayer(const Block &block, int64_t number) {
+void ModelMaker::runLayer(const BlockShape &block, int64_t number) {
   std::vector<std::string> names, types, results;
   for (auto [i, shape] : llvm::enumerate(block.inputs)) {
     names.push_back(input(shape, i == 0).name);
@@ -186,7 +186,7 @@ TextValue ModelMaker::head() {
 RandomModel ModelMaker::make() {
   RandomModel model;
   model.vocabulary = 7 + below(6);
-  std::vector<Block> blocks;
+  std::vector<BlockShape> blocks;
   for (int64_t i = 1 + below(3); i > 0; --i)
     blocks.push_back(makeBlock("b" + std::to_string(i)));
   std::string table = typeOf(Shape{model.vocabulary, width});
@@ -211,7 +211,7 @@ RandomModel ModelMaker::make() {
   // The body's ops, out of the block that they were written as.
   std::string body = b.text();
   body = body.substr(body.find('\n') + 1);
-  for (const Block &block : blocks)
+  for (const BlockShape &block : blocks)
     model.text += block.text;
   model.text += "xf.model @m {\n" + body;
   return model;
