@@ -143,6 +143,13 @@ void ModelJudge::compare(const VerifyStep &step, const ModelVerdict &whole) {
   count(step.control.linf > step.allowedLinf ? "tokens shown" : "tokens that need no patch");
 }
 
+/// A hidden vector h that is not zero, and ‖h‖² is: the patch is not exact, and says so.
+TEST(ModelVerdicts, ALengthThatUnderflowsIsZero) {
+  ModelJudge judge;
+  judge.judge(101253);
+  EXPECT_EQ(judge.counts["tokens with an obligation that failed"], 1);
+}
+
 constexpr uint64_t modelShards = 8;
 
 struct ModelVerdicts : testing::TestWithParam<int> {};
