@@ -3,6 +3,7 @@
 #define CTXC_ANALYSIS_INPUTSOURCES_H
 
 #include "llvm/ADT/STLExtras.h"
+#include <tuple>
 #include <vector>
 
 namespace ctxc {

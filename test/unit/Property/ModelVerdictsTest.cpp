@@ -155,7 +155,7 @@ constexpr uint64_t modelShards = 8;
 struct ModelVerdicts : testing::TestWithParam<int> {};
 
 TEST_P(ModelVerdicts, AreNeverFalse) {
-  uint64_t first = 0, count = 75 * modelShards;
+  uint64_t first = 0, count = 300 * modelShards;
   if (const char *text = std::getenv("CTXC_PROPERTY_SEEDS")) {
     auto [from, size] = StringRef(text).split(':');
     ASSERT_FALSE(from.getAsInteger(10, first) || size.getAsInteger(10, count)) << text;
