@@ -2,9 +2,11 @@
 
 using namespace ctxc;
 
-ContextDependence::ContextDependence(const BlockGraph &graph, bool inputsAreSources)
-    : graph(graph), withInputs(inputsAreSources), starts(graph.contextualOps()) {
-  if (inputsAreSources)
-    starts |= graph.inputs();
+ContextDependence::ContextDependence(const BlockGraph &graph, const InputSources &inputsAreSources)
+    : graph(graph), inputs(inputsAreSources), starts(graph.contextualOps()) {
+  BlockGraph::Set arguments = graph.inputs();
+  for (unsigned input : arguments.set_bits())
+    if (inputs.contains(input))
+      starts.set(input);
   dependent = graph.reach(starts);
 }

@@ -21,8 +21,9 @@ Flow::Flow(const Structure &structure, StringRef sites)
     if (isa<xf::ContextualOpInterface>(op))
       starts.insert(op.result_begin(), op.result_end());
   findContextualPart();
-  if (structure.inputsDepend)
-    starts.insert(body().args_begin(), body().args_end());
+  for (BlockArgument input : body().getArguments())
+    if (structure.inputsDepend && !structure.equalInputs.count(input.getArgNumber()))
+      starts.insert(input);
   dependent = forward(starts);
 }
 

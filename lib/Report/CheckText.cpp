@@ -106,6 +106,14 @@ static void printPlans(llvm::raw_ostream &os, const VerdictGroup &group) {
   }
 }
 
+static void printCauses(llvm::raw_ostream &os, ArrayRef<Finding> causes) {
+  for (const Finding &cause : causes) {
+    printWrapped(os, "why", cause.message);
+    if (!cause.advice.empty())
+      printWrapped(os, "way out", cause.advice);
+  }
+}
+
 static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
                        const CheckReportOptions &options) {
   const Verdict &verdict = *group.verdict;
@@ -115,11 +123,7 @@ static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
   os << "block '" << block.getSymName() << "': " << stringify(verdict.kind) << "\n";
   if (!verdict.plan.isEmpty())
     printPlan(os, verdict);
-  for (const Finding &cause : verdict.causes) {
-    printWrapped(os, "why", cause.message);
-    if (!cause.advice.empty())
-      printWrapped(os, "way out", cause.advice);
-  }
+  printCauses(os, verdict.causes);
   if (!verdict.remark.empty())
     printWrapped(os, "note", verdict.remark);
   if (options.plans)
@@ -140,6 +144,12 @@ void ctxc::printCheckReport(llvm::raw_ostream &os, ArrayRef<VerdictGroup> groups
     total += group.layers.size();
     good += group.verdict->isSuccess() ? group.layers.size() : 0;
     isModel |= !group.ops.empty();
+  }
+  if (options.model && !options.model->causes.empty()) {
+    xf::ModelOp model = options.model->model;
+    os << "model '" << model.getSymName() << "': " << stringify(options.model->kind) << "\n";
+    printCauses(os, options.model->causes);
+    os << "\n";
   }
   os << good << " of " << total << (isModel ? " layers" : " blocks")
      << " can take the context into their parameters\n";

@@ -43,7 +43,10 @@ def complaints(ctxc, folder, rule, which):
         yield f"exit code {done.returncode}: {done.stderr.strip()}"
         return
     report = json.loads(done.stdout)
-    verdict = max((group["verdict"] for group in report["groups"]), key=ORDER.index)
+    verdicts = [group["verdict"] for group in report["groups"]]
+    if report["model"]:
+        verdicts.append(report["model"]["verdict"])
+    verdict = max(verdicts, key=ORDER.index)
     if verdict != example["verdict"]:
         yield f"found verdict {verdict}, expected {example['verdict']}"
     named = rules_named(report)

@@ -49,6 +49,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!verdicts)
     return verdicts.takeError();
   llvm::ArrayRef<VerdictGroup> groups = *verdicts;
+  auto whole = (*model)->judge(groups);
+  if (!whole)
+    return whole.takeError();
   auto evidence = CheckEvidence::gather(arguments, **model, groups);
   if (!evidence)
     return evidence.takeError();
@@ -61,9 +64,11 @@ static llvm::Expected<int> run(const Arguments &arguments) {
       return std::move(error);
   bool hasErrors =
       llvm::any_of(findings, [](const GroupFinding &f) { return f.severity == Severity::Error; });
-  ExitCode code = isPatchable(groups) && !hasErrors && evidence->isGood() ? ExitGood : ExitAgainst;
+  bool isPatchable = ctxc::isPatchable(groups) && (!*whole || (*whole)->isSuccess());
+  ExitCode code = isPatchable && !hasErrors && evidence->isGood() ? ExitGood : ExitAgainst;
 
   CheckReportOptions shown;
+  shown.model = *whole ? &**whole : nullptr;
   shown.plans = arguments.has("--plans");
   llvm::StringRef format = arguments.get("--format", "text");
   if (format == "json") {
@@ -71,9 +76,11 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     evidence->addTo(report);
     llvm::outs() << llvm::formatv("{0:2}\n", report);
   } else if (format == "sarif") {
-    llvm::outs() << llvm::formatv("{0:2}\n", sarifLog(groups, findings, code));
+    llvm::outs() << llvm::formatv("{0:2}\n", sarifLog(groups, findings, code, shown.model));
   } else {
     emitFindings(groups, findings);
+    if (shown.model)
+      (void)emitVerdict(*shown.model); // its causes are in the exit code
     printCheckReport(llvm::outs(), groups, shown);
     evidence->print(llvm::outs(), groups);
   }

@@ -62,6 +62,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   proof::Judgement judgement = proof::checkProof((*model)->module(), *found, options);
   for (size_t i = 0; i < found->claims.size(); ++i)
     printClaim(found->claims[i], judgement.replays[i]);
+  if (!found->past.empty())
+    llvm::outs() << "the model: undecided: the context goes past the layers by "
+                 << llvm::join(found->past, ", ") << "\n";
   llvm::outs().flush();
   constexpr size_t most = 100;
   size_t count = judgement.problems.size();

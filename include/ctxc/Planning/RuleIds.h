@@ -25,6 +25,8 @@ inline constexpr Id NoSolvableChain = "no-solvable-chain";
 inline constexpr Id SeveralOutputs = "several-outputs";
 inline constexpr Id NoSuchPlan = "no-such-plan";
 inline constexpr Id UnconfirmedPlan = "unconfirmed-plan";
+// Why a model is, whose layers are not.
+inline constexpr Id ContextPastLayers = "context-past-layers";
 
 // What a plan is warned about.
 inline constexpr Id ConditionalObligation = "conditional-obligation";

@@ -143,6 +143,14 @@ TEST(KernelABI, ZeroVectorsCountByTheChangeThatTheyServe) {
   ctxc_rows_count_unserved(3, 2, 3, data, change, counts);
   EXPECT_EQ(counts[0], 11); // the first vector, whose change is zero
   EXPECT_EQ(counts[1], 21); // the third
+  // Kernels divide by the square of a length, which underflows before the entries do.
+  const float tiny[] = {1e-30f, -1e-25f};
+  int64_t zeros[2] = {};
+  ctxc_rows_count_unserved(1, 2, 1, tiny, &data[2], zeros);
+  ctxc_rows_count_zeros(/*elements=*/0, 1, 2, tiny, zeros);
+  EXPECT_EQ(zeros[1], 2);
+  ctxc_rows_count_zeros(/*elements=*/1, 1, 2, tiny, zeros);
+  EXPECT_EQ(zeros[1], 2);
   const int32_t a[] = {1, 2, 3, 4}, b[] = {1, 3, 2, 4};
   ctxc_rows_count_different(2, 2, a, b, counts);
   EXPECT_EQ(counts[1], 23);
