@@ -201,7 +201,7 @@ SparseLayers hf::readSparseLayers(ConfigReader &config, StringRef key, int64_t c
   sparse.any = config.integer(key, count, 0, maxExperts) > 0;
   if (sparse.any)
     readExperts(config, key, count, active, experts);
-  config.ignore("num_experts_per_tok"); // where there are none
+  config.unread({{"num_experts_per_tok"}}); // where there are none
   sparse.step = config.integer("decoder_sparse_step", 1, 1, maxLayers);
   sparse.dense = config.integers("mlp_only_layers", 0, maxLayers);
   return sparse;
