@@ -57,6 +57,8 @@ mlir::Value Attention::mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::
 }
 
 mlir::Value Attention::mixGroups(BlockBuilder &b, mlir::Value row, mlir::Value window) const {
+  if (b.hasQueriesFirst())
+    return mixBlocks(b, row, window);
   int64_t dim = heads.dim, each = heads.queries / heads.keys * dim; // of a group, in q
   mlir::Value qkv = b.heads("qkv", row, each + 2 * dim);
   mlir::Value q = b.slice("q", qkv, 0, each, /*along=*/1);
