@@ -14,6 +14,15 @@ function(ctxc_see target)
   endforeach()
 endfunction()
 
+# ctxc_join_files(TARGET COUNT): COUNT sources of TARGET are one translation unit, so that the headers
+# that they have in common are read once. Names in anonymous namespaces are then different in all of
+# TARGET. With CTXC_SINGLE_FILES each source is compiled by itself, which shows a missing include.
+function(ctxc_join_files target count)
+  if(NOT CTXC_SINGLE_FILES)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+  endif()
+endfunction()
+
 function(_ctxc_show target kind name folder)
   get_filename_component(_parent ${CTXC_ROOMS}/${name}/${name} DIRECTORY)
   file(MAKE_DIRECTORY ${_parent})

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Runs the commands that a README shows and compares what they print with what it says they print.
+"""Runs the commands that a README shows, and compares their output with the README's.
 
   run_readme.py README.md --build BUILD [--models MODELS] [--judges JUDGES]
 
-A fenced block marked ```console holds commands, each after "$ ", and below each what it prints:
-standard output and errors together. A command goes on over lines that end in a backslash, and to the
-end of a here-document (<<'END'). In the expected text "..." stands for anything within a line, and a
-line of "..." alone for any lines. "$ echo $?" shows the exit code of the command before. What differs
-between machines is allowed for:
+A fenced block marked ```console holds commands, each after "$ ", and below each of them its output, standard
+output and errors together. A command continues after a line that ends in a backslash, and to the end of a
+here-document (<<'END'). In the expected text "..." stands for anything within a line, and a line with only
+"..." for any lines. "$ echo $?" shows the exit code of the command before. Differences between machines are
+allowed:
 
   3.1 s       any time
   2.5e-16     a rounding error: at most ten times as much (or 1e-6, in float32)
   12.3        any other number with a point: within 2 %, or one in its last place
-  blanks      any number of them is as good as one
+  blanks      any number of them counts as one
 
 All commands of a README run in order, in one scratch copy of the repository's root (links, so that
 what a command writes there stays there), with BUILD/bin first on the path.
@@ -67,7 +67,7 @@ FLEXIBLE = re.compile(r"(?P<time>\d+(?:\.\d+)? s\b)|(?P<error>\d+(?:\.\d+)?e-\d+
 
 
 def line_pattern(line, checks):
-    """The regular expression of one expected line; appends what its groups must fulfil."""
+    """The regular expression of one expected line; appends the conditions on its groups."""
     line, pattern, end = " ".join(line.split()), "", 0
     for found in FLEXIBLE.finditer(line):
         pattern += re.escape(line[end:found.start()])
@@ -84,7 +84,8 @@ def line_pattern(line, checks):
 
 def close_enough(kind, expected, actual):
     if kind == "error":
-        # How a float32 sum rounds differs between processors: below 1e-6 only the size tells.
+        # The rounding of a float32 sum differs between processors: below 1e-6 only the magnitude is
+        # compared.
         floor = 1e-6 if float(expected) > 1e-12 else 0
         return float(actual) <= max(10 * float(expected), floor)
     last_place = 10.0 ** -len(expected.split(".")[1])
@@ -92,7 +93,7 @@ def close_enough(kind, expected, actual):
 
 
 def matches(expected, actual):
-    """Whether the printed lines are the expected ones, with the allowances above."""
+    """Whether the printed lines are the expected ones, up to the differences that are allowed."""
     checks = []
     pattern = "".join(r"(?:[^\n]*\n)*?" if line.strip() == "..." else line_pattern(line, checks)
                       for line in expected)
@@ -107,14 +108,14 @@ def scratch_copy(folder, build, models, judges):
             (folder / entry.name).symlink_to(entry)
     (folder / "build").mkdir()
     (folder / "build/bin").symlink_to(build / "bin")
-    if (build / "cmake_install.cmake").exists():  # for cmake --install build
+    if (build / "cmake_install.cmake").exists():  # needed by cmake --install build
         (folder / "build/cmake_install.cmake").symlink_to(build / "cmake_install.cmake")
     (folder / "build/models").symlink_to(models)
     (folder / "build/judges").symlink_to(judges)
 
 
 def run(command, cwd, env, status):
-    """The command's printed lines and exit code; it sees `status` as the code before it."""
+    """The command's output lines and exit code; `status` is the exit code of the command before it."""
     done = subprocess.run(["bash", "-c", f"(exit {status})\n{command}"], cwd=cwd, env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", stdin=subprocess.DEVNULL)

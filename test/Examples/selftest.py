@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests run_readme.py: right READMEs pass, and each kind of wrong one fails."""
+"""Tests run_readme.py: correct READMEs pass, and each kind of wrong README fails."""
 
 import subprocess
 import sys

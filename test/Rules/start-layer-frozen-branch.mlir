@@ -1,4 +1,4 @@
-// With a start layer the input itself brings the context, and it goes around the only branch that
+// With a start layer, the input itself carries the context, and bypasses the only branch that
 // patches reach.
 //
 // RUN: %exits 1 ctxc check --witness --start-layer 1 %s 2>&1 | FileCheck %s

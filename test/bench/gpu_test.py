@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/gpu.py from end to end on the stand-in for NVIDIA's driver, whose times mean nothing; and
-where there is no driver at all: each missing piece is a line with its reason, never a crash."""
+"""bench/gpu.py from end to end on the stand-in for NVIDIA's driver, whose times mean nothing; and without any
+driver: each missing part gets a line with the reason, and never causes a crash."""
 
 import argparse
 import gzip
@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "gpu")]
 import gpu  # noqa: E402
+import pack  # noqa: E402
 import tables  # noqa: E402
 
 
@@ -46,12 +47,12 @@ class GpuTest(unittest.TestCase):
             self.assertTrue(claim[run]["same_token"])
         self.assertGreater(claim["control"]["l_inf"], 100 * claim["apply"]["l_inf"])
         model = result["models"]["small-llama"]
-        # In bfloat16: two layers' matrices, the head's, the norms', and the token's embedding.
+        # In bfloat16: the matrices of two layers, the head, the norms, and the token's embedding.
         self.assertEqual(model["weight_bytes"],
                          2 * (2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96) + 128 * 64 + 6 * 64))
         self.assertEqual(set(model["runs"]), {"plain", "patch", "apply"})
         for run in model["runs"].values():
-            # Each launch takes a millisecond there.
+            # On the stand-in, each launch takes a millisecond.
             self.assertAlmostEqual(run["median_ms"], run["launches"])
             self.assertEqual(sum(kernel["launches"] for kernel in run["kernels"]), run["launches"])
             self.assertTrue(all(kernel["predicted_ms"] > 0 for kernel in run["kernels"]))
@@ -59,7 +60,8 @@ class GpuTest(unittest.TestCase):
         self.assertIn("| small-llama | 0.00 | ", text)
         plain = model["runs"]["plain"]["median_ms"]
         self.assertIn(f"Together plain: {plain:.3f} of {plain:.3f} ms", text)
-        # A prompt of 12 tokens by chunks of 8, and its patches; the last chunk by itself.
+        # A prompt of 12 tokens in chunks of 8, and its patches; the last chunk is also measured
+        # alone.
         self.assertEqual(set(model["prompts"]), {"exact", "rounded"})
         exact, rounded = model["prompts"]["exact"], model["prompts"]["rounded"]
         self.assertEqual(exact["operations"], 12 * (model["weight_bytes"] - 2 * 128 * 64))
@@ -79,12 +81,12 @@ class GpuTest(unittest.TestCase):
         for what, why in result["skipped"].items():
             self.assertIn(f"- {what}: {why}", text)
 
-        # From here on what is checked, not what is timed.
+        # What follows tests the checks, not the timing.
         manifest = folder / "manifest.json"
         manifest.write_text(json.dumps([entry for entry in json.loads(manifest.read_text())
                                         if entry["kind"] == "check"]))
 
-        # A sanitizer's verdict is the call's, too.
+        # A complaint of the sanitizer makes the whole call fail.
         tools = self.work / "tools"
         tools.mkdir(exist_ok=True)
         for errors, code in ((0, 0), (1, 1)):
@@ -98,7 +100,7 @@ class GpuTest(unittest.TestCase):
             self.assertIn(f"compute-sanitizer, memcheck, llama f32: ERROR SUMMARY: {errors} errors",
                           done.stdout)
 
-        # A result that differs is a failure: other code is put in the recording.
+        # A result that differs is a failure: the recording gets other code.
         recording = folder / "check-llama-f32.gz"
         content = gzip.decompress(recording.read_bytes())
         self.assertIn(b"add.rn.f32", content)
@@ -108,7 +110,7 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
         self.assertIn("llama f32: DIFFERS", done.stdout)
 
-        # A broken recording is a line.
+        # A broken recording is reported in a line.
         folder.joinpath("manifest.json").write_text(json.dumps([
             dict(kind="check", name="broken", file="broken"),
             dict(kind="time", name="not made", why="no kernel", file="none", context=7)]))
@@ -151,7 +153,7 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(tables.judged(0.5, ">=", 0.85), "0.50 (misses)")
 
     def test_costs(self):
-        costs = gpu.costs_of("cuda:sm_90: bytes\n\na token  launches weights cache patch a o\n"
+        costs = pack.costs_of("cuda:sm_90: bytes\n\na token  launches weights cache patch a o\n"
                              "forward   517 15 2 0 3 9\n\na kernel  blocks weights cache patch a o\n"
                              "ctxc_a_0  16 8 1 2 3 7\n")
         self.assertEqual(costs["tokens"]["forward"]["weights"], 15)

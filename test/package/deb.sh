@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# deb.sh SOURCE BUILD WORK: makes the Debian package of the tools, has apt install it into a root that
-# holds Debian's essential packages and no others, and runs it there.
+# deb.sh SOURCE BUILD WORK: builds the Debian package of the tools, installs it with apt into a root
+# that has only Debian's essential packages, and runs it there.
 set -euo pipefail
 source=$1 build=$2 work=$3/deb
 skip() {
@@ -15,7 +15,7 @@ rm -rf "$work"
 mkdir -p "$work/in"
 export TMPDIR=$work
 
-# Compressed the quick way, which is not how users get it.
+# gzip is faster; users get the package with its default compression.
 cpack --config "$build/CPackConfig.cmake" -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip -B "$work/packages" >"$work/cpack.log" || {
   cat "$work/cpack.log" >&2
   exit 1

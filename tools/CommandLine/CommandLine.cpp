@@ -8,7 +8,7 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
-/// The option that `word` names; a joined one by how it starts.
+/// The option that `word` names; a joined option is recognised by its first letters.
 static const OptionSpec *findOption(const Command &command, StringRef word) {
   StringRef name = word.take_front(word.find('='));
   auto found = llvm::find_if(command.options, [&](const OptionSpec &option) {
@@ -65,7 +65,7 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
     } else if (equals != StringRef::npos) {
       value = word.drop_front(equals + 1);
     } else if (option->valueOptional) {
-      // left out
+      // an optional value that was left out
     } else if (i + 1 < words.size()) {
       value = words[++i];
     } else {
@@ -133,7 +133,7 @@ llvm::Expected<int64_t> Arguments::integer(StringRef option, int64_t low, int64_
 }
 
 void driver::printHelp(const Command &command, llvm::raw_ostream &os) {
-  // A program of its own that reads its command line as ctxc does has a name of its own.
+  // A program of its own, such as ctxc-bench, is not a subcommand of ctxc.
   StringRef program = command.name.starts_with("ctxc-") ? "" : "ctxc ";
   os << program << command.name << ": " << command.summary << "\n\nusage: " << program
      << command.name;

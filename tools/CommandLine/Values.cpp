@@ -1,4 +1,4 @@
-// The values of options: lists of tokens and positions, files to be written.
+// Values of options: lists of tokens and positions, and output files.
 #include "tools/CommandLine/Values.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
@@ -11,7 +11,8 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
-/// More tokens than any context has: a wrong file is named, not read in full.
+/// Larger than the tokens of any context: a wrong file is reported instead of being read to its
+/// end.
 static constexpr uint64_t tokenFileLimit = 64 << 20;
 
 static llvm::Error parseOne(StringRef word, bool ranges, StringRef what,

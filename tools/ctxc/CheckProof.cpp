@@ -12,7 +12,7 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
-/// A proof of a thousand structures takes a few megabytes.
+/// A proof of a thousand structures takes only a few megabytes.
 static constexpr uint64_t largestFile = 64 << 20;
 
 static llvm::Expected<proof::Proof> readProof(StringRef path) {

@@ -1,5 +1,5 @@
-// The context compiler's driver: finds the subcommand, runs it, and gives its
-// exit code. What each one does is in its own file.
+// The main program: finds the subcommand, runs it, and returns its exit code. Each subcommand has a
+// file of its own.
 #include "Commands.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Suggestion.h"

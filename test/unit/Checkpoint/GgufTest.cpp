@@ -1,4 +1,4 @@
-// GGUF files, good and hostile, built byte by byte.
+// GGUF files, valid and hostile, built byte by byte.
 #include "Fixture.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include <cmath>
@@ -25,7 +25,7 @@ std::string words(StringRef name, StringRef value) { return key(name, 8, text(va
 
 struct Entry {
   std::string name;
-  std::vector<uint64_t> sizes; ///< the fastest first
+  std::vector<uint64_t> sizes; ///< fastest dimension first
   uint32_t type;
   uint64_t bytes;
 };
@@ -37,7 +37,7 @@ struct Gguf : TempDirectory {
   uint64_t alignment = 32, shift = 0;
   std::string tail;
 
-  /// The file that the members describe, its data one byte after another counted up.
+  /// The file that the members describe; its data bytes count up.
   std::string file() const {
     std::string header =
         "GGUF" + raw(version) + raw<uint64_t>(tensors.size()) + raw<uint64_t>(keys.size());
@@ -122,7 +122,7 @@ TEST_F(Gguf, RefusesWhatDoesNotHold) {
   EXPECT_NE(problem().find("unknown type 13"), std::string::npos);
   keys = {key("n", 9, raw<uint32_t>(9) + raw<uint64_t>(1))};
   EXPECT_NE(problem().find("array of the unknown type 9"), std::string::npos);
-  for (uint32_t type : {0u, 8u, 12u}) { // counts that no file can hold
+  for (uint32_t type : {0u, 8u, 12u}) { // numbers of entries that no file can hold
     keys = {key("n", 9, raw(type) + raw<uint64_t>(1ull << 61))};
     EXPECT_NE(problem().find("key 'n'"), std::string::npos);
   }
@@ -133,8 +133,8 @@ TEST_F(Gguf, RefusesWhatDoesNotHold) {
             std::string::npos);
 }
 
-/// Cut short anywhere, or with any byte changed: refused or read, and every tensor of what is
-/// read lies in the file.
+/// A file that is truncated anywhere, or has any byte changed, is refused or read; if it is read,
+/// every tensor lies inside the file.
 TEST_F(Gguf, SurvivesDamage) {
   keys = {words("general.architecture", "llama"), integer("llama.block_count", 2),
           key("list", 9, raw<uint32_t>(8) + raw<uint64_t>(2) + text("a") + text("bc"))};

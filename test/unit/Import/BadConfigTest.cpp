@@ -1,5 +1,5 @@
-// Configs that must not import: each key that would change the numbers, each
-// value out of range, and anything a hostile file may hold.
+// Configs that must not be imported: every key that would change the results, every value out of
+// range, and whatever a hostile file may contain.
 #include "Fixture.h"
 
 using namespace llvm;

@@ -1,4 +1,4 @@
-// Directories and files that import, and what they become.
+// Directories and files that can be imported, and the modules that they give.
 #include "Fixture.h"
 #include "ctxc/Program/SliceName.h"
 #include "mlir/IR/Verifier.h"
@@ -139,7 +139,7 @@ TEST_F(Import, OlderFormsOfRopeScaling) {
   EXPECT_HAS(importedWith("llama", {{"rope_parameters", nullptr}}),
              "#xf.rope<base = 1.000000e+04, dims = 18>");
   std::string theta = importedWith("llama", {{"rope_theta", 5.0}});
-  EXPECT_HAS(theta, "base = 7.000000e+03"); // the newer form leads
+  EXPECT_HAS(theta, "base = 7.000000e+03"); // the newer form takes precedence
 }
 
 TEST_F(Import, LayersOfOneStructureShareABlockAndDifferInSettings) {
@@ -188,7 +188,7 @@ TEST_F(Import, QwensMixturesWeighAndSeeAsTheConfigSays) {
   EXPECT_EQ(occurrences(plain, "xf.bias"), 6); // q, k and v of two blocks
   EXPECT_EQ(occurrences(normed, "xf.bias"), 0);
   EXPECT_EQ(occurrences(plain, "window"), 0);
-  // Of layers 0 to 3, those of an even index below max_window_layers = 2.
+  // Of the layers 0 to 3, those with an even index below max_window_layers = 2.
   EXPECT_EQ(occurrences(normed, "{window = 6 : i64}"), 1);
   EXPECT_EQ(occurrences(normed, "{window = 0 : i64}"), 3);
 }
@@ -253,7 +253,7 @@ TEST_F(Import, LayersThatPredictFurtherTokensAreLeftAlone) {
   Expected<ImportedModel> model = importModel(directory(), context);
   ASSERT_TRUE(bool(model)) << toString(model.takeError());
   EXPECT_TRUE(model->warnings.empty());
-  tensors["model.layers.4.enorm.weight"] = norm; // one more than the config speaks of
+  tensors["model.layers.4.enorm.weight"] = norm; // one more than the config names
   writeTensors(tensors);
   EXPECT_HAS(imported(directory()), "has 1 tensor that this family does not read: "
                                     "'model.layers.4.enorm.weight' [");
@@ -327,7 +327,7 @@ TEST_F(Import, TiedHeads) {
   config["tie_word_embeddings"] = true;
   writeConfig(std::move(config));
   StoredTensorMap tensors = tensorsOf("llama");
-  writeTensors(tensors); // both are there and differ: two parameters
+  writeTensors(tensors); // both exist and differ: two parameters
   EXPECT_HAS(imported(directory()), "xf.param \"lm_head.weight\"");
   Expected<ImportedModel> model = importModel(directory(), context);
   ASSERT_TRUE(bool(model)) << toString(model.takeError());
@@ -339,7 +339,7 @@ TEST_F(Import, TiedHeads) {
   writeTensors(tensors);
   EXPECT_EQ(occurrences(imported(directory()), "lm_head"), 0);
 
-  tensors.erase("model.embed_tokens.weight"); // the one that is there is both
+  tensors.erase("model.embed_tokens.weight"); // the other one stands for both
   writeTensors(tensors);
   std::string text = imported(directory());
   EXPECT_HAS(text, "%E = xf.param \"lm_head.weight\"");
@@ -366,7 +366,7 @@ TEST_F(Import, TheTextModelOfGemma3WithImages) {
 TEST_F(Import, SoftcapOfTheLogits) {
   EXPECT_HAS(importedWith("gemma3", {{"final_logit_softcapping", 30}}),
              "xf.softcap %logits at 3.000000e+01");
-  // Gemma 3 stores this one and does not apply it.
+  // Gemma 3's config contains this key, but the model does not apply it.
   EXPECT_EQ(importedWith("gemma3", {{"attn_logit_softcapping", 50}}), importedWith("gemma3", {}));
 }
 
@@ -409,7 +409,7 @@ TEST_F(Import, MlirFiles) {
   std::string block = "xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> { xf.yield %x : "
                       "tensor<2xf32> }\n";
   EXPECT_HAS(imported(write("block.mlir", block)), "xf.block @b(");
-  // The reader's names survive.
+  // Names that the reader chose are kept.
   EXPECT_EQ(imported(write("again.mlir", imported(golden("falcon")))), imported(golden("falcon")));
   EXPECT_HAS(imported(write("none.mlir", "module {}")),
              "none.mlir: has neither an xf.model nor an xf.block");

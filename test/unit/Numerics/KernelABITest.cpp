@@ -13,7 +13,7 @@ struct Floats {
 };
 } // namespace
 
-/// What a kernel does: invert, apply a float32 rank-1 patch, normalise, solve.
+/// The steps of a kernel: invert, apply a float32 rank-1 patch, normalise, solve.
 static void runKernel(int32_t update, Floats &f, float eps) {
   int64_t d = f.g.size();
   std::vector<double> scratch(scratchDoubles(d) + 1, 0);
@@ -32,7 +32,7 @@ static void runKernel(int32_t update, Floats &f, float eps) {
     n /= divisor;
   ctxc_solve_scale(update, d, f.g.data(), f.m.data(), f.n.data(), f.delta.data(), f.counts,
                    scratch.data());
-  EXPECT_EQ(scratch.back(), 12345); // within its documented size
+  EXPECT_EQ(scratch.back(), 12345); // not beyond its documented size
 }
 
 static Floats drawFloats(Random &random, int64_t d) {
@@ -90,7 +90,7 @@ TEST(KernelABI, CountsAccumulate) {
 }
 
 TEST(KernelABI, ComponentDrivenToZeroKeepsItsScale) {
-  // least and balanced want n_k = 0 under g_k = 0, and reach it to rounding only.
+  // `least` and `balanced` want n_k = 0 where g_k = 0, and reach it only up to rounding.
   Random random(42);
   Floats f = drawFloats(random, 640);
   f.g[5] = f.g[77] = 0;
