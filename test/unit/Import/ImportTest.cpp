@@ -243,22 +243,6 @@ TEST_F(Import, DeepseekIsAsTheConfigSays) {
             (Layers{{0, 1, 2}}));
 }
 
-TEST_F(Import, LayersThatPredictFurtherTokensAreLeftAlone) {
-  StoredTensorMap tensors = tensorsOf("deepseek-v3");
-  StoredTensor norm = tensors.at("model.norm.weight");
-  tensors["model.layers.3.enorm.weight"] = norm;
-  writeConfig(configOf("deepseek-v3"));
-  writeTensors(tensors);
-  mlir::MLIRContext context;
-  Expected<ImportedModel> model = importModel(directory(), context);
-  ASSERT_TRUE(bool(model)) << toString(model.takeError());
-  EXPECT_TRUE(model->warnings.empty());
-  tensors["model.layers.4.enorm.weight"] = norm; // one more than the config names
-  writeTensors(tensors);
-  EXPECT_HAS(imported(directory()), "has 1 tensor that this family does not read: "
-                                    "'model.layers.4.enorm.weight' [");
-}
-
 TEST_F(Import, AnExpertStoredInAnotherTypeIsRefused) {
   StoredTensorMap tensors = tensorsOf("mixtral");
   StoredTensor &w = tensors.at("model.layers.1.block_sparse_moe.experts.3.w2.weight");
@@ -368,41 +352,6 @@ TEST_F(Import, SoftcapOfTheLogits) {
              "xf.softcap %logits at 3.000000e+01");
   // Gemma 3's config contains this key, but the model does not apply it.
   EXPECT_EQ(importedWith("gemma3", {{"attn_logit_softcapping", 50}}), importedWith("gemma3", {}));
-}
-
-TEST_F(Import, TensorsThatTheFamilyDoesNotReadAreRefused) {
-  StoredTensorMap tensors = tensorsOf("llama");
-  StoredTensor one = {DType::F32, {1}, bytesOf({1})};
-  tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = one; // harmless
-  writeConfig(configOf("llama"));
-  writeTensors(tensors);
-  EXPECT_HAS(imported(directory()), "module {");
-  for (int64_t i = 0; i < 3; ++i) // as in BitNet
-    tensors["model.layers." + std::to_string(i) + ".self_attn.attn_sub_norm.weight"] = one;
-  tensors["score.weight"] = one;
-  writeTensors(tensors);
-  EXPECT_HAS(imported(directory()),
-             ": has 4 tensors that this family does not read: 3 of "
-             "'model.layers.N.self_attn.attn_sub_norm.weight' [1], 'score.weight' [1]; expected "
-             "none, since the model may be of another family. Correct 'model_type', or remove the "
-             "tensors if they change no number");
-  for (char letter = 'a'; letter < 'g'; ++letter)
-    tensors[std::string(1, letter)] = one;
-  writeTensors(tensors);
-  EXPECT_HAS(imported(directory()), "has 10 tensors that this family does not read: 'a' [1], 'b' "
-                                    "[1], 'c' [1], 'd' [1], 'e' [1], others; expected none");
-}
-
-TEST_F(Import, MasksThatWereOnceStoredAreLeftAlone) {
-  for (StringRef name : {"gpt2", "gpt-neox"}) {
-    StoredTensorMap tensors = tensorsOf(name);
-    StringRef mask =
-        name == "gpt2" ? "transformer.h.0.attn.bias" : "gpt_neox.layers.0.attention.bias";
-    tensors[mask.str()] = {DType::F32, {1, 1, 1, 1}, bytesOf({1})};
-    writeConfig(configOf(name));
-    writeTensors(tensors);
-    EXPECT_HAS(imported(directory()), "module {");
-  }
 }
 
 TEST_F(Import, MlirFiles) {
