@@ -1,10 +1,25 @@
 #include "ctxc/Analysis/ContextDependence.h"
 
+using namespace mlir;
 using namespace ctxc;
 
 ContextDependence::ContextDependence(const BlockGraph &graph, bool inputsAreSources)
-    : graph(graph), withInputs(inputsAreSources), starts(graph.contextualOps()) {
+    : graph(graph), withInputs(inputsAreSources), starts(graph.contextualOps()),
+      unchanging(graph.none()) {
   if (inputsAreSources)
     starts |= graph.inputs();
   dependent = graph.reach(starts);
+}
+
+ContextDependence::ContextDependence(const BlockGraph &graph, const ZeroRange &facts,
+                                     bool inputsAreSources)
+    : ContextDependence(graph, inputsAreSources) {
+  for (unsigned v = 0; v < graph.size(); ++v) {
+    Operation *op = graph.op(v);
+    if (op && isa<xf::ContextualOpInterface>(op) && !facts.readsContext(op))
+      starts.reset(v);
+    if (op && op->getNumResults() == 1 && facts.facts(op->getResult(0)).getConstant())
+      unchanging.set(v);
+  }
+  dependent = graph.reach(starts, unchanging);
 }

@@ -5,17 +5,24 @@
 // context too: in the first patched layer of a run that patches from a later layer on,
 // where the layers below run without the context and unpatched.
 //
+// By structure alone, every contextual op is a source. With a block's facts, one that reads no
+// token but its own (a window of one, a convolution with one tap) is none, and a value that is the
+// same number for all activations ends the dependence.
+//
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_CONTEXTDEPENDENCE_H
 #define CTXC_ANALYSIS_CONTEXTDEPENDENCE_H
 
 #include "ctxc/Analysis/BlockGraph.h"
+#include "ctxc/Analysis/ZeroRange.h"
 
 namespace ctxc {
 
 class ContextDependence {
 public:
+  /// By structure alone.
   ContextDependence(const BlockGraph &graph, bool inputsAreSources);
+  ContextDependence(const BlockGraph &graph, const ZeroRange &facts, bool inputsAreSources);
 
   bool depends(mlir::Value value) const { return dependent.test(graph.vertex(value)); }
   bool depends(mlir::Operation *op) const { return dependent.test(graph.vertex(op)); }
@@ -23,12 +30,14 @@ public:
   /// Where the dependence starts: contextual ops, and the inputs if they are sources.
   const BlockGraph::Set &sources() const { return starts; }
   const BlockGraph::Set &vertices() const { return dependent; }
+  /// Vertices whose values are constants, which neither the context nor a patch changes.
+  const BlockGraph::Set &constants() const { return unchanging; }
   bool inputsAreSources() const { return withInputs; }
 
 private:
   const BlockGraph &graph;
   bool withInputs;
-  BlockGraph::Set starts, dependent;
+  BlockGraph::Set starts, dependent, unchanging;
 };
 
 } // namespace ctxc

@@ -25,6 +25,7 @@ inline constexpr Id NoSolvableChain = "no-solvable-chain";
 inline constexpr Id SeveralOutputs = "several-outputs";
 inline constexpr Id NoSuchPlan = "no-such-plan";
 inline constexpr Id UnconfirmedPlan = "unconfirmed-plan";
+inline constexpr Id UnconfirmedRejection = "unconfirmed-rejection";
 
 // What a plan is warned about.
 inline constexpr Id ConditionalObligation = "conditional-obligation";
