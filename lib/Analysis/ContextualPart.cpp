@@ -116,7 +116,8 @@ std::optional<unsigned> PartEnds::newStream(unsigned from) const {
   BlockGraph::Set sources = graph.reach(start, graph.none(), /*backwards=*/true);
   sources &= contextualOps;
   BlockGraph::Set behind = graph.reach(start), matrix = matrices();
-  for (Value waist : llvm::reverse(findWaists(graph, sources, graph.none()))) {
+  SmallVector<Value> waists = findWaists(graph, sources, graph.none());
+  for (Value waist : llvm::reverse(waists)) {
     unsigned v = graph.vertex(waist);
     llvm::SmallPtrSet<Operation *, 4> readers(waist.user_begin(), waist.user_end());
     BlockGraph::Set after = graph.reach(v);

@@ -6,7 +6,7 @@ using namespace ctxc;
 
 Refuted ctxc::refuteByWitness(xf::BlockOp block, const PlanOptions &options, StringRef rule) {
   WitnessOptions how;
-  how.seeds = 8;
+  how.seeds = rule.empty() ? 3 : 8;
   how.clear = 0; // any will do
   how.rule = rule;
   how.anySize = false;

@@ -118,8 +118,8 @@ std::optional<int64_t> SizeSearch::derive(int64_t size) const {
     int64_t sides[2] = {isSum ? 0 : 1, isSum ? 0 : 1};
     int64_t times[2] = {0, 0};
     bool isOnly = true;
-    for (auto [i, side] : llvm::enumerate({relation.left, relation.right}))
-      for (int64_t each : side) {
+    for (int i : {0, 1})
+      for (int64_t each : i ? relation.right : relation.left) {
         if (each == size)
           ++times[i];
         else if (!f.count(each))

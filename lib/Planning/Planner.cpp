@@ -110,10 +110,10 @@ static std::vector<PlanCandidate> listPlans(const PlanSearch &search,
     candidate.cost = costOf(candidate.plan);
   }
   // Equal plans keep their order.
-  std::stable_sort(found.begin() + (first ? 1 : 0), found.end(),
-                   [](const PlanCandidate &a, const PlanCandidate &b) {
-                     return a.cost.numbers < b.cost.numbers;
-                   });
+  size_t begin = first ? 1 : 0;
+  for (size_t i = begin; i < found.size(); ++i)
+    for (size_t j = i; j > begin && found[j].cost.numbers < found[j - 1].cost.numbers; --j)
+      std::swap(found[j], found[j - 1]);
   if (found.size() > limit)
     found.resize(limit);
   return found;
