@@ -15,7 +15,7 @@ namespace {
 /// Builds one stand-in, op by op.
 class StandIn {
 public:
-  StandIn(Operation *op, unsigned number) : op(op), number(number), builder(op) {}
+  explicit StandIn(Operation *op) : op(op), builder(op) {}
 
   Value build(RankedTensorType wanted) {
     Value read = all();
@@ -23,15 +23,14 @@ public:
       return {};
     int64_t in = sizeOf(read), out = wanted.getNumElements();
     Value row = reshaped(read, {1, in});
-    Value mixed = xf::AttentionOp::create(
-        builder, op->getLoc(), row.getType(), row, row, row, /*window=*/Value(),
-        /*slopes=*/Value(), /*sinks=*/Value(), llvm::APFloat(1 / std::sqrt(float(in))),
-        /*softcap=*/FloatAttr(), /*rounded=*/false, /*bidirectional=*/false,
-        /*stream=*/StringAttr());
-    Value weight = xf::ParamOp::create(builder, op->getLoc(), typeOf({out, in}),
-                                       "stand-in." + std::to_string(number), /*frozen=*/true);
-    Value result = xf::LinearOp::create(builder, op->getLoc(), typeOf({out}), weight,
-                                        reshaped(mixed, {in}));
+    // Where the result is larger, several that weigh the tokens in different ways.
+    SmallVector<Value> parts;
+    for (int64_t made = 0; made < out; made += in)
+      parts.push_back(reshaped(attention(row, float(1 + made / in) / std::sqrt(float(in))), {in}));
+    Value result = joined(parts);
+    if (sizeOf(result) > out)
+      result = xf::SliceOp::create(builder, op->getLoc(), typeOf({out}), result, /*from=*/0,
+                                   /*along=*/0);
     return reshaped(result, wanted.getShape());
   }
 
@@ -58,8 +57,17 @@ private:
     llvm::for_each(op->getOperands(), add);
     if (parts.empty())
       llvm::for_each(op->getBlock()->getArguments(), add);
-    if (parts.size() < 2)
-      return parts.empty() ? Value() : parts.front();
+    return parts.empty() ? Value() : joined(parts);
+  }
+  Value attention(Value row, float scale) {
+    return xf::AttentionOp::create(
+        builder, op->getLoc(), row.getType(), row, row, row, /*window=*/Value(),
+        /*slopes=*/Value(), /*sinks=*/Value(), llvm::APFloat(scale), /*softcap=*/FloatAttr(),
+        /*rounded=*/false, /*bidirectional=*/false, /*stream=*/StringAttr());
+  }
+  Value joined(ArrayRef<Value> parts) {
+    if (parts.size() == 1)
+      return parts.front();
     int64_t size = 0;
     for (Value part : parts)
       size += sizeOf(part);
@@ -67,19 +75,17 @@ private:
   }
 
   Operation *op;
-  unsigned number;
   OpBuilder builder;
 };
 } // namespace
 
 void ctxc::replaceUnknownContext(xf::BlockOp block) {
-  unsigned number = 0;
   for (Operation &op : llvm::make_early_inc_range(block.getBody().front())) {
     if (!isa<xf::ContextualOpInterface>(op) || isa<reference::ReferenceOpInterface>(op) ||
         op.getNumResults() != 1 || !isActivation(op.getResult(0).getType()))
       continue;
     auto type = cast<RankedTensorType>(op.getResult(0).getType());
-    if (Value value = StandIn(&op, number++).build(type)) {
+    if (Value value = StandIn(&op).build(type)) {
       op.getResult(0).replaceAllUsesWith(value);
       op.erase();
     }

@@ -6,10 +6,10 @@
 
 namespace ctxc {
 
-/// Puts an attention over all that it reads, and a frozen matrix of weights of its own, in the
-/// place of each contextual op without a meaning in the reference: its result then varies with its
-/// token and with the tokens before, as a contextual op's does in general. What cannot be
-/// replaced is left. The reference's models must be registered.
+/// Puts an attention over all that it reads in the place of each contextual op without a meaning in
+/// the reference: its result then varies with its token and with the tokens before, as a contextual
+/// op's does in general. What cannot be replaced is left. The reference's models must be
+/// registered.
 void replaceUnknownContext(xf::BlockOp block);
 
 } // namespace ctxc

@@ -77,8 +77,7 @@ private:
 
 } // namespace
 
-/// `block` in a module of its own: what the layer freezes and sets as part of its text, and ops that
-/// the reference can run in the place of contextual ones that it cannot.
+/// `block` in a module of its own: what the layer freezes and sets as part of its text.
 static OwningOpRef<ModuleOp> standAlone(xf::BlockOp block, const Bindings &bindings,
                                         xf::LayerOp layer) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(block.getLoc());
@@ -96,7 +95,6 @@ static OwningOpRef<ModuleOp> standAlone(xf::BlockOp block, const Bindings &bindi
       if (Attribute value = layer.getSettingValue(setting))
         setting.setValueAttr(value);
     });
-  replaceUnknownContext(copy);
   return module;
 }
 
@@ -286,6 +284,9 @@ llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
   needReference(block);
   OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, layer);
   std::string sizes;
+  // What a rule says of any contextual op may be shown of one.
+  if (!search.rule.empty())
+    replaceUnknownContext(*module->getOps<xf::BlockOp>().begin());
   if (countNumbers(block) > WitnessOptions::mostNumbers) {
     Shrunk shrunk = search.rule.empty() ? Shrunk() : shrinkFor(search.rule, *module, options);
     if (shrunk.module) {

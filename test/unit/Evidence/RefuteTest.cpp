@@ -159,7 +159,9 @@ TEST(Refute, AnyContextualOpHasAStandIn) {
     ASSERT_TRUE(blocks.module);
     Verdict verdict = judge(blocks.block("b"));
     EXPECT_EQ(verdict.kind, VerdictKind::Rejected);
-    auto witness = findWitness(blocks.block("b"), {}, {});
+    WitnessOptions how;
+    how.rule = verdict.causes.front().rule;
+    auto witness = findWitness(blocks.block("b"), {}, {}, how);
     ASSERT_TRUE(bool(witness)) << llvm::toString(witness.takeError());
     ASSERT_TRUE(*witness);
     auto replay = replayWitness(**witness, blocks.context);
