@@ -22,8 +22,7 @@ bool xf::readsContext(Operation *contextual, ArrayRef<Facts> operands) {
 
 namespace {
 
-struct AttentionReads
-    : ContextReadingOpInterface::ExternalModel<AttentionReads, AttentionOp> {
+struct AttentionReads : ContextReadingOpInterface::ExternalModel<AttentionReads, AttentionOp> {
   // A window of one holds the token itself.
   bool readsContext(Operation *op, ArrayRef<Facts> operands) const {
     auto attention = cast<AttentionOp>(op);
@@ -49,15 +48,13 @@ struct ScanReads : ContextReadingOpInterface::ExternalModel<ScanReads, ScanOp> {
 // Sizes
 //===----------------------------------------------------------------------===//
 
-template <typename Model, typename Op>
-struct Sized : SizesOpInterface::ExternalModel<Model, Op> {
+template <typename Model, typename Op> struct Sized : SizesOpInterface::ExternalModel<Model, Op> {
   void resize(Operation *, llvm::function_ref<int64_t(int64_t)>) const {}
 };
 
 struct ReshapeSizes : Sized<ReshapeSizes, ReshapeOp> {
   SmallVector<SizeRelation> getSizeRelations(Operation *op) const {
-    return {{SizeRelation::Product,
-             SmallVector<int64_t, 4>(shapeOf(op->getOperand(0))),
+    return {{SizeRelation::Product, SmallVector<int64_t, 4>(shapeOf(op->getOperand(0))),
              SmallVector<int64_t, 4>(shapeOf(op->getResult(0)))}};
   }
 };
@@ -115,7 +112,7 @@ struct TopKSizes : Sized<TopKSizes, TopKOp> {
     int64_t entries = shapeOf(top.getScores())[0], groups = top.getGroups();
     if (groups == 1)
       return {};
-    return {{SizeRelation::Multiple, {entries}, {groups}, /*fixed=*/true}};
+    return {{SizeRelation::Multiple, {entries}, {2 * groups}, /*fixed=*/true}}; // two of each
   }
   void resize(Operation *op, llvm::function_ref<int64_t(int64_t)> f) const {
     auto top = cast<TopKOp>(op);

@@ -11,8 +11,8 @@ Refuted ctxc::refuteByWitness(xf::BlockOp block, const PlanOptions &options, Str
   how.rule = rule;
   how.anySize = false;
   auto unable = [](llvm::Error error) {
-    return Refuted{std::nullopt, "no counterexample could be looked for: " +
-                                     llvm::toString(std::move(error))};
+    return Refuted{std::nullopt,
+                   "no counterexample could be looked for: " + llvm::toString(std::move(error))};
   };
   auto witness = findWitness(block, options, options.layer, how);
   if (!witness)

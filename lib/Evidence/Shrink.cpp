@@ -15,8 +15,8 @@ static xf::BlockOp blockOf(ModuleOp module) { return *module.getOps<xf::BlockOp>
 
 namespace {
 
-/// Sizes in ascending order are given new ones, each the smallest that is possible, with a step back
-/// where none is.
+/// Sizes in ascending order are given new ones, each the smallest that is possible, with a step
+/// back where none is.
 class SizeSearch {
 public:
   SizeSearch(ModuleOp module, llvm::function_ref<bool(xf::BlockOp)> accept)
@@ -33,6 +33,7 @@ private:
   void collect();
   bool assign(size_t index);
   std::optional<int64_t> derive(int64_t size) const;
+  SmallVector<int64_t> candidates(int64_t size, int64_t least) const;
   bool holds(const SizeRelation &relation) const;
   bool allHold(int64_t size) const;
   bool isKnown(const SizeRelation &relation) const;
@@ -137,18 +138,35 @@ std::optional<int64_t> SizeSearch::derive(int64_t size) const {
   return std::nullopt;
 }
 
+/// What `size` may become, the likeliest first: what a relation says; what keeps it the sum of two
+/// sizes, as slices that lie side by side need, or a multiple; the smallest.
+SmallVector<int64_t> SizeSearch::candidates(int64_t size, int64_t least) const {
+  constexpr int64_t most = 8;
+  if (std::optional<int64_t> derived = derive(size))
+    return {*derived};
+  SmallVector<int64_t> result;
+  for (auto [part, to] : f)
+    if (part > 1 && 2 * part <= size && f.count(size - part))
+      result.push_back(to + of(size - part));
+  for (const SizeRelation &relation : relations)
+    if (relation.kind == SizeRelation::Multiple && relation.left[0] == size) {
+      int64_t divisor = relation.fixed ? relation.right[0] : of(relation.right[0]);
+      result.push_back((least + divisor - 1) / divisor * divisor);
+    }
+  for (int64_t to = least; to <= least + most; ++to)
+    result.push_back(to);
+  return result;
+}
+
 /// Gives sizes from `index` on their new ones; true where `accept` takes the block.
 bool SizeSearch::assign(size_t index) {
-  constexpr int64_t most = 8;          // candidates of one size
   constexpr unsigned mostSteps = 4096; // of all sizes together
   if (index == sizes.size())
     return finish();
   int64_t size = sizes[index], least = index ? of(sizes[index - 1]) + 1 : 2;
-  std::optional<int64_t> derived = derive(size);
-  if (derived && (*derived < least || *derived > size))
-    return false;
-  for (int64_t to = derived.value_or(least); to <= derived.value_or(std::min(least + most, size));
-       ++to) {
+  for (int64_t to : candidates(size, least)) {
+    if (to < least || to > size)
+      continue;
     if (++steps > mostSteps || tried >= mostTried)
       return false;
     f[size] = to;
@@ -180,9 +198,9 @@ OwningOpRef<ModuleOp> SizeSearch::apply() const {
   });
   for (Value argument : block.getBody().getArguments())
     argument.setType(typeOf(argument.getType()));
-  block.setFunctionType(
-      FunctionType::get(block.getContext(), llvm::map_to_vector(block.getArgumentTypes(), typeOf),
-                        llvm::map_to_vector(block.getResultTypes(), typeOf)));
+  block.setFunctionType(FunctionType::get(block.getContext(),
+                                          llvm::map_to_vector(block.getArgumentTypes(), typeOf),
+                                          llvm::map_to_vector(block.getResultTypes(), typeOf)));
   return result;
 }
 

@@ -14,8 +14,9 @@ struct Shrunk {
 };
 
 /// Writes the block of `module`, its only one, again in smaller sizes: every size n becomes f(n),
-/// where f(1) = 1, f keeps the order of sizes and all relations between them (SizesOpInterface). f is
-/// the smallest that `accept` takes, among few that are tried. Quantised parameters become float32.
+/// where f(1) = 1, f keeps the order of sizes and all relations between them (SizesOpInterface). f
+/// is the smallest that `accept` takes, among few that are tried. Quantised parameters become
+/// float32.
 Shrunk shrink(mlir::ModuleOp module, llvm::function_ref<bool(xf::BlockOp)> accept);
 
 } // namespace ctxc

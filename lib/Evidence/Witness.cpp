@@ -268,7 +268,8 @@ static Shrunk shrinkFor(StringRef rule, ModuleOp module, const PlanOptions &opti
   byRule.scope = options.scope;
   byRule.bindings = options.bindings;
   return shrink(module, [&](xf::BlockOp smaller) {
-    if (countNumbers(smaller) > WitnessOptions::mostNumbers)
+    // Products of sizes that keep their order are not always small.
+    if (countNumbers(smaller) > 2 * WitnessOptions::mostNumbers)
       return false;
     Verdict verdict = planBlock(smaller, byRule);
     return verdict.kind == VerdictKind::Rejected && verdict.causes.front().rule == rule;
@@ -293,8 +294,7 @@ llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
       module = std::move(shrunk.module);
       sizes = shrunk.sizes;
     } else if (!search.anySize) {
-      return errorAt(block, "has " + std::to_string(countNumbers(block)) +
-                                " numbers, more than " +
+      return errorAt(block, "has " + std::to_string(countNumbers(block)) + " numbers, more than " +
                                 std::to_string(WitnessOptions::mostNumbers));
     }
   }

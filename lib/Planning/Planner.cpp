@@ -79,9 +79,8 @@ static std::vector<Operation *> keyOf(const BlockPlan &plan) {
 }
 
 /// `first`, if there is one, and all others by the numbers that a patch stores; at most `limit`.
-static std::vector<PlanCandidate> listPlans(const PlanSearch &search,
-                                            const std::optional<PlanCandidate> &first,
-                                            unsigned limit) {
+static std::vector<PlanCandidate>
+listPlans(const PlanSearch &search, const std::optional<PlanCandidate> &first, unsigned limit) {
   std::vector<PlanCandidate> found;
   std::map<std::vector<Operation *>, size_t> seen;
   auto isFragile = [](const BlockPlan &plan) { return !costOf(plan).fragility.empty(); };

@@ -152,4 +152,3 @@ void Explanation::refuted(double leastError) {
   }
   advise(missing.front().advice);
 }
-

@@ -63,8 +63,7 @@ Values PartWalk::streamOf(Values from) const {
   from.insert(inputs.begin(), inputs.end());
   for (Operation &op : flow.body())
     for (OpOperand &operand : op.getOpOperands())
-      if (from.contains(operand.get()) &&
-          passesStream(&op, operand.getOperandNumber(), ofContext))
+      if (from.contains(operand.get()) && passesStream(&op, operand.getOperandNumber(), ofContext))
         from.insert(op.result_begin(), op.result_end());
   return from;
 }
@@ -118,9 +117,8 @@ void PartWalk::meet() {
     if (flow.upstream.contains(&op) || anyIn(op.getResults(), stream) ||
         anyIn(op.getResults(), flow.forward(entered, flow.starts)))
       continue;
-    bool readsContext = llvm::any_of(op.getOperands(), [&](Value v) {
-      return ofContext.contains(v) && !stream.contains(v);
-    });
+    bool readsContext = llvm::any_of(
+        op.getOperands(), [&](Value v) { return ofContext.contains(v) && !stream.contains(v); });
     if (!readsContext || !anyIn(op.getOperands(), itself))
       continue;
     if (Value anew = newStream(op.getResult(0))) {
