@@ -21,7 +21,7 @@ std::string linear(const std::string &to, const std::string &from, int64_t out, 
 }
 
 struct Sizes {
-  int64_t hidden, heads, groups, width, inner;
+  int64_t hidden, heads, groups, width, inner, narrow;
 };
 
 /// Grouped attention by one fused matrix, rotary embeddings, a gated MLP, and `ending` from %d to
@@ -66,11 +66,11 @@ Verdict judge(xf::BlockOp block) {
   return planBlock(block, options);
 }
 
-constexpr Sizes sizes[] = {{8, 2, 1, 4, 12},
-                           {512, 8, 2, 64, 2048},
-                           {4096, 32, 8, 128, 14336},
-                           {16384, 128, 8, 128, 53248},
-                           {2560, 40, 40, 64, 6912}};
+constexpr Sizes sizes[] = {{8, 2, 1, 4, 12, 3},
+                           {512, 8, 2, 64, 2048, 3},
+                           {4096, 32, 8, 128, 14336, 16},
+                           {16384, 128, 8, 128, 53248, 3},
+                           {2560, 40, 40, 64, 6912, 3}};
 
 TEST(Refute, NoSizeIsTooLarge) {
   for (const Sizes &s : sizes) {
@@ -79,10 +79,11 @@ TEST(Refute, NoSizeIsTooLarge) {
     const std::pair<std::string, StringRef> endings[] = {
         {"    %r = xf.normalize rms %d eps 1.0e-6 : " + n + "\n", rules::BoundedOutput},
         {"    %r = xf.activation relu %d : " + n + "\n", rules::OneSidedOutput},
-        {"    %E = xf.param \"e\" : " + mat(3, s.hidden) +
-             "\n    %e = xf.linear %E * %d : " + mat(3, s.hidden) + ", " + n +
-             "\n    %F = xf.param \"f\" frozen : " + mat(s.hidden, 3) +
-             "\n    %r = xf.linear %F * %e : " + mat(s.hidden, 3) + ", tensor<3xf32>\n",
+        {"    %E = xf.param \"e\" : " + mat(s.narrow, s.hidden) +
+             "\n    %e = xf.linear %E * %d : " + mat(s.narrow, s.hidden) + ", " + n +
+             "\n    %F = xf.param \"f\" frozen : " + mat(s.hidden, s.narrow) +
+             "\n    %r = xf.linear %F * %e : " + mat(s.hidden, s.narrow) + ", " + vec(s.narrow) +
+             "\n",
          rules::ThinOutput}};
     for (const auto &[ending, rule] : endings) {
       Blocks blocks(decoder(s, ending));
