@@ -31,8 +31,8 @@ void attachSizeModels(mlir::MLIRContext &context);
 #include "dialects/XF/XFSizes.h.inc"
 
 namespace ctxc::xf {
-/// Whether the result of `contextual` may differ with the context, where `operands` are the facts of
-/// its operands.
+/// Whether the result of `contextual` may differ with the context, where `operands` are the facts
+/// of its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
 } // namespace ctxc::xf
 

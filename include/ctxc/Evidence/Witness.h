@@ -65,8 +65,8 @@ struct WitnessOptions {
   double clear = 0.5;
   /// Where not empty: the rule by which the block is rejected. In the place of a contextual op
   /// without a meaning in the reference an attention is then looked at; and if the block has more
-  /// than `mostNumbers`, it is looked at in smaller sizes at which the rule rejects it as well, where
-  /// there are some.
+  /// than `mostNumbers`, it is looked at in smaller sizes at which the rule rejects it as well,
+  /// where there are some.
   llvm::StringRef rule = "";
   /// Whether a block of more numbers, for which there are no smaller sizes, is looked at.
   bool anySize = true;
@@ -75,8 +75,8 @@ struct WitnessOptions {
 };
 
 /// Looks for a witness against `block` under `options`; none where a patch may reach the
-/// output of every candidate that was tried. `layer` gives settings, or is null. Errors: those of the
-/// reference, such as an op that has no meaning in it; a block that is too large.
+/// output of every candidate that was tried. `layer` gives settings, or is null. Errors: those of
+/// the reference, such as an op that has no meaning in it; a block that is too large.
 llvm::Expected<std::optional<Witness>> findWitness(xf::BlockOp block, const PlanOptions &options,
                                                    xf::LayerOp layer,
                                                    const WitnessOptions &search = {});

@@ -114,8 +114,7 @@ struct Refuted {
 
 /// Looks for a counterexample to a block that `rule` rejects; where that is empty, to one that no
 /// rule decides.
-using Refutation =
-    std::function<Refuted(xf::BlockOp, const PlanOptions &, llvm::StringRef rule)>;
+using Refutation = std::function<Refuted(xf::BlockOp, const PlanOptions &, llvm::StringRef rule)>;
 
 /// Tries a plan of a block in numbers: what speaks against it, in words; empty where it is exact,
 /// or cannot be tried.
@@ -140,8 +139,8 @@ struct PlanOptions {
   PlanMeasure measure;
   /// Whose settings and stored tensors the block runs with; null: its own.
   xf::LayerOp layer = {};
-  /// Where set: asked before a block is called rejected, which it is with a counterexample alone, or
-  /// undecided.
+  /// Where set: asked before a block is called rejected, which it is with a counterexample alone,
+  /// or undecided.
   Refutation refute;
   /// Where set: asked of each plan, which is a plan only where nothing speaks against it.
   Confirmation confirm;
