@@ -14,9 +14,9 @@ namespace ctxc::bench {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kStep = 4 * kLine; ///< what is read of one stream at a time
+constexpr std::size_t kStep = 4 * kLine; ///< bytes that are read of one stream at a time
 
-/// Integers: their sum waits for one cycle, so that only memory is measured.
+/// Integers, since an addition of them takes only one cycle: then only memory is measured.
 using Vector = std::uint64_t __attribute__((vector_size(kLine)));
 
 template <int Streams, int Prefetch> std::uint64_t sum(const char *begin, std::size_t bytes) {
@@ -59,7 +59,7 @@ Sum sumFor(const ReadPattern &pattern) {
   }
 }
 
-/// Of one processor's view: sysconf may sum up a whole socket's.
+/// The last-level cache as one processor sees it; sysconf may add up the caches of a whole socket.
 std::size_t lastLevelCache() {
   for (int index : {3, 2}) {
     std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
@@ -76,14 +76,14 @@ void *allocate(std::size_t bytes, bool hugePages) {
   if (memory == MAP_FAILED)
     return nullptr;
   madvise(memory, bytes, hugePages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-  std::memset(memory, 1, bytes); // pages of zeros would all be one
+  std::memset(memory, 1, bytes); // untouched pages would all be the same page of zeros
   return memory;
 }
 
-/// Keeps the sums alive.
+/// Keeps the compiler from removing the sums.
 std::atomic<std::uint64_t> sink;
 
-/// The seconds of one sweep by all threads, from the first to begin until the last to end.
+/// The seconds of one sweep by all threads, from the first thread's begin to the last thread's end.
 double sweep(Sum sum, const char *memory, std::size_t bytes, int threads) {
   std::vector<double> begins(threads), ends(threads);
   std::size_t share = bytes / threads / kStep * kStep;
@@ -107,7 +107,8 @@ double median(std::vector<double> values) {
 } // namespace
 
 ReadBandwidth::ReadBandwidth(int threads) : threads(threads) {
-  // No power of two, by which streams would be apart that want the same places of the caches.
+  // Not a power of two: streams at a distance of a power of two would compete for the same sets of
+  // the caches.
   size = std::max<std::size_t>(10 * lastLevelCache(), std::size_t(512) << 20) + 1234 * 1024;
   for (bool hugePages : {false, true})
     buffers[hugePages] = allocate(size, hugePages);

@@ -1,9 +1,9 @@
 //===- Bandwidth.h - how fast this machine reads memory ------------------===//
 //
-// The yardstick of everything that reads each weight once: a sum over a buffer
-// ten times the last-level cache, as STREAM would do it, without its writes.
-// Which way of reading is fastest depends on the prefetchers of the processor
-// and on the pages, so several patterns are timed and the best one counts.
+// The yardstick for everything that reads each weight once: a sum over a buffer of ten times the
+// last-level cache, as in STREAM, but without writes. Which way of reading is fastest depends on
+// the processor's prefetchers and on the pages; several patterns are therefore timed, and the best
+// one counts.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_BENCH_BANDWIDTH_H
@@ -14,11 +14,11 @@
 
 namespace ctxc::bench {
 
-/// One way of reading: each thread reads its share as `streams` contiguous
-/// streams side by side, and asks for what lies `prefetch` bytes ahead.
+/// One way of reading: each thread reads its share as `streams` contiguous access streams side by
+/// side, and prefetches `prefetch` bytes ahead.
 struct ReadPattern {
   int streams;
-  int prefetch; ///< bytes ahead; 0 leaves it to the hardware
+  int prefetch; ///< bytes ahead; 0 leaves prefetching to the hardware
   bool hugePages;
 };
 
@@ -27,8 +27,8 @@ struct ReadResult {
   double gigabytesPerSecond; ///< the median of its sweeps; 1 GB is 1e9 bytes
 };
 
-/// A buffer of ten times the last-level cache, and at least 512 MB: twice, on
-/// ordinary pages and on huge ones where the system has them.
+/// Two buffers of ten times the last-level cache, and at least 512 MB: one on ordinary pages and,
+/// where the system has them, one on huge pages.
 class ReadBandwidth {
 public:
   explicit ReadBandwidth(int threads);
@@ -36,7 +36,7 @@ public:
   ReadBandwidth(const ReadBandwidth &) = delete;
   ReadBandwidth &operator=(const ReadBandwidth &) = delete;
 
-  /// Times every pattern, in interleaved rounds, for about `seconds` together.
+  /// Times every pattern, in interleaved rounds, for about `seconds` in all.
   std::vector<ReadResult> measure(double seconds) const;
   /// GB/s of one sweep.
   double read(const ReadPattern &pattern) const;
@@ -45,10 +45,10 @@ public:
 private:
   int threads;
   std::size_t size;
-  void *buffers[2]; ///< by hugePages
+  void *buffers[2]; ///< indexed by hugePages
 };
 
-/// The fastest of them.
+/// The fastest of the results.
 ReadResult best(const std::vector<ReadResult> &results);
 
 } // namespace ctxc::bench

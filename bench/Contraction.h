@@ -8,12 +8,13 @@
 
 namespace ctxc::bench {
 
-/// y = W x of an xf.block that is a single xf.linear: the generated code that every projection of a
-/// model goes through, called as the executor calls it.
+/// y = W x as an xf.block that is a single xf.linear: the generated code of every projection of a
+/// model, called as the executor calls it.
 class Contraction {
 public:
-  /// W is `outputs` × `inputs`, of `element` ("f32", "bf16"); with `rounded`, many rows are rounded
-  /// as in a prompt (kernel.rounded). Fails where it cannot be compiled.
+  /// W is `outputs` × `inputs`, of type `element` ("f32" or "bf16"). With `rounded`, the vectors of
+  /// many rows are rounded as in a prompt (kernel.rounded). Fails where the block cannot be
+  /// compiled.
   static llvm::Expected<std::unique_ptr<Contraction>>
   compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded = false);
 

@@ -1,4 +1,4 @@
-// The one option of a program that Google Benchmark does not know.
+// The only option of these programs that Google Benchmark does not parse.
 #ifndef CTXC_BENCH_THREADS_H
 #define CTXC_BENCH_THREADS_H
 
@@ -7,8 +7,8 @@
 
 namespace ctxc::bench {
 
-/// Takes --threads=N out of the arguments: N, or 1 without it; none where it is no number from 1
-/// to 1024.
+/// Removes --threads=N from the arguments. Returns N, 1 where the option is not given, or none
+/// where N is not a number from 1 to 1024.
 inline std::optional<int> takeThreads(int &argc, char **argv) {
   int threads = 1, kept = 1;
   bool good = true;

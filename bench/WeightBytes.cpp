@@ -4,7 +4,7 @@
 using namespace mlir;
 using namespace ctxc;
 
-/// The rows of a parameter's first dimension that its user reads.
+/// How many slices of the parameter's first dimension `user` reads.
 static int64_t rowsRead(xf::ParamOp param, Operation *user) {
   int64_t all = cast<RankedTensorType>(param.getType()).getDimSize(0);
   if (isa<xf::EmbedOp>(user))

@@ -6,8 +6,8 @@
 
 namespace ctxc::bench {
 
-/// The stored bytes of every parameter that a plain forward of one token reads: of a table the
-/// row that is looked up, of experts those that are selected.
+/// The stored bytes of all parameters that a plain forward of one token reads: of a table only the
+/// row that is looked up, of experts only those that are selected.
 int64_t weightBytes(const Program &program);
 
 } // namespace ctxc::bench

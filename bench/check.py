@@ -4,7 +4,7 @@
   bench/check.py build/bin/ctxc
 
 Prints a table: the model, how many structures of layers it has, the seconds of the processor (best of
-twenty runs; it is one thread, so a free machine takes no longer) and the peak resident memory of the
+twenty runs; the check has one thread, so that an idle machine takes no longer) and the peak resident memory of the
 whole command.
 """
 
@@ -23,7 +23,7 @@ QWEN = dict(model_type="qwen2_moe", vocab_size=151936, hidden_size=3584, num_hid
             num_attention_heads=28, num_key_value_heads=4, num_experts=256, num_experts_per_tok=8,
             decoder_sparse_step=2, moe_intermediate_size=2560,
             shared_expert_intermediate_size=20480, intermediate_size=18944)
-DEEPSEEK = dict(model_type="deepseek_v3")  # the sizes of V3 and R1 are the defaults
+DEEPSEEK = dict(model_type="deepseek_v3")  # the defaults are the sizes of V3 and R1
 MODELS = {
     "Mixtral, 100 layers of 256 experts": MIXTRAL,
     "Mixtral, 1000 layers of 256 experts": MIXTRAL | dict(num_hidden_layers=1000),

@@ -1,11 +1,11 @@
-// ctxc-bench: how fast this machine runs a model's kernels, beside how fast it reads memory.
+// ctxc-bench: how fast this machine runs a model's kernels, compared with how fast it reads memory.
 //
-// Each round times, one after the other: reading memory; plain decoding; decoding with a factored
-// patch of all layers; decoding that makes the patches of all layers; Algorithm 1, whole and fused
-// (which ends in the reduced stream's logits too); the prefill of a prompt; and the patches of
-// every position of it. Decoding goes through all of its kinds and a reading of memory with each
-// token: the machine is another from second to second, and ratios of what was next to each other
-// are what counts.
+// Each round times in turn: reading memory; plain decoding; decoding with a factored patch of all
+// layers; decoding that makes the patches of all layers; Algorithm 1, both complete and fused
+// (where the reduced run ends in logits too); the prefill of a prompt; and the patches of all its
+// positions. For decoding, every token goes through all kinds of decoding and one reading of
+// memory: the machine's speed changes from second to second, so that only ratios of neighbouring
+// measurements count.
 #include "bench/Bandwidth.h"
 #include "bench/WeightBytes.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -69,7 +69,7 @@ public:
     return result;
   }
 
-  /// What --ask names: fills its columns.
+  /// Measures what a line of --ask names, and fills its columns.
   Error measure(llvm::StringRef name, Round &result) {
     if (name == "read") {
       bench::ReadResult fastest = best(bandwidth.measure(sizes.seconds));
@@ -91,7 +91,7 @@ public:
   }
 
 private:
-  /// Medians over the tokens, each of which goes through all of `wanted`.
+  /// Medians over the tokens; each token is measured for all columns of `wanted`.
   Error decode(Round &result, std::initializer_list<Column> wanted) {
     std::array<std::vector<double>, ColumnCount> times;
     auto time = [&](Column column, llvm::function_ref<Error()> work) -> Error {
@@ -134,8 +134,8 @@ private:
       token = next;
       if (!llvm::is_contained(wanted, ReadGbps))
         continue;
-      times[ReadGbps].push_back(bandwidth.read(pattern)); // in the way that was fastest last
-      if (Error error = decoded(*full, nullptr, next))    // the caches as decoding leaves them
+      times[ReadGbps].push_back(bandwidth.read(pattern)); // in the way that was fastest before
+      if (Error error = decoded(*full, nullptr, next))    // leaves the caches as decoding does
         return error;
     }
     for (Column column : wanted)
@@ -151,10 +151,10 @@ private:
     });
   }
 
-  /// The patches of every position of the prompt.
+  /// Makes the patches of all positions of the prompt.
   Error patchAll(Round &result) {
     auto ids = tokens(sizes.prefill), at = positions(sizes.prefill);
-    double sum = 0; // what is made is looked at
+    double sum = 0; // keeps the results from being optimised away
     prompt->truncate(0);
     return timed(result[Positions], [&] {
       return executor.patchEach(*prompt, *reduced, ids, at, PatchEachOptions(),
@@ -238,7 +238,7 @@ void writeText(llvm::raw_ostream &os, const Sizes &sizes, int64_t weightBytes, c
                        m[Positions], sizes.prefill / m[Positions] * 1e3, m[Positions] / m[Prefill]);
 }
 
-/// Answers each name of a measurement on standard input with a line of JSON, until it ends.
+/// Answers each name of a measurement on standard input with a line of JSON, until the input ends.
 Expected<int> answer(Bench &bench) {
   llvm::outs() << "{}\n";
   llvm::outs().flush();

@@ -2,9 +2,9 @@
 //
 //   ctxc-gemm [--threads=N] [Google Benchmark's options]
 //
-// Matrices of Gemma 3 270M and of a Llama of 260M parameters, for 512 vectors of float32, W row by
-// row as a checkpoint has it. With `rounded` the vectors are rounded to bfloat16 in the time that
-// is measured. What counts is GFLOPS. Every result is compared with a float64 sum first.
+// Uses matrices of Gemma 3 270M and of a Llama of 260M parameters, with 512 vectors of float32; W
+// is stored row by row as in a checkpoint. With `rounded`, the time includes rounding the vectors
+// to bfloat16. The result is GFLOPS. Every product is first compared with a float64 sum.
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Contraction.h"
@@ -20,7 +20,7 @@
 #include <functional>
 #include <random>
 
-// OpenBLAS's own; its cblas.h has it, other ones do not.
+// Declared in OpenBLAS's own cblas.h, but not in others.
 extern "C" void openblas_set_num_threads(int threads);
 
 using namespace ctxc::bench;
@@ -54,7 +54,7 @@ struct Problem {
       value = uniform(random);
   }
 
-  /// Some entries of y are those of float64 sums, to `tolerance` of the terms' size.
+  /// Whether sampled entries of y equal float64 sums, up to `tolerance` of the size of the terms.
   bool isRight(double tolerance) const {
     for (int64_t i = 0; i < int64_t(y.size()); i += 997) {
       const float *row = &x[i / shape.outputs * shape.inputs];
@@ -86,7 +86,7 @@ Work byOpenBlas() {
   };
 }
 
-/// With W as it lies; rounding X is its own reorder.
+/// Uses W in its stored layout; oneDNN's own reorder rounds X.
 Work byOneDnn(Problem &p, bool rounded) {
   using namespace dnnl;
   using Type = memory::data_type;
@@ -166,7 +166,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   threads = *given;
-  ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*overwrite=*/1); // oneDNN's
+  ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*overwrite=*/1); // read by oneDNN
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv))
     return 2;

@@ -2,11 +2,11 @@
 //
 //   ctxc-gemv [--threads=N] [Google Benchmark's options]
 //
-// Shapes of Gemma 3 270M and 1B and of a Llama with a vocabulary of 32,000, for one and two streams
-// (S), as a token meets them: out of memory. Each call takes the next of many copies of W, which
-// together are ten times the last-level cache. What counts is bytes_per_second, of W's bytes,
-// beside read_gbps in the context of the JSON: what this machine's memory gives. Every result is
-// compared with a float64 sum first.
+// Uses shapes of Gemma 3 270M and 1B and of a Llama with a vocabulary of 32,000, for one and two
+// vectors (S). As in decoding, the matrix comes from memory: each call takes the next of many
+// copies of W, which together are ten times the size of the last-level cache. The result is
+// bytes_per_second, of W's bytes; compare it with read_gbps in the context of the JSON, the
+// bandwidth of this machine's memory. Every product is first compared with a float64 sum.
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Bandwidth.h"
@@ -23,7 +23,7 @@
 #include <functional>
 #include <random>
 
-// OpenBLAS's own; its cblas.h has it, other ones do not.
+// Declared in OpenBLAS's own cblas.h, but not in others.
 extern "C" void openblas_set_num_threads(int threads);
 
 using namespace ctxc::bench;
@@ -40,7 +40,7 @@ int threads = 1;
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Copies of one random matrix, in float32 or bfloat16, and inputs.
+/// Copies of one random matrix, in float32 or bfloat16, and its input vectors.
 class Problem {
 public:
   Problem(Shape shape, bool half, size_t bytes)
@@ -52,7 +52,7 @@ public:
     for (uint32_t &bits : one) {
       float value = uniform(random);
       std::memcpy(&bits, &value, sizeof bits);
-      bits &= 0xffff0000u; // a number of bfloat16, so that both types hold the same matrix
+      bits &= 0xffff0000u; // a bfloat16 number, so that both types hold the same matrix
     }
     for (float &value : x)
       value = uniform(random);
@@ -72,7 +72,7 @@ public:
   const void *next() { return memory + (at++ % copies) * matrixBytes(); }
   const float *nextFloats() { return static_cast<const float *>(next()); }
 
-  /// The first `streams` results are those of float64 sums, to a bound of float32 sums.
+  /// Whether the first `streams` results equal float64 sums, up to the error bound of float32 sums.
   bool isRight(int64_t streams) const {
     for (int64_t i = 0; i < streams * shape.outputs; ++i)
       if (!(std::abs(y[i] - expected[i]) <= 1e-6 * double(shape.inputs)))
@@ -96,7 +96,7 @@ private:
         }
   }
 
-  ctxc::Workspace pages; ///< large ones, as a checkpoint's are mapped in
+  ctxc::Workspace pages; ///< large pages, like those of a mapped checkpoint
   char *memory;
   std::vector<double> expected;
   size_t copies, at = 0;
@@ -105,16 +105,16 @@ private:
 using Work = std::function<void(Problem &, int64_t streams)>;
 
 using Vector = Eigen::VectorXf;
-using Columns = Eigen::MatrixXf; ///< a column a stream
+using Columns = Eigen::MatrixXf; ///< one column for each vector
 
-/// One product with all streams.
+/// One matrix product with all vectors.
 void productByEigen(Problem &p, int64_t streams) {
   Eigen::Map<const Matrix> w(p.nextFloats(), p.shape.outputs, p.shape.inputs);
   Eigen::Map<const Columns> x(p.x.data(), p.shape.inputs, streams);
   Eigen::Map<Columns>(p.y.data(), p.shape.outputs, streams).noalias() = w * x;
 }
 
-/// A sweep over W for each stream.
+/// A separate product for each vector.
 void sweepsByEigen(Problem &p, int64_t streams) {
   Eigen::Map<const Matrix> w(p.nextFloats(), p.shape.outputs, p.shape.inputs);
   for (int64_t s = 0; s < streams; ++s) {
@@ -156,7 +156,7 @@ void add(const std::string &name, std::shared_ptr<Problem> problem, int64_t stre
   })->UseRealTime();
 }
 
-/// All that is measured of one shape and type.
+/// Registers all benchmarks of one shape and type.
 llvm::Error addShape(Shape shape, bool half, size_t bytes) {
   auto problem = std::make_shared<Problem>(shape, half, bytes);
   auto compiled = Contraction::compile(shape.outputs, shape.inputs, half ? "bf16" : "f32");
@@ -195,7 +195,7 @@ int main(int argc, char **argv) {
   size_t bytes;
   {
     ReadBandwidth bandwidth(threads);
-    bytes = bandwidth.bytes() / 2; // as large beside several other problems
+    bytes = bandwidth.bytes() / 2; // half, since several problems are in memory at the same time
     benchmark::AddCustomContext("read_gbps",
                                 std::to_string(best(bandwidth.measure(1)).gigabytesPerSecond));
   }

@@ -6,18 +6,17 @@ Where ctxc is built, no GPU needed:
   bench/gpu.py pack build gpu-work
 
 writes recordings of the work (bench/gpu/Recording.h) and the program that replays them: a folder of a
-few MB that, beside this repository, is all that has to be carried. Where the GPU is:
+few MB, which has to be copied to the GPU's machine together with this repository. There,
 
   bench/gpu.py run gpu-work --json gpu.json --markdown gpu.md
 
-needs Python and the driver; cuBLAS, PyTorch with transformers, and compute-sanitizer are measured
-with where they are found. What is not there is a line in the table, with its reason.
+needs Python and the driver; cuBLAS, PyTorch with transformers, and compute-sanitizer are used
+where they are found. Whatever is missing gets a line in the table, with the reason.
 """
 
 import argparse
 import gzip
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -28,118 +27,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "gpu")]
 import driver  # noqa: E402
-import models  # noqa: E402
-from models import CONTEXT  # noqa: E402
+from pack import PROMPT, output_of, pack  # noqa: E402
 from tables import markdown  # noqa: E402
 
-TOLERANCE = 1e-3  # of the largest number of a result
+TOLERANCE = 1e-3  # relative to the largest element of a result
 MINUTES = 8.5
-PROMPT, ROWS = 4096, 256  # tokens that are read, and of a chunk
-
-
-# Packing ----------------------------------------------------------------------
-
-
-def output_of(command, **options):
-    """What it printed; an error with its last line where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise RuntimeError(lines[-1])
-    return done.stdout
-
-
-def packed(path):
-    with open(path, "rb") as plain, gzip.open(f"{path}.gz", "wb", compresslevel=6) as small:
-        shutil.copyfileobj(plain, small)
-    path.unlink()
-
-
-def costs_of(text):
-    """--emit=cost as numbers: bytes of weights of a token, and all bytes of each kernel."""
-    tokens, kernels = {}, {}
-    into = None
-    for line in text.splitlines():
-        if line.startswith("a token") or line.startswith("a kernel"):
-            into = tokens if line.startswith("a token") else kernels
-        elif into is not None and line.strip():
-            *name, first, weights, cache, patch, activations, operations = line.split()
-            into[" ".join(name)] = dict(weights=int(weights), operations=int(operations),
-                                        bytes=int(weights) + int(cache) + int(patch) +
-                                        int(activations))
-    return dict(tokens=tokens, kernels=kernels)
-
-
-def pack(args):
-    build, folder = Path(args.build), Path(args.folder)
-    record, ctxc = build / "bin/ctxc-gpu-record", build / "bin/ctxc"
-    folder.mkdir(parents=True, exist_ok=True)
-    replay = folder / "ctxc-gpu-replay"
-    shutil.copy2(build / "bin/ctxc-gpu-replay", replay)
-    if strip := shutil.which("strip"):
-        subprocess.run([strip, "-s", replay], check=True)
-    entries = []
-    standin = dict(os.environ, LD_LIBRARY_PATH=str(build / "test/fake-gpu"))
-    checked = models.CHECKED[:1] if args.small else models.CHECKED
-    for path, dtype in checked:
-        entry = dict(kind="check", name=f"{Path(path).name} {dtype}", model=path,
-                     file=f"check-{Path(path).name}-{dtype}")
-        entries.append(entry)
-        try:
-            output_of([record, ROOT / path, "-o", folder / entry["file"], "--execute", "--dtype",
-                       dtype, "--context", "5", "--target", args.target], env=standin)
-            packed(folder / entry["file"])
-        except RuntimeError as error:
-            entry["why"] = str(error)
-    timed = {"small-llama": models.SMALL["small-llama"]} if args.small else models.MODELS
-    for name, config in timed.items():
-        context = 7 if args.small else CONTEXT
-        entry = dict(kind="time", name=name, file=f"time-{name}", context=context)
-        entries.append(entry)
-        with tempfile.TemporaryDirectory() as directory:
-            (Path(directory) / "config.json").write_text(json.dumps(config))
-            try:
-                output_of([record, directory, "-o", folder / entry["file"], "--dtype", "bf16",
-                           "--context", str(context), "--target", args.target])
-                packed(folder / entry["file"])
-                entry["cost"] = costs_of(output_of(
-                    [ctxc, "compile", directory, "--emit=cost", "--dtype", "bf16",
-                     f"--target={args.target}", "-o", "-"]))
-            except RuntimeError as error:
-                entry["why"] = str(error)
-    for name, config in timed.items():
-        for rounded in (False, True):
-            entries.append(pack_prompt(args, record, ctxc, folder, name, config, rounded))
-    (folder / "manifest.json").write_text(json.dumps(entries, indent=1))
-    size = sum(file.stat().st_size for file in folder.iterdir())
-    for entry in entries:
-        print(f"{entry['kind']:6} {entry['name']:20} {entry.get('why', 'recorded')}")
-    print(f"{folder}: {size / 2**20:.1f} MiB")
-
-
-def pack_prompt(args, record, ctxc, folder, name, config, rounded):
-    tokens, rows = (12, 8) if args.small else (PROMPT, ROWS)
-    form = "rounded" if rounded else "exact"
-    entry = dict(kind="prompt", name=name, form=form, file=f"prompt-{name}-{form}", tokens=tokens,
-                 rows=rows)
-    with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "config.json").write_text(json.dumps(config))
-        common = ["--dtype", "bf16", f"--target={args.target}", "--rows", str(rows)]
-        try:
-            output_of([record, directory, "-o", folder / entry["file"], "--prompt", str(tokens),
-                       *common, *["--round-prompts"] * rounded])
-            packed(folder / entry["file"])
-            costs = output_of([ctxc, "compile", directory, "--emit=cost", *common[:-1], "1",
-                               "-o", "-"])
-            head = 2 * config["vocab_size"] * config["hidden_size"]
-            # A weight of two bytes is a multiply-add for each token.
-            entry["operations"] = tokens * (costs_of(costs)["tokens"]["forward"]["weights"] - head)
-        except RuntimeError as error:
-            entry["why"] = str(error)
-    return entry
-
-
-# Running ----------------------------------------------------------------------
 
 
 class Session:
@@ -170,7 +62,7 @@ class Session:
         return path
 
     def command(self, *words, limit):
-        """JSON that a program printed, or None and why. `limit`: seconds, of MINUTES for all."""
+        """The JSON that a program prints, or None and the reason. `limit` is its share, in seconds, of MINUTES."""
         limit *= self.whole / (60 * MINUTES)
         try:
             done = subprocess.run(list(map(str, words)), capture_output=True, text=True,
@@ -194,7 +86,7 @@ class Session:
             return None, found["error"].split(": ", 1)[-1]
         return found, why
 
-    # What is measured
+    # Measurements
 
     def bandwidth(self, size):
         try:
@@ -270,7 +162,7 @@ class Session:
             if entry["kind"] != "prompt":
                 continue
             what = f"{entry['name']}, {entry['form']} prompt"
-            if self.left() < self.whole * 0.5:  # that is the sanitizer's and PyTorch's
+            if self.left() < self.whole * 0.5:  # the rest is for the sanitizer and PyTorch
                 self.skip(what, "its share of the time was over")
                 continue
             found, why = self.replay(entry, "--repeats", min(3, self.repeats), "--kernels",
@@ -294,7 +186,7 @@ class Session:
                                       for key in ("prefill_ms", "patches_ms") if key in prompt))
 
     def predict(self, entry, model):
-        """Each kernel's bytes over the copy's bandwidth, beside its time."""
+        """Adds to each kernel's time the time that a copy of as many bytes would take."""
         copy, costs = self.result.get("copy_gbps"), entry.get("cost", {}).get("kernels", {})
         for run in model["runs"].values():
             for kernel in run["kernels"]:
@@ -349,7 +241,7 @@ class Session:
 
     def sanitize(self, program, tool, entry):
         what = f"{tool}, {entry['name']}"
-        if self.left() < self.whole * 0.4:  # that is PyTorch's
+        if self.left() < self.whole * 0.4:  # the rest is for PyTorch
             return self.skip(f"compute-sanitizer, {what}", "its share of the time was over")
         try:
             done = subprocess.run(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how ctxc grows with the model: time per token, compile time, widths that are no multiple.
+"""Measures how the cost of ctxc grows with the model: time per token, compile time, odd widths.
 
   tools/build.sh ctxc-bench
   bench/growth.py build/bin
@@ -7,9 +7,9 @@
 Llamas with random weights, made on the spot, in bfloat16. Prints three tables, and with --page writes them
 into the page's section:
 
-  sizes   1 M to 1 B parameters: milliseconds per token, and GB/s of weights beside what memory gives
+  sizes   1 M to 1 B parameters: milliseconds per token, and GB/s of weights beside memory's bandwidth
   depth   2 to 64 layers: seconds of compiling, with an empty cache
-  widths  a model whose widths are multiples of the vectors', and one of the next odd widths
+  widths  a model whose widths are multiples of the vector width, and one with the next odd widths
 """
 
 import argparse

@@ -8,8 +8,8 @@ Six tables: the full run's logits against transformers; what each update costs a
 in ctxc and in transformers; each prompt with the default update, with and without kept tokens, in
 transformers; generated tokens in float32 and bfloat16; what a check of large models costs (check.py);
 how long a run takes to start (start.py). What ctxc reported of each run is kept in --work, and runs
-that are found there are not repeated. The page's sections that growth.py
-and side_by_side.py write are left as they are.
+that are found there are not repeated. The sections of the page
+that growth.py and side_by_side.py write are not changed.
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Runs:
         self.pool = ThreadPoolExecutor(args.jobs)
 
     def ctxc(self, command, directory, prompt, output, file, *options):
-        """The path of what `output` (-o, --json, --logits) made; a future."""
+        """A future of the path of the file that the option `output` (-o, --json, --logits) names."""
         return self.pool.submit(self.run, command, directory, prompt, output, self.work / file,
                                 options)
 
@@ -58,7 +58,7 @@ class Runs:
         if self.args.threads:
             line += ["--threads", str(self.args.threads)]
         done = subprocess.run(line, capture_output=True, text=True)
-        # A token that does not match gives 1: a result, and no failure.
+        # A token that does not match gives exit code 1, which is a result, not a failure.
         if done.returncode not in (0, 1) or not path.exists():
             raise RuntimeError(f"{' '.join(line)}: exit code {done.returncode}\n{done.stderr}")
         print(f"{path.name}: done", file=sys.stderr, flush=True)
@@ -79,7 +79,7 @@ def report(future):
 
 
 def short(value):
-    """Two digits, as few characters as they need; None is a logit that was not finite."""
+    """The value with two digits, in as few characters as possible; None is a logit that was not finite."""
     if value is None:
         return "not finite"
     text = f"{value:.2g}" if abs(value) < 100 else f"{value:.0f}" if abs(value) < 1e5 else f"{value:.1e}"
@@ -98,7 +98,7 @@ class Tables:
         self.judge = judge.Judge(self.args.f32)
 
     def start(self):
-        """Everything that ctxc is to do, in the order in which it is wanted."""
+        """Starts all runs of ctxc, in the order in which their results are needed."""
         runs, args = self.runs, self.args
         self.single = {u: runs.reports(f"single-{u}", args.f32, 1, "--update", u) for u in UPDATES}
         self.files = {u: runs.patches(u) for u in UPDATES}

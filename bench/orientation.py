@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures a model whose matrices are stored as (in, out) beside the same with (out, in).
+"""Measures a model whose matrices are stored as (in, out) beside the same model with (out, in).
 
   tools/build.sh ctxc-bench
   bench/orientation.py build/bin
 
-A GPT-2 with random weights, made on the spot, which a checkpoint has as (in, out), and a copy of it that differs
-in the order of the stored dimensions alone. Both are timed in turn, round by round. Prints a table, and with
+The model is a GPT-2 with random weights, generated here. Its checkpoints store (in, out); the copy differs
+only in the order of the stored dimensions. Both are timed in turn, round by round. Prints a table, and with
 --page writes it into the page's section. With --against OLD/BIN a row for another build of ctxc follows each.
 """
 
@@ -93,7 +93,7 @@ tools/build.sh ctxc-bench && bench/orientation.py build/bin --page docs/measurem
 
 
 def rows_of(build, name, args, folder, dtype):
-    """Both orientations, and their quotient."""
+    """Times of both orientations, and their ratio."""
     paths = {"(in, out)": folder / "given.mlir", "(out, in)": folder / "turned.mlir"}
     text = make_model(build, folder / "model", args.width, args.layers, dtype)
     paths["(in, out)"].write_text(text)

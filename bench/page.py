@@ -24,6 +24,6 @@ def write_section(path, heading, section):
 
 
 def table(head, rows):
-    """In Markdown; all columns but the first are numbers."""
+    """A Markdown table; all columns except the first hold numbers."""
     lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in lines)

@@ -8,9 +8,9 @@
 
 GEMMA-F32 and GEMMA-BF16 are directories of Gemma 3 270M; a Llama of 260M parameters with random
 weights is made in --work. Each setup (model, type, threads) is measured in --rounds rounds, in
-which each peer has its turn between two runs of ours. Rounds that -o already has count: what was
-interrupted goes on, and --only names some setups. --page writes the tables into the page's section,
---plot draws; with --report nothing is measured.
+which each peer runs between two runs of ctxc. Rounds that the file of -o already has count, so that an
+interrupted measurement continues. --only names some setups, --page writes the tables into the page's
+section, --plot draws the plot; with --report nothing is measured.
 """
 
 import argparse
@@ -32,7 +32,7 @@ import report  # noqa: E402
 import results as r  # noqa: E402
 from page import write_section  # noqa: E402
 
-SETTLED = 0.3  # seconds until the threads of the program before have stopped waiting for work
+SETTLED = 0.3  # seconds until the threads of the previous program have stopped spinning
 
 
 def say(text):
@@ -63,7 +63,7 @@ def setups(args):
 
 
 def weight_bytes(directory):
-    """What a token needs: all weights, less an embedding that is no head."""
+    """The bytes that a token needs: all weights except an embedding table that is not the head."""
     from safetensors import safe_open
     config = json.loads((directory / "config.json").read_text())
     total = 0
@@ -79,8 +79,8 @@ def weight_bytes(directory):
 
 
 def read_afresh(directory):
-    """Drops what the system keeps of the weights in memory: a file that was just written is there in
-    pages as small as its writer's pieces."""
+    """Drops the weights from the page cache: a file that has just been written is cached in pages as small
+    as the pieces that were written."""
     for path in directory.glob("*.safetensors"):
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -101,8 +101,8 @@ def start(setup, args, started):
 
 
 class Round:
-    """One round of a setup. The machine is another from second to second: so what is compared is
-    measured in pairs, a peer between two runs of ours."""
+    """One round of a setup. The machine's speed changes from second to second; a peer is therefore measured
+    between two runs of ctxc, and compared with these."""
 
     def __init__(self, started):
         self.started = started
@@ -120,7 +120,7 @@ class Round:
         return found
 
     def beside(self, comparisons):
-        """Each peer between two runs of ours; one serves the peer before it and the one after."""
+        """Measures each peer between two runs of ctxc. A run serves the peers before and after it."""
         program = comparisons[0].ours_in(self.started)
         before = self.own(program, comparisons[0].ours)
         for c in comparisons:
@@ -147,7 +147,7 @@ class Round:
 
 
 def measure(setup, args, entry, keep):
-    """Adds rounds to what there is of a setup, and keeps each as soon as it is done."""
+    """Adds rounds to those that a setup has, and stores each round as soon as it is done."""
     started = {}
     read_afresh(setup.directory)
     try:
@@ -165,7 +165,7 @@ def measure(setup, args, entry, keep):
 
 
 def products(args, name, threads):
-    """What ctxc-gemv or ctxc-gemm measures."""
+    """The results of ctxc-gemv or ctxc-gemm."""
     program = Path(args.build) / "bin" / f"ctxc-{name}"
     if not program.is_file():
         say(f"{program}: not there; the libraries that it compares are left out")

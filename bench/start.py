@@ -23,7 +23,7 @@ STAGES = ["import", "plan", "compile"]
 
 
 def stages(ctxc, model, cache):
-    """The seconds of each stage of one run, and the bytes of its resident set beside the weights."""
+    """The seconds of each stage of one run, and the bytes of its resident set without the weights."""
     folder = Path(model)
     text = any((folder / name).exists() for name in ("tokenizer.model", "tokenizer.json"))
     prompt = ["--prompt", "The sky is blue, and the grass is"] if text else ["--tokens", "2,5,7,3"]

@@ -42,11 +42,34 @@ install(FILES ${PROJECT_BINARY_DIR}/cmake/ctxcConfig.cmake
 install(EXPORT ctxcTargets NAMESPACE ctxc:: DESTINATION ${CTXC_INSTALL_CMAKE}
         COMPONENT development)
 
+# What may be done with it, where Debian looks.
+set(CTXC_PACKAGE_tools ctxc)
+set(CTXC_PACKAGE_development libctxc-dev)
+foreach(_component tools development)
+  set(_doc ${CMAKE_INSTALL_DATADIR}/doc/${CTXC_PACKAGE_${_component}})
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE
+          DESTINATION ${_doc} COMPONENT ${_component})
+  install(FILES ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${_doc} RENAME copyright
+          COMPONENT ${_component})
+  install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${_doc} RENAME changelog
+          COMPONENT ${_component})
+endforeach()
+
 # `cpack` in the build folder makes a Debian package of each component: ctxc and libctxc-dev.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME ctxc)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_PACKAGE_CONTACT "ctxc maintainers <maintainers@ctxc.invalid>")
+# A Debian package has a maintainer, who is whoever makes it: by CTXC_PACKAGE_CONTACT, or by the variables that
+# Debian's own tools read. Without these the package says that nobody answers for it.
+set(_contact "a build of ctxc without a maintainer <nobody@localhost>")
+if(NOT "$ENV{DEBEMAIL}" STREQUAL "")
+  set(_contact "$ENV{DEBEMAIL}")
+  if(NOT "$ENV{DEBFULLNAME}" STREQUAL "")
+    set(_contact "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+  endif()
+endif()
+set(CTXC_PACKAGE_CONTACT "${_contact}" CACHE STRING "the maintainer of Debian packages: NAME <ADDRESS>")
+set(CPACK_PACKAGE_CONTACT "${CTXC_PACKAGE_CONTACT}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "context compiler for transformer language models")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)

@@ -1,4 +1,4 @@
-# How lit runs the .mlir tests: ctxc-opt and LLVM's FileCheck, not, split-file in PATH.
+# How lit runs the .mlir tests: ctxc-opt and LLVM's FileCheck, not and split-file are in PATH.
 import os
 import sys
 
@@ -14,7 +14,8 @@ config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.ctxc_build_dir, "bin"), config.llvm_tools_dir, config.environment["PATH"]]
 )
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.ctxc_build_dir, "test", "cache")
-# Kernels that a tool compiles for itself run a few times; `ctxc compile` optimises as ever.
+# Kernels that tools compile to run them run only a few times; `ctxc compile` always optimises
+# fully.
 config.environment["CTXC_KERNEL_OPT"] = config.ctxc_kernel_opt
 config.substitutions.append(("%source", config.ctxc_source_dir))
 config.substitutions.append(("%build", config.ctxc_build_dir))

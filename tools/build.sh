@@ -2,7 +2,9 @@
 # Configures and builds ctxc in build/ (or $CTXC_BUILD) by a preset of CMakePresets.json; run
 # tools/setup.sh before it.
 #
-#   tools/build.sh [--sanitized] [TARGET…]    everything, or the named CMake targets
+#   tools/build.sh [--sanitized] [--single-files] [TARGET…]    everything, or the named CMake targets
+#
+# --single-files compiles each source by itself (ctxc_join_files in cmake/CtxcLibrary.cmake).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 preset=release
@@ -13,13 +15,18 @@ if [[ ${1-} == --sanitized ]]; then
   preset=sanitized
   shift
 fi
+if [[ ${1-} == --single-files ]]; then
+  options+=(-DCTXC_SINGLE_FILES=ON)
+  shift
+fi
 if command -v ccache >/dev/null; then
   options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   # Without this ccache refuses every file that uses the precompiled header.
   export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   # See cmake/CtxcPrecompile.cmake.
   export CCACHE_PCH_EXTSUM=1
-  # Paths below it are taken as relative ones, so that a clone elsewhere finds what this one compiled.
+  # ccache replaces paths below this folder by relative ones, so that another clone finds what this
+  # one has compiled.
   export CCACHE_BASEDIR=$root
 fi
 

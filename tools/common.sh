@@ -1,10 +1,11 @@
-# Sourced by the scripts beside it: where things are, and how they speak.
+# The other scripts of this folder source this file, for paths and messages. It reads these
+# variables:
 #
 #   CTXC_BUILD    the build folder (default: build, beside tools)
 #   CTXC_JUDGES   the judges' Python environment (default: $CTXC_BUILD/judges)
 #   CTXC_MODELS   where Gemma 3 270M is kept (default: $CTXC_BUILD/models)
-#   CTXC_KERNEL_OPT  how hard LLVM tries on the kernels of tests, 0 to 3 (default: 0)
-#   CTXC_READY    1 where setup and build are known to be done (the tests of the READMEs)
+#   CTXC_KERNEL_OPT  LLVM's optimisation level for the kernels of tests, 0 to 3 (default: 0)
+#   CTXC_READY    1 if setup and build are known to be done (set by the tests of the READMEs)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,7 +21,7 @@ fail() {
   exit 2
 }
 
-# timed LABEL COMMAND…: runs it, then says how long it took; fails where it fails.
+# timed LABEL COMMAND…: runs the command, prints how long it took, and fails if it fails.
 timed() {
   local label=$1 start=$SECONDS
   shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh clone to the main job: installs what is missing, builds, then lets ctxc judge every
-# block of the model that ships with the project and verify twenty tokens of it.
+# From a fresh clone to ctxc's main purpose: installs what is missing, builds, checks every block of
+# the model that comes with the project, and verifies twenty tokens of it.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 model=examples/models/gemma3-kjv-1m
@@ -8,7 +8,7 @@ prompt='And Joshua the son of Nun sent two men to spy out the land, even Jericho
 And they came into the house of Rahab the harlot, and lodged there; and the king of Jericho sought them.
 Then answered'
 
-# Shows the command as one would type it, and runs it.
+# Prints the command as a user would type it, and runs it.
 run() {
   local word
   printf '\n+ ctxc'

@@ -1,5 +1,5 @@
-"""The configs of the tiny checkpoints that make-goldens.py makes: no width is a power of two, and every
-switch is set to what it is not by default, in one config of its family or another."""
+"""The configs of the tiny checkpoints that make-goldens.py makes. No width is a power of two, and every
+switch differs from its default in at least one config of its family."""
 
 from transformers import (BertConfig, BloomConfig, CohereConfig, DeepseekV3Config, FalconConfig,
                           FalconH1Config, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GPT2Config,
@@ -26,7 +26,7 @@ def gemma3(**changes):
 
 
 def gemma3_mixed():
-    """Full layers that are not last, more of them, and a vocabulary that is prime."""
+    """More layers with full attention, not only the last, and a vocabulary whose size is prime."""
     return gemma3(
         vocab_size=131, hidden_size=30, intermediate_size=46, num_hidden_layers=4,
         num_attention_heads=3, num_key_value_heads=1, head_dim=22, query_pre_attn_scalar=15,
@@ -67,7 +67,7 @@ def falcon():
 
 
 def gemma2():
-    """Caps that bend most scores and logits, a window of 6 in every other layer, MQA of width 14."""
+    """Softcaps that change most scores and logits, a window of 6 in every other layer, MQA of width 14."""
     return Gemma2Config(
         vocab_size=79, hidden_size=35, intermediate_size=38, num_hidden_layers=4,
         num_attention_heads=5, num_key_value_heads=1, head_dim=14, query_pre_attn_scalar=19,
@@ -77,13 +77,14 @@ def gemma2():
 
 
 def gpt2(**changes):
-    """An odd head dimension, which only a family without rotations can have."""
+    """An odd head dimension, which is possible only without rotary embeddings."""
     return GPT2Config(**(dict(vocab_size=97, n_embd=39, n_layer=3, n_head=3, n_inner=70,
                               n_positions=50) | changes))
 
 
 def gpt2_bare():
-    """Scores divided by the layer's number and not by the head's width; an untied head."""
+    """Scores divided by the layer's number instead of the square root of the head dimension; an untied
+    head."""
     return gpt2(vocab_size=73, n_embd=30, n_inner=None, n_head=5, scale_attn_weights=False,
                 scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False,
                 activation_function="gelu")
@@ -129,7 +130,7 @@ def phi3():
 
 
 def phi3_longrope():
-    """Whole heads rotated by the short factors: what is run is shorter than the original context."""
+    """All entries of a head rotated, by the short factors: runs are shorter than the original context."""
     return Phi3Config(
         vocab_size=79, hidden_size=42, intermediate_size=54, num_hidden_layers=2,
         num_attention_heads=3, num_key_value_heads=1, max_position_embeddings=256,
@@ -168,7 +169,7 @@ def qwen2_moe_normed():
 
 
 def small(**changes):
-    """What Llama's cousins share: 3 query heads a key head, none of the widths a power of two."""
+    """Shared by families like Llama: 3 query heads for each key head, and no width a power of two."""
     return dict(
         vocab_size=73, hidden_size=30, intermediate_size=38, num_hidden_layers=2,
         num_attention_heads=3, num_key_value_heads=1, max_position_embeddings=64,
@@ -177,7 +178,7 @@ def small(**changes):
 
 
 def mistral():
-    """A window of 7 in all layers; heads wider than their part of the stream."""
+    """A window of 7 in all layers; heads whose widths add up to more than the hidden size."""
     return MistralConfig(**small(sliding_window=7, head_dim=10, hidden_size=33,
                                  num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=1e-4))
 
@@ -205,14 +206,15 @@ def olmo():
 
 
 def olmoe():
-    """3 of 7 experts whose weights sum to one; normed q and k, and v, clipped; biases in the attention."""
+    """3 of 7 experts whose weights sum to one; norms on q and k; q, k and v clipped; biases in the
+    attention."""
     return OlmoeConfig(**small(num_experts=7, num_experts_per_tok=3, intermediate_size=22,
                                hidden_size=42, num_attention_heads=3, clip_qkv=1.3, attention_bias=True,
                                norm_topk_prob=True, rms_norm_eps=1e-4))
 
 
 def qwen3_moe(**changes):
-    """2 of 5 experts in every other layer, heads wider than their part of the stream, a window of 6."""
+    """2 of 5 experts in every other layer, heads that add up to more than the hidden size, a window of 6."""
     return Qwen3MoeConfig(**(small(
         num_hidden_layers=4, head_dim=14, num_experts=5, num_experts_per_tok=2,
         moe_intermediate_size=18, decoder_sparse_step=2, use_sliding_window=True, sliding_window=6,
@@ -241,8 +243,8 @@ def deepseek_v3(**changes):
 
 
 def deepseek_v3_plain():
-    """Queries by one matrix, neighbours not together, weights as they are, one group; a context that
-    is not stretched."""
+    """Queries from a single matrix, rotary pairs that are not adjacent, expert weights that are not
+    normalised, one group, no YaRN."""
     return deepseek_v3(
         num_hidden_layers=2, num_attention_heads=5, num_key_value_heads=5, q_lora_rank=None,
         rope_interleave=False, n_routed_experts=7, num_experts_per_tok=2, n_group=1, topk_group=1,
@@ -275,7 +277,7 @@ def stablelm(**changes):
 
 
 def stablelm_parallel():
-    """Both branches on one norm; a norm for each head of q and k with weights of its own."""
+    """Both branches read the same norm; each head of q and k has a norm with weights of its own."""
     return stablelm(use_parallel_residual=True, qk_layernorm=True, num_key_value_heads=3,
                     use_qkv_bias=False, num_hidden_layers=1)
 
@@ -288,13 +290,13 @@ def granite():
 
 
 def glm4():
-    """6 of 14 entries rotated, neighbours together."""
+    """6 of 14 entries rotated, in adjacent pairs."""
     return Glm4Config(**small(head_dim=14, hidden_size=33, rope_parameters={
         "rope_type": "default", "rope_theta": 600.0, "partial_rotary_factor": 0.45}))
 
 
 def nemotron():
-    """10 of 14 entries rotated, with a linear scaling."""
+    """10 of 14 entries rotated, with linear scaling."""
     return NemotronConfig(**small(head_dim=14, rope_parameters={
         "rope_type": "linear", "rope_theta": 600.0, "factor": 3.0,
         "partial_rotary_factor": 0.72}))
@@ -348,13 +350,13 @@ def opt(**changes):
 
 
 def opt_post_norm():
-    """OPT-350m's form, with an embedding that is narrower than the stream; norms without weights."""
+    """OPT-350m's form, with an embedding that is narrower than the residual stream; norms without weights."""
     return opt(do_layer_norm_before=False, word_embed_proj_dim=22, num_attention_heads=3,
                enable_bias=False, layer_norm_elementwise_affine=False, activation_function="gelu")
 
 
 def bloom():
-    """9 heads, so that some slopes are of the second kind."""
+    """9 heads: not a power of two, so that ALiBi interpolates some slopes."""
     return BloomConfig(vocab_size=73, hidden_size=27, n_layer=2, n_head=9, bos_token_id=None,
                        eos_token_id=None)
 
@@ -393,7 +395,7 @@ def bert_older():
 
 
 def mamba():
-    """A rank and a width that are not the automatic ones, biases wherever there can be some."""
+    """A rank and a width other than the default ones, and every possible bias."""
     return MambaConfig(vocab_size=79, hidden_size=22, intermediate_size=38, state_size=5,
                        num_hidden_layers=2, conv_kernel=3, time_step_rank=7, use_bias=True,
                        layer_norm_epsilon=1e-4)
@@ -410,7 +412,7 @@ def jamba():
 
 
 def falcon_h1(**changes):
-    """Every factor other than 1, a norm inside the mixer in two groups, all biases."""
+    """Every factor differs from 1; a norm of two groups inside the mixer; all biases."""
     return FalconH1Config(**(dict(
         vocab_size=79, hidden_size=20, intermediate_size=26, num_hidden_layers=2,
         num_attention_heads=2, num_key_value_heads=1, rms_norm_eps=1e-4, mamba_d_ssm=36,
@@ -424,7 +426,7 @@ def falcon_h1(**changes):
 
 
 def falcon_h1_bare():
-    """As published: no bias, no norm inside the mixer, its width from the model's."""
+    """As published: no bias, no norm inside the mixer, and a width that follows from the model's."""
     return falcon_h1(mamba_proj_bias=False, mamba_rms_norm=False, projectors_bias=False,
                      attention_bias=False, mlp_bias=False, mamba_d_ssm=None, mamba_d_head="auto",
                      mamba_n_heads=4, mamba_n_groups=1)

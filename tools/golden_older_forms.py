@@ -1,12 +1,12 @@
-"""What earlier programs wrote: config.json with its keys, and weights under its names. Each function
-gets a config as transformers writes it today, or the folder of a model."""
+"""The older forms of checkpoints: config.json with the keys, and weights with the names, that earlier
+programs wrote. Each function takes a config as transformers writes it today, or the folder of a model."""
 
 import torch
 from safetensors.torch import load_file, save_file
 
 
 def phi3(config):
-    """As on the hub, with the original context beside the rope."""
+    """The form of the published checkpoints, with the original context outside of the rope settings."""
     config = flat(config)
     scaling = config["rope_scaling"]
     scaling["type"] = scaling["rope_type"]
@@ -16,7 +16,7 @@ def phi3(config):
 
 
 def gemma(config):
-    """The keys of the first Gemma, whose gelu is the approximation."""
+    """The keys of the first Gemma; its `gelu` means the tanh approximation."""
     return flat(config) | {"hidden_act": "gelu", "rope_scaling": None}
 
 
@@ -54,7 +54,7 @@ def bloom(config):
 
 
 def bert(config):
-    """As the first checkpoints have it."""
+    """The form of the first checkpoints."""
     for key in ("add_cross_attention", "is_decoder", "tie_word_embeddings", "dtype",
                 "bos_token_id", "eos_token_id", "classifier_dropout"):
         del config[key]
@@ -114,7 +114,7 @@ def gpt2(config):
 
 
 def store_bare(out, model):
-    """GPT-2's file as its first ones are: names without a prefix, and the masks stored too."""
+    """The file of the first GPT-2s: names without a prefix, and the attention masks stored as well."""
     path, size = out / "model.safetensors", model.config.n_positions
     tensors = {name.removeprefix("transformer."): x for name, x in load_file(path).items()}
     for layer in range(model.config.n_layer):

@@ -3,12 +3,12 @@
 
   make-goldens.py test/goldens            all of them (existing ones are replaced)
   make-goldens.py /tmp/g --only llama-bias
-  make-goldens.py test/check-only --check-only    of families that are checked and not run: no logits
+  make-goldens.py test/check-only --check-only    families that are checked but not run, without logits
 
 Each OUT/NAME is a Hugging Face directory (config.json, float32 weights) with golden.safetensors beside
 them: `tokens` (T) int64 and `logits` (T, V) float32 of the full run, eager attention. Head counts
 and widths are no powers of two, and norm weights and biases are random, so that a forgotten
-transpose, scale or bias shows. The same seed gives the same weights.
+transpose, scale or bias changes the logits. The same seed gives the same weights.
 """
 
 import argparse
@@ -29,21 +29,21 @@ TOKENS = 24
 
 
 def options(config):
-    """Of loading. The grouped kernels of experts take rows of 16-byte multiples only; Falcon's eager
-    attention adds the slopes of ALiBi twice, in the mask and to the scores."""
+    """Options for loading the model. The grouped kernels of experts need rows of a multiple of 16 bytes;
+    Falcon's eager attention adds the slopes of ALiBi twice, in the mask and to the scores."""
     slopes_twice = config.model_type == "falcon" and config.alibi
     return dict(attn_implementation="sdpa" if slopes_twice else "eager",
                 experts_implementation="eager", dtype=torch.float32)
 
 
 def loader(config):
-    """The class with the head that predicts tokens."""
+    """The model class that has a head for predicting tokens."""
     encoder = config.model_type == "bert"
     return transformers.AutoModelForMaskedLM if encoder else transformers.AutoModelForCausalLM
 
 
-# name: (config, seed, config.json in its older form or None, largest shard or None). A name here is a
-# folder there.
+# name: (config, seed, config.json in its older form or None, largest shard or None). Each name is a
+# folder of the output.
 GOLDENS = {
     "gemma3": (configs.gemma3, 1, None, None),
     "gemma3-older-config": (configs.gemma3, 1, older_forms.gemma3, None),
@@ -101,7 +101,7 @@ GOLDENS = {
     "falcon-older-config": (configs.falcon, 6, older_forms.flat, None),
 }
 
-# name: (config, seed), of families that are checked and not run.
+# name: (config, seed), for families that are checked but not run.
 CHECK_ONLY = {
     "mamba": (configs.mamba, 101),
     "jamba": (configs.jamba, 102),
@@ -112,8 +112,8 @@ CHECK_ONLY = {
 
 
 def random_weights(model, generator):
-    """Weights of a trained model's spread: no unit norms, no zero biases, and in (1 + w) norms also
-    entries whose scale is exactly zero or negative, as Gemma 3 270M has them."""
+    """Random weights of the magnitude of trained ones: no unit norms, no zero biases, and in (1 + w) norms
+    also entries whose scale is exactly zero or negative, as in Gemma 3 270M."""
     normal = lambda shape, scale: torch.randn(shape, generator=generator) * scale
     gemma = model.config.model_type in ("gemma", "gemma2", "gemma3_text")
     plus_one = gemma or model.config.model_type == "nemotron"
@@ -129,7 +129,7 @@ def random_weights(model, generator):
         else:
             weight.data = normal(weight.shape, 0.4) + (0.2 if plus_one else 1.1)
             if plus_one:
-                # Entry 3 is zero in every norm, another one in this norm alone.
+                # Entry 3 is zero in every norm, another entry only in this norm.
                 weight.data[3] = -1.0
                 weight.data[5] = -1.75
                 weight.data[6 + torch.randint(len(weight) - 6, (), generator=generator)] = -1.0
@@ -145,7 +145,8 @@ def make(name, out):
     random_weights(model, generator)
     tokens = torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator)
     shutil.rmtree(out, ignore_errors=True)
-    # A name in `-fused`: all experts in one tensor, as transformers 5 has them in memory.
+    # Names that end in `-fused` have all experts in one tensor, as transformers 5 has them in
+    # memory.
     model.save_pretrained(out, max_shard_size=shard or "1GB",
                           save_original_format=not name.endswith("-fused"))
     (out / "generation_config.json").unlink(missing_ok=True)
@@ -156,7 +157,7 @@ def make(name, out):
         older_forms.store_bare(out, model)
     if name == "bert-older":
         older_forms.store_bert(out, model)
-    # The logits come from what was written, so that they belong to the files.
+    # The logits are computed from the written files, so that they belong to those files.
     written = loader(config()).from_pretrained(out, **options(config())).eval()
     with torch.no_grad():
         logits = written(tokens[None], use_cache=False).logits[0].contiguous()

@@ -3,9 +3,9 @@
 
   make-language-reference.py [--tblgen mlir-tblgen] [--llvm-include DIR] [--check]
 
-What mlir-tblgen prints is made shorter: one table for what an op takes and gives, the syntax
-without TableGen's quotes, our own interfaces among the traits. With --check nothing is written, and
-a page that is not what would be written is an error; the build's target `language-reference` writes.
+The output of mlir-tblgen is shortened: one table for the operands, attributes and results of an op, the
+syntax without TableGen's quotes, and of the traits only ctxc's own interfaces. With --check nothing is written,
+and a page that differs is an error. The build target `language-reference` writes the page.
 """
 
 import argparse
@@ -38,7 +38,7 @@ A block is written step by step in [a new architecture](new-architecture.md).
 
 """
 
-# What an op's traits say to a reader, by interface.
+# What an op's interfaces tell a reader.
 SPEAKS = {
     "AssignableOpInterface": "assignable",
     "ContextualOpInterface": "reads the context",
@@ -62,7 +62,7 @@ def run_tblgen(args, *options):
 
 
 def syntax(text, kinds):
-    """An assembly format as one would type it: quotes go, `(… $x^)?` becomes `[…]`."""
+    """An assembly format as a user would type it, without quotes, and with `(… $x^)?` as `[…]`."""
     text = re.sub(r"operation ::=\s*", "", " ".join(text.split()))
     text = text.replace("attr-dict-with-keyword", "").replace("attr-dict", "")
     text = re.sub(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)\?", lambda m: "⟦" + m[1].strip() + "⟧", text)
@@ -84,7 +84,7 @@ def syntax(text, kinds):
 
 
 def cells(line):
-    """Name and description of a row of one of mlir-tblgen's tables."""
+    """The name and description in a row of one of mlir-tblgen's tables."""
     html = re.fullmatch(r"<tr><td><code>(.*?)</code></td><td>(.*?)</td><td>(.*)</td></tr>", line)
     if html:
         return html[1], html[3].strip()
@@ -93,7 +93,7 @@ def cells(line):
 
 
 def tables(text):
-    """The tables of operands, attributes and results of one op, as one."""
+    """One table for the operands, attributes and results of an op."""
     rows = []
 
     def take(found):
@@ -105,7 +105,7 @@ def tables(text):
         return ""
 
     text = re.sub(r"^#### (Attributes|Operands|Results):\n((?:\n|[|<].*\n)*)", take, text, flags=re.M)
-    # Functions of the builtin kind carry attributes that the text never shows.
+    # Functions of the builtin kind have attributes that the text never shows.
     shown = [r for r in rows if not re.search(r"`(sym_visibility|arg_attrs|res_attrs)`", r)]
     order = {"operand": 0, "attribute": 1, "result": 2}
     shown.sort(key=lambda row: order[row.split()[1]])
@@ -121,7 +121,7 @@ def interfaces_line(text):
 
 
 def kinds_of(text):
-    """operand, attribute, unit attribute or result, by name."""
+    """A name's kind: operand, attribute, unit attribute or result."""
     kinds = {}
     for kind, rows in re.findall(r"^#### (Attribute|Operand|Result)s:\n((?:\n|[|<].*\n)*)", text,
                                  flags=re.M):
@@ -133,7 +133,7 @@ def kinds_of(text):
 
 
 def operation(text):
-    """One op: heading, summary, syntax, description, what it takes and gives, how it speaks."""
+    """One op: heading, summary, syntax, description, operands and results, interfaces."""
     text, said = interfaces_line(text)
     kinds = kinds_of(text)
     text = re.sub(r"^### (`\S+`) \(.*\)$", r"### \1", text, flags=re.M)
@@ -163,7 +163,7 @@ def dialect(text):
 
 
 def method(found):
-    """One method of an interface: its declaration and what it answers."""
+    """One method of an interface: its declaration and its description."""
     declaration = re.sub(r"::(?:llvm|mlir|ctxc)::", "", found[1])
     text = found[2].replace("NOTE: This method *must* be implemented by the user.", "")
     return f"```c++\n{declaration}\n```\n\n{' '.join(text.split())}\n\n"
@@ -186,7 +186,7 @@ def page(args):
                  ROOT / "include/ctxc/Reference/ReferenceInterface.td",
                  ROOT / "include/ctxc/Lowering/LoweringInterface.td"):
         text += interface(run_tblgen(args, "-gen-op-interface-docs", file))
-    # One title; the dialects and the interfaces are its chapters.
+    # The page has one title; the dialects and the interfaces are its chapters.
     title, _, rest = text.partition("# Language reference\n")
     rest = re.sub(r"^(#+ )", r"#\1", rest, flags=re.M)
     return re.sub(r"\n{3,}", "\n\n", title + "# Language reference\n" + rest).rstrip() + "\n"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the small tokenizers under test/tokenizers, each with what the tokenizers package makes of
+"""Makes the small tokenizers under test/tokenizers, each with the results of the tokenizers package for
 some texts.
 
   make-tokenizers.py test/tokenizers
 
 Each OUT/NAME has a tokenizer.json, trained on the sentences below, and expected.json: for each text
-its ids with and without special tokens, and what the latter decode to.
+its ids with and without special tokens, and the text that the latter decode to.
 """
 import json
 import sys

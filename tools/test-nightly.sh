@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What takes hours: every test, with kernels optimised as users have them; random blocks by the
-# hundred thousand, others every night; every unit test under the sanitizers. Goes on where one fails,
-# and fails in the end.
+# Runs what takes hours: every test, with kernels optimised as users have them; hundreds of
+# thousands of random blocks, different ones every night; every source compiled by itself; every
+# unit test under the sanitizers. Continues where a part fails, and fails at the end.
 #
 #   tools/test-nightly.sh [BLOCKS]    how many random blocks (default: 1000000)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 blocks=${1:-1000000}
 failed=()
-# part FUNCTION: runs it, and notes where it fails.
+# part FUNCTION: runs the function, and records whether it fails.
 part() {
   say "$1"
   timed "$1" "$1" || failed+=("$1")
@@ -16,7 +16,7 @@ part() {
 
 optimised() { CTXC_KERNEL_OPT=3 "$root/tools/test.sh"; }
 
-# A new stretch of seeds each day; the log says which, so that a failure can be had again.
+# Each day takes another range of seeds. The log names it, so that a failure can be reproduced.
 random_blocks() {
   local first=$(($(date +%s) / 86400 * blocks))
   say "seeds $first to $((first + blocks - 1)); of a hundredth of them the proofs too"
@@ -26,9 +26,14 @@ random_blocks() {
       --timeout 86400 -R '^Property\.'
 }
 
+single_files() {
+  CTXC_BUILD=$root/build-single-files "$root/tools/build.sh" --single-files all check-headers
+}
+
 sanitized() { "$root/tools/test-sanitized.sh" --all; }
 
 part optimised
 part random_blocks
+part single_files
 part sanitized
 [[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}"

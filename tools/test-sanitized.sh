@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds with the address and undefined-behaviour sanitizers, in a folder of its own, and runs unit
-# tests: of the code that reads what strangers wrote (headers, JSON, patch files) or does arithmetic on
-# it; with --all, every unit test. MLIR's own libraries and kernels are not instrumented.
+# Builds with the address and undefined-behaviour sanitizers, in a folder of its own, and runs the
+# unit tests of the code that reads or computes with untrusted files (headers, JSON, patch files);
+# with --all, every unit test. MLIR's own libraries and kernels are not instrumented.
 #
 #   tools/test-sanitized.sh [--all]
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -18,7 +18,7 @@ timed setup "$root/tools/setup.sh" --sanitizers
 export CTXC_BUILD=${CTXC_BUILD_SANITIZED:-$root/build-sanitized}
 timed build "$root/tools/build.sh" --sanitized "${targets[@]}"
 
-# LLVM's libraries grow our containers without telling the sanitizer.
+# LLVM's libraries grow containers of ctxc without telling the sanitizer.
 export ASAN_OPTIONS=detect_container_overflow=0:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1
 exec ctest --test-dir "$CTXC_BUILD" -j "$jobs" --output-on-failure "${chosen[@]}"

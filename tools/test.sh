@@ -10,7 +10,8 @@
 # docs/testing.md tells how the tests are organised.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# The rooms of files that git names: lib/Planning/PlanCost.cpp and test/Planning/x.mlir are of Planning.
+# The room of each file that git lists: lib/Planning/PlanCost.cpp and test/Planning/x.mlir belong to
+# Planning.
 rooms_of() {
   sed -nE -e 's,^(lib|include/ctxc|test/unit|test)/([A-Za-z]+)/.*,\2,p' \
     -e 's,^dialects/.*,Dialect,p' -e 's,^tools/ctxc/.*,Driver,p' | sort -u
@@ -44,7 +45,7 @@ if [[ ${1-} == --changed ]]; then
   exit
 fi
 
-# The judges come from the network while the processors build.
+# The judges are downloaded while the build runs.
 timed setup "$root/tools/setup.sh"
 mkdir -p "$build"
 timed judges "$root/tools/setup.sh" --judges >"$build/judges.log" 2>&1 &

@@ -42,8 +42,8 @@ def read_chapters():
 
 
 def train_tokenizer(chapters, vocab_size, path):
-    """BPE set up as Gemma's: text untouched, no dummy prefix, bytes for unseen characters."""
-    written = io.BytesIO()  # a file name would be recorded in the model
+    """BPE with Gemma's settings: no normalisation, no dummy prefix, bytes for unseen characters."""
+    written = io.BytesIO()  # the model would record a file name
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=itertools.chain.from_iterable(chapters), model_writer=written,
         model_type="bpe", vocab_size=vocab_size, byte_fallback=True, character_coverage=1.0,
@@ -85,7 +85,7 @@ def batch_loss(model, tokens):
 
 
 def sample_batch(stream, starts, rows, length, rng):
-    """Windows that begin at a random verse behind a <bos>, the way a prompt does."""
+    """Windows that begin with <bos> and a random verse, as a prompt does."""
     begins = [min(rng.choice(starts), len(stream) - length) for _ in range(rows)]
     windows = torch.stack([stream[b:b + length] for b in begins])
     return torch.cat([torch.full((rows, 1), BOS), windows], dim=1)

@@ -1,12 +1,12 @@
-//===- Recording.h - what a device was given to do, to be done elsewhere --===//
+//===- Recording.h - a model's work on a GPU, to be replayed elsewhere ---------===//
 //
-// A recording is a model's work on a GPU as a file: its code, its memory, its launches, what was
-// uploaded and what came back. It is made where ctxc is built (ctxc-gpu-record) and replayed where
-// a GPU is (ctxc-gpu-replay), which needs no LLVM there, and no weights: large ones are noted as
-// numbers to be drawn.
+// A recording is a model's work on a GPU as a file: its code, its memory, its launches, and what
+// was uploaded and downloaded. It is made where ctxc is built (ctxc-gpu-record) and replayed where
+// a GPU is (ctxc-gpu-replay). Replaying needs neither LLVM nor weights: large weights are described
+// as random numbers.
 //
-// A file is a magic word and calls, one after the other: a byte that says which, then its fields.
-// Numbers are 8 bytes, little-endian; texts and arrays are a count and what it counts.
+// A file is a magic word, followed by calls: a byte for the kind of call, then its fields. Numbers
+// are 8 bytes, little-endian; texts and arrays begin with their length.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_BENCH_GPU_RECORDING_H
@@ -27,7 +27,7 @@ enum class Call : char {
   Allocate, ///< buffer, bytes
   Free,     ///< buffer
   Upload,   ///< buffer, offset, bytes as a text
-  Draw,     ///< buffer, offset, bytes, Numbers: random ones
+  Draw,     ///< buffer, offset, bytes, Numbers: random numbers
   Download, ///< buffer, offset, count, bytes as a text: what came, or nothing where none did; text:
             ///< the label of the work that it is of, if it has one
   Record,   ///< sequence, launches: function, source, blocks, threads, load, buffers
@@ -35,7 +35,7 @@ enum class Call : char {
   Note,     ///< text, text: what is not there, and why
 };
 
-/// What drawn numbers are: matrices small, vectors near 1.
+/// The distribution of random numbers: small ones for matrices, numbers near 1 for vectors.
 enum class Numbers : uint64_t { MatrixF32, VectorF32, MatrixBF16, VectorBF16 };
 
 class RecordingWriter {
@@ -54,7 +54,7 @@ private:
   llvm::raw_ostream &os;
 };
 
-/// Reads what is there; isGood() is false once something was not.
+/// Reads the file. isGood() is false after an attempt to read what is not there.
 class RecordingReader {
 public:
   explicit RecordingReader(llvm::StringRef content)

@@ -108,7 +108,7 @@ Error RecordingDevice::upload(Buffer &to, size_t offset, ArrayRef<char> from) {
 
 Error RecordingDevice::download(llvm::MutableArrayRef<char> to, const Buffer &from, size_t offset) {
   auto &buffer = static_cast<const RecordedBuffer &>(from);
-  if (!inner) // whole numbers, each another: of choices, none is made twice
+  if (!inner) // distinct integers, so that no selection repeats one
     for (uint32_t i = 0; i < to.size() / sizeof i; ++i)
       memcpy(to.data() + i * sizeof i, &i, sizeof i);
   if (inner)

@@ -1,4 +1,4 @@
-// A device that writes down what it is given to do, and has another one do it, if there is one.
+// A device that records its work, and lets another device do it, if there is one.
 #ifndef CTXC_BENCH_GPU_RECORDINGDEVICE_H
 #define CTXC_BENCH_GPU_RECORDINGDEVICE_H
 
@@ -9,14 +9,14 @@
 
 namespace ctxc::bench {
 
-/// Weights that are not there: addresses that say what numbers are to be drawn.
+/// Stands for weights without loading them: its addresses tell which random numbers to draw.
 class DrawnWeights : public Weights {
 public:
   DrawnWeights();
   ~DrawnWeights() override;
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
   llvm::Expected<std::string> hash() override { return "drawn"; }
-  /// Whether these are such, and which.
+  /// The kind of numbers at `address`, if the address is one of these.
   std::optional<Numbers> kindOf(const void *address) const;
 
 private:
@@ -27,7 +27,7 @@ private:
 
 class RecordingDevice : public Device {
 public:
-  /// `inner` null: nothing is done, and what comes back is tiny.
+  /// Where `inner` is null nothing is computed, and downloads give tiny numbers.
   RecordingDevice(std::string target, std::unique_ptr<Device> inner, const DrawnWeights *drawn,
                   llvm::raw_ostream &os);
 
@@ -43,7 +43,7 @@ public:
 
   void note(llvm::StringRef what, llvm::StringRef why);
 
-  std::string label; ///< of the runs that follow; empty: they are not measured
+  std::string label; ///< label of the following runs; runs with an empty label are not measured
 
 private:
   struct RecordedBuffer;

@@ -1,4 +1,4 @@
-"""NVIDIA's driver and cuBLAS by ctypes: what a copy and a matrix times a vector take."""
+"""NVIDIA's driver and cuBLAS through ctypes: times of a copy and of a matrix-vector product."""
 
 import contextlib
 import ctypes
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class Missing(Exception):
-    """What is not there, and so not measured."""
+    """A measurement that is left out, because something that it needs is missing."""
 
 
 class Driver:
@@ -66,7 +66,7 @@ class Driver:
         return statistics.median(self.milliseconds(work) for _ in range(repeats))
 
     def copy_gbps(self, size):
-        """Bytes read and written a second by a copy from device to device, in 1e9."""
+        """Bandwidth of a copy within the device: bytes read and written, in GB/s."""
         with self.memory(size) as source, self.memory(size) as target:
             milliseconds = self.median(lambda: self.call(
                 "cuMemcpyDtoDAsync_v2", target, source, c_size_t(size), self.stream))
@@ -106,7 +106,7 @@ class Cublas:
             raise Missing(f"{name} gave error {result}")
 
     def gemm_ms(self, rows, columns, vectors):
-        """A bfloat16 matrix (rows × columns) times a matrix of so many vectors, bfloat16 out."""
+        """A bfloat16 matrix (rows × columns) times a matrix of the given number of vectors, with bfloat16 results."""
         one, zero = c_float(1), c_float(0)
         with self.driver.memory(2 * rows * columns) as weights, \
                 self.driver.memory(2 * columns * vectors) as x, \
@@ -119,8 +119,8 @@ class Cublas:
                 c_int(self.BF16), c_int(rows), c_int(self.COMPUTE_F32), c_int(-1)))
 
     def gemv_ms(self, rows, columns, matrices):
-        """A bfloat16 matrix (rows × columns) times a vector, float32 out; of several in turn, so
-        that none is in the cache."""
+        """A bfloat16 matrix (rows × columns) times a vector, with float32 results. Several matrices take
+        turns, so that none is in the cache."""
         one, zero = c_float(1), c_float(0)
         size = 2 * rows * columns
         with self.driver.memory(size * matrices) as weights, self.driver.memory(2 * columns) as x, \

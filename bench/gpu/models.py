@@ -1,6 +1,6 @@
-"""The true shapes that GPUs are measured at, as config.json says them."""
+"""The shapes of real models that are measured on GPUs, as their config.json files give them."""
 
-CONTEXT = 1023  # tokens before the one that is measured: what --emit=cost counts
+CONTEXT = 1023  # tokens before the one that is measured, the default of --emit=cost
 
 LLAMA_8B = dict(
     architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=128256, hidden_size=4096,
@@ -47,7 +47,7 @@ MODELS = {
     "mixtral-8x7b": MIXTRAL,
 }
 
-# Small ones, for the test of this script.
+# Small models, for the test of this script.
 SMALL = {
     "small-llama": dict(
         architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=128, hidden_size=64,
@@ -59,7 +59,7 @@ SMALL = {
                                      vocab_size=128),
 }
 
-# Models of test/goldens and examples whose kernels are compared, and their types.
+# Models of test/goldens and examples whose kernels are compared, with their types.
 CHECKED = [
     ("test/goldens/llama", "f32"), ("test/goldens/llama", "bf16"),
     ("test/goldens/falcon", "f32"), ("test/goldens/falcon", "bf16"),

@@ -48,7 +48,7 @@ class Peer:
             self.model(self.prompt, past_key_values=self.cache, logits_to_keep=1)
 
     def time(self, work):
-        """Of `work` on one token more each time: a cache with windows cannot be cut back."""
+        """The time of `work`; each call adds a token, since a cache with windows cannot be truncated."""
         torch, cache = self.torch, self.cache
         times = []
         with torch.inference_mode():
@@ -69,7 +69,7 @@ class Peer:
         return statistics.median(times)
 
     def prefill(self, count):
-        """Of a prompt of `count` tokens from its begin, the last token's logits with it."""
+        """The time of a prompt of `count` tokens from its start, including the last token's logits."""
         torch = self.torch
         prompt = torch.randint(10, self.model.config.vocab_size, (1, count), device=self.device)
         times = []
@@ -96,7 +96,7 @@ class Peer:
 def measure(what, work):
     try:
         say(what, ms=work())
-    except Exception as error:  # each is measured for itself; the table says what was not
+    except Exception as error:  # each is measured separately; the table reports those that fail
         say(what, why=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
 
 
@@ -129,7 +129,7 @@ def main():
                 lambda cache: form.step(peer.token, cache, peer.position)))
     else:
         say("algorithm1", why="bench/peers/algorithm1.py knows gate, up and down projections only")
-    if args.device == "cuda":  # compiling is slow: after all else
+    if args.device == "cuda":  # compiling is slow, and so comes last
         measure("plain_compiled", lambda: peer.time(peer.plain(torch.compile(peer.model))))
         if forms:
             step = torch.compile(forms["algorithm1_tuned"].step)

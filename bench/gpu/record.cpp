@@ -1,11 +1,11 @@
-// ctxc-gpu-record: a model's work on an NVIDIA GPU, as a file that ctxc-gpu-replay does there.
+// ctxc-gpu-record: records a model's work on an NVIDIA GPU in a file, which ctxc-gpu-replay runs.
 //
-// Plain decoding after a context, Algorithm 1 whole and fused, and decoding with its patch of all
-// layers; or (--prompt) a prompt read, and the patches of all its positions made. Without --execute
-// nothing is run here: weights are noted as numbers to be drawn there, of a model of any size, and
-// runs are measured there. With it the device that --target names (a real one, or the tests'
-// stand-in) runs everything with the model's own weights, and what it gives is what the replay
-// compares with.
+// The work is plain decoding after a context, Algorithm 1 complete and fused, and decoding with its
+// patch of all layers; or (--prompt) reading a prompt and making the patches of all its positions.
+// Without --execute nothing is computed here: weights are described as random numbers, so that the
+// model may have any size, and runs are measured by the replay. With --execute, the device that
+// --target names (a real one, or the tests' stand-in) runs everything with the model's own weights,
+// and the replay compares its results with those.
 #include "bench/gpu/RecordingDevice.h"
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -21,8 +21,8 @@ using llvm::Expected;
 
 namespace {
 
-/// A token after a context of `context`: plain, patched, and in the reduced run with the patch and,
-/// where asked for, without it.
+/// A token after a context of `context` tokens: plain, patched, and in the reduced run with the
+/// patch and, with `withControl`, without it.
 Error work(Executor &executor, RecordingDevice &device, int64_t context, bool withControl) {
   std::vector<int64_t> tokens, positions(context);
   for (int64_t i = 0; i < context; ++i)
@@ -60,9 +60,9 @@ Error work(Executor &executor, RecordingDevice &device, int64_t context, bool wi
   return once("apply", *reduced, &step->patch);
 }
 
-/// A prompt of `count` tokens, read and patched at all positions, by chunks of `rows`: the last of
-/// them, which sees the most tokens, has a label of its own. What is made of patches on this side
-/// is left out.
+/// Reads a prompt of `count` tokens and makes the patches of all positions, in chunks of `rows`.
+/// The last chunk, which sees the most tokens, has a label of its own. Work on patches outside of
+/// the device is left out.
 Error readPrompt(Executor &executor, RecordingDevice &device, int64_t count, int64_t rows,
                  bool withPatches) {
   std::vector<int64_t> tokens, positions(count);

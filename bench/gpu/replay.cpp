@@ -1,9 +1,9 @@
-// ctxc-gpu-replay: does on an NVIDIA GPU what a recording holds, compares what comes back with what
-// came there, and measures the runs that have a name, by the device's own clock. Needs the driver
-// alone. Writes JSON; see Recording.h.
+// ctxc-gpu-replay: runs a recording on an NVIDIA GPU, compares the results with the recorded ones,
+// and measures the runs that have a label, by the device's own clock. Needs only the driver. Writes
+// JSON; see Recording.h.
 //
 //   ctxc-gpu-replay RECORDING [--repeats N] [--kernels]
-#include "bench/gpu/Recording.h"
+#include "bench/gpu/ReplayData.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/CUDA/CudaDevice.h"
 #include "llvm/ADT/STLExtras.h"
@@ -11,9 +11,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <random>
 
 using namespace ctxc;
 using namespace ctxc::bench;
@@ -21,49 +19,6 @@ using llvm::Error;
 using llvm::StringRef;
 
 namespace {
-
-/// Random numbers of a kind, as many as fit a few pieces of an upload.
-std::vector<char> drawnBlock(Numbers kind) {
-  constexpr size_t count = size_t(4) << 20;
-  std::mt19937 random(1 + uint64_t(kind));
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  bool isVector = kind == Numbers::VectorF32 || kind == Numbers::VectorBF16;
-  bool isWide = kind == Numbers::MatrixF32 || kind == Numbers::VectorF32;
-  std::vector<char> block(count * (isWide ? 4 : 2));
-  for (size_t i = 0; i < count; ++i) {
-    float number = isVector ? 1 + 0.1f * uniform(random) : 0.03f * uniform(random);
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    if (isWide)
-      memcpy(block.data() + 4 * i, &bits, 4);
-    else
-      memcpy(block.data() + 2 * i, reinterpret_cast<char *>(&bits) + 2, 2);
-  }
-  return block;
-}
-
-/// The largest |a − b| as a share of the largest |b|: of float32, or of one float64.
-double difference(StringRef found, StringRef expected) {
-  auto compare = [&](auto zero) {
-    using T = decltype(zero);
-    double largest = 0, scale = 0;
-    for (size_t i = 0; i + sizeof(T) <= expected.size(); i += sizeof(T)) {
-      T a, b;
-      memcpy(&a, found.data() + i, sizeof(T));
-      memcpy(&b, expected.data() + i, sizeof(T));
-      if (!memcmp(&a, &b, sizeof(T)))
-        b = std::isfinite(b) ? b : 0;
-      else
-        largest = std::max(largest, std::isfinite(a) ? std::abs(double(a) - double(b)) : INFINITY);
-      scale = std::max(scale, std::abs(double(b)));
-    }
-    if (largest == 0)
-      return 0.0;
-    // Counts are tiny as floats; they are equal or they are not.
-    return scale < 1e-37 ? INFINITY : largest / scale;
-  };
-  return expected.size() == sizeof(double) ? compare(double()) : compare(float());
-}
 
 class Replay {
 public:
@@ -73,7 +28,7 @@ public:
   Error all() {
     while (!reader.atEnd()) {
       Call call = reader.call();
-      // What a run gave is compared before it is run again: counts add up.
+      // Results are compared before the work is run again, since that adds to counts.
       if (call != Call::Download)
         if (Error error = measure())
           return error;
@@ -127,7 +82,8 @@ public:
           json.attribute("same_token", token(logits) == token(full));
         });
       };
-      // Against the full run's logits on this device: the paper's claim, and its control.
+      // The difference from the full run's logits on this device: the paper's claim, and its
+      // control.
       json.attributeObject("against_full", [&] {
         against("fused", lastOf["patch"][1]);
         for (const char *label : {"apply", "control"})
@@ -152,10 +108,9 @@ private:
   struct Kernel {
     std::string function;
     size_t launches;
-    double milliseconds; ///< of all of them
+    double milliseconds; ///< of all kernels together
   };
-  /// What has one label: a run, or several, one after the other, added up. Kernels are of the
-  /// first.
+  /// The runs that share a label, whose times are added up. The kernels are those of the first run.
   struct Measured {
     std::string label;
     size_t runs = 0, launches = 0;
@@ -301,8 +256,8 @@ private:
     return Error::success();
   }
 
-  /// Each function's launches alone, one after the other: of all layers, whose weights are not in
-  /// the cache from the time before.
+  /// Runs the launches of each function alone, one after the other. They are the launches of all
+  /// layers, so that a layer's weights are not in the cache from the launch before.
   Error measureKernels(const Recorded &whole, Measured &made) {
     std::map<std::string, std::vector<Device::Launch>> functions;
     for (const Device::Launch &launch : whole.launches)
@@ -332,7 +287,7 @@ private:
     return Error::success();
   }
 
-  /// The run before, again and again: the first of them may be the first as a graph.
+  /// Repeats the previous run. Only its first repetition may still have to build the graph.
   Error measure() {
     auto [label, id] = pending;
     if (label.empty())
@@ -367,7 +322,7 @@ private:
 
   RecordingReader reader;
   int repeats;
-  bool kernels;                             ///< whether each is measured, too
+  bool kernels;                             ///< whether kernels are measured one by one too
   std::unique_ptr<cuda::CudaDevice> device; ///< outlives its memory
   std::vector<std::unique_ptr<Device::Buffer>> buffers;
   std::vector<Recorded> sequences;
@@ -375,8 +330,8 @@ private:
   std::vector<Measured> measured;
   std::pair<std::string, size_t> pending; ///< the label and sequence of a run to be measured
   std::vector<std::pair<std::string, std::string>> notes;
-  /// The last two that were downloaded of a labelled piece of work: of `patch` the logits of the
-  /// full run and of the reduced, fused; of any other the second is its logits.
+  /// The last two downloads of each label: for `patch`, the logits of the full run and of the fused
+  /// reduced run; for all others, the second are its logits.
   std::map<std::string, std::vector<std::vector<float>>> lastOf;
   size_t drawnBytes = 0, allocated = 0, compared = 0;
   double largest = 0;

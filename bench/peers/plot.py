@@ -1,4 +1,4 @@
-"""The plot of results.json: what a token costs in reads of the weights."""
+"""The plot of results.json: the time of a token in units of one read of the weights."""
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "ctxc"  # the same numbers give the same file
 
-BARS = [  # group, of ours, the peer, its measurement, label
+BARS = [  # group, our measurement, the peer, its measurement, label
     ("decoding", "plain", None, None, "ctxc"),
     ("decoding", "plain", r.LLAMA_CPP, "plain", "llama.cpp"),
     ("decoding", "plain", r.PYTORCH, "plain", "PyTorch"),
@@ -22,8 +22,8 @@ OURS, THEIRS, INK, QUIET = "#c2410c", "#94a3b8", "#1e293b", "#64748b"
 
 
 def bars_of(setup):
-    """(group, label, is ours, reads of the weights) of what was measured: ratios of what was next to
-    each other, so that the speed of memory at other moments is in none."""
+    """(group, label, is ours, reads of the weights) for each measurement. They are ratios of neighbouring
+    measurements, which the speed of memory at other moments does not affect."""
     found = []
     for group, ours, program, measurement, label in BARS:
         reads = r.decode_factor(setup, ours) / r.share_of_bandwidth(setup)
@@ -65,8 +65,8 @@ def draw(axes, setup, longest, labelled):
 
 
 def save(results, path):
-    """Draws the setups on the most threads, where the speed of memory is known; whether there are
-    any."""
+    """Draws the setups with the most threads for which the speed of memory is known. Returns whether there
+    are any."""
     most = max(setup["threads"] for setup in results["setups"].values())
     setups = [s for s in results["setups"].values() if s["threads"] == most and r.share_of_bandwidth(s)]
     setups.sort(key=lambda s: (s["model"], s["dtype"] != "f32"))
@@ -77,7 +77,7 @@ def save(results, path):
                                 squeeze=False, layout="constrained")
     longest = max(bar[3] for s in setups for bar in bars_of(s))
     for i, (axes, setup) in enumerate(zip(grid.flat, setups)):
-        beside = setups[i - 1] if i % 2 else None  # whose labels serve for both
+        beside = setups[i - 1] if i % 2 else None  # its labels serve for both
         draw(axes, setup, longest, not beside or
              [bar[:2] for bar in bars_of(beside)] != [bar[:2] for bar in bars_of(setup)])
     for axes in grid.flat[len(setups):]:

@@ -1,7 +1,7 @@
-"""The programs that are compared, each as something that can be timed once more.
+"""The programs that are compared.
 
-Every one has `measure(name)`: milliseconds (of prefill: of all its tokens). None of them computes
-while another is timed.
+Each has a method `measure(name)`, which returns milliseconds (for prefill, those of all its tokens). None
+of them computes while another is timed.
 """
 
 import json
@@ -15,7 +15,7 @@ CONVERTER = "convert_hf_to_gguf.py"
 
 
 class Failed(Exception):
-    """What went wrong, for the user; the whole message."""
+    """An error for the user; its text is the whole message."""
 
 
 def output_of(command, **options):
@@ -64,7 +64,7 @@ class Asked:
 
 
 class Ours(Asked):
-    """{MEASUREMENT: milliseconds} of what one name measures."""
+    """{MEASUREMENT: milliseconds} for one name."""
 
     def __init__(self, build, setup, *options):
         program = build / "bin/ctxc-bench"
@@ -84,7 +84,7 @@ def has_bfloat_pairs():
 
 
 class PyTorch(Asked):
-    """Milliseconds."""
+    """Returns milliseconds."""
 
     def __init__(self, setup):
         dtype = {"f32": "float32", "bf16": "bfloat16"}[setup.dtype]
@@ -95,7 +95,7 @@ class PyTorch(Asked):
 
 
 class LlamaCpp:
-    """llama-bench, with those of its options that are fastest here."""
+    """llama-bench, with the options that are fastest on this machine."""
 
     def __init__(self, folder, work, setup):
         self.folder, self.setup = Path(folder), setup

@@ -20,7 +20,7 @@ import statistics
 import sys
 import time
 
-REPEATS = 3  # of Algorithm 1 and of prefill in one measurement
+REPEATS = 3  # how often one measurement repeats Algorithm 1 and prefill
 
 
 def parse():

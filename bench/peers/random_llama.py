@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Makes a Llama of 260 million parameters with random weights, to be timed and no more.
+"""Makes a Llama of 260 million parameters with random weights, only for timing.
 
   random_llama.py FOLDER      FOLDER/llama-260m-f32 and FOLDER/llama-260m-bf16
 
-Weights keep the size of what passes through them, so that the context changes the logits as it
-would in a trained model. The tokenizer is one in name only: 32,000 pieces, for programs that do not
-load a model without one.
+The weights preserve the magnitude of activations, so that the context changes the logits as it would in
+a trained model. The tokenizer has 32,000 meaningless pieces, for programs that refuse a model without one.
 """
 
 import json
@@ -34,7 +33,7 @@ def draw(model):
         if name.endswith(("o_proj.weight", "down_proj.weight")):
             size *= (2 * layers) ** -0.5
         if name.endswith(("q_proj.weight", "lm_head.weight")):
-            size *= 2  # attention that chooses, and logits of some range
+            size *= 2  # makes attention selective, and spreads the logits
         parameter.normal_(0, size, generator=generator)
 
 
@@ -53,7 +52,7 @@ def write_tokenizer(path, count):
 
 
 def make(folder):
-    """The two directories, by type; made where they are not there."""
+    """The two directories, by type; they are created if they do not exist."""
     paths = {dtype: Path(folder) / f"llama-260m-{dtype}" for dtype in ("f32", "bf16")}
     if all((path / "tokenizer.model").is_file() for path in paths.values()):
         return paths

@@ -17,14 +17,14 @@ def percent(value):
 
 
 def at_least(share, goal):
-    """A share that is not to be below its goal, bold where it is."""
+    """A share; bold where it is below its goal."""
     if share is None or share >= goal:
         return percent(share)
     return f"**{100 * share:.0f}** %"
 
 
 def factor(setup, comparison):
-    """How many times faster ours is; in bold where that is less than the goal."""
+    """How many times faster ctxc is; bold where that is less than the goal."""
     ratio, goal = r.ratio(setup, comparison), comparison.goal(setup)
     if ratio is None:
         return "–"
@@ -33,15 +33,15 @@ def factor(setup, comparison):
 
 
 def limited(value, limit):
-    """A factor that is not to be above its limit, bold where it is."""
+    """A factor; bold where it is above its limit."""
     if value is None:
         return "–"
     return f"{value:.2f} × (≤ {limit})" if value <= limit else f"**{value:.2f}** × (≤ {limit})"
 
 
 def comparison_table(setups, name, value, ours={}, last={}):
-    """Ours, and of each peer its value and our factor over it. More columns, {heading: cell of a
-    setup}, follow ours and the peers'."""
+    """A table: ctxc's value, and each peer's value with ctxc's factor over it. Further columns,
+    {heading: function of a setup}, come last."""
     comparisons = r.TABLES[name]
     head = ["model", "threads", "ctxc", *ours]
     for comparison in comparisons:
@@ -65,7 +65,7 @@ def plain_table(setups):
 
 
 def decode_table(setups):
-    """What patches add to decoding."""
+    """How much longer decoding takes with patches."""
     columns = [("apply", 1.05), ("patches", 1.15), ("patch", 1.3)]
     return table(
         ["model", "threads", "plain, ms", "applying patches", "making those of all layers",
@@ -224,7 +224,7 @@ tools/setup.sh --bench && tools/build.sh ctxc-gemv && build/bin/ctxc-gemv --thre
 """
 
 
-GEMM_ROWS = 512  # of ctxc-gemm
+GEMM_ROWS = 512  # the rows of ctxc-gemm
 GEMM = """
 One matrix times the {prefill} vectors of a prompt: GFLOP/s. *Rounded*: the vectors to bfloat16, in the time.
 

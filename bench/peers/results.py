@@ -1,4 +1,4 @@
-"""What was measured, with what is compared of it, and what is aimed at.
+"""The measurements, the comparisons made of them, and their goals.
 
 results.json: {"machine": {…}, "setups": {NAME: {"model", "dtype", "threads", "weight_bytes", "about",
 "rounds": [ROUND]}}, "gemv" and "gemm": {THREADS: Google Benchmark's JSON}}. A ROUND has "ours":
@@ -14,30 +14,30 @@ from dataclasses import dataclass
 MODELS = {"gemma-3-270m": "Gemma 3 270M", "llama-260m": "Llama 260M"}
 
 CTXC = "ctxc"
-ROUNDED = "ctxc, rounded"  # reads prompts rounding as the others do
+ROUNDED = "ctxc, rounded"  # rounds activations in prefill, as the others do
 PYTORCH = "PyTorch"
 LLAMA_CPP = "llama.cpp"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many times faster ours is to be than a peer."""
+    """A comparison, and how many times faster than the peer ctxc should be."""
     ours: str
     program: str
     measurement: str
     label: str
-    goals: dict  # by dtype; "llama-260m f32" is of that model only. Without one: 1, never slower
+    goals: dict  # by type; "llama-260m f32" is for that model only; default 1: never slower
 
     def goal(self, setup):
         model = f"{setup['model']} {setup['dtype']}"
         return self.goals.get(model, self.goals.get(setup["dtype"], 1))
 
     def ours_in(self, programs):
-        """The one of ours that computes what the peer does."""
+        """The program of ctxc that computes the same as the peer."""
         return ROUNDED if self.ours == "prefill" and ROUNDED in programs else CTXC
 
 
-REPEATS = {"plain": 3, "patch": 1, "prefill": 1}  # of a table's comparisons in a round
+REPEATS = {"plain": 3, "patch": 1, "prefill": 1}  # of a comparison in a round
 TABLES = {
     "plain": [
         Comparison("plain", PYTORCH, "plain", "PyTorch", {}),
@@ -58,7 +58,7 @@ TABLES = {
 
 
 def median_of(setup, function):
-    """The median over the rounds, where `function` of a round is not a measurement that it lacks."""
+    """The median of `function` over the rounds that have the measurement."""
     values = []
     for round_ in setup["rounds"]:
         try:
@@ -69,7 +69,7 @@ def median_of(setup, function):
 
 
 def ours(setup, measurement, program=CTXC):
-    """None where it was not measured."""
+    """The median; None where it was not measured."""
     return median_of(setup, lambda round_: round_["ours"][program][measurement])
 
 
@@ -100,13 +100,13 @@ def share_of_bandwidth(setup):
 
 
 def their_share_of_bandwidth(setup, program):
-    """By way of ours beside it."""
+    """The peer's share of the bandwidth, from ctxc's share and the factor between the two."""
     share, factor = share_of_bandwidth(setup), factor_over(setup, program, "plain")
     return None if share is None or factor is None else share / factor
 
 
 def decode_factor(setup, measurement):
-    """In units of plain decoding."""
+    """The time in units of plain decoding."""
     return median_of(setup, lambda each: each["decode"][measurement] / each["decode"]["plain"])
 
 

@@ -25,8 +25,8 @@ class GenericOp;
 
 namespace ctxc::kernel {
 
-/// The role of a kernel's argument; null of one that has none, and of a value that is no function's
-/// argument.
+/// The role of a kernel's argument; null for an argument without a role, and for a value that is
+/// not a function's argument.
 ArgAttr roleOf(mlir::FunctionOpInterface function, unsigned argument);
 ArgAttr roleOf(mlir::Value value);
 
@@ -39,10 +39,10 @@ using LinalgLoop = KernelDialect::LinalgLoopAttrHelper;
 using Rounded = KernelDialect::RoundedAttrHelper;
 using Alone = KernelDialect::AloneAttrHelper;
 
-/// Which product of attention `op` is; none where it is none.
+/// Which product of attention `op` is; none where it is not one.
 std::optional<Product> productOf(mlir::Operation *op);
 
-/// Whether `op` carries a mark, and has it carry one: isMarked<Causal>(op).
+/// Whether `op` carries a mark, as in isMarked<Causal>(op).
 template <typename Mark> bool isMarked(mlir::Operation *op) {
   return Mark(op->getContext()).isAttrPresent(op);
 }

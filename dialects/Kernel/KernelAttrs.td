@@ -41,22 +41,23 @@ def Kernel_ArgAttr : AttrDef<Kernel_Dialect, "Arg"> {
   let mnemonic = "arg";
   let summary = "the role of a kernel's argument";
   let description = [{
-    An argument of a kernel carries its role as `kernel.arg`, so that whoever holds the IR (the
-    executor, the manifest, a reader of `--emit=linalg`) knows what to pass:
+    An argument of a kernel carries its role as `kernel.arg`, so that all users of the IR (the
+    executor, the manifest, a reader of `--emit=linalg`) know what to pass:
 
     ```mlir
     %W: memref<2048x640xbf16> {kernel.arg = #kernel.arg<param, name = "mlp.up_proj.weight">}
     %K: memref<?x4x256xf32> {kernel.arg = #kernel.arg<state, index = 2, run = reduced>}
     ```
 
-    - C1: the argument's type is a memref as the kind says; S and the number of visible tokens are
-      dynamic, or known.
-    - C2: a parameter, a bank, a setting, and the parts of a patch have a name, others none.
-    - C3: inputs, outputs, states and the parts of a patch are counted by `index`, which is not
-      negative; it is 0 for others.
-    - C4: states and slots alone are of the reduced run.
-    - C5: a bank has the `stored` type of the whole parameter, and so has a quantised matrix, which
-      is a parameter as bytes; others have none.
+    - C1: the argument's type is a memref as its kind requires; S and the number of visible tokens
+      are dynamic or fixed sizes.
+    - C2: a parameter, a bank, a setting, and the parts of a patch have a name; other arguments have
+      none.
+    - C3: inputs, outputs, states and the parts of a patch are numbered by `index`, which is not
+      negative; it is 0 for other arguments.
+    - C4: only states and slots can belong to the reduced run.
+    - C5: a bank, and a quantised matrix, which is passed as bytes, have the type of the whole
+      parameter as `stored`; other arguments have none.
     - C6: no two arguments of a kernel have the same role.
   }];
   let parameters = (ins EnumParameter<Kernel_ArgKind>:$kind,
@@ -65,7 +66,7 @@ def Kernel_ArgAttr : AttrDef<Kernel_Dialect, "Arg"> {
   let assemblyFormat = "`<` $kind (`,` struct($name, $index, $run, $stored)^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Whether the leading dimension counts a run's visible tokens.
+    /// Whether the leading dimension is the number of a run's visible tokens.
     bool isOfVisible() const { return getKind() == ArgKind::State || getKind() == ArgKind::Slots; }
   }];
 }
@@ -78,15 +79,15 @@ def Kernel_Product : I32EnumAttr<"Product", "a product of attention", [
 }
 
 def Kernel_ProductAttr : EnumAttr<Kernel_Dialect, Kernel_Product, "product"> {
-  let summary = "which product of attention an op of linalg is";
+  let summary = "which product of attention a linalg op is";
   let description = [{
-    Rows s, groups g of r heads each, slots t:
+    With rows s, groups g of r heads each, and slots t:
 
     - `scores`: y[s, g, r, t] += Σ_d query[s, g, r, d] key[t, g, d]
     - `mixed`: y[s, g, r, x] += Σ_t weight[s, g, r, t] value[t, g, x]
 
-    The indexing maps of the op are these, of five loops in the order of (s, g, r, t, d) and
-    (s, g, r, t, x), and its body multiplies and adds.
+    The op has exactly these indexing maps, over five loops in the order (s, g, r, t, d) or (s, g,
+    r, t, x), and its body multiplies and adds.
   }];
   let assemblyFormat = "`<` $value `>`";
 }
@@ -95,8 +96,9 @@ def Kernel_CostAttr : AttrDef<Kernel_Dialect, "Cost"> {
   let mnemonic = "cost";
   let summary = "what a launch on a GPU must move and compute";
   let description = [{
-    Bytes of stored parameters, of states, of patches and of all else, and operations on floating
-    point, each as [a, b, c]: a + b·visible0 + c·visible1. Nothing is written of what is zero.
+    The bytes of stored parameters, states, patches and everything else, and the floating-point
+    operations, each as [a, b, c]: a + b·visible0 + c·visible1. Numbers that are zero are not
+    printed.
 
     ```mlir
     #kernel.cost<weights = [32768, 0, 0], operations = [1572864, 0, 0]>

@@ -48,7 +48,7 @@ std::optional<Product> kernel::productOf(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Attributes by themselves
+// Verifiers of the attributes alone
 //===----------------------------------------------------------------------===//
 
 LogicalResult ArgAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArgKind kind,
@@ -93,10 +93,10 @@ LogicalResult CostAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
 }
 
 //===----------------------------------------------------------------------===//
-// Attributes where they are
+// Verifiers of the attributes on their ops
 //===----------------------------------------------------------------------===//
 
-/// What the type of an argument in `role` must be, and whether `type` is that.
+/// What an argument in `role` must look like, and whether `type` does.
 static std::pair<bool, StringRef> fits(MemRefType type, ArgAttr role) {
   Type element = type.getElementType();
   int64_t rank = type.getRank();
@@ -162,7 +162,7 @@ LogicalResult KernelDialect::verifyRegionArgAttribute(Operation *op, unsigned, u
   return success();
 }
 
-/// Whether an op of linalg is the product that it is marked as.
+/// Whether a linalg op computes the product that it is marked as.
 static bool isProduct(linalg::GenericOp op, Product product) {
   if (op.getNumLoops() != 5 || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
     return false;

@@ -6,29 +6,29 @@ include "mlir/IR/DialectBase.td"
 def Kernel_Dialect : Dialect {
   let name = "kernel";
   let cppNamespace = "::ctxc::kernel";
-  let summary = "what the lowering says of the kernels that blocks become";
+  let summary = "products with stored matrices, and attributes of the kernels that blocks become";
   let description = [{
-    A kernel is a `func.func` made of an `xf.block`, in `linalg` and its neighbours. What these
-    dialects cannot say is said here: the products with stored matrices, the role of each argument
+    A kernel is a `func.func` made from an `xf.block`, in `linalg` and related dialects. This
+    dialect adds what those cannot express: products with stored matrices, the role of each argument
     (`kernel.arg`), and marks on ops.
 
-    - `kernel.product`, on a `linalg.generic`: which product of attention it is.
-    - `kernel.causal`, on an op of linalg whose first loop is over S rows and whose last over slots,
-      or one of attention's products: the rows are the last S slots, in order, and see none behind
-      their own, so that what comes of those need not be computed, and is not read.
-    - `kernel.stored`, on the products of queries and keys: they are stored, and not added to what is
-      there.
+    - `kernel.product`, on a `linalg.generic`: which product of attention the op is.
+    - `kernel.causal`, on a product of attention, or on a linalg op whose first loop goes over S
+      rows and whose last goes over slots: the rows are the last S slots, in order, and no row sees
+      a slot behind its own. Results for such slots need not be computed, and are not read.
+    - `kernel.stored`, on the product of queries and keys: the results overwrite the destination,
+      instead of being added to it.
     - `kernel.row_loop`, on a loop over rows whose iterations are independent of each other.
-    - `kernel.group_loop`, on the loops over the second dimension, within that over rows.
-    - `kernel.linalg_loop`, on the loops that an op of linalg became.
-    - `kernel.read`, on the memory of a tensor for what works on memory: a number of its own, so that
-      common subexpressions do not make it one with another read, which bufferisation would keep the
-      tensor for.
-    - `kernel.rounded`, on a kernel: it rounds the vectors of a call of many rows to bfloat16, where
-      they meet a matrix that is stored so and the target has an instruction for it.
-    - `kernel.alone`, on attention over the reduced run: nothing is kept of the context, and a row
-      sees itself alone.
-    - `kernel.cost`, on a launch: what it moves and computes.
+    - `kernel.group_loop`, on the loops over the second dimension inside a loop over rows.
+    - `kernel.linalg_loop`, on the loops made from a linalg op.
+    - `kernel.read`, on an op that reads the memory of a tensor: a unique number, so that
+      common-subexpression elimination does not merge it with another read. Bufferisation would then
+      keep the tensor alive until that read.
+    - `kernel.rounded`, on a kernel: in a call of many rows, vectors are rounded to bfloat16 where
+      they are multiplied with a bfloat16 matrix and the target has an instruction for it.
+    - `kernel.alone`, on attention in the reduced run: no tokens of the context are kept, so that a
+      row sees only itself.
+    - `kernel.cost`, on a launch: how many bytes it moves and how many operations it computes.
   }];
   let discardableAttrs = (ins
     "::ctxc::kernel::ArgAttr":$arg, "::mlir::UnitAttr":$causal, "::mlir::UnitAttr":$stored,

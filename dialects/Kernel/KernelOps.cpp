@@ -25,7 +25,7 @@ LogicalResult QuantizedOp::verify() {
 // Contractions
 //===----------------------------------------------------------------------===//
 
-/// Whether two sizes may be the same one.
+/// Whether two sizes may be equal.
 static bool agree(int64_t a, int64_t b) {
   return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
 }
@@ -101,7 +101,7 @@ void ContractOp::getEffects(
 }
 
 bool ContractOp::bufferizesToMemoryRead(OpOperand &, const bufferization::AnalysisState &) {
-  return true; // the sums are added to
+  return true; // the products are added to the sums
 }
 
 bool ContractOp::bufferizesToMemoryWrite(OpOperand &operand, const bufferization::AnalysisState &) {

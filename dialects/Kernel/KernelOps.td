@@ -9,9 +9,10 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Kernel_Op<string mnemonic, list<Trait> traits = []> : Op<Kernel_Dialect, mnemonic, traits>;
 
 def Kernel_QuantizedOp : Kernel_Op<"quantized", [Pure]> {
-  let summary = "a quantised matrix, in the place of the numbers that it stores";
+  let summary = "stands for the numbers of a quantised matrix";
   let description = [{
-    Its result is memory that only a contraction may read, which decodes it from `memory`.
+    The result is a memref that only a contraction may read; the contraction decodes `memory`
+    instead.
 
     - C1: `memory` has as many bytes as a matrix of the type `stored`, and the result its shape.
   }];
@@ -30,14 +31,15 @@ def Kernel_ContractOp : Kernel_Op<"contract", [
         ["bufferizesToMemoryRead", "bufferizesToMemoryWrite", "getAliasingValues", "bufferize"]>]> {
   let summary = "a stored matrix times the vectors of all rows: `y[s, m] += Σ_k W[m, k] x[s, k]`";
   let description = [{
-    In destination style, on tensors and on memory: the result is `sums` with the products added. W
-    is a parameter, of the type that it is stored in, or what `kernel.quantized` stands for; a
-    matrix that is stored as (in, out) is `transposed`: `y[s, m] += Σ_k W[k, m] x[s, k]`. Made where
-    a block multiplies by a parameter; the lowerings have functions and launches of their own for it.
+    The op has destination style, on tensors or on memory: the result is `sums` with the products
+    added. `matrix` is a parameter in its stored type, or the result of `kernel.quantized`. A matrix
+    that is stored as (in, out) is marked `transposed`: `y[s, m] += Σ_k W[k, m] x[s, k]`. The op is
+    created where a block multiplies with a parameter; lowerings turn it into functions or launches
+    of its own.
 
-    - C1: the sizes of `matrix`, `vectors` and `sums` are (m, k), (s, k) and (s, m); of a transposed
-      matrix (k, m).
-    - C2: all operands are tensors, and the result is of the type of `sums`; or all are memory, and
+    - C1: the sizes of `matrix`, `vectors` and `sums` are (m, k), (s, k) and (s, m); a transposed
+      matrix has (k, m).
+    - C2: all operands are tensors, and the result has the type of `sums`; or all are memrefs, and
       there is no result.
 
     ```mlir
@@ -58,11 +60,11 @@ def Kernel_ContractOp : Kernel_Op<"contract", [
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getSumsMutable(); }
 
-    /// The loops of a plain one, along a row of the matrix innermost: how each of the operands is
-    /// indexed by them, and which adds up.
+    /// The loops of the equivalent linalg op, with the loop along a row of the matrix innermost:
+    /// how they index each operand, and which of them are reductions.
     ::llvm::SmallVector<::mlir::AffineMap> getIndexingMaps();
     ::llvm::SmallVector<::mlir::utils::IteratorType> getIteratorTypes();
-    /// The same as an op of linalg, in the place of this one.
+    /// Replaces this op by an equivalent linalg op.
     ::mlir::linalg::GenericOp generalize();
   }];
 }
@@ -70,12 +72,12 @@ def Kernel_ContractOp : Kernel_Op<"contract", [
 def Kernel_ExpertsOp : Kernel_Op<"experts", []> {
   let summary = "selected matrices of a bank times vectors: `y[s, j] = W[selected[s, j]] x[s, j]`";
   let description = [{
-    On memory. The bank is what its parameter's role says: addresses of matrices of the type
-    `stored` without its first dimension, or the numbers themselves. All slots j of a row may have
-    one vector in common. Matrices that are stored as (in, out) are `transposed`.
+    The op works on memory. `bank` is what its parameter's role says: the addresses of matrices of
+    type `stored` without its first dimension, or the numbers themselves. All slots j of a row may
+    share one vector. Matrices that are stored as (in, out) are marked `transposed`.
 
-    - C1: the sizes of `stored`, `vectors`, `selected` and `sums` are (n, m, k), (s, j, k) or
-      (s, k), (s, j) and (s, j, m); of transposed matrices (n, k, m).
+    - C1: the sizes of `stored`, `vectors`, `selected` and `sums` are (n, m, k), (s, j, k) or (s,
+      k), (s, j) and (s, j, m); transposed matrices have (n, k, m).
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$bank, Arg<AnyMemRef, "", [MemRead]>:$vectors,
                        Arg<MemRefRankOf<[I32], [2]>, "", [MemRead]>:$selected,

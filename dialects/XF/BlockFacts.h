@@ -25,21 +25,21 @@
 
 namespace ctxc::xf {
 
-/// The stored tensors behind `param` in `layer`, or by the block's own names where that is null:
-/// one, or those of a bank.
+/// The stored tensors behind `param` in `layer`: one, or those of a bank. Where `layer` is null,
+/// the names are the block's own.
 llvm::SmallVector<std::string> storedTensors(ParamOp param, LayerOp layer);
 
-/// Which parameters of a block are one in a layer: those that have a stored tensor in common,
+/// Which parameters of a block are the same in a layer: those that have a stored tensor in common,
 /// whatever the block calls them.
 class Identities {
 public:
   Identities() = default;
   Identities(BlockOp block, LayerOp layer);
 
-  /// The first of the block's names for what `name` is, or `name`.
+  /// The first of the block's names for the parameter that `name` stands for, or `name` itself.
   llvm::StringRef operator[](llvm::StringRef name) const;
   bool areOne(llvm::StringRef a, llvm::StringRef b) const { return (*this)[a] == (*this)[b]; }
-  /// The names that are another's, with that.
+  /// Names of parameters that have an earlier name, with that name.
   const llvm::StringMap<std::string> &aliases() const { return first; }
 
 private:
@@ -56,8 +56,8 @@ public:
   /// its operands (ContextReadingOpInterface) and of the result.
   bool readsContext(mlir::Operation *op) const { return !blind.contains(op); }
 
-  /// All facts that may differ from layer to layer of one block, in a text that two layers have in
-  /// common where they are alike.
+  /// All facts that may differ from layer to layer of one block, as a text. Layers with equal texts
+  /// have equal facts.
   std::string signature() const;
 
 private:
@@ -68,11 +68,11 @@ private:
   llvm::DenseSet<mlir::Operation *> blind; ///< contextual ops that do not read the context
 };
 
-/// Where `obligation` on `value`, of which `facts` hold, can fail.
+/// Where `obligation` on `value`, whose facts are `facts`, can fail.
 Zeros failureOf(Obligation obligation, mlir::Value value, const Facts &facts);
-/// What a patch or a link would divide by, where that cannot be relied on: "entries that are zero
-/// on an open set of activations (…)". Empty where it can, though perhaps under a condition that is
-/// looked at when it runs.
+/// Why a patch or a link cannot rely on its divisor: "entries that are zero on an open set of
+/// activations (…)". Empty where it can, though perhaps only under a condition that is checked in
+/// each run.
 std::string hopeless(Obligation obligation, const Facts &facts);
 
 } // namespace ctxc::xf

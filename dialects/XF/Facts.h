@@ -1,4 +1,4 @@
-//===- Facts.h - the vocabulary in which ops speak to the analyses --------===//
+//===- Facts.h - how ops describe themselves to the analyses --------------===//
 #ifndef CTXC_DIALECTS_XF_FACTS_H
 #define CTXC_DIALECTS_XF_FACTS_H
 
@@ -8,8 +8,7 @@
 
 namespace ctxc::xf {
 
-/// What must hold of an op's data operand for its parameter to reach every
-/// target.
+/// The condition on an op's data operand under which its parameter can reach every target.
 enum class Obligation {
   None,            ///< a bias: nothing
   NonzeroVector,   ///< a matrix: u ≠ 0, each vector's along the last dimension
@@ -18,8 +17,8 @@ enum class Obligation {
   SameSelection    ///< a router: both runs select the same entries
 };
 
-/// What an assignment is for: F gets back the full run's values inside a block
-/// (input controllability), G the full run's output (output controllability).
+/// The purpose of an assignment: F restores the full run's values inside a block (input
+/// controllability), G the full run's output (output controllability).
 enum class ControlRole { Input, Output };
 
 /// The form of a parameter's change.
@@ -35,11 +34,11 @@ enum class Solvability {
   No           ///< its image is not the whole space
 };
 
-/// A condition of a link that can be solved: what must hold of one of its other operands.
+/// A condition under which a link can be solved, on one of its other operands.
 struct LinkCondition {
   unsigned operand;
   Obligation kind;
-  const char *lemma; ///< what it belongs to
+  const char *lemma; ///< the paper's lemma
 };
 
 /// How a change is split over the parts of a mixture (Lemma "output controllability of
@@ -49,28 +48,28 @@ enum class Split {
   LeastNorm ///< part j gets δ w_j l_j / Σ_i w_i² l_i: the smallest change of parameters
 };
 
-/// Where an entry (or a whole vector) can be zero, over all activations and
-/// weights of the architecture.
+/// Where an entry (or a whole vector) can be zero, over all activations and all weights of the
+/// architecture.
 ///
 ///   Never  ⊂  NullSet  ⊂  OpenSet        (OpenSet is also "unknown")
 enum class Zeros { Never, NullSet, OpenSet };
 
 /// Facts of one value.
-///   vector: where all entries are zero at once; elements: where single ones are and
-///   the vector is not. (W relu(u) has no zero entries but where relu(u) = 0.)
-///   bound: the value lies in a bounded set whatever its inputs: |entry| ≤ bound.
-///   length: so does its L2 norm: ‖value‖ ≤ length (√d for an RMS norm's image).
-///   floor: no entry is below it whatever the inputs (0 for a relu); ceiling: none is above.
-///   Where the two are one number, that is what every entry is.
+///   vector: where all entries are zero at once; elements: where single entries are zero and
+///     the vector is not. (W relu(u) has zero entries only where relu(u) = 0.)
+///   bound: the value is bounded whatever its inputs are: |entry| ≤ bound.
+///   length: so is its L2 norm: ‖value‖ ≤ length (√d for the image of an RMS norm).
+///   floor: no entry is below it, whatever the inputs are (0 for a relu); ceiling: none is above.
+///     Where the two are equal, every entry is that number.
 ///   bothSigns: each entry is positive for some weights and activations (an open set of them)
-///   and negative for others. False is also "unknown".
-///   zeroSomewhere: each entry is surely zero on an open set, where OpenSet says that it may be.
-///   free: each entry is moved by a number of its own in a stored parameter, so that sums of
-///   entries vanish on a null set at most.
-///   piecewise: not analytic in what it reads (a relu, a clamp, a choice). What is analytic is zero
-///   everywhere or on a null set; what is not can be a constant on an open set.
-///   levels: where known, the constants that entries of a piecewise value take on open sets; read
-///   of the op that makes them, and not handed on.
+///     and negative for others. False also means "unknown".
+///   zeroSomewhere: each entry is certainly zero on an open set; OpenSet only says that it may be.
+///   free: each entry depends on a number of its own in a stored parameter, so that sums of
+///     entries vanish at most on a null set.
+///   piecewise: not analytic in its inputs (a relu, a clamp, a choice). An analytic value is zero
+///     everywhere or on a null set; any other can be constant on an open set.
+///   levels: where known, the constants that entries of a piecewise value take on open sets. Only
+///     the op that computes the value states them; they are not handed on.
 ///   why: the op's words for the fact, for diagnostics.
 struct Facts {
   Zeros elements = Zeros::OpenSet;
@@ -86,9 +85,9 @@ struct Facts {
   bool piecewise = false;
   std::optional<std::vector<double>> levels = std::nullopt;
 
-  /// Every entry is `number`.
+  /// Facts of a value whose entries are all `number`.
   static Facts constant(double number, std::string why = "");
-  /// The number that every entry is; none where that is not known.
+  /// The number that all entries equal; none where that is not known.
   std::optional<double> getConstant() const {
     return floor && ceiling && *floor == *ceiling ? floor : std::nullopt;
   }
@@ -99,7 +98,7 @@ struct Facts {
   }
 };
 
-/// A term of an op that is a sum: its operand `operand` times `factor`.
+/// One term of a sum: the operand `operand` times `factor`.
 struct SumTerm {
   unsigned operand;
   double factor;

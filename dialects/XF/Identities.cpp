@@ -1,4 +1,4 @@
-// Which of a block's parameters are one stored tensor.
+// Finds which parameters of a block are the same stored tensor.
 #include "dialects/XF/BlockFacts.h"
 
 using namespace mlir;
@@ -21,7 +21,7 @@ Identities::Identities(BlockOp block, LayerOp layer) {
   block.walk([&](ParamOp param) { anyBank |= StringRef(param.getName()).contains('*'); });
   if (!isBound && !anyBank)
     return;                            // other names are other tensors
-  llvm::StringMap<std::string> owners; // of each stored tensor: a name of the block
+  llvm::StringMap<std::string> owners; // for each stored tensor, a name in the block
   block.walk([&](ParamOp param) {
     StringRef name = param.getName();
     for (const std::string &tensor : storedTensors(param, layer)) {
@@ -29,7 +29,7 @@ Identities::Identities(BlockOp block, LayerOp layer) {
       StringRef mine = (*this)[name], theirs = (*this)[owner->second];
       if (isNew || mine == theirs)
         continue;
-      // All that is one with this is one with the other.
+      // Everything that is identical with one of the two is identical with the other.
       std::string from = mine.str(), to = theirs.str();
       first[name] = to;
       if (from != to)

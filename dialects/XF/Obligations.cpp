@@ -1,11 +1,11 @@
-// Where what is divided by can be zero.
+// Where obligations can fail: where a divisor can be zero.
 #include "dialects/XF/BlockFacts.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::xf;
 
-/// Numbers of one sign do not cancel.
+/// Whether no two entries have opposite signs, so that they cannot cancel in a sum.
 static bool haveOneSign(const Facts &f) {
   return (f.floor && *f.floor >= 0) || (f.ceiling && *f.ceiling <= 0);
 }
@@ -16,12 +16,12 @@ Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   switch (obligation) {
   case Obligation::None:
     return Zeros::Never;
-  case Obligation::NonzeroVector: // of several vectors each must be nonzero
+  case Obligation::NonzeroVector: // each of several vectors must be nonzero
     return type.getNumElements() == type.getShape().back() ? facts.vector : anywhere;
   case Obligation::NonzeroElements:
     return anywhere;
   case Obligation::SameSelection:
-    return Zeros::NullSet; // scores that are equal but for roundings, unless two are tied
+    return Zeros::NullSet; // two scores are equal up to rounding
   case Obligation::NonzeroSum:
     if (haveOneSign(facts))
       return facts.vector;

@@ -68,7 +68,7 @@ static Reach sumOfBounded(const Reach &a, const Reach &b) {
   return result;
 }
 
-/// What two values that move independently reach by their sum, or side by side.
+/// The reach of two independent values together: of their sum, or of both side by side.
 Reach xf::join(const Reach &a, const Reach &b) {
   if (a.kind == Reach::Fixed)
     return b;
@@ -89,7 +89,7 @@ Reach xf::join(const Reach &a, const Reach &b) {
   } else if (b.kind == Reach::Free || (a.kind != Reach::Bounded && a.kind != b.kind) ||
              (a.kind == Reach::OneSided && (a.sign != b.sign || a.sign == 0)))
     return Reach::free();
-  // What binds first: past a bounded value it is the other.
+  // The value that binds first comes first: beside a bounded value, the other one.
   bool swap = a.kind == Reach::Bounded && b.kind != Reach::Bounded;
   const Reach &first = swap ? b : a, &second = swap ? a : b;
   result.origins = first.origins;

@@ -1,8 +1,8 @@
 //===- Reach.h - how far patches can move a value --------------------------===//
 //
-// The vocabulary of ReachOpInterface: an upper bound on where any change of the
-// patchable parameters can bring a value, at fixed data. Sets of parameters are taken
-// together, so nothing is missed that several narrow ones can do jointly.
+// The vocabulary of ReachOpInterface: an upper bound on the values that changes of the patchable
+// parameters can give a value, for fixed data. Sets of parameters are considered jointly, so that
+// the effects of several parameters together are not missed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_XF_REACH_H
@@ -14,7 +14,7 @@
 
 namespace ctxc::xf {
 
-/// Where patches can bring a value.
+/// The set of values that patches can reach.
 ///
 ///   Fixed ⊂ Bounded, Thin, OneSided ⊂ Free      (Free is also "unknown")
 struct Reach {
@@ -26,35 +26,36 @@ struct Reach {
     Free
   };
   Kind kind = Fixed;
-  /// Bounded: the number, without `factors`; none where it is not one number times those.
+  /// Bounded: the diameter without `factors`; none where it is not a number times those factors.
   std::optional<double> distance = 0;
   std::string distanceText; ///< Bounded: how it comes about, "2·√640"
   std::string factors;      ///< Bounded: norms of fixed values, "·‖m‖∞"
   int64_t dimensions = 0;   ///< Thin
   bool near = false;        ///< Thin: up to a bounded distance from the subspace
-  std::string where;        ///< Thin: of what zeros it comes, which occur on an open set
-  /// OneSided: 1 each entry is bounded below, −1 above, 0 one of these or another side.
+  std::string where;        ///< Thin: the cause, if zeros on an open set are one
+  /// OneSided: 1 if each entry is bounded below, −1 if each is bounded above, 0 for any other
+  /// direction.
   int sign = 0;
   llvm::SmallVector<mlir::Operation *, 2> origins; ///< the ops that bind it
 
   static Reach fixed() { return {}; }
   static Reach free();
-  /// A ball of this diameter; `text` says how it comes about.
+  /// A ball of this diameter; `text` says how the diameter comes about.
   static Reach bounded(mlir::Operation *op, double distance, std::string text);
-  /// An affine subspace, for the reason `where`; free where it has all dimensions of
-  /// `op`'s result.
+  /// An affine subspace, for the reason `where`. Free where it has as many dimensions as `op`'s
+  /// result has entries.
   static Reach thin(mlir::Operation *op, int64_t dimensions, llvm::StringRef where = "");
   static Reach oneSided(Reach reach, int sign);
 };
 
-/// What two values that move independently reach by their sum, as `op`'s result.
+/// The reach of the sum of two independent values, which is `op`'s result.
 Reach sum(mlir::Operation *op, const Reach &a, const Reach &b);
-/// Side by side, without a bound on the dimensions.
+/// The reach of two independent values side by side, without a bound on the dimensions.
 Reach join(const Reach &a, const Reach &b);
-/// Times a constant.
+/// The reach of the value times a constant.
 Reach times(Reach reach, double factor);
-/// Times, entry by entry or as a whole, a value that does not move, of which `facts` are
-/// known and which has `factorEntries` entries.
+/// The reach of the product with a fixed value, entry by entry or as a whole. That value has the
+/// facts `facts` and `factorEntries` entries.
 Reach byFactor(mlir::Operation *op, Reach reach, const Facts &facts, int64_t factorEntries);
 
 } // namespace ctxc::xf

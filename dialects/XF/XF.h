@@ -20,28 +20,29 @@
 namespace ctxc::xf {
 class SettingOp;
 
-/// Whether `type` is a ranked tensor of one or more dimensions, each fixed and not 0, whose entries
-/// can be counted.
+/// Whether `type` is a ranked tensor of one or more dimensions, each fixed and not 0, with at most
+/// 2^44 entries in all.
 bool isSized(mlir::Type type);
-/// Whether it has a size, and `rank` dimensions where that is not 0. Types are inferred of operands
-/// that no verifier has seen. Emits "'op' op is given …" otherwise.
+/// Checks that each type has a size, and `rank` dimensions where `rank` is not 0; otherwise emits
+/// "'op' op is given …". Type inference needs this, because no verifier has seen its operands.
 struct Shaped {
   mlir::Type type;
   int64_t rank = 0;
 };
 mlir::LogicalResult checkShapes(std::optional<mlir::Location> loc, llvm::StringRef op,
                                 llvm::ArrayRef<Shaped> operands);
-/// Fails, with an error at `op`, where `name` cannot be shown as it is: it must be UTF-8 without
-/// control characters.
+/// Fails, with an error at `op`, where `name` is not printable: it must be UTF-8 without control
+/// characters.
 mlir::LogicalResult verifyName(mlir::Operation *op, llvm::StringRef name);
 
-/// A value of ones, a setting of a name that its shape determines.
+/// A value of ones: a setting, whose name follows from its shape.
 mlir::Value createOnes(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<int64_t> shape);
 
-/// Default methods of the interfaces. Whether each vector of the data has a change of its own:
-/// a matrix has one vector of data, a vector parameter the data's size.
+/// The default methods of the interfaces. The first tells whether a change of the parameter can
+/// serve every vector of the data by itself: a matrix needs data of one vector, a vector parameter
+/// needs data of its own size.
 bool coversWholeOutput(mlir::Operation *assignable);
-/// All operands but `index`, without a zero entry.
+/// The condition that no operand except `index` has a zero entry.
 llvm::SmallVector<LinkCondition> nonzeroFactors(mlir::Operation *solvable, unsigned index);
 } // namespace ctxc::xf
 
@@ -51,7 +52,7 @@ llvm::SmallVector<LinkCondition> nonzeroFactors(mlir::Operation *solvable, unsig
 #include "dialects/XF/XFTypeEnums.h.inc"
 
 namespace ctxc::xf {
-/// An activation's value at x.
+/// The value of an activation at x.
 double activate(ActivationKind kind, double x);
 } // namespace ctxc::xf
 

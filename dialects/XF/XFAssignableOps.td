@@ -1,8 +1,8 @@
 #ifndef CTXC_XF_ASSIGNABLE_OPS_TD
 #define CTXC_XF_ASSIGNABLE_OPS_TD
 
-// Parameterised ops: each has one parameter, and can be patched. Included by XFOps.td, whose
-// classes it uses.
+// Ops with one parameter, which can be patched. XFOps.td includes this file after defining the
+// classes that it uses.
 
 class XF_AssignableOp<string mnemonic, list<string> methods = [], list<string> factsMethods = []>
     : XF_PureOp<mnemonic, [

@@ -1,4 +1,4 @@
-// Blocks, models, layers, and the settings that a layer gives a block.
+// Blocks, models and layers, and the settings that a layer gives to a block.
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
@@ -20,7 +20,7 @@ static bool isPrintable(StringRef name) {
     return false;
   for (size_t i = 0; i < name.size(); ++i) {
     auto byte = [&](size_t at) { return static_cast<unsigned char>(name[at]); };
-    // Of two bytes: U+0080 to U+009F.
+    // U+0080 to U+009F take two bytes.
     if (byte(i) < 0x20 || byte(i) == 0x7f || (byte(i) == 0xc2 && byte(i + 1) < 0xa0))
       return false;
   }

@@ -1,7 +1,8 @@
 #ifndef CTXC_XF_CONTEXTUAL_OPS_TD
 #define CTXC_XF_CONTEXTUAL_OPS_TD
 
-// Contextual ops: these read the tokens before. Included by XFOps.td, whose classes it uses.
+// Contextual ops, which read the tokens before their own. XFOps.td includes this file after
+// defining the classes that it uses.
 
 class XF_ContextualOp<string mnemonic, list<Trait> traits = []> : XF_PureOp<mnemonic,
     !listconcat([DeclareOpInterfaceMethods<XF_ContextualOpInterface>], traits)>;
@@ -10,23 +11,23 @@ def XF_AttentionOp : XF_ContextualOp<"attention", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "softmax attention of this token's queries over keys and values";
   let description = [{
-    `out_h = Σ_j softmax_j(s_j) v_{j,g(h)}` with the scores `s_j = scale · q_h · k_{j,g(h)}`,
-    or `s_j = c tanh(scale · q_h · k_{j,g(h)} / c)` with a `softcap` c, over the
-    positions `j ≤ p` that are visible; query head h reads key head
-    `g(h) = ⌊h G / H⌋`. With a window w > 0 only `p − j < w` is visible. `bidirectional`, every
-    position that the run holds is, those behind the token too.
+    `out_h = Σ_j softmax_j(s_j) v_{j,g(h)}` with the scores `s_j = scale · q_h · k_{j,g(h)}`, or
+    `s_j = c tanh(scale · q_h · k_{j,g(h)} / c)` with a `softcap` c, over the visible positions
+    `j ≤ p`; query head h reads key head `g(h) = ⌊h G / H⌋`. With a window w > 0 only positions with
+    `p − j < w` are visible. With `bidirectional` every position of the run is visible, also those
+    after the token.
 
-    With `sinks` b the softmax has one term more, of score `b_h`, that leads to no value: the
-    weights of the visible positions sum to less than one.
+    With `sinks` b the softmax has one more term, whose score is `b_h` and whose value is zero: the
+    weights of the visible positions then sum to less than one.
 
-    With `slopes` m (ALiBi) `q_h · k_{j,g(h)} + m_h j` stands in the place of the product; the
-    absolute position j has the effect of the distance `j − p`, since a softmax does not see
-    `m_h p`. `rounded`, j, m_h and their product are each rounded to bfloat16 first.
+    With `slopes` m (ALiBi), the product is replaced by `q_h · k_{j,g(h)} + m_h j`. The absolute
+    position j has the same effect as the distance `j − p`, since adding `m_h p` to all scores does
+    not change a softmax. With `rounded`, j, m_h and their product are each rounded to bfloat16.
 
     - C1: q is (H, D), k (G, D), v (G, E), and G divides H; the result is (H, E).
     - C2: the softcap is finite and positive.
     - C3: the slopes and the sinks are (H).
-    - C4: what is bidirectional has no window.
+    - C4: bidirectional attention has no window.
 
     ```mlir
     %o = xf.attention %q, %k, %v scale 0.125 window %w : tensor<8x64xf32>, tensor<2x64xf32>, tensor<2x64xf32> -> tensor<8x64xf32>
@@ -46,10 +47,10 @@ def XF_AttentionOp : XF_ContextualOp<"attention", [AttrSizedOperandSegments,
 }
 
 def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
-  let summary = "a causal convolution over positions, each channel by itself";
+  let summary = "a causal convolution over positions, for each channel separately";
   let description = [{
-    `y_c = Σ_{i<k} W[c, k − 1 − i] x_c(p − i)`, where tokens before the first are zero.
-    "Before" counts tokens that the run has seen, not absolute positions.
+    `y_c = Σ_{i<k} W[c, k − 1 − i] x_c(p − i)`, where tokens before the first one are zero.
+    Positions count the tokens that the run has seen, not absolute positions.
 
     - C1: x is (channels), W (channels, k).
 
@@ -66,8 +67,8 @@ def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
 def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
   let summary = "a gated linear recurrence: `h_p = a_p ⊙ h_{p−1} + b_p`, from 0";
   let description = [{
-    The state is one vector, however long the context. "Before" counts tokens that the run
-    has seen, not absolute positions.
+    The state is a single vector, however long the context is. `p − 1` is the token that the run saw
+    before, not an absolute position.
 
     ```mlir
     %h = xf.scan %a, %b : tensor<640xf32>
@@ -79,10 +80,10 @@ def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
 }
 
 def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {
-  let summary = "any other op that reads the context: known to the analyses, not to be run";
+  let summary = "any other op that reads the context; it can be analysed, but not run";
   let description = [{
-    For a mixing op that xf does not have: the block around it can be checked all the
-    same, since what the analyses need to know is that its result depends on the context.
+    This stands for a contextual op that xf does not have. The block around it can still be checked,
+    since the analyses only need to know that its result depends on the context.
 
     - C1: the name has no control characters.
 

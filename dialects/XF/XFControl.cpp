@@ -1,5 +1,5 @@
-// How ops take part in control: what they can absorb (AssignableOpInterface)
-// and how an output chain goes through them (SolvableOpInterface).
+// How ops take part in control: which targets they can absorb (AssignableOpInterface), and how
+// output chains are solved through them (SolvableOpInterface).
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 
@@ -23,7 +23,7 @@ OpOperand &LinearOp::getParameterOperand() { return getWeightMutable(); }
 OpOperand &LinearOp::getDataOperand() { return getDataMutable(); }
 Obligation LinearOp::getObligation() { return Obligation::NonzeroVector; }
 ChangeForm LinearOp::getChangeForm() { return ChangeForm::Rank1; }
-/// Whether `data` is what a norm gives, after its own scale and bias.
+/// Whether `data` is the result of a norm, possibly after the norm's scale and bias.
 static bool followsNorm(Value data) {
   Operation *op = data.getDefiningOp();
   while (isa_and_nonnull<ScaleOp, BiasOp>(op))
@@ -95,7 +95,8 @@ Value LinearOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
   llvm_unreachable("a matrix is not solved for its input");
 }
 
-/// Ops with a parameter are solved for their data, where what they do to it is known: stored.
+/// Ops with a parameter can be solved for their data, provided that the parameter is stored and
+/// hence known.
 static Solvability ofData(AssignableOpInterface op, unsigned index, Solvability how,
                           std::string &reason) {
   if (index != op.getDataOperand().getOperandNumber())
@@ -109,7 +110,7 @@ Solvability BiasOp::getSolvability(unsigned index, std::string &reason) {
   return ofData(*this, index, Solvability::Exact, reason);
 }
 Value BiasOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
-  // t − b, written as −(−t + b): the bias keeps its stored type and op.
+  // t − b is written as −(−t + b), so that the bias keeps its stored type and its op.
   APFloat minusOne(-1.0f);
   Value negated = TimesOp::create(b, getLoc(), target, minusOne);
   Value sum = BiasOp::create(b, getLoc(), negated, getBias());
@@ -156,7 +157,7 @@ Value TimesOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
   Value x = TimesOp::create(b, getLoc(), target, APFloat(inverse));
   if (double(inverse) * factor == 1)
     return x;
-  // The inverse is rounded to a float; a step of Newton's method makes up for it.
+  // The inverse is rounded to float32; a step of Newton's method corrects the error.
   Value reached = TimesOp::create(b, getLoc(), x, getFactor());
   Value rest = SubOp::create(b, getLoc(), target, reached);
   return AddOp::create(b, getLoc(), x, TimesOp::create(b, getLoc(), rest, APFloat(inverse)));

@@ -156,7 +156,7 @@ LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError, Flo
   return success();
 }
 
-/// Llama 3's rule for the frequency `x`.
+/// The frequency that Llama 3's rule gives for the frequency `x`.
 static double llama3Frequency(double x, ArrayRef<double> rule) {
   double factor = rule[0], low = rule[1], high = rule[2], original = rule[3];
   double wavelength = 2 * M_PI / x;
@@ -168,7 +168,7 @@ static double llama3Frequency(double x, ArrayRef<double> rule) {
   return (1 - smooth) * x / factor + smooth * x;
 }
 
-/// The share of the frequency with index `i` that YaRN divides by the factor, from 0 to 1.
+/// The share of frequency number `i` that YaRN divides by the factor, from 0 to 1.
 static double yarnShare(int64_t i, RopeAttr rope) {
   ArrayRef<double> rule = rope.getYarn();
   double fast = rule[1], slow = rule[2], original = rule[3];
@@ -184,7 +184,7 @@ static double yarnShare(int64_t i, RopeAttr rope) {
   from = std::max(from, 0.0);
   to = std::min(to, double(rope.getDims() - 1));
   if (from == to)
-    to += 0.001; // as the rule's authors avoid the division by zero
+    to += 0.001; // avoids a division by zero, as the rule's authors do
   return std::clamp((i - from) / (to - from), 0.0, 1.0);
 }
 

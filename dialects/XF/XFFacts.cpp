@@ -1,17 +1,15 @@
-// Zero and image facts of each op's result (FactsOpInterface).
+// The facts of each op's result (FactsOpInterface): where it is zero, and which values it takes.
+#include "dialects/XF/FactsArith.h"
 #include "dialects/XF/XF.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace ctxc::xf;
 
-static Zeros worse(Zeros a, Zeros b) { return std::max(a, b); }
-static Zeros better(Zeros a, Zeros b) { return std::min(a, b); }
-
-/// Generic: zero on a null set of weights at most.
+/// Facts of a generic value: zero at most on a null set of weights.
 static Facts generic() { return {Zeros::NullSet, Zeros::NullSet, std::nullopt, ""}; }
 
-/// Nothing is known, for the reason `why`.
+/// Facts of a value of which nothing is known, for the reason `why`.
 static Facts unknown(StringRef why) {
   Facts facts{Zeros::OpenSet, Zeros::OpenSet, std::nullopt, why.str()};
   facts.piecewise = true;
@@ -27,28 +25,17 @@ Facts Facts::constant(double number, std::string why) {
 
 static bool isStored(Value parameter) { return parameter.getDefiningOp<ParamOp>() != nullptr; }
 
-/// What an op with a stored parameter gives of data that is not zero as the op needs it:
-/// either sign, as the parameter has.
+/// Whether the result of an op with a stored parameter takes both signs, as its parameter does, for
+/// data that is nonzero as the op needs it.
 static bool takesBothSigns(Value parameter, Zeros dataIsZero) {
   return isStored(parameter) && dataIsZero != Zeros::OpenSet;
 }
-
-/// Where an entry is zero, alone or with all others.
-static Zeros anyZero(const Facts &f) { return worse(f.elements, f.vector); }
 
 static int64_t lastDim(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 static bool haveOneShape(Value a, Value b) {
   return cast<ShapedType>(a.getType()).getShape() == cast<ShapedType>(b.getType()).getShape();
-}
-
-/// The bound that the interval gives.
-static void boundByInterval(Facts &facts) {
-  if (!facts.floor || !facts.ceiling)
-    return;
-  double bound = std::max(std::abs(*facts.floor), std::abs(*facts.ceiling));
-  facts.bound = std::min(facts.bound.value_or(bound), bound);
 }
 
 Facts ParamOp::inferFacts(ArrayRef<Facts>) {
@@ -63,15 +50,15 @@ Facts EmbedOp::inferFacts(ArrayRef<Facts>) { return generic(); }
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Of `a` times `b`, number by number.
+/// The facts of a ⊙ b.
 static Facts factsOfProduct(const Facts &a, const Facts &b) {
   const std::string &why = a.why.empty() ? b.why : a.why;
   if (a.isZero() || b.isZero())
     return Facts::constant(0, why);
   Facts facts;
   facts.elements = worse(a.elements, b.elements);
-  // Two vectors may miss each other's entries, so that the product is zero as a
-  // whole where neither is.
+  // The nonzero entries of a and b may lie at different indices: then the product is zero as a
+  // whole, although neither factor is.
   facts.vector = worse(anyZero(a), anyZero(b));
   if (a.bound && b.bound)
     facts.bound = *a.bound * *b.bound;
@@ -172,8 +159,8 @@ SmallVector<SumTerm> TimesOp::getSumTerms() { return {{0, getFactor().convertToF
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// A sum vanishes on a null set unless both terms vanish on an open one, where the two have
-/// nothing to do with each other (see BlockFacts.h).
+/// The facts of a sum of two independent values (see BlockFacts.h): it vanishes at most on a null
+/// set, unless both terms vanish on open sets.
 static Facts factsOfSum(const Facts &a, const Facts &b) {
   Facts facts;
   facts.elements =
@@ -245,14 +232,14 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   double n = cast<RankedTensorType>(getType()).getNumElements();
   facts.bound = getKind() == NormKind::l2 ? 1.0 : std::sqrt(double(d));
   facts.length = getKind() == NormKind::l2 ? std::sqrt(n / d) : std::sqrt(n);
-  if (d == (getKind() == NormKind::layer ? 2 : 1)) { // a sign, and with ε = 0 nothing else
+  if (d == (getKind() == NormKind::layer ? 2 : 1)) { // only a sign, where ε = 0
     facts.piecewise = isExact;
     bool isKnown = d == 1 && isExact && anyZero(data) == Zeros::Never;
     for (double sign : {1.0, -1.0})
       if (isKnown && (sign > 0 ? data.floor.value_or(-1) >= 0 : data.ceiling.value_or(1) <= 0))
         return Facts::constant(sign, "the sign of one entry");
   }
-  if (getKind() == NormKind::layer) { // a constant vector has image zero
+  if (getKind() == NormKind::layer) { // constant vectors become zero
     facts.elements = worse(Zeros::NullSet, facts.elements);
     facts.vector = worse(Zeros::NullSet, facts.vector);
     if (data.piecewise && !data.free) {
@@ -274,149 +261,13 @@ Facts SoftmaxOp::inferFacts(ArrayRef<Facts>) {
 }
 
 //===----------------------------------------------------------------------===//
-// Entry by entry
-//===----------------------------------------------------------------------===//
-
-static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-double ctxc::xf::activate(ActivationKind kind, double x) {
-  switch (kind) {
-  case ActivationKind::gelu:
-    return x * std::erfc(-x * M_SQRT1_2) / 2;
-  case ActivationKind::gelu_tanh:
-    return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-  case ActivationKind::silu:
-    return x * sigmoid(x);
-  case ActivationKind::relu:
-    return std::max(x, 0.0);
-  case ActivationKind::relu2:
-    return x > 0 ? x * x : 0;
-  case ActivationKind::sigmoid:
-    return sigmoid(x);
-  case ActivationKind::tanh:
-    return std::tanh(x);
-  case ActivationKind::quick_gelu:
-    return x * sigmoid(1.702 * x);
-  case ActivationKind::exp:
-    return std::exp(x);
-  case ActivationKind::softplus:
-    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-  }
-  llvm_unreachable("all kinds are above");
-}
-
-/// What a function that never falls makes of the data's interval.
-static void mapInterval(Facts &facts, const Facts &data, llvm::function_ref<double(double)> f) {
-  if (data.floor)
-    facts.floor = f(*data.floor);
-  if (data.ceiling)
-    facts.ceiling = f(*data.ceiling);
-  boundByInterval(facts);
-}
-
-/// Zero at zero only; of data from zero on, between zero and the data.
-static void setDip(Facts &facts, const Facts &data, double least) {
-  facts.floor = data.floor.value_or(-1) >= 0 ? 0.0 : least; // rounded downwards
-  if (data.ceiling)
-    facts.ceiling = std::max(*data.ceiling, 0.0);
-}
-
-Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
-  const Facts &data = operands[0];
-  auto f = [&](double x) { return activate(getKind(), x); };
-  if (std::optional<double> constant = data.getConstant())
-    return Facts::constant(f(*constant), data.why);
-  Facts facts = {data.elements, data.vector, std::nullopt, data.why};
-  facts.zeroSomewhere = data.zeroSomewhere; // zero at zero, but for the last cases
-  facts.free = data.free;
-  switch (getKind()) {
-  case ActivationKind::relu:
-  case ActivationKind::relu2:
-    facts.floor = 0.0;
-    facts.zeroSomewhere |= data.bothSigns;
-    mapInterval(facts, data, f);
-    if (data.floor.value_or(-1) >= 0)
-      break; // never negative before it
-    facts.elements = facts.vector = Zeros::OpenSet;
-    facts.why = stringifyActivationKind(getKind()).str() + " is zero on every negative input";
-    if (facts.isZero() || data.ceiling.value_or(1) <= 0)
-      return Facts::constant(0, facts.why);
-    facts.free = false;
-    facts.piecewise = true;
-    facts.levels = {0.0};
-    break;
-  case ActivationKind::sigmoid:
-    facts = {Zeros::Never, Zeros::Never, 1.0, ""};
-    facts.floor = 0.0;
-    facts.ceiling = 1.0;
-    facts.free = data.free;
-    mapInterval(facts, data, f);
-    break;
-  case ActivationKind::tanh:
-    facts.bound = 1.0;
-    mapInterval(facts, data, f);
-    break;
-  case ActivationKind::exp:
-  case ActivationKind::softplus:
-    facts = {Zeros::Never, Zeros::Never, std::nullopt, ""};
-    facts.floor = 0.0;
-    facts.free = data.free;
-    mapInterval(facts, data, f);
-    break;
-  case ActivationKind::gelu:
-  case ActivationKind::gelu_tanh:
-    setDip(facts, data, -0.171);
-    break;
-  case ActivationKind::silu:
-    setDip(facts, data, -0.279);
-    break;
-  case ActivationKind::quick_gelu:
-    setDip(facts, data, -0.164);
-    break;
-  }
-  return facts;
-}
-
-Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
-  const Facts &data = operands[0];
-  double cap = getCap().convertToFloat();
-  Facts facts = {data.elements, data.vector, cap, data.why};
-  facts.zeroSomewhere = data.zeroSomewhere;
-  facts.free = data.free;
-  mapInterval(facts, data, [&](double x) { return cap * std::tanh(x / cap); });
-  return facts;
-}
-
-Facts ClampOp::inferFacts(ArrayRef<Facts> operands) {
-  Facts facts = operands[0];
-  double limit = getLimit().convertToFloat(), least = getAbove() ? -HUGE_VAL : -limit;
-  if (facts.bound) { // as an interval
-    facts.floor = std::max(facts.floor.value_or(-*facts.bound), -*facts.bound);
-    facts.ceiling = std::min(facts.ceiling.value_or(*facts.bound), *facts.bound);
-  }
-  if (facts.floor.value_or(-HUGE_VAL) >= least && facts.ceiling.value_or(HUGE_VAL) <= limit)
-    return operands[0]; // inside already
-  auto f = [&](double x) { return std::min(std::max(x, least), limit); };
-  facts.ceiling = f(facts.ceiling.value_or(limit));
-  if (facts.floor || !getAbove())
-    facts.floor = f(facts.floor.value_or(-limit));
-  facts.length.reset();
-  facts.bound.reset();
-  boundByInterval(facts);
-  facts.free = false;
-  facts.piecewise = true;
-  facts.levels = getAbove() ? std::vector<double>{limit} : std::vector<double>{-limit, limit};
-  return facts;
-}
-
-//===----------------------------------------------------------------------===//
 // Shapes, positions, other tokens
 //===----------------------------------------------------------------------===//
 
 Facts BroadcastOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];
   facts.length.reset();
-  facts.free = false; // one number for several entries
+  facts.free = false; // several entries share one number
   return facts;
 }
 
@@ -432,7 +283,7 @@ Facts SliceOp::inferFacts(ArrayRef<Facts> operands) {
 Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands.front();
   facts.length.reset();
-  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not looked at
+  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not analysed
   for (const Facts &f : operands.drop_front()) {
     facts.elements = worse(anyZero(facts), anyZero(f)); // one part may vanish alone
     facts.vector = better(facts.vector, f.vector);
@@ -457,7 +308,7 @@ Facts RotaryOp::inferFacts(ArrayRef<Facts> operands) {
   facts.bound.reset();
   facts.floor.reset();
   facts.ceiling.reset();
-  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not looked at
+  facts.bothSigns = facts.zeroSomewhere = facts.free = false; // not analysed
   return facts;
 }
 

@@ -3,25 +3,25 @@
 
 include "mlir/IR/OpBase.td"
 
-// How ops explain themselves to the analyses. An op of another dialect joins by
-// implementing these, also from outside by an external model.
+// The interfaces through which ops explain themselves to the analyses. Ops of other dialects
+// implement them as well, directly or as external models.
 
 def XF_ContextualOpInterface : OpInterface<"ContextualOpInterface"> {
   let cppNamespace = "::ctxc::xf";
   let description = [{
-    An op whose result at a token also reads the tokens before it: the `A` of
-    `A(C, x)` starts here. Every result depends on the context.
+    An op whose result for a token also reads the tokens before it: here `A(C, x)` begins to depend
+    on the context C. Every result depends on the context.
 
-    What it remembers of earlier tokens is its *state*: some tensors a token
-    (attention: its keys and its values).
+    What the op keeps of earlier tokens is its *state*: some tensors for each token (for attention,
+    its keys and its values).
   }];
   let methods = [
     InterfaceMethod<"The operands whose per-token values the op remembers, one state tensor each.",
       "::llvm::SmallVector<::mlir::Value>", "getStateOperands">,
-    InterfaceMethod<"Which run's state it reads: empty for the only run, else the name of a stream.",
+    InterfaceMethod<"The name of the run whose state it reads; empty if there is only one run.",
       "::llvm::StringRef", "getStateStream">,
-    InterfaceMethod<[{Has the op read the state of the run `name`, full or reduced, where both
-      are in one block.}],
+    InterfaceMethod<[{Makes the op read the state of the run `name`, full or reduced, in a block that
+      contains both runs.}],
       "void", "setStateStream", (ins "::llvm::StringRef":$name)>
   ];
 }
@@ -29,30 +29,29 @@ def XF_ContextualOpInterface : OpInterface<"ContextualOpInterface"> {
 def XF_AssignableOpInterface : OpInterface<"AssignableOpInterface"> {
   let cppNamespace = "::ctxc::xf";
   let description = [{
-    An op with a parameter that, changed, brings the op's output to any target
-    while its data operand stays as it is (the paper's Table 1). The change is rank 1 for a
-    matrix and of the parameter's own shape otherwise; the condition on the data is the
-    obligation.
+    An op with a parameter that can be changed such that the op's output becomes any given target,
+    while its data operand stays the same (the paper's Table 1). The change of a matrix has rank 1;
+    any other change has the parameter's shape. The condition on the data operand is the obligation.
   }];
   let methods = [
     InterfaceMethod<"The operand that is the parameter.",
       "::mlir::OpOperand &", "getParameterOperand">,
     InterfaceMethod<"The operand that is the data.",
       "::mlir::OpOperand &", "getDataOperand">,
-    InterfaceMethod<"What must hold of the data operand for every target to be reachable.",
+    InterfaceMethod<"The condition on the data operand under which every target can be reached.",
       "::ctxc::xf::Obligation", "getObligation">,
     InterfaceMethod<"The form of the parameter's change.",
       "::ctxc::xf::ChangeForm", "getChangeForm">,
     InterfaceMethod<"The paper's lemma that the assignment rests on, in each of its two roles.",
       "::llvm::StringRef", "getLemma", (ins "::ctxc::xf::ControlRole":$role)>,
-    InterfaceMethod<[{Whether a change of the parameter reaches every target of the whole output.
-      False where one change serves several vectors, which need one each.}],
+    InterfaceMethod<[{Whether a change of the parameter reaches every target of the whole output. False
+      where several vectors share the parameter, because each would need a change of its own.}],
       "bool", "coversOutput", (ins), /*methodBody=*/"", [{
         return ::ctxc::xf::coversWholeOutput($_op.getOperation());
       }]>,
-    InterfaceMethod<[{The matrix that shares a change with this op, so that a small entry of the data
-      divides nothing: W of `(offset + m) ⊙ Norm_rms(W h)` for that scale, where nothing else reads
-      what is in between. Null by default.}],
+    InterfaceMethod<[{The matrix that shares a change with this op, so that nothing is divided by a small
+      entry of the data: for the scale of `(offset + m) ⊙ Norm_rms(W h)`, the matrix W, provided that no
+      other op reads the values in between. Null by default.}],
       "::mlir::Operation *", "findNormMatrix", (ins), /*methodBody=*/"", "return nullptr;">
   ];
 }
@@ -60,32 +59,33 @@ def XF_AssignableOpInterface : OpInterface<"AssignableOpInterface"> {
 def XF_SolvableOpInterface : OpInterface<"SolvableOpInterface"> {
   let cppNamespace = "::ctxc::xf";
   let description = [{
-    A link of an output chain: given the op's output and all operands but one,
-    the op can be solved for that one, for *every* output. Ops whose image is
-    not the whole space (norms, caps, relu) are not solvable and say why.
+    A link of an output chain: given the op's output and all operands except one, the op can be
+    solved for that operand, for *every* output. Ops whose image is not the whole space (norms,
+    caps, relu) cannot be solved, and say why.
   }];
   let methods = [
     InterfaceMethod<[{How the op is solved for operand `index`: Exact, Conditional (other operands
       must be nonzero), or No. `reason` is set for No.}],
       "::ctxc::xf::Solvability", "getSolvability", (ins "unsigned":$index, "std::string &":$reason)>,
-    InterfaceMethod<[{Builds the operand `index` that makes the result equal `target`, the other operands
-      being `operands` (whose entry `index` is ignored). Call only where solvable.}],
+    InterfaceMethod<[{Builds the value of operand `index` for which the result equals `target`, where the
+      other operands are `operands` (entry `index` of which is ignored). Call it only where the op is
+      solvable.}],
       "::mlir::Value", "buildSolve",
       (ins "::mlir::OpBuilder &":$builder, "unsigned":$index, "::mlir::Value":$target,
            "::mlir::ValueRange":$operands)>,
-    InterfaceMethod<[{What must hold of the other operands, where solvability is Conditional. By
-      default none of them has a zero entry. `split` is the choice of a solution where there are
+    InterfaceMethod<[{The conditions on the other operands, where solvability is Conditional. The default
+      is that none of them has a zero entry. `split` says which solution is chosen where there are
       several.}],
       "::llvm::SmallVector<::ctxc::xf::LinkCondition>", "getConditions",
       (ins "unsigned":$index, "::ctxc::xf::Split":$split), /*methodBody=*/"", [{
         return ::ctxc::xf::nonzeroFactors($_op.getOperation(), index);
       }]>,
-    InterfaceMethod<[{Whether several values of operand `index` give one output, so that a solution is
-      a choice: buildSplit makes it.}],
+    InterfaceMethod<[{Whether several values of operand `index` give the same output, so that buildSplit
+      must choose one of them.}],
       "bool", "isUnderdetermined", (ins "unsigned":$index), /*methodBody=*/"", [{ return false; }]>,
-    InterfaceMethod<[{As buildSolve, by a change of the operand from its value `operands[index]` that is
-      split over its first dimension, of n entries: evenly where `leverage` is null, else so that
-      Σ_j ‖change_j‖² / leverage_j is least, `leverage` being tensor<n>.}],
+    InterfaceMethod<[{Like buildSolve, but as a change of the operand's current value `operands[index]`.
+      The change is split over the operand's first dimension, of n entries: evenly where `leverage` is
+      null, otherwise such that Σ_j ‖change_j‖² / leverage_j is least, where `leverage` is tensor<n>.}],
       "::mlir::Value", "buildSplit",
       (ins "::mlir::OpBuilder &":$builder, "unsigned":$index, "::mlir::Value":$target,
            "::mlir::ValueRange":$operands, "::mlir::Value":$leverage), /*methodBody=*/"", [{
@@ -97,14 +97,14 @@ def XF_SolvableOpInterface : OpInterface<"SolvableOpInterface"> {
 def XF_FactsOpInterface : OpInterface<"FactsOpInterface"> {
   let cppNamespace = "::ctxc::xf";
   let description = [{
-    The zero and image facts of an op's results, from those of its operands; see
-    `Facts`. An op without it has results of which nothing is known.
+    Derives the facts of an op's results from those of its operands; see `Facts`. Without this
+    interface nothing is known of an op's results.
   }];
   let methods = [
     InterfaceMethod<"Facts of result 0.", "::ctxc::xf::Facts", "inferFacts",
       (ins "::llvm::ArrayRef<::ctxc::xf::Facts>":$operands)>,
-    InterfaceMethod<[{The terms of which result 0 is the sum, number by number in row-major order, so
-      that what cancels is seen to. Empty where it is none.}],
+    InterfaceMethod<[{The terms whose sum is result 0, entry by entry in row-major order, so that the
+      analysis can cancel terms. Empty where the result is not a sum.}],
       "::llvm::SmallVector<::ctxc::xf::SumTerm>", "getSumTerms", (ins), /*methodBody=*/"",
       [{ return {}; }]>
   ];
@@ -113,14 +113,13 @@ def XF_FactsOpInterface : OpInterface<"FactsOpInterface"> {
 def XF_ReachOpInterface : OpInterface<"ReachOpInterface"> {
   let cppNamespace = "::ctxc::xf";
   let description = [{
-    How far patches can move an op's result, from how far they move its
-    operands: an upper bound, on which rejections rest (Theorem 4,
-    "impossibility", and its relatives). An op without it may be moved anywhere,
-    but for the image that its facts give it.
+    How far patches can move an op's result, given how far they can move its operands: an upper
+    bound, on which rejections rest (Theorem 4, "impossibility", and its relatives). The result of
+    an op without this interface is assumed to reach every value that its facts allow.
   }];
   let methods = [
-    InterfaceMethod<[{The reach of result 0, where not all operands are fixed. A parameter that may be
-      patched is an operand that is free; `facts` are the operands'.}],
+    InterfaceMethod<[{The reach of result 0, where at least one operand is not fixed. An operand that is
+      a patchable parameter is free. `facts` are the operands' facts.}],
       "::ctxc::xf::Reach", "inferReach", (ins "::llvm::ArrayRef<::ctxc::xf::Reach>":$operands,
                                               "::llvm::ArrayRef<::ctxc::xf::Facts>":$facts)>
   ];

@@ -1,11 +1,12 @@
-// The ops of mixtures of experts: types, facts, and how they take part in control.
+// The ops of mixtures of experts: type inference, facts, and their part in control.
+#include "dialects/XF/FactsArith.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace ctxc::xf;
 
-/// Types are inferred before the defaults of a parsed op's attributes are set.
+/// Types are inferred before a parsed op's attributes get their defaults.
 static int64_t valueOr(IntegerAttr attr, int64_t absent) { return attr ? attr.getInt() : absent; }
 
 static RankedTensorType ranked(Type t) { return cast<RankedTensorType>(t); }
@@ -115,15 +116,13 @@ LogicalResult OuterOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
 // FactsOpInterface
 //===----------------------------------------------------------------------===//
 
-static Zeros anyZero(const Facts &f) { return std::max(f.elements, f.vector); }
-
 Facts GatherOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = operands[0];
-  facts.vector = anyZero(facts); // some entries may vanish where the whole does not
+  facts.vector = anyZero(facts); // a selection may vanish where the whole does not
   return facts;
 }
 
-// As a generic matrix for each slot.
+// Each slot multiplies with a generic matrix (see LinearOp).
 Facts ExpertLinearOp::inferFacts(ArrayRef<Facts> operands) {
   if (operands[0].isZero() || operands[2].isZero())
     return Facts::constant(0, operands[0].isZero() ? operands[0].why : operands[2].why);
@@ -131,7 +130,7 @@ Facts ExpertLinearOp::inferFacts(ArrayRef<Facts> operands) {
     return {Zeros::OpenSet, Zeros::OpenSet, std::nullopt, "its matrices are computed"};
   Zeros rows =
       ranked(getData().getType()).getRank() == 1 ? operands[2].vector : anyZero(operands[2]);
-  // One slot may vanish where the others do not.
+  // A single slot may vanish although the others do not.
   Facts facts{std::max(Zeros::NullSet, rows), std::max(Zeros::NullSet, operands[2].vector),
               std::nullopt, operands[2].why};
   facts.free = rows != Zeros::OpenSet && coversOutput();
@@ -173,7 +172,7 @@ StringRef ExpertLinearOp::getLemma(ControlRole role) {
   return role == ControlRole::Input ? "input controllability of MLPs"
                                     : "output controllability of mixture of experts";
 }
-// Every slot has a matrix of its own only where no expert is selected twice.
+// Slots have different matrices only if no expert is selected twice.
 bool ExpertLinearOp::coversOutput() { return getSelected().getDefiningOp<TopKOp>() != nullptr; }
 
 //===----------------------------------------------------------------------===//
@@ -206,7 +205,7 @@ Solvability CombineOp::getSolvability(unsigned index, std::string &reason) {
 }
 
 SmallVector<LinkCondition> CombineOp::getConditions(unsigned, Split split) {
-  // LeastNorm: Σ w_i² l_i ≠ 0, where l_i ≠ 0 is the site's own obligation.
+  // LeastNorm needs Σ w_i² l_i ≠ 0; l_i ≠ 0 is the obligation of the site itself.
   return {{weightsIndex, split == Split::Even ? Obligation::NonzeroSum : Obligation::NonzeroVector,
            "output controllability of mixture of experts"}};
 }
@@ -216,7 +215,7 @@ bool CombineOp::isUnderdetermined(unsigned) { return true; }
 /// The change of y that changes Σ w_j y_j by `delta`.
 static Value distribute(OpBuilder &b, Location loc, Value weights, Value delta, Value leverage) {
   int64_t k = ranked(weights.getType()).getDimSize(0);
-  Value numerator, share; // of slot j: numerator_j / Σ_i w_i share_i
+  Value numerator, share; // slot j gets numerator_j / Σ_i w_i share_i
   if (leverage) {
     numerator = MulOp::create(b, loc, weights, leverage);
     share = ReshapeOp::create(b, loc, activation(b.getContext(), {k, 1}), numerator);

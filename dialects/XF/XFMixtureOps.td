@@ -1,25 +1,27 @@
 #ifndef CTXC_XF_MIXTURE_OPS_TD
 #define CTXC_XF_MIXTURE_OPS_TD
 
-// Mixtures of experts. Included by XFOps.td, whose classes it uses. A mixture of E experts of
-// which k are active is written
+// Mixtures of experts. XFOps.td includes this file after defining the classes that it uses. A
+// mixture of E experts, of which k are active, is written
 //
 //   s = softmax(R z)     sel = top_k s     w = s[sel]     y = Σ_j w_j D_{sel_j} h_j
 //
-// with a row for each active expert, a *slot*, in everything between selection and sum.
+// Every value between the selection and the sum has one row for each active expert; such a row is a
+// *slot*.
 
 def XF_TopKOp : XF_PureOp<"top_k", [InferTypeOpAdaptor]> {
-  let summary = "the indices of the k largest entries, ascending";
+  let summary = "the indices of the k largest entries, in ascending order";
   let description = [{
-    In ascending order of the index, not of the value: two runs that select the same
-    experts have them in the same slots. Of equal entries the lower index is larger.
+    The order is that of the indices, not of the values: two runs that select the same experts thus
+    have them in the same slots. Of equal entries, the one with the lower index counts as larger.
 
-    With `groups`, the scores are that many equal parts, and only entries of the `keep` parts are
-    looked at whose two largest entries have the largest sums (DeepSeek-V3's rule).
+    With `groups`, the scores are divided into that many equal parts, and only entries of `keep`
+    parts can be selected: those whose two largest entries have the largest sums (DeepSeek-V3's
+    rule).
 
     - C1: the scores are a vector of E entries, and 1 ≤ k ≤ E.
-    - C2: the groups divide E, have two entries or more each, and the kept ones at least k in all;
-      1 ≤ keep ≤ groups.
+    - C2: the groups divide E and have at least two entries each, and the kept groups have at least
+      k entries; 1 ≤ keep ≤ groups.
 
     ```mlir
     %sel = xf.top_k %scores k 2 : tensor<8xf32>
@@ -38,7 +40,7 @@ def XF_GatherOp : XF_PureOp<"gather", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "entries, or rows, by index: `y_j = x_{sel_j}`";
   let description = [{
-    Of a value, or of a stored tensor.
+    Selects from an activation or from a stored tensor.
 
     - C1: x is a vector or a matrix.
 
@@ -57,10 +59,10 @@ def XF_ExpertLinearOp : XF_PureOp<"expert_linear", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "each selected expert's matrix: `y_j = W_{sel_j} x_j`";
+  let summary = "the matrix of each selected expert: `y_j = W_{sel_j} x_j`";
   let description = [{
-    `x` is one vector for all slots, or has a row for each. `transposed`: the
-    checkpoint stores `Wᵀ`, that is (in, out), for every expert.
+    `x` is one vector for all slots, or has a row for each slot. With `transposed`, the checkpoint
+    stores `Wᵀ`, as (in, out), for every expert.
 
     - C1: the bank is (E, out, in), or (E, in, out) where transposed; x's last dimension is `in`.
     - C2: x is (in), or (k, in) for k selected experts.
@@ -86,7 +88,7 @@ def XF_CombineOp : XF_PureOp<"combine", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "a weighted sum over slots: `Σ_j w_j y_j`";
   let description = [{
-    Solved for y given the weights, the solution is a choice: see `Split`.
+    If it is solved for y, there are many solutions; `Split` says which one is taken.
 
     - C1: w is a vector of k entries, and y's first dimension is k.
 
@@ -102,7 +104,7 @@ def XF_CombineOp : XF_PureOp<"combine", [InferTypeOpAdaptor,
 def XF_OuterOp : XF_PureOp<"outer", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
-  let summary = "`y_j = w_j x`: a multiple of one vector for each slot";
+  let summary = "one multiple of a vector for each slot: `y_j = w_j x`";
   let description = [{
     - C1: both are vectors.
 

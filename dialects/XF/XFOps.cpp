@@ -1,4 +1,4 @@
-// Verifiers, type inference and the contextual ops' state.
+// Verifiers, type inference, and the states of contextual ops.
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 #include <cmath>
@@ -9,7 +9,7 @@ using namespace ctxc::xf;
 #define GET_OP_CLASSES
 #include "dialects/XF/XFOps.cpp.inc"
 
-/// Types are inferred before the defaults of a parsed op's attributes are set.
+/// Types are inferred before a parsed op's attributes get their defaults.
 static int64_t valueOr(IntegerAttr attr, int64_t absent) { return attr ? attr.getInt() : absent; }
 
 static RankedTensorType ranked(Type t) { return cast<RankedTensorType>(t); }
@@ -76,7 +76,7 @@ LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   return success();
 }
 
-/// Bias and scale: the parameter has the data's last dimensions.
+/// Of bias and scale: the parameter's shape is that of the data's last dimensions.
 static LogicalResult inferBroadcast(MLIRContext *context, std::optional<Location> loc, StringRef op,
                                     Type data, Type parameter, SmallVectorImpl<Type> &types) {
   if (failed(checkShapes(loc, op, {{data}, {parameter}})))
@@ -318,7 +318,7 @@ LogicalResult ConvOp::verify() {
 SmallVector<Value> AttentionOp::getStateOperands() { return {getKey(), getValue()}; }
 SmallVector<Value> ConvOp::getStateOperands() { return {getData()}; }
 SmallVector<Value> ScanOp::getStateOperands() { return {getGate(), getInput()}; }
-// What is the same at every token is no state.
+// Values that are the same at every token are not part of the state.
 SmallVector<Value> OpaqueContextualOp::getStateOperands() {
   return llvm::to_vector(llvm::make_filter_range(getOperands(), [](Value operand) {
     return !isa_and_nonnull<ParamOp, SettingOp>(operand.getDefiningOp());

@@ -15,7 +15,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class XF_Op<string mnemonic, list<Trait> traits = []> : Op<XF_Dialect, mnemonic, traits>;
 
-// A pure function of its token: result types follow from the operands'.
+// A pure function of its token. The result types follow from the operands' types.
 class XF_PureOp<string mnemonic, list<Trait> traits = []>
     : XF_Op<mnemonic, !listconcat([Pure], traits)>;
 
@@ -29,17 +29,16 @@ class XF_ElementwiseOp<string mnemonic, list<Trait> traits = [], list<string> fa
 //===----------------------------------------------------------------------===//
 
 def XF_BlockOp : XF_Op<"block", [FunctionOpInterface, IsolatedFromAbove]> {
-  let summary = "one residual block, or any other stretch of a model";
+  let summary = "one residual block, or any other section of a model";
   let description = [{
-    `T(C, x)`: the body computes the block's outputs for one token from its
-    inputs (one, or several residual streams) and its parameters. Layers of the
-    same structure share one block; their parameters' names differ by the prefix
-    of `xf.layer`.
+    `T(C, x)`: the body computes the block's outputs for one token from its inputs (one or several
+    residual streams) and its parameters. Layers of the same structure share one block; the names of
+    their parameters differ by the prefix of `xf.layer`.
 
     - C1: the operands of `xf.yield` have the block's result types.
     - C2: a block does not call layers.
-    - C3: it gives at least one value; inputs and all values of its ops are tensors of one or more
-      dimensions, fixed and not 0, or single numbers.
+    - C3: it returns at least one value; inputs and all values of its ops are tensors of one or more
+      dimensions, each fixed and not 0, or single numbers.
     - C4: names have no control characters.
 
     ```mlir
@@ -67,13 +66,12 @@ def XF_BlockOp : XF_Op<"block", [FunctionOpInterface, IsolatedFromAbove]> {
 def XF_ModelOp : XF_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "a whole model: from a token to its logits";
   let description = [{
-    The body runs once for each token: `xf.token` is its id, `xf.position` its
-    absolute position; `xf.layer` calls the blocks; `xf.yield` gives the logits.
-    From position n on, where `positions` n is given, the equations are others: the
-    model is not run there.
+    The body runs once for each token: `xf.token` is its id, `xf.position` its absolute position;
+    `xf.layer` calls the blocks; `xf.yield` returns the logits. `positions` n says that the model
+    must not be run at position n or later, because it has other equations there.
 
     - C1: the body ends in an `xf.yield` of one value.
-    - C2: every `xf.layer` names a block of the module with matching types.
+    - C2: every `xf.layer` names a block of the module whose types match.
     - C3: n is positive.
     - C4: the body has no arguments, and names have no control characters.
 
@@ -90,12 +88,12 @@ def XF_ModelOp : XF_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, NoTermi
 }
 
 def XF_LayerOp : XF_Op<"layer", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "a block with a layer's own parameters and settings";
+  let summary = "a call of a block with a layer's parameters and settings";
   let description = [{
-    Runs `block` with the parameters whose names are `prefix` followed by the
-    block's own, unless `bind` gives another stored name for one, and with the
-    given `settings` in place of the block's defaults. `frozen` lists
-    parameters (by the block's names) that may not be patched in this layer.
+    Runs `block` with the parameters whose names are `prefix` followed by the block's own names,
+    unless `bind` gives another stored name for one of them, and with `settings` in place of the
+    block's defaults. `frozen` lists parameters (by the block's names) that must not be patched in
+    this layer.
 
     - C1: operand and result types are the block's.
     - C2: every key of `settings` names an `xf.setting` of the block with a value of
@@ -118,7 +116,8 @@ def XF_LayerOp : XF_Op<"layer", [DeclareOpInterfaceMethods<SymbolUserOpInterface
   let extraClassDeclaration = [{
     /// The stored name of the block's parameter `name` in this layer.
     std::string getStoredName(::llvm::StringRef name);
-    /// The value of the setting `setting` here: this layer's, else its default.
+    /// The value of the setting `setting` in this layer, which is the layer's own or the block's
+    /// default.
     ::mlir::Attribute getSettingValue(SettingOp setting);
   }];
 }
@@ -136,16 +135,16 @@ def XF_YieldOp : XF_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["Blo
 def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "a stored parameter";
   let description = [{
-    The tensor that the checkpoint stores under `name` (in a block: under the
-    layer's prefix and `name`), in its stored shape and type. `frozen`: no patch
-    may change it. Two `xf.param` of one name are the same, shared parameter.
+    The tensor that the checkpoint stores under `name` (in a block: under the layer's prefix and
+    `name`), in its stored shape and type. With `frozen`, no patch may change it. Two `xf.param`
+    with the same name are one shared parameter.
 
-    A name with a `*` stands for as many stored tensors as the first dimension has
-    entries, one below the other: that with 0 in place of the star, with 1, and so on.
+    A name with a `*` stands for several stored tensors, stacked along the first dimension: the
+    tensor whose name has 0 in place of the star, then the one with 1, and so on.
 
     - C1: a name has at most one `*`, and then its type at least one dimension.
-    - C2: what is quantised is a matrix, or a bank of matrices, whose rows have a whole number
-      of blocks.
+    - C2: a quantised parameter is a matrix, or a bank of matrices, whose rows consist of whole
+      blocks.
     - C3: the name has no control characters.
 
     ```mlir
@@ -160,14 +159,14 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
 }
 
 def XF_SettingOp : XF_PureOp<"setting", [DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
-  let summary = "a number, or a vector of numbers, that layers may set apart";
+  let summary = "a number, or a vector of numbers, that may differ between layers";
   let description = [{
-    What changes the numbers of a layer and not its structure: a window, the
-    frequencies of a rotary embedding. So layers that differ in settings alone
-    share one block and one kernel. `index` settings take an integer, `f32` ones
-    a float, tensors an `#xf.rope` or dense elements.
+    Settings change the numbers of a layer, but not its structure: a window, the frequencies of a
+    rotary embedding. Layers that differ only in settings therefore share one block and one kernel.
+    An `index` setting takes an integer, an `f32` setting a float, a tensor setting an `#xf.rope` or
+    dense elements.
 
-    - C1: the default, where there is one, is of the result's type, and finite.
+    - C1: the default, if there is one, has the result's type and is finite.
     - C2: the name has no control characters.
     - C3: it has at most 2^24 numbers.
 
@@ -202,9 +201,9 @@ def XF_TokenOp : XF_PureOp<"token"> {
 def XF_PositionOp : XF_PureOp<"position"> {
   let summary = "the token's absolute position";
   let description = [{
-    Counted from 0 in the whole text. A patched run has not read the context and still
-    counts it: its token stands where it stands in the full run. A table whose first rows belong
-    to no position is read with an offset of that many rows, `plus`.
+    Positions are counted from 0 in the whole text. A patched run has not read the context, but
+    still counts it: its token has the same position as in the full run. `plus` is an offset for
+    tables whose first rows belong to no position.
 
     - C1: the offset is not negative.
 
@@ -248,7 +247,7 @@ def XF_EmbedOp : XF_PureOp<"embed", [InferTypeOpAdaptor,
 }
 
 //===----------------------------------------------------------------------===//
-// The rest, by what it does
+// All other ops, by what they do
 //===----------------------------------------------------------------------===//
 
 include "dialects/XF/XFAssignableOps.td"

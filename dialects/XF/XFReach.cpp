@@ -1,4 +1,4 @@
-// How far patches move each op's result (ReachOpInterface).
+// How far patches can move each op's result (ReachOpInterface).
 #include "dialects/XF/XF.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -13,7 +13,7 @@ static int64_t entries(Value value) {
 
 static bool isFixed(const Reach &reach) { return reach.kind == Reach::Fixed; }
 
-/// What a parameter is called in a bound.
+/// The parameter's name in the text of a bound.
 static std::string nameOf(Value parameter) {
   auto param = parameter.getDefiningOp<ParamOp>();
   return param ? param.getName().str() : "its parameter";
@@ -23,7 +23,7 @@ static std::string nameOf(Value parameter) {
 // Ops with a parameter: changed by a patch, or fixed
 //===----------------------------------------------------------------------===//
 
-/// A matrix that a patch may change, at data that stays: everything, but at zero.
+/// The reach of a patchable matrix times fixed data: free, unless the data is zero.
 static Reach ofPatchedMatrix(const Reach &data, const Facts &facts) {
   return isFixed(data) && facts.isZero() ? Reach::fixed() : Reach::free();
 }
@@ -43,14 +43,15 @@ Reach LinearOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
     return reach.dimensions < out * rows ? reach : Reach::free();
   if (in < out)
     return Reach::thin(*this, in * rows);
-  // As many rays as dimensions span a cone with a side that it does not reach.
+  // As many rays as there are dimensions span a cone, which does not reach the other side of some
+  // direction.
   if (reach.kind == Reach::OneSided && in == out)
     return Reach::oneSided(reach, 0);
   return Reach::free();
 }
 
 Reach ExpertLinearOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
-  // Another choice of experts is another matrix.
+  // Selecting other experts means multiplying with other matrices.
   if (!isFixed(operands[1]))
     return Reach::free();
   return isFixed(operands[0]) ? Reach::free() : ofPatchedMatrix(operands[2], facts[2]);
@@ -81,7 +82,7 @@ Reach ScaleOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
   return reach;
 }
 
-// A bias that patches may change, shared by the leading dimensions or not, or may not.
+// Whether the bias may be patched or not, and whether or not the leading dimensions share it.
 Reach BiasOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
   if (isFixed(operands[1]))
     return operands[0];
@@ -126,7 +127,7 @@ Reach DivOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
 // Shapes
 //===----------------------------------------------------------------------===//
 
-// Equal rows: no more than one of them.
+// All rows are equal, and together reach no more than one row does.
 Reach BroadcastOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
   const Reach &reach = operands[0];
   int64_t count = cast<RankedTensorType>(getType()).getDimSize(0);
@@ -138,7 +139,7 @@ Reach BroadcastOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
 Reach ReshapeOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) { return operands[0]; }
 
 Reach RotaryOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
-  Reach turned = operands[0]; // orthogonal, but for the amplitude
+  Reach turned = operands[0]; // orthogonal, except for the amplitude
   if (turned.kind == Reach::Bounded && getAmplitude().convertToFloat() != 1)
     return Reach::free();
   turned.sign = 0;
@@ -148,11 +149,11 @@ Reach RotaryOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
 Reach SliceOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
   const Reach &reach = operands[0];
   bool isAll = reach.kind == Reach::Thin && reach.dimensions >= entries(getResult());
-  // Another side than that of an entry may be one of what is cut off.
+  // A direction other than an entry's may involve entries that the slice leaves out.
   return isAll || (reach.kind == Reach::OneSided && reach.sign == 0) ? Reach::free() : reach;
 }
 
-// Side by side: entries that do not move make a subspace of the rest.
+// Parts that do not move restrict the whole to an affine subspace.
 Reach ConcatOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
   int64_t moving = 0;
   bool allFree = true;
@@ -164,7 +165,7 @@ Reach ConcatOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
     allFree &= part.kind == Reach::Free || part.kind == Reach::Thin;
     result = join(result, part);
   }
-  // A half line beside a fixed entry is a half line still.
+  // A half line beside a fixed entry is still a half line.
   if (result.kind == Reach::Bounded || result.kind == Reach::OneSided)
     return result;
   return allFree ? Reach::thin(*this, moving) : Reach::free();

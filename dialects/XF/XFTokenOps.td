@@ -1,14 +1,14 @@
 #ifndef CTXC_XF_TOKEN_OPS_TD
 #define CTXC_XF_TOKEN_OPS_TD
 
-// Functions of a token, without parameters. Included by XFOps.td, whose classes it uses.
+// Functions of a single token, without parameters. XFOps.td includes this file after defining the
+// classes that it uses.
 
 def XF_NormalizeOp : XF_ElementwiseOp<"normalize"> {
   let summary = "a normalisation along the last dimension, without parameters";
   let description = [{
-    rms: `x / √(mean x² + ε)`; layer: `(x − mean x) / √(var x + ε)`; l2: `x / √(Σ x² + ε)`;
-    sum: `x / (Σ x + ε)`.
-    A scale or bias that follows is an op of its own.
+    rms: `x / √(mean x² + ε)`; layer: `(x − mean x) / √(var x + ε)`; l2: `x / √(Σ x² + ε)`; sum:
+    `x / (Σ x + ε)`. A scale or a bias that follows is an op of its own.
 
     - C1: ε is finite and not negative.
 
@@ -69,7 +69,7 @@ def XF_SoftcapOp : XF_ElementwiseOp<"softcap"> {
 def XF_ClampOp : XF_ElementwiseOp<"clamp"> {
   let summary = "`min(max(x, −c), c)`, or `min(x, c)`";
   let description = [{
-    The second where only what is `above` is cut off.
+    With `above`, only the upper limit applies: the second formula.
 
     - C1: c is finite and positive.
 
@@ -120,7 +120,7 @@ def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
 def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "`a ⊘ b` with 1 in the place of every zero of `b`, as the paper divides";
+  let summary = "`a ⊘ b`, where each zero of `b` counts as 1, as in the paper";
   let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];
   let arguments = (ins XF_Activation:$lhs, XF_Activation:$rhs);
   let results = (outs XF_Activation:$result);
@@ -203,7 +203,7 @@ def XF_ConcatOp : XF_PureOp<"concat", [InferTypeOpAdaptor,
 
 def XF_BroadcastOp : XF_PureOp<"broadcast", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
-  let summary = "one row, again and again";
+  let summary = "one row, repeated";
   let description = [{
     - C1: the first dimension is 1, and the result's is not 0; the others are equal.
 
@@ -226,9 +226,9 @@ def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "rotates pairs of entries of each head by position × frequency";
   let description = [{
-    For a head `x` of D entries and n frequencies f, with `p` the absolute
-    position: the pair (i, i + n) (half) or (2i, 2i + 1) (interleaved) is
-    rotated by the angle `p f_i`, and multiplied by the `amplitude`. Entries from 2n on stay.
+    For a head `x` of D entries, n frequencies f, and the absolute position `p`: the pair (i, i + n)
+    (half) or (2i, 2i + 1) (interleaved) is rotated by the angle `p f_i` and multiplied by the
+    `amplitude`. Entries from 2n on are unchanged.
 
     - C1: x is (heads, D) and 2n ≤ D.
     - C2: the amplitude is finite and not 0.

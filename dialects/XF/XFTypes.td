@@ -7,14 +7,14 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 
 //===----------------------------------------------------------------------===//
-// Types: what a token carries, and what a checkpoint stores
+// Types: the values of a token, and the tensors of a checkpoint
 //===----------------------------------------------------------------------===//
 
 // In the order of ctxc/Support/BlockFormats.def.
 def XF_BlockFormat : I32Enum<"BlockFormat", "how a block of numbers is stored", [
   I32EnumCase<"q4_0", 0>, I32EnumCase<"q4_1", 1>, I32EnumCase<"q5_0", 2>, I32EnumCase<"q5_1", 3>,
   I32EnumCase<"q8_0", 4>, I32EnumCase<"q4_k", 5>, I32EnumCase<"q5_k", 6>, I32EnumCase<"q6_k", 7>,
-  // Their scales lie in a tensor of their own.
+  // These formats keep their scales in a tensor of their own.
   I32EnumCase<"f8e4m3", 8>, I32EnumCase<"mxfp4", 9>
 ]> { let cppNamespace = "::ctxc::xf"; }
 
@@ -22,12 +22,13 @@ def XF_QuantizedType : TypeDef<XF_Dialect, "Quantized"> {
   let mnemonic = "quantized";
   let summary = "an element of a quantised matrix";
   let description = [{
-    The matrix's rows are stored in blocks of elements that share their scales; a row has a whole
-    number of blocks. Such a matrix is read only: a patch stays beside it, as factors.
+    The rows of the matrix are stored in blocks of elements that share their scales; each row has a
+    whole number of blocks. Such a matrix is never written: a patch of it stays separate, as
+    factors.
 
-    The formats of GGUF keep a block's scales inside the block. Two others keep them in a second
+    GGUF's formats keep a block's scales inside the block. Two other formats keep them in a second
     stored tensor: `f8e4m3`, where 128 × 128 elements share a scale (DeepSeek-V3's checkpoints), and
-    `mxfp4`, where 32 elements of a row share a power of two (gpt-oss's).
+    `mxfp4`, where 32 elements of a row share a power of two (gpt-oss's checkpoints).
 
     ```mlir
     %W = xf.param "mlp.down_proj.weight" : tensor<640x2048x!xf.quantized<q6_k>>
@@ -43,7 +44,8 @@ def XF_QuantizedType : TypeDef<XF_Dialect, "Quantized"> {
   }];
 }
 
-// Every tensor has a size that is known, and at least one entry, so that no algorithm meets another.
+// Every tensor has a known size and at least one entry, so that no algorithm has to handle other
+// tensors.
 class XF_Sized<Type type, string summary>
     : ConfinedType<type, [CPred<"::ctxc::xf::isSized($_self)">], summary>;
 
@@ -63,7 +65,7 @@ def XF_Indices : XF_Sized<1DTensorOf<[I32]>, "a vector of indices (i32, of a fix
 def XF_TokenId : 0DTensorOf<[I32]> {
   let summary = "one number of a token (tensor<i32>)";
 }
-/// Whatever an op of a block gives or reads.
+/// Every type that an op of a block may read or return.
 def XF_Value : AnyTypeOf<[Index, F32, XF_TokenId, XF_Sized<AnyTensor, "a tensor of fixed size">],
   "a tensor of one or more dimensions, fixed and not 0, or a number">;
 

@@ -138,21 +138,20 @@ ContextChange::Extents ContextChange::follow(Extents extents,
   return extents;
 }
 
-ContextChange::ContextChange(const BlockGraph &graph, const ZeroRange &zeros, bool inputsAreSources)
+ContextChange::ContextChange(const BlockGraph &graph, const ZeroRange &zeros,
+                             const InputSources &inputsAreSources)
     : graph(graph), zeros(zeros) {
   BlockGraph::Set inputs = graph.inputs(), starts = graph.contextualOps();
-  auto changeAll = [&](Extents &extents) {
-    for (unsigned v : inputs.set_bits())
-      extents[v] = Extent::Every;
-  };
   Extents varying(graph.size(), Extent::Unknown), sources = varying;
-  changeAll(varying);
+  for (unsigned v : inputs.set_bits())
+    varying[v] = Extent::Every;
   varying = follow(std::move(varying), inputs);
   for (unsigned v : starts.set_bits())
     sources[v] = ofSource(cast<xf::ContextualOpInterface>(graph.op(v)), varying);
-  if (inputsAreSources) {
-    changeAll(sources);
-    starts |= inputs;
-  }
+  for (unsigned v : inputs.set_bits())
+    if (inputsAreSources.contains(v)) {
+      sources[v] = Extent::Every;
+      starts.set(v);
+    }
   changed = follow(std::move(sources), starts);
 }

@@ -3,16 +3,18 @@
 using namespace mlir;
 using namespace ctxc;
 
-ContextDependence::ContextDependence(const BlockGraph &graph, bool inputsAreSources)
-    : graph(graph), withInputs(inputsAreSources), starts(graph.contextualOps()),
+ContextDependence::ContextDependence(const BlockGraph &graph, const InputSources &inputsAreSources)
+    : graph(graph), inputs(inputsAreSources), starts(graph.contextualOps()),
       unchanging(graph.none()) {
-  if (inputsAreSources)
-    starts |= graph.inputs();
+  BlockGraph::Set arguments = graph.inputs();
+  for (unsigned input : arguments.set_bits())
+    if (inputs.contains(input))
+      starts.set(input);
   dependent = graph.reach(starts);
 }
 
 ContextDependence::ContextDependence(const BlockGraph &graph, const ZeroRange &facts,
-                                     bool inputsAreSources)
+                                     const InputSources &inputsAreSources)
     : ContextDependence(graph, inputsAreSources) {
   for (unsigned v = 0; v < graph.size(); ++v) {
     Operation *op = graph.op(v);

@@ -1,7 +1,9 @@
 #include "ctxc/Evidence/MakeProof.h"
 #include "ReachableSet.h"
 #include "ctxc/Analysis/ContextDependence.h"
+#include "ctxc/Analysis/ModelFlow.h"
 #include "ctxc/Analysis/OutputControl.h"
+#include "ctxc/Proof/Body.h"
 #include "ctxc/Proof/CheckProof.h"
 #include "ctxc/Support/Error.h"
 
@@ -58,7 +60,11 @@ void ClaimMaker::describe() {
   claim.text.assign(text.lines().begin(), text.lines().end());
   claim.frozen.assign(structure.frozen.begin(), structure.frozen.end());
   claim.shared.assign(structure.shared.begin(), structure.shared.end());
-  claim.inputsDepend = group.options->inputsAreSources;
+  const InputSources &inputs = group.options->inputsAreSources;
+  claim.inputsDepend = bool(inputs);
+  for (BlockArgument input : graph.getBlock().getBody().getArguments())
+    if (inputs && !inputs.contains(input.getArgNumber()))
+      claim.equalInputs.push_back(name(input));
   claim.verdict = stringify(group.verdict->kind).str();
 }
 
@@ -353,6 +359,13 @@ llvm::Expected<proof::Proof> ctxc::makeProof(ModuleOp module, ArrayRef<VerdictGr
   proof::Proof proof;
   proof.startLayer = options.startLayer;
   proof.sites = options.scope == SiteScope::All ? "all" : "mlp";
+  if (auto models = module.getOps<xf::ModelOp>(); !models.empty()) {
+    ModelFlow flow(*models.begin(), options.startLayer);
+    proof::Body body(module, options.startLayer);
+    if (SmallVector<Operation *> sources = flow.sourcesOfLogits(); !sources.empty())
+      for (Value value : flow.path(sources.front()))
+        proof.past.push_back(body.nameOf(value));
+  }
   std::vector<proof::Structure> structures = proof::structuresOf(module, options.startLayer);
   llvm::Error errors = llvm::Error::success();
   for (const VerdictGroup &group : groups) {

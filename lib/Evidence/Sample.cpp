@@ -15,7 +15,11 @@ Sample ctxc::randomSample(xf::BlockOp block, const SampleOptions &options) {
   Sample sample;
   sample.context = draw(block, random, options.context);
   sample.full = draw(block, random, 1);
-  sample.reduced = options.inputsAreSources ? draw(block, random, 1) : sample.full;
+  sample.reduced = sample.full;
+  if (options.inputsAreSources)
+    for (auto [i, other] : llvm::enumerate(draw(block, random, 1)))
+      if (options.inputsAreSources.contains(i))
+        sample.reduced[i] = other;
   sample.others = draw(block, random, options.others);
   sample.kept = std::min(options.kept, options.context);
   return sample;

@@ -60,7 +60,8 @@ struct Scaling {
 
 class WitnessFinder {
 public:
-  WitnessFinder(Subject &subject, bool inputsAreSources, const WitnessOptions &options)
+  WitnessFinder(Subject &subject, const InputSources &inputsAreSources,
+                const WitnessOptions &options)
       : subject(subject), inputsAreSources(inputsAreSources), options(options) {}
 
   llvm::Expected<std::optional<Witness>> find();
@@ -71,7 +72,7 @@ private:
   llvm::Error makeWeights(Witness &witness, const Scaling &scaling) const;
 
   Subject &subject;
-  bool inputsAreSources;
+  InputSources inputsAreSources;
   const WitnessOptions &options;
 };
 

@@ -103,11 +103,10 @@ void page::writeGrid(llvm::raw_ostream &os, const Grid &grid) {
   double width = left + grid.cell * grid.columns.size() + (upright ? 2 : 6),
          height = grid.height * grid.rows.size(), all = height + below + 10;
   os << "<div class=\"scroll\"><svg class=\"" << grid.hue
-     << "\" style=\"--least:" << coordinate(std::min(width, left + 15 * grid.columns.size()))
-     << "px\" width=\"" << coordinate(width) << "\" height=\"" << coordinate(all)
-     << "\" viewBox=\"0 0 " << coordinate(width) << " " << coordinate(all)
-     << "\" role=\"group\" aria-label=\"" << grid.what << "\" data-columns=\""
-     << grid.columns.size() << "\">\n";
+     << "\" style=\"--least:" << coordinate(leastWidth(width)) << "px\" width=\""
+     << coordinate(width) << "\" height=\"" << coordinate(all) << "\" viewBox=\"0 0 "
+     << coordinate(width) << " " << coordinate(all) << "\" role=\"group\" aria-label=\""
+     << grid.what << "\" data-columns=\"" << grid.columns.size() << "\">\n";
   os << "<rect class=\"ground\" x=\"" << coordinate(left) << "\" y=\"0\" width=\""
      << coordinate(grid.cell * grid.columns.size()) << "\" height=\"" << coordinate(height)
      << "\"/>\n<g aria-hidden=\"true\">\n";

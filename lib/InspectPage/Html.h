@@ -57,6 +57,9 @@ struct Grid {
 };
 void writeGrid(llvm::raw_ostream &os, const Grid &grid);
 
+/// How far a picture with labels may shrink before it scrolls: its 12-pixel letters to 9.6.
+inline double leastWidth(double width) { return 0.8 * width; }
+
 /// A legend of colours, from `least` to `most`.
 void writeScale(llvm::raw_ostream &os, llvm::StringRef hue, llvm::StringRef least,
                 llvm::StringRef most, llvm::StringRef note = "");

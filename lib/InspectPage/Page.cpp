@@ -26,7 +26,54 @@ static std::string joined(llvm::ArrayRef<int64_t> layers) {
   return text;
 }
 
-/// The page's findings in a sentence or two.
+/// A part of the context, in its own words.
+static std::string quoted(const Subject &of, const LeftOut &part) {
+  std::vector<std::string> pieces;
+  for (int64_t position : part.positions)
+    pieces.push_back(of.name(of.inspection.tokens[position]));
+  std::string words = of.settings.hasNames ? readableText(pieces) : llvm::join(pieces, " ");
+  return "“<bdi>" + escaped(fitColumns(StringRef(words).trim(), 40, false)) + "</bdi>”";
+}
+
+/// To which parts of the context the patch owes most. The first token is no finding, since models
+/// send attention there that goes nowhere else, whatever the token is; it is named apart.
+static std::string originsOf(const Subject &of) {
+  bool matrices = of.has(true);
+  auto change = [&](const LeftOut *part) {
+    return matrices ? part->relative.matrix : part->relative.vector;
+  };
+  std::vector<const LeftOut *> order;
+  for (const LeftOut &part : of.subject().leftOut)
+    order.push_back(&part);
+  llvm::sort(order, [&](const LeftOut *a, const LeftOut *b) {
+    return std::pair(-change(a), a) < std::pair(-change(b), b);
+  });
+  const LeftOut *sink = nullptr;
+  auto first = llvm::find_if(order, [](const LeftOut *part) {
+    return part->positions.size() == 1 && part->positions.front() == 0;
+  });
+  if (first != order.end() && first - order.begin() < 3) {
+    sink = *first;
+    order.erase(first);
+  }
+  order.resize(std::min<size_t>(order.size(), 3));
+  std::string text;
+  for (auto [i, part] : llvm::enumerate(order))
+    text += (i == 0                  ? "It owes most to "
+             : i + 1 == order.size() ? " and "
+                                     : ", ") +
+            quoted(of, *part);
+  if (!order.empty())
+    text += ". ";
+  if (sink)
+    text += "The first token, " + quoted(of, *sink) +
+            ", is not counted, as an attention sink: it gets attention that goes nowhere else. "
+            "Without it the patch would change by " +
+            percent(change(sink)) + ".";
+  return text;
+}
+
+/// The page's findings in a few sentences.
 static std::string leadOf(const Subject &of) {
   const SubjectInspection &subject = of.subject();
   std::string text = "<p class=\"lead\">It is token " + std::to_string(subject.position + 1) +
@@ -40,30 +87,7 @@ static std::string leadOf(const Subject &of) {
   };
   tell("matrices", &PatchNorm::matrix);
   tell("vectors", &PatchNorm::vector);
-  bool matrices = of.has(true);
-  std::vector<const LeftOut *> order;
-  for (const LeftOut &part : subject.leftOut)
-    order.push_back(&part);
-  llvm::sort(order, [&](const LeftOut *a, const LeftOut *b) {
-    auto change = [&](const LeftOut *part) {
-      return matrices ? part->relative.matrix : part->relative.vector;
-    };
-    return std::pair(-change(a), a) < std::pair(-change(b), b);
-  });
-  order.resize(std::min<size_t>(order.size(), 3));
-  for (auto [i, part] : llvm::enumerate(order)) {
-    std::vector<std::string> pieces;
-    for (int64_t position : part->positions)
-      pieces.push_back(of.name(of.inspection.tokens[position]));
-    std::string words = of.settings.hasNames ? readableText(pieces) : llvm::join(pieces, " ");
-    text += (i == 0                  ? "It owes most to “<bdi>"
-             : i + 1 == order.size() ? " and “<bdi>"
-                                     : ", “<bdi>") +
-            escaped(fitColumns(StringRef(words).trim(), 40, false)) + "</bdi>”";
-  }
-  if (!order.empty())
-    text += ".";
-  return text + "</p>";
+  return text + originsOf(of) + "</p>";
 }
 
 static std::string footerOf(const Subject &of) {

@@ -64,7 +64,7 @@ void Chart::series(std::optional<double> PatchCosine::*cosine, llvm::StringRef h
 void Chart::write() {
   bool labelled = tokens.size() <= 32;
   double all = height + (labelled ? 80 : 16);
-  os << "<div class=\"scroll\"><svg style=\"--least:" << coordinate(std::min(width, 300.0))
+  os << "<div class=\"scroll\"><svg style=\"--least:" << coordinate(leastWidth(width))
      << "px\" width=\"" << coordinate(width) << "\" height=\"" << coordinate(all)
      << "\" viewBox=\"0 0 " << coordinate(width) << " " << coordinate(all)
      << "\" role=\"group\" aria-label=\"cosines of patches of successive tokens\" "

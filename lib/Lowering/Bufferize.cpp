@@ -1,4 +1,4 @@
-// From tensors to memrefs.
+// The passes around bufferisation, and the pipeline that turns tensors into memrefs.
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/Order.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"

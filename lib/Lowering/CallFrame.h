@@ -1,4 +1,4 @@
-// Access to ctxc_call from inside a kernel, and memrefs made from addresses.
+// Access to ctxc_call from inside a kernel, and memrefs at given addresses.
 #ifndef CTXC_LOWERING_CALLFRAME_H
 #define CTXC_LOWERING_CALLFRAME_H
 
@@ -19,29 +19,30 @@ enum class CallField : int32_t {
   ParallelContext
 };
 
-/// Loads a field of the call at `call` (!llvm.ptr): i64 for Rows and Visible
-/// (entry `index`), else !llvm.ptr.
+/// Loads a field of the call at `call` (!llvm.ptr). The result is i64 for Rows and Visible (entry
+/// `index`), and !llvm.ptr for the others.
 mlir::Value loadCallField(mlir::OpBuilder &b, mlir::Location loc, mlir::Value call, CallField field,
                           int64_t index = 0);
 
-/// Stores `values` side by side in memory of the kernel, a struct of `type`, and returns its
-/// address. The memory is taken at the kernel's begin.
+/// Stores `values` in a struct of type `type` on the kernel's stack, and returns its address. The
+/// memory is allocated at the kernel's start.
 mlir::Value storeFrame(mlir::OpBuilder &b, mlir::Location loc, mlir::func::FuncOp kernel,
                        mlir::LLVM::LLVMStructType type, mlir::ValueRange values);
 
-/// Hands `function`(frame, begin, end) to the caller's parallel-for, for `count` (i64) together.
+/// Calls the caller's parallel-for with `function`(frame, begin, end) for `count` (i64) units of
+/// work in all.
 void callParallelFor(mlir::OpBuilder &b, mlir::Location loc, mlir::func::FuncOp kernel,
                      mlir::func::FuncOp function, mlir::Value count, mlir::Value frame);
 
-/// A memref of identity layout at `address` (!llvm.ptr). Only its first dimension may
-/// be dynamic, and is then `leading` (index).
+/// A memref of identity layout at `address` (!llvm.ptr). Only its first dimension may be dynamic;
+/// its size is then `leading` (index).
 mlir::Value memrefAt(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address,
                      mlir::MemRefType type, mlir::Value leading);
 
 /// The address (!llvm.ptr) of a memref's first element, its offset included.
 mlir::Value addressOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value memref);
 
-/// `index` as i64, and back.
+/// Converts an index to i64, and back.
 mlir::Value toI64(mlir::OpBuilder &b, mlir::Location loc, mlir::Value index);
 mlir::Value toIndex(mlir::OpBuilder &b, mlir::Location loc, mlir::Value i64);
 

@@ -1,4 +1,4 @@
-// What passes need of those before them, as diagnostics.
+// Diagnostics of passes that run too early in a pipeline.
 #ifndef CTXC_LIB_LOWERING_ORDER_H
 #define CTXC_LIB_LOWERING_ORDER_H
 
@@ -6,7 +6,8 @@
 
 namespace ctxc {
 
-/// An error at the first linalg op on tensors: `pass`, by its argument, needs memrefs.
+/// Reports an error at the first linalg op on tensors: the pass with the argument `pass` needs
+/// memrefs.
 mlir::LogicalResult expectBuffers(mlir::ModuleOp module, llvm::StringRef pass);
 
 } // namespace ctxc

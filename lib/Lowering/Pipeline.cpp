@@ -1,4 +1,4 @@
-// The pipelines, from kernels in linalg to a target.
+// The pipelines that lower kernels in linalg to a target.
 #include "ctxc/Lowering/Passes.h"
 #include "dialects/Patch/Patch.h"
 #include "mlir/Conversion/Passes.h"
@@ -12,6 +12,7 @@ using namespace ctxc;
 
 namespace ctxc {
 void registerXFLoweringModels(MLIRContext *context);
+void registerSourceLoweringModels(MLIRContext *context);
 void registerMixtureLoweringModels(MLIRContext *context);
 void registerContextLoweringModels(MLIRContext *context);
 void registerPatchLoweringModels(MLIRContext *context);
@@ -20,6 +21,7 @@ void registerPatchLoweringModels(MLIRContext *context);
 void ctxc::registerLoweringModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) {
     registerXFLoweringModels(context);
+    registerSourceLoweringModels(context);
     registerMixtureLoweringModels(context);
     registerContextLoweringModels(context);
   });
@@ -125,7 +127,7 @@ struct GpuPipelineOptions : PipelineOptions {
 
 } // namespace
 
-/// PassPipelineRegistration has no way to say that a target's name is wrong.
+/// PassPipelineRegistration cannot report that a target's name is wrong.
 template <typename Options> static void registerPipeline(StringRef name, StringRef summary) {
   registerPassPipeline(
       name, summary,

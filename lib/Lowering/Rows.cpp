@@ -36,7 +36,7 @@ Origin ctxc::originOf(Value memref) {
 Value ctxc::rowsOf(Value memref) {
   Operation *op = memref.getDefiningOp();
   if (!op) {
-    // All arguments that have rows have as many as the first.
+    // All arguments that have rows have as many of them as the first.
     kernel::ArgAttr role = kernel::roleOf(memref);
     if (!role || role.isOfVisible())
       return {};

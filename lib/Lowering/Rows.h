@@ -7,18 +7,17 @@
 
 namespace ctxc {
 
-/// Where a memref comes from, and whether its rows are the first rows of that.
+/// Where a memref comes from, and whether its rows are the first rows of that memory.
 struct Origin {
-  mlir::Value root; ///< null: not known
+  mlir::Value root; ///< null where it is not known
   bool sameRows = true;
 };
 Origin originOf(mlir::Value memref);
 
-/// How many rows the memref has, as a value of the kernel (index); null where that is not known.
+/// The number of rows of a memref, as an index value of the kernel; null where it is not known.
 mlir::Value rowsOf(mlir::Value memref);
 
-/// What fills `y` with zeros for nobody but `op`, which adds to them; null where there is no such
-/// op.
+/// The op that fills `y` with zeros, if only `op`, which adds to `y`, reads them; otherwise null.
 mlir::linalg::FillOp zerosFor(mlir::Operation *op, mlir::Value y);
 
 } // namespace ctxc

@@ -35,13 +35,23 @@ void ctxc_rows_solve_scale(int32_t update, int64_t rows, int64_t d, const float 
     ctxc_solve_scale(update, d, g + r * d, m, n + r * d, delta + r * d, counts, scratch);
 }
 
+/// Whether ‖x‖², by which kernels divide, is 0: it underflows before the entries do.
+static bool hasNoLength(const float *x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    if (x[i] * x[i] != 0)
+      return false;
+  return true;
+}
+
 void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const float *data,
                            int64_t *counts) {
   for (int64_t r = 0; r < rows; ++r) {
-    int64_t zeros = 0;
+    if (!elements) {
+      counts[1] += hasNoLength(data + r * n, n);
+      continue;
+    }
     for (int64_t i = 0; i < n; ++i)
-      zeros += data[r * n + i] == 0;
-    counts[1] += elements ? zeros : zeros == n;
+      counts[1] += data[r * n + i] == 0;
   }
 }
 
@@ -55,7 +65,7 @@ static bool isZero(const float *x, int64_t n) {
 void ctxc_rows_count_unserved(int64_t vectors, int64_t n, int64_t m, const float *data,
                               const float *change, int64_t *counts) {
   for (int64_t i = 0; i < vectors; ++i)
-    if (isZero(data + i * n, n))
+    if (hasNoLength(data + i * n, n))
       ++counts[isZero(change + i * m, m) ? 0 : 1];
 }
 

@@ -1,4 +1,5 @@
 #include "ctxc/Planning/ModelCheck.h"
+#include "ctxc/Analysis/ModelFlow.h"
 #include "dialects/XF/BlockFacts.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
@@ -47,8 +48,8 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
 }
 
 /// What a verdict depends on; the last is what settings and bindings make of the block's facts.
-using VerdictKey =
-    std::tuple<Operation *, bool, std::vector<std::string>, std::vector<std::string>, std::string>;
+using VerdictKey = std::tuple<Operation *, InputSources, std::vector<std::string>,
+                              std::vector<std::string>, std::string>;
 
 /// The signature of a block's facts in a layer, found once for all layers of like settings and
 /// bindings.
@@ -90,6 +91,7 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
   Signatures signatures;
   SymbolTableCollection symbols;
   llvm::StringMap<unsigned> uses;
+  std::optional<ModelFlow> flow;
   auto decide = [&](unsigned number, xf::LayerOp layer, xf::BlockOp block) {
     PlanOptions plan;
     plan.update = options.update;
@@ -101,7 +103,8 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     plan.layer = layer;
     plan.refute = options.refute;
     plan.confirm = options.confirm;
-    plan.inputsAreSources = layer && number > 0 && number == options.startLayer;
+    if (flow)
+      plan.inputsAreSources = flow->sources(layer);
     plan.bindings = bindingsOf(layer, block, uses, options);
     LayerVerdict &verdict = known[keyOf(block, plan, signatures.of(block, layer))];
     if (!verdict.verdict) {
@@ -119,6 +122,7 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
   }
   xf::ModelOp model = *models.begin();
   uses = countStoredNames(model, symbols);
+  flow.emplace(model, options.startLayer);
   for (auto [i, layer] : llvm::enumerate(model.getBody().getOps<xf::LayerOp>()))
     if (i >= options.startLayer)
       decide(i, layer, symbols.lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr()));
@@ -150,10 +154,10 @@ std::string ctxc::formatRanges(ArrayRef<unsigned> ascending) {
   return text;
 }
 
-/// The place of `op`: its own, or that of an op around it; where none has a place, the name of its
-/// block.
-static Location placeOf(Operation *op, xf::BlockOp block) {
-  for (; op; op = op->getParentOp()) {
+/// The place of `op`, or of `root` where that is null: its own, or that of an op around it; where
+/// none has a place, the name of `root`, which is a block or a model.
+static Location placeOf(Operation *op, Operation *root) {
+  for (op = op ? op : root; op; op = op->getParentOp()) {
     bool known = false;
     op->getLoc()->walk([&](Location loc) {
       known = isa<FileLineColLoc, NameLoc>(loc);
@@ -162,25 +166,38 @@ static Location placeOf(Operation *op, xf::BlockOp block) {
     if (known)
       return op->getLoc();
   }
-  return NameLoc::get(
-      StringAttr::get(block.getContext(), "block '" + block.getSymName().str() + "'"));
+  StringRef kind = isa<xf::ModelOp>(root) ? "model '" : "block '";
+  StringRef name = SymbolTable::getSymbolName(root).getValue();
+  return NameLoc::get(StringAttr::get(root->getContext(), kind + name + "'"));
+}
+
+/// Emits a finding on the block or model `root`; `layers` says which layers it concerns, at the
+/// first of them, and is empty where that is said already.
+static void emitFinding(Operation *root, const Finding &finding, DiagnosticSeverity severity,
+                        Operation *layer, const Twine &layers) {
+  auto where = [&](Operation *op) { return placeOf(op, root); };
+  InFlightDiagnostic diag = root->getContext()->getDiagEngine().emit(where(finding.op), severity);
+  diag << finding.message << " [" << finding.rule << "]";
+  for (const Remark &note : finding.notes)
+    diag.attachNote(where(note.op)) << note.message;
+  if (layer)
+    diag.attachNote(where(layer)) << layers;
+  if (!finding.advice.empty())
+    diag.attachNote(where(finding.op)) << "way out: " << finding.advice;
 }
 
 void ctxc::emitFinding(const VerdictGroup &group, const Finding &finding,
                        DiagnosticSeverity severity) {
   xf::BlockOp block = group.block;
-  auto where = [&](Operation *op) { return placeOf(op ? op : block.getOperation(), block); };
-  InFlightDiagnostic diag = block.getContext()->getDiagEngine().emit(where(finding.op), severity);
-  diag << finding.message << " [" << finding.rule << "]";
-  for (const Remark &note : finding.notes)
-    diag.attachNote(where(note.op)) << note.message;
-  if (!group.ops.empty())
-    diag.attachNote(where(group.ops.front()))
-        << (group.layers.size() == 1 ? "in layer " : "in layers ") << formatRanges(group.layers)
-        << ", which run" << (group.layers.size() == 1 ? "s" : "") << " block '"
-        << block.getSymName() << "'";
-  if (!finding.advice.empty())
-    diag.attachNote(where(finding.op)) << "way out: " << finding.advice;
+  bool isOne = group.layers.size() == 1;
+  ::emitFinding(block, finding, severity, group.ops.empty() ? nullptr : group.ops.front(),
+                (isOne ? "in layer " : "in layers ") + formatRanges(group.layers) +
+                    (isOne ? ", which runs" : ", which run") + " block '" + block.getSymName() +
+                    "'");
+}
+
+void ctxc::emitFinding(xf::ModelOp model, const Finding &finding, DiagnosticSeverity severity) {
+  ::emitFinding(model, finding, severity, nullptr, "");
 }
 
 LogicalResult ctxc::emitVerdict(const VerdictGroup &group) {

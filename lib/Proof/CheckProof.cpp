@@ -1,6 +1,7 @@
 // Compares the claims of a proof with the structures of a model, and checks each claim by its kind.
 #include "Claims.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Proof/Body.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -65,6 +66,10 @@ static bool checkIdentity(Subject &s) {
             ", expected " + (s.structure.inputsDepend ? "true" : "false"));
     good = false;
   }
+  Names equal;
+  for (unsigned input : s.structure.equalInputs)
+    equal.push_back(s.text.name(s.flow.body().getArgument(input)).str());
+  good &= s.expect("equalInputs", claim.equalInputs, equal);
   ArrayRef<std::string> lines = s.text.lines();
   for (size_t i = 0; i < std::max(claim.text.size(), lines.size()); ++i) {
     StringRef found = i < claim.text.size() ? StringRef(claim.text[i]) : StringRef();
@@ -145,9 +150,14 @@ static Replay checkClaim(Subject &s, const CheckOptions &options) {
 Judgement proof::checkProof(ModuleOp module, const Proof &proof, const CheckOptions &options) {
   Judgement judgement;
   std::vector<Structure> structures = structuresOf(module, proof.startLayer);
-  if (proof.startLayer > 0 && module.getOps<xf::ModelOp>().empty())
+  if (!module.getOps<xf::ModelOp>().empty())
+    llvm::append_range(judgement.problems, checkPast(Body(module, proof.startLayer), proof.past));
+  else if (proof.startLayer > 0)
     judgement.problems.push_back("startLayer: found " + std::to_string(proof.startLayer) +
                                  ", expected 0: there is no model, only blocks");
+  else if (!proof.past.empty())
+    judgement.problems.push_back(
+        "past: found a path, expected none: there is no model, only blocks");
   std::vector<unsigned> claimed(structures.size());
   judgement.replays.resize(proof.claims.size());
   for (size_t i = 0; i < proof.claims.size(); ++i) {

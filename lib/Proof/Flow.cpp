@@ -29,8 +29,9 @@ Flow::Flow(const Structure &structure, StringRef sites)
     if (op.getNumResults() == 1 && known[op.getResult(0)].getConstant())
       unchanging.insert(op.getResult(0));
   }
-  if (structure.inputsDepend)
-    starts.insert(body().args_begin(), body().args_end());
+  for (BlockArgument input : body().getArguments())
+    if (structure.inputsDepend && !structure.equalInputs.count(input.getArgNumber()))
+      starts.insert(input);
   dependent = forward(starts, unchanging);
 }
 

@@ -59,7 +59,11 @@ Numbers::Numbers(const Structure &structure, const Flow &flow, int64_t seed)
   };
   sample.context = draw(contextSize);
   sample.full = draw(1);
-  sample.reduced = structure.inputsDepend ? draw(1) : sample.full;
+  sample.reduced = sample.full;
+  if (structure.inputsDepend)
+    for (auto [i, other] : llvm::enumerate(draw(1)))
+      if (!structure.equalInputs.count(i))
+        sample.reduced[i] = other;
 }
 
 /// Evaluates op by op. An op that reads the context and has no meaning in the reference gives other

@@ -171,6 +171,8 @@ void Writer::write(const Claim &c) {
   names("shared", c.shared);
   field("inputsDepend");
   os << json::Value(c.inputsDepend);
+  if (!c.equalInputs.empty())
+    names("equalInputs", c.equalInputs);
   text("verdict", c.verdict);
   auto asInstance = [&](const Instance &i) { instance(i); };
   if (c.verdict == "controllable" || c.verdict == "output-only") {
@@ -200,6 +202,8 @@ void Writer::write(const Proof &proof) {
   field("startLayer");
   os << proof.startLayer;
   text("sites", proof.sites);
+  if (!proof.past.empty())
+    names("past", proof.past);
   lines("blocks", proof.claims, [&](const Claim &claim) { write(claim); });
   close('}');
   os << "\n";
@@ -366,6 +370,8 @@ static Claim readClaim(Reader &r) {
   c.frozen = r.names("frozen");
   c.shared = r.names("shared");
   c.inputsDepend = r.boolean("inputsDepend");
+  if (r.has("equalInputs"))
+    c.equalInputs = r.names("equalInputs");
   c.verdict = r.choice("verdict", {"controllable", "output-only", "rejected", "undecided"});
   if (c.verdict == "controllable" || c.verdict == "output-only") {
     c.theorem = r.text("theorem");
@@ -404,6 +410,8 @@ llvm::Expected<Proof> proof::parseProof(StringRef text, StringRef name) {
     r.integer("version");
     proof.startLayer = r.integer("startLayer");
     proof.sites = r.choice("sites", {"mlp", "all"});
+    if (r.has("past"))
+      proof.past = r.names("past");
     proof.claims = r.list<Claim>("blocks", readClaim);
   }
   llvm::Error errors = llvm::Error::success();

@@ -1,4 +1,5 @@
 #include "ctxc/Proof/Structure.h"
+#include "ctxc/Proof/Body.h"
 #include "dialects/XF/BlockFacts.h"
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
@@ -47,8 +48,8 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
   auto add = [&](Structure found, unsigned layer) {
     for (Structure &known : structures)
       if (known.block == found.block && known.inputsDepend == found.inputsDepend &&
-          known.frozen == found.frozen && known.shared == found.shared &&
-          known.facts == found.facts) {
+          known.equalInputs == found.equalInputs && known.frozen == found.frozen &&
+          known.shared == found.shared && known.facts == found.facts) {
         known.layers.push_back(layer);
         return;
       }
@@ -62,12 +63,19 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
   }
   xf::ModelOp model = *module.getOps<xf::ModelOp>().begin();
   llvm::StringMap<unsigned> uses = storedUses(model, module);
+  Body flow(module, startLayer);
   for (auto [i, layer] : llvm::enumerate(model.getBody().getOps<xf::LayerOp>())) {
     if (int64_t(i) < startLayer)
       continue;
     Structure found{module.lookupSymbol<xf::BlockOp>(layer.getBlock())};
     found.layer = layer;
-    found.inputsDepend = i > 0 && int64_t(i) == startLayer;
+    for (auto [number, input] : llvm::enumerate(layer.getInputs()))
+      if (flow.depends(input))
+        found.inputsDepend = true;
+      else
+        found.equalInputs.insert(number);
+    if (!found.inputsDepend)
+      found.equalInputs.clear();
     if (ArrayAttr frozen = layer.getFrozenAttr())
       for (Attribute name : frozen)
         found.frozen.insert(cast<StringAttr>(name).str());
@@ -142,6 +150,8 @@ std::string proof::digestOf(const Structure &structure, const BlockText &text) {
   for (const std::string &name : structure.shared)
     add("shared " + name);
   add(structure.inputsDepend ? "inputs depend" : "inputs equal");
+  for (unsigned input : structure.equalInputs)
+    add("input " + std::to_string(input) + " equal");
   return "sha256:" + llvm::toHex(sum.final(), /*LowerCase=*/true);
 }
 

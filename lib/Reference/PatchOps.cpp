@@ -164,7 +164,7 @@ static llvm::Error evaluateOp(patch::ObligationOp op, Evaluation &e) {
   Matrix changes = op.getChange() ? e.rows(op.getChange()) : Matrix::Ones(data.rows(), 1);
   changes.resize(data.rows(), changes.size() / data.rows());
   for (int64_t i = 0; i < data.rows(); ++i)
-    if ((data.row(i).array() == 0).all())
+    if (data.row(i).squaredNorm() == 0) // which underflows before the entries do
       ++((changes.row(i).array() == 0).all() ? counts.harmless : counts.harmful);
   return llvm::Error::success();
 }

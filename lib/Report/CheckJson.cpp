@@ -128,6 +128,15 @@ static json::Object groupJson(const VerdictGroup &group, const CheckReportOption
   return object;
 }
 
+static json::Value modelJson(const ModelVerdict *verdict) {
+  if (!verdict)
+    return nullptr;
+  xf::ModelOp model = verdict->model;
+  return json::Object{{"name", model.getSymName()},
+                      {"verdict", stringify(verdict->kind)},
+                      {"causes", findings(verdict->causes)}};
+}
+
 json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups, ArrayRef<GroupFinding> found,
                                   const CheckReportOptions &options) {
   json::Array array;
@@ -145,5 +154,7 @@ json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups, ArrayRef<GroupF
     object["warnings"] = warningsJson(found, i);
     array.push_back(std::move(object));
   }
-  return json::Object{{"groups", std::move(array)}, {"summary", std::move(summary)}};
+  return json::Object{{"groups", std::move(array)},
+                      {"summary", std::move(summary)},
+                      {"model", modelJson(options.model)}};
 }

@@ -1,5 +1,7 @@
 #include "CheckRows.h"
 #include "ctxc/Analysis/Sites.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -82,4 +84,26 @@ std::vector<PlanRow> ctxc::planRows(const VerdictGroup &group) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::string ctxc::costText(const PlanRow &row) {
+  const PlanCost &cost = row.cost;
+  auto count = [](int64_t n, StringRef one, StringRef many) {
+    return std::to_string(n) + " " + (n == 1 ? one : many).str();
+  };
+  std::string text =
+      count(cost.patches, "patch", "patches") + ", " + count(cost.numbers, "number", "numbers");
+  if (cost.vectorDivisions || cost.elementDivisions)
+    text += "; divides by ";
+  if (cost.vectorDivisions)
+    text += count(cost.vectorDivisions, "vector", "vectors");
+  if (cost.elementDivisions)
+    text +=
+        (cost.vectorDivisions ? " and " : "") + count(cost.elementDivisions, "entry", "entries");
+  if (cost.norm && cost.drift)
+    llvm::raw_string_ostream(text)
+        << llvm::format("; norm %.3g, drift %.3g", *cost.norm, *cost.drift);
+  if (row.kind == VerdictKind::OutputOnly)
+    text += "; output-only";
+  return text + (cost.fragility.empty() ? "" : "; fragile");
 }

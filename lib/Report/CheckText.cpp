@@ -96,29 +96,6 @@ static void printPlan(llvm::raw_ostream &os, const Verdict &verdict) {
     printWrapped(os, "needs", "nothing: the patch exists for all activations");
 }
 
-/// "3 patches, 4352 numbers; divides by 3 vectors"
-static std::string costText(const PlanRow &row) {
-  const PlanCost &cost = row.cost;
-  auto count = [](int64_t n, StringRef one, StringRef many) {
-    return std::to_string(n) + " " + (n == 1 ? one : many).str();
-  };
-  std::string text =
-      count(cost.patches, "patch", "patches") + ", " + count(cost.numbers, "number", "numbers");
-  if (cost.vectorDivisions || cost.elementDivisions)
-    text += "; divides by ";
-  if (cost.vectorDivisions)
-    text += count(cost.vectorDivisions, "vector", "vectors");
-  if (cost.elementDivisions)
-    text +=
-        (cost.vectorDivisions ? " and " : "") + count(cost.elementDivisions, "entry", "entries");
-  if (cost.norm && cost.drift)
-    llvm::raw_string_ostream(text)
-        << llvm::format("; norm %.3g, drift %.3g", *cost.norm, *cost.drift);
-  if (row.kind == VerdictKind::OutputOnly)
-    text += "; output-only";
-  return text + (cost.fragility.empty() ? "" : "; fragile");
-}
-
 /// Writes every plan on one or two lines; the chosen one has a star.
 static void printPlans(llvm::raw_ostream &os, const VerdictGroup &group) {
   StringRef label = "plans";
@@ -126,6 +103,14 @@ static void printPlans(llvm::raw_ostream &os, const VerdictGroup &group) {
     printWrapped(os, label, (row.chosen ? "* " : "- ") + llvm::join(row.parameters, ", ") + ":", 2);
     os << std::string(2 + labelWidth + 2, ' ') << costText(row) << "\n";
     label = "";
+  }
+}
+
+static void printCauses(llvm::raw_ostream &os, ArrayRef<Finding> causes) {
+  for (const Finding &cause : causes) {
+    printWrapped(os, "why", cause.message);
+    if (!cause.advice.empty())
+      printWrapped(os, "way out", cause.advice);
   }
 }
 
@@ -138,11 +123,7 @@ static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
   os << "block '" << block.getSymName() << "': " << stringify(verdict.kind) << "\n";
   if (!verdict.plan.isEmpty())
     printPlan(os, verdict);
-  for (const Finding &cause : verdict.causes) {
-    printWrapped(os, "why", cause.message);
-    if (!cause.advice.empty())
-      printWrapped(os, "way out", cause.advice);
-  }
+  printCauses(os, verdict.causes);
   if (!verdict.remark.empty())
     printWrapped(os, "note", verdict.remark);
   if (options.plans)
@@ -163,6 +144,12 @@ void ctxc::printCheckReport(llvm::raw_ostream &os, ArrayRef<VerdictGroup> groups
     total += group.layers.size();
     good += group.verdict->isSuccess() ? group.layers.size() : 0;
     isModel |= !group.ops.empty();
+  }
+  if (options.model && !options.model->causes.empty()) {
+    xf::ModelOp model = options.model->model;
+    os << "model '" << model.getSymName() << "': " << stringify(options.model->kind) << "\n";
+    printCauses(os, options.model->causes);
+    os << "\n";
   }
   os << good << " of " << total << (isModel ? " layers" : " blocks")
      << " can take the context into their parameters\n";

@@ -25,7 +25,12 @@ public:
     readVerdict();
   }
 
-  void print();
+  /// Adds to `drawn` what the drawing has.
+  void print(Drawn &drawn);
+  /// The op that the legend stands below.
+  std::string lastVertex() {
+    return id(graph.vertex(group.block->getRegion(0).front().getTerminator()));
+  }
 
 private:
   void readVerdict();
@@ -38,7 +43,7 @@ private:
   void printOp(Operation *op);
   void printCluster(StringRef name, const llvm::Twine &label, StringRef fill, StringRef border,
                     llvm::function_ref<bool(Operation *)> contains);
-  void printEdges(Operation *op);
+  void printEdges(Operation *op, Drawn &drawn);
   std::string parameterLine(Value parameter) const;
 
   llvm::raw_ostream &os;
@@ -130,7 +135,7 @@ void BlockDrawing::printOp(Operation *op) {
      << ", label=<" << label << ">];\n";
 }
 
-void BlockDrawing::printEdges(Operation *op) {
+void BlockDrawing::printEdges(Operation *op, Drawn &drawn) {
   for (OpOperand &operand : op->getOpOperands()) {
     Value value = operand.get();
     if (isSource(value.getDefiningOp()))
@@ -140,6 +145,10 @@ void BlockDrawing::printEdges(Operation *op) {
       inChain |= llvm::any_of(output.links, [&](ChainLink link) {
         return link.op == op && link.operand == operand.getOperandNumber();
       });
+    bool selects = getElementTypeOrSelf(value.getType()).isInteger();
+    drawn.contextEdge |= context.depends(value);
+    drawn.plainEdge |= !context.depends(value);
+    drawn.selection |= selects;
     os << "    " << id(graph.vertex(value)) << " -> " << id(graph.vertex(op)) << " [color=\""
        << (inChain                  ? chainEdge
            : context.depends(value) ? contextColour
@@ -148,7 +157,7 @@ void BlockDrawing::printEdges(Operation *op) {
        << (inChain                  ? "3"
            : context.depends(value) ? "1.8"
                                     : "1")
-       << (getElementTypeOrSelf(value.getType()).isInteger() ? ", style=dashed" : "") << "];\n";
+       << (selects ? ", style=dashed" : "") << "];\n";
   }
 }
 
@@ -182,14 +191,17 @@ void BlockDrawing::printCluster(StringRef name, const llvm::Twine &label, String
   os << "    }\n";
 }
 
-void BlockDrawing::print() {
+void BlockDrawing::print(Drawn &drawn) {
   os << "  subgraph cluster_" << number << " {\n";
   printTitle();
   Block &body = group.block->getRegion(0).front();
   for (auto [i, argument] : llvm::enumerate(body.getArguments()))
     printInput(graph.vertex(argument), body.getNumArguments() == 1 ? "x" : "x" + std::to_string(i));
-  printCluster("context", "A(C, <i>x</i>)", contextualFill, "#c9bfa5",
+  printCluster("context", "A(C, <i>x</i>)", contextualFill, contextualBorder,
                [&](Operation *op) { return sites.inContextualPart(op); });
+  drawn.contextual |= !clustered.empty();
+  drawn.mixture |= !mixtures.empty();
+  drawn.goal |= !goals.empty();
   for (size_t i = 0; i < mixtures.size(); ++i) {
     const Mixture &mixture = mixtures[i];
     std::string which = llvm::formatv("{0} of {1}", mixture.selected, mixture.count);
@@ -202,9 +214,10 @@ void BlockDrawing::print() {
   for (Operation &op : body) {
     if (isSource(&op))
       continue;
+    drawn.parts.insert(partOf(&op));
     if (!clustered.contains(&op))
       printOp(&op);
-    printEdges(&op);
+    printEdges(&op, drawn);
   }
   os << "  }\n";
 }
@@ -216,8 +229,16 @@ void ctxc::printGraph(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups
         "margin=\"0.12,0.06\"];\n"
         "  edge [arrowsize=0.7];\n";
   ValueNames names;
-  for (auto [i, group] : llvm::enumerate(groups))
-    BlockDrawing(os, names, group, i).print();
-  printLegend(os);
+  Drawn drawn;
+  std::string last;
+  for (auto [i, group] : llvm::enumerate(groups)) {
+    BlockDrawing drawing(os, names, group, i);
+    drawing.print(drawn);
+    last = drawing.lastVertex();
+  }
+  printLegend(os, drawn);
+  // Below the last block, so that one block's drawing stays narrow.
+  if (!last.empty())
+    os << "  " << last << " -> legend [style=invis];\n";
   os << "}\n";
 }

@@ -1,4 +1,5 @@
 // Writes a drawing to a file: graphviz's language, or a picture that graphviz makes of it.
+#include "GraphStyle.h"
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
@@ -37,22 +38,34 @@ static llvm::Expected<std::string> draw(StringRef dot, StringRef text) {
   return makeError(dot + " failed" + (why.empty() ? "" : ": " + why));
 }
 
-Error ctxc::writeGraph(StringRef path, llvm::ArrayRef<VerdictGroup> groups) {
+llvm::Expected<std::string> ctxc::drawGraph(llvm::ArrayRef<VerdictGroup> groups) {
+  auto dot = llvm::sys::findProgramByName("dot");
+  if (!dot)
+    return makeError("needs graphviz's 'dot', which is not in PATH; install graphviz");
   std::string text;
   llvm::raw_string_ostream os(text);
   printGraph(os, groups);
+  auto picture = draw(*dot, text);
+  if (!picture)
+    return picture.takeError();
+  if (size_t start = picture->find("<svg"); start != std::string::npos)
+    picture->insert(picture->find('>', start) + 1, "\n" + graph::darkStyle());
+  return picture;
+}
+
+Error ctxc::writeGraph(StringRef path, llvm::ArrayRef<VerdictGroup> groups) {
+  std::string text;
   StringRef ending = llvm::sys::path::extension(path);
   if (ending == ".svg") {
-    auto dot = llvm::sys::findProgramByName("dot");
-    if (!dot)
-      return makeError("--graph: " + path +
-                       " needs graphviz's 'dot', which is not in PATH; install graphviz, or write "
-                       "a .dot file");
-    auto picture = draw(*dot, text);
+    auto picture = drawGraph(groups);
     if (!picture)
-      return makeError("--graph: " + llvm::toString(picture.takeError()));
+      return makeError("--graph: " + path + ": " + llvm::toString(picture.takeError()) +
+                       " (a .dot file needs nothing)");
     text = std::move(*picture);
-  } else if (ending != ".dot") {
+  } else if (ending == ".dot") {
+    llvm::raw_string_ostream os(text);
+    printGraph(os, groups);
+  } else {
     return makeError("--graph: found '" + path + "', expected a name that ends in .dot or .svg");
   }
   return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &file) {

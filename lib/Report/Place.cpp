@@ -37,6 +37,11 @@ Place ctxc::placeOf(Operation *op) {
     block = op->getParentOfType<xf::BlockOp>();
   if (block)
     place.module = "block '" + block.getSymName().str() + "'";
+  auto model = dyn_cast_if_present<xf::ModelOp>(op);
+  if (!model && op)
+    model = op->getParentOfType<xf::ModelOp>();
+  if (model)
+    place.module = "model '" + model.getSymName().str() + "'";
   return place;
 }
 

@@ -126,6 +126,54 @@ xf.block @one_direction(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
+static constexpr llvm::StringLiteral gateInTheLayer = R"(
+xf.block @layer(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<16x8xf32>
+  %W_down = xf.param "down" : tensor<8x16xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation gelu %u : tensor<16xf32>
+  %d = xf.linear %W_down * %h : tensor<8x16xf32>, tensor<16xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+xf.model @context_before_the_layer {
+  %E = xf.param "embed" : tensor<31x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<31x8xf32>, tensor<i32>
+  %c = xf.contextual "convolution"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %g = xf.activation sigmoid %c : tensor<8xf32>
+  %x1 = xf.mul %g, %x : tensor<8xf32>, tensor<8xf32>
+  %x2 = xf.layer @layer(%x1) at "0." : (tensor<8xf32>) -> tensor<8xf32>
+  xf.yield %x2 : tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral gatePastTheLayers = R"(
+xf.block @layer(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<16x8xf32>
+  %W_down = xf.param "down" : tensor<8x16xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation gelu %u : tensor<16xf32>
+  %d = xf.linear %W_down * %h : tensor<8x16xf32>, tensor<16xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+xf.model @context_past_the_layer {
+  %E = xf.param "embed" : tensor<31x8xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<31x8xf32>, tensor<i32>
+  %c = xf.contextual "convolution"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %g = xf.activation sigmoid %c : tensor<8xf32>
+  %x1 = xf.layer @layer(%x) at "0." : (tensor<8xf32>) -> tensor<8xf32>
+  %y = xf.mul %g, %x1 : tensor<8xf32>, tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
 static const Rule table[] = {
     {rules::NoSolvableChain,
      "No Chain That Can Be Solved",
@@ -186,6 +234,18 @@ Ways out: a matrix or bias of its own for each output, or one sum that all of th
 Blocks of more than 200,000 numbers are looked at in smaller sizes of the same structure, at which the same rule rejects them. In the place of a contextual op that the float64 reference cannot run, an attention is looked at.)",
      {plain, VerdictKind::Controllable, "output-matrix"},
      {oneDirection, VerdictKind::Undecided}},
+
+    {rules::ContextPastLayers,
+     "The Context Goes Past the Layers",
+     RuleKind::Undecided,
+     "",
+     R"(logits = H(x_1, C, T_Θ(C, x_1)), where H is what the model's body makes of its layers:
+T_Θ'(C∖Y, x_1) = T_Θ(C, x_1) leaves H(x_1, C∖Y, ·) ≠ H(x_1, C, ·).)",
+     R"(The verdict on a model as a whole, and not on a layer. Theorem 2 makes every layer's output what it is with the context; that is enough where the context reaches the logits through layers that are patched, and through nothing else. Here an op of the model's body reads the context by itself, or a layer before --start-layer is read by what follows the patched ones. The notes follow the way to the logits.
+
+An op that reads the context belongs into a block: then the layer's patch takes what it reads. Ops before the layers may read the context where every way from there to the logits enters a layer; that layer's input then counts as dependent on the context, and its plan absorbs that too.)",
+     {gateInTheLayer, VerdictKind::Controllable, "unified"},
+     {gatePastTheLayers, VerdictKind::Undecided}},
 
     {rules::ConditionalObligation,
      "A Condition That Fails on an Open Set",

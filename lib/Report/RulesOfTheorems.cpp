@@ -128,7 +128,7 @@ by induction over k the patched model's x'_k = x_k in every layer, so that
   T_Θ'(C∖Y, x_1) = T_Θ(C, x_1).)",
      R"(Theorem 2. One layer that cannot be patched breaks the induction: the layers above it then get another input than they had with the context. `ctxc check` therefore says "can" of a model only where every layer from --start-layer on can take the context.
 
-Layers below --start-layer run unpatched; the first patched layer then has to absorb what they miss as well, and its input counts as dependent on the context.)",
+Layers below --start-layer run unpatched; a patched layer that reads what they make has to absorb what they miss as well, and its input counts as dependent on the context. What goes past the layers no patch of them takes: see `context-past-layers`.)",
      {twoLayers, VerdictKind::Controllable, "unified"},
      {aFrozenLayer, VerdictKind::Rejected, "nothing-reaches-output"}},
 

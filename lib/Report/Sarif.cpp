@@ -83,39 +83,57 @@ static json::Object physicalLocation(const Place &place) {
   return physical;
 }
 
-/// The module of a checkpoint, or else the block that `op` is of.
-static json::Object logicalLocation(const Place &place, xf::BlockOp block) {
+/// The module of a checkpoint, or else the block or model `root`.
+static json::Object logicalLocation(const Place &place, Operation *root) {
+  StringRef symbol = SymbolTable::getSymbolName(root).getValue();
   if (place.module.empty())
-    return json::Object{{"name", block.getSymName()},
-                        {"fullyQualifiedName", block.getSymName()},
-                        {"kind", "function"}};
+    return json::Object{{"name", symbol}, {"fullyQualifiedName", symbol}, {"kind", "function"}};
   StringRef name = StringRef(place.module).rsplit('.').second;
   return json::Object{{"name", name.empty() ? place.module : name.str()},
                       {"fullyQualifiedName", place.module},
                       {"kind", "module"}};
 }
 
-static json::Object location(Operation *op, xf::BlockOp block) {
-  Place place = placeOf(op ? op : block.getOperation());
-  json::Object object{{"logicalLocations", json::Array{logicalLocation(place, block)}}};
+static json::Object location(Operation *op, Operation *root) {
+  Place place = placeOf(op ? op : root);
+  json::Object object{{"logicalLocations", json::Array{logicalLocation(place, root)}}};
   if (!place.file.empty())
     object["physicalLocation"] = physicalLocation(place);
   return object;
 }
 
-static json::Array relatedLocations(const VerdictGroup &group, const Finding &finding) {
+/// The places of the finding's notes, and of `layers`, whose numbers are `numbers`.
+static json::Array relatedLocations(Operation *root, const Finding &finding,
+                                    ArrayRef<xf::LayerOp> layers, ArrayRef<unsigned> numbers) {
   json::Array related;
   auto add = [&](Operation *op, const Twine &text) {
-    json::Object object = location(op, group.block);
+    json::Object object = location(op, root);
     object["id"] = int64_t(related.size());
     object["message"] = message(text);
     related.push_back(std::move(object));
   };
   for (const Remark &note : finding.notes)
     add(note.op, note.message);
-  for (auto [layer, number] : llvm::zip(group.ops, group.layers))
+  for (auto [layer, number] : llvm::zip(layers, numbers))
     add(layer, "layer " + Twine(number));
   return related;
+}
+
+static json::Object resultJson(Operation *root, const Finding &finding, Severity severity,
+                               json::Object properties, json::Array related) {
+  if (!finding.advice.empty())
+    properties["wayOut"] = finding.advice;
+  json::Object result{
+      {"ruleId", finding.rule},
+      {"ruleIndex", indexOf(finding.rule)},
+      {"level", level(severity)},
+      {"message",
+       message(finding.message + (finding.advice.empty() ? "" : "; way out: " + finding.advice))},
+      {"locations", json::Array{location(finding.op, root)}},
+      {"properties", std::move(properties)}};
+  if (!related.empty())
+    result["relatedLocations"] = std::move(related);
+  return result;
 }
 
 static json::Object resultJson(const VerdictGroup &group, const GroupFinding &found) {
@@ -125,30 +143,28 @@ static json::Object resultJson(const VerdictGroup &group, const GroupFinding &fo
                           {"block", block.getSymName()}};
   if (!group.ops.empty())
     properties["layers"] = formatRanges(group.layers);
-  if (!finding.advice.empty())
-    properties["wayOut"] = finding.advice;
   if (found.severity == Severity::Error && group.verdict->bound)
     properties["bound"] = *group.verdict->bound;
-  json::Object result{
-      {"ruleId", finding.rule},
-      {"ruleIndex", indexOf(finding.rule)},
-      {"level", level(found.severity)},
-      {"message",
-       message(finding.message + (finding.advice.empty() ? "" : "; way out: " + finding.advice))},
-      {"locations", json::Array{location(finding.op, block)}},
-      {"properties", std::move(properties)}};
-  if (json::Array related = relatedLocations(group, finding); !related.empty())
-    result["relatedLocations"] = std::move(related);
-  return result;
+  return resultJson(block, finding, found.severity, std::move(properties),
+                    relatedLocations(block, finding, group.ops, group.layers));
+}
+
+static json::Object resultJson(const ModelVerdict &verdict, const Finding &finding) {
+  xf::ModelOp model = verdict.model;
+  json::Object properties{{"verdict", stringify(verdict.kind)}, {"model", model.getSymName()}};
+  return resultJson(model, finding, Severity::Error, std::move(properties),
+                    relatedLocations(model, finding, {}, {}));
 }
 
 json::Value ctxc::sarifLog(ArrayRef<VerdictGroup> groups, ArrayRef<GroupFinding> findings,
-                           int exitCode) {
+                           int exitCode, const ModelVerdict *model) {
   json::Array rules, results;
   for (const Rule &rule : allRules())
     rules.push_back(ruleJson(rule));
   for (const GroupFinding &found : findings)
     results.push_back(resultJson(groups[found.group], found));
+  for (const Finding &cause : model ? model->causes : std::vector<Finding>())
+    results.push_back(resultJson(*model, cause));
   json::Object driver{{"name", "ctxc"}, {"version", CTXC_VERSION}, {"rules", std::move(rules)}};
   json::Object run{{"tool", json::Object{{"driver", std::move(driver)}}},
                    {"invocations", json::Array{json::Object{{"executionSuccessful", true},

@@ -74,6 +74,7 @@ static Object stepJson(const VerifyStep &step, const TokenName &name) {
                 {"next", step.next},
                 {"nextText", llvm::json::fixUTF8(name(step.next))},
                 {"patched", metricsJson(step.patched, name)},
+                {"allowedLinf", number(step.allowedLinf)},
                 {"control", metricsJson(step.control, name)},
                 {"norm", normJson(step.norm)},
                 {"layers", layersJson(step.layers)}};
@@ -119,6 +120,9 @@ static Object summaryJson(const VerifySummary &summary, const VerifySettings &se
                 {"matches", summary.matches},
                 {"controlMatches", summary.controlMatches},
                 {"linf", number(summary.worstLinf)},
+                {"beyond", summary.beyond},
+                {"nearestLinf", number(summary.nearestLinf)},
+                {"nearestAllowed", number(summary.nearestAllowed)},
                 {"totalVariation", number(summary.worstTotalVariation)},
                 {"controlLinfLeast", number(summary.leastControlLinf)},
                 {"controlLinf", number(summary.worstControlLinf)},

@@ -125,9 +125,14 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
   else if (summary.verified())
     os << "not verified: a logit differs by " << brief(summary.worstLinf) << ", more than "
        << brief(*settings.tolerance) << "\n";
-  else
+  else if (summary.matches < summary.steps || !summary.finite)
     os << "not verified: " << summary.steps - summary.matches << " of " << summary.steps
        << " tokens differ\n";
+  else
+    os << "not verified: in " << summary.beyond << " of " << summary.steps
+       << " steps a logit differs by more than roundings allow: found "
+       << brief(summary.nearestLinf) << ", expected at most " << brief(summary.nearestAllowed)
+       << "\n";
   if (summary.harmful)
     os << "note: " << summary.harmful
        << " divisors were zero where a change was needed; the patch is "

@@ -168,43 +168,10 @@ llvm::Expected<const PatchArgs *> KernelCalls::patchArgs(size_t step, xf::BlockO
   return &found->second;
 }
 
-llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
-  if (llvm::Error error = mayGoOn())
-    return error;
-  ProgramStep at = program.steps[step];
-  if (at.ofEmbedding && block == at.block && hasEmbeddings(call.given))
-    return embed(step, weights, call);
-  if (call.alone && !kernels.count({block, true}))
-    if (llvm::Error error = compile(block, /*alone=*/true))
-      return error;
-  const Kernel &kernel = kernels.at({block, call.alone});
-  auto found = bindings.find({step, &kernel});
-  Binding changed; // for weights other than the original ones
-  if (&weights != &original || found == bindings.end()) {
-    llvm::Expected<Binding> made = bind(step, kernel, weights);
-    if (!made)
-      return made.takeError();
-    if (&weights == &original)
-      found = bindings.try_emplace({step, &kernel}, std::move(*made)).first;
-    else
-      changed = std::move(*made);
-  }
-  arguments = (&weights == &original ? found->second : changed).arguments;
-
-  call.outputs.resize(block.getNumResults());
-  if (call.loads) {
-    auto args = patchArgs(step, block);
-    if (!args)
-      return args.takeError();
-    if (llvm::Error error = loadParts((*args)->loads, *call.loads, loaded))
-      return error;
-  }
+/// Sets the arguments that change from call to call.
+void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call) {
   std::vector<Rows> &parts = call.parts ? *call.parts : stores;
   size_t nextState[2] = {0, 0}, nextPart = 0, nextLoad = 0;
-  int64_t visible[2] = {0, 0};
-  for (int which : {0, 1})
-    if (CompiledRun *run = call.runs[which])
-      visible[which] = run->count + (which == 0 ? call.rows : 1);
   counts.clear();
 
   for (auto [i, arg] : llvm::enumerate(kernel.args)) {
@@ -259,6 +226,44 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       break;
     }
   }
+}
+
+llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
+  if (llvm::Error error = mayGoOn())
+    return error;
+  ProgramStep at = program.steps[step];
+  if (at.ofEmbedding && block == at.block && hasEmbeddings(call.given))
+    return embed(step, weights, call);
+  if (call.alone && !kernels.count({block, true}))
+    if (llvm::Error error = compile(block, /*alone=*/true))
+      return error;
+  const Kernel &kernel = kernels.at({block, call.alone});
+  auto found = bindings.find({step, &kernel});
+  Binding changed; // for weights other than the original ones
+  if (&weights != &original || found == bindings.end()) {
+    llvm::Expected<Binding> made = bind(step, kernel, weights);
+    if (!made)
+      return made.takeError();
+    if (&weights == &original)
+      found = bindings.try_emplace({step, &kernel}, std::move(*made)).first;
+    else
+      changed = std::move(*made);
+  }
+  arguments = (&weights == &original ? found->second : changed).arguments;
+
+  call.outputs.resize(block.getNumResults());
+  if (call.loads) {
+    auto args = patchArgs(step, block);
+    if (!args)
+      return args.takeError();
+    if (llvm::Error error = loadParts((*args)->loads, *call.loads, loaded))
+      return error;
+  }
+  int64_t visible[2] = {0, 0};
+  for (int which : {0, 1})
+    if (CompiledRun *run = call.runs[which])
+      visible[which] = run->count + (which == 0 ? call.rows : 1);
+  setArguments(step, kernel, call);
   ctxc_call frame{
       call.rows,        {visible[0], visible[1]},
       arguments.data(), workspace.take(kernel.workspace(call.rows, visible[0], visible[1])),

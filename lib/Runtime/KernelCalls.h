@@ -98,6 +98,7 @@ private:
   };
   llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights);
   llvm::Expected<const PatchArgs *> patchArgs(size_t step, xf::BlockOp block);
+  void setArguments(size_t step, const Kernel &kernel, StepCall &call);
 
   const Program &program;
   Weights &original;

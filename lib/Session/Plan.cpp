@@ -136,6 +136,13 @@ Expected<std::vector<VerdictGroup>> Model::check() {
   return groupVerdicts(checkModel(module(), *options));
 }
 
+Expected<std::optional<ModelVerdict>> Model::judge(llvm::ArrayRef<VerdictGroup> groups) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  return judgeModel(module(), groups, settings.planning.startLayer);
+}
+
 /// Whether some layer's plan has an output patch for which `holds` is true.
 static bool anyOutput(mlir::ModuleOp module, const ModelOptions &options,
                       llvm::function_ref<bool(const OutputPatch &)> holds) {
@@ -183,7 +190,8 @@ Error Model::plan() {
   bool against = false;
   std::string text;
   int64_t layers = 0;
-  for (const VerdictGroup &group : groupVerdicts(verdicts)) {
+  std::vector<VerdictGroup> groups = groupVerdicts(verdicts);
+  for (const VerdictGroup &group : groups) {
     against |= mlir::failed(emitVerdict(group));
     if (!group.verdict->isSuccess() || group.verdict->plan.isEmpty())
       continue;
@@ -192,6 +200,8 @@ Error Model::plan() {
             std::string(group.layers.size() == 1 ? "layer " : "layers ") +
             formatRanges(group.layers) + ": " + describe(group.verdict->plan);
   }
+  if (auto verdict = judgeModel(*copy, groups, options->startLayer))
+    against |= mlir::failed(emitVerdict(*verdict));
   if (against)
     return llvm::make_error<VerdictAgainst>(takeErrorTexts());
   if (!layers)

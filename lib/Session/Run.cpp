@@ -7,6 +7,7 @@
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Verify/ProgramNorms.h"
+#include <cmath>
 
 using namespace ctxc;
 using llvm::Error;
@@ -177,11 +178,32 @@ Expected<PatchMetadata> Model::metadata(const RunRequest &request, int64_t posit
   return metadata;
 }
 
+/// The unit roundoff of the coarsest type that a parameter of the module is stored in.
+static double roundoffOfWeights(mlir::ModuleOp module) {
+  double coarsest = float32UnitRoundoff;
+  module.walk([&](xf::ParamOp param) {
+    auto type = llvm::cast<mlir::RankedTensorType>(param.getType()).getElementType();
+    if (auto real = llvm::dyn_cast<mlir::FloatType>(type))
+      coarsest = std::max(coarsest, std::ldexp(1.0, -int(real.getFPMantissaWidth())));
+  });
+  return coarsest;
+}
+
+static Roundoffs roundoffsOf(const RunRequest &request, mlir::ModuleOp module,
+                             bool roundedPrompts) {
+  if (request.materialize)
+    return {float32UnitRoundoff, roundoffOfWeights(module)};
+  if (roundedPrompts && !request.positions.empty())
+    return {bfloat16UnitRoundoff, bfloat16UnitRoundoff};
+  return {};
+}
+
 Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObserver observe) {
   Expected<Measuring> run = measuring();
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  request.roundoffs = roundoffsOf(request, module(), settings.roundedPrompts);
   if (!request.positions.empty())
     return verifyEach(run->executor, request, run->norms, observe);
   return ctxc::verify(run->executor, request, count, run->norms, observe);
@@ -192,6 +214,7 @@ Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  request.roundoffs = roundoffsOf(request, module(), settings.roundedPrompts);
   return verifyPatch(run->executor, request, patch, run->norms);
 }
 

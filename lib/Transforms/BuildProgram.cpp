@@ -59,13 +59,15 @@ FailureOr<xf::ModelOp> singleModel(ModuleOp module) {
 
 FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::UpdateKind update) {
   FailureOr<xf::ModelOp> model = singleModel(module);
-  if (failed(model) || failed(outlineModelEnds(*model)))
+  if (failed(model))
     return failure();
-  std::string prefix = (model->getSymName() + "_").str();
-  auto isEnd = [&](xf::LayerOp layer) {
-    StringRef rest = layer.getBlock();
-    return rest.consume_front(prefix) && (rest == "embed" || rest == "head" || rest == "forward");
-  };
+  // What stands in the model already is a layer, whatever its block is called; what outlining adds
+  // is an end.
+  llvm::SmallPtrSet<Operation *, 32> own;
+  for (xf::LayerOp layer : model->getBody().front().getOps<xf::LayerOp>())
+    own.insert(layer);
+  if (failed(outlineModelEnds(*model)))
+    return failure();
 
   Program program;
   program.module = module;
@@ -74,7 +76,7 @@ FailureOr<Program> buildProgram(ModuleOp module, PlanCallback planOf, patch::Upd
     ProgramStep step;
     step.layer = layer;
     step.block = SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
-    if (!isEnd(layer)) {
+    if (own.contains(layer)) {
       step.index = program.layers++;
       program.outputs.emplace_back();
       std::optional<BlockPlan> plan = planOf(layer, step.block, *step.index);

@@ -1,7 +1,7 @@
 // Reports the analyses' results as remarks at the ops, for tests and for users.
 #include "ctxc/Analysis/ContextDependence.h"
 #include "ctxc/Analysis/Sites.h"
-#include "ctxc/Planning/ModelCheck.h"
+#include "ctxc/Planning/ModelVerdict.h"
 #include "ctxc/Transforms/Passes.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -21,7 +21,7 @@ struct ReportContext : impl::ReportContextBase<ReportContext> {
   using ReportContextBase::ReportContextBase;
   void runOnOperation() override {
     BlockGraph graph(getOperation());
-    ContextDependence context(graph, inputs);
+    ContextDependence context(graph, InputSources(inputs.getValue()));
     ZeroRange zeros(getOperation());
     Bindings none;
     Sites sites(graph, zeros, none);
@@ -92,9 +92,13 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
     options.update = naive ? patch::UpdateKind::naive : patch::UpdateKind::least;
     for (const std::string &name : frozen)
       options.frozen.push_back(name);
-    for (const VerdictGroup &group : groupVerdicts(checkModel(getOperation(), options)))
+    std::vector<VerdictGroup> groups = groupVerdicts(checkModel(getOperation(), options));
+    for (const VerdictGroup &group : groups)
       if (failed(emitVerdict(group)) || failed(report(group)))
         signalPassFailure();
+    if (auto verdict = judgeModel(getOperation(), groups, startLayer);
+        verdict && failed(emitVerdict(*verdict)))
+      signalPassFailure();
     markAllAnalysesPreserved();
   }
 

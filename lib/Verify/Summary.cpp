@@ -15,6 +15,12 @@ VerifySummary ctxc::summarize(llvm::ArrayRef<VerifyStep> steps) {
     raise(summary.worstControlLinf, step.control.linf);
     if (summary.steps == 1 || step.control.linf < summary.leastControlLinf)
       summary.leastControlLinf = step.control.linf;
+    summary.beyond += step.patched.linf > step.allowedLinf;
+    if (summary.steps == 1 ||
+        step.patched.linf * summary.nearestAllowed > summary.nearestLinf * step.allowedLinf) {
+      summary.nearestLinf = step.patched.linf;
+      summary.nearestAllowed = step.allowedLinf;
+    }
     if (step.fusedLinf)
       summary.worstFusedLinf = std::max(summary.worstFusedLinf.value_or(0), *step.fusedLinf);
     raise(summary.largestMatrixNorm, step.norm.matrix);

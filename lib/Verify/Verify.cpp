@@ -97,21 +97,13 @@ public:
     return executor.patch(*runs.full, *runs.reduced, token, position, options);
   }
 
-  /// The full run's logits of one token, without making a patch.
-  Expected<std::vector<double>> full(const Input &token, int64_t position) {
-    Timer watch(times.patch);
-    ForwardOptions options;
-    if (request.trace)
-      options.observer = seen.full.observer();
-    return executor.forward(*runs.full, llvm::ArrayRef<Input>(token), position, options);
-  }
-
-  /// The two runs without context, compared with the full run's logits.
+  /// The two runs without context, compared with the full run's logits. `replayError`: as the pass
+  /// that made the patch predicts it.
   Expected<VerifyStep> check(const Input &token, int64_t position, const Patch &patch,
-                             llvm::ArrayRef<double> fullLogits,
-                             llvm::ArrayRef<double> fusedLogits) {
+                             llvm::ArrayRef<double> fullLogits, llvm::ArrayRef<double> fusedLogits,
+                             llvm::ArrayRef<double> replayError) {
     Expected<std::vector<double>> patched =
-        reduced(token, position, &patch, times.verify, seen.patched);
+        reduced(token, position, &patch, times.verify, seen.patched, &sizes);
     if (!patched)
       return patched.takeError();
     Expected<std::vector<double>> control = std::vector<double>();
@@ -130,6 +122,7 @@ public:
     step.patched = compareLogits(fullLogits, *patched);
     step.control = compareLogits(fullLogits, *control);
     step.next = step.patched.baselineToken;
+    step.allowedLinf = allowed(step, fullLogits, replayError);
     if (!fusedLogits.empty())
       step.fusedLinf = largestDifference(*patched, fusedLogits);
     Expected<PatchNormTable> table = measure(patch, executor.layers(), norms);
@@ -145,7 +138,8 @@ public:
 
 private:
   Expected<std::vector<double>> reduced(const Input &token, int64_t position, const Patch *patch,
-                                        double &seconds, LayerRecord &record) {
+                                        double &seconds, LayerRecord &record,
+                                        StreamSizes *sizes = nullptr) {
     Timer watch(seconds);
     ForwardOptions options;
     options.patch = patch;
@@ -153,7 +147,20 @@ private:
     options.append = false;
     if (request.trace)
       options.observer = record.observer();
+    if (sizes)
+      options.observer = sizes->observer(std::move(options.observer));
     return executor.forward(*runs.reduced, llvm::ArrayRef<Input>(token), position, options);
+  }
+
+  /// What is predicted, and no more than the context changes: a patch that brings the logits no
+  /// nearer than none does is no patch, however large its predicted error.
+  double allowed(const VerifyStep &step, llvm::ArrayRef<double> fullLogits,
+                 llvm::ArrayRef<double> replayError) const {
+    const std::vector<double> exact(replayError.size(), 0);
+    double least = allowedLinf(fullLogits, exact, sizes, request.roundoffs);
+    double predicted = allowedLinf(fullLogits, replayError, sizes, request.roundoffs);
+    double most = std::max(least, step.control.linf);
+    return predicted < most ? predicted : most;
   }
 
   Error trace(const Input &token, int64_t position, const Patch &patch) {
@@ -191,6 +198,7 @@ private:
   const RunRequest &request;
   PatchNorms &norms;
   Runs runs, secondRuns;
+  StreamSizes sizes; ///< of the patched run
   struct {
     LayerRecord full, patched, control;
   } seen;
@@ -274,9 +282,9 @@ Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &re
           return patch.takeError();
         if (Error error = verifier.keepBefore(given.position))
           return error;
-        Expected<VerifyStep> step =
-            verifier.check(request.tokens[given.position], given.position, *patch,
-                           given.fullLogits.doubles(), given.reducedLogits.doubles());
+        Expected<VerifyStep> step = verifier.check(
+            request.tokens[given.position], given.position, *patch, given.fullLogits.doubles(),
+            given.reducedLogits.doubles(), given.replayError);
         if (!step)
           return step.takeError();
         addLayers(*step, given.obligations, given.replayError);
@@ -309,8 +317,9 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
     Expected<PatchStep> made = verifier.patch(token, position);
     if (!made)
       return made.takeError();
-    Expected<VerifyStep> step = verifier.check(
-        token, position, made->patch, made->fullLogits.doubles(), made->reducedLogits.doubles());
+    Expected<VerifyStep> step =
+        verifier.check(token, position, made->patch, made->fullLogits.doubles(),
+                       made->reducedLogits.doubles(), made->replayError);
     if (!step)
       return step.takeError();
     addLayers(*step, made->obligations, made->replayError);
@@ -331,10 +340,12 @@ Expected<VerifyResult> ctxc::verifyPatch(Executor &executor, const RunRequest &r
     return error;
   Input token = request.tokens.back();
   int64_t position = request.tokens.size() - 1;
-  Expected<std::vector<double>> full = verifier.full(token, position);
+  // The patch that is made here is compared with nothing: its pass predicts how exact one can be.
+  Expected<PatchStep> full = verifier.patch(token, position);
   if (!full)
     return full.takeError();
-  Expected<VerifyStep> step = verifier.check(token, position, patch, *full, {});
+  Expected<VerifyStep> step =
+      verifier.check(token, position, patch, full->fullLogits.doubles(), {}, full->replayError);
   if (!step)
     return step.takeError();
   VerifyResult result;

@@ -1,7 +1,7 @@
 // RUN: ctxc-opt %s --xf-report-context --verify-diagnostics
 
-// Downstream of attention depends on the context; up to where its result joins
-// the residual stream, and upstream of it, is the contextual part.
+// Everything downstream of attention depends on the context. The contextual part goes from what
+// attention reads to where its result joins the residual stream.
 xf.block @sequential(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-remark @below {{in the contextual part}}
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -22,8 +22,8 @@ xf.block @sequential(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// Branches beside the attention that are summed before they join the stream:
-// the context enters at their sum, and W is a site.
+// Branches parallel to the attention, added to its result before they join the residual stream: the
+// context enters the stream at their sum, and W is a site.
 xf.block @branches_summed_first(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-remark @below {{depends on the context, in the contextual part}}
   %a = xf.contextual "mix"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -36,7 +36,7 @@ xf.block @branches_summed_first(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A gate on the attention's way is no branch of the stream.
+// A gate on the attention's result is not a branch of the residual stream.
 xf.block @gated(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-remark @below {{depends on the context, in the contextual part}}
   %a = xf.contextual "mix"(%x) : (tensor<8xf32>) -> tensor<8xf32>

@@ -142,7 +142,7 @@ xf.block @relu_last(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Two normalised branches have twice the reach, and no more.
+// Two normalised branches have twice the reach, but not more.
 xf.block @two_branches(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -166,7 +166,7 @@ xf.block @two_branches(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// A frozen matrix from few dimensions.
+// A frozen matrix with few input dimensions.
 xf.block @narrow_frozen(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -203,7 +203,7 @@ xf.block @all_frozen(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// A mixer alone.
+// Only a mixer.
 xf.block @mixer_alone(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -217,7 +217,7 @@ xf.block @mixer_alone(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// A scale after relu: undecided, since matrix and scale may do it together.
+// A scale after a relu: undecided, since matrix and scale may succeed together.
 xf.block @relu_before_the_scale(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -277,7 +277,7 @@ xf.block @mixing_after_the_mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Two streams that carry the context by themselves.
+// Two residual streams that both carry the context.
 xf.block @two_context_streams(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -374,7 +374,7 @@ xf.block @rotation_last(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// A second output, without context, that the only patchable op also makes.
+// A second output, which does not depend on the context, is computed by the only patchable op.
 xf.block @output_without_context(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>

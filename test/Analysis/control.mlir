@@ -54,7 +54,7 @@ xf.block @post_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A relu MLP: the outer matrix reads a vector that may vanish as a whole.
+// A relu MLP: the outer matrix reads a vector that may be zero.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @relu_mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -75,7 +75,7 @@ xf.block @relu_mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// The same before a post-norm: the matrix between gives dense entries.
+// The same before a post-norm: the matrix between them gives entries that are not zero.
 // expected-remark @below {{controllable: input {fc1}, output {fc2, post_norm}}}
 xf.block @relu_post_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -116,7 +116,7 @@ xf.block @outer_bias(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A constant factor after the outer matrix is divided out.
+// A constant factor after the outer matrix is inverted.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @multiplier(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -153,7 +153,7 @@ xf.block @parallel_shared_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// OPT-350m: a norm on the sum. The sum carries all of the context.
+// OPT-350m: the norm is applied to the sum, which carries all of the context.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @norm_on_the_sum(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -173,7 +173,7 @@ xf.block @norm_on_the_sum(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// Nothing stands between the context and what the one matrix reads.
+// No patchable op lies between the context and the input of the only matrix.
 // expected-remark @below {{output-only: input {}, output {w}; the patch is exact, but inside the block the two runs differ: none of the ops it patches stands between the context and what 'w' reads}}
 xf.block @one_matrix(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -195,7 +195,7 @@ xf.block @no_context(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A gate that is never zero is divided out; the router is a path of its own.
+// The chain divides by a gate that is never zero. The router is a path of its own for the context.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @gated_branch(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -218,7 +218,7 @@ xf.block @gated_branch(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// No matrix before the scale: the minimum cut takes the bias.
+// There is no matrix before the scale: the minimum cut takes the bias.
 // expected-remark @below {{controllable: input {norm_bias}, output {w}}}
 xf.block @cut_at_a_bias(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -256,7 +256,7 @@ xf.block @frozen_scale_after_the_matrix(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// Two streams; only one depends on the context.
+// Two residual streams, only one of which depends on the context.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @two_streams(%x: tensor<8xf32>, %x2: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -275,7 +275,7 @@ xf.block @two_streams(%x: tensor<8xf32>, %x2: tensor<8xf32>) -> (tensor<8xf32>, 
   xf.yield %y, %w : tensor<8xf32>, tensor<8xf32>
 }
 
-// Two streams that both follow from one sum.
+// Two residual streams that follow from one sum.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @streams_from_one_sum(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -294,7 +294,7 @@ xf.block @streams_from_one_sum(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf3
   xf.yield %y, %w : tensor<8xf32>, tensor<8xf32>
 }
 
-// A second stream that an input patch restores.
+// A second residual stream that an input patch restores.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @side_output(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<16xf32>) {
   %Wo = xf.param "o" : tensor<8x8xf32>
@@ -312,7 +312,7 @@ xf.block @side_output(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<16xf32>) {
   xf.yield %y, %s : tensor<8xf32>, tensor<16xf32>
 }
 
-// A recurrence in the place of attention.
+// A recurrence instead of attention.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @scan(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wz = xf.param "in" : tensor<8x8xf32>
@@ -331,7 +331,7 @@ xf.block @scan(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A causal convolution in the place of attention.
+// A causal convolution instead of attention.
 // expected-remark @below {{controllable: input {fc1}, output {fc2}}}
 xf.block @conv(%x: tensor<8xf32>) -> tensor<8xf32> {
   %k = xf.param "conv" : tensor<8x4xf32>
@@ -348,8 +348,8 @@ xf.block @conv(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// No norm before, and the one matrix stands before the post-norm. Patched for the input it would
-// leave the scale to be solved for alone.
+// There is no norm before, and the only matrix is before the post-norm. If the matrix were patched
+// for the input, the scale alone would have to be solved for.
 // expected-remark @below {{output-only: input {}, output {down, post_norm}; the patch is exact, but inside the block the two runs differ: the plan that keeps the inside (--objective paper) is fragile in another program: 'post_norm' is divided by its input entry by entry}}
 xf.block @matrix_before_the_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>

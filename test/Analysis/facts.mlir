@@ -1,10 +1,10 @@
 // RUN: ctxc-opt %s --xf-report-facts --verify-diagnostics
 
-// Zero and image facts, one rule a line.
+// Zero and image facts, one rule for each line.
 xf.block @facts(%x: tensor<16xf32>) -> tensor<16xf32> {
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %W = xf.param "w" : tensor<16x16xf32>
-  // Generic weights send a nonzero vector to one without zero entries.
+  // Generic weights map a nonzero vector to one without zero entries.
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %a = xf.linear %W * %x : tensor<16x16xf32>, tensor<16xf32>
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
@@ -16,26 +16,26 @@ xf.block @facts(%x: tensor<16xf32>) -> tensor<16xf32> {
   %n = xf.normalize rms %a eps 1.0e-06 : tensor<16xf32>
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
   %r = xf.activation relu %n : tensor<16xf32>
-  // A product inherits the zeros of either factor; a sum those that both have, where a parameter of
-  // its own moves one of them.
+  // A product inherits the zeros of either factor. A sum has the zeros that both terms have, if a
+  // parameter of its own moves one of them.
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
   %p = xf.mul %r, %n : tensor<16xf32>, tensor<16xf32>
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %s = xf.add %r, %b : tensor<16xf32>
-  // What is made of one value may cancel.
+  // Terms computed from one value may cancel.
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
   %t = xf.sub %n, %r : tensor<16xf32>
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set; bounded by 0.00}}
   %e = xf.sub %n, %n : tensor<16xf32>
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %M = xf.param "m" : tensor<16x16xf32>
-  // A matrix turns zero entries into a matter of the whole vector.
+  // A matrix turns zero entries into a condition on the whole vector.
   // expected-remark @below {{an entry is zero on a null set, the vector on an open set}}
   %l = xf.linear %M * %r : tensor<16x16xf32>, tensor<16xf32>
   // A sum with it has generic entries.
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %q = xf.add %l, %b : tensor<16xf32>
-  // One part of two may vanish alone.
+  // One of two parts may be zero alone.
   // expected-remark @below {{an entry is zero on an open set, the vector on a null set}}
   %k = xf.concat %l, %n : tensor<16xf32>, tensor<16xf32>
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
@@ -48,13 +48,13 @@ xf.block @facts(%x: tensor<16xf32>) -> tensor<16xf32> {
   %h = xf.times %c by -0.5 : tensor<16xf32>
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set; bounded by 0.00}}
   %z = xf.times %s by 0.0 : tensor<16xf32>
-  // Of an op that says nothing, nothing is known.
+  // Nothing is known about an op without facts.
   // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
   %o = xf.contextual "mix"(%s) : (tensor<16xf32>) -> tensor<16xf32>
   xf.yield %h : tensor<16xf32>
 }
 
-// The weights of a router are positive, so that they do not cancel, and experts are like matrices.
+// The weights of a router are positive, so that they do not cancel; experts behave like matrices.
 xf.block @mixture(%x: tensor<16xf32>) -> tensor<16xf32> {
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
   %R = xf.param "router" : tensor<4x16xf32>
@@ -68,7 +68,7 @@ xf.block @mixture(%x: tensor<16xf32>) -> tensor<16xf32> {
   %g = xf.gather %p[%s] : tensor<4xf32>, tensor<2xi32>
   // expected-remark @below {{an entry is zero never, the vector never; bounded by 1.00}}
   %w = xf.normalize sum %g eps 0.0 : tensor<2xf32>
-  // Numbers of either sign may nearly cancel, so that their shares have no bound.
+  // Numbers of both signs may nearly cancel, so that their shares have no bound.
   // expected-remark-re @below {{an entry is zero on a null set, the vector on a null set{{$}}}}
   %n = xf.normalize sum %l eps 0.0 : tensor<4xf32>
   // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}

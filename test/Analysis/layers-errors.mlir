@@ -1,6 +1,6 @@
 // RUN: ctxc-opt %s --xf-report-control --split-input-file --verify-diagnostics
 
-// A parameter frozen in some layers is said once, for all of them.
+// A parameter that is frozen in several layers is reported once for all of them.
 // expected-remark @below {{controllable in layers 0, 2: input {}, output {w}}}
 xf.block @frozen_in_layers(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -28,8 +28,8 @@ xf.model @model {
 
 // -----
 
-// What layers share is not theirs to patch; whether patches applied at each use could do it is
-// not decided.
+// A parameter that layers share cannot be patched. Whether patches that are applied at each use
+// would suffice is not decided.
 xf.block @shared_by_layers(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
   %v = xf.add %x, %a : tensor<8xf32>

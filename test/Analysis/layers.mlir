@@ -1,8 +1,8 @@
 // RUN: ctxc-opt %s --xf-report-control --verify-diagnostics
 // RUN: ctxc-opt %s --xf-report-control=start-layer=1 2>&1 | FileCheck %s --check-prefix=START
 
-// Layers with equal bindings share a verdict; a frozen or shared parameter sets one apart, and so
-// does the first patched layer where those below it run unpatched.
+// Layers with equal bindings share a verdict. A frozen or shared parameter separates a layer from
+// the others, and so does being the first patched layer above unpatched ones.
 
 // START-DAG: remark: controllable in layers 1: input {up}, output {down}
 // START-DAG: remark: controllable in layers 2-3: input {}, output {gain}

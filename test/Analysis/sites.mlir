@@ -1,7 +1,7 @@
 // RUN: ctxc-opt %s --xf-report-sites --verify-diagnostics
 
-// What attention reads, and what its result passes on the way to the residual stream, is not the
-// MLP's. A norm that attention and a parallel MLP share would change attention.
+// The inputs of attention, and what its result passes on the way to the residual stream, are not
+// part of the MLP. Patching a norm that attention and a parallel MLP share would change attention.
 xf.block @parallel(%x: tensor<8xf32>) -> tensor<8xf32> {
   %n = xf.normalize rms %x eps 1.0e-06 : tensor<8xf32>
   %m = xf.param "norm" : tensor<8xf32>
@@ -26,7 +26,7 @@ xf.block @parallel(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// Why an op beside attention may not be patched.
+// The reasons why ops beside attention may not be patched.
 xf.block @refused(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
   %v = xf.add %x, %a : tensor<8xf32>
@@ -52,7 +52,7 @@ xf.block @refused(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %l : tensor<8xf32>
 }
 
-// An expert each serves a vector each, where no expert is selected twice.
+// Each vector is served by one expert, if no expert is selected twice.
 xf.block @experts(%x: tensor<8xf32>) -> tensor<8xf32> {
   %c = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
   %v = xf.add %x, %c : tensor<8xf32>
@@ -67,7 +67,7 @@ xf.block @experts(%x: tensor<8xf32>) -> tensor<8xf32> {
   %D = xf.param "experts.down" : tensor<4x8x6xf32>
   // expected-remark @below {{'experts.down' may be patched}}
   %d = xf.expert_linear %D[%s] * %h : tensor<4x8x6xf32>, tensor<2xi32>, tensor<2x6xf32>
-  // One matrix for both slots has one change for both.
+  // A single matrix for both slots has only one change for both.
   %S = xf.param "shared" : tensor<8x6xf32>
   // expected-remark @below {{'shared' may not be patched: 'shared' serves several vectors at once, which need one each}}
   %e = xf.linear %S * %h : tensor<8x6xf32>, tensor<2x6xf32>

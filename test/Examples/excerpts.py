@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that code which a page quotes is in the file that it quotes.
+"""Checks that code which a page quotes is in the quoted file.
 
   excerpts.py PAGE.md…
 

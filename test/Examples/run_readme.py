@@ -1,27 +1,32 @@
 #!/usr/bin/env python3
-"""Runs the commands that a README shows and compares what they print with what it says they print.
+"""Pastes the commands of a page into a shell, and compares their output with the page's.
 
-  run_readme.py README.md --build BUILD [--models MODELS] [--judges JUDGES]
+  run_readme.py README.md --build BUILD [--models MODELS] [--judges JUDGES] [--installed]
 
-A fenced block marked ```console holds commands, each after "$ ", and below each what it prints:
-standard output and errors together. A command goes on over lines that end in a backslash, and to the
-end of a here-document (<<'END'). In the expected text "..." stands for anything within a line, and a
-line of "..." alone for any lines. "$ echo $?" shows the exit code of the command before. What differs
-between machines is allowed for:
+A fenced block marked ```sh is pasted as it is, and fails where one of its commands does. A block marked
+```console holds commands, each after "$ ", and below each of them its output, standard output and errors
+together. A command continues after a line that ends in a backslash, and to the end of a here-document
+(<<'END'). In the expected text "..." stands for anything within a line, and a line with only "..." for any
+lines. "$ echo $?" shows the exit code of the command before. Differences between machines are allowed:
 
   3.1 s       any time
   2.5e-16     a rounding error: at most ten times as much (or 1e-6, in float32)
   12.3        any other number with a point: within 2 %, or one in its last place
-  blanks      any number of them is as good as one
+  blanks      any number of them counts as one
 
-All commands of a README run in order, in one scratch copy of the repository's root (links, so that
-what a command writes there stays there), with BUILD/bin first on the path.
+All of a page's commands go in order into one shell. It starts in a fresh copy of the files that are
+checked in, with BUILD as the build folder; ctxc is on the path where the page puts it there, or by
+--installed. A block that this cannot be asked of has a comment on the line before it that gives the reason:
+
+  <!-- not run: it installs packages -->
 """
 
 import argparse
 import difflib
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,33 +36,61 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 HERE_DOCUMENT = re.compile(r"<<'(\w+)'")
+NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
+# What a test must not do to the machine that it runs on, nor to the build folder that it is given.
+NOT_HERE = re.compile(r"\b(sudo|su|apt|apt-get|dpkg|brew|pip|docker|cpack)\s|tools/(setup|build|test)\S*\.sh|"
+                      r"--prefix[= ]/|cmake --install (?!.*--prefix)|cmake .*--preset")
 
 
-def commands(text):
-    """(line number, command, expected lines) of each command in the ```console blocks."""
-    found, inside, number = [], False, 0
-    lines = iter(text.splitlines())
-    for line in lines:
-        number += 1
+def blocks(text):
+    """(line number of its first line, kind, lines) of each fenced block that is to be run."""
+    fence, before = None, ""
+    for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
-            inside = line.strip() == "```console"
-        elif inside and line.startswith("$ "):
-            command, start = line[2:], number
+            if fence is None:
+                fence = (number + 1, line[3:].strip(), [], NOT_RUN.fullmatch(before.strip()))
+            else:
+                if fence[1] in ("sh", "console") and not fence[3]:
+                    yield fence[:3]
+                fence = None
+        elif fence:
+            fence[2].append(line)
+        before = line
+
+
+def console_commands(start, lines):
+    """(line number, command, expected lines) of each command of a ```console block."""
+    found, numbered = [], iter(enumerate(lines, start))
+    for number, line in numbered:
+        if line.startswith("$ "):
+            command = line[2:]
             while command.endswith("\\"):
-                command += "\n" + next(lines)
-                number += 1
+                command += "\n" + next(numbered)[1]
             if here := HERE_DOCUMENT.search(command):
                 while command.splitlines()[-1] != here[1]:
-                    command += "\n" + next(lines)
-                    number += 1
-            found.append((start, command, []))
-        elif inside:
-            if not found:
-                raise SystemExit(f"line {number}: expected a command, found {line!r}")
+                    command += "\n" + next(numbered)[1]
+            found.append((number, command, []))
+        elif not found:
+            raise SystemExit(f"line {number}: expected a command, found {line!r}")
+        else:
             found[-1][2].append(line.rstrip())
     for _, _, expected in found:
         while expected and not expected[-1]:
             expected.pop()
+    return found
+
+
+def commands(text):
+    """(line number, command, expected lines) of each command of a page, in order; in place of the lines,
+    None for a ```sh block, which prints what it likes and must not fail."""
+    found = []
+    for start, kind, lines in blocks(text):
+        found += console_commands(start, lines) if kind == "console" else [
+            (start, "\n".join(lines), None)]
+    for number, command, _ in found:
+        if refused := NOT_HERE.search(command):
+            raise SystemExit(f"line {number}: '{refused[0].strip()}' is not for a test; mark the block by "
+                             "<!-- not run: WHY --> on the line before it")
     return found
 
 
@@ -67,7 +100,7 @@ FLEXIBLE = re.compile(r"(?P<time>\d+(?:\.\d+)? s\b)|(?P<error>\d+(?:\.\d+)?e-\d+
 
 
 def line_pattern(line, checks):
-    """The regular expression of one expected line; appends what its groups must fulfil."""
+    """The regular expression of one expected line; appends the conditions on its groups."""
     line, pattern, end = " ".join(line.split()), "", 0
     for found in FLEXIBLE.finditer(line):
         pattern += re.escape(line[end:found.start()])
@@ -84,7 +117,8 @@ def line_pattern(line, checks):
 
 def close_enough(kind, expected, actual):
     if kind == "error":
-        # How a float32 sum rounds differs between processors: below 1e-6 only the size tells.
+        # The rounding of a float32 sum differs between processors: below 1e-6 only the magnitude is
+        # compared.
         floor = 1e-6 if float(expected) > 1e-12 else 0
         return float(actual) <= max(10 * float(expected), floor)
     last_place = 10.0 ** -len(expected.split(".")[1])
@@ -92,7 +126,7 @@ def close_enough(kind, expected, actual):
 
 
 def matches(expected, actual):
-    """Whether the printed lines are the expected ones, with the allowances above."""
+    """Whether the printed lines are the expected ones, up to the differences that are allowed."""
     checks = []
     pattern = "".join(r"(?:[^\n]*\n)*?" if line.strip() == "..." else line_pattern(line, checks)
                       for line in expected)
@@ -102,26 +136,90 @@ def matches(expected, actual):
 
 
 def scratch_copy(folder, build, models, judges):
-    for entry in ROOT.iterdir():
-        if not entry.name.startswith((".", "build")):
-            (folder / entry.name).symlink_to(entry)
+    """What a clone has, and the build folder that the page's reader has made by its first command."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], stdout=subprocess.PIPE, text=True,
+                            check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
     (folder / "build").mkdir()
     (folder / "build/bin").symlink_to(build / "bin")
-    if (build / "cmake_install.cmake").exists():  # for cmake --install build
+    if (build / "cmake_install.cmake").exists():  # needed by cmake --install build
         (folder / "build/cmake_install.cmake").symlink_to(build / "cmake_install.cmake")
     (folder / "build/models").symlink_to(models)
     (folder / "build/judges").symlink_to(judges)
 
 
-def run(command, cwd, env, status):
-    """The command's printed lines and exit code; it sees `status` as the code before it."""
-    done = subprocess.run(["bash", "-c", f"(exit {status})\n{command}"], cwd=cwd, env=env,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", stdin=subprocess.DEVNULL)
-    lines = [line.rstrip() for line in done.stdout.splitlines()]
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines, done.returncode
+class Shell:
+    """One bash, as a reader's: what a command sets, later ones see."""
+
+    def __init__(self, folder, env):
+        self.process = subprocess.Popen(
+            ["bash", "--norc"], cwd=folder, env=env, text=True, errors="replace",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.end = f"--- end of command {os.getpid()} "
+
+    def paste(self, command):
+        """The command's printed lines and exit code; None as the code where the shell is gone."""
+        script = (f"eval {shlex.quote(command)} </dev/null\n"
+                  f"printf '\\n%s%d\\n' {shlex.quote(self.end)} $?\n")
+        lines, status = [], None
+        try:
+            self.process.stdin.write(script)
+            self.process.stdin.flush()
+            for line in self.process.stdout:
+                if line.startswith(self.end):
+                    status = int(line[len(self.end):])
+                    break
+                lines.append(line.rstrip())
+        except BrokenPipeError:
+            pass
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines, status
+
+    def run(self, command, status):
+        """Pastes a command that sees `status` as the exit code of the one before."""
+        return self.paste(f"(exit {status or 0})\n{command}")
+
+    def run_all(self, block):
+        """Pastes a block, and names each of its commands that fails."""
+        trap = r"""'printf "failed (exit code %d): %s\n" $? "$BASH_COMMAND"; false'"""
+        lines, status = self.paste(f"trap {trap} ERR\n{block}")
+        self.paste("trap - ERR")
+        return [line for line in lines if line.startswith("failed (")], status, lines
+
+    def close(self):
+        self.process.communicate()
+
+
+def differences(shell, command, expected, status):
+    """What is wrong with a command or block, as lines; and its exit code."""
+    if expected is None:
+        failed, status, printed = shell.run_all(command)
+        return printed if failed or status != 0 else [], status
+    actual, status = shell.run(command, status)
+    if matches(expected, actual):
+        return [], status
+    return list(difflib.unified_diff(expected, actual, "expected", "printed", lineterm="")), status
+
+
+def problems(page, text, folder, env):
+    """Pastes a page's commands into a shell in `folder`; prints what is wrong. How many commands there
+    were, and how many of them printed something else or failed."""
+    shown, failures, status = commands(text), 0, 0
+    shell = Shell(folder, env)
+    for number, command, expected in shown:
+        wrong, status = differences(shell, command, expected, status)
+        if wrong or status is None:
+            failures += 1
+            print(f"{page}:{number}: {command}\nprints something else, or fails (exit code {status}):",
+                  *wrong, sep="\n")
+        if status is None:
+            break
+    shell.close()
+    return len(shown), failures
 
 
 def main():
@@ -131,27 +229,20 @@ def main():
     parser.add_argument("--build", type=Path, required=True, help="ctxc's build folder")
     parser.add_argument("--models", type=Path, help="where Gemma 3 270M is (BUILD/models)")
     parser.add_argument("--judges", type=Path, help="the judges' Python (BUILD/judges)")
+    parser.add_argument("--installed", action="store_true", help="the page's reader has ctxc installed")
     args = parser.parse_args()
     build = args.build.resolve()
-    shown = commands(args.readme.read_text())
-    if not shown:
-        print(f"{args.readme}: has no ```console block with a command")
-        return 2
-    path = os.pathsep.join([str(build / "bin"), os.environ["PATH"]])
-    env = os.environ | {"PATH": path, "CTXC_READY": "1", "CTXC_BUILD": str(build)}
-    failures = status = 0
+    env = os.environ | {"CTXC_READY": "1", "CTXC_BUILD": str(build)}
+    if args.installed:
+        env["PATH"] = os.pathsep.join([str(build / "bin"), env["PATH"]])
     with tempfile.TemporaryDirectory() as folder:
         scratch_copy(Path(folder), build, (args.models or build / "models").absolute(),
                      (args.judges or build / "judges").absolute())
-        for number, command, expected in shown:
-            actual, status = run(command, folder, env, status)
-            if not matches(expected, actual):
-                failures += 1
-                print(f"{args.readme}:{number}: $ {command}\nprints something else (exit code "
-                      f"{status}):")
-                print("\n".join(difflib.unified_diff(expected, actual, "expected", "printed",
-                                                     lineterm="")))
-    print(f"{args.readme}: {len(shown)} commands, {failures} print something else")
+        count, failures = problems(args.readme, args.readme.read_text(), folder, env)
+    if not count:
+        print(f"{args.readme}: has no ```console or ```sh block with a command")
+        return 2
+    print(f"{args.readme}: {count} commands, {failures} print something else or fail")
     return 1 if failures else 0
 
 

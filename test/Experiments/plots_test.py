@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws small experiments and looks at what came out: figures that are SVG and PNG, pages that are
-well formed, and name nothing outside themselves.
+"""Draws small experiments and checks the results: figures as SVG and PNG, and pages that are well formed
+and refer to no other file or address.
 
   plots_test.py CTXC SOURCE
 """
@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
-RUNS = [  # experiment, figures that there must be, options
+RUNS = [  # experiment, required figures, options
     ("generation", ["summary", "metrics", "prompt-1", "prompt-2"], ["--generate", "3"]),
     ("norms", ["layers-f32", "tokens", "shares"], ["--generate", "2"]),
     ("start-layer", ["fidelity", "norms"], ["--generate", "1"]),
@@ -78,7 +78,7 @@ def check_figure(directory, name):
     texts = [t for t in ("".join(e.itertext()).strip() for e in root.iter()
                          if e.tag.endswith("}text")) if t]
     assert len(texts) > 5, f"{name}.svg: has hardly any text: {texts}"
-    # Markup of mathematics that nothing has set.
+    # Math markup that was not typeset.
     assert not [t for t in texts if "mathdefault" in t], texts
     assert (directory / f"{name}.png").read_bytes().startswith(b"\x89PNG\r\n")
     return texts
@@ -89,7 +89,7 @@ def main():
     model = f"{source}/examples/models/gemma3-kjv-1m"
     with tempfile.TemporaryDirectory() as folder:
         prompts = Path(folder, "prompts.txt")
-        # What a page or a plot could stumble over.
+        # Text that could break a page or a plot.
         prompts.write_text('And <b>Joshua</b> & the "son" of $Nun$ sent\nAnd they came 中文 unto\n')
         directories = []
         for name, _, options in RUNS:
@@ -113,7 +113,7 @@ def main():
             texts = {t for figure in figures for t in check_figure(directory, figure)}
             assert all(any(t.startswith(u) for t in texts) for u in ("least", "naive")), \
                 f"{name}: {texts}"
-        # The same records give the same files, whatever was there.
+        # The same records give the same files, whatever existed before.
         before = (directories[0] / "summary.svg").read_bytes()
         subprocess.run([ctxc, "experiment", RUNS[0][0], model, "--prompts", prompts, "--dtypes",
                         "f32", "--updates", "least,naive", *RUNS[0][2], "-o", directories[0],

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """browser.py CTXC CHROMIUM SOURCE [--keep DIR]: the page of `ctxc inspect` in a real browser.
 
-Of the shipped model, of a tokenizer with hostile pieces, of an encoder and of a model without a head:
-no error on the console, no request but for the file itself, numbers on hover and on keyboard focus as
-the JSON has them, pictures without the script, light and dark contrast of at least 4.5, nothing
-sticking out at 400 pixels. --keep leaves pages and screenshots in DIR.
+The pages are of the shipped model, of a tokenizer with hostile pieces, of an encoder and of a model without a
+head. There must be no error on the console, no request except for the file itself, the JSON's numbers on hover
+and on keyboard focus, pictures without the script, a contrast of at least 4.5 in light and dark mode, nothing
+that overflows a width of 390 pixels, and no label of a picture that is too small to read there. --keep leaves
+pages and screenshots in DIR.
 """
 
 import argparse
@@ -25,7 +26,7 @@ HOSTILE = ["</script><script>window.hurt=1</script>", "<img src=x onerror=window
            "\u202egnihton", "\u2066x", "\u0000", "\ud7ff\u0301", "https://example.com/x",
            "</title></style>", "<!--", "]]>", "x" * 500, "\n\n"]
 
-# The ratio of each text's colour to what lies behind it, by WCAG 2; gradients by both of their ends.
+# The contrast ratio of each text to its background, by WCAG 2; for a gradient, to both of its ends.
 CONTRAST = """(() => {
   const numbers = (color) => {
     const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
@@ -66,13 +67,26 @@ CONTRAST = """(() => {
 })()"""
 
 
+# The size on the screen of the smallest letters in a picture.
+SMALLEST_LABEL = """Math.min(...[...document.querySelectorAll('svg text')]
+  .filter(text => text.getClientRects().length)
+  .map(text => parseFloat(getComputedStyle(text).fontSize) * Math.hypot(text.getScreenCTM().a, text.getScreenCTM().b)))"""
+
+# Whether the frame around the subject's column is inside the box that the picture scrolls in.
+SUBJECT_SHOWN = """[...document.querySelectorAll('svg .column')].filter(frame => frame.getClientRects().length)
+  .every(frame => {
+    const [inner, outer] = [frame, frame.closest('.scroll')].map(e => e.getBoundingClientRect());
+    return inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
+  })"""
+
+
 def ctxc(program, *words):
     subprocess.run([str(word) for word in (program, "inspect", *words)], check=True,
                    stdout=subprocess.DEVNULL)
 
 
 def make_pages(program, source, folder):
-    """The pages, and the JSON of the first."""
+    """The pages, and the JSON of the first page."""
     ctxc(program, source / "examples/models/gemma3-kjv-1m", "--prompt", PROMPT, "--generate", "3",
          "--json", folder / "shipped.json", "--html", folder / "shipped.html")
     hostile = folder / "hostile"
@@ -96,14 +110,14 @@ def make_pages(program, source, folder):
 
 
 def check_quiet(browser, page):
-    """Nothing went wrong, and nothing was asked for but the page."""
+    """There was no error, and the page was the only request."""
     assert not browser.problems, f"{page}: {browser.problems}"
     assert set(browser.requests) == {page.resolve().as_uri()}, f"{page}: {browser.requests}"
     browser.requests.clear()
 
 
 def check_named(browser, page):
-    """Every picture, and every part of one that can be reached, has a name."""
+    """Every picture has a name, and so has every part of a picture that can have the focus."""
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
     unnamed = [n for n in nodes if n.get("role", {}).get("value") in ("image", "img", "radio", "region")
                and not n.get("name", {}).get("value")]
@@ -119,11 +133,16 @@ def check_looks(browser, page, folder):
         browser.size(1200, 900)
         worst = browser.evaluate(CONTRAST)
         assert worst["ratio"] >= 4.5, f"{page}, {scheme}: contrast {worst}"
-        for width in (1200, 400):
+        for width in (1200, 390):
             browser.size(width, 900)
+            small = browser.evaluate(SMALLEST_LABEL)
+            assert small >= 9, f"{page}: a label of {small} pixels in a window of {width}"
+            browser.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            subject = browser.evaluate(SUBJECT_SHOWN)
+            assert subject, f"{page}: the framed column is out of sight in a window of {width}"
             wide = browser.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, f"{page}: {wide} pixels wide in a window of {width}"
-            if folder and width == 400 or page.stem == "shipped":
+            if folder and width == 390 or page.stem == "shipped":
                 shot = base64.b64decode(browser.call(
                     "Page.captureScreenshot", captureBeyondViewport=True)["data"])
                 assert shot.startswith(b"\x89PNG") and len(shot) > 20000, f"{page}: nothing to see"
@@ -138,7 +157,7 @@ def tip(browser):
 
 
 def check_numbers(browser, found):
-    """On hover and on focus the JSON's numbers are shown."""
+    """Hover and focus show the JSON's numbers."""
     part = found["subject"]["leftOut"][2]
     x, y = browser.evaluate("(() => { const r = document.querySelectorAll('.prompt .i')[2]"
                             ".getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2];"
@@ -153,7 +172,8 @@ def check_numbers(browser, found):
     browser.move_to(1, 1)
     browser.size(1200, 400)
 
-    # By Tab to the heat map, which scrolls into view; then the arrow keys: the last layer is the first row.
+    # Tab leads to the heat map, which scrolls into view; then the arrow keys move, where the last
+    # layer is the first row.
     for _ in range(40):
         browser.press("Tab")
         if browser.evaluate("!!document.activeElement.closest('svg.of-matrix')"):
@@ -179,7 +199,7 @@ def check_numbers(browser, found):
 
 
 def check_choice(browser):
-    """One of two pictures is shown, by a radio button."""
+    """A radio button chooses which of two pictures is shown."""
     seen = "[...document.querySelectorAll('.either')].map(e => [...e.querySelectorAll('[class^=panel]')]" \
            ".map(p => p.getClientRects().length > 0))"
     assert browser.evaluate(seen) == [[True, False], [True, False]]

@@ -1,4 +1,4 @@
-"""A headless Chromium over the DevTools protocol, through pipes: nothing but the standard library."""
+"""Controls a headless Chromium with the DevTools protocol through pipes, using only the standard library."""
 
 import json
 import os
@@ -10,11 +10,11 @@ import time
 
 class Browser:
     """One page. `problems` collects console errors, exceptions and refused resources, `requests` the
-    addresses that the page asked for."""
+    addresses that the page requested."""
 
     def __init__(self, program):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        # The browser reads commands from file 3 and writes answers to file 4.
+        # The browser reads commands from file descriptor 3 and writes answers to 4.
         their_in, self.write_to = os.pipe()
         self.read_from, their_out = os.pipe()
 
@@ -41,7 +41,7 @@ class Browser:
             self.call(domain + ".enable")
 
     def close(self):
-        os.close(self.write_to)  # the browser ends with its pipe
+        os.close(self.write_to)  # the browser exits when its pipe is closed
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

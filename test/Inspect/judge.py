@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""judge.py CTXC GOLDENS: what `ctxc inspect --backend reference` finds, against numbers made without it.
+"""judge.py CTXC GOLDENS: compares `ctxc inspect --backend reference` with numbers that are computed without ctxc.
 
-Norms and cosines: from the matrices u vᵀ of patch files, written out in numpy.
-What layers write, the logit lens, and parts left out: from transformers' activations. Of the Llama
-its patches too are made here, by the paper's formulas (Theorem 3): with v before the MLP's norm, z
+Norms and cosines are computed from the matrices u vᵀ of patch files, in numpy. What layers write, the logit lens, and
+the effects of parts of the context are computed from transformers' activations. For the Llama, the patches are
+computed here too, by the paper's formulas (Theorem 3): with v before the MLP's norm, z
 behind it and h before W_down, in the run with the context (index C) and without,
 ΔW_in = W_in (z_C − z) zᵀ / ‖z‖², ΔW_down = (v_C − v) h_Cᵀ / ‖h_C‖².
 """
@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM
 
 TOKENS = [5, 17, 3, 60, 22, 9, 41]
 LAST = len(TOKENS) - 1
-# Norms and rotations are computed in float32 by transformers, in a float64 model too.
+# transformers computes norms and rotations in float32, even in a float64 model.
 ROUNDING = 5e-6
 
 
@@ -40,7 +40,7 @@ def close(what, found, expected, tolerance):
 # --- From patch files -------------------------------------------------------
 
 def matrices(path):
-    """The change of each parameter of a patch file, in full."""
+    """The full change of each parameter of a patch file."""
     parts = load_file(path)
     changes = {name[:-2]: parts[name].astype(float) @ parts[name[:-2] + ".v"].astype(float).T
                for name in parts if name.endswith(".u")}
@@ -54,7 +54,7 @@ def norm_of(changes, is_matrix):
 
 
 def cosine(a, b):
-    """Of two sets of changes; None where one is nothing."""
+    """The cosine of two sets of changes; None where one of them is zero."""
     norms = np.sqrt(sum((c**2).sum() for c in a) * sum((c**2).sum() for c in b))
     return sum((x * y).sum() for x, y in zip(a, b)) / norms if norms else None
 
@@ -90,7 +90,7 @@ def check_files(program, model, stored, found, folder):
 # --- From activations -------------------------------------------------------
 
 class Activations:
-    """One token's runs in transformers: with some context, and, layer by layer, without any."""
+    """The runs of one token in transformers: with some context, and layer by layer without any."""
 
     def __init__(self, model, norm_before_mlp):
         self.model, self.layers = model, model.model.layers
@@ -112,11 +112,11 @@ class Activations:
 
     @torch.no_grad()
     def run(self, positions):
-        """Logits and activations of the last token after the others of `positions`."""
+        """Logits and activations of the last of `positions`, after the tokens at the others."""
         ids = torch.tensor([[TOKENS[p] for p in positions]])
         logits = self.model(ids, position_ids=torch.tensor([positions])).logits[0, -1]
         full, reduced = self.read(), []
-        # A token alone attends to itself, so that its position makes no difference.
+        # A single token attends only to itself, so that its position has no effect.
         for layer, activations in zip(self.layers, full):
             x = activations["x"][None, None]
             kind = getattr(self.model.model, "rotary_emb")
@@ -131,7 +131,7 @@ class Activations:
 
 
 def llama_patch(layers, full, reduced):
-    """By name of the parameter."""
+    """The changes, by the name of the parameter."""
     changes = {}
     for i, (layer, c, r) in enumerate(zip(layers, full, reduced)):
         for name in ("gate_proj", "up_proj"):
@@ -189,7 +189,7 @@ def check_activations(directory, found, norm_before_mlp, formulas):
 
 
 def check_compiled(name, compiled, reference):
-    """Compiled kernels compute in float32."""
+    """Compares the compiled backend, whose kernels compute in float32, with the reference."""
     for get in (lambda f: [[n["matrixNorm"], n["vectorNorm"]] for t in f["tokens"] for n in t["layers"]],
                 lambda f: [t["cosineBefore"]["matrix"] for t in f["tokens"][1:]],
                 lambda f: [w["direction"] for w in f["subject"]["writes"]],

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A session with ctxc-lsp-server, as an editor has it.
+"""A session with ctxc-lsp-server, as an editor would have it.
 
   session.py SERVER [--plugin FILE.so]
 

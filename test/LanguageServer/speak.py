@@ -7,7 +7,7 @@ import threading
 
 
 class Server:
-    """A started server. Requests wait for their answer; notifications that come meanwhile are kept."""
+    """A running server. Requests wait for their answers; notifications that arrive in between are kept."""
 
     def __init__(self, command, timeout=60):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -59,14 +59,14 @@ class Server:
         return answer["result"]
 
     def diagnostics(self, uri, version):
-        """What the server publishes of a version of a document."""
+        """The diagnostics that the server publishes for a version of a document."""
         def wanted(m):
             return (m.get("method") == "textDocument/publishDiagnostics"
                     and m["params"]["uri"] == uri and m["params"].get("version", version) == version)
         return self._receive(wanted)["params"]["diagnostics"]
 
     def end(self):
-        """Shuts the server down in due form; its exit code."""
+        """Shuts the server down as the protocol demands, and returns its exit code."""
         self.request("shutdown")
         self.notify("exit")
         self.process.stdin.close()

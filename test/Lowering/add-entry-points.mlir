@@ -1,7 +1,8 @@
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-bufferize --ctxc-place-buffers --ctxc-add-entry-points | FileCheck %s
 // RUN: not ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-bufferize --ctxc-add-entry-points 2>&1 | FileCheck %s --check-prefix=ALLOCATES
 
-// The entry reads rows and visible tokens of ctxc_call, then each argument's address, and calls the kernel.
+// The entry reads rows and visible tokens from ctxc_call, then the address of each argument, and
+// calls the kernel.
 // CHECK: func.func private @linear_body(
 // CHECK: func.func @linear(%[[CALL:.*]]: !llvm.ptr) -> i32
 // CHECK: llvm.getelementptr %[[CALL]][0, 0]

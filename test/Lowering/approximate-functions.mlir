@@ -14,7 +14,8 @@ func.func @approximated(%x: f32, %v: vector<8xf32>) -> (f32, f32, f32, f32, vect
   return %a, %b, %c, %d, %e : f32, f32, f32, f32, vector<8xf32>
 }
 
-// Others stay, and so does float64, of which the polynomials are not.
+// Other functions are not replaced, nor those of float64, for which the polynomials are not precise
+// enough.
 // CHECK-LABEL: func.func @kept(
 // CHECK: math.cos %{{.*}} : f32
 // CHECK: math.sqrt %{{.*}} : f32

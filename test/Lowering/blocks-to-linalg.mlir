@@ -1,7 +1,7 @@
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg | FileCheck %s
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg | FileCheck %s --check-prefix=SWEEPS
 
-// A kernel's arguments say what they are.
+// The arguments of a kernel have roles.
 // CHECK-LABEL: func.func private @ffn(
 // CHECK-SAME: %{{.*}}: memref<?xi32> {kernel.arg = #kernel.arg<positions>}
 // CHECK-SAME: %{{.*}}: memref<?xi32> {kernel.arg = #kernel.arg<tokens>}
@@ -13,7 +13,7 @@
 // CHECK-DAG: %[[W:.*]] = bufferization.to_tensor %[[UP]] restrict
 // CHECK-DAG: %[[V:.*]] = bufferization.to_tensor %[[DOWN]] restrict
 
-// One contraction a weight, of the type that it is stored in.
+// Each weight has one contraction, with the weight's stored type.
 // CHECK: %[[H:.*]] = kernel.contract %[[W]] * %{{.*}} into %{{.*}} : tensor<45x33xbf16>, tensor<?x33xf32>, tensor<?x45xf32>
 // CHECK: kernel.contract %[[V]] * %{{.*}} into %{{.*}} : tensor<33x45xbf16>, tensor<?x45xf32>, tensor<?x33xf32>
 // CHECK: bufferization.materialize_in_destination %{{.*}} in restrict writable %[[Y]]
@@ -28,7 +28,7 @@ xf.block @ffn(%x: tensor<33xf32>) -> tensor<33xf32> {
   xf.yield %r : tensor<33xf32>
 }
 
-// Packed linears are one contraction over the rows of both streams.
+// Packed linears are a single contraction over the rows of both runs.
 // SWEEPS-LABEL: func.func private @packed(
 // SWEEPS: %[[TWICE:.*]] = arith.muli %[[S:.*]], %c2
 // SWEEPS: tensor.empty(%[[TWICE]]) : tensor<?x7xf32>
@@ -41,7 +41,7 @@ xf.block @packed(%a: tensor<7xf32>, %b: tensor<7xf32>) -> (tensor<5xf32>, tensor
   xf.yield %y#0, %y#1 : tensor<5xf32>, tensor<5xf32>
 }
 
-// A dual block reads the state of both runs, hands out its patch and counts.
+// A dual block reads the states of both runs, and returns its patch and counts.
 // CHECK-LABEL: func.func private @streams(
 // CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state>}
 // CHECK-SAME: memref<?x1x2xf32> {kernel.arg = #kernel.arg<state, index = 1>}

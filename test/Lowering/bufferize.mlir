@@ -1,5 +1,5 @@
-// Keys and values of earlier tokens stay where they are: a kernel writes its S rows behind
-// them and reads all. (NONE is of upstream's passes alone.)
+// Keys and values of earlier tokens are not copied: a kernel writes its S rows behind them and
+// reads all of them. (NONE tests upstream's passes alone.)
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-bufferize | FileCheck %s
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --resolve-shaped-type-result-dims --one-shot-bufferize --canonicalize --cse | FileCheck %s --check-prefix=NONE
 
@@ -15,7 +15,8 @@
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[K]] : memref<?x2x2x2xf32>, memref<?x2x2xf32>)
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[V]] : memref<?x2x2x?xf32>, memref<?x2x3xf32>)
 
-// Two copies of S rows, the output's, and no other; no second cache.
+// S rows are copied twice, including the output, and nothing else is copied; there is no second
+// cache.
 // NONE-LABEL: func.func private @attend(
 // NONE-NOT: memref.alloc{{.*}}: memref<?x2x3xf32>
 // NONE-NOT: memref.copy
@@ -46,9 +47,9 @@ xf.block @attend(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %r : tensor<8xf32>
 }
 
-// Rows of a dual block's reduced stream are sequences of their own: the kept tokens' state is read
-// and not written, and the products are of the kept keys and of each row's own.
-// A copy of a view onto itself is dropped later.
+// Each row of a dual block's reduced run is a sequence of its own: the kept tokens' state is read
+// and not written, and products are taken with the kept keys and with the row's own key.
+// A copy of a view to itself is removed later.
 // CHECK-LABEL: func.func private @alone(
 // CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {kernel.arg = #kernel.arg<state, run = reduced>}
 // CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x2xf32> {kernel.arg = #kernel.arg<state, index = 1, run = reduced>}

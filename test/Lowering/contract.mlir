@@ -1,4 +1,5 @@
-// A product with a parameter is one op until the target is known, and writes to the memory of its sums.
+// A product with a parameter stays one op until the target is known, and writes to the memory of
+// its sums.
 // RUN: split-file %s %t
 // RUN: ctxc-opt %t/tensors.mlir --ctxc-blocks-to-linalg --ctxc-bufferize | FileCheck %t/tensors.mlir
 // RUN: ctxc-opt %t/apart.mlir --ctxc-cpu-pipeline --remarks-filter-missed=ctxc 2>&1 | FileCheck %t/apart.mlir
@@ -15,7 +16,7 @@ xf.block @linear(%x: tensor<7xf32>) -> tensor<5xf32> {
 }
 
 //--- apart.mlir
-// One that has no function of its own is an op of linalg, and says so.
+// A contraction without a function of its own becomes a linalg op, with a remark.
 // CHECK: apart.mlir:[[@LINE+12]]:3: remark: {{.*}}contraction{{.*}}the vectors do not lie one after the other
 // CHECK: llvm.func @apart_body(
 // CHECK-NOT: @contract_

@@ -1,6 +1,7 @@
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v2 | FileCheck %s
 
-// Its function writes every sum: nothing fills y with zeros first, and so nothing goes over the rows.
+// The contraction's function writes every sum: y is not filled with zeros first, so that no
+// function over rows is needed.
 // CHECK: llvm.func @linear_body(
 // CHECK-NOT: @linear_row
 // CHECK: llvm.func @contract_45x33_bf16(

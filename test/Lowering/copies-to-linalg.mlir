@@ -1,6 +1,6 @@
 // RUN: ctxc-opt %s --ctxc-copies-to-linalg | FileCheck %s --implicit-check-not=memref.copy
 
-// A copy is linalg, whatever its strides are.
+// A copy becomes a linalg op, whatever its strides are.
 // CHECK-LABEL: func.func @copy(
 // CHECK-SAME: %[[FROM:.*]]: memref<4x8xf32, strided<[16, 1]>>, %[[TO:.*]]: memref<4x8xf32>
 // CHECK: linalg.generic {{.*}} ins(%[[FROM]] : memref<4x8xf32, strided<[16, 1]>>) outs(%[[TO]] : memref<4x8xf32>)
@@ -9,7 +9,7 @@ func.func @copy(%from: memref<4x8xf32, strided<[16, 1]>>, %to: memref<4x8xf32>) 
   return
 }
 
-// That of a memref to itself is nothing.
+// A copy of a memref to itself is removed.
 // CHECK-LABEL: func.func @itself(
 // CHECK-NEXT: return
 func.func @itself(%x: memref<4xf32>) {

@@ -2,14 +2,14 @@
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v2 | FileCheck %s --check-prefix=CALLS
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v2 | FileCheck %s --check-prefix=ROWS
 
-// The entry takes the call alone; the sizes of its buffers are a function of their own.
+// The entry's only argument is the call; another function returns the size of its buffers.
 // CHECK: llvm.func @ffn_body(
 // CHECK: llvm.func @ffn(%{{[a-z0-9]+}}: !llvm.ptr) -> i32 {
 // CHECK: llvm.func @ffn_workspace(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64) -> i64
 // CHECK: vector<8xf32>
 
-// Both weights go through the call's parallel_for, and what goes over the rows, which is done where it
-// is if they are few; nothing else is called but the kernel's body.
+// Both weights go through the call's parallel_for, and so do the ops over rows, which run in this
+// thread where there are few rows. Apart from these, only the kernel's body is called.
 // CALLS-LABEL: llvm.func @ffn_body(
 // CALLS-NOT: llvm.call @
 // CALLS: %[[MANY:.*]] = llvm.icmp "uge" %{{.*}}, %{{.*}} : i64
@@ -28,8 +28,8 @@
 // CALLS-NOT: llvm.call
 // CALLS: llvm.func
 
-// What follows each other over the rows is one function of a row, which stays one: the norm's sum, in
-// vectors of 16 lanes on every target, and all that is read of it.
+// Consecutive ops over rows are one function of a row, which is not inlined: the norm's sum, in
+// vectors of 16 lanes on every target, and the ops that read it.
 // ROWS-LABEL: llvm.func @ffn_body(
 // ROWS: llvm.func @ffn_row_0(%{{.*}}: !llvm.ptr, %{{.*}}: i64) attributes {passthrough = ["noinline"]
 // ROWS: vector<16xf32>

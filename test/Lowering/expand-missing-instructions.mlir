@@ -29,7 +29,8 @@ func.func @half(%x: f16, %v: vector<8xf16>) -> (f32, vector<8xf32>) {
   return %a, %b : f32, vector<8xf32>
 }
 
-// A number in bfloat16 is a shift on all targets; a vector of them, and a conversion to float64, stay.
+// Widening a single bfloat16 is a shift on all targets; vectors, and conversions to float64, are
+// left.
 // CHECK-LABEL: func.func @bfloat(
 // CHECK: arith.shli %{{.*}} : i32
 // CHECK: arith.extf %{{.*}} : vector<8xbf16> to vector<8xf32>

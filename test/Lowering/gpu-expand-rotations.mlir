@@ -22,7 +22,7 @@ gpu.module @kernels {
   }
 }
 
-// The processor's functions stay.
+// Functions for the processor are left as they are.
 // CHECK-LABEL: func.func @host(
 // CHECK: math.cos
 func.func @host(%x: f32) -> f32 {

@@ -1,13 +1,13 @@
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-gpu-fix-rows=rows=7 | FileCheck %s
 
-// A function that is no kernel is left alone.
+// A function that is not a kernel is left as it is.
 // CHECK-LABEL: func.func @other(
 // CHECK-SAME: memref<?xf32>
 func.func @other(%x: memref<?xf32>) {
   return
 }
 
-// Rows are 7; how many tokens are seen stays unknown.
+// There are 7 rows; the number of visible tokens stays unknown.
 // CHECK-LABEL: func.func private @attend(
 // CHECK-SAME: memref<7xi32>
 // CHECK-SAME: memref<7xi32>
@@ -22,7 +22,7 @@ xf.block @attend(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {
   xf.yield %a : tensor<1x2xf32>
 }
 
-// The table of a bank's addresses is the bank; that of a quantised one stays.
+// The table of a bank's addresses becomes the bank; the table of a quantised bank stays.
 // CHECK-LABEL: func.func private @experts(
 // CHECK-SAME: memref<8x16x64xbf16>
 // CHECK-SAME: memref<8xi64>

@@ -25,7 +25,7 @@ xf.block @ffn(%x: tensor<3xf32>) -> tensor<5xf32> {
 }
 
 //--- refused.mlir
-// A kernel that the GPU cannot carry is left out, with a warning; the others are there.
+// A kernel without a GPU form is left out, with a warning; the others are lowered.
 // CHECK-NOT: @half
 // CHECK: func.func private @whole(
 // CHECK: gpu.launch_func

@@ -1,7 +1,7 @@
 // RUN: ctxc-opt %s --ctxc-gpu-number-reads --cse | FileCheck %s
 // RUN: ctxc-opt %s --cse | FileCheck %s --check-prefix=MERGED
 
-// Two reads of a tensor stay two: between them something may write to its memory.
+// Two reads of a tensor are not merged: ops between them may write to its memory.
 // CHECK-COUNT-2: bufferization.to_buffer
 // MERGED-COUNT-1: bufferization.to_buffer
 // MERGED-NOT: bufferization.to_buffer

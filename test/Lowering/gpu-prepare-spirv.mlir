@@ -1,4 +1,4 @@
-// What stands before and behind the upstream conversion to SPIR-V.
+// The passes before and after the upstream conversion to SPIR-V.
 // RUN: ctxc-opt %s --ctxc-gpu-prepare-spirv=lanes=16 | FileCheck %s
 // RUN: ctxc-opt %s --ctxc-gpu-prepare-spirv --map-memref-spirv-storage-class --convert-gpu-to-spirv | FileCheck %s --check-prefix=BEFORE
 // RUN: ctxc-opt %s --pass-pipeline='builtin.module(ctxc-gpu-prepare-spirv,map-memref-spirv-storage-class,convert-gpu-to-spirv,spirv.module(ctxc-spirv-order-buffers))' | FileCheck %s --check-prefix=ORDERED

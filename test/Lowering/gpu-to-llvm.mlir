@@ -8,7 +8,7 @@
 
 //--- sums.mlir
 gpu.module @kernels {
-  // Functions of numbers stay instructions; arguments are addresses that meet no other.
+  // Math functions stay instructions; arguments are addresses that do not alias.
   // CHECK-LABEL: llvm.func @apart(
   // CHECK-SAME: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.noalias})
   // NVVM-SAME: nvvm.kernel
@@ -23,7 +23,7 @@ gpu.module @kernels {
     memref.store %y, %to[%i] : memref<64xf32>
     gpu.return
   }
-  // Threads that meet exchange values through buffers.
+  // Threads that have barriers may exchange values through buffers.
   // CHECK-LABEL: llvm.func @together(
   // CHECK-NOT: llvm.noalias
   // NVVM: nvvm.barrier

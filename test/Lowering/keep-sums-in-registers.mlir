@@ -21,7 +21,7 @@ func.func @least(%a: memref<4x33xf32>, %y: memref<4xf32>) {
   return
 }
 
-// Where the inner loop moves through the sums, none of them stays.
+// Where the inner loop goes over several sums, none of them is kept in a register.
 // CHECK-LABEL: func.func @columns(
 // CHECK-NOT: iter_args
 // CHECK: return
@@ -36,7 +36,7 @@ func.func @columns(%a: memref<33x4xf32>, %y: memref<4xf32>) {
   return
 }
 
-// A loop that is not of linalg keeps its loads and stores: %a may be the same memory as %y.
+// A loop that is not made from linalg keeps its loads and stores: %a may alias %y.
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: iter_args
 // CHECK: return

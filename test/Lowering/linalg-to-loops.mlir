@@ -3,7 +3,8 @@
 // RUN: ctxc-opt %t/tensors.mlir --ctxc-linalg-to-loops --verify-diagnostics
 
 //--- loops.mlir
-// A sum along the last dimension whose order is free: vectors of 16 lanes, then their halves.
+// A sum along the last dimension that may be reassociated: vectors of 16 lanes, whose halves are
+// then added.
 // CHECK-LABEL: func.func @sum(
 // CHECK: scf.for
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>)
@@ -24,7 +25,7 @@ func.func @sum(%a: memref<4x33xf32>, %y: memref<4xf32>) {
   return
 }
 
-// One in a given order is plain loops, with marks.
+// A sum in a given order becomes scalar loops, with marks.
 // CHECK-LABEL: func.func @ordered(
 // CHECK-NOT: vector
 // CHECK: scf.for

@@ -5,7 +5,8 @@
 // RUN: ctxc-opt %t/strided.mlir --ctxc-lower-contractions --remarks-filter-missed=ctxc 2>&1 >/dev/null | FileCheck %t/strided.mlir --check-prefix=REMARK
 
 //--- good.mlir
-// One function for both contractions of a shape, which writes sums: the zeros that they added to are gone.
+// Both contractions of a shape share one function, which overwrites the sums: the zeros that they
+// were added to are removed.
 // CHECK-LABEL: func.func private @two(
 // CHECK-NOT: linalg.fill
 // CHECK: constant @contract_5x3_bf16 :
@@ -33,7 +34,7 @@ func.func @tensors(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
 }
 
 //--- strided.mlir
-// A matrix whose rows do not follow each other has no function.
+// A matrix whose rows are not adjacent gets no function.
 // CHECK: linalg.generic
 // CHECK-NOT: @contract_
 // REMARK: remark: {{.*}}contraction{{.*}}the matrix is not stored in rows that lie one after the other

@@ -1,4 +1,4 @@
-// Both passes that tell LLVM which steps are independent.
+// Both passes that tell LLVM which iterations are independent.
 // RUN: ctxc-opt %s --ctxc-linalg-to-loops --canonicalize --ctxc-mark-parallel-loops | FileCheck %s
 // RUN: ctxc-opt %s --ctxc-linalg-to-loops --canonicalize --ctxc-mark-parallel-loops --convert-scf-to-cf --convert-to-llvm --reconcile-unrealized-casts --ctxc-mark-parallel-accesses | FileCheck %s --check-prefix=LLVM
 // RUN: ctxc-opt %s --canonicalize --ctxc-mark-parallel-loops --ctxc-linalg-to-loops | FileCheck %s --check-prefix=BEFORE
@@ -25,7 +25,8 @@ func.func @square(%a: memref<64xf32>, %y: memref<64xf32>) {
   return
 }
 
-// A loop that is not of linalg is left as it is: a step may read what the one before it wrote.
+// A loop that is not made from linalg is left as it is: an iteration may read what the one before
+// wrote.
 // CHECK-LABEL: func.func @shifted(
 // CHECK-NOT: loop_annotation
 func.func @shifted(%y: memref<64xf32>) {

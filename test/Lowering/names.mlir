@@ -1,4 +1,4 @@
-// Symbols that differ in what no C identifier has stay two kernels.
+// Symbols that differ only in characters which C identifiers cannot have stay two kernels.
 // RUN: ctxc compile %s --emit=linalg -o - | FileCheck %s
 // CHECK-DAG: func.func private @ctxc_l_a_[[DIGEST:[0-9a-f]+]](
 // CHECK-DAG: func.func private @ctxc_l_a(

@@ -3,7 +3,8 @@
 // RUN: ctxc-opt %t/refused.mlir --ctxc-place-buffers --split-input-file --verify-diagnostics
 
 //--- two.mlir
-// Both buffers lie in the workspace: 12 bytes a row, rounded up to 64, and then 20 bytes a row.
+// Both buffers are in the workspace: 12 bytes for each row, rounded up to 64, followed by 20 bytes
+// for each row.
 // CHECK-LABEL: func.func private @two(
 // CHECK-NOT: memref.alloc
 // CHECK: %[[WORKSPACE:.*]] = llvm.load

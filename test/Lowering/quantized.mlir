@@ -1,5 +1,6 @@
-// A quantised matrix reaches a kernel as its bytes, and is decoded right before the product that reads
-// it: a panel of rows at a time where vectors are many; else the two rows of a tile, or one that is left.
+// A quantised matrix is passed to a kernel as bytes, and decoded right before the product that
+// reads it: a panel of rows at a time for many vectors; otherwise the two rows of a tile, or a
+// single row that is left.
 // RUN: split-file %s %t
 // RUN: ctxc-opt %t/good.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 | FileCheck %s
 // RUN: ctxc-opt %t/apart.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 | FileCheck %s --check-prefix=APART
@@ -22,7 +23,7 @@ xf.block @good(%x: tensor<64xf32>) -> tensor<16xf32> {
 }
 
 //--- apart.mlir
-// One whose scales lie apart is decoded in the same way, from where both tensors are.
+// A matrix whose scales are stored apart is decoded in the same way, from both tensors.
 // APART-LABEL: llvm.func @contract_17x45_f8e4m3(
 // APART: llvm.call @ctxc_decode(
 xf.block @apart(%x: tensor<45xf32>) -> tensor<17xf32> {
@@ -32,7 +33,7 @@ xf.block @apart(%x: tensor<45xf32>) -> tensor<17xf32> {
 }
 
 //--- bank.mlir
-// Each expert of a bank is a matrix at an address of its own.
+// Each expert of a bank is a matrix with an address of its own.
 // BANK-LABEL: llvm.func @contract_16x64_mxfp4(
 // BANK: llvm.call @ctxc_decode(
 xf.block @bank(%x: tensor<64xf32>) -> tensor<2x16xf32> {

@@ -1,4 +1,4 @@
-// What does not take its fast form says so at its op, where somebody asks.
+// Ops that do not get their fast form get a remark, where remarks are enabled.
 // RUN: split-file %s %t
 // RUN: ctxc-opt %t/sums.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 --remarks-filter-missed=ctxc 2>&1 >/dev/null | FileCheck %t/sums.mlir
 // RUN: ctxc-opt %t/sums.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 2>&1 >/dev/null | count 0
@@ -8,7 +8,7 @@
 // COMPILE: llama-aligned/config.json: model.layers.0: remark: {{.*}}reduction{{.*}}it does not run along the innermost loop alone
 
 //--- sums.mlir
-// A combination of experts is added up slot after slot; the product with a stored matrix is fast either way.
+// A combination of experts is added up slot by slot; the product with the stored matrix has its fast form.
 // CHECK-NOT: remark:
 // CHECK: sums.mlir:10:8: remark: {{.*}}reduction{{.*}}an operand's numbers do not lie side by side along it
 // CHECK-NOT: remark:

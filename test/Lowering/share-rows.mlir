@@ -3,8 +3,8 @@
 // RUN: ctxc-opt %t/tensors.mlir --ctxc-share-rows --verify-diagnostics
 
 //--- rows.mlir
-// What follows each other over the rows is one function of a row, and one of a range of rows: of all of them, or, from
-// 16 on, of those that the caller's parallel-for gives.
+// Consecutive ops over rows become a function of a row, and one of a range of rows: of all rows,
+// or, from 16 rows on, of those that the caller's parallel-for chooses.
 // CHECK-LABEL: func.func private @elementwise(
 // CHECK: %[[MANY:.*]] = arith.cmpi uge, %{{.*}}, %c16
 // CHECK: scf.if %[[MANY]] {

@@ -2,7 +2,8 @@
 // RUN: ctxc-opt %s --one-shot-bufferize | FileCheck %s --check-prefix=SHARED
 // RUN: ctxc-opt %s --ctxc-bufferize | FileCheck %s --check-prefix=OWN
 
-// Each reader of a fill gets a fill of its own, in memory of its own. Sharing one costs a copy.
+// Each reader of a fill gets a fill of its own, with memory of its own. Sharing a fill would cost a
+// copy.
 // CHECK-LABEL: func.func @two(
 // CHECK: %[[A:.*]] = linalg.fill {{.*}} -> tensor<4xf32>
 // CHECK: %[[B:.*]] = linalg.fill {{.*}} -> tensor<4xf32>
@@ -22,7 +23,7 @@ func.func @two(%x: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %a, %b : tensor<4xf32>, tensor<4xf32>
 }
 
-// A fill with one reader stays as it is.
+// A fill with one reader is left as it is.
 // CHECK-LABEL: func.func @one(
 // CHECK-COUNT-1: linalg.fill
 // CHECK-NOT: linalg.fill

@@ -1,5 +1,5 @@
-// Mixtures of experts: plans with and without patches in front of the nonlinearity, by both splits,
-// are exact, also where the two runs select different experts.
+// Plans for mixtures of experts, with and without patches before the nonlinearity, with both
+// splits, are exact, also where the two runs select different experts.
 // RUN: ctxc verify %s --weights random:3 --tokens 1,2,3,4,5,6 --generate 3 --backend reference --tolerance 1e-9
 // RUN: ctxc verify %s --weights random:3 --tokens 1,2,3,4,5,6 --generate 3 --backend reference --tolerance 1e-9 --split least-norm
 // RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --generate 3 --backend reference --tolerance 1e-9 --plan experts.down,experts.*.down --split least-norm
@@ -21,7 +21,7 @@
 // CHECK-LABEL: layer 3, block 'biased': controllable
 // CHECK-LABEL: layer 4, block 'relu': controllable
 
-// Mixtral: one tensor for each expert, weights that sum to one.
+// Mixtral: each expert is a tensor of its own, and the weights sum to one.
 xf.block @mixtral(%x: tensor<6xf32>) -> tensor<6xf32> {
   %Wo = xf.param "o" : tensor<6x6xf32>
   %r = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>
@@ -51,7 +51,7 @@ xf.block @mixtral(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
-// Qwen: fused tensors, a shared expert behind a gate, weights that sum to less than one.
+// Qwen: fused tensors, a gated shared expert, weights that sum to less than one.
 xf.block @shared(%x: tensor<6xf32>) -> tensor<6xf32> {
   %Wo = xf.param "o" : tensor<6x6xf32>
   %r = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>
@@ -90,7 +90,7 @@ xf.block @shared(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
-// Llama 4: one expert, whose input the router scales; stored transposed.
+// Llama 4: one expert, whose input the router scales; it is stored transposed.
 xf.block @llama4(%x: tensor<6xf32>) -> tensor<6xf32> {
   %Wo = xf.param "o" : tensor<6x6xf32>
   %r = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>
@@ -117,7 +117,7 @@ xf.block @llama4(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
-// A bias and a scale between the experts and their sum, which the chain goes back through.
+// A bias and a scale between the experts and their sum, which the chain is solved through.
 xf.block @biased(%x: tensor<6xf32>) -> tensor<6xf32> {
   %Wo = xf.param "o" : tensor<6x6xf32>
   %r = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>
@@ -148,7 +148,7 @@ xf.block @biased(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
-// Experts with a relu, whose hidden vectors may vanish.
+// Experts with a relu, whose hidden vectors may be zero.
 xf.block @relu(%x: tensor<6xf32>) -> tensor<6xf32> {
   %Wo = xf.param "o" : tensor<6x6xf32>
   %r = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>

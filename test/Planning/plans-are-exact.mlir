@@ -1,5 +1,5 @@
-// Every kind of plan, one in each layer, is exact: the patched model without the context gives the
-// logits that the model gives with it.
+// Every kind of plan, each in a layer of its own, is exact: the patched model without the context
+// gives the logits of the model with it.
 // RUN: ctxc verify %s --weights random:3 --tokens 1,2,3,4,5,6 --generate 3 --backend reference --tolerance 1e-9
 // RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --backend reference --tolerance 1e-9 --update naive
 // RUN: ctxc verify %s --weights random:5 --tokens 1,2,3,4,5,6 --backend reference --tolerance 1e-9 --update balanced
@@ -70,7 +70,7 @@ xf.block @post_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A relu MLP: the outer matrix reads a vector that may vanish as a whole.
+// A relu MLP: the outer matrix reads a vector that may be zero.
 xf.block @relu_mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -125,7 +125,7 @@ xf.block @outer_bias(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A constant factor after the outer matrix is divided out.
+// A constant factor after the outer matrix is inverted.
 xf.block @multiplier(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -177,7 +177,7 @@ xf.block @parallel_shared_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// OPT-350m: a norm on the sum. The sum carries all of the context.
+// OPT-350m: the norm is applied to the sum, which carries all of the context.
 xf.block @norm_on_the_sum(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -203,7 +203,7 @@ xf.block @norm_on_the_sum(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// Nothing stands between the context and what the one matrix reads.
+// No patchable op lies between the context and the input of the only matrix.
 xf.block @one_matrix(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -225,7 +225,7 @@ xf.block @one_matrix(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A gate that is never zero is divided out; the router is a path of its own.
+// The chain divides by a gate that is never zero. The router is a path of its own for the context.
 xf.block @gated_branch(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -254,7 +254,7 @@ xf.block @gated_branch(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// No matrix before the scale: the minimum cut takes the bias.
+// There is no matrix before the scale: the minimum cut takes the bias.
 xf.block @cut_at_a_bias(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -306,7 +306,7 @@ xf.block @frozen_scale_after_the_matrix(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A recurrence in the place of attention.
+// A recurrence instead of attention.
 xf.block @scan(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wz = xf.param "in" : tensor<8x8xf32>
   %i = xf.linear %Wz * %x : tensor<8x8xf32>, tensor<8xf32>
@@ -322,7 +322,7 @@ xf.block @scan(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// A causal convolution in the place of attention.
+// A causal convolution instead of attention.
 xf.block @conv(%x: tensor<8xf32>) -> tensor<8xf32> {
   %k = xf.param "conv" : tensor<8x4xf32>
   %a = xf.conv %k, %x : tensor<8x4xf32>, tensor<8xf32>
@@ -336,7 +336,8 @@ xf.block @conv(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// No norm before, and the one matrix stands before the post-norm: it is patched for the input.
+// There is no norm before, and the only matrix is before the post-norm: it is patched for the
+// input.
 xf.block @matrix_before_the_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -361,7 +362,7 @@ xf.block @matrix_before_the_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// Two streams that both follow from one sum.
+// Two residual streams that follow from one sum.
 xf.block @streams_from_one_sum(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>
@@ -387,7 +388,7 @@ xf.block @streams_from_one_sum(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf3
   xf.yield %y, %w : tensor<8xf32>, tensor<8xf32>
 }
 
-// Two streams; only one depends on the context.
+// Two residual streams, only one of which depends on the context.
 xf.block @two_streams(%x: tensor<8xf32>, %x2: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %Wq = xf.param "q" : tensor<8x8xf32>

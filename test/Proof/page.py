@@ -1,4 +1,4 @@
-"""The proof that the page shows is the one of the block that it shows, and holds.
+"""Checks that the proof on the page is that of the block on the page, and is accepted.
 
     page.py CTXC PAGE [--write]
 """
@@ -10,7 +10,7 @@ import tempfile
 
 
 def rejection(ctxc, folder, page, shown):
-    """The page's lines of a rejection are those of the file that it names."""
+    """The lines of a rejection on the page are those of the file that the page names."""
     rules = os.path.join(os.path.dirname(page), "..", "test", "Rules")
     proof = os.path.join(folder, "rejection.json")
     model = os.path.join(rules, "norm-without-scale.mlir")

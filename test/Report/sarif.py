@@ -1,5 +1,5 @@
-"""Holds `ctxc check --format sarif` against the published SARIF 2.1.0 schema, for every block and
-every checkpoint in the folders: no error in any report, and errors in reports that were spoiled.
+"""Validates the output of `ctxc check --format sarif` against the published SARIF 2.1.0 schema, for every block
+and every checkpoint in the folders. No report may have an error; reports that were damaged must have errors.
 
     sarif.py CTXC VALIDATOR FOLDER…
 
@@ -32,15 +32,15 @@ def report(ctxc, path):
 
 
 def errors(validator, reports, folder):
-    """The validator's complaints; it is run once for all reports, a list of name and document."""
+    """The validator's messages. It runs once for all reports, which are a list of names and documents."""
     for name, document in reports:
         with open(os.path.join(folder, name + ".sarif"), "w", encoding="utf-8") as file:
             json.dump(document, file)
-    # Without ICU the program needs to be told so; it compares no words here.
+    # Without ICU the program must be told not to look for it; it compares no text here.
     environment = dict(os.environ, DOTNET_SYSTEM_GLOBALIZATION_INVARIANT="1")
     command = [validator, "validate", os.path.join(folder, "*.sarif"),
                "--level", "Error", "--kind", "Fail"]
-    # A run that dies before its summary says nothing of the reports: it is begun again.
+    # A run that dies before its summary says nothing about the reports, and is repeated.
     for attempt in range(ATTEMPTS):
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         scanned = re.search(r"Done\. (\d+) files scanned", done.stdout)
@@ -54,7 +54,7 @@ def errors(validator, reports, folder):
 
 
 def misnamed(node):
-    """The modules in a document whose name is not the last part of the whole one."""
+    """The modules in a document whose name is not the last part of their full name."""
     if isinstance(node, list):
         return [place for item in node for place in misnamed(item)]
     if not isinstance(node, dict):

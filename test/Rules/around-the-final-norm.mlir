@@ -1,4 +1,5 @@
-// The stream goes around the norm on the sum, and brings what the norm cannot absorb.
+// The residual stream bypasses the norm on the sum, and carries differences that the norm cannot
+// absorb.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

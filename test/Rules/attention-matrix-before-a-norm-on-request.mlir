@@ -1,5 +1,5 @@
-// With every site allowed attention's outer matrix is brought to what it gave in the full run, though
-// norms without a scale follow both branches: the rest follows.
+// If every site is allowed, attention's outer matrix is brought to its result in the full run,
+// although norms without a scale follow both branches. Everything after it then agrees.
 //
 // RUN: %exits 0 ctxc check --try --sites=all %s | FileCheck %s
 

@@ -1,5 +1,5 @@
-// An MLP without parameters: with every site allowed, attention's own outer matrix absorbs what
-// attention brings.
+// An MLP without parameters: if every site is allowed, attention's own outer matrix absorbs the
+// change that attention causes.
 //
 // RUN: %exits 0 ctxc check --try --sites=all %s | FileCheck %s
 

@@ -1,5 +1,5 @@
-// Attention's branch is normalised too, so that what the context changes is bounded as well: the two
-// balls are equally large, and the sum of their points is not in one of them.
+// Attention's branch is normalised too, so that the change by the context is also bounded. Both
+// balls have the same size, and a sum of points of both need not lie in one of them.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// The outer matrix is frozen; the bias after it does.
+// The outer matrix is frozen; the bias after it absorbs the difference.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

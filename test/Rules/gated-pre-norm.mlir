@@ -1,5 +1,5 @@
-// Llama: gate and up take in the context before the MLP's nonlinearity, the outer matrix what is
-// left of it (Theorem 3).
+// Llama: gate and up absorb the context before the MLP's nonlinearity, the outer matrix absorbs the
+// remaining difference (Theorem 3).
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,5 +1,5 @@
-// silu(gate) ⊙ up at the stream's own width: up is the last matrix and reads the context itself, the gate
-// is its known factor.
+// silu(gate) ⊙ up, as wide as the residual stream: up is the last matrix and reads the context
+// itself; the gate is a known factor.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,4 +1,4 @@
-// The MLP writes to two of the stream's four entries.
+// The MLP writes to two of the four entries of the residual stream.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

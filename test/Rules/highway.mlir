@@ -1,4 +1,5 @@
-// y = g ⊙ v + (1 − g) ⊙ MLP: both factors are known once the gate is, and neither is ever zero.
+// y = g ⊙ v + (1 − g) ⊙ MLP: both factors are known once the gate is known, and neither is ever
+// zero.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,5 +1,5 @@
-// Experts without parameters give multiples of the token, whatever the router does. That weights and
-// what they weigh lie on one line is beyond the rules; the search comes near to nothing.
+// Experts without parameters give multiples of the token, whatever the router does. No rule knows
+// that the weighted sum lies on a line; the search finds nothing that comes close.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

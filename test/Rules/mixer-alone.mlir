@@ -1,4 +1,4 @@
-// A block that is a mixer and nothing else.
+// A block that consists only of a mixer.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

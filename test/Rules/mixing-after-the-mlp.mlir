@@ -1,4 +1,4 @@
-// A mixer after the MLP: what it makes of a patched value is no chain that can be solved.
+// A mixer after the MLP: no chain can be solved through it.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

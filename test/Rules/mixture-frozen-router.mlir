@@ -1,5 +1,5 @@
-// No patch may change the router: each run selects its own experts, and those of the reduced run
-// absorb the difference.
+// No patch may change the router: each run selects its own experts, and those that the reduced run
+// selects absorb the difference.
 //
 // RUN: %exits 0 ctxc check --try %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// A shared expert beside the mixture: one matrix near the output takes in what is left.
+// A shared expert beside the mixture: one matrix near the output absorbs the remaining difference.
 //
 // RUN: %exits 0 ctxc check --try %s 2>&1 | FileCheck %s
 

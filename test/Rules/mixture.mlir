@@ -1,4 +1,5 @@
-// A mixture: the router is a way of the context too, and is cut with the experts' first matrices.
+// A mixture: the router is also a path of the context, and is cut together with the experts' first
+// matrices.
 //
 // RUN: %exits 0 ctxc check --try %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// Two dimensions without bound, and a ball around them.
+// Two unbounded dimensions, and a ball around them.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// A frozen matrix after the norm stretches the ball, and no more.
+// A frozen matrix after the norm only stretches the ball.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

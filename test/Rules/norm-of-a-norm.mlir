@@ -1,4 +1,4 @@
-// A scale between two norms does not help: the last one binds.
+// A scale between two norms does not help: the last norm is the bound.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// A norm of each head by itself: as many balls as heads.
+// A norm for each head separately: there are as many balls as heads.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,5 +1,5 @@
-// OPT-350m: the norm follows the sum, which carries all of the context. The sum is brought to what it
-// was, and what follows it then follows.
+// OPT-350m: the norm is applied to the sum, which carries all of the context. The sum is brought to
+// its value in the full run, and everything after it then agrees.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

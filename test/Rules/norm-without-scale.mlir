@@ -1,4 +1,4 @@
-// Theorem 4: a scale-less RMS norm last leaves a ball of reach.
+// Theorem 4: the reach of a final RMS norm without a scale is a ball.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

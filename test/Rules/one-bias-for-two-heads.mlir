@@ -1,4 +1,4 @@
-// The same of a bias.
+// The same for a bias.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,5 +1,5 @@
-// Nothing that may be patched stands between the context and the one matrix, so that it absorbs all
-// of the difference: exact, but the branch computes something else than in the full run.
+// No patchable op lies between the context and the only matrix, which therefore absorbs all of the
+// difference: the patch is exact, but inside the branch the values differ from the full run's.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,4 +1,4 @@
-// A gate of one number for the whole branch.
+// A gate with a single number for the whole branch.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,4 +1,4 @@
-// Two entries of a scale serve four of the output, and what they multiply is frozen.
+// Two entries of a scale serve four entries of the output, and their factors are frozen.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,5 +1,5 @@
-// A second output, without context, that the only patchable op also makes: what is right for one is
-// wrong for the other.
+// A second output, which does not depend on the context, is computed by the only patchable op: a
+// patch that is right for one output is wrong for the other.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,5 +1,5 @@
-// Falcon: attention and MLP read one norm, which no patch may touch; the MLP's inside does not
-// depend on the context, so that nothing is to be patched for the input.
+// Falcon: attention and MLP read the same norm, which no patch may change. The inside of the MLP
+// does not depend on the context, so that no input needs a patch.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

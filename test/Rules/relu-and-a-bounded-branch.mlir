@@ -1,4 +1,4 @@
-// A bounded branch beside the relu moves the bound, not the side.
+// A bounded branch beside the relu moves the bound, but does not remove it.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

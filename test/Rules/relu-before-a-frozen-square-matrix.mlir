@@ -1,4 +1,4 @@
-// As many rays as dimensions span a cone, and no more.
+// As many rays as there are dimensions only span a cone.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,5 +1,5 @@
-// The scale multiplies zero wherever the relu is off, and the matrix before it is frozen: these entries
-// stay as they are.
+// The scale multiplies zero wherever the relu is off, and the matrix before the relu is frozen:
+// these entries cannot change.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

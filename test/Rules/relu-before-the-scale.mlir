@@ -1,5 +1,5 @@
-// No single op can: the scale multiplies zeros, the relu does not reach every value. Together they could,
-// as the search shows.
+// Neither op suffices alone: the scale multiplies zeros, and the relu does not reach every value.
+// Together they could suffice, as the search shows.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// A gate that is off, and a router that no patch may change.
+// A gate that is off, and a frozen router.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,5 +1,5 @@
-// A relu MLP's hidden vector is zero as a whole only where every unit is off: a condition that is
-// checked at run time, and that these activations meet.
+// The hidden vector of a relu MLP is zero only where every unit is off. This condition is checked
+// at run time, and the sample activations meet it.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

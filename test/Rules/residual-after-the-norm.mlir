@@ -1,5 +1,5 @@
-// The residual stream begins behind the first norm (BLOOM's post-norm form): the context enters at
-// n + attn(n), and all that follows may be patched.
+// The residual stream begins after the first norm (BLOOM's post-norm form): the context enters at n
+// + attn(n), and everything after that may be patched.
 //
 // RUN: ctxc check --try --plans %s | FileCheck %s
 

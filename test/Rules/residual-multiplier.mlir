@@ -1,4 +1,4 @@
-// A constant factor on the branch is divided out.
+// A constant factor on the branch is inverted.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

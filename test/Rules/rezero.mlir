@@ -1,5 +1,5 @@
-// A trained number on the branch (ReZero) is a known factor: zero for no activations but for one value
-// of the number.
+// A trained number on the branch (ReZero) is a known factor: it is zero only for one value of the
+// number, whatever the activations are.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

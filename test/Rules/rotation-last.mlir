@@ -1,4 +1,4 @@
-// A rotation can be undone, but nobody has told the analysis how.
+// A rotation can be inverted, but the analysis does not know how.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

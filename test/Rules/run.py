@@ -1,5 +1,5 @@
-"""Runs both examples of every rule through `ctxc check`: the verdict must be the one that the
-rule's page tells, and name the rule (or the one that the page names instead).
+"""Runs both examples of every rule through `ctxc check`. The verdict must be the one on the rule's page, and
+must name the rule (or the rule that the page names instead).
 
     run.py CTXC [RULE …]
 """
@@ -34,7 +34,7 @@ def check(ctxc, folder, example):
 def complaints(ctxc, folder, rule, which):
     example = rule[which]
     done = check(ctxc, folder, example)
-    # A plan that does not exist is no verdict on the block, but a mistake in the command.
+    # A plan that does not exist is a mistake in the command, not a verdict on the block.
     if done.returncode == 2 and rule["id"] == "no-such-plan" and which == "fails":
         if "has no plan that patches just" not in done.stderr:
             yield f"found {done.stderr!r}"
@@ -43,7 +43,10 @@ def complaints(ctxc, folder, rule, which):
         yield f"exit code {done.returncode}: {done.stderr.strip()}"
         return
     report = json.loads(done.stdout)
-    verdict = max((group["verdict"] for group in report["groups"]), key=ORDER.index)
+    verdicts = [group["verdict"] for group in report["groups"]]
+    if report["model"]:
+        verdicts.append(report["model"]["verdict"])
+    verdict = max(verdicts, key=ORDER.index)
     if verdict != example["verdict"]:
         yield f"found verdict {verdict}, expected {example['verdict']}"
     named = rules_named(report)
@@ -57,7 +60,7 @@ def complaints(ctxc, folder, rule, which):
 
 
 def is_about_the_whole(rule, example):
-    """No single patch or finding carries the name."""
+    """Whether no single patch or finding can carry the rule's name."""
     return rule["id"] == example["names"] and rule["id"] == "attention-output"
 
 

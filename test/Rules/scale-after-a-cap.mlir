@@ -1,4 +1,4 @@
-// What tanh bounds, a trainable scale after it reaches.
+// A trainable scale after tanh reaches values beyond tanh's bound.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

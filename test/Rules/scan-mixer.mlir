@@ -1,4 +1,4 @@
-// A gated recurrence in the place of attention.
+// A gated recurrence instead of attention.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,4 +1,4 @@
-// The second output is the stream before the MLP, and no patch reaches it.
+// The second output is the residual stream before the MLP, which no patch reaches.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// Two layers store one outer matrix; the bias after it is each layer's own.
+// Two layers share a stored outer matrix; each has its own bias after it.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

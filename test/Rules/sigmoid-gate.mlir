@@ -1,5 +1,5 @@
-// A gate that is never zero is divided out. Its router is a path of the context to the chain, and needs
-// no patch: the chain is solved with the gate that the reduced run has.
+// The chain divides by a gate that is never zero. The gate's router is a path of the context to the
+// chain, but needs no patch: the chain is solved with the gate of the reduced run.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,4 +1,4 @@
-// With a start layer the input itself brings the context, and it goes around the only branch that
+// With a start layer, the input itself carries the context, and bypasses the only branch that
 // patches reach.
 //
 // RUN: %exits 1 ctxc check --witness --start-layer 1 %s 2>&1 | FileCheck %s
@@ -12,11 +12,17 @@ xf.block @start_layer_frozen_branch(%x: tensor<4xf32>) -> tensor<4xf32> {
   xf.yield %y : tensor<4xf32>
 }
 
+xf.block @mixer(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %k = xf.param "conv" : tensor<4x2xf32>
+  %y = xf.conv %k, %x : tensor<4x2xf32>, tensor<4xf32>
+  xf.yield %y : tensor<4xf32>
+}
+
 xf.model @m {
   %E = xf.param "embed" : tensor<9x4xf32>
   %id = xf.token : tensor<i32>
   %x0 = xf.embed %E[%id] : tensor<9x4xf32>, tensor<i32>
-  %x1 = xf.layer @start_layer_frozen_branch(%x0) at "0." : (tensor<4xf32>) -> tensor<4xf32>
+  %x1 = xf.layer @mixer(%x0) at "0." : (tensor<4xf32>) -> tensor<4xf32>
   %x2 = xf.layer @start_layer_frozen_branch(%x1) at "1." : (tensor<4xf32>) -> tensor<4xf32>
   %H = xf.param "head" : tensor<9x4xf32>
   %l = xf.linear %H * %x2 : tensor<9x4xf32>, tensor<4xf32>

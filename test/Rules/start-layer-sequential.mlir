@@ -1,4 +1,4 @@
-// The same of a sequential block: one plan, whether x differs or not.
+// The same for a sequential block: the plan is the same whether x differs or not.
 //
 // RUN: %exits 0 ctxc check --try --start-layer 1 %s | FileCheck %s
 

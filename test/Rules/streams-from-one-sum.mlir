@@ -1,4 +1,5 @@
-// Two streams that follow from one sum: the sum is brought to what it was, and both follow.
+// Two residual streams that follow from one sum: the sum is brought to its value in the full run,
+// and both then agree.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,5 +1,6 @@
-// Two streams with a weight that the streams themselves decide: what patches reach is no sum of convex
-// sets, so that no direction separates it, and yet the search comes no nearer.
+// Two residual streams, mixed with a weight that depends on them: the reach of patches is not a sum
+// of convex sets, so that no direction separates the target from it; still the search comes no
+// closer.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,5 +1,6 @@
-// Two streams that the context enters in one proportion and the MLP writes to in another: four directions
-// for a difference of eight. No rule says so; a counterexample does.
+// Two residual streams: the context enters them in one proportion, and the MLP writes to them in
+// another, which gives four directions for a difference of eight. No rule covers this case; a
+// counterexample shows it.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

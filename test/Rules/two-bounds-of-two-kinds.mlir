@@ -1,4 +1,4 @@
-// A ball with a frozen scale and a box: the bounds add up, though not to one number.
+// A ball with a frozen scale, and a box: the bounds add up, but not to a single number.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

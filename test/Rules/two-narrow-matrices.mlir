@@ -1,4 +1,4 @@
-// Two of them reach no more than three dimensions.
+// Two narrow matrices together reach at most three dimensions.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// Two residual streams, of which the context enters one.
+// Two residual streams; the context enters one of them.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,4 +1,4 @@
-// The context enters two streams, and each has a matrix of its own to absorb it.
+// The context enters two residual streams, each of which has a matrix to absorb it.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,4 +1,4 @@
-// Two pairs of mixer and MLP: the last MLP absorbs what both mixers bring.
+// Two pairs of mixer and MLP: the last MLP absorbs the changes by both mixers.
 //
 // RUN: %exits 0 ctxc check --try %s | FileCheck %s
 

@@ -1,4 +1,4 @@
-// The only matrix reads zero, whatever it is.
+// The input of the only matrix is always zero.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

@@ -1,4 +1,4 @@
-// A factor of zero cuts the branch off.
+// A factor of zero removes the branch.
 //
 // RUN: %exits 1 ctxc check --witness %s 2>&1 | FileCheck %s
 

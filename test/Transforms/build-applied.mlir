@@ -1,7 +1,7 @@
 // RUN: ctxc-opt %s --patch-build-applied | FileCheck %s
 // RUN: ctxc-opt %s --patch-build-dual --patch-build-applied --mlir-pass-statistics 2>&1 | FileCheck %s --check-prefix=ONCE
 
-// The example of the pass's description, and a bias.
+// The example of the pass's description, with a bias.
 xf.block @ffn(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c = xf.contextual "mix"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %v = xf.add %x, %c : tensor<4xf32>

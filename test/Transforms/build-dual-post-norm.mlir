@@ -2,8 +2,9 @@
 // RUN: ctxc-opt %s --patch-build-dual=update=stable | FileCheck %s --check-prefixes=CHECK,STABLE
 // RUN: ctxc-opt %s --patch-build-dual=update=naive | FileCheck %s --check-prefix=NAIVE
 
-// y = v + m ⊙ Norm(W v): the matrix is patched to what the update chooses before the
-// norm, then the scale at the norm that results. The naive update has the scale alone.
+// y = v + m ⊙ Norm(W v): the matrix is patched such that the norm's input is what the update
+// chooses; then the scale is patched for the norm's output. The naive update patches the scale
+// only.
 xf.block @post(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c = xf.contextual "mix"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %v = xf.add %x, %c : tensor<4xf32>

@@ -29,7 +29,7 @@ xf.block @ffn(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT: patch.store "w" %[[U]], %[[VT]]
 // CHECK-NEXT: xf.yield %[[Y_C]], %[[Y]]
 
-// Nothing to absorb: no dual block.
+// There is nothing to absorb, and so no dual block.
 // CHECK-LABEL: xf.block @ends
 // CHECK-NOT: @ends_dual
 xf.block @ends(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -37,7 +37,7 @@ xf.block @ends(%x: tensor<4xf32>) -> tensor<4xf32> {
   xf.yield %n : tensor<4xf32>
 }
 
-// A factor that the chain divides by has an obligation after the site's own.
+// A divisor of the chain has an obligation of its own, after the site's.
 xf.block @gated(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c = xf.contextual "mix"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %v = xf.add %x, %c : tensor<4xf32>

@@ -5,7 +5,7 @@ xf.block @block(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %x : tensor<6xf32>
 }
 
-// The tied table stands in both ends.
+// Both ends have the tied table.
 // CHECK-LABEL: xf.block @m_embed() -> tensor<6xf32>
 // CHECK: xf.token
 // CHECK: xf.param "embed.weight"

@@ -14,7 +14,7 @@ xf.block @both(%z_C: tensor<6xf32>, %z: tensor<6xf32>) -> (tensor<10xf32>, tenso
   xf.yield %g_C, %g : tensor<10xf32>, tensor<10xf32>
 }
 
-// One needs the other's result.
+// One linear needs the result of the other.
 // CHECK-LABEL: xf.block @sequence
 // CHECK-NOT: patch.linears
 // CHECK: xf.yield
@@ -26,7 +26,7 @@ xf.block @sequence(%z: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %b : tensor<6xf32>
 }
 
-// Every weight of a dual block is swept over once.
+// Every weight of a dual block is read in a single sweep.
 // DUAL-LABEL: xf.block @layer_dual
 // DUAL-NOT: xf.linear
 // DUAL-COUNT-2: patch.linears

@@ -1,5 +1,5 @@
-"""The C programs on an emulated AArch64: kernels compiled here as objects for --target=aarch64, linked
-by a cross compiler with what they call of libCtxcNumerics, compiled by it too.
+"""Runs the C programs on an emulated AArch64. The kernels are compiled here for --target=aarch64; a cross compiler
+compiles the functions of libCtxcNumerics that they call, and links both.
 """
 import argparse
 import json

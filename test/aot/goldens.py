@@ -1,7 +1,7 @@
-"""The example's NumPy program on models of many families: what a manifest says is all that it takes.
+"""Runs the example's NumPy program on models of many families; it needs nothing but their manifests.
 
-Its logits are transformers', as the goldens have them; and Algorithm 1's patches, applied without the
-context, give them again.
+Its logits must be those of the goldens, which are transformers'; and Algorithm 1's patches, applied without the
+context, must give the same logits.
 """
 import argparse
 import pathlib

@@ -1,5 +1,5 @@
-"""Every float16 is widened right, also for processors without an instruction for it: an embedding whose
-table holds all 65,536 of them.
+"""Every float16 is widened correctly, also for processors without an instruction for it. The test is an
+embedding whose table holds all 65,536 numbers.
 """
 import argparse
 import array

@@ -1,7 +1,7 @@
-/* What the programs here share: buffers with no more than their elements' alignment, in the middle
- * of other memory that must stay as it is; weights in their storage type; threads; and the call
- * itself. A program is compiled with the model's sizes, D, HEADS, GROUPS, E, M, VOCABULARY, and
- * with WEIGHT, which is F32, BF16 or F16. */
+/* Shared by the programs here: buffers that are aligned only to their elements, inside other memory
+ * that must not change; weights in their storage type; threads; and the call itself. A program is
+ * compiled with the model's sizes D, HEADS, GROUPS, E, M, VOCABULARY, and with WEIGHT, which is
+ * F32, BF16 or F16. */
 #ifndef CTXC_TEST_AOT_HARNESS_H
 #define CTXC_TEST_AOT_HARNESS_H
 
@@ -24,8 +24,9 @@ static int failures;
 
 enum { MARGIN = 67 }; /* elements before a slice, so that it starts at an odd one */
 
-/* `count` elements of `size` bytes. Every other slice ends where memory ends: to read on is to die.
- * Around the others, and before all, all bits are one, which is no number. */
+/* Memory for `count` elements of `size` bytes. Every second slice ends where accessible memory
+ * ends, so that reading beyond it crashes. All bits before every slice, and after the others, are
+ * one, which is a NaN. */
 static inline void *slice(int64_t count, int64_t size) {
   static int64_t made;
   int64_t page = sysconf(_SC_PAGESIZE), after = made++ % 2 ? MARGIN * size : 0;
@@ -51,7 +52,7 @@ static inline void check_margins(const char *what, const void *data, int64_t cou
 }
 
 static uint64_t state = 1;
-/* A multiple of 1/64 in [-1/2, 1/2], which every storage type has. */
+/* A multiple of 1/64 in [-1/2, 1/2], which every storage type represents exactly. */
 static inline float number(void) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   return (float)((int)((state >> 33) % 65) - 32) / 64;
@@ -63,7 +64,7 @@ static inline float *numbers(int64_t count) {
   return x;
 }
 
-/* A weight: as it is stored, and as float32. */
+/* A weight, in its storage type and as float32. */
 typedef struct {
   void *stored;
   float *values;
@@ -98,7 +99,7 @@ static inline void *run_range(void *argument) {
   r->body(r->data, r->begin, r->end);
   return NULL;
 }
-/* A range for each of *context threads. */
+/* Runs a range in each of *context threads. */
 static inline void on_threads(void *context, int64_t count, range_body *body, void *data) {
   int n = *(int *)context;
   pthread_t threads[8];
@@ -135,7 +136,7 @@ static inline void open_library(int count, char **names) {
   }
 }
 
-/* Calls a kernel whose workspace is surrounded by marks that must stay. */
+/* Calls a kernel with a workspace between marks that must not change. */
 static inline int32_t call_kernel(const char *name, void *const *arguments, int64_t rows,
                                   int64_t visible0, int64_t visible1,
                                   ctxc_parallel_for parallel_for, void *context) {

@@ -1,7 +1,7 @@
-/* A layer and the head of a Llama model, called from C and compared with their equations.
- * With one token, attention gives that token's values whatever queries and keys are:
+/* Calls a layer and the head of a Llama model from C, and compares them with their equations.
+ * With a single token, attention gives that token's values, whatever its queries and keys are:
  *   v = Wv (n(x) m1),  y = x + Wo v(g(h)),  z = n(y) m2,  out = y + Wd (silu(Wg z) Wu z)
- * and with no token before it, its keys and values are all of the state. */
+ * and since there is no token before it, its keys and values are the whole state. */
 #include "harness.h"
 
 enum { ROWS = 3 };

@@ -1,12 +1,12 @@
-/* A layer's patch: the dual kernel on top of a context, the applied kernel without it. The patched
- * layer gives what the full run gave; the applied kernel gives the dual's own bits, whatever the
- * number of threads, and when several threads call at the same time. Where the patch cannot be
- * exact, the status says so. */
+/* A layer's patch: the dual kernel after a context, the applied kernel without the context. The
+ * patched layer gives the full run's result. The applied kernel gives the same bits as the dual
+ * kernel, whatever the number of threads, and when several threads call at the same time. Where the
+ * patch cannot be exact, the status says so. */
 #include "harness.h"
 
 enum { CONTEXT = 5, VISIBLE = CONTEXT + 1, STATE = GROUPS * E };
 
-/* The layer's weights and the stream of context and token; the same for all runs. */
+/* The layer's weights, and the residual stream of context and token; the same for all runs. */
 static weight m1, m2, wq, wk, wv, wo, wg, wu, wd;
 static float *rotary, *stream;
 static const int32_t slots[VISIBLE] = {0, 1, 2, 3, 4, 5}, tokens[VISIBLE];
@@ -18,7 +18,7 @@ static void make_layer(void) {
   stream[CONTEXT * D] = 0.25f; // not zero, even where D is 1
 }
 
-/* What a run writes. */
+/* The results of a run. */
 typedef struct {
   float *keys, *values, *reduced_keys, *reduced_values, *context_out, *full, *reduced, *applied,
       *plain, *gate_u, *gate_v, *up_u, *up_v, *down_u, *down_v;
@@ -66,7 +66,7 @@ static results make_results(void) {
   [KERNEL##_ARG_mlp_down_proj_weight_u] = R->down_u,                                               \
   [KERNEL##_ARG_mlp_down_proj_weight_v] = R->down_v
 
-/* The ordinary layer for `rows` tokens from `first` on. */
+/* Runs the ordinary layer for `rows` tokens from `first` on. */
 static int32_t plain(results *r, int first, int rows, float *keys, float *values, int visible,
                      float *out, int threads) {
   void *arguments[ctxc_llama_ARGS] = {
@@ -209,7 +209,7 @@ int main(int count, char **names) {
     expect(same_results(&first, &theirs[i]), "calls at the same time change the results");
   }
 
-  // With no scale behind the norm, the MLP's input is zero, and no change of a matrix serves.
+  // With a scale of zero after the norm, the MLP's input is zero, and no change of a matrix helps.
   memset(m2.stored, 0, D * (WEIGHT == F32 ? 4 : 2));
   results zero = make_results();
   run(&zero, 1);

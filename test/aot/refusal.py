@@ -1,6 +1,6 @@
-"""A library for a processor that has more than this one refuses, and its kernels do nothing.
+"""A library for a processor with more features than this one refuses to run, and its kernels do nothing.
 
-Exits with 77 where this machine has all that any of the processors needs.
+Exits with 77 if this machine has all features that any of the processors needs.
 """
 import argparse
 import ctypes
@@ -32,7 +32,7 @@ def main():
         assert any(reason.decode() == f"the kernels need {feature}, which this machine lacks"
                    for feature in manifest["target"]["needed_features"]), reason
         for kernel in manifest["kernels"]:
-            # There is no call for it to read, and it does not: it returns first, again and again.
+            # The kernel must return before it reads its call, which is null; also the second time.
             for _ in range(2):
                 assert library[kernel["name"]](None) == -1, kernel["name"]
             assert library[kernel["workspace"]](1, 1, 1) > 0

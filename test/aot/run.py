@@ -1,8 +1,8 @@
 """Compiles models to libraries, C programs against their headers, and runs the programs.
 
-The models are Llamas of one layer: that of a folder, and others of random sizes, in every storage
-type, for this processor and for older ones. A library must need nothing but libc and libm, and keep no
-more than the word that it documents.
+The models are Llamas of one layer: the one of a folder, and others of random sizes, in every storage
+type, for this processor and for older ones. A library must need nothing but libc and libm, and must have no
+writable memory other than the documented word.
 """
 import argparse
 import ctypes
@@ -47,7 +47,7 @@ def refusal(library):
 
 
 def check_library(library):
-    """What the library needs, and what of it can be written."""
+    """The libraries that the library needs, and its writable symbols."""
     needed = re.findall(r"NEEDED.*\[(.*)\]", output_of("llvm-readelf", "-d", library))
     assert set(needed) <= {"libm.so.6", "libc.so.6"}, needed
     undefined = output_of("llvm-nm", "-D", "--undefined-only", library)
@@ -56,7 +56,7 @@ def check_library(library):
         assert not re.search(rf"\b_?{name}", undefined), undefined
     for line in output_of("llvm-nm", library).splitlines():
         kind, name = line.split()[-2:]
-        # What start-up files bring, and sections that are read-only once it is loaded.
+        # Symbols of start-up files, and sections that are read-only after loading.
         if kind in "bBdDsS" and name not in ("ctxc_cpu", "__cpu_model", "__cpu_features2",
                                              "completed.0", "__dso_handle", "__TMC_END__",
                                              "_GLOBAL_OFFSET_TABLE_", "_DYNAMIC"):

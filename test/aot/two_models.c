@@ -1,5 +1,5 @@
-/* The objects of two models in one program, under two prefixes: their headers and symbols do not
- * clash, and neither needs a shared library. An embedding's row comes out as it is. */
+/* The objects of two models in one program, with two prefixes: their headers and symbols do not
+ * clash, and no shared library is needed. A row of the embedding table is returned unchanged. */
 #include "first.h"
 #include "second.h"
 #include <stdio.h>

@@ -1,5 +1,6 @@
 #!/bin/sh
-# two_models.sh CTXC CC MODEL PROGRAM NUMERICS WORK: compiles a model twice, as two, and links both.
+# two_models.sh CTXC CC MODEL PROGRAM NUMERICS WORK: compiles a model twice, under two prefixes, and
+# links both.
 set -e
 ctxc=$1 cc=$2 model=$3 program=$4 numerics=$5 work=$6
 mkdir -p "$work"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The Algorithm 1 that ctxc is timed against is exact, changes no weight, and notices when not."""
+"""The Algorithm 1 that ctxc is compared with is exact, leaves the weights unchanged, and detects when it is not
+exact."""
 
 import sys
 import unittest

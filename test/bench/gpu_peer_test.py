@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/gpu/peer.py on the processor: it runs what it is to time."""
+"""bench/gpu/peer.py on the processor: everything that it times can be run."""
 
 import json
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/gpu.py from end to end on the stand-in for NVIDIA's driver, whose times mean nothing; and
-where there is no driver at all: each missing piece is a line with its reason, never a crash."""
+"""bench/gpu.py from end to end on the stand-in for NVIDIA's driver, whose times mean nothing; and without any
+driver: each missing part gets a line with the reason, and never causes a crash."""
 
 import argparse
 import gzip
@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "gpu")]
 import gpu  # noqa: E402
+import pack  # noqa: E402
 import tables  # noqa: E402
 
 
@@ -25,19 +26,7 @@ class GpuTest(unittest.TestCase):
         return subprocess.run([sys.executable, str(ROOT / "bench/gpu.py"), *map(str, words)],
                               capture_output=True, text=True, env=environment)
 
-    def test_stand_in(self):
-        folder, standin = self.work / "packed", str(self.build / "test/fake-gpu")
-        done = self.script("pack", self.build, folder, "--small")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("llama f32            recorded", done.stdout)
-        done = self.script("run", folder, "--json", self.work / "a.json", "--markdown",
-                           self.work / "a.md", "--repeats", 2, "--copy-mib", 4, "--minutes", 60,
-                           library=standin)
-        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
-        result = json.loads((self.work / "a.json").read_text())
-        self.assertEqual(result["device"], "Fake 0")
-        self.assertGreater(result["copy_gbps"], 0)
-        check = result["checks"]["llama f32"]
+    def expect_claim(self, check):
         self.assertTrue(check["good"])
         self.assertEqual((check["difference"], check["notes"]), (0, []))
         claim = check["claim"]
@@ -45,21 +34,24 @@ class GpuTest(unittest.TestCase):
             self.assertLess(claim[run]["l_inf"], 1e-4)
             self.assertTrue(claim[run]["same_token"])
         self.assertGreater(claim["control"]["l_inf"], 100 * claim["apply"]["l_inf"])
-        model = result["models"]["small-llama"]
-        # In bfloat16: two layers' matrices, the head's, the norms', and the token's embedding.
+
+    def expect_times(self, model, text):
+        # In bfloat16: the matrices of two layers, the head, the norms, and the token's embedding.
         self.assertEqual(model["weight_bytes"],
                          2 * (2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96) + 128 * 64 + 6 * 64))
         self.assertEqual(set(model["runs"]), {"plain", "patch", "apply"})
         for run in model["runs"].values():
-            # Each launch takes a millisecond there.
+            # On the stand-in, each launch takes a millisecond.
             self.assertAlmostEqual(run["median_ms"], run["launches"])
             self.assertEqual(sum(kernel["launches"] for kernel in run["kernels"]), run["launches"])
             self.assertTrue(all(kernel["predicted_ms"] > 0 for kernel in run["kernels"]))
-        text = (self.work / "a.md").read_text()
         self.assertIn("| small-llama | 0.00 | ", text)
         plain = model["runs"]["plain"]["median_ms"]
         self.assertIn(f"Together plain: {plain:.3f} of {plain:.3f} ms", text)
-        # A prompt of 12 tokens by chunks of 8, and its patches; the last chunk by itself.
+
+    def expect_prompts(self, model, text):
+        # A prompt of 12 tokens in chunks of 8, and its patches; the last chunk is also measured
+        # alone.
         self.assertEqual(set(model["prompts"]), {"exact", "rounded"})
         exact, rounded = model["prompts"]["exact"], model["prompts"]["rounded"]
         self.assertEqual(exact["operations"], 12 * (model["weight_bytes"] - 2 * 128 * 64))
@@ -76,15 +68,9 @@ class GpuTest(unittest.TestCase):
         self.assertIn("| small-llama | exact | 12 | ", text)
         self.assertIn("## Kernels of small-llama, exact: patches, last chunk", text)
         self.assertIn("ctxc_rows8_", text)
-        for what, why in result["skipped"].items():
-            self.assertIn(f"- {what}: {why}", text)
 
-        # From here on what is checked, not what is timed.
-        manifest = folder / "manifest.json"
-        manifest.write_text(json.dumps([entry for entry in json.loads(manifest.read_text())
-                                        if entry["kind"] == "check"]))
-
-        # A sanitizer's verdict is the call's, too.
+    def expect_sanitized(self, folder, standin):
+        # A complaint of the sanitizer makes the whole call fail.
         tools = self.work / "tools"
         tools.mkdir(exist_ok=True)
         for errors, code in ((0, 0), (1, 1)):
@@ -98,7 +84,8 @@ class GpuTest(unittest.TestCase):
             self.assertIn(f"compute-sanitizer, memcheck, llama f32: ERROR SUMMARY: {errors} errors",
                           done.stdout)
 
-        # A result that differs is a failure: other code is put in the recording.
+    def expect_difference(self, folder, standin):
+        # A result that differs is a failure: the recording gets other code.
         recording = folder / "check-llama-f32.gz"
         content = gzip.decompress(recording.read_bytes())
         self.assertIn(b"add.rn.f32", content)
@@ -108,7 +95,8 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
         self.assertIn("llama f32: DIFFERS", done.stdout)
 
-        # A broken recording is a line.
+    def expect_broken(self, folder, standin):
+        # A broken recording is reported in a line.
         folder.joinpath("manifest.json").write_text(json.dumps([
             dict(kind="check", name="broken", file="broken"),
             dict(kind="time", name="not made", why="no kernel", file="none", context=7)]))
@@ -119,6 +107,34 @@ class GpuTest(unittest.TestCase):
         self.assertIn("- check of broken: ", done.stdout)
         self.assertIn("- not made: no kernel", done.stdout)
 
+    def test_stand_in(self):
+        folder, standin = self.work / "packed", str(self.build / "test/fake-gpu")
+        done = self.script("pack", self.build, folder, "--small")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("llama f32            recorded", done.stdout)
+        done = self.script("run", folder, "--json", self.work / "a.json", "--markdown",
+                           self.work / "a.md", "--repeats", 2, "--copy-mib", 4, "--minutes", 60,
+                           library=standin)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        result = json.loads((self.work / "a.json").read_text())
+        self.assertEqual(result["device"], "Fake 0")
+        self.assertGreater(result["copy_gbps"], 0)
+        text = (self.work / "a.md").read_text()
+        self.expect_claim(result["checks"]["llama f32"])
+        model = result["models"]["small-llama"]
+        self.expect_times(model, text)
+        self.expect_prompts(model, text)
+        for what, why in result["skipped"].items():
+            self.assertIn(f"- {what}: {why}", text)
+
+        # What follows tests the checks, not the timing.
+        manifest = folder / "manifest.json"
+        manifest.write_text(json.dumps([entry for entry in json.loads(manifest.read_text())
+                                        if entry["kind"] == "check"]))
+
+        self.expect_sanitized(folder, standin)
+        self.expect_difference(folder, standin)
+        self.expect_broken(folder, standin)
         try:
             import ctypes
             ctypes.CDLL("libcuda.so.1")
@@ -151,7 +167,7 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(tables.judged(0.5, ">=", 0.85), "0.50 (misses)")
 
     def test_costs(self):
-        costs = gpu.costs_of("cuda:sm_90: bytes\n\na token  launches weights cache patch a o\n"
+        costs = pack.costs_of("cuda:sm_90: bytes\n\na token  launches weights cache patch a o\n"
                              "forward   517 15 2 0 3 9\n\na kernel  blocks weights cache patch a o\n"
                              "ctxc_a_0  16 8 1 2 3 7\n")
         self.assertEqual(costs["tokens"]["forward"]["weights"], 15)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the tables of bench/side_by_side.py say of measurements."""
+"""The tables that bench/side_by_side.py makes from measurements."""
 
 import sys
 import unittest
@@ -29,7 +29,7 @@ class ReportTest(unittest.TestCase):
     FACTORED = next(c for c in r.TABLES["patch"] if c.measurement == "factored")
 
     def test_ratio_is_the_median_of_the_rounds_own(self):
-        # The middle round was slow for both.
+        # In the middle round, both programs were slow.
         s = setup([round_(10, 40), round_(100, 350), round_(10, 30)])
         self.assertEqual(r.ratio(s, self.FACTORED), 3.5)
 
@@ -65,8 +65,8 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(report.limited(2.4, 2.3), "**2.40** × (≤ 2.3)")
 
     def test_share_of_bandwidth(self):
-        # 1 GB at 20 GB/s is 50 ms; plain decoding takes 62.5, and beside llama.cpp, which takes
-        # twice as long, 70.
+        # 1 GB at 20 GB/s takes 50 ms. Plain decoding takes 62.5 ms; it takes 70 ms next to
+        # llama.cpp, which takes twice as long.
         each = round_(125, 400)
         each["peers"][r.LLAMA_CPP] = {"plain": [{"theirs": 140.0, "ours": 70.0}]}
         self.assertIn("| 62.5 | **80** % | – | – | 140 | 2.00 (≥ 1.15) | 40 % |",
@@ -75,7 +75,7 @@ class ReportTest(unittest.TestCase):
 
     def test_each_peer_is_between_two_runs_of_ours(self):
         class Program:
-            """Answers with how often it was asked, all in all."""
+            """A program that answers with the number of questions so far."""
             asked = 0
 
             def __init__(self, columns=None):
@@ -91,7 +91,7 @@ class ReportTest(unittest.TestCase):
         side_by_side.SETTLED = 0
         found = side_by_side.Round({r.CTXC: Program(columns), r.PYTORCH: Program()}).run()
         self.assertEqual(found["decode"], {"plain": 2, "patch": 2})
-        self.assertEqual(found["positions"], 1)  # 4 over the mean of 3 and 5
+        self.assertEqual(found["positions"], 1)  # 4 divided by the mean of 3 and 5
         peer = found["peers"][r.PYTORCH]
         self.assertEqual(peer["plain"], [{"theirs": at, "ours": at} for at in (7, 10, 13)])
         self.assertEqual(peer["factored_tuned"], [{"theirs": 18, "ours": 18}])

@@ -1,4 +1,5 @@
-// A libcuda.so.1 for tests: what NVIDIA's driver has beside the functions of both.
+// A libcuda.so.1 for tests: the functions that only NVIDIA's driver has. GraphFunctions.inc
+// has those of both drivers.
 #include "State.h"
 #include <algorithm>
 #include <cstdlib>
@@ -50,7 +51,7 @@ Result cuDevicePrimaryCtxRelease_v2(Ordinal) {
   State &s = state();
   if (--s.context.retained)
     return 0;
-  // What is in a context goes with it; after a fault nothing else frees it.
+  // Destroying a context frees what is in it; after a fault nothing else can.
   if (s.fault) {
     freeAll(s.memory);
     freeAll(s.pinned);

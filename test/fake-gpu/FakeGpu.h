@@ -1,8 +1,8 @@
-// Drivers of GPUs for tests: a libcuda.so.1 and a libamdhip64.so.7 of devices of any kind, whose
-// memory is the host's. NVIDIA's runs PTX, by an interpreter (Ptx.h); AMD's reads code objects, and
-// its kernels do nothing. What a stream is given to do is done when it is waited for, not before.
-// Every call is recorded, checked (live handles, a current context, memory that is there, order),
-// and can be told to fail.
+// Drivers of GPUs for tests: a libcuda.so.1 and a libamdhip64.so.7 with devices of any kind, whose
+// memory is the host's. NVIDIA's driver runs PTX with an interpreter (Ptx.h); AMD's reads code
+// objects, and its kernels do nothing. Work that is given to a stream is done when the stream is
+// waited for, not before. Every call is recorded and checked (live handles, a current context,
+// allocated memory, order), and tests can make it fail.
 #ifndef CTXC_TEST_FAKE_GPU_FAKEGPU_H
 #define CTXC_TEST_FAKE_GPU_FAKEGPU_H
 
@@ -13,28 +13,28 @@
 namespace fake_gpu {
 
 struct Options {
-  std::vector<int> devices{90}; ///< 10 · major + minor of each
+  std::vector<int> devices{90}; ///< 10 · major + minor version of each
   size_t memory = size_t(1) << 30;
   std::string failing;        ///< the function that fails,
-  int failingCall = 1;        ///< at this call, from 1 on,
-  int result = 0;             ///< with this
-  std::string compilerLog;    ///< of code that does not load, when cuModuleLoadDataEx fails
-  std::string faultingKernel; ///< that ends with an illegal access
-  int faultingLaunch = 1;     ///< when it is run for this time
+  int failingCall = 1;        ///< at this call of it, counted from 1,
+  int result = 0;             ///< with this result
+  std::string compilerLog;    ///< what cuModuleLoadDataEx reports when it fails to load code
+  std::string faultingKernel; ///< a kernel that ends with an illegal access
+  int faultingLaunch = 1;     ///< in this of its launches, counted from 1
   unsigned mostThreads = 1024;
 };
 
-/// Forgets everything; what is alive counts no longer.
+/// Forgets all calls, problems and live objects.
 void reset();
 Options &options();
 /// The names of the functions called, in order.
 const std::vector<std::string> &calls();
 int countOf(const std::string &function);
-/// What was called wrongly, and what kernels did wrong.
+/// Wrong calls, and errors of kernels.
 const std::vector<std::string> &problems();
-/// What is alive: memory, streams, graphs, contexts.
+/// Objects that are alive: memory, streams, graphs, contexts.
 std::vector<std::string> alive();
-/// Kernels that ran, in order.
+/// The kernels that have run, in order.
 const std::vector<std::string> &kernels();
 
 } // namespace fake_gpu

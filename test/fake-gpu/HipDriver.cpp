@@ -1,6 +1,6 @@
-// A libamdhip64.so.7 for tests: the fake of NVIDIA's driver by HIP's names, with devices of AMD's
-// architectures (0x942 is gfx942). Code objects are read for the names, arguments and blocks of
-// their kernels; kernels do nothing.
+// A libamdhip64.so.7 for tests: the fake of NVIDIA's driver under HIP's names, with devices of
+// AMD's architectures (0x942 is gfx942). It reads code objects for the names, arguments and block
+// sizes of their kernels; the kernels do nothing.
 #include "State.h"
 #include "lib/Runtime/GPU/HIP/HipApi.h"
 #include "llvm/BinaryFormat/MsgPackDocument.h"
@@ -18,7 +18,7 @@ static std::string architectureOf(int device) {
   return text;
 }
 
-/// The metadata of a code object; false where it is none.
+/// Reads the metadata of a code object; false where `image` is none.
 static bool readMetadata(llvm::StringRef image, llvm::msgpack::Document &metadata) {
   auto file = llvm::object::ELF64LEFile::create(image);
   auto sections = file ? file->sections() : file.takeError();

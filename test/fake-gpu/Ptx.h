@@ -1,7 +1,8 @@
-// PTX that tests execute: as much of the language as LLVM writes for the kernels, read and run by
-// threads in lockstep at shuffles and barriers. What a real device leaves to chance is an error
-// here: an access outside of what was allocated, a word that two threads of a block write or read
-// and write without a barrier between, a shuffle that lanes are missing from.
+// Executes PTX for tests: the part of the language that LLVM writes for ctxc's kernels, run by
+// threads that proceed in lockstep at shuffles and barriers. Where the behaviour of a real device
+// would be undefined, it reports an error: an access outside of allocated memory, a word that one
+// thread of a block writes and another accesses without a barrier between them, a shuffle that some
+// lanes do not reach.
 #ifndef CTXC_TEST_FAKE_GPU_PTX_H
 #define CTXC_TEST_FAKE_GPU_PTX_H
 
@@ -34,14 +35,14 @@ enum class Type {
   BF16x2
 };
 
-/// Bytes in memory.
+/// The number of bytes in memory.
 inline unsigned sizeOf(Type type) {
   constexpr unsigned char sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 4};
   return sizes[unsigned(type)];
 }
 inline bool isSigned(Type type) { return type >= Type::S8 && type <= Type::S64; }
 
-/// What Arithmetic does.
+/// The operation of an arithmetic instruction.
 enum class Op {
   Add,
   Sub,
@@ -69,10 +70,10 @@ enum class Op {
 enum class Rounding { None, Down, Up, ToZero, Nearest };
 enum class Relation { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, Number, NaN };
 
-/// The index of a register. Numbers and what a thread knows of itself are in registers too.
+/// The index of a register. Constants and special registers of a thread are kept in registers too.
 using Operand = uint32_t;
 
-/// The operands of one instruction, beside it in memory.
+/// The operands of one instruction, stored inside of it.
 class Operands {
 public:
   static constexpr size_t most = 10;
@@ -88,23 +89,23 @@ private:
 };
 
 struct Instruction {
-  Type type = Type::B32, from = Type::B32; ///< the last, and the one before where there are two
+  Type type = Type::B32, from = Type::B32; ///< the name's last type, and the one before it
   Operands results, operands;
   Op arithmetic = Op::Unknown;
-  Rounding rounding = Rounding::None; ///< to a whole number
+  Rounding rounding = Rounding::None; ///< to an integer
   Relation relation = Relation::Equal;
-  bool orUnordered = false; ///< a comparison holds where there is a NaN
+  bool orUnordered = false; ///< the comparison holds if an operand is NaN
   bool keepsNaN = false, isShared = false, isGuarded = false, isNegated = false;
   Operand guard = 0;
-  int64_t offset = 0;       ///< of an address
-  int64_t sourceOffset = 0; ///< of a copy's second address
-  size_t target = 0;        ///< of a branch
+  int64_t offset = 0;       ///< of the address
+  int64_t sourceOffset = 0; ///< of a copy's source address
+  size_t target = 0;        ///< of the branch
   enum Code {
     Load,
     Store,
     LoadParameter,
     Move,
-    Unpack, ///< a register's parts into several
+    Unpack, ///< the parts of a register into several
     Pack,
     Arithmetic,
     MulWide,
@@ -114,8 +115,8 @@ struct Instruction {
     Shuffle,
     LoadMatrices,
     MultiplyMatrices,
-    BeginCopy, ///< to shared memory, of 16 bytes: where to, where from, how many bytes; how many
-               ///< are there
+    BeginCopy, ///< 16 bytes to shared memory: to, from, size, and how many bytes exist; the others
+               ///< become zero
     CommitCopies,
     WaitForCopies,
     Barrier,
@@ -131,9 +132,9 @@ struct Kernel {
   std::vector<std::string> parameters;
   unsigned mostThreads = 1024;
   size_t sharedBytes = 0;
-  std::vector<uint64_t> registers; ///< what a thread's begin as
+  std::vector<uint64_t> registers; ///< initial values in each thread
   enum Special { Thread, Block, Threads, Blocks };
-  std::map<Operand, Special> specials; ///< registers that have something else in each thread
+  std::map<Operand, Special> specials; ///< registers with a different value in each thread
   std::vector<Instruction> body;
 };
 
@@ -142,20 +143,20 @@ struct Module {
   std::map<std::string, Kernel> kernels;
 };
 
-/// False, and why in `error`, where the text is none that is known here.
+/// Returns false, and the reason in `error`, where the text is not in the supported part of PTX.
 bool parse(const std::string &text, Module &module, std::string &error);
 
-/// Memory that a launch may touch: from `begin` on, before `end`.
+/// Memory that a launch may access, from `begin` up to `end`.
 struct Range {
   uint64_t begin = 0, end = 0;
   bool holds(uint64_t address, uint64_t bytes) const {
     return address >= begin && address <= end && bytes <= end - address;
   }
 };
-/// The memory that an address is in; an empty range where there is none.
+/// The allocated range that contains an address; an empty range where there is none.
 using RangeOf = std::function<Range(uint64_t address)>;
 
-/// Runs a launch; the error, empty where there is none.
+/// Runs a launch. Returns the error, or an empty string.
 std::string run(const Kernel &kernel, unsigned blocks, unsigned threads,
                 const std::vector<uint64_t> &arguments, const RangeOf &rangeOf);
 

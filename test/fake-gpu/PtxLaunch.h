@@ -1,4 +1,4 @@
-// One launch while it is interpreted: its threads, and what they touched.
+// One launch while it is interpreted: its threads, and the memory that they have accessed.
 #ifndef CTXC_TEST_FAKE_GPU_PTXLAUNCH_H
 #define CTXC_TEST_FAKE_GPU_PTXLAUNCH_H
 
@@ -15,20 +15,20 @@ template <typename To, typename From> To as(From from) {
   return to;
 }
 
-/// Who touched a word of memory last, and after how many barriers.
+/// The last thread that accessed a word of memory, and how many barriers it had passed.
 struct Touch {
   int32_t writer = -1, reader = -1;
   uint32_t written = 0, read = 0;
-  bool isUnderWay = false; ///< a copy into it was begun, and nobody has waited for it
+  bool isUnderWay = false; ///< a copy into it was begun, and nobody has waited for it yet
 };
 
-/// cp.async: what is to be in shared memory from the wait on.
+/// A cp.async: its bytes are in shared memory only after a wait.
 struct AsyncCopy {
   uint64_t to = 0;
   char bytes[16] = {};
 };
 
-/// Those of 256 bytes of the device's memory, by pieces of 2.
+/// The accesses to 256 bytes of the device's memory, in units of 2 bytes.
 struct TouchPage {
   Touch pieces[128];
 };
@@ -39,8 +39,8 @@ struct Thread {
   /// AtWarp: at an instruction that the lanes of a warp execute together.
   enum { Running, AtWarp, AtBarrier, Done } state = Running;
   uint64_t *registers = nullptr;
-  std::vector<AsyncCopy> copies;              ///< of no group yet
-  std::vector<std::vector<AsyncCopy>> groups; ///< the oldest first
+  std::vector<AsyncCopy> copies;              ///< in no group yet
+  std::vector<std::vector<AsyncCopy>> groups; ///< oldest first
 };
 
 class Launch {
@@ -71,16 +71,16 @@ private:
   void access(Thread &thread, const Instruction &i);
   void touch(Thread &thread, bool isShared, uint64_t address, bool stores, bool isSame);
 
-  // Instructions of a warp
+  // Instructions that a whole warp executes
   void shuffle(unsigned first);
   void loadMatrices(unsigned first);
   void multiplyMatrices(unsigned first);
 
-  // Copies that go on beside the thread
+  // Asynchronous copies
   void beginCopy(Thread &thread, const Instruction &i);
   void waitForGroups(Thread &thread, size_t left);
 
-  // Numbers
+  // Arithmetic
   template <typename T> T ofFloats(Thread &thread, const Instruction &i);
   uint64_t arithmetic(Thread &thread, const Instruction &i);
   uint64_t ofWholes(Thread &thread, const Instruction &i);
@@ -91,14 +91,14 @@ private:
   const unsigned blocks, threads;
   const std::vector<uint64_t> &arguments;
   const RangeOf &rangeOf;
-  std::vector<Range> ranges; ///< that were asked for
+  std::vector<Range> ranges; ///< the ranges looked up so far
   unsigned block = 0;
   std::vector<Thread> all;
   std::vector<uint64_t> registers; ///< of all threads
   std::vector<char> shared;
   std::vector<Touch> sharedTouches;
-  std::unordered_map<uint64_t, TouchPage> touches; ///< of the device's memory
-  /// Pages that were asked for lately, by the last bits of their numbers.
+  std::unordered_map<uint64_t, TouchPage> touches; ///< to the device's memory
+  /// Recently used pages, indexed by the last bits of their numbers.
   struct {
     uint64_t number = 0;
     TouchPage *page = nullptr;
@@ -107,7 +107,7 @@ private:
   std::string error;
 };
 
-/// A whole number of the type's width, extended by its sign; and back.
+/// Truncates an integer to the type's width, and extends it by its sign.
 inline uint64_t narrow(uint64_t bits, Type type) {
   unsigned left = 64 - 8 * sizeOf(type);
   return bits << left >> left;

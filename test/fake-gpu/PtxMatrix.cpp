@@ -1,9 +1,9 @@
-// What the lanes of a warp execute together (shuffles, matrices), and copies to shared memory that
-// go on beside the threads.
+// Instructions that the lanes of a warp execute together (shuffles, matrices), and asynchronous
+// copies to shared memory.
 //
-// A copy begun by cp.async is in memory when its thread has waited for its group, not before: until
-// then whoever touches the place is in error. After the wait it is as if the thread had stored it,
-// so that others need a barrier. Tensor cores are taken to cut their sums off.
+// The data of a cp.async arrives when its thread waits for the copy's group, not before: an access
+// to the destination before that is an error. After the wait, the copy counts as a store of that
+// thread, so that other threads need a barrier. The model of a tensor core truncates its sums.
 #include "PtxLaunch.h"
 #include <cmath>
 
@@ -29,7 +29,8 @@ void Launch::shuffle(unsigned first) {
   }
 }
 
-/// Lane 8 m + r names row r of matrix m, 16 bytes; lane l gets word l mod 4 of row l / 4 of each.
+/// Lane 8 m + r gives the address of row r of matrix m, 16 bytes; lane l receives word l mod 4 of
+/// row l / 4 of each matrix.
 void Launch::loadMatrices(unsigned first) {
   const Instruction &i = kernel.body[all[first].at];
   for (size_t m = 0; m < i.results.size(); ++m) {
@@ -59,9 +60,10 @@ void Launch::loadMatrices(unsigned first) {
   }
 }
 
-/// m16n8k16 of bfloat16, rows by columns, into float32. Of lane 4 g + t the words of A are
-/// (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), those of B (2t, g), (2t + 8, g), each with
-/// the next k beside it, and the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+/// m16n8k16 of bfloat16, rows by columns, into float32. In lane 4 g + t, the words of A are the
+/// elements (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), those of B are (2t, g), (2t + 8,
+/// g), each together with the element of the next k; the sums are (g, 2t), (g, 2t + 1), (g + 8,
+/// 2t), (g + 8, 2t + 1).
 void Launch::multiplyMatrices(unsigned first) {
   const Instruction &i = kernel.body[all[first].at];
   float a[16][16], b[16][8];

@@ -1,4 +1,4 @@
-// What instructions compute, thread by thread.
+// The arithmetic of instructions, thread by thread.
 #include "PtxLaunch.h"
 #include <cmath>
 
@@ -16,7 +16,7 @@ float fromHalf(uint16_t bits) {
 
 bool isFloat(Type type) { return type == Type::F16 || type == Type::F32 || type == Type::F64; }
 
-/// Nearest, ties to even.
+/// Rounds to the nearest bfloat16, ties to even.
 uint16_t toBfloat16(float x) {
   uint32_t bits = as<uint32_t>(x);
   return std::isnan(x) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
@@ -204,7 +204,7 @@ void Launch::convert(Thread &thread, const Instruction &i) {
     return write(thread, i, as<uint64_t>(x));
   if (i.type == Type::F16)
     return fail(thread, "unknown conversion");
-  // Numbers that do not fit become the nearest that do, and what is none zero.
+  // Numbers out of range become the nearest that is in range; NaN becomes zero.
   double least = isSigned(i.type) ? -std::ldexp(1, 8 * sizeOf(i.type) - 1) : 0;
   double most = std::ldexp(1, 8 * sizeOf(i.type) - isSigned(i.type)) - 1;
   x = std::isnan(x) ? 0 : std::min(std::max(x, least), most);

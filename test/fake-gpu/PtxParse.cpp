@@ -23,7 +23,7 @@ const std::map<std::string, Op> arithmetic = {
     {"abs", Op::Abs}, {"min", Op::Min}, {"max", Op::Max},   {"and", Op::And},   {"or", Op::Or},
     {"xor", Op::Xor}, {"not", Op::Not}, {"shl", Op::Shl},   {"shr", Op::Shr},   {"bfe", Op::Bfe}};
 
-/// How setp compares; the names for numbers without a sign are others.
+/// The comparisons of setp. Unsigned numbers have other names.
 const std::map<std::string, Relation> relations = {
     {"eq", Relation::Equal},        {"ne", Relation::NotEqual},  {"lt", Relation::Less},
     {"lo", Relation::Less},         {"le", Relation::LessEqual}, {"ls", Relation::LessEqual},
@@ -48,7 +48,7 @@ std::string trim(const std::string &text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-/// The body of one kernel.
+/// Parses the body of one kernel.
 class Reader {
 public:
   explicit Reader(Kernel &kernel) : kernel(kernel) {}
@@ -102,7 +102,8 @@ public:
   }
 
 private:
-  /// That of a name, or of a number's digits, which begins as `value`.
+  /// The register of a name, or of a constant, whose text is `name` and whose initial value is
+  /// `value`.
   Operand registerOf(const std::string &name, uint64_t value = ~uint64_t(0)) {
     auto [found, isNew] = registers.emplace(name, kernel.registers.size());
     if (isNew)
@@ -128,7 +129,7 @@ private:
                                            : std::strtoull(text.c_str(), nullptr, 0));
   }
 
-  /// Splits at commas that are in no braces.
+  /// Splits at commas that are not inside braces.
   static std::vector<std::string> listOf(const std::string &text) {
     std::vector<std::string> all;
     int depth = 0;
@@ -155,7 +156,7 @@ private:
         all.push_back(operand(each));
   }
 
-  /// [register+offset]: the base. Of [parameter] the number goes to the offset.
+  /// Returns the base of [register+offset]. For [parameter] the offset is the parameter's number.
   Operand address(Instruction &made, std::string text) {
     text = text.substr(1, text.size() - 2);
     size_t plus = text.find('+');
@@ -237,7 +238,7 @@ private:
       add(i ? made.operands : made.results, list[i]);
   }
 
-  /// setp.lt, setp.ltu: with a u at the end also where numbers are not comparable.
+  /// setp.lt, setp.ltu, …: a final u means that the comparison also holds where an operand is NaN.
   void decodeRelation(Instruction &made) {
     std::string name = made.op[1];
     made.orUnordered = name.size() == 3 && name[2] == 'u';
@@ -249,7 +250,7 @@ private:
       error = "unknown instruction: " + made.text;
   }
 
-  /// ldmatrix, mma and cp.async, in the forms that kernels have.
+  /// ldmatrix, mma and cp.async, in the forms that ctxc's kernels use.
   void decodeMatrix(Instruction &made, const std::vector<std::string> &list) {
     std::string form;
     for (const std::string &each : made.op)
@@ -295,7 +296,7 @@ bool ptx::parse(const std::string &text, Module &module, std::string &error) {
   std::unique_ptr<Reader> reader;
   bool inBody = false;
   size_t at = 0;
-  std::string begun; // of an instruction of several lines
+  std::string begun; // of an instruction that spans lines
   for (std::string line : split(text, '\n')) {
     ++at;
     line = line.substr(0, line.find("//"));

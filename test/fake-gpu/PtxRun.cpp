@@ -5,7 +5,7 @@ using namespace ptx;
 std::string Launch::run() {
   all.resize(threads);
   registers.resize(threads * kernel.registers.size());
-  // Any order of blocks is right; this one is not the usual.
+  // Blocks may run in any order; this one is unusual on purpose.
   for (block = blocks; block-- > 0 && error.empty();)
     runBlock();
   return error;
@@ -61,7 +61,7 @@ void Launch::runBlock() {
   }
 }
 
-/// Until all its threads are done or at a barrier.
+/// Runs until all threads of the warp are done or at a barrier.
 void Launch::runWarp(unsigned first, unsigned last) {
   for (;;) {
     for (unsigned i = first; i < last && error.empty(); ++i)
@@ -183,7 +183,7 @@ bool Launch::isValid(uint64_t address, uint64_t bytes) {
   return ranges.back().holds(address, bytes);
 }
 
-/// A number of `size` bytes in memory.
+/// Loads a number of `size` bytes.
 static uint64_t load(const char *at, unsigned size) {
   switch (size) {
   case 1:
@@ -233,8 +233,8 @@ Touch &Launch::touchOf(uint64_t address) {
   return known.page->pieces[address % 256 / 2];
 }
 
-/// Finds races: what one thread wrote, and another reads or writes before a barrier of both, or
-/// in another block. A store of what is there already does no harm.
+/// Finds races: another thread reads or writes what a thread has written, before both have passed a
+/// barrier, or from another block. Storing the value that is already there is allowed.
 void Launch::touch(Thread &thread, bool isShared, uint64_t address, bool stores, bool isSame) {
   Touch &word = isShared ? sharedTouches[address / 4] : touchOf(address);
   if (word.isUnderWay)

@@ -1,5 +1,5 @@
-// What the drivers of the fake GPUs keep, and how each of their functions begins: handles that are
-// alive, memory that is there, work that streams are given and have not done.
+// The state of the fake drivers, and the checks with which each of their functions begins: live
+// handles, allocated memory, work that streams have been given and have not done.
 #ifndef CTXC_TEST_FAKE_GPU_STATE_H
 #define CTXC_TEST_FAKE_GPU_STATE_H
 
@@ -58,7 +58,7 @@ struct State {
   std::map<std::string, int> counts, launched;
   bool isStarted = false;
   ContextObject context;
-  std::map<uint64_t, size_t> memory, pinned; ///< address → bytes
+  std::map<uint64_t, size_t> memory, pinned; ///< address → size in bytes
   std::map<const void *, std::string> handles;
   size_t used = 0;
   Result fault = 0;
@@ -70,7 +70,7 @@ extern thread_local Context current;
 
 void problem(const std::string &what);
 
-/// What every call does first: 0, or what it is to return.
+/// The first step of every call. Returns 0, or the result that the call must return.
 Result enter(const char *name, bool needsContext = true);
 #define ENTER(...)                                                                                 \
   if (Result result = enter(__func__ __VA_ARGS__))                                                 \
@@ -101,7 +101,7 @@ template <typename T> Result destroy(T *handle, const char *kind) {
   return 0;
 }
 
-/// What was allocated before or at an address, and begins nearest.
+/// The last allocation that begins at or before an address.
 ptx::Range rangeOf(const std::map<uint64_t, size_t> &all, uint64_t address);
 inline bool isWithin(const std::map<uint64_t, size_t> &all, uint64_t address, uint64_t bytes) {
   return rangeOf(all, address).holds(address, bytes);
@@ -110,11 +110,11 @@ inline bool isDevice(uint64_t address, uint64_t bytes) {
   return isWithin(state().memory, address, bytes);
 }
 
-/// An operation that a capture cannot hold.
+/// Checks for an operation that cannot be captured into a graph.
 Result outsideCapture(Stream stream);
 
 void execute(const LaunchNode &launch);
-/// Does what the stream was given to do, at most until the event has happened.
+/// Does the stream's pending work, at most until `until` has happened.
 void drain(Stream stream, Event until = nullptr);
 
 template <typename Map> void freeAll(Map &map) {

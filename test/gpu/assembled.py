@@ -1,6 +1,6 @@
-"""Assembles the PTX of every kernel of models with NVIDIA's ptxas, for sm_80 and sm_90 and for
-weights of float32 and bfloat16, of a token and of many rows: none may spill. Validates their SPIR-V
-where spirv-val is there."""
+"""Assembles the PTX of every kernel of some models with NVIDIA's ptxas, for sm_80 and sm_90, for weights of
+float32 and bfloat16, and for a token and many rows: no kernel may spill registers. Validates their SPIR-V if
+spirv-val is installed."""
 
 import argparse
 import importlib.util
@@ -31,7 +31,7 @@ def run(*command):
 
 
 def check_registers(report, what):
-    """The registers of each kernel, by what ptxas -v says."""
+    """The registers of each kernel, from the output of ptxas -v."""
     kernels = re.findall(
         r"Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
         r"(\d+) bytes spill loads.*?Used (\d+) registers",

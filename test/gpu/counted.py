@@ -1,7 +1,6 @@
-"""Holds what `ctxc compile --emit=cost --format=json` counts (read from the standard input) against a
-model's stored tensors: a token's launches sum up to its totals, and the weights that a forward step
-reads are all of the model's but that it needs one row of a table of tokens or positions, and some of
-a mixture's experts."""
+"""Compares the output of `ctxc compile --emit=cost --format=json` (read from the standard input) with a model's
+stored tensors: the launches of a token add up to its totals; and a forward step reads all weights of the model,
+except that it needs only one row of a table of tokens or positions, and only some of a mixture's experts."""
 
 import argparse
 import json
@@ -12,7 +11,7 @@ import sys
 
 
 def stored_bytes(folder, width):
-    """Bytes of each tensor, and of one row of it, were its elements of `width` bytes."""
+    """The bytes of each tensor, and of one of its rows, with elements of `width` bytes."""
     with open(folder / "model.safetensors", "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
     shapes = {name: tensor["shape"] for name, tensor in header.items() if name != "__metadata__"}

@@ -1,8 +1,8 @@
-"""Holds the code objects of every kernel of models, for AMD's gfx90a, gfx942 and gfx1100 and for
-weights of float32 and bfloat16, against what LLVM's readelf and objdump say of them: each kernel has
-its function and descriptor, the arguments and block that the gpu dialect gave it and no others, no
-spilled register, no private memory and no call; contractions of rows in pieces of 16 bytes read
-such, several before they wait for the first; and what one wavefront wrote is there for others after a barrier."""
+"""Checks the code objects of every kernel of some models with LLVM's readelf and objdump, for AMD's gfx90a, gfx942
+and gfx1100 and for weights of float32 and bfloat16. Each kernel must have its function and descriptor, exactly the
+arguments and the block size that the gpu dialect gave it, no spilled register, no private memory and no call.
+Contractions whose rows are pieces of 16 bytes must read such pieces, several before they wait for the first. After a
+barrier, the writes of one wavefront must be visible to others."""
 
 import argparse
 import concurrent.futures
@@ -28,7 +28,7 @@ def run(*command):
 
 
 def functions_of(text):
-    """(name, arguments' types, threads of a block) of each kernel, by the gpu dialect's text."""
+    """(name, argument types, threads of a block) of each kernel, from the gpu dialect's text."""
     found = re.findall(r"gpu\.func @(\w+)\((.*?)\)(?: workgroup\(.*?\))? kernel attributes "
                        r"\{known_block_size = array<i32: (\d+), 1, 1>", text)
     return {name: (re.findall(r"%arg\d+: ([^%]*?)(?:, (?=%)|$)", arguments), int(threads))
@@ -42,7 +42,7 @@ def metadata_of(readelf, path):
 
 
 def symbols_of(readelf, path):
-    """Name → kind of each dynamic symbol that the file defines."""
+    """The kind of each dynamic symbol that the file defines, by name."""
     lines = re.findall(r"^\s*\d+: \w+\s+\d+ (\w+)\s+GLOBAL \w+\s+(\w+) (\S+)$",
                        run(readelf, "--dyn-syms", path), re.MULTILINE)
     undefined = [name for _, section, name in lines if section == "UND"]
@@ -74,7 +74,7 @@ def code_of(objdump, path):
 
 
 def next_of_memory(instructions, start):
-    """The first instruction from the one after `start` on that is of memory, or may go two ways."""
+    """The first instruction after `start` that accesses memory or is a conditional branch."""
     i = start + 1
     while not re.match(r"buffer_|global_|ds_|s_load|s_cbranch", instructions[i]):
         branch = re.match(r"s_branch to (\d+)", instructions[i])
@@ -92,7 +92,7 @@ class Checked:
 
 
 def pieces_of_lane(arguments, dtype, architecture):
-    """How many pieces of 16 bytes each lane reads of a row; 0 where it reads by elements."""
+    """How many pieces of 16 bytes of a row each lane reads; 0 where it reads element by element."""
     if not all("xvector<4x" in argument for argument in arguments[:2]):
         return 0
     pieces, numbers, results = (int(re.match(r"memref<(\d+)x", argument)[1])
@@ -104,7 +104,7 @@ def pieces_of_lane(arguments, dtype, architecture):
 
 
 def most_under_way(instructions):
-    """The longest run of loads of 16 bytes that nothing waits in."""
+    """The longest sequence of loads of 16 bytes without a wait between them."""
     most = run = 0
     for line in instructions:
         if line.startswith(("global_load_dwordx4", "global_load_b128")):
@@ -167,7 +167,7 @@ def check_object(check, functions, metadata, symbols, code, dtype, architecture)
 
 
 def check_model(arguments, model, dtype, architecture):
-    """How many pieces its kernels read, and a line about it."""
+    """How many pieces the kernels read, and a line about them."""
     what = f"{model.name} {dtype} {architecture}"
     path = arguments.work / f"{what.replace(' ', '-')}.hsaco"
     command = [arguments.ctxc, "compile", model, f"--target=rocm:{architecture}", "--dtype", dtype]

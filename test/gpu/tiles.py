@@ -1,6 +1,5 @@
-"""Holds the kernels that contract many rows against what NVIDIA's ptxas and LLVM's readelf say of
-them, for shapes of models and odd ones: none spills, and none has more registers than its block
-leaves it."""
+"""Checks the kernels that contract many rows with NVIDIA's ptxas and LLVM's readelf, for shapes of models and odd
+ones: no kernel spills registers, or uses more registers than its block size allows."""
 
 import argparse
 import pathlib

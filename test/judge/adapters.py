@@ -3,14 +3,14 @@
 
   adapters.py CTXC CHECKPOINT… [--tokens N]
 
-For every checkpoint and every plan that `ctxc check --plans` lists (but fragile ones), and for the
-last one with a kept token too:
+For every checkpoint and every plan that `ctxc check --plans` lists except fragile ones, and for the last plan
+also with a kept token:
   peft       PEFT loads the directory onto transformers' model, whose files are as they were; the last
              token alone gives the full run's logits, and without the adapter it does not
   gguf-lora  the gguf package reads the file; its names are those of the package's own map, and B A is the
              patch file's u v^T (transposed where the checkpoint stores inputs first), bit for bit
-A plan that patches a vector or an expert must be refused, in both formats, with a plan that is not, or
-saying that there is none. Exit code: 0 when all of it holds.
+A plan that patches a vector or an expert must be refused in both formats; the message must name a plan that
+would be accepted, or say that there is none. Exit code: 0 if all of this holds.
 """
 import argparse
 import json
@@ -34,7 +34,7 @@ TOLERANCE, FACTOR = 1e-3, 100
 
 
 def plans(ctxc, checkpoint):
-    """Of each plan that all layers have: its parameters."""
+    """The parameters of each plan that all layers have."""
     report = json.loads(programs.run(
         [ctxc, "check", checkpoint, "--plans", "--format", "json"], check=True).stdout)
     lists = [[",".join(plan["parameters"]) for plan in group["plans"] if "fragility" not in plan]
@@ -67,14 +67,14 @@ def peft_logits(checkpoint, adapter):
 
 
 def gguf_architecture(checkpoint):
-    """The package's own architecture of this name, if there is one."""
+    """The gguf package's architecture of this name, if there is one."""
     name = json.loads((Path(checkpoint) / "config.json").read_text())["model_type"].replace("_", "")
     return next((arch for arch in gguf.MODEL_ARCH_NAMES.values()
                  if arch.replace("-", "").replace("_", "") == name), None)
 
 
 def gguf_problem(checkpoint, path, patch_file):
-    """What is wrong with the GGUF file, or nothing."""
+    """The errors in the GGUF file."""
     config = json.loads((Path(checkpoint) / "config.json").read_text())
     reader = gguf.GGUFReader(path)
     fields = {key: field.contents() for key, field in reader.fields.items()}

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Changes every key of a checkpoint's config.json, one by one, and holds ctxc to transformers.
+"""Changes every key of a checkpoint's config.json, one by one, and compares ctxc with transformers.
 
-  config_keys.py CTXC CHECKPOINT... [--shard I/N] [--check-only] [--verbose]
+  config_keys.py READER CHECKPOINT... [--shard I/N] [--check-only] [--verbose]
 
-Each change (a bool negated, a number changed, a name exchanged for another, a key taken away; nested
-keys too) must give one of: ctxc refuses it with a message that names the key; or both read the same
-weights under the changed config, and their logits agree. Where transformers itself fails, or finds no
-tensor for a parameter, ctxc must refuse too, by whatever message; where ctxc finds no plan for the
-block, there are no logits to compare. So no key that changes numbers is overlooked.
+For each change (a bool negated, a number changed, a name replaced by another, a key removed; also nested
+keys), either ctxc must refuse it with a message that names the key; or both must read the same
+weights under the changed config, and their logits must agree. Where transformers itself fails, or finds no
+tensor for a parameter, ctxc must refuse too, with any message; where ctxc finds no plan for the
+block, there are no logits to compare; and where a stored tensor is not read under the changed config, ctxc
+refuses, and transformers computes without it. Thus no key that changes results is overlooked.
 
-With --check-only, for families that ctxc checks and does not run, the module that it imports stands
-in the place of logits: where a change leaves it as it was, transformers' logits stay as they were.
-With --shard only every N-th checkpoint from the I-th on. What transformers answers is kept in the
-judges' Python environment, under a digest of all that it depends on: the versions of transformers and
-torch, this program, the checkpoint and the changed config. Exit code: 0 when all of it holds, else 1.
+With --check-only, for families that ctxc checks but does not run, the imported module is compared instead of
+ctxc's logits: where a change leaves the module unchanged, transformers' logits must not change either.
+--shard takes only every N-th checkpoint from the I-th on. The results of transformers are cached in the
+judges' Python environment, under a digest of everything that they depend on: the versions of transformers and
+torch, this program, the checkpoint and the changed config. Exit code: 0 if all of this holds, otherwise 1.
 """
 
 import argparse
@@ -21,21 +22,22 @@ import copy
 import hashlib
 import json
 import logging
+import subprocess
 import sys
 import tempfile
 import warnings
 from pathlib import Path
 
 import judge
-import programs
+import masks
 import torch
 import transformers
-from safetensors.torch import load_file
 
 TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
 TOLERANCE = 1e-4
-NO_PLAN = "cannot take the context into its parameters"
-# Names that a key's value is exchanged for, by the key's end.
+NO_PLAN = "no plan for a block"
+UNREAD = "that this family does not read"
+# Names that replace a key's value, by the end of the key.
 NAMES = {
     "_act": ["relu", "gelu"], "activation": ["relu", "silu"], "_function": ["relu", "silu"],
     "model_type": ["llama", "gpt2"], "rope_type": ["default", "linear", "dynamic", "yarn"],
@@ -49,7 +51,7 @@ def other_names(key, value):
 
 
 def others(key, value):
-    """Values to put in the place of `value`; legal ones, as far as the key's name tells."""
+    """Values that replace `value`; they are legal as far as the key's name tells."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -92,12 +94,12 @@ def changes(config):
 
 
 class Answers:
-    """transformers_logits of one checkpoint under many configs, each asked once and kept in a file.
-    One that cannot be read or written costs time and is no error."""
+    """The transformers_logits of one checkpoint under many configs, each computed once and kept in a file.
+    A file that cannot be read or written costs time, but is not an error."""
 
     def __init__(self, source):
         digest = hashlib.sha256(f"{transformers.__version__} {torch.__version__}".encode())
-        programs = [Path(__file__), Path(judge.__file__)]
+        programs = [Path(module.__file__) for module in (judge, masks)] + [Path(__file__)]
         for file in programs + sorted(f for f in source.iterdir() if f.name != "config.json"):
             digest.update(file.read_bytes())
         self.path = Path(sys.prefix) / "ctxc-answers" / digest.hexdigest()
@@ -130,32 +132,42 @@ class Answers:
 
 @torch.no_grad()
 def transformers_logits(folder):
-    """Of the last token; None and the reason where transformers cannot run this."""
+    """The last token's logits in transformers; None and the reason where it cannot run this."""
     try:
         model, info = judge.load_checkpoint(folder, output_loading_info=True)
         if info["missing_keys"] or info["mismatched_keys"]:
             return None, "parameters without tensors"
         return judge.full_run(model, TOKENS), ""
-    except Exception as error:  # whatever a config can do to it
+    except Exception as error:  # a config can cause any exception
         return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
-def ctxc_logits(ctxc, folder):
-    """Of the last token; None and the message where ctxc refuses, or finds no plan."""
-    out = Path(folder) / "ctxc-logits"
-    command = [ctxc, "verify", folder, "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
-               "--backend", "reference", "--logits", str(out)]
-    done = programs.run(command)
-    if done.returncode == 2 or (done.returncode == 1 and NO_PLAN in done.stderr):
-        return None, done.stderr
-    if done.returncode not in (0, 1):
-        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
-    return load_file(out)["full"][0], ""
+class Reader:
+    """How ctxc reads one checkpoint after another, in one process (read_configs.cpp)."""
+
+    def __init__(self, program, *options):
+        self.process = subprocess.Popen([program, *options], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+
+    def read(self, folder):
+        """The last token's logits, or the text of the module; None and the message where ctxc refuses. Where
+        it finds no plan, the message is NO_PLAN."""
+        self.process.stdin.write(f"{folder}\n".encode())
+        self.process.stdin.flush()
+        kind, _, size = self.process.stdout.readline().decode().partition(" ")
+        if not size:
+            sys.exit(f"config_keys.py: ctxc ends while it reads {folder}")
+        data = self.process.stdout.read(int(size))
+        if kind == "logits":
+            return torch.frombuffer(bytearray(data), dtype=torch.float64), ""
+        if kind == "module":
+            return data, ""
+        return None, NO_PLAN if kind == "unpatched" else data.decode(errors="replace")
 
 
 def names_of(path, config):
-    """What a message may call the changed key: itself, one below it, one beside it in a nested
-    object, and of a model_type, which says what all keys mean, any."""
+    """The keys that a message may name: the changed one, one below it, one beside it in a nested object; and
+    any key if it is model_type, which determines the meaning of all keys."""
     def below(keys):
         node = config
         for key in keys:
@@ -168,17 +180,17 @@ def names_of(path, config):
 
 
 def is_no_matter(path, reason):
-    """Failures of transformers that ctxc need not share: of a value's type, which only its newest
-    versions check, and of token roles."""
+    """Failures of transformers that ctxc need not share: those about a value's type, which only its newest
+    versions check, and about the roles of tokens."""
     return reason.startswith("StrictDataclass") or path[-1].endswith("token_id")
 
 
 def verdict(path, found, message, config, transformers_run, differ):
-    """What is wrong with how ctxc reads a change; None where nothing is. `found` is what it makes
-    of it, None where it refuses with `message`; transformers_run() is what transformers makes of
-    it, None and a reason where it fails; `differ` says in words how the two differ."""
+    """The error in how ctxc reads a change; None if there is none. `found` is ctxc's result, or None where it
+    refuses with `message`; transformers_run() gives transformers' result, or None and a reason where it fails;
+    `differ` says in words how the two differ."""
     named = any(f"'{name}'" in message for name in names_of(path, config))
-    if found is None and (named or NO_PLAN in message):
+    if found is None and (named or message == NO_PLAN or UNREAD in message):
         return None
     expected, reason = transformers_run()
     if expected is None:
@@ -189,49 +201,41 @@ def verdict(path, found, message, config, transformers_run, differ):
     return differ(found, expected)
 
 
-def fault(path, folder, ctxc, config, answers):
-    """Of a family that runs: the logits differ."""
+def fault(path, folder, reader, config, answers):
+    """For a family that ctxc runs: compares the logits."""
     def differ(found, expected):
         linf = (found - expected).abs().max().item()
         return None if linf <= TOLERANCE else f"logits differ by {linf:.3g} from transformers'"
 
-    found, message = ctxc_logits(ctxc, folder)
+    found, message = reader.read(folder)
     return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
 
-def module_of(ctxc, folder):
-    """What ctxc imports; None and the message where it refuses."""
-    done = programs.run([ctxc, "import", folder])
-    if done.returncode not in (0, 2):
-        sys.exit(f"config_keys.py: ctxc gives exit code {done.returncode}: {done.stderr}")
-    return (done.stdout, "") if done.returncode == 0 else (None, done.stderr)
-
-
-def check_only_fault(source, ctxc):
-    """The same for a family that is checked alone: the module is another, or the logits are not."""
-    module, message = module_of(ctxc, source)
+def check_only_fault(source, reader):
+    """For a family that ctxc only checks: either the module changes, or transformers' logits do not."""
+    module, message = reader.read(source)
     logits, reason = transformers_logits(source)
     if module is None or logits is None:
         sys.exit(f"config_keys.py: {source}: {message}{reason}")
 
-    def find(path, folder, ctxc, config, answers):
+    def find(path, folder, reader, config, answers):
         def differ(found, expected):
             linf = (expected - logits).abs().max().item()
             return None if found != module or linf <= TOLERANCE else \
                 f"the same module, and transformers' logits change by {linf:.3g}"
 
-        found, message = module_of(ctxc, folder)
+        found, message = reader.read(folder)
         return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
     return find
 
 
-def faults_of(ctxc, checkpoint, verbose, check_only):
-    """How many changes there were, and what is wrong with which."""
+def faults_of(reader, checkpoint, verbose, check_only):
+    """The number of changes, and the errors with the changes that caused them."""
     source = Path(checkpoint)
     config = json.loads((source / "config.json").read_text())
     count, faults, answers = 0, [], Answers(source)
-    find = check_only_fault(checkpoint, ctxc) if check_only else fault
+    find = check_only_fault(checkpoint, reader) if check_only else fault
     with tempfile.TemporaryDirectory() as folder:
         for file in source.iterdir():
             if file.name != "config.json":
@@ -239,7 +243,7 @@ def faults_of(ctxc, checkpoint, verbose, check_only):
         for path, new, changed in changes(config):
             (Path(folder) / "config.json").write_text(json.dumps(changed))
             count += 1
-            what = find(path, folder, ctxc, config, answers)
+            what = find(path, folder, reader, config, answers)
             shown = f"{source.name}: {'.'.join(path)}" + \
                     (" taken away" if new is None else f" = {json.dumps(new)}")
             if verbose:
@@ -253,7 +257,7 @@ def faults_of(ctxc, checkpoint, verbose, check_only):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("ctxc", metavar="CTXC")
+    parser.add_argument("reader", metavar="READER")
     parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
     parser.add_argument("--shard", default="0/1", metavar="I/N")
     parser.add_argument("--check-only", action="store_true")
@@ -263,9 +267,10 @@ def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     index, parts = map(int, args.shard.split("/"))
+    reader = Reader(args.reader, *(["--import"] if args.check_only else []))
     bad = 0
     for checkpoint in args.checkpoints[index::parts]:
-        count, faults = faults_of(args.ctxc, checkpoint, args.verbose, args.check_only)
+        count, faults = faults_of(reader, checkpoint, args.verbose, args.check_only)
         print(f"{Path(checkpoint).name}: {count} changes, {len(faults)} faults", flush=True)
         for text in faults:
             print("  " + text, flush=True)

@@ -1,4 +1,4 @@
-"""docs/judged-families.md: its rows, and how figures stand in them (goldens.py)."""
+"""docs/judged-families.md: its rows, and the form of the figures in them (goldens.py)."""
 
 import fcntl
 import re
@@ -27,13 +27,13 @@ float32, by compiled kernels in ctxc and by eager attention in transformers. Las
 COLUMNS = ["family", "plan", "patched", "full run", "same process", "predicted", "other program",
            "control", "bf16", "f16"]
 FULL, REPLAY, FACTOR, CONTROL = 1e-4, 1e-3, 100, 1.0
-# A figure's largest value; of the pair in a column of a storage type, both.
+# The largest values allowed; in the column of a storage type, one for each figure of the pair.
 LIMITS = {"full run": [FULL], "same process": [FULL], "other program": [REPLAY],
           "bf16": [FULL, REPLAY], "f16": [FULL, REPLAY]}
 
 
 def figure(x):
-    """2.1e-6; what is large without an exponent."""
+    """A figure such as 2.1e-6; large numbers have no exponent."""
     text = f"{x:.3g}" if x == 0 or 0.1 <= x < 999 else f"{x:.1e}"
     return re.sub(r"e([-+])0*(\d)", lambda m: f"e{m[1].replace('+', '')}{m[2]}", text)
 
@@ -54,7 +54,7 @@ class Row:
         return "| " + " | ".join(cells[column] for column in COLUMNS) + " |"
 
     def figures(self, column):
-        """The numbers of a cell; none where it gives a reason in their place."""
+        """The numbers of a cell; none where it gives a reason instead."""
         return [float(part) for part in re.findall(r"(?<!\w)\d[\d.]*(?:e-?\d+)?(?!\w)",
                                                    self.cells[column])]
 
@@ -65,7 +65,7 @@ def row_of(line):
 
 
 def read_rows(page):
-    """The rows of the page by their keys, without the one of limits."""
+    """The rows of the page by their keys, without the row of limits."""
     lines = page.read_text().splitlines() if page.exists() else []
     start = next((i for i, line in enumerate(lines) if line.startswith("| family")), len(lines))
     rows = [row_of(line) for line in lines[start + 2:] if line.startswith("| ")]
@@ -73,7 +73,7 @@ def read_rows(page):
 
 
 def worst(rows, column):
-    """The largest of each place of a column's figures; of the control the least."""
+    """The largest of a column's figures, at each place in a cell; for the control the smallest."""
     every = [row.figures(column) for row in rows]
     places = max(map(len, every), default=0)
     choose = min if column == "control" else max
@@ -98,8 +98,8 @@ def text_of(rows):
 
 
 def write(page, rows, families):
-    """Puts `rows` in the place of those of their families, and drops those of families that are no
-    more. Several processes may do so at once."""
+    """Replaces the rows of the families of `rows`, and removes rows of families that no longer exist. Several
+    processes may call it at the same time."""
     judged = {row.family for row in rows}
     with open(page.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -110,7 +110,7 @@ def write(page, rows, families):
 
 
 def faults(page, rows, families):
-    """What the page lacks: a row, a plan that is as it was, figures within their limits."""
+    """The errors of the page: missing rows, plans that have changed, figures beyond their limits."""
     found = []
     written = read_rows(page)
     judged = {row.family for row in rows}
@@ -132,7 +132,7 @@ def faults(page, rows, families):
 
 
 def beyond_limits(row):
-    """Which figures of a row are beyond their limits."""
+    """The figures of a row that are beyond their limits."""
     found = []
     for column, limits in LIMITS.items():
         figures = row.figures(column)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What figures.py finds wrong with the page of judged families, and what it writes."""
+"""The errors that figures.py finds in the page of judged families, and the page that it writes."""
 
 import tempfile
 import unittest

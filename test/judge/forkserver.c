@@ -1,10 +1,10 @@
-// Loaded before a program (LD_PRELOAD), has it run many command lines, each in a process of its own
-// that is forked when the libraries are loaded and initialised: for ctxc that is most of a short
-// run.
+// If this library is loaded before a program (LD_PRELOAD), the program runs many command lines,
+// each in a process of its own. The processes are forked after the libraries have been loaded and
+// initialised, which takes most of the time of a short run of ctxc.
 //
-// A request on the standard input: its size (32 bits, little endian), then strings that each end in
-// a zero byte: the file for the standard output, that for errors, and the command line. The answer
-// on the standard output: the status that waitpid gives, 32 bits.
+// A request on the standard input is its size (32 bits, little endian), and strings that each end
+// in a zero byte: the file for the standard output, the file for the standard error, and the
+// command line. The answer on the standard output is the status from waitpid, 32 bits.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static int readAll(void *to, size_t size) {
 }
 
 static int serve(int argc, char **argv, char **environment) {
-  unsetenv("LD_PRELOAD"); // what the program starts is started as ever
+  unsetenv("LD_PRELOAD"); // programs that this one starts are started normally
   for (uint32_t size; readAll(&size, sizeof size);) {
     char *text = malloc(size + 1);
     if (!text || !readAll(text, size))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the logits of transformers' full run (float32, eager attention), to compare others with.
+"""Writes the logits of transformers' full run (float32, eager attention), for comparisons.
 
   full_logits.py CHECKPOINT --tokens 2,818,5279 -o logits.safetensors
   full_logits.py CHECKPOINT --tokens @ids.txt -o logits.safetensors

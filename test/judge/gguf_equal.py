@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares ctxc on a GGUF file with ctxc on the directory that transformers made of it.
+"""Compares ctxc on a GGUF file with ctxc on the directory that transformers made from it.
 
   gguf_equal.py CTXC FILE.gguf DIRECTORY --prompts FILE
 
-For the first prompt: the same token ids, the full run's and the unpatched run's logits equal to the
-last bit, the patched run's to 1e-4 (its scales are patched as 1 + w here and as w there, which rounds
-otherwise), and a resident set of the file's size and 300 MB at most. Exit code 0 when all of it holds,
-else 1.
+For the first prompt, the token ids must be the same, and the logits of the full run and of the unpatched run
+equal to the last bit. The patched run's logits must agree to 1e-4: its scales are patched as 1 + w in one and as w
+in the other, which rounds differently. The resident set may exceed the file's size by at most 300 MB. Exit code: 0
+if all of this holds, otherwise 1.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges what ctxc reads from GGUF files by transformers' reading of the same files.
+"""Compares what ctxc reads from GGUF files with what transformers reads from the same files.
 
   gguf_models.py CTXC ARCHITECTURE...
 
@@ -26,19 +26,20 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 LAYERS, HIDDEN, INNER, HEADS, GROUPS, VOCABULARY = 3, 96, 256, 4, 2, 77
-# What transformers takes heads to be, whatever the file says: Gemma's scores are scaled for 256.
+# The head dimension that transformers assumes, whatever the file says: Gemma's scores are scaled
+# for 256.
 DIM = {"gemma3": 256, "qwen3": 128, "qwen3moe": 128}
-EXPERTS, ACTIVE, EXPERT_INNER = 5, 2, 768  # the last is what transformers takes it to be
-# Llama 3.1's rule for the frequencies, which its GGUF files hold worked out, as divisors.
+EXPERTS, ACTIVE, EXPERT_INNER = 5, 2, 768  # the last is what transformers assumes
+# Llama 3.1's rule for the frequencies; its GGUF files hold its results, as divisors.
 ROPE = {"rope_type": "llama3", "rope_theta": 5000.0, "factor": 4.0, "low_freq_factor": 1.0,
         "high_freq_factor": 3.0, "original_max_position_embeddings": 64}
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
-SMALL = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F16", "BF16", "F32"]  # rows of 32 and more
-LARGE = ["Q4_K", "Q5_K", "Q6_K"]  # rows of 256
+SMALL = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F16", "BF16", "F32"]  # rows of 32 n
+LARGE = ["Q4_K", "Q5_K", "Q6_K"]  # rows of 256 n
 
 
 class Writer:
-    """A GGUF file with tensors of formats that change from one to the next."""
+    """A GGUF file whose tensors have formats that change from one tensor to the next."""
 
     def __init__(self, path, architecture, seed):
         self.random = np.random.default_rng(seed)
@@ -68,7 +69,7 @@ class Writer:
         self.file.add_tensor(name, stored, raw_dtype=format)
 
     def blocks(self, format, rows, width):
-        """Blocks of random bits with small scales; the package does not quantise to these."""
+        """Blocks of random bits with small scales, for formats that the package cannot quantise to."""
         elements, size = gguf.GGML_QUANT_SIZES[format]
         blocks = self.random.integers(0, 256, (rows * width // elements, size), dtype=np.uint8)
         scales = {"Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}[format.name]
@@ -174,7 +175,7 @@ def split_banks(file):
 
 
 def dequantised(file, out, rope):
-    """transformers' reading of the file, saved as a directory, with its rope where it is given."""
+    """Saves what transformers reads from the file as a directory, with `rope` if it is given."""
     model = transformers.AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, dtype=torch.float32, attn_implementation="eager")
     model.hf_quantizer = None
@@ -198,7 +199,7 @@ def ctxc_logits(ctxc, model, folder, *options):
 def judged(ctxc, architecture, folder):
     file = folder / f"{architecture}.gguf"
     used = write_model(file, architecture, seed=len(architecture))
-    rope = ROPE if architecture == "llama-3.1" else None # transformers leaves the divisors away
+    rope = ROPE if architecture == "llama-3.1" else None # transformers ignores the divisors
     directory = dequantised(file, folder / "directory", rope)
     report, logits = ctxc_logits(ctxc, file, folder)
     context = report["settings"]["tokens"] + [step["next"] for step in report["steps"][:-1]]
@@ -214,7 +215,7 @@ def judged(ctxc, architecture, folder):
     programs.run([ctxc, "patch", file, "--tokens", TOKENS, "-o", patch], check=True)
     code = judge.main([str(directory), str(patch)])
     programs.run([ctxc, "verify", file, "--patch", patch], check=True)
-    # What is stored cannot hold the patch, and ctxc says so.
+    # The stored types cannot hold the patch, and ctxc says so.
     refused = programs.run([ctxc, "apply", file, patch, "-o", folder / "applied"])
     says = refused.returncode == 2 and "is a GGUF file" in refused.stderr and not (folder / "applied").exists()
     good = error <= 1e-4 and code == 0 and says and (equal or architecture in ("gemma3", "llama", "llama-3.1"))

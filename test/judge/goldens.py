@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges every family: ctxc's full run and its patches, by transformers, for each golden.
+"""Judges every family by transformers: ctxc's full run and its patches, for each golden.
 
   goldens.py CTXC GOLDENS PAGE [--only NAME...] [--shard I/N]
 
@@ -36,18 +36,19 @@ from safetensors.torch import load_file, safe_open, save_file
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 STEPS = 3
 CONTEXTS = [[], ["--keep", "0-3"], ["--keep", "1,4-5,9"]]
-# What a plan may leave open, and how ctxc says that one does not.
+# The options that a plan may leave open, and the words with which ctxc says that one does not
+# apply.
 VARIANTS = [["--update", "balanced"], ["--split", "least-norm"]]
 PLANS = {"default": [], "fewest-parameters": ["--objective", "fewest-parameters"]}
 STORAGE = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
 class Failed(Exception):
-    """A run of ctxc that gives no figure; its text is the whole message."""
+    """A run of ctxc that gave no figure; its text is the whole message."""
 
 
 class Ctxc:
-    """ctxc on one checkpoint; what its runs write goes to `folder`."""
+    """ctxc on one checkpoint; its runs write their files to `folder`."""
 
     def __init__(self, program, checkpoint, folder):
         self.program, self.checkpoint, self.folder = program, str(checkpoint), Path(folder)
@@ -63,7 +64,7 @@ class Ctxc:
         return self.folder / f"file-{self.files}"
 
     def verify(self, options):
-        """The report, the full runs' logits."""
+        """The report, and the logits of the full runs."""
         report, logits = self.new_file(), self.new_file()
         done = self.run("verify", "--tokens", TOKENS, "--generate", str(self.steps), "--json", report,
                         "--logits", logits, *options)
@@ -97,7 +98,7 @@ def has_experts(checkpoint):
 
 
 def judge_patches(judged, files, problems):
-    """The worst error of the patch files in transformers, and the least without them."""
+    """The largest error of the patch files in transformers, and the smallest error without them."""
     patched, control = [], []
     for what, file in files:
         measured = judged.measure(judge.read_patch(file, judged.model))
@@ -113,7 +114,7 @@ def judge_patches(judged, files, problems):
 
 
 def patch_files(ctxc, options, contexts=None, variants=VARIANTS):
-    """(what it is, file) of each patch: all contexts, and without kept tokens all variants."""
+    """(description, file) of each patch: all contexts, and all variants without kept tokens."""
     every = [context + options for context in contexts or ctxc.contexts] + [options + variant for variant in variants]
     files = [(" ".join(each) or "by default", ctxc.patch(each)) for each in every]
     return [(what, file) for what, file in files if file]
@@ -128,8 +129,8 @@ def plan_text(report):
 
 
 def cast(checkpoint, folder, dtype):
-    """Puts the checkpoint with its floating tensors as `dtype` into `folder`. Gives the reason where
-    that cannot be."""
+    """Writes the checkpoint with its floating-point tensors as `dtype` to `folder`. Returns the reason if that
+    is not possible."""
     for path in judge.weight_files(checkpoint):
         with safe_open(path, framework="pt") as file:
             types = {file.get_slice(name).get_dtype() for name in file.keys()}
@@ -167,7 +168,7 @@ def judge_storage(program, checkpoint, name, problems):
 
 
 def judge_golden(program, checkpoint):
-    """The rows of one checkpoint, and what is wrong with them."""
+    """The rows of one checkpoint, and the errors in them."""
     rows, problems = [], []
     with tempfile.TemporaryDirectory() as folder:
         ctxc, judged = Ctxc(program, checkpoint, folder), judge.Judge(checkpoint)
@@ -176,7 +177,7 @@ def judge_golden(program, checkpoint):
             if rows and plan_text(report) == rows[0].cells["patched"]:
                 rows[0].plan = ", ".join(PLANS)
                 continue
-            # Every plan with both splits is what judge.plans judges.
+            # judge.plans judges every plan with both splits.
             files = patch_files(ctxc, options, variants=[] if rows else VARIANTS)
             patched, control = judge_patches(judged, files, problems)
             rows.append(Row(checkpoint.name, plan, {

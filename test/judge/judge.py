@@ -15,9 +15,9 @@ when every patch passes (patched within --tolerance of full, control far from it
 
 A patch file is safetensors. For a stored parameter NAME of shape (..., m, n) it has NAME.u
 (..., m, r) and NAME.v (..., n, r), so that stored + u v^T is the patched one, or NAME.delta of the
-stored shape; NAME may be T[i], slice i of tensor T's first dimension. Where the checkpoint stores a parameter of the model in several tensors, as it does the
-experts of a mixture, the patched run is of a model that is loaded anew, from files to which the
-tensors are added.
+stored shape; NAME may be T[i], slice i of tensor T's first dimension. Where the checkpoint stores a
+parameter of the model in several tensors, as it does with the experts of a mixture, the model for the
+patched run is loaded from copies of the files to which the tensors have been added.
 """
 
 import argparse
@@ -36,13 +36,15 @@ import transformers
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
+from masks import masks, place_local_masks, place_slopes
 
-# Their tokens see those behind them too: nothing is kept, generated or cached.
+
+# Their tokens also see those behind them: nothing is kept, generated or cached.
 ENCODERS = ("bert",)
 
 
 class BadInput(Exception):
-    """What the user has to mend; its text is the whole message."""
+    """An error that the user must correct; its text is the whole message."""
 
 
 @dataclass
@@ -153,7 +155,7 @@ def dense_deltas(path, tensors, model):
         name, index = slice_of(whole)
         if name not in shapes and name in stored:
             shapes[name] = stored[name]
-            # Stored without the model's prefix, as GPT-2's first files.
+            # Stored without the model's prefix, as in the first files of GPT-2.
             if f"{model.base_model_prefix}.{name}" in shapes:
                 name = f"{model.base_model_prefix}.{name}"
         if form not in ("u", "v", "delta") or name not in shapes:
@@ -185,58 +187,8 @@ def dense_deltas(path, tensors, model):
     return deltas
 
 
-def masks(config, queries, keys):
-    """Additive masks from absolute positions, as the model's forward takes them.
-
-    transformers' own masks count cache slots, which differ from positions once tokens between are
-    left out: a window would then reach too far back.
-    """
-    distance = torch.tensor(queries)[:, None] - torch.tensor(keys)[None, :]
-
-    def additive(seen):
-        blocked = torch.finfo(torch.float32).min
-        return torch.where(seen, 0.0, blocked)[None, None]
-
-    full = additive(distance >= 0)
-    types = getattr(config, "layer_types", None)
-    window = getattr(config, "sliding_window", None)
-    if not window or (types and "sliding_attention" not in types):
-        return full
-    window = additive((distance >= 0) & (distance < window))
-    if not types:  # as in Mistral: all layers see the window
-        return window
-    return {"full_attention": full, "sliding_attention": window}
-
-
-def place_local_masks(model, positions, cached):
-    """GPT-Neo's local layers have a mask of slots, of which a run takes its last rows: here, of
-    positions."""
-    keys = torch.tensor(cached + positions)
-    distance = keys[:, None] - keys[None, :]
-    for layer in model.modules():
-        if getattr(layer, "attention_type", None) == "local" and hasattr(layer, "bias"):
-            layer.bias = ((distance >= 0) & (distance < layer.config.window_size))[None, None]
-
-
-def place_slopes(model, keys):
-    """ALiBi counts slots; here, positions."""
-    if hasattr(model, "get_base_model"):  # a model with an adapter around it
-        model = model.get_base_model()
-    module = sys.modules[type(model).__module__]
-    if not hasattr(module, "build_alibi_tensor"):
-        return
-    original = getattr(module.build_alibi_tensor, "original", module.build_alibi_tensor)
-
-    def build(mask, heads, dtype):
-        every = torch.ones((1, max(keys) + 1), dtype=torch.long)
-        return original(every, heads, dtype)[..., keys]
-
-    build.original = original
-    module.build_alibi_tensor = build
-
-
 def run_tokens(model, tokens, positions, cache, cached):
-    """Runs `tokens` at absolute `positions` on top of a cache of the tokens at positions `cached`."""
+    """Runs `tokens` at absolute `positions` after the tokens at positions `cached`, which `cache` holds."""
     if model.config.model_type in ENCODERS:
         return model(torch.tensor([tokens]), position_ids=torch.tensor([positions])).logits[0, -1]
     place_local_masks(model, positions, cached)
@@ -283,7 +235,7 @@ def routes(model, selected):
 
 
 def routed_apart(one, other):
-    """In how many mixtures two runs select different experts."""
+    """The number of mixtures in which two runs select different experts."""
     return sum(one[name] != other[name] for name in one)
 
 
@@ -297,8 +249,8 @@ def full_run(model, tokens):
 
 
 def reduced_run(model, tokens, kept, deltas, selected=None):
-    """The last token on top of the kept ones; `deltas` are in the weights for the last token only.
-    `selected` gets its routes."""
+    """Runs the last token after the kept ones, with `deltas` in the weights for the last token only. `selected`
+    gets its routes."""
     cache = kept_cache(model, tokens, kept)
     with patched(model, deltas) as last:
         return last_token(last, tokens, kept, cache, {} if selected is None else selected)
@@ -306,7 +258,7 @@ def reduced_run(model, tokens, kept, deltas, selected=None):
 
 @torch.no_grad()
 def kept_cache(model, tokens, kept):
-    # A plain cache: the windowed one drops slots by their number, and the masks do it by position.
+    # A plain cache: the windowed one drops slots by index, while the masks here go by position.
     cache = transformers.DynamicCache()
     if kept:
         run_tokens(model, [tokens[p] for p in kept], kept, cache, [])
@@ -320,7 +272,7 @@ def last_token(model, tokens, kept, cache, selected):
 
 
 class Judge:
-    """A loaded checkpoint; the runs that do not depend on the patch are done once per context."""
+    """A loaded checkpoint. Runs that do not depend on the patch are computed once for each context."""
 
     def __init__(self, directory):
         self.model = load_checkpoint(directory)
@@ -355,7 +307,7 @@ class Judge:
 
 
 def passes(measured, args):
-    """Written so that NaN fails."""
+    """Whether the patch passes; written such that NaN fails."""
     patched, control = measured["linf_patched"], measured["linf_control"]
     apart = measured.get("routed_apart_control", 0) > 0 or not args.routed_apart
     return (patched <= args.tolerance and control > args.control_above

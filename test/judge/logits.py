@@ -3,9 +3,9 @@
 
   logits.py CTXC CHECKPOINT... [--prompts FILE] [--generate N] [--tolerance X] [-- OPTIONS...]
 
-ctxc verifies N tokens of each context (OPTIONS are handed to it) and must succeed: every token of
-the patched run is the full run's. Of an encoder N is 1. Prints one line of JSON a context. Exit
-code: 0 when all of it holds, else 1.
+ctxc verifies N tokens of each context, with OPTIONS, and must succeed: every token of the patched run must be
+the full run's. For an encoder, N is 1. Prints one line of JSON for each context. Exit code: 0 if all of this holds,
+otherwise 1.
 """
 
 import argparse
@@ -23,7 +23,7 @@ TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 
 
 def verify(args, checkpoint, context, folder):
-    """ctxc's report and logits, and whether it calls the run verified."""
+    """ctxc's report and logits, and whether ctxc calls the run verified."""
     report, logits = Path(folder) / "report.json", Path(folder) / "logits.safetensors"
     count = 1 if judge.is_encoder(checkpoint) else args.generate
     command = [args.ctxc, "verify", checkpoint, *context, "--generate", str(count),
@@ -36,7 +36,7 @@ def verify(args, checkpoint, context, folder):
 
 @torch.no_grad()
 def transformers_logits(model, report):
-    """The logits that follow each verified token, in one run of everything before them."""
+    """transformers' logits after each verified token, from one run of all tokens."""
     context = report["settings"]["tokens"]
     tokens = context + [step["next"] for step in report["steps"][:-1]]
     return model(torch.tensor([tokens]), use_cache=False).logits[0, len(context) - 1:]

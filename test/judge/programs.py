@@ -1,6 +1,6 @@
-"""Runs ctxc, as subprocess.run does, in a process for each call. Where CTXC_FORK_SERVER names the
-library of forkserver.c and that is built, the process is forked from one in which the program's
-libraries are loaded already."""
+"""Runs ctxc as subprocess.run does, in a process for each call. If CTXC_FORK_SERVER names the library of
+forkserver.c, and that has been built, the process is forked from one that has already loaded the program's
+libraries."""
 
 import atexit
 import os
@@ -13,12 +13,12 @@ from pathlib import Path
 
 SERVER = os.environ.get("CTXC_FORK_SERVER", "")
 SERVER = SERVER if Path(SERVER).is_file() else ""
-mine = threading.local()  # this thread's servers, by their programs
+mine = threading.local()  # the servers of this thread, by program
 every = []
 
 
 class Server:
-    """One program, and the command lines that it is given one after the other."""
+    """A server that runs command lines of one program, one after the other."""
 
     def __init__(self, program):
         environment = dict(os.environ, LD_PRELOAD=SERVER)
@@ -41,7 +41,7 @@ class Server:
 
 
 def run(command, check=False):
-    """What the program wrote and its exit code, which with `check` must be 0."""
+    """The program's output and exit code. With `check`, the exit code must be 0."""
     command = [os.fspath(word) for word in command]
     if not SERVER:
         done = subprocess.run(command, capture_output=True, text=True)
@@ -57,7 +57,7 @@ def run(command, check=False):
 
 @atexit.register
 def close():
-    """Ends the servers, so that their time is this process's children's."""
+    """Ends the servers, so that their time counts as that of this process's children."""
     while every:
         every.pop().process.communicate()
     mine.__dict__.clear()

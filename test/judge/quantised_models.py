@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Judges what ctxc reads from quantised Hugging Face checkpoints by torch's and transformers' readings.
+"""Compares what ctxc reads from quantised Hugging Face checkpoints with what torch and transformers read.
 
   quantised_models.py CTXC NAME...
 
-For each NAME a tiny random model of transformers' own class is quantised, fp8 with torch's
-float8_e4m3fn and a scale a block, or mxfp4, and dequantised again: fp8 by torch's cast, mxfp4 by
-transformers' convert_moe_packed_tensors, and, where NAME ends in -whole, by loading the quantised
-directory with transformers itself. The logits of ctxc's full run must be those of the dequantised
-model, and those of ctxc on the dequantised directory to the last bit (but for gpt-oss, whose banks are
-transposed there); ctxc's patch, added to the
-dequantised weights, must give the token alone the logits of the whole context; and ctxc must refuse
-to write the patch into the quantised weights.
+For each NAME, a tiny random model of transformers' own class is quantised, to fp8 with torch's
+float8_e4m3fn and a scale for each block, or to mxfp4, and dequantised again: fp8 by torch's cast, mxfp4 by
+transformers' convert_moe_packed_tensors, or, where NAME ends in -whole, by loading the quantised
+directory with transformers itself. The logits of ctxc's full run must agree with the dequantised model's, and to
+the last bit with those of ctxc on the dequantised directory (except for gpt-oss, whose banks are transposed
+there). ctxc's patch, added to the dequantised weights, must give the token alone the logits of the whole
+context. ctxc must refuse to write the patch into the quantised weights.
 """
 
 import importlib.util
@@ -30,7 +29,7 @@ from transformers.integrations.mxfp4 import FP4_VALUES, convert_moe_packed_tenso
 
 TOKENS = "5,17,3,60,22,41,9,33,12,71,2,6"
 ROPE = {"rope_type": "default", "rope_theta": 700.0}
-# Larger than a block, and no multiple of it.
+# Larger than a block, but not a multiple of it.
 SIZES = dict(vocab_size=79, hidden_size=138, num_hidden_layers=2, num_attention_heads=6,
              num_key_value_heads=2, head_dim=22, max_position_embeddings=256, rms_norm_eps=1e-4,
              bos_token_id=None, eos_token_id=None, rope_parameters=ROPE)
@@ -84,7 +83,7 @@ def blocks_of(scales, block, shape):
 
 
 class Fp8:
-    """A scale for each block of rows and columns, so that its largest element is the format's."""
+    """A scale for each block of rows and columns, which makes its largest element the format's largest."""
     turned = False
 
     def __init__(self, block=(128, 128), scale=torch.float32):
@@ -100,7 +99,7 @@ class Fp8:
         return tensor.dim() >= 2 and not any(part in name for part in kept)
 
     def quantise(self, name, weight):
-        """The tensors that are stored, and their numbers in float32."""
+        """The stored tensors, and their numbers in float32."""
         rows, columns = weight.shape[-2:]
         count = -(-rows // self.block[0]), -(-columns // self.block[1])
         padded = torch.zeros(*weight.shape[:-2], count[0] * self.block[0], count[1] * self.block[1])
@@ -114,8 +113,8 @@ class Fp8:
 
 
 class Mxfp4:
-    """Banks of experts; 32 of a row share a power of two. Rows are stored, which in gpt-oss's own
-    parameters are columns (`turned`)."""
+    """Banks of experts, in which 32 elements of a row share a power of two. The stored rows are columns of
+    gpt-oss's own parameters (`turned`)."""
 
     def __init__(self, turned=False):
         self.turned = turned
@@ -128,7 +127,7 @@ class Mxfp4:
         return tensor.dim() == 3
 
     def for_transformers(self, patch):
-        """The patch file with the factors of banks in each other's place, where they are turned."""
+        """The patch file with the two factors of each bank exchanged, where rows are columns."""
         if not self.turned:
             return patch
         with safe_open(patch, framework="pt") as file:
@@ -169,7 +168,7 @@ MODELS = {
 
 
 def make(name, seed, folder):
-    """Directories with the quantised checkpoint, and with its numbers in float32."""
+    """Writes directories with the quantised checkpoint and with its numbers in float32."""
     config, storage, fused = MODELS[name]
     tools = goldens()
     model = transformers.AutoModelForCausalLM.from_config(
@@ -204,7 +203,7 @@ def logits_of(ctxc, model, folder, *options):
 
 
 def refusal(command, says):
-    """Whether a command is refused with exit code 2 and these words; else its output is shown."""
+    """Whether a command is refused with exit code 2 and these words; otherwise prints its output."""
     done = programs.run(command)
     if done.returncode == 2 and says in done.stderr:
         return True
@@ -218,13 +217,13 @@ def judged(ctxc, name, folder):
     report, logits = logits_of(ctxc, quantised, folder)
     context = report["settings"]["tokens"] + [step["next"] for step in report["steps"][:-1]]
     with torch.no_grad():
-        # What is not quantised, transformers leaves in bfloat16 beside the quantised.
+        # transformers keeps the tensors that are not quantised in bfloat16.
         model = judge.load_checkpoint(quantised if name.endswith("-whole") else plain).float()
         expected = model(torch.tensor([context]), use_cache=False).logits[0, -logits.shape[0]:]
     error = float((expected - logits).abs().max())
     _, other = logits_of(ctxc, plain, folder)
     _, wide = logits_of(ctxc, quantised, folder, "--dtype", "f32")
-    # Sums along rows that the other directory stores as columns have another order.
+    # Where the other directory stores columns as rows, sums have another order.
     equal = torch.equal(logits, wide) and (storage.turned or torch.equal(logits, other))
 
     codes = []

@@ -4,11 +4,10 @@
   run.py CTXC CHECKPOINT... [--update NAME...] [--prompts FILE] [--backend NAME] [--plans]
 
 Without --prompts the context is made of a few fixed tokens; with it, every line of FILE is one. The
-first context is also patched with kept tokens, contiguous and with a gap (not in an encoder). With --plans, not the
-default plan but every plan that `ctxc check --plans` lists is judged, but for those that it calls
-fragile: float64 is needed for these. Where a plan splits a change over experts, by both splits; the
-full run and the control of a mixture must select different experts. Exit code: 0 when every patch
-passes, else 1.
+first context is also patched with kept tokens, contiguous and with a gap (not in an encoder). With --plans, every
+plan that `ctxc check --plans` lists is judged instead of the default plan, except fragile plans, which need
+float64. A plan that splits a change over experts is judged with both splits. The full run and the control of a
+mixture must select different experts. Exit code: 0 if every patch passes, otherwise 1.
 """
 
 import argparse
@@ -27,7 +26,7 @@ KEPT = ["0-3", "1,4-5,9"]
 
 
 def contexts(args, checkpoint):
-    """The options that name a context, one list a context."""
+    """The options that name each context, as a list for each."""
     whole = [["--tokens", TOKENS]]
     if args.prompts:
         lines = Path(args.prompts).read_text().splitlines()
@@ -47,8 +46,8 @@ def report_of(args, checkpoint):
 
 
 def plans(groups):
-    """What --plan names so that each plan of each group occurs, but fragile ones: a plan of every
-    group together, joined by commas."""
+    """Values of --plan with which each plan of each group occurs, except fragile ones. A value combines one plan
+    of every group, joined by commas."""
     lists = [[plan["parameters"] for plan in group["plans"] if "fragility" not in plan]
              for group in groups]
     together = []
@@ -59,7 +58,7 @@ def plans(groups):
 
 
 def splits(parameters):
-    """The options of a plan: both ways to split a change over experts where it has some."""
+    """The options for a plan: both splits, if the plan patches experts."""
     if not any(".experts." in name for name in parameters):
         return [[]]
     return [["--split", "even"], ["--split", "least-norm"]]
@@ -71,7 +70,7 @@ def has_experts(checkpoint):
 
 
 def write_patches(args, checkpoint, folder):
-    """Patch files for every context, and update or plan; a failure of ctxc ends the run."""
+    """Patch files for every context and every update or plan. A failure of ctxc ends the run."""
     # Updates differ only where a block ends in a norm with a scale.
     groups = report_of(args, checkpoint)
     if args.plans:
@@ -89,7 +88,7 @@ def write_patches(args, checkpoint, folder):
             commands.append([args.ctxc, "patch", checkpoint, *context, "-o", file,
                              "--backend", args.backend, *variant])
             files.append(file)
-    # Most of the time goes to compiling, on one thread.
+    # Most of the time is spent on compiling, on one thread.
     for _ in args.pool.map(lambda command: programs.run(command, check=True), commands):
         pass
     return files

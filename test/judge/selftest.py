@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tests the judge itself: right patches made in plain torch pass, damaged ones fail.
+"""Tests the judge itself: correct patches made in plain torch pass, damaged ones fail.
 
   selftest.py [GOLDENS]     the tiny checkpoints, by default test/goldens
 
-The patches here are the simplest exact ones (the outer matrix absorbs everything; with a norm behind
-it the matrix and the norm's scale, "balanced"; in a mixture the outer matrix of each selected expert),
-made from the judge's own reduced run. That run is itself held against transformers' masks: tokens
-left out by gaps are the same as tokens hidden as padding.
+The patches here are the simplest exact ones: the outer matrix absorbs everything; if a norm follows it, the matrix
+and the norm's scale do ("balanced"); in a mixture, the outer matrix of each selected expert does. They are made
+from the judge's own reduced run, which is itself compared with transformers' masks: leaving tokens out has the same
+effect as hiding them as padding.
 """
 
 import argparse
@@ -27,7 +27,7 @@ GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
 FAMILIES = ("llama", "llama3-rope", "llama-bias", "falcon", "gemma3", "gemma3-mixed", "gemma2",
             "gpt2", "gpt2-bare", "gptj", "cohere", "cohere-norms", "olmo2", "phi3", "mixtral",
             "mixtral-sharded", "mixtral-fused")
-# No kept tokens; contiguous ones; gaps, wider than the windows of 5 to 9.
+# No kept tokens; contiguous ones; and with gaps wider than the windows of 5 to 9.
 KEPT = ([], [0, 1, 2, 3], [1, 4, 9, 17, 21])
 
 
@@ -73,8 +73,8 @@ def full_targets(model, tokens):
 
 
 def expert_patch(model, tokens, kept):
-    """The same for Mixtral: the outer matrix of every expert that the reduced run selects takes in
-    what the layer lacks, since the experts' weights sum to one."""
+    """The same for Mixtral: the outer matrix of every expert that the reduced run selects absorbs the whole
+    difference, since the experts' weights sum to one."""
     tensors, deltas = {}, {}
     for i, target in enumerate(full_targets(model, tokens)):
         selected = {}
@@ -100,7 +100,7 @@ def expert_patch(model, tokens, kept):
 
 
 def exact_patch(model, tokens, kept):
-    """Tensors of a patch, layer by layer, each from the actual output of those patched before it."""
+    """The tensors of a patch, layer by layer, each computed from the output of the layers patched before."""
     if model.config.model_type == "mixtral":
         return expert_patch(model, tokens, kept)
     tensors, deltas = {}, {}
@@ -110,8 +110,8 @@ def exact_patch(model, tokens, kept):
                 judge.reduced_run(model, tokens, kept, deltas)
         h, wanted = matrix["input"], target - whole["output"]
         if norm is not None:
-            # g = m' * n with |n| so chosen that m' is smallest; W_down gives the direction n. Where
-            # g is zero n is too, and the scale stays.
+            # g = m' * n, where |n| is chosen such that m' is smallest; W_down gives the direction
+            # n. Where g is zero, so is n, and the scale does not change.
             g, d = branch["output"] + wanted, matrix["output"]
             power = d.square().mean()
             eps = getattr(norm, "eps", None) or norm.variance_epsilon
@@ -227,7 +227,8 @@ class JudgeTest(unittest.TestCase):
         directory, model, tokens = self.load("mixtral")
         write_patch(self.file, exact_patch(model, tokens, []), tokens, [])
         code, lines, _ = run_judge(directory, self.file, "--routed-apart")
-        # The outer matrices alone are patched: right, though it selects other experts.
+        # Only the outer matrices are patched, which is right although the patched run selects other
+        # experts.
         self.assertEqual((code, lines[0]["mixtures"]), (0, 2), lines)
         self.assertGreater(lines[0]["routed_apart_patched"], 0)
         self.assertGreater(lines[0]["routed_apart_control"], 0)
@@ -297,7 +298,7 @@ class JudgeTest(unittest.TestCase):
         batch = self.file.with_name("batch.json")
         batch.write_text(json.dumps([str(self.file), str(wrong), str(self.file)]))
         code, lines, _ = run_judge(directory, "--batch", batch)
-        # The third shows that a patch leaves the weights as they were.
+        # The third patch shows that a patch leaves the weights unchanged.
         self.assertEqual((code, [line["pass"] for line in lines]), (1, [True, False, True]))
         self.assertEqual(lines[0]["linf_patched"], lines[2]["linf_patched"])
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Judges patches for contexts that are not tokens: transformers' inputs_embeds.
+"""Judges patches for contexts of embeddings, with transformers' inputs_embeds.
 
   soft_context.py CTXC CHECKPOINT…
 
-For every checkpoint `ctxc patch --embeddings` is given rows among tokens: one a token's own, one
-halfway between two tokens, one with noise. The full run of transformers reads the same rows as
-inputs_embeds; the last token alone, with the patch in the weights, must give its logits, without
-the patch it must not, and a full run with a row changed must not be met either. Exit code: 0 when
-all of it holds.
+For every checkpoint, `ctxc patch --embeddings` gets embeddings among the tokens: one that is a token's own, one
+halfway between those of two tokens, and one with noise. The full run of transformers reads the same embeddings as
+inputs_embeds. The last token alone, with the patch in the weights, must give the same logits; without the patch it
+must not, and neither must the patch agree with a full run in which an embedding was changed. Exit code: 0 if all of
+this holds.
 """
 import argparse
 import sys
@@ -25,12 +25,12 @@ TOKENS, AT = [5, 17, 3, 8, 22, 9], 2
 
 
 def own_rows(model, tokens):
-    """What stands for tokens after the embedding."""
+    """The embeddings of tokens."""
     return model.get_input_embeddings()(torch.tensor(tokens))
 
 
 def given_rows(model, generator):
-    """What inputs_embeds is to be: a token's own row, halfway between two, one with noise."""
+    """The embeddings for inputs_embeds: a token's own, one halfway between two, one with noise."""
     one, two, three, four = own_rows(model, [30, 31, 32, 33])
     noise = torch.randn(four.shape, generator=generator) * four.std()
     return torch.stack([one, (two + three) / 2, four + noise])
@@ -65,7 +65,7 @@ def judged(ctxc, checkpoint):
     model = judge.load_checkpoint(checkpoint)
     generator = torch.Generator().manual_seed(1)
     rows = given_rows(model, generator)
-    # Granite multiplies inputs_embeds by its factor; a row of ours comes after it.
+    # Granite multiplies inputs_embeds by its factor; the embeddings given to ctxc come after it.
     factor = getattr(model.config, "embedding_multiplier", 1.0)
     with tempfile.TemporaryDirectory() as folder:
         path = patch(ctxc, checkpoint, rows * factor, Path(folder))
@@ -76,7 +76,7 @@ def judged(ctxc, checkpoint):
     full = full_run(model, rows)
     other = rows.clone()
     other[1] += 0.5 * rows[1].std() * torch.randn(rows[1].shape, generator=generator)
-    # reduced_run reads of the tokens the last one and their number.
+    # Of the tokens, reduced_run reads only the last one and their number.
     places = [0] * (len(TOKENS) + len(rows) - 1) + TOKENS[-1:]
     return {"patched": distance(judge.reduced_run(model, places, [], deltas), full),
             "control": distance(judge.reduced_run(model, places, [], {}), full),

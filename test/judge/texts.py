@@ -1,4 +1,4 @@
-"""Texts that try a tokenizer: sources, mixed scripts, emoji, spaces, added tokens, broken UTF-8.
+"""Texts to test tokenizers with: sources, mixed scripts, emoji, spaces, added tokens, broken UTF-8.
 
 The same seed gives the same texts.
 """
@@ -6,7 +6,7 @@ import random
 import unicodedata
 from pathlib import Path
 
-# Letters of scripts that are younger than Unicode 3.2.
+# Letters of scripts that came after Unicode 3.2.
 NEWER = [(0x7ca, 0x7ea), (0x1b05, 0x1b33), (0x1c4d, 0x1c7d), (0x2c00, 0x2c5e), (0x2d30, 0x2d67),
          (0xa500, 0xa60c), (0x103a0, 0x103cf), (0x12000, 0x1236e)]
 SCRIPTS = NEWER + [
@@ -29,8 +29,8 @@ ENGLISH = ("the", "king", "don't", "I'll", "WE'VE", "can't", "it's", "HE'S", "yo
 
 
 def assigned(code):
-    """A character that all versions of Unicode since 3.2 know, and know alike: the parts of the
-    tokenizers package have tables of versions from 8 on, and ctxc newer ones."""
+    """A character that has the same properties in all versions of Unicode since 3.2: parts of the tokenizers
+    package have tables of version 8 and later, and ctxc has newer ones."""
     c = chr(code)
     if any(low <= code <= high for low, high in NEWER):
         return unicodedata.category(c).startswith("L")
@@ -78,7 +78,8 @@ def mixed(draw, added):
 
 
 def broken(draw, text):
-    """`text` with bytes lost and others put in; what they happen to spell is known to all too."""
+    """`text` with some bytes removed and others inserted, such that all characters that result are in all of
+    these versions too."""
     while True:
         data = corrupted(draw, text)
         if all(c in text or assigned(ord(c)) for c in data.decode("utf-8", "replace")):

@@ -1,7 +1,7 @@
-// judge-tokenize DIRECTORY LINES OUT: runs a directory's tokenizer over a file of
-// texts, for tokenizers.py. LINES: each text as its length in bytes (32 bits, little
-// endian) and its bytes. OUT: for each text its ids with and without the special
-// tokens, then what those without decode to: all, all but the first, all but the last.
+// judge-tokenize DIRECTORY LINES OUT: runs a directory's tokenizer over a file of texts, for
+// tokenizers_judge.py. LINES holds each text as its length in bytes (32 bits, little endian) and
+// its bytes. OUT gets for each text its ids with and without the special tokens, and the texts that
+// the latter decode to: all of them, all but the first, all but the last.
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "llvm/Support/Endian.h"

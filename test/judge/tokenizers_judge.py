@@ -1,10 +1,10 @@
-"""Judges tokenizer.json: ctxc's ids and texts against the tokenizers package, on ten thousand texts.
+"""Compares ctxc's ids and texts with those of the tokenizers package, on ten thousand texts.
 
   tokenizers_judge.py JUDGE-TOKENIZE [--root DIR] [--count N] [--seed N] [--kinds NAME…]
 
 The tokenizers are trained here, one of each kind that models use; nothing is fetched. Those that
-llama.cpp has a name for are judged from a GGUF file too. Broken UTF-8
-is judged as bytes.decode("utf-8", "replace") reads it. Everything must be equal.
+llama.cpp has a name for are read from a GGUF file too. Broken UTF-8 must be read as
+bytes.decode("utf-8", "replace") reads it. Everything must be equal.
 """
 import argparse
 import json
@@ -55,7 +55,7 @@ def split(*expressions):
 
 
 def fallback(**options):
-    """Characters that the vocabulary lacks become bytes."""
+    """A tokenizer in which characters that the vocabulary lacks become bytes."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True, **options))
     trainer = trainers.BpeTrainer(vocab_size=1500, show_progress=False, limit_alphabet=200,
                                   special_tokens=["<unk>", "<s>", "</s>"] + BYTES)
@@ -153,7 +153,7 @@ def metaspace():
 
 
 def unknowns():
-    """Without byte fallback, with a suffix and a prefix, and the other normal forms."""
+    """A tokenizer without byte fallback, with a suffix and a prefix, and with the other normal forms."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>",
                                      continuing_subword_prefix="@@"))
     tokenizer.normalizer = normalizers.Sequence(
@@ -196,11 +196,12 @@ KINDS = [gpt2, gpt2_prefixed, llama3, qwen2, o200k, deepseek, cl100k, bloom, sta
 
 
 def make(kind, corpus, path):
-    """Trains, adds tokens of every sort, and writes tokenizer.json; the tokenizer as read from it."""
+    """Trains a tokenizer, adds tokens of every sort, writes tokenizer.json, and returns the tokenizer read from
+    it."""
     tokenizer, trainer = kind()
     tokenizer.train_from_iterator(corpus, trainer)
     content = json.loads(tokenizer.to_str())
-    # Byte tokens are tokens like others; they were special for the trainer only.
+    # Byte tokens are ordinary tokens; they were special only for the trainer.
     content["added_tokens"] = [t for t in content["added_tokens"] if t["content"] not in BYTES]
     if kind in (gpt2, llama2) and "merges" in content["model"]:
         content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
@@ -227,7 +228,7 @@ def make(kind, corpus, path):
         json.loads(tokenizer.to_str()), ensure_ascii=kind in (gpt2, gemma)))
     if kind is not mistral:
         return Tokenizer.from_file(str(path / "tokenizer.json"))
-    # transformers, too, goes by tokenizer.json for what stands around a text.
+    # transformers, too, takes the special tokens around a text from tokenizer.json.
     (path / "tokenizer_config.json").write_text(json.dumps(
         {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>",
          "add_bos_token": False, "add_eos_token": True}))
@@ -235,7 +236,7 @@ def make(kind, corpus, path):
 
 
 def plain_added(kind, corpus):
-    """Trained, with added tokens that are found by their text alone: what a GGUF file can say."""
+    """A trained tokenizer whose added tokens are found by their text alone, as a GGUF file can express."""
     tokenizer, trainer = kind()
     tokenizer.train_from_iterator(corpus, trainer)
     tokenizer.add_special_tokens([AddedToken(t, normalized=False) for t in ("<s>", "<|im_end|>")])
@@ -246,7 +247,7 @@ def plain_added(kind, corpus):
 
 
 def make_gguf(kind, corpus, path):
-    """The same vocabulary as llama.cpp's converter writes it into a GGUF file."""
+    """The same vocabulary in the form in which llama.cpp's converter writes it to a GGUF file."""
     tokenizer = plain_added(kind, corpus)
     content = json.loads(tokenizer.to_str())
     size = tokenizer.get_vocab_size(with_added_tokens=True)
@@ -269,7 +270,7 @@ def make_gguf(kind, corpus, path):
 
 
 class Answers:
-    """What judge-tokenize wrote."""
+    """Reads the output of judge-tokenize."""
     def __init__(self, data):
         self.data, self.at = data, 0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# consumer.sh SOURCE BUILD WORK: what `cmake --install` leaves names no folder of the machine that built
-# it, and a program outside the tree (consumer/) is built from it and runs.
+# consumer.sh SOURCE BUILD WORK: checks that files installed by `cmake --install` name no folder of
+# this machine, and that a program outside the tree (consumer/) can be built with them and runs.
 set -euo pipefail
 source=$1 build=$2 work=$3
 prefix=$work/prefix

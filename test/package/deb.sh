@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# deb.sh SOURCE BUILD WORK: makes the Debian package of the tools, has apt install it into a root that
-# holds Debian's essential packages and no others, and runs it there.
+# deb.sh SOURCE BUILD WORK: builds the Debian package of the tools, installs it into a root that has only
+# Debian's essential packages, by the commands of the Dockerfile's last stage, and runs it there.
 set -euo pipefail
 source=$1 build=$2 work=$3/deb
 skip() {
@@ -15,23 +15,35 @@ rm -rf "$work"
 mkdir -p "$work/in"
 export TMPDIR=$work
 
-# Compressed the quick way, which is not how users get it.
+# gzip is faster; users get the package with its default compression.
 cpack --config "$build/CPackConfig.cmake" -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip -B "$work/packages" >"$work/cpack.log" || {
   cat "$work/cpack.log" >&2
   exit 1
 }
-cp "$work"/packages/ctxc_*.deb "$work/in/ctxc.deb"
-dpkg-deb --field "$work/in/ctxc.deb"
+cp "$work"/packages/ctxc_*.deb "$work/in"
+dpkg-deb --field "$work"/in/ctxc_*.deb
+contents=$(dpkg-deb --contents "$work"/in/ctxc_*.deb)
+for file in share/man/man1/ctxc-verify.1 share/bash-completion/completions/ctxc share/doc/ctxc/LICENSE \
+  share/doc/ctxc/copyright; do
+  grep -q "/usr/$file$" <<<"$contents" || {
+    echo "the package has no /usr/$file" >&2
+    exit 1
+  }
+done
 cp -r "$source/examples/models/gemma3-kjv-1m" "$work/in/model"
 cp "$source"/examples/01-your-own-block/block.mlir "$work/in"
-cat >"$work/in/checks" <<'END'
-set -ex
-apt-get install -y -q --no-install-recommends /in/ctxc.deb
+{
+  echo 'set -ex; mkdir /packages; cp /in/ctxc_*.deb /packages'
+  python3 "$source/test/package/dockerfile.py" "$source" --last
+  cat <<'END'
 ctxc --version
+su ctxc -c 'ctxc --help' >/dev/null
+su ctxc -c 'ctxc check /in/block.mlir --graph /tmp/block.svg'
 ctxc check /in/block.mlir
 ctxc-opt --version
 CTXC_KERNEL_CACHE=off ctxc verify /in/model --prompt 'And Joshua the son of Nun' --generate 3
 END
+} >"$work/in/checks"
 
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 sources=()

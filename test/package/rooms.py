@@ -1,5 +1,5 @@
-"""Every library declares what its files include, and nothing else: DEPS what its public headers include,
-PRIVATE_DEPS what its sources alone do.
+"""Every library declares exactly the libraries whose headers it includes: those that its public headers include as
+DEPS, and those that only its sources include as PRIVATE_DEPS.
 
     rooms.py SOURCE ARROWS    ARROWS is written by ctxc_check_layers: a line "Room DEPS|PRIVATE_DEPS Room"
 """
@@ -21,7 +21,7 @@ def rooms_included(files, room):
 
 
 def check(source, room, declared):
-    """Complaints on one room, whose arrows are {"DEPS": set, "PRIVATE_DEPS": set}."""
+    """The errors in one room, whose arrows are {"DEPS": set, "PRIVATE_DEPS": set}."""
     public = [source / "include/ctxc" / room, source / "dialects" / room]
     headers = [path for folder in public for path in folder.rglob("*") if path.suffix != ".cpp"]
     sources = [path for folder in (*public, source / "lib" / room) for path in folder.rglob("*")]

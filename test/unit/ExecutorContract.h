@@ -1,5 +1,5 @@
-// What Executor.h promises of every executor: whose runs it takes, that it can be cancelled, and
-// that it takes one call at a time.
+// The contract of Executor.h for every executor: which runs it accepts, that it can be cancelled,
+// and that it takes one call at a time.
 #ifndef CTXC_TEST_UNIT_EXECUTORCONTRACT_H
 #define CTXC_TEST_UNIT_EXECUTORCONTRACT_H
 
@@ -10,8 +10,8 @@ namespace ctxc::test {
 
 using Numbers = std::vector<double>;
 
-/// A call that continues `full`, which holds the first two tokens, by some of the others, and what
-/// it gives.
+/// A call that continues `full`, which holds the first two tokens, by some of the others; and its
+/// result.
 struct ContractCall {
   const char *name;
   std::function<llvm::Expected<Numbers>(Executor &, Run &full, Run &reduced)> make;
@@ -98,15 +98,15 @@ inline void expectRefusesForeignRuns(Executor &executor, Executor &other,
       EXPECT_EQ(messageOf(call.make(executor, *full, *full)),
                 "the full and the reduced run are one; they need a run each");
     }
-    // A run may move from hand to hand; it stays its executor's.
+    // A run may be moved; it still belongs to its executor.
     std::unique_ptr<Run> moved = std::move(full);
     EXPECT_EQ(messageOf(call.make(executor, *moved, *reduced)), "no error");
     EXPECT_GT(moved->size(), 2);
   }
 }
 
-/// Each call is cancelled before it begins, in its middle, and at the last time that it asks; then
-/// the same runs give what an undisturbed call gives.
+/// Each call is cancelled before it begins, in its middle, and at the last time that it asks;
+/// afterwards the same runs give the same result as an undisturbed call.
 inline void expectCancels(Executor &executor, llvm::ArrayRef<int64_t> tokens,
                           int64_t fewestQuestions) {
   for (const ContractCall &call : contractCalls(tokens.vec())) {
@@ -140,8 +140,8 @@ inline void expectCancels(Executor &executor, llvm::ArrayRef<int64_t> tokens,
   }
 }
 
-/// While a call is under way, calls from another thread and from the call's own thread are refused,
-/// and leave it as it is.
+/// While a call is in progress, calls from another thread and from its own thread are refused, and
+/// do not disturb it.
 inline void expectOneCallAtATime(Executor &executor, llvm::ArrayRef<int64_t> tokens) {
   for (const ContractCall &outer : contractCalls(tokens.vec())) {
     auto full = contractRun(executor, tokens), reduced = executor.start(1);
@@ -172,7 +172,7 @@ inline void expectOneCallAtATime(Executor &executor, llvm::ArrayRef<int64_t> tok
     EXPECT_TRUE(isAsked);
     EXPECT_EQ(*found, *expected);
     executor.setInterrupt(nullptr);
-    // When it is over another thread may call.
+    // After the call, another thread may call.
     std::thread([&] {
       EXPECT_EQ(messageOf(outer.make(executor, *other, *otherReduced)), "no error");
     }).join();

@@ -1,5 +1,5 @@
 // The tiny checkpoints under test/goldens, for tests that run over all of them, and those under
-// test/check-only, of families without numerics.
+// test/check-only, which are only checked.
 #ifndef CTXC_TEST_UNIT_GOLDENS_H
 #define CTXC_TEST_UNIT_GOLDENS_H
 
@@ -13,7 +13,7 @@
 
 namespace ctxc::test {
 
-/// The directory of a checkpoint of either kind.
+/// The directory of a checkpoint from either folder.
 inline std::string golden(llvm::StringRef name) {
   std::string path = (CTXC_SOURCE_DIR "/test/goldens/" + name).str();
   std::string other = (CTXC_SOURCE_DIR "/test/check-only/" + name).str();
@@ -35,7 +35,7 @@ inline std::vector<std::string> namesUnder(llvm::StringRef folder, llvm::StringR
 inline std::vector<std::string> allGoldens() { return namesUnder("goldens", "golden.safetensors"); }
 inline std::vector<std::string> allCheckOnly() { return namesUnder("check-only", "config.json"); }
 
-/// A golden's name as a part of a test's.
+/// A golden's name in the form of a part of a test's name.
 inline std::string goldenTestName(const testing::TestParamInfo<std::string> &info) {
   std::string name = info.param;
   llvm::replace(name, '-', '_');

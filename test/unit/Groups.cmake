@@ -1,19 +1,20 @@
 # cmake -DPROGRAM=… -DPREFIX=… -DSIZE=… -DWITHOUT=… -DSLOW=… -DLABELS=… -DENVIRONMENT=… -DOUT=… -P Groups.cmake
 #
-# Writes, for CTest, the tests of a GoogleTest program in groups, each one process: a suite, or where it
-# has more than SIZE tests, parts of it. A part of a suite with parameters has all tests of some
-# parameters, so that what the tests of one share is made once. WITHOUT is a minus
-# sign and patterns of tests that are left out, or nothing. A group whose name matches SLOW has the label
-# slow, and starts before the quick ones. The first line of OUT counts the tests.
+# Divides the tests of a GoogleTest program into groups for CTest, each of which is one process: a
+# suite, or parts of it if it has more than SIZE tests. A part of a suite with parameters has all
+# tests of some parameters, so that whatever the tests of a parameter share is made only once.
+# WITHOUT is empty, or a minus sign and patterns of tests to leave out. A group whose name matches
+# SLOW gets the label slow, and starts before the quick ones. The first line of OUT counts the
+# tests.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests "--gtest_filter=*${WITHOUT}"
                 OUTPUT_VARIABLE _listing COMMAND_ERROR_IS_FATAL ANY)
-# A list's separators and brackets may stand in what follows a name, which is left away.
+# The text behind a name may contain a list's separators and brackets; it is removed.
 string(REGEX REPLACE "[ ]*#[^\n]*" "" _listing "${_listing}")
 string(REPLACE "\n" ";" _lines "${_listing}")
 
 set(_count 0)
 set(_script "")
-# add_group(NAME PATTERN…): one test of CTest's.
+# add_group(NAME PATTERN…): adds one test of CTest.
 function(add_group name)
   list(JOIN ARGN ":" _patterns)
   set(_labels ${LABELS})
@@ -29,7 +30,8 @@ function(add_group name)
   set(_script "${_script}" PARENT_SCOPE)
 endfunction()
 
-# add_parts(SUITE JOINT NAME…): groups of about SIZE tests; a name stands for EACH of them.
+# add_parts(SUITE JOINT EACH NAME…): adds groups of about SIZE tests, where a name stands for EACH
+# tests.
 function(add_parts suite joint each)
   list(LENGTH ARGN _names)
   math(EXPR _most "(${SIZE} + ${each} - 1) / ${each}")
@@ -49,7 +51,7 @@ function(add_parts suite joint each)
   set(_script "${_script}" PARENT_SCOPE)
 endfunction()
 
-# A suite's tests, and their parameters where each has one.
+# Adds a suite's tests, or their parameters if they have any.
 macro(finish_suite)
   list(LENGTH _tests _number)
   math(EXPR _count "${_count} + ${_number}")

@@ -1,6 +1,6 @@
-// The unit tests' main: they start in the folder that the sources are in. Gives 77, which CTest
-// counts as skipped, where every test that was chosen skipped itself, and fails where none was
-// chosen.
+// The main function of the unit tests, which start in the sources' root folder. It returns 77,
+// which CTest counts as skipped, if every selected test skipped itself, and fails if no test was
+// selected.
 #include "gtest/gtest.h"
 #include <cstdio>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Executor::patchEach as tests call it: every patch made and kept.
+// Calls Executor::patchEach and keeps every patch.
 #ifndef CTXC_TEST_UNIT_PATCHALL_H
 #define CTXC_TEST_UNIT_PATCHALL_H
 
@@ -6,7 +6,7 @@
 
 namespace ctxc::test {
 
-/// What the sink saw of a token.
+/// What the sink receives for a token.
 struct Given {
   TokenPatch token;
   Patch patch;
@@ -14,7 +14,7 @@ struct Given {
 
 using Ids = llvm::ArrayRef<int64_t>;
 
-/// A run of the tokens at `positions`, with room for `more`.
+/// A run of the tokens at `positions`, with room for `more` tokens.
 inline std::unique_ptr<ctxc::Run> runOf(Executor &executor, Ids tokens, Ids positions,
                                         int64_t more) {
   auto run = executor.start(positions.size() + more);
@@ -28,7 +28,7 @@ inline std::unique_ptr<ctxc::Run> runOf(Executor &executor, Ids tokens, Ids posi
   return run;
 }
 
-/// The patches of all tokens from `first` on, each at its index, with the tokens at `kept` kept.
+/// The patches of all tokens from `first` on, each at its index; the tokens at `kept` are kept.
 inline std::vector<Given> patchAll(Executor &executor, Ids tokens, Ids kept, int64_t first,
                                    const PatchEachOptions &options = {}) {
   auto full = runOf(executor, tokens, upTo(first), tokens.size() - first);

@@ -1,6 +1,7 @@
 #include "tools/CommandLine/CommandLine.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Suggestion.h"
+#include "tools/CommandLine/Manual.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -8,7 +9,7 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
-/// The option that `word` names; a joined one by how it starts.
+/// The option that `word` names; a joined option is recognised by its first letters.
 static const OptionSpec *findOption(const Command &command, StringRef word) {
   StringRef name = word.take_front(word.find('='));
   auto found = llvm::find_if(command.options, [&](const OptionSpec &option) {
@@ -65,7 +66,7 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
     } else if (equals != StringRef::npos) {
       value = word.drop_front(equals + 1);
     } else if (option->valueOptional) {
-      // left out
+      // an optional value that was left out
     } else if (i + 1 < words.size()) {
       value = words[++i];
     } else {
@@ -132,43 +133,56 @@ llvm::Expected<int64_t> Arguments::integer(StringRef option, int64_t low, int64_
   return value;
 }
 
-void driver::printHelp(const Command &command, llvm::raw_ostream &os) {
-  // A program of its own that reads its command line as ctxc does has a name of its own.
-  StringRef program = command.name.starts_with("ctxc-") ? "" : "ctxc ";
-  os << program << command.name << ": " << command.summary << "\n\nusage: " << program
-     << command.name;
+std::vector<OptionSpec> driver::optionsOf(const Command &command) {
+  std::vector<OptionSpec> options = command.options;
+  OptionSpec plugin{"--load-dialect-plugin", "FILE",
+                    "a shared library with ops of another dialect; may be repeated"};
+  plugin.repeatable = true;
+  options.push_back(plugin);
+  options.push_back({"--help", "", "this text"});
+  return options;
+}
+
+std::string driver::labelOf(const OptionSpec &option) {
+  if (option.joined)
+    return (option.name + option.value).str();
+  if (option.valueOptional)
+    return (option.name + "[=" + option.value + "]").str();
+  return option.value.empty() ? option.name.str() : (option.name + " " + option.value).str();
+}
+
+/// A program of its own, such as ctxc-bench, is not a subcommand of ctxc.
+static std::string nameOf(const Command &command) {
+  return ((command.name.starts_with("ctxc-") ? "" : "ctxc ") + command.name).str();
+}
+
+std::string driver::synopsisOf(const Command &command) {
+  std::string text = nameOf(command);
   for (StringRef positional : command.positionals)
-    os << " " << positional;
+    text += (" " + positional).str();
   for (const OptionSpec &option : command.options)
     if (option.required)
-      os << " " << option.name << " " << option.value;
-  os << " [options]\n\n" << command.description << "\n\noptions:\n";
+      text += (" " + option.name + " " + option.value).str();
+  return text + " [options]";
+}
+
+void driver::printHelp(const Command &command, llvm::raw_ostream &os) {
+  os << nameOf(command) << ": " << command.summary << "\n\nusage: " << synopsisOf(command) << "\n\n"
+     << command.description << "\n\noptions:\n";
   constexpr size_t column = 24;
-  auto line = [&](StringRef left, StringRef help) {
+  for (const OptionSpec &option : optionsOf(command)) {
+    std::string left = labelOf(option);
     os << "  " << left;
     size_t used = left.size() + 2;
     if (used + 2 > column) {
       os << "\n";
       used = 0;
     }
-    for (StringRef rest = help; !rest.empty() || used; used = 0) {
+    for (StringRef rest = option.help; !rest.empty() || used; used = 0) {
       auto [first, others] = rest.split('\n');
       os.indent(column - used) << first << "\n";
       rest = others;
     }
-  };
-  for (const OptionSpec &option : command.options) {
-    std::string left = option.name.str();
-    if (option.joined)
-      left += option.value;
-    else if (option.valueOptional)
-      left += ("[=" + option.value + "]").str();
-    else if (!option.value.empty())
-      left += (" " + option.value).str();
-    line(left, option.help);
   }
-  line("--load-dialect-plugin FILE",
-       "a shared library with ops of another dialect; may be repeated");
-  line("--help", "this text");
   os << "\nexamples:\n" << command.examples;
 }

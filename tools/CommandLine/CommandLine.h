@@ -1,9 +1,8 @@
 //===- CommandLine.h - subcommands and their options, declared as tables ---===//
 //
-// llvm::cl would show every option of every LLVM library that is linked in; this
-// knows what is declared here and nothing else. Accepted: `--name VALUE`,
-// `--name=VALUE`, `-o VALUE`, flags without a value, `--` before arguments that
-// start with a dash. Every mistake of a command line is reported at once.
+// A parser of our own, since llvm::cl would show every option of every LLVM library that is linked
+// in. Accepted are `--name VALUE`, `--name=VALUE`, `-o VALUE`, flags without a value, and `--`
+// before arguments that start with a dash. All mistakes of a command line are reported at once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TOOLS_COMMANDLINE_COMMANDLINE_H
@@ -21,17 +20,17 @@ namespace ctxc::driver {
 /// One option of a subcommand.
 struct OptionSpec {
   llvm::StringRef name;  ///< with its dashes: "--update", "-o"
-  llvm::StringRef value; ///< what stands for its value in help; empty for a flag
+  llvm::StringRef value; ///< the name of its value in the help; empty for a flag
   llvm::StringRef help;  ///< may have several lines
-  std::vector<llvm::StringRef> choices = {}; ///< where not empty, the values allowed
+  std::vector<llvm::StringRef> choices = {}; ///< the values that are allowed, if not all are
   bool required = false;
-  /// Its value may be left out, and then comes with `=` alone: `--try`, `--try=7`.
+  /// The value may be left out; if given, it must follow `=`: `--try`, `--try=7`.
   bool valueOptional = false;
   /// May be given several times: Arguments::all().
   bool repeatable = false;
   /// Its value follows its name directly, as in `-Werror`.
   bool joined = false;
-  /// Given in place of the positional arguments and of required options.
+  /// May be given instead of the positional arguments and of required options.
   bool insteadOfPositionals = false;
 };
 
@@ -49,12 +48,12 @@ struct Command {
   llvm::Expected<int> (*run)(const Arguments &arguments);
 };
 
-/// A command line after it was checked against its Command.
+/// A command line that has been checked against its Command.
 class Arguments {
 public:
-  /// Fails with every mistake found: unknown options (with the nearest known
-  /// one), missing and unexpected values, values outside the choices, an option
-  /// given twice, missing and surplus arguments.
+  /// Fails with all mistakes: unknown options (with the closest known one), missing and unexpected
+  /// values, values that are not allowed, options that are given twice, missing and surplus
+  /// arguments.
   static llvm::Expected<Arguments> parse(const Command &command,
                                          llvm::ArrayRef<llvm::StringRef> words);
 
@@ -65,7 +64,7 @@ public:
   llvm::StringRef get(llvm::StringRef option, llvm::StringRef otherwise) const;
   /// Every value of a repeatable option, in order.
   llvm::ArrayRef<llvm::StringRef> all(llvm::StringRef option) const;
-  /// The option's integer in [low, high]; `otherwise` where it is not given.
+  /// The value of an integer option, in [low, high]; `otherwise` where the option is not given.
   llvm::Expected<int64_t> integer(llvm::StringRef option, int64_t low, int64_t high,
                                   int64_t otherwise) const;
 
@@ -74,24 +73,25 @@ private:
   llvm::StringMap<std::vector<llvm::StringRef>> values; ///< one or more each
 };
 
-/// `ctxc NAME --help`.
+/// Prints `ctxc NAME --help`.
 void printHelp(const Command &command, llvm::raw_ostream &os);
 
-/// Exit codes, everywhere.
+/// The exit codes of all commands.
 enum ExitCode {
   ExitGood = 0,    ///< controllable, output-only, verified, done
-  ExitAgainst = 1, ///< a verdict against: rejected, undecided, a mismatch
+  ExitAgainst = 1, ///< a negative verdict: rejected, undecided, a mismatch
   ExitBadInput = 2 ///< bad usage or input
 };
 
-/// Runs a command with the words of its line, and prints what goes wrong. Returns the exit code.
+/// Runs a command with the words of its command line, and prints errors. Returns the exit code.
 int runCommand(const Command &command, llvm::ArrayRef<llvm::StringRef> words);
 
-/// One line a message: joined errors are printed one after the other. Returns the exit code.
+/// Prints one line for each message, also for those of joined errors; lines of a message that start
+/// with "note: " are notes. Returns the exit code.
 int reportError(llvm::Error error);
 
-/// `code`, or ExitBadInput where what was printed did not arrive: a script would read half of it
-/// as all.
+/// `code`, or ExitBadInput where writing to stdout failed: a script would otherwise take half of
+/// the output for all of it.
 int flushed(int code);
 
 } // namespace ctxc::driver

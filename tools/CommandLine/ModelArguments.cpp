@@ -94,7 +94,7 @@ Expected<std::vector<int64_t>> driver::keptPositions(const Arguments &arguments)
   return text ? parsePositions(*text, "--keep") : std::vector<int64_t>();
 }
 
-/// --backend and --target: what computes. The reference has none of the compiled backend's choices.
+/// Reads --backend and --target. The reference has none of the compiled backend's options.
 static Error chooseEngine(const Arguments &arguments, LoadOptions &options) {
   options.gpu = arguments.get("--target", "").str();
   if (arguments.get("--backend", "compiled") == "compiled") {
@@ -152,8 +152,8 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
 // Opening
 //===----------------------------------------------------------------------===//
 
-/// What plugins registered; filled before any model is opened. Never destroyed: it holds code of
-/// the plugins, which LLVM unloads at exit.
+/// The dialects that plugins have registered. It is filled before any model is opened, and never
+/// destroyed: it refers to code of the plugins, which LLVM unloads at exit.
 static mlir::DialectRegistry &mutablePluginDialects() {
   static auto &registry = *new mlir::DialectRegistry();
   return registry;
@@ -219,7 +219,8 @@ Expected<std::unique_ptr<Model>> driver::openToRun(const Arguments &arguments, S
     return std::move(error);
   if (Expected<Executor &> executor = (*model)->executor(); !executor)
     return executor.takeError();
-  // Before the weights are read, so that the compiler's memory and theirs are not there at once.
+  // Comes before the weights are read, so that they and the compiler's memory are not held at the
+  // same time.
   giveBackMemory();
   if (Expected<std::string> hash = (*model)->hash(); !hash)
     return hash.takeError();

@@ -1,7 +1,7 @@
 //===- ModelArguments.h - MODEL and the options that steer how it is run --===//
 //
-// What the commands that plan or run a model share, those of ctxc and the programs that measure:
-// their options, the model that these open, and its diagnostics on the terminal.
+// Shared by the commands that plan or run a model, those of ctxc and of the benchmark programs:
+// their options, the model that is opened with these options, and its diagnostics on the terminal.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TOOLS_COMMANDLINE_MODELARGUMENTS_H
@@ -12,27 +12,27 @@
 
 namespace ctxc::driver {
 
-/// The storage types of weights that --dtype names, and the one that `name` is.
+/// The storage types that --dtype can name, and the one named `name`.
 std::vector<llvm::StringRef> storageNames();
 DType storageNamed(llvm::StringRef name);
 
-/// --sites, --objective, --plan, --split.
+/// The options --sites, --objective, --plan and --split.
 std::vector<OptionSpec> planOptions();
 
-/// Those, and --update, --dtype, --round-prompts, --start-layer, --keep, --backend, --target,
-/// --threads, --weights.
+/// The options of planOptions(), and --update, --dtype, --round-prompts, --start-layer, --keep,
+/// --backend, --target, --threads and --weights.
 std::vector<OptionSpec> runOptions();
 
-/// The values of runOptions(), but for --keep.
+/// The values of runOptions() except --keep.
 llvm::Expected<LoadOptions> loadOptions(const Arguments &arguments);
 
-/// The positions of --keep.
+/// The positions that --keep names.
 llvm::Expected<std::vector<int64_t>> keptPositions(const Arguments &arguments);
 
-/// --weights: a checkpoint, or random:SEED.
+/// The value of --weights: a checkpoint, or random:SEED.
 llvm::Expected<WeightSource> weightSource(const Arguments &arguments);
 
-/// Loads the files of every --load-dialect-plugin among `words`, and removes the option.
+/// Loads the file of every --load-dialect-plugin among `words`, and removes these options.
 llvm::Error loadDialectPlugins(std::vector<llvm::StringRef> &words);
 
 /// The dialects of those plugins.
@@ -41,13 +41,13 @@ const mlir::DialectRegistry &pluginDialects();
 /// Prints a diagnostic to stderr.
 void printDiagnostic(const ModelDiagnostic &diagnostic);
 
-/// Opens `path` with its diagnostics on stderr, and the plugins' dialects.
+/// Opens `path` with the plugins' dialects, and prints its diagnostics to stderr.
 llvm::Expected<std::unique_ptr<Model>> openModel(llvm::StringRef path, LoadOptions options);
 
-/// Fails where an option on planning that was given applies to nothing in the model.
+/// Fails where a planning option that was given does not apply to anything in the model.
 llvm::Error checkPlanArguments(const Arguments &arguments, Model &model);
 
-/// Opens MODEL, checks the options on its plans, and makes it ready to run.
+/// Opens MODEL, checks the options for its plans, and makes it ready to run.
 llvm::Expected<std::unique_ptr<Model>> openToRun(const Arguments &arguments, llvm::StringRef path,
                                                  LoadOptions options);
 

@@ -1,4 +1,4 @@
-// How a command runs: its line is parsed, what goes wrong printed, and the exit code given.
+// Runs a command: parses its command line, prints its errors, and returns the exit code.
 #include "ctxc/Session/Options.h"
 #include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/CommandLine.h"
@@ -32,7 +32,7 @@ static StringRef flagOf(Option option) {
   llvm_unreachable("an option of no known kind");
 }
 
-/// The error as the command line says it: an option by its flag.
+/// The text of an error, with options named by their flags.
 static std::string messageOf(const llvm::ErrorInfoBase &info) {
   if (!info.isA<OptionError>())
     return info.message();
@@ -41,7 +41,7 @@ static std::string messageOf(const llvm::ErrorInfoBase &info) {
 }
 
 int ctxc::driver::reportError(llvm::Error error) {
-  llvm::outs().flush(); // what was found before it comes before it
+  llvm::outs().flush(); // what was printed before the error comes first
   int code = ExitAgainst;
   llvm::handleAllErrors(
       std::move(error), [](const VerdictAgainst &) { /* its diagnostics are printed */ },
@@ -50,8 +50,10 @@ int ctxc::driver::reportError(llvm::Error error) {
         llvm::SmallVector<StringRef> lines;
         std::string message = messageOf(info);
         StringRef(message).split(lines, '\n', -1, false);
-        for (StringRef line : lines)
-          llvm::errs() << "ctxc: error: " << printable(line) << "\n";
+        for (StringRef line : lines) {
+          StringRef kind = line.consume_front("note: ") ? "note" : "error";
+          llvm::errs() << "ctxc: " << kind << ": " << printable(line) << "\n";
+        }
       });
   return code;
 }

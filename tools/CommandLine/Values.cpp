@@ -1,7 +1,9 @@
-// The values of options: lists of tokens and positions, files to be written.
+// Values of options: lists of tokens and positions, and output files.
 #include "tools/CommandLine/Values.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -9,7 +11,8 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
-/// More tokens than any context has: a wrong file is named, not read in full.
+/// Larger than the tokens of any context: a wrong file is reported instead of being read to its
+/// end.
 static constexpr uint64_t tokenFileLimit = 64 << 20;
 
 static llvm::Error parseOne(StringRef word, bool ranges, StringRef what,
@@ -30,17 +33,21 @@ static llvm::Error parseOne(StringRef word, bool ranges, StringRef what,
                    "spaces" + (ranges ? ", or ranges such as 0-3" : ""));
 }
 
+/// Words between commas or spaces. Two commas have a word between them: a list with a gap was cut.
 static llvm::Expected<std::vector<int64_t>> parseList(StringRef text, bool ranges, StringRef what) {
   std::vector<int64_t> values;
-  while (true) {
-    text = text.ltrim(", \t\r\n");
-    if (text.empty())
-      return values;
-    size_t end = text.find_first_of(", \t\r\n");
-    if (llvm::Error error = parseOne(text.take_front(end), ranges, what, values))
-      return std::move(error);
-    text = end == StringRef::npos ? StringRef() : text.drop_front(end);
+  llvm::SmallVector<StringRef> groups, words;
+  text.split(groups, ',');
+  for (StringRef group : groups) {
+    words.clear();
+    llvm::SplitString(group, words, " \t\r\n");
+    if (words.empty() && groups.size() > 1)
+      return makeError(what + ": found nothing before or behind a comma, expected an integer");
+    for (StringRef word : words)
+      if (llvm::Error error = parseOne(word, ranges, what, values))
+        return std::move(error);
   }
+  return values;
 }
 
 llvm::Expected<std::vector<int64_t>> driver::parseIntegers(StringRef text, StringRef what) {

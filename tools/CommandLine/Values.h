@@ -8,15 +8,15 @@
 
 namespace ctxc::driver {
 
-/// Integers separated by commas or white space; `@FILE` reads them from FILE.
-/// `what` leads messages.
+/// Integers separated by commas or white space; `@FILE` reads them from FILE. Messages begin with
+/// `what`.
 llvm::Expected<std::vector<int64_t>> parseIntegers(llvm::StringRef text, llvm::StringRef what);
 
-/// As above, and ranges: "0-3,7".
+/// As above, with ranges such as "0-3,7".
 llvm::Expected<std::vector<int64_t>> parsePositions(llvm::StringRef text, llvm::StringRef what);
 
-/// Fails where a file at `path` could not be written: for saying so before the
-/// work and not after it.
+/// Fails where a file at `path` could not be written, so that the error comes before the work
+/// instead of after it.
 llvm::Error checkWritable(llvm::StringRef option, llvm::StringRef path);
 
 } // namespace ctxc::driver

@@ -1,5 +1,5 @@
-// MLIR's language server with our dialects, and those of plugins: an editor starts it and
-// shows the errors of the parser and the verifiers while a block is typed (docs/editors.md).
+// MLIR's language server with ctxc's dialects and those of plugins. An editor starts it, and shows
+// the errors of the parser and the verifiers while a block is typed (docs/editors.md).
 #include "ctxc/Plugins/DialectPlugins.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Patch/Patch.h"

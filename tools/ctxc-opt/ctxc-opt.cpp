@@ -1,4 +1,4 @@
-// Runs any pass on any .mlir file: mlir-opt with our dialects and passes.
+// Runs any pass on any .mlir file: mlir-opt with ctxc's dialects and passes.
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Transforms/Passes.h"

@@ -2,6 +2,7 @@
 #include "CheckEvidence.h"
 #include "Commands.h"
 #include "ctxc/Evidence/MakeProof.h"
+#include "ctxc/Report/CheckPage.h"
 #include "ctxc/Report/CheckReport.h"
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Report/Sarif.h"
@@ -48,6 +49,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!verdicts)
     return verdicts.takeError();
   llvm::ArrayRef<VerdictGroup> groups = *verdicts;
+  auto whole = (*model)->judge(groups);
+  if (!whole)
+    return whole.takeError();
   auto evidence = CheckEvidence::gather(arguments, **model, groups);
   if (!evidence)
     return evidence.takeError();
@@ -55,11 +59,16 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (auto path = arguments.get("--graph"))
     if (llvm::Error error = writeGraph(*path, groups))
       return std::move(error);
+  if (auto path = arguments.get("--html"))
+    if (llvm::Error error = writeCheckPage(*path, arguments.positional(0), groups))
+      return std::move(error);
   bool hasErrors =
       llvm::any_of(findings, [](const GroupFinding &f) { return f.severity == Severity::Error; });
-  ExitCode code = isPatchable(groups) && !hasErrors && evidence->isGood() ? ExitGood : ExitAgainst;
+  bool isPatchable = ctxc::isPatchable(groups) && (!*whole || (*whole)->isSuccess());
+  ExitCode code = isPatchable && !hasErrors && evidence->isGood() ? ExitGood : ExitAgainst;
 
   CheckReportOptions shown;
+  shown.model = *whole ? &**whole : nullptr;
   shown.plans = arguments.has("--plans");
   llvm::StringRef format = arguments.get("--format", "text");
   if (format == "json") {
@@ -67,9 +76,11 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     evidence->addTo(report);
     llvm::outs() << llvm::formatv("{0:2}\n", report);
   } else if (format == "sarif") {
-    llvm::outs() << llvm::formatv("{0:2}\n", sarifLog(groups, findings, code));
+    llvm::outs() << llvm::formatv("{0:2}\n", sarifLog(groups, findings, code, shown.model));
   } else {
     emitFindings(groups, findings);
+    if (shown.model)
+      (void)emitVerdict(*shown.model); // its causes are in the exit code
     printCheckReport(llvm::outs(), groups, shown);
     evidence->print(llvm::outs(), groups);
   }
@@ -87,6 +98,8 @@ static std::vector<OptionSpec> options() {
        {"text", "json", "sarif"}},
       {"--graph", "FILE",
        "draw the blocks with their verdicts, to a .dot file, or by graphviz to an .svg"},
+      {"--html", "FILE",
+       "write a page: verdicts, drawn blocks (by graphviz), plans with their costs, lemmas"},
       {"--proof", "FILE",
        "write what each verdict rests on, as a proof that `ctxc check-proof` judges (JSON)"},
       {"--update",
@@ -127,7 +140,7 @@ Command driver::checkCommand() {
       "  ctxc check --replay witness.json\n"
       "  ctxc check gemma-3-270m --format json\n"
       "  ctxc check block.mlir -Werror --format sarif > check.sarif\n"
-      "  ctxc check block.mlir --graph block.svg\n"
+      "  ctxc check block.mlir --graph block.svg --html block.html\n"
       "  ctxc check block.mlir --proof proof.json; ctxc check-proof block.mlir proof.json\n",
       run};
   llvm::append_range(command.options, evidenceOptions());

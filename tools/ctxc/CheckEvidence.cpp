@@ -33,7 +33,7 @@ std::vector<OptionSpec> driver::evidenceOptions() {
 }
 
 //===----------------------------------------------------------------------===//
-// Gathering
+// Gathering evidence
 //===----------------------------------------------------------------------===//
 
 static xf::LayerOp layerOf(const VerdictGroup &group) {
@@ -74,7 +74,7 @@ llvm::Error CheckEvidence::tryPlans(const Arguments &arguments, Model &model,
   return llvm::Error::success();
 }
 
-/// Whether a patch can be found where neither a plan nor a counterexample is known.
+/// Searches for a patch, where neither a plan nor a counterexample is known.
 static std::optional<PatchSearch> searchBlindly(VerdictGroup &group) {
   SampleOptions options;
   options.inputsAreSources = group.options->inputsAreSources;
@@ -200,7 +200,7 @@ void CheckEvidence::printTrials(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGro
   }
 }
 
-/// The lines of a witness after its head.
+/// Prints the lines of a witness below its heading.
 static void printWitness(llvm::raw_ostream &os, const Witness &witness, const Replay &replay) {
   os << llvm::format("no patch comes nearer than %.4g", witness.leastError)
      << (replay.confirms(witness) ? "\n" : ", which is NOT CONFIRMED\n") << "    "

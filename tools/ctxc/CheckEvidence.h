@@ -1,8 +1,8 @@
 //===- CheckEvidence.h - what `ctxc check` shows in numbers ---------------===//
 //
-// --try: each plan executed by the reference on random activations, and on random
-// weights where the model has none. --witness: a counterexample for each verdict
-// against. --replay: a stored counterexample evaluated again.
+// --try: the reference runs each plan on random activations, and on random weights where the model
+// has none. --witness: a counterexample for each negative verdict. --replay: a stored
+// counterexample is evaluated again.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TOOLS_CTXC_CHECKEVIDENCE_H
@@ -14,23 +14,23 @@
 
 namespace ctxc::driver {
 
-/// --try, --witness, --replay.
+/// The options --try, --witness and --replay.
 std::vector<OptionSpec> evidenceOptions();
 
-/// `ctxc check --replay FILE`: prints what each witness of the file claims and what was
-/// found; ExitAgainst where one is not confirmed.
+/// `ctxc check --replay FILE`: prints the claim of each witness in the file and what the evaluation
+/// gave. Returns ExitAgainst where a witness is not confirmed.
 llvm::Expected<int> replayWitnesses(llvm::StringRef path);
 
 class CheckEvidence {
 public:
-  /// Does what the options ask for. Errors: a bad seed, a file that cannot be written.
+  /// Gathers what the options ask for. Errors: a bad seed, a file that cannot be written.
   static llvm::Expected<CheckEvidence> gather(const Arguments &arguments, Model &model,
                                               llvm::ArrayRef<VerdictGroup> groups);
 
-  /// Adds "trial" and "witness" to each of the report's groups that has one.
+  /// Adds "trial" and "witness" to the groups of the report that have them.
   void addTo(llvm::json::Value &report) const;
   void print(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const;
-  /// Whether every plan that was tried is exact, and every witness stands.
+  /// Whether every plan that was tried is exact, and every witness was confirmed.
   bool isGood() const;
 
 private:
@@ -45,14 +45,14 @@ private:
     std::string failure; ///< why there are no numbers; empty where there are
   };
   struct GroupWitness {
-    std::optional<Witness> witness; ///< none: none was found
+    std::optional<Witness> witness; ///< none where none was found
     Replay replay;
     std::optional<PatchSearch> search; ///< where no witness was found
     std::string failure;
   };
-  std::vector<std::optional<GroupTrial>> trials;      ///< one a group
-  std::vector<std::optional<GroupWitness>> witnesses; ///< one a group
-  std::string weights;                                ///< whose they are, in words
+  std::vector<std::optional<GroupTrial>> trials;      ///< one for each group
+  std::vector<std::optional<GroupWitness>> witnesses; ///< one for each group
+  std::string weights;                                ///< where they come from, in words
   uint64_t seed = 1;
 };
 

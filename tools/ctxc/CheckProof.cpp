@@ -12,7 +12,7 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
-/// A proof of a thousand structures takes a few megabytes.
+/// A proof of a thousand structures takes only a few megabytes.
 static constexpr uint64_t largestFile = 64 << 20;
 
 static llvm::Expected<proof::Proof> readProof(StringRef path) {
@@ -62,6 +62,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   proof::Judgement judgement = proof::checkProof((*model)->module(), *found, options);
   for (size_t i = 0; i < found->claims.size(); ++i)
     printClaim(found->claims[i], judgement.replays[i]);
+  if (!found->past.empty())
+    llvm::outs() << "the model: undecided: the context goes past the layers by "
+                 << llvm::join(found->past, ", ") << "\n";
   llvm::outs().flush();
   constexpr size_t most = 100;
   size_t count = judgement.problems.size();

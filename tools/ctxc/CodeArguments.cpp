@@ -58,7 +58,7 @@ static CodeStage stageNamed(StringRef name) {
       .Default(CodeStage::Object);
 }
 
-/// --target, and whether --emit has that stage of it.
+/// Reads --target, and checks that --emit names a stage of this target.
 static Error parseTarget(const Arguments &arguments, CompileOptions &options) {
   StringRef name = arguments.get("--target", "native"), stage = arguments.get("--emit", "");
   bool isGpuStage = options.stage == CodeStage::Gpu || options.stage == CodeStage::GpuCode;

@@ -8,11 +8,11 @@
 
 namespace ctxc::driver {
 
-/// From --emit, --target, --prefix, --rows, --round-prompts and --remarks. Of --emit=xf, patch and
-/// cost, which are no stage of code, the stage is not to be read.
+/// Reads --emit, --target, --prefix, --rows, --round-prompts and --remarks. --emit=xf, patch and
+/// cost are not stages of code; for these the result's stage has no meaning.
 llvm::Expected<CompileOptions> compileOptions(const Arguments &arguments);
 
-/// From --visible, --bandwidth and --rate, which --emit=cost alone has.
+/// Reads --visible, --bandwidth and --rate, which only --emit=cost has.
 llvm::Expected<CostOptions> costOptions(const Arguments &arguments);
 
 } // namespace ctxc::driver

@@ -3,6 +3,7 @@
 #define CTXC_TOOLS_CTXC_COMMANDS_H
 
 #include "tools/CommandLine/CommandLine.h"
+#include "tools/CommandLine/Manual.h"
 
 namespace ctxc::driver {
 
@@ -18,6 +19,12 @@ Command importCommand();
 Command explainCommand();
 Command inspectCommand();
 Command experimentCommand();
+Command manCommand();
+Command completionCommand();
+
+/// All of them, as `ctxc --help` lists them; and what it says besides.
+std::vector<Command> allCommands();
+const Overview &overview();
 
 } // namespace ctxc::driver
 

@@ -42,7 +42,8 @@ static llvm::Error writeCost(Model &model, const CompileOptions &options, const 
   });
 }
 
-/// The code; beside an object file or a library its header and its manifest, with the same stem.
+/// Writes the code, and, for an object file or a library, a header and a manifest with the same
+/// stem beside it.
 static llvm::Error writeCode(Model &model, const CompileOptions &options, bool isShared,
                              llvm::StringRef path) {
   llvm::Expected<CompiledCode> made = model.compile(options);
@@ -71,7 +72,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   bool isFile = llvm::is_contained({"obj", "shared", "hsaco", "spirv"}, stage);
   if (isFile && path == "-")
     return makeError("-o: " + stage + " is no text for the screen; expected a file");
-  // Other files go beside it, and a library is renamed into place.
+  // The other files are written beside this one, and a library is renamed to its name at the end.
   if (isFile && llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
     return makeError("-o: " + path + " is there and no regular file; expected a file to write");
   if (path != "-")

@@ -7,8 +7,8 @@
 
 namespace ctxc::driver {
 
-/// Has `python`, or else $CTXC_PYTHON, draw the records in `directory`; where neither is given,
-/// says how they are drawn.
+/// Runs `python`, or else $CTXC_PYTHON, to draw the records in `directory`. If neither is given,
+/// prints how they can be drawn.
 llvm::Error drawRecords(llvm::StringRef directory, llvm::StringRef python);
 
 } // namespace ctxc::driver

@@ -1,5 +1,5 @@
-// ctxc experiment: reads the command line, gives an experiment of lib/Experiments what it needs,
-// and has its records drawn.
+// ctxc experiment: reads the command line, runs an experiment of lib/Experiments, and has its
+// records drawn.
 #include "Commands.h"
 #include "DrawRecords.h"
 #include "MemoryNeed.h"
@@ -94,7 +94,7 @@ public:
   }
 
 private:
-  /// The experiment, and that no option is given which only others have.
+  /// Finds the experiment, and checks that no option is given that only other experiments have.
   Error find() {
     StringRef name = arguments.positional(0);
     experiment = findExperiment(name);
@@ -118,7 +118,7 @@ private:
                         [&](const ExperimentOption &own) { return own.name == option; });
   }
 
-  /// Plans the model; no weights are read yet but for their hash.
+  /// Plans the model. Weights are not read yet, except to compute their hash.
   Error openModel() {
     LoadOptions options;
     options.needWeights = false;
@@ -151,7 +151,7 @@ private:
     if (!differ)
       return differ.takeError();
     updatesDiffer = *differ;
-    // The types of what is written as text, and of quantised weights, cannot be chosen.
+    // The types of an .mlir file's weights, and of quantised weights, cannot be chosen.
     hasTypes = !isText && model->checkpoint() && storedType(*model->checkpoint());
     if (isText) {
       hash = arguments.get("--weights", "").str();
@@ -164,7 +164,8 @@ private:
     return Error::success();
   }
 
-  /// Types and updates: those asked for; else the experiment's, as far as the model has them.
+  /// Chooses types and updates: those asked for, or else those of the experiment that the model
+  /// allows.
   Error chooseWays() {
     auto all =
         arguments.integer("--generate", 1, 1 << 20, isBidirectional ? 1 : experiment->generate);
@@ -205,7 +206,7 @@ private:
     return Error::success();
   }
 
-  /// One prompt a line: text, or token ids where the model has no tokenizer.
+  /// Reads one prompt from each line: text, or token ids where the model has no tokenizer.
   Error readPrompts() {
     std::vector<std::string> lines;
     if (auto file = arguments.get("--prompts")) {
@@ -310,7 +311,7 @@ private:
 
 static Expected<int> run(const Arguments &arguments) { return ExperimentCommand(arguments).run(); }
 
-/// The experiments, with the paper's figures.
+/// The list of experiments, with the paper's figures.
 static StringRef description() {
   static const std::string text = [] {
     std::string text =

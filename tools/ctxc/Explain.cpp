@@ -20,7 +20,7 @@ static std::string pathIn(StringRef folder, StringRef name) {
   return path.str().str();
 }
 
-/// Writes the pages; those that are so already are left as they are.
+/// Writes the pages. Pages whose text would not change are not written.
 static llvm::Expected<int> writePages(StringRef folder) {
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
     return makeError(folder + ": " + error.message());
@@ -34,7 +34,7 @@ static llvm::Expected<int> writePages(StringRef folder) {
   return ExitGood;
 }
 
-/// Names every page that is not there, is out of date or belongs to no rule.
+/// Reports every page that is missing, out of date, or belongs to no rule.
 static llvm::Expected<int> checkPages(StringRef folder) {
   int code = ExitGood;
   auto complain = [&](StringRef name, StringRef what) {

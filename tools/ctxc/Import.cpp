@@ -4,6 +4,7 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/Values.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -32,6 +33,28 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   return ExitGood;
 }
 
+/// The families, in lines of up to 88 characters.
+static const std::string &description() {
+  static const std::string text = [] {
+    std::string text = "DIR is a Hugging Face directory; its weights are not needed, config.json "
+                       "will do. The text\n"
+                       "is what check, compile and verify also take as MODEL, and what ctxc-opt "
+                       "runs passes on.\n\n"
+                       "config.json's model_type is one of";
+    size_t column = 34;
+    llvm::ListSeparator comma(",");
+    for (llvm::StringRef type : supportedModelTypes()) {
+      text += llvm::StringRef(comma);
+      bool wraps = column + type.size() + 2 > 88;
+      text += wraps ? "\n" : " ";
+      column = (wraps ? 0 : column + 1) + type.size() + 1;
+      text += type;
+    }
+    return text + ".";
+  }();
+  return text;
+}
+
 Command driver::importCommand() {
   return {
       "import",
@@ -39,8 +62,7 @@ Command driver::importCommand() {
       {"DIR"},
       {{"-o", "FILE", "the .mlir file to write; by default, or as -, to the screen"},
        {"--dtype", "TYPE", "storage type of all parameters; default: as stored", storageNames()}},
-      "DIR is a Hugging Face directory; its weights are not needed, config.json will do. The text\n"
-      "is what check, compile and verify also take as MODEL, and what ctxc-opt runs passes on.",
+      description(),
       "  ctxc import gemma-3-270m -o model.mlir\n"
       "  ctxc check model.mlir\n"
       "  ctxc verify model.mlir --weights gemma-3-270m --tokens 2,818,5279\n",

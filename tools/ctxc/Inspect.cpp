@@ -14,12 +14,12 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-/// More parts than these are only made where each token is asked for.
+/// The context is divided into more parts than these only on request (each token a part).
 static constexpr size_t mostParts = 64;
 
 namespace {
 
-/// What one call was asked for, beside RunOptions and the prompt.
+/// What a call asks for, besides RunOptions and the prompt.
 struct InspectOptions {
   int64_t generate = 0;
   std::optional<int64_t> subject;
@@ -50,7 +50,8 @@ Expected<InspectOptions> parseOptions(const Arguments &arguments) {
   return options;
 }
 
-/// What the subject's context is cut into: as asked for, else tokens, or sentences of a long one.
+/// Divides the context into the parts that the options ask for; by default into tokens, or into
+/// sentences where it is long.
 Error chooseParts(const InspectOptions &options, bool hasNames, const TokenName &name,
                   InspectRequest &request) {
   if (options.by == "sentence" && !hasNames)
@@ -126,7 +127,7 @@ Expected<int> run(const Arguments &arguments) {
   Expected<Tokenizer &> tokenizer = model.tokenizer();
   settings.hasNames = bool(tokenizer);
   if (!tokenizer)
-    llvm::consumeError(tokenizer.takeError()); // then tokens are shown by their ids
+    llvm::consumeError(tokenizer.takeError()); // tokens are then shown by their ids
   if (Error error = chooseParts(*options, settings.hasNames, name, request))
     return std::move(error);
   settings.grain = request.grain;

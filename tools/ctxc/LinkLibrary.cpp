@@ -10,7 +10,7 @@ using namespace ctxc;
 using llvm::Error;
 using llvm::StringRef;
 
-/// What kernels call of ours, among the libraries of the installed or the built ctxc.
+/// The library of functions that kernels call, in the installed or the built ctxc.
 static std::string numericsArchive() {
   std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
   llvm::SmallString<256> archive(llvm::sys::path::parent_path(self));
@@ -18,7 +18,7 @@ static std::string numericsArchive() {
   return std::string(archive);
 }
 
-/// Links `object` into `library`, which programs find as `name`.
+/// Links `object` into `library`, whose soname is `name`.
 static Error link(StringRef object, StringRef library, StringRef name) {
   std::string soname = ("-Wl,-soname," + llvm::sys::path::filename(name)).str();
   for (const char *program : {"c++", "clang++", "clang++-22", "g++"}) {
@@ -41,7 +41,7 @@ static Error link(StringRef object, StringRef library, StringRef name) {
 }
 
 Error driver::linkLibrary(StringRef object, StringRef path) {
-  // Linked beside its place and then renamed, so that nothing half-written is left.
+  // The library is linked under another name and then renamed, so that no incomplete file is left.
   std::string input = (path + ".tmp.o").str(), library = (path + ".tmp.so").str();
   llvm::scope_exit cleanUp([&] {
     llvm::sys::fs::remove(input);

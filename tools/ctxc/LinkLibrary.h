@@ -7,8 +7,8 @@
 
 namespace ctxc::driver {
 
-/// Links the bytes of an object file and what kernels call of ours into a library at `path`, which
-/// appears whole or not at all. Needs a linker: c++, clang++ or g++ in PATH.
+/// Links the bytes of an object file and the functions that kernels call into a library at `path`,
+/// which appears complete or not at all. Needs a linker: c++, clang++ or g++ in PATH.
 llvm::Error linkLibrary(llvm::StringRef object, llvm::StringRef path);
 
 } // namespace ctxc::driver

@@ -8,7 +8,7 @@
 
 namespace ctxc::driver {
 
-/// Collects the three runs' logits of every step, for another program to compare.
+/// Collects the logits of all three runs in every step, so that another program can compare them.
 class LogitsFile {
 public:
   /// The file must outlive the observer.

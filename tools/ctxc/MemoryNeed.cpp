@@ -8,16 +8,16 @@
 using namespace ctxc;
 using namespace ctxc::driver;
 
-/// What a compiler and a model's kernels take, at most, while they are made.
+/// An upper bound for the memory of the compiler and of a model's kernels while they are compiled.
 static constexpr uint64_t kernelBytes = 300 << 20;
 
 namespace {
-/// What an experiment's models will take of memory, in bytes.
+/// How much memory an experiment's models will need, in bytes.
 struct MemoryNeed {
   struct Weights {
     std::string dtype;
     uint64_t bytes = 0;
-    bool mapped = false; ///< read where the file stores them; else a converted copy
+    bool mapped = false; ///< used where the file stores them; otherwise converted to a copy
   };
   std::vector<Weights> weights;
   uint64_t materialized = 0; ///< copies of the patched parameters, of the widest dtype

@@ -9,9 +9,9 @@ namespace ctxc::driver {
 /// The bytes of this machine's physical memory.
 uint64_t machineMemory();
 
-/// Prints to stderr what an experiment with one model at a time for each of `dtypes` takes of
-/// memory ("" is the type that each weight is stored in). Fails where that is more than `available`
-/// bytes.
+/// Prints to stderr how much memory an experiment needs that opens one model at a time, for each of
+/// `dtypes` ("" is the type in which each weight is stored). Fails where this is more than
+/// `available` bytes.
 llvm::Error checkMemory(Model &model, llvm::ArrayRef<std::string> dtypes, uint64_t available);
 
 } // namespace ctxc::driver

@@ -18,7 +18,7 @@ static void noteHarmful(int64_t divisors) {
                  << " divisors were zero where a change was needed; the patch is not exact there\n";
 }
 
-/// What was written, on one line, and a note where it is not exact.
+/// Prints what was written on one line, and a note where the patch is not exact.
 static Error summarizePatch(Model &model, const VerifySettings &settings, const PatchStep &step,
                             llvm::StringRef path) {
   Expected<PatchNorms &> known = model.norms();
@@ -40,7 +40,7 @@ static Error summarizePatch(Model &model, const VerifySettings &settings, const 
   return Error::success();
 }
 
-/// The patches of several positions, each written when it is made.
+/// Makes the patches of several positions, and writes each as soon as it is made.
 static Expected<int> runEach(const Arguments &arguments, Model &model,
                              const VerifySettings &settings) {
   llvm::StringRef path = arguments.get("-o", "");

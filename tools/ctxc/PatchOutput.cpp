@@ -38,8 +38,8 @@ Error driver::checkPatchOutput(const Arguments &arguments) {
   return checkWritable("-o", path);
 }
 
-/// The names of a plan's patched parameters, or none where one is not the rank1 patch of a whole
-/// matrix.
+/// The names of a plan's patched parameters; empty where one of the patches is not a rank-1 patch
+/// of a whole matrix.
 static std::vector<std::string> matricesOf(const BlockPlan &plan) {
   std::vector<std::string> names;
   for (mlir::Operation *op : plan.patchedOps()) {
@@ -54,12 +54,12 @@ static std::vector<std::string> matricesOf(const BlockPlan &plan) {
   return names;
 }
 
-/// The names to give to --plan so that every block is patched in matrices alone; empty where there
-/// are none.
+/// The names for --plan with which all patches of every block are patches of matrices; empty where
+/// there are none.
 static llvm::Expected<std::string> planOfMatrices(Model &model) {
   LoadOptions options = model.options();
   options.planning.parameters.clear();
-  options.diagnostics = [](const ModelDiagnostic &) {}; // the model's own were told
+  options.diagnostics = [](const ModelDiagnostic &) {}; // the model has already reported them
   auto other = model.reopen(std::move(options));
   if (!other)
     return other.takeError();
@@ -71,7 +71,7 @@ static llvm::Expected<std::string> planOfMatrices(Model &model) {
   for (const VerdictGroup &group : *groups) {
     std::vector<std::vector<std::string>> plans;
     std::vector<PlanCandidate> candidates = enumeratePlans(group.block, *group.options);
-    for (bool outputOnly : {false, true}) // those that keep the MLP's internals are named first
+    for (bool outputOnly : {false, true}) // first those that keep the MLP's inside
       for (const PlanCandidate &candidate : candidates)
         if (std::vector<std::string> names = matricesOf(candidate.plan);
             candidate.outputOnly == outputOnly && !names.empty())
@@ -84,7 +84,8 @@ static llvm::Expected<std::string> planOfMatrices(Model &model) {
   return common.empty() ? "" : llvm::join(common.front(), ",");
 }
 
-/// Why the adapter cannot hold the patch, and the plan that it could hold.
+/// The error, with the reason why an adapter cannot hold the patch, and a plan whose patch it could
+/// hold.
 static Error withAdvice(Model &model, Error why) {
   std::string text = llvm::toString(std::move(why)) + "; ";
   llvm::Expected<std::string> plan = planOfMatrices(model);
@@ -96,7 +97,7 @@ static Error withAdvice(Model &model, Error why) {
   return makeError(text + "expected --plan " + *plan);
 }
 
-/// The stored matrices of the patched layers whose inputs come first.
+/// The stored matrices of the patched layers that are stored as (in, out).
 static llvm::Expected<AdapterModel> adapterModel(Model &model) {
   llvm::Expected<const Program &> program = model.program();
   if (!program)

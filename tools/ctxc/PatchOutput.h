@@ -6,14 +6,14 @@
 
 namespace ctxc::driver {
 
-/// --format and -o.
+/// The options --format and -o.
 std::vector<OptionSpec> patchOutputOptions();
 
-/// Fails where -o cannot be written in the format, before the work is done.
+/// Fails before the work is done where the file of -o cannot be written in the format.
 llvm::Error checkPatchOutput(const Arguments &arguments);
 
-/// Writes -o. Where the format is an adapter that cannot hold the patch, the error names the plan
-/// that it could hold.
+/// Writes the file of -o. Where an adapter cannot hold the patch, the error names a plan whose
+/// patch it could hold.
 llvm::Error writePatchOutput(const Arguments &arguments, Model &model, const Patch &patch,
                              const PatchMetadata &metadata);
 

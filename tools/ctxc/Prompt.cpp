@@ -56,14 +56,14 @@ Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, 
   Expected<Tokenizer &> tokenizer = model.tokenizer();
   if (!tokenizer)
     return tokenizer.takeError();
-  giveBackMemory(); // before the tokenizer takes some
+  giveBackMemory(); // before the tokenizer allocates memory
   auto tokens = tokenizer->encode(*text, tokenizer->addsSpecial());
   tokenizer->releaseMemory();
   giveBackMemory();
   return tokens;
 }
 
-/// The embeddings of --embeddings; none where it is not given.
+/// The embeddings that --embeddings names; none where the option is not given.
 static Expected<std::vector<Input>> givenEmbeddings(const Arguments &arguments) {
   std::vector<Input> embeddings;
   auto path = arguments.get("--embeddings");

@@ -8,26 +8,26 @@ namespace ctxc::driver {
 
 std::vector<OptionSpec> promptOptions();
 
-/// Those of `ctxc verify` and `ctxc patch` beside: --embeddings and --embeddings-at.
+/// The further options of `ctxc verify` and `ctxc patch`: --embeddings and --embeddings-at.
 std::vector<OptionSpec> embeddingsOptions();
 
-/// Fails unless exactly one of --tokens and --prompt is given, and well formed.
-/// Cheap: for saying so before a model is opened.
+/// Fails unless exactly one of --tokens and --prompt is given, and is well formed. It is quick, so
+/// that the error comes before a model is opened.
 llvm::Error checkPromptOptions(const Arguments &arguments);
 
 /// The tokens that the options name.
 llvm::Expected<std::vector<int64_t>> promptTokens(const Arguments &arguments, Model &model);
 
-/// The same, with the rows of --embeddings among them.
+/// The same tokens, with the vectors of --embeddings among them.
 llvm::Expected<std::vector<Input>> promptInputs(const Arguments &arguments, Model &model);
 
-/// The run of a stored patch: its tokens, with rows of --embeddings where it had rows. An error
-/// where they are not the ones that it was made with.
+/// The run of a stored patch: its tokens, with vectors of --embeddings where the patch was made
+/// with embeddings. Embeddings other than those are an error.
 llvm::Expected<std::vector<Input>> storedInputs(const Arguments &arguments,
                                                 const PatchMetadata &metadata);
 
-/// --positions, and the positions that it names in a prompt of `count` tokens; none where it is not
-/// given.
+/// The option --positions, and the positions that it names in a prompt of `count` tokens; none
+/// where it is not given.
 OptionSpec positionsOption();
 llvm::Expected<std::vector<int64_t>> promptPositions(const Arguments &arguments, int64_t count);
 

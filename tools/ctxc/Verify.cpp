@@ -17,7 +17,7 @@ using llvm::StringRef;
 
 namespace {
 
-/// What one call of verify was asked to do, beside RunOptions.
+/// What a call of verify asks for, besides RunOptions.
 struct VerifyOptions {
   int64_t generate = 1;
   bool materialize = false;
@@ -26,7 +26,7 @@ struct VerifyOptions {
   double traceTolerance = 1e-4;
 };
 
-/// A number that is positive and finite.
+/// Reads a number that must be positive and finite.
 Expected<double> positive(StringRef option, StringRef text) {
   double value;
   if (text.getAsDouble(value) || !(value > 0) || value > 1e300)
@@ -34,7 +34,8 @@ Expected<double> positive(StringRef option, StringRef text) {
   return value;
 }
 
-/// Each position is the last token of a run of its own, patched beside the weights.
+/// Refuses the options that --positions excludes: each position is the last token of a run of its
+/// own, and its patch is always applied factored.
 Error refuseWithPositions(const Arguments &arguments) {
   Error errors = Error::success();
   for (StringRef option : {"--generate", "--materialize", "--trace"})
@@ -81,7 +82,7 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
   return options;
 }
 
-/// With --patch everything that the file says is taken from it.
+/// Refuses the options whose values the file of --patch determines.
 Error refuseWithPatch(const Arguments &arguments) {
   Error errors = Error::success();
   for (StringRef option : {"--tokens", "--prompt", "--embeddings-at", "--positions", "--keep",
@@ -93,7 +94,7 @@ Error refuseWithPatch(const Arguments &arguments) {
   return errors;
 }
 
-/// Every patched parameter must be one that the program applies patches to.
+/// Fails where a patched parameter is not one that the program applies patches to.
 Error checkLoadable(const Program &program, const Patch &patch, StringRef file) {
   llvm::StringSet<> loadable = loadableNames(program);
   Error errors = Error::success();
@@ -240,7 +241,7 @@ private:
     Expected<std::string> text = tokenizer ? tokenizer->decode(ids) : tokenizer.takeError();
     if (text)
       return *text;
-    llvm::consumeError(text.takeError()); // the pieces in the table say as much
+    llvm::consumeError(text.takeError()); // the tokens in the table show the same text
     return "";
   }
 

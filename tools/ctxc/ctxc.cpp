@@ -1,5 +1,5 @@
-// The context compiler's driver: finds the subcommand, runs it, and gives its
-// exit code. What each one does is in its own file.
+// The main program: finds the subcommand, runs it, and returns its exit code. Each subcommand has a
+// file of its own.
 #include "Commands.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Suggestion.h"
@@ -12,32 +12,45 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
+const Overview &driver::overview() {
+  static const Overview overview = {
+      CTXC_VERSION,
+      "the context compiler: replaces what a transformer read before a token by a change of its\n"
+      "weights that gives the same output, and verifies that it does",
+      "MODEL is a Hugging Face directory (config.json, model.safetensors or its sharded index,\n"
+      "tokenizer.json or tokenizer.model), a .gguf file, or an .mlir file in the xf dialect.\n\n"
+      "every command takes --load-dialect-plugin=FILE, a shared library with ops of another\n"
+      "dialect (docs/new-op.md).",
+      "0 good (controllable, output-only, verified); 1 a verdict against (rejected, undecided,\n"
+      "a mismatch); 2 bad usage or input",
+      {{"CTXC_KERNEL_CACHE", "`off` compiles every kernel anew, and keeps none."},
+       {"CTXC_KERNEL_OPT", "How hard LLVM tries on kernels that run here, 0 to 3 (the default)."},
+       {"CTXC_PYTHON", "A Python with matplotlib, with which `ctxc experiment` draws."},
+       {"XDG_CACHE_HOME", "Kernels are kept below it, in `ctxc/kernels`; default ~/.cache."}},
+      "  ctxc check examples/models/gemma3-kjv-1m\n"
+      "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"
+      "  ctxc verify --help\n"};
+  return overview;
+}
+
+std::vector<Command> driver::allCommands() {
+  return {checkCommand(),   checkProofCommand(), verifyCommand(), patchCommand(),
+          applyCommand(),   compileCommand(),    importCommand(), explainCommand(),
+          inspectCommand(), experimentCommand(), manCommand(),    completionCommand()};
+}
+
 static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &os) {
-  os << "ctxc, the context compiler: replaces what a transformer read before a token by a change "
-        "of "
-        "its\nweights that gives the same output, and verifies that it does\n\n"
-        "usage: ctxc COMMAND ...\n\ncommands:\n";
+  os << "ctxc, " << overview().summary << "\n\nusage: ctxc COMMAND ...\n\ncommands:\n";
   for (const Command &command : commands)
     os << "  " << llvm::left_justify(command.name, 12) << command.summary << "\n";
-  os << "\nMODEL is a Hugging Face directory (config.json, model.safetensors or its sharded "
-        "index,\n"
-        "tokenizer.json or tokenizer.model), a .gguf file, or an .mlir file in the xf dialect.\n\n"
-        "every command takes --load-dialect-plugin=FILE, a shared library with ops of another\n"
-        "dialect (docs/new-op.md).\n\n"
-        "exit codes: 0 good (controllable, output-only, verified); 1 a verdict against (rejected,\n"
-        "undecided, a mismatch); 2 bad usage or input\n\n"
-        "examples:\n"
-        "  ctxc check examples/models/gemma3-kjv-1m\n"
-        "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"
-        "  ctxc verify --help\n";
+  os << "\n"
+     << overview().description << "\n\nexit codes: " << overview().exitCodes << "\n\nexamples:\n"
+     << overview().examples;
 }
 
 int main(int argc, char **argv) {
   ctxc::installMappedFileGuard();
-  const std::vector<Command> commands = {checkCommand(),     checkProofCommand(), verifyCommand(),
-                                         patchCommand(),     applyCommand(),      compileCommand(),
-                                         importCommand(),    explainCommand(),    inspectCommand(),
-                                         experimentCommand()};
+  const std::vector<Command> commands = allCommands();
   std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))
     return reportError(std::move(error));

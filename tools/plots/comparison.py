@@ -1,4 +1,4 @@
-"""Figures that `generation` and `scaling` have in common: distributions over all tokens."""
+"""Figures that `generation` and `scaling` share: distributions over all tokens."""
 
 from plots import style
 from plots.data import Figure, Table, matched, median, numbers, percent, short, worst
@@ -11,7 +11,7 @@ NORMS = [("matrixNorm", "matrices, Frobenius"), ("vectorNorm", "vectors, L2")]
 
 
 def with_distances(data):
-    """Adds to every record what is small where the two runs agree."""
+    """Adds measures of disagreement to every record; they are small where the two runs agree."""
     for record in data.records:
         if "rankCorrelation" in record:
             record["rankDistance"] = 1 - record["rankCorrelation"]
@@ -20,7 +20,7 @@ def with_distances(data):
 
 
 def groups_of(data, way, records, control):
-    """(name, colour, records): each update's, and the control's."""
+    """(name, colour, records) for each update and for the control."""
     groups = [(update, style.colour(update), [r for r in records if r["update"] == update])
               for update in data.updates]
     if control:

@@ -1,4 +1,4 @@
-"""An experiment's records, and what is drawn of them."""
+"""An experiment's records, and the figures and tables drawn from them."""
 
 import json
 import math
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 
 class BadInput(Exception):
-    """What the user has to mend; its text is the whole message."""
+    """An error that the user must correct; its text is the whole message."""
 
 
 @dataclass
 class Figure:
-    name: str      # of the files, without suffix
-    figure: object # matplotlib's
+    name: str      # name of the files, without suffix
+    figure: object # a matplotlib figure
     title: str
     caption: str
 
@@ -22,7 +22,7 @@ class Figure:
 class Table:
     title: str
     columns: list
-    rows: list = field(default_factory=list)  # of texts
+    rows: list = field(default_factory=list)  # of strings
 
 
 class Data:
@@ -40,7 +40,7 @@ class Data:
                 parsed.append(json.loads(line))
             except ValueError as error:
                 if number == len(lines):
-                    break  # cut off: the run was interrupted
+                    break  # the last record is incomplete: the run was interrupted
                 raise BadInput(f"{path}: line {number}: {error}") from None
         if not parsed or parsed[0].get("format") != "ctxc-experiment":
             raise BadInput(f"{path}: is not a file of an experiment's records")
@@ -90,12 +90,12 @@ def median(values):
 
 
 def worst(values):
-    """The largest; NaN, the worst of all, where one is not finite."""
+    """The largest value; NaN, the worst of all, if any value is not finite."""
     return math.nan if any(not math.isfinite(v) for v in values) else max(values)
 
 
 def short(value):
-    """Two digits, as few characters as they need."""
+    """The value with two digits, in as few characters as possible."""
     if not math.isfinite(value):
         return "not finite"
     if value == 0:

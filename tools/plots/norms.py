@@ -21,7 +21,7 @@ def has(data, member):
 
 
 def curve(axes, values, update):
-    """Median over the tokens; dotted, the largest."""
+    """The median over the tokens, and the largest value as a dotted line."""
     if numpy.isnan(values).all():
         return
     layers = range(values.shape[1])

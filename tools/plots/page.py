@@ -1,4 +1,4 @@
-"""An experiment's files: its figures, and one page with everything, which needs nothing else."""
+"""An experiment's files: its figures, and one page that contains everything and needs no other file."""
 
 import html
 import importlib
@@ -29,7 +29,7 @@ def escape(value):
 
 
 def module_of(name):
-    """The one that draws the experiment."""
+    """The module that draws the experiment."""
     if not re.fullmatch(r"[a-z-]+", name):
         raise BadInput(f"experiment {name!r}: expected a name of lower-case letters and dashes")
     try:
@@ -46,7 +46,7 @@ def save(figure, directory):
     buffer = io.StringIO()
     figure.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
-    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # hundredths of a point are seen by nobody
+    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # hundredths of a point are invisible
     (directory / f"{figure.name}.svg").write_text(text, encoding="utf-8")
     figure.figure.savefig(directory / f"{figure.name}.png")
     style.plt.close(figure.figure)
@@ -54,11 +54,11 @@ def save(figure, directory):
 
 
 def inlined(svg, number, title):
-    """An SVG as a part of a page: no XML header, ids that no other figure has, a name."""
+    """An SVG as a part of a page: without XML header, with ids that no other figure has, and with a name."""
     svg = svg[svg.index("<svg"):]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns:(?!xlink)\w+="[^"]*"', "", svg)
-    svg = re.sub(r'(<image\b[^>]*?) id="[^"]*"', r"\1", svg)  # which nothing names, and are twice
+    svg = re.sub(r'(<image\b[^>]*?) id="[^"]*"', r"\1", svg)  # they are not unique, and not used
     svg = re.sub(r'\bid="', f'id="f{number}-', svg)
     svg = re.sub(r'href="#', f'href="#f{number}-', svg)
     svg = re.sub(r"url\(#", f"url(#f{number}-", svg)

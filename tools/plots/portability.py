@@ -1,4 +1,4 @@
-"""Patches in other arithmetic than they were made in: measured errors against predicted ones."""
+"""Patches that are run in other arithmetic than they were made in: measured and predicted errors."""
 
 import math
 
@@ -22,7 +22,7 @@ def scatter(data, dtype, member, label, diagonal):
             records = data.select(dtype=dtype, replay=replay, update=update)
             ys = style.above_floor(numbers(records, "linf"))
             xs = numbers(records, member)
-            for match in (True, False):  # where the token is another, the marker has a red edge
+            for match in (True, False):  # a marker has a red edge where the token differs
                 some = [i for i, r in enumerate(records) if r["match"] == match]
                 axes.plot([xs[i] for i in some], [ys[i] for i in some], linestyle="none",
                           marker=style.marker(update), color=style.colour(update), alpha=0.8,
@@ -63,7 +63,7 @@ def figures(data):
 
 
 def correlation(xs, ys):
-    """Of the logarithms, Pearson's."""
+    """Pearson's correlation of the logarithms."""
     pairs = [(math.log(x), math.log(max(y, style.FLOOR))) for x, y in zip(xs, ys)
              if math.isfinite(x) and math.isfinite(y) and x > 0]
     if len(pairs) < 3:

@@ -1,4 +1,4 @@
-"""Contexts that are not tokens: what the rows do to the answer, and how exact the patch is."""
+"""Contexts of embeddings: how they change the answer, and how exact the patch is."""
 
 from plots import style
 from plots.data import Figure, Table, median, number, short, worst

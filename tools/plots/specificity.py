@@ -1,4 +1,4 @@
-"""What a patch does where it was not made for, and how fast it goes stale."""
+"""What a patch does for other tokens and positions, and how fast it becomes wrong."""
 
 from plots import style
 from plots.data import Figure, Table, median, number, percent, short
@@ -33,7 +33,7 @@ def elsewhere(data, way, part, view, own=None):
 
 
 def change(records, member="totalVariation"):
-    """What is not finite has moved as far as it can."""
+    """The member of each record; a value that is not finite counts as 1, the largest possible."""
     return [1.0 if r[member] is None else r[member] for r in records]
 
 

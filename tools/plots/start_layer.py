@@ -8,13 +8,13 @@ NORMS = [("matrixNorm", "norm of matrices"), ("vectorNorm", "norm of vectors")]
 
 
 def dtypes(data):
-    """(dtype, name) of what was run."""
+    """(dtype, name) for each type that was run."""
     return [(dtype, style.way_name((dtype, data.select(dtype=dtype)[0]["materialized"])))
             for dtype in data.settings["dtypes"]]
 
 
 def curve(axes, data, dtype, update, member):
-    """Median over tokens and band; a red X where a token is another."""
+    """Median and band over the tokens; a red X where a token differs."""
     layers = range(data.settings["layers"])
     low, middle, high, missed = [], [], [], []
     for layer in layers:

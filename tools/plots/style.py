@@ -1,4 +1,4 @@
-"""What all figures share: colours that the colour-blind tell apart, markers, axes, tokens."""
+"""Shared by all figures: colours that colour-blind readers can distinguish, markers, axes, tokens."""
 
 import math
 import re
@@ -10,12 +10,12 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: E402
 
 INK, QUIET, RED = "#1e293b", "#64748b", "#dc2626"
-# Okabe and Ito's palette; the markers say the same without colour.
+# The palette of Okabe and Ito; markers carry the same information without colour.
 COLOURS = {"least": "#0072b2", "balanced": "#009e73", "naive": "#d55e00", "stable": "#e69f00",
            "scaled": "#cc79a7", "control": "#8b95a3"}
 MARKERS = {"least": "o", "balanced": "s", "naive": "^", "stable": "D", "scaled": "v",
            "control": "x"}
-FLOOR = 1e-9  # what is 0 is drawn here on a log axis
+FLOOR = 1e-9  # zeros are drawn at this value on a log axis
 
 plt.rcParams.update({
     "svg.hashsalt": "ctxc",  # the same numbers give the same file
@@ -34,7 +34,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def power(value, _=None):
-    """A tick of a log axis: 10⁻⁶, 0.2; without mathematics' markup, which tokens may have in them."""
+    """A tick of a log axis, such as 10⁻⁶ or 0.2, without math markup, since tokens may contain `$`."""
     exponent = math.floor(math.log10(value) + 1e-9) if value > 0 else 0
     if value <= 0 or abs(value / 10.0 ** exponent - 1) > 1e-6 or -3 < exponent < 3:
         return f"{value:.3g}"
@@ -97,7 +97,7 @@ def token_axis(axes, labels, shown=True):
 
 
 def cross_out(axes, xs, ys):
-    """A red X where the token is another."""
+    """A red X where the token differs."""
     if xs:
         axes.plot(xs, ys, "x", color=RED, markersize=8, markeredgewidth=2, linestyle="none",
                   zorder=5, clip_on=False)
@@ -119,8 +119,7 @@ def update_legend(figure, updates, control=True, mismatch=True, more=()):
 
 
 def boxes(axes, groups, colours, log=True):
-    """A box for each list of values, at 0, 1, …, whose line is the median; where there are few, all
-    points too."""
+    """A box plot for each list of values, at 0, 1, …; where a list is short, all its points too."""
     for place, (values, shade) in enumerate(zip(groups, colours)):
         known = [v for v in (above_floor(values) if log else values) if math.isfinite(v)]
         if not known:
@@ -128,7 +127,8 @@ def boxes(axes, groups, colours, log=True):
                       transform=axes.get_xaxis_transform(), fontsize=8)
             continue
         if len(known) <= 40:
-            # Side by side, not at random: the same numbers give the same file.
+            # Points are spread regularly, not at random, so that the same numbers give the same
+            # file.
             spread = [0.30 * (((i * 0.618034) % 1) - 0.5) for i in range(len(known))]
             axes.plot([place + s for s in spread], known, ".", color=shade, alpha=0.35,
                       markersize=3.5, markeredgewidth=0)

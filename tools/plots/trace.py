@@ -26,7 +26,7 @@ def by_token(data, update, prompt, member):
 
 
 def path_figure(data, update):
-    """Along the last patch and aside of it, a line a layer."""
+    """The components along the last patch and orthogonal to it, with a line for each layer."""
     prompts, layers = prompts_of(data), layers_of(data)
     columns = min(len(prompts), 3)
     rows = -(-len(prompts) // columns)
@@ -89,7 +89,7 @@ def tokens_figure(data, update, prompt):
 
 
 def losses_figure(data):
-    """What each step lowers its loss by, and the angle between steps."""
+    """How much each step lowers its loss, and the angle between steps."""
     figure, grid = plt.subplots(1, 2, figsize=(9.6, 3.4), layout="constrained")
     layers = layers_of(data)
     for update in data.updates:

@@ -12,6 +12,7 @@
 #define CTXC_ANALYSIS_CONTEXTCHANGE_H
 
 #include "ctxc/Analysis/BlockGraph.h"
+#include "ctxc/Analysis/InputSources.h"
 #include "ctxc/Analysis/ZeroRange.h"
 
 namespace ctxc {
@@ -25,7 +26,8 @@ enum class Extent {
 
 class ContextChange {
 public:
-  ContextChange(const BlockGraph &graph, const ZeroRange &zeros, bool inputsAreSources);
+  ContextChange(const BlockGraph &graph, const ZeroRange &zeros,
+                const InputSources &inputsAreSources);
 
   Extent extent(mlir::Value value) const { return changed[graph.vertex(value)]; }
 

@@ -1,9 +1,8 @@
 //===- ContextDependence.h - which values of a block depend on the context -===//
 //
 // The dependence is followed forward from the results of contextual ops
-// (ContextualOpInterface). With `inputsAreSources` the block's inputs depend on the
-// context too: in the first patched layer of a run that patches from a later layer on,
-// where the layers below run without the context and unpatched.
+// (ContextualOpInterface). The inputs of `inputsAreSources` depend on the context too: in a layer
+// that the context reaches past patched ones (ModelFlow.h).
 //
 // By structure alone, every contextual op is a source. With a block's facts, one that reads no
 // token but its own (a window of one, a convolution with one tap) is none, and a value that is the
@@ -14,6 +13,7 @@
 #define CTXC_ANALYSIS_CONTEXTDEPENDENCE_H
 
 #include "ctxc/Analysis/BlockGraph.h"
+#include "ctxc/Analysis/InputSources.h"
 #include "ctxc/Analysis/ZeroRange.h"
 
 namespace ctxc {
@@ -21,8 +21,8 @@ namespace ctxc {
 class ContextDependence {
 public:
   /// By structure alone.
-  ContextDependence(const BlockGraph &graph, bool inputsAreSources);
-  ContextDependence(const BlockGraph &graph, const ZeroRange &facts, bool inputsAreSources);
+  ContextDependence(const BlockGraph &graph, const InputSources &inputsAreSources);
+  ContextDependence(const BlockGraph &graph, const ZeroRange &facts, const InputSources &inputsAreSources);
 
   bool depends(mlir::Value value) const { return dependent.test(graph.vertex(value)); }
   bool depends(mlir::Operation *op) const { return dependent.test(graph.vertex(op)); }
@@ -32,11 +32,11 @@ public:
   const BlockGraph::Set &vertices() const { return dependent; }
   /// Vertices whose values are constants, which neither the context nor a patch changes.
   const BlockGraph::Set &constants() const { return unchanging; }
-  bool inputsAreSources() const { return withInputs; }
+  const InputSources &inputsAreSources() const { return inputs; }
 
 private:
   const BlockGraph &graph;
-  bool withInputs;
+  InputSources inputs;
   BlockGraph::Set starts, dependent, unchanging;
 };
 

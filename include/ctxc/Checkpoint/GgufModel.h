@@ -21,6 +21,11 @@ struct StorageConventions {
   /// The rows of W_q and W_k are ordered so that a rotation pairs 2i with 2i + 1 and not i
   /// with i + n (Llama).
   bool interleavedHeads = false;
+  /// A matrix that gives q, k and v has the rows of all queries first, then those of all keys, then
+  /// those of all values, and not head by head (BLOOM, Falcon, GPT-NeoX).
+  bool queriesFirst = false;
+  /// Matrices are stored as (out, in) where the family stores (in, out) (GPT-2).
+  bool plainMatrices = false;
 };
 
 struct GgufModel {
@@ -29,9 +34,10 @@ struct GgufModel {
   StorageConventions conventions;
 };
 
-/// Reads the architectures gemma3, llama, qwen2, qwen3 and qwen3moe (whose banks become a tensor
-/// for each expert). Errors, joined, each beginning with the path: another architecture; a key that
-/// is missing, of another type, or that changes numbers and is not known here.
+/// Reads llama.cpp's architectures of those families that ctxc runs and llama.cpp computes in the
+/// same way; a bank becomes a tensor for each expert. Errors, joined, each beginning with the path:
+/// another architecture; a key that is missing, of another type, contradicts the tensors, or
+/// changes numbers and is not known here.
 llvm::Expected<GgufModel> readGgufModel(const GgufFile &file);
 
 } // namespace ctxc

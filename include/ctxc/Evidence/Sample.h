@@ -8,6 +8,7 @@
 #ifndef CTXC_EVIDENCE_SAMPLE_H
 #define CTXC_EVIDENCE_SAMPLE_H
 
+#include "ctxc/Analysis/InputSources.h"
 #include "ctxc/Reference/State.h"
 #include "dialects/XF/XF.h"
 
@@ -30,7 +31,7 @@ struct Sample {
 struct SampleOptions {
   uint64_t seed = 1;
   int64_t context = 4, others = 8, kept = 0; ///< tokens
-  bool inputsAreSources = false;             ///< `reduced` gets numbers of its own
+  InputSources inputsAreSources = {};        ///< those that have other numbers in `reduced`
 };
 
 /// Normally distributed numbers of deviation 1 that depend on the seed and the block's types alone.

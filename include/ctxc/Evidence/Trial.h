@@ -27,7 +27,7 @@ struct TrialOptions {
   /// The activations, or null for random ones of the sizes below.
   const Sample *sample = nullptr;
   int64_t context = 4, others = 8;
-  bool inputsAreSources = false;
+  InputSources inputsAreSources = {};
   patch::UpdateKind update = patch::UpdateKind::least;
 };
 

@@ -22,31 +22,32 @@ namespace ctxc {
 /// Registers the dialects, interfaces and translations that lowering needs.
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 
-/// The distinct blocks of the program for which kernels are made, in order.
+/// The distinct blocks of the program that kernels are made of, in order.
 llvm::SmallVector<xf::BlockOp> kernelBlocks(const Program &program);
 
 /// A module of linalg kernels, one for each block, named by kernelName.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 buildKernelModule(llvm::ArrayRef<xf::BlockOp> blocks, llvm::StringRef prefix = "ctxc");
 
-/// A block's symbol as a C identifier, after `prefix` and "_". Symbols that are no identifiers get
-/// a digest of themselves too, so that no two of them have one name.
+/// The block's symbol as a C identifier, after `prefix` and "_". A symbol that is not a C
+/// identifier also gets its digest, so that no two symbols have the same name.
 std::string kernelName(xf::BlockOp block, llvm::StringRef prefix = "ctxc");
 
-/// LLVM IR of a lowered module, optimised for `target`. With a prefix, for code that is kept: its
-/// entries refuse a machine that lacks what the target needs, and `<prefix>_refusal` says why.
+/// LLVM IR of a lowered module, optimised for `target`. A prefix is given for code that is stored:
+/// its entries refuse to run on a machine that lacks what the target needs, and `<prefix>_refusal`
+/// says why.
 llvm::Expected<std::unique_ptr<llvm::Module>> translateKernels(mlir::ModuleOp lowered,
                                                                llvm::LLVMContext &context,
                                                                const CpuTarget &target,
                                                                llvm::StringRef prefix = "");
 
-/// Writes an object file, position independent, or assembly.
+/// Writes assembly or a position-independent object file.
 llvm::Error emitMachineCode(llvm::Module &module, const CpuTarget &target,
                             llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os);
 
 /// The input of a library's header and manifest.
 struct LibraryInterface {
-  mlir::ModuleOp kernels; ///< of linalg kernels
+  mlir::ModuleOp kernels; ///< with kernels in linalg
   const Program &program; ///< the program whose layers call the kernels
   const CpuTarget &target;
   std::string prefix; ///< all names begin with it
@@ -54,12 +55,12 @@ struct LibraryInterface {
 
 /// The C header: ctxc_kernel.h, the kernels, and their arguments in order.
 void writeKernelHeader(const LibraryInterface &library, llvm::raw_ostream &os);
-/// The manifest (JSON): the same for programs, with strides and alignment, and which layer of the
-/// model calls which kernel with which parameters and settings.
+/// The manifest (JSON): the same for programs, with strides and alignments, and for each layer of
+/// the model the kernel that it calls, with parameters and settings.
 void writeKernelManifest(const LibraryInterface &library, llvm::raw_ostream &os);
 
-/// Object files of modules of linalg kernels, which are lowered for it: from `cache`, or compiled,
-/// in the threads of the modules' context, and kept there.
+/// Object files of modules of linalg kernels. They come from `cache`, or the modules are lowered
+/// and compiled, in the threads of their context, and the objects are cached.
 llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>>
 compileKernels(llvm::ArrayRef<mlir::ModuleOp> kernels, const CpuTarget &target,
                const KernelCache &cache = KernelCache(""));
@@ -70,7 +71,7 @@ public:
   using Kernel = int32_t (*)(const ctxc_call *);
   using Workspace = int64_t (*)(int64_t rows, int64_t visible0, int64_t visible1);
 
-  /// Loads the object files of compileKernels, for this processor.
+  /// Loads the object files that compileKernels made for this processor.
   static llvm::Expected<std::unique_ptr<KernelLibrary>>
   load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects);
   virtual ~KernelLibrary() = default;

@@ -20,21 +20,22 @@ struct CpuTarget {
   bool halfPrecision = true; ///< conversions from and to float16 are instructions
   bool bfloatPairs = false;  ///< sums of products of pairs of bfloat16 are an instruction
   int optimisation = 3;      ///< LLVM's level: 0 to 3, as in -O3
-  /// What a machine must have to execute the code, of CpuFeatures.def, in its order. Of the
-  /// baseline of x86-64 or AArch64 nothing.
+  /// The features that a machine must have to run the code, in the order of CpuFeatures.def; none
+  /// for the baseline of x86-64 or AArch64.
   llvm::SmallVector<llvm::StringRef> needed = {};
 
-  /// This process's processor with all that it has. Optimised as $CTXC_KERNEL_OPT says: kernels at
-  /// 1 are compiled in half the time, for programs that run each a few times.
+  /// The processor of this process with all its features. The environment variable CTXC_KERNEL_OPT
+  /// sets the optimisation level: at level 1, kernels compile in half the time, for programs that
+  /// run each of them only a few times.
   static CpuTarget host();
 
   /// For code that is stored: `native` (this processor), x86-64-v2, x86-64-v3, x86-64-v4, aarch64,
-  /// or a processor of x86-64 by LLVM's name. Uses no feature that the code could not ask a machine
-  /// for. An error, with all names, where there is none of that name.
+  /// or LLVM's name of an x86-64 processor. Uses only features that the code can test for at run
+  /// time. An unknown name is an error that lists all names.
   static llvm::Expected<CpuTarget> named(llvm::StringRef name);
 
   bool isAArch64() const;
-  /// Whether this machine could execute the code with a system's linker and loader.
+  /// Whether the code is for this machine's architecture, so that the system can link and load it.
   bool isOfThisArchitecture() const;
 };
 

@@ -1,22 +1,21 @@
 //===- GPU.h - kernels for GPUs: linalg to MLIR's gpu dialect to code -----===//
 //
 // A kernel in linalg becomes a function of launches (gpu.launch_func), one after the other, of
-// functions in one gpu.module. A GPU kernel is for a fixed number of tokens S: for one it decodes,
-// for more it runs a chunk of a prompt. The launches read and write flat buffers: the kernel's
-// arguments, what the function allocates, and
+// functions in one gpu.module. A GPU kernel is made for a fixed number of tokens S: one token for
+// decoding, more for a chunk of a prompt. The launches read and write flat buffers: the kernel's
+// arguments, the buffers that the function allocates, and
 //
 //   %visible: memref<2xi32>   how many tokens each of the two runs sees, read by the kernels
 //
-// so that nothing else about a launch changes from token to token. Sizes of allocations follow
-// from %capacity0 and %capacity1, the largest values of the two numbers. The full run sees the
-// S tokens (its visible0 counts them), and has them last; a reduced run has one slot that is not
-// read.
+// so that nothing else about a launch changes from token to token. Allocations have the sizes for
+// %capacity0 and %capacity1, the largest values of the two numbers. The full run sees the S tokens,
+// which are the last of its visible0 tokens. In a reduced run the last slot is not read.
 //
-// A chunk that is not full is padded by the executor: kernels compute all S tokens. The padding's
-// slots hold INT32_MAX, so that no other token sees them.
+// The executor pads a chunk that is not full: kernels always compute S tokens. The slots of the
+// padding have the position INT32_MAX, so that no other token sees them.
 //
 // A target (cuda:sm_90, rocm:gfx942, vulkan) is a class in a folder of its own
-// (lib/Lowering/GPU/…), which says how wide its subgroups are and turns a gpu.module into code.
+// (lib/Lowering/GPU/…). It tells the size of its subgroups, and turns a gpu.module into code.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_GPU_H
@@ -41,24 +40,24 @@ class GpuTarget {
 public:
   virtual ~GpuTarget() = default;
 
-  /// One of names(); `vulkan:N` has subgroups of N lanes (default 8, lavapipe's own). An error,
-  /// with all names, where there is none of that name.
+  /// The target of that name; `vulkan:N` has subgroups of N lanes (default 8, as lavapipe has). An
+  /// unknown name is an error that lists all names.
   static llvm::Expected<std::unique_ptr<GpuTarget>> named(llvm::StringRef name);
-  /// All names, as a message lists them.
+  /// All names, for messages.
   static std::string names();
-  /// Whether `name` begins like a GPU target's name.
+  /// Whether `name` begins with the name of a GPU target.
   static bool isOne(llvm::StringRef name);
 
   virtual std::string name() const = 0;
-  /// The --emit stage that its code is: ptx, hsaco, spirv.
+  /// The --emit stage of its code: ptx, hsaco, spirv.
   virtual llvm::StringRef stage() const = 0;
   /// How many lanes exchange values by shuffles; a power of two.
   virtual int64_t subgroup() const = 0;
-  /// How many rows a chunk of a prompt has: so many that reading a weight once for all of them
-  /// takes less time than computing with it, and no more, since a shorter rest is padded. Of a
-  /// weight of two bytes n rows make n operations a byte; matrix units of server GPUs compute some
-  /// 200 to 250 in the time that their memory takes for one (256 rows), multiply-adds of float32
-  /// some 10 to 40 (32 rows).
+  /// How many rows a chunk of a prompt has. There are as many rows as make computing with a weight
+  /// take longer than reading it once for all of them; more would only add padding to the last
+  /// chunk. With weights of two bytes, n rows need n operations for each byte. Matrix units of
+  /// server GPUs compute some 200 to 250 operations in the time in which memory delivers a byte
+  /// (256 rows), float32 multiply-adds some 10 to 40 (32 rows).
   virtual int64_t promptRows() const = 0;
   /// Whether kernels may read float16 from memory.
   virtual bool readsFloat16() const = 0;
@@ -66,15 +65,15 @@ public:
   virtual int64_t sharedBytes() const { return 16384; }
   /// Whether subgroups multiply matrices of bfloat16 (mma.sync).
   virtual bool multipliesBfloat16() const { return false; }
-  /// Adds what brings the one gpu.module of a module to the llvm or the spirv dialect.
+  /// Adds the passes that bring the one gpu.module of a module to the llvm or the spirv dialect.
   virtual void addCodePasses(mlir::OpPassManager &pm) const = 0;
-  /// How LLVM makes the code; null where it does not.
+  /// How LLVM makes the code; null where another tool makes it.
   virtual const gpu_lowering::LlvmKernels *llvmKernels() const { return nullptr; }
-  /// The code of the one gpu.module in `module`, which is left as it is.
+  /// The code of the one gpu.module in `module`. The module is not changed.
   virtual llvm::Expected<std::string> emit(mlir::ModuleOp module) const = 0;
 };
 
-/// A kernel without a GPU form; the message, at the op, is a warning.
+/// A kernel that has no GPU form. The message was also given as a warning at the op.
 struct GpuRefusal {
   std::string kernel, reason;
 };
@@ -83,14 +82,14 @@ struct GpuRefusal {
 void registerGpuDialects(mlir::DialectRegistry &registry);
 
 /// Lowers a module of linalg kernels, as buildKernelModule makes them, to launches and a gpu.module
-/// named `kernels`, of `rows` rows each (at least 1). Kernels with a construct that has no GPU form
-/// are left out, with a warning at the op, and are returned. Fails, with a diagnostic, where the IR
-/// itself cannot be lowered.
+/// named `kernels`, with `rows` rows each (at least 1). A kernel with an op that has no GPU form is
+/// left out, with a warning at the op, and is returned as a refusal. Fails, with a diagnostic,
+/// where the IR itself cannot be lowered.
 mlir::FailureOr<std::vector<GpuRefusal>>
 lowerKernelsToGPU(mlir::ModuleOp module, const GpuTarget &target, int64_t rows = 1);
 
 //===----------------------------------------------------------------------===//
-// The launches of a kernel, as the executor needs them
+// The launches of a kernel, as an executor needs them
 //===----------------------------------------------------------------------===//
 
 /// a + b·visible0 + c·visible1.
@@ -112,33 +111,34 @@ struct GpuBuffer {
 };
 
 /// How many bytes a launch must move between the device and its memory, and how many operations it
-/// computes. A launch reads or writes each element of a buffer once, and does not read what it
-/// wrote itself; a support function touches all of a vector, with one operation for each number.
+/// computes. It is counted as if a launch read or wrote each element of a buffer once, and did not
+/// read what it wrote itself. A support function touches all elements of a vector, with one
+/// operation for each.
 struct GpuCost {
   Extent weights;     ///< stored parameters
   Extent cache;       ///< states, and the positions of their tokens
   Extent patch;       ///< parts of a patch, read or written
   Extent activations; ///< everything else
-  Extent operations;  ///< on floating point; a multiply-add is two, any function is one
+  Extent operations;  ///< floating point: a multiply-add counts as two, any function as one
 };
 
 struct GpuLaunch {
   std::string function; ///< in the gpu.module
   int64_t blocks = 1, threads = 1;
   std::vector<GpuBuffer> buffers; ///< one for each argument of the function
-  /// None where it is not a linear function of the visible tokens.
+  /// None where the cost is not a linear function of the numbers of visible tokens.
   std::optional<GpuCost> cost = {};
 };
 
 struct GpuKernel {
   std::string name;
   int64_t rows = 1;
-  llvm::SmallVector<KernelArg> args; ///< their types have the rows
-  std::vector<Extent> temporaries;   ///< bytes
+  llvm::SmallVector<KernelArg> args; ///< with types of fixed numbers of rows
+  std::vector<Extent> temporaries;   ///< their sizes in bytes
   std::vector<GpuLaunch> launches;   ///< in order; each sees what those before it wrote
 };
 
-/// The kernels of a module that lowerKernelsToGPU made.
+/// The kernels of a module that lowerKernelsToGPU has made.
 std::vector<GpuKernel> gpuKernels(mlir::ModuleOp module);
 
 } // namespace ctxc

@@ -1,7 +1,7 @@
 //===- Kernel.h - kernels: what blocks become, and what they are called with ===//
 //
-// A kernel is a func.func made from an xf.block. Its arguments carry their roles as attributes of
-// the kernel dialect (#kernel.arg), which says what each kind is.
+// A kernel is a func.func made from an xf.block. Each argument carries its role as an attribute of
+// the kernel dialect (#kernel.arg), whose description explains the roles.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_KERNEL_H
@@ -22,30 +22,30 @@ struct KernelArg {
   KernelArgKind kind;
   std::string name;  ///< parameter, setting or patched parameter; else empty
   int64_t index = 0; ///< which input, output, state (in block order), or part of a patch
-  int64_t run = 0;   ///< states and slots: 0 = the run or the full run, 1 = the reduced run
+  int64_t run = 0;   ///< of states and slots: 0 = the run or the full run, 1 = the reduced run
   mlir::Type type;   ///< memref type
-  mlir::RankedTensorType stored = {}; ///< Bank, a quantised Param: the whole parameter's type
+  mlir::RankedTensorType stored = {}; ///< Bank, quantised Param: the whole parameter's type
 };
 
 /// The arguments of a kernel function, in order.
 llvm::SmallVector<KernelArg> kernelArguments(mlir::func::FuncOp kernel);
 
-/// Whether `function` is a kernel: its arguments say what they are.
+/// Whether `function` is a kernel: its arguments have roles.
 bool isKernel(mlir::func::FuncOp function);
 llvm::SmallVector<mlir::func::FuncOp> kernelFunctions(mlir::ModuleOp module);
 
-/// Lowers `block` to a kernel `name` in `module`: linalg on tensors of S rows, a
-/// memref for each argument. Fails with a diagnostic at an op that has no
-/// compiled form.
+/// Lowers `block` to a kernel `name` in `module`: linalg on tensors of S rows, with a memref for
+/// each argument. Fails with a diagnostic at an op that has no compiled form.
 mlir::FailureOr<mlir::func::FuncOp> lowerBlockToLinalg(xf::BlockOp block, mlir::ModuleOp module,
                                                        llvm::StringRef name);
 
-/// Lowers a module of kernels from linalg to the LLVM dialect, by buildCpuPipeline: bufferised in
-/// place, contractions as register-tiled loops handed to the caller's threads, buffers in the
-/// caller's workspace, one C entry `<name>` and one `<name>_workspace` a kernel (ctxc_kernel.h).
+/// Lowers a module of kernels from linalg to the LLVM dialect with buildCpuPipeline: bufferised in
+/// place, contractions as register-tiled loops that the caller's threads run, buffers in the
+/// caller's workspace, and for each kernel a C entry `<name>` and a function `<name>_workspace`
+/// (ctxc_kernel.h).
 mlir::LogicalResult lowerKernelsToLLVM(mlir::ModuleOp module, const CpuTarget &target);
 
-/// Registers what the lowering attaches to the dialects.
+/// Registers the interfaces that the lowering attaches to ops of the dialects.
 void registerLoweringModels(mlir::DialectRegistry &registry);
 
 } // namespace ctxc

@@ -1,9 +1,9 @@
 //===- KernelEmitter.h - how one op becomes linalg ------------------------===//
 //
-// The state of lowering one block: where each value of the block lives as a
-// tensor over rows, and the few shapes of linalg ops that everything is made of.
-// For who implements LinalgLoweringOpInterface: read operands with lookup or
-// data, build, and bind the result; most ops are one call of elementwise.
+// The state of lowering one block: the tensor over rows that each value of the block has become,
+// and the shapes of linalg ops that kernels consist of. Whoever implements
+// LinalgLoweringOpInterface reads operands with lookup or data, builds ops, and binds the result;
+// for most ops this is one call of elementwise.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_KERNELEMITTER_H
@@ -25,20 +25,20 @@ public:
 
   KernelEmitter(xf::BlockOp block, mlir::ModuleOp module, llvm::StringRef name);
 
-  /// Emits the whole block.
+  /// Lowers the whole block.
   mlir::FailureOr<mlir::func::FuncOp> run();
 
   mlir::OpBuilder builder;
   mlir::Location loc;
 
-  /// The tensor of a block value: S × shape for what a token carries, the bare
-  /// shape for a parameter or a setting.
+  /// The tensor of a block value: S × shape for a value that each token has, or just the shape for
+  /// a parameter or a setting.
   mlir::Value lookup(mlir::Value value) const { return values.lookup(value); }
-  /// As S × shape in any case: a parameter or a setting used as a value is the same in
-  /// every row, widened to float32.
+  /// The value as S × shape in any case: a parameter or a setting that is used as a value is the
+  /// same in every row, widened to float32.
   mlir::Value data(mlir::Value value);
   void bind(mlir::Value value, mlir::Value tensor) { values[value] = tensor; }
-  /// Whether a tensor of the block's value has rows.
+  /// Whether the tensor of the block's value has rows.
   bool hasRows(mlir::Value value) const;
 
   /// S, and how many tokens of a run are visible.
@@ -48,17 +48,19 @@ public:
   // Arguments -------------------------------------------------------------
   mlir::Value positions() const { return positionTensor; }
   mlir::Value tokens() const { return tokenTensor; }
-  /// A parameter; of a quantised one a tensor of float32 that only a contraction may read,
-  /// which decodes it, or whoever asks for `quantized`.
+  /// The tensor of a parameter. That of a quantised parameter has type float32, but only a
+  /// contraction, which decodes it, may read it, and callers of `quantized`.
   mlir::Value param(llvm::StringRef name);
-  /// What makes such a tensor of its memory, which is as ctxc_decode takes it; null for any other.
+  /// The op that stands for a quantised tensor, whose operand is the memory that ctxc_decode reads;
+  /// null for any other value.
   static kernel::QuantizedOp quantized(mlir::Value tensorOrMemref);
-  /// A matrix of float32 that only a contraction may read: what `memory` stores.
+  /// A float32 matrix that only a contraction may read, and whose contents `memory` stores in the
+  /// type `stored`.
   mlir::Value quantizedMatrix(mlir::Value memory, mlir::RankedTensorType stored);
-  /// Whether a parameter reaches the kernel as a table of its slices' addresses.
+  /// Whether a parameter is passed to the kernel as a table of the addresses of its slices.
   static bool isBank(xf::ParamOp param);
   mlir::Value setting(llvm::StringRef name);
-  /// The state tensors of contextual op `op` and their memrefs.
+  /// The state tensors of the contextual op `op`, and their memrefs.
   llvm::SmallVector<mlir::Value> states(mlir::Operation *op);
   mlir::Value slots(llvm::StringRef run);
   mlir::Value argument(KernelArgKind kind, llvm::StringRef name, int64_t index);
@@ -66,11 +68,11 @@ public:
   // Building ----------------------------------------------------------------
   mlir::Value constant(double x);
   mlir::Value index(int64_t i);
-  /// An empty tensor of S rows, times `factor`, of `shape`, of float32 unless `element` is given.
+  /// An empty tensor of S × `factor` rows of `shape`; of float32, unless `element` is given.
   mlir::Value emptyRows(llvm::ArrayRef<int64_t> shape, int64_t factor = 1, mlir::Type element = {});
   mlir::Value filled(mlir::Value empty, double x);
-  /// Elementwise over S × shape. An operand with fewer dimensions is read by
-  /// the last ones; one without rows by every row; one of a single element everywhere.
+  /// Elementwise over S × shape. An operand with fewer dimensions is indexed by the last ones; one
+  /// without rows is the same in every row; one with a single element is the same everywhere.
   mlir::Value elementwise(llvm::ArrayRef<int64_t> shape, mlir::ValueRange operands,
                           llvm::ArrayRef<bool> operandHasRows, Body body);
   /// Elementwise over block values.
@@ -79,20 +81,20 @@ public:
   mlir::Value reduceLast(mlir::Value tensor, double init, Body body);
   /// Sum over the last dimension of the product of two tensors of one shape.
   mlir::Value dotLast(mlir::Value a, mlir::Value b);
-  /// Elementwise over `tensor`, with `reduced` (its shape without the last
-  /// dimension) read along.
+  /// Elementwise over `tensor` and over `reduced`, whose shapes lack the last dimension of
+  /// `tensor`.
   mlir::Value mapWithReduced(mlir::Value tensor, mlir::ValueRange reduced, Body body);
-  /// W x over rows, for x of rows × (…, in); W as stored.
+  /// W x for each row, where x is rows × (…, in); W as it is stored.
   mlir::Value linear(mlir::Value weight, mlir::Value x, bool transposed);
   /// A linalg.generic.
   mlir::Value generic(mlir::Value init, mlir::ValueRange ins, llvm::ArrayRef<mlir::AffineMap> maps,
                       llvm::ArrayRef<mlir::utils::IteratorType> iterators, Body body);
-  /// `count × S` rows from row `from × S` on.
+  /// `count × S` rows, from row `from × S` on.
   mlir::Value takeRows(mlir::Value tensor, int64_t from, llvm::ArrayRef<int64_t> shape);
   mlir::Value putRows(mlir::Value into, mlir::Value tensor, int64_t from);
-  /// x widened to float32 inside a body.
+  /// Widens x to float32, inside the body of an op.
   static mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
-  /// The memory of a tensor, to be read by what works on memory.
+  /// The memory of a tensor, for ops that work on memory.
   mlir::Value read(mlir::Value tensor);
   /// Writes a tensor to an argument's memory.
   void store(mlir::Value tensor, mlir::Value memref);
@@ -114,7 +116,7 @@ private:
   mlir::Value rowCount, positionTensor, tokenTensor;
 };
 
-/// In a dual block, writes the predicted replay error of its output.
+/// Writes the predicted replay error of a dual block's output.
 void emitReplayPrediction(KernelEmitter &emitter);
 
 /// 0 for the run or the full run, 1 for the reduced run.

@@ -1,7 +1,7 @@
 //===- LinalgArith.h - arithmetic for the lowerings of ops ----------------===//
 //
-// Short names for float32 arithmetic inside the bodies of linalg ops, and what
-// several ops share. A convenience for implementing LinalgLoweringOpInterface.
+// Short names for float32 arithmetic inside the bodies of linalg ops, and helpers that several ops
+// share, for implementations of LinalgLoweringOpInterface.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_LINALGARITH_H
@@ -15,7 +15,7 @@ namespace ctxc {
 template <typename Model, typename Op>
 using Lowering = LinalgLoweringOpInterface::ExternalModel<Model, Op>;
 
-/// Sums may be reassociated: each kernel fixes one order.
+/// Allows sums to be reassociated: each kernel then fixes one order.
 constexpr auto kFast = mlir::arith::FastMathFlags::reassoc | mlir::arith::FastMathFlags::contract;
 
 inline mlir::RankedTensorType ranked(mlir::Value v) {
@@ -40,14 +40,14 @@ inline mlir::Value div(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir
 /// cap · tanh(x / cap).
 mlir::Value softcap(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, double cap);
 
-/// softmax along the last dimension of any tensor. With `rest`, of x's shape without that
-/// dimension, the sum below the fraction has the term exp(rest) too.
+/// softmax along the last dimension of a tensor. With `rest`, which has x's shape without that
+/// dimension, the denominator has the additional term exp(rest).
 mlir::Value softmax(KernelEmitter &e, mlir::Value x, mlir::Value rest = {});
 
-/// Entries [from, from + size) of dimension `dim`, every `stride`-th.
+/// The entries [from, from + size) of dimension `dim`, or every `stride`-th of them.
 mlir::Value slice(KernelEmitter &e, mlir::Value x, int64_t dim, int64_t from, int64_t size,
                   int64_t stride);
-/// `part` written there.
+/// `into` with `part` written to these entries.
 mlir::Value insert(KernelEmitter &e, mlir::Value part, mlir::Value into, int64_t dim, int64_t from,
                    int64_t stride);
 

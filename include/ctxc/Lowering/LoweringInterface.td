@@ -6,9 +6,9 @@ include "mlir/IR/OpBase.td"
 def CtxcLinalgOpInterface : OpInterface<"LinalgLoweringOpInterface"> {
   let cppNamespace = "::ctxc";
   let description = [{
-    An op that has a compiled form: it emits its meaning over S rows as linalg on
-    tensors. Attached to the dialects' ops as external models by the lowering;
-    an op of another dialect joins the same way.
+    An op that has a compiled form: it emits linalg on tensors that computes it for S rows. The
+    lowering attaches it to the ops of its dialects as an external model; ops of other dialects join
+    in the same way.
   }];
   let methods = [
     InterfaceMethod<"Emits the op, reading operands from and binding results in the emitter.",

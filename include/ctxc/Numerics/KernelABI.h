@@ -38,7 +38,7 @@ void ctxc_rows_solve_scale(int32_t update, int64_t rows, int64_t d, const float 
                            const float *n, float *delta, int64_t *counts, double *scratch);
 
 /* An obligation: adds to counts[1], for each of `rows` vectors of n entries, its
- * number of zero entries (elements != 0), or 1 if all of it is zero. */
+ * number of zero entries (elements != 0), or 1 if its length's square is 0 in float32. */
 void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const float *data,
                            int64_t *counts);
 

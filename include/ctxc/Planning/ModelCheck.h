@@ -15,7 +15,7 @@
 namespace ctxc {
 
 struct ModelOptions {
-  /// Layers before this one run unpatched, so that its inputs depend on the context.
+  /// Layers before this one run unpatched, so that what they make depends on the context.
   unsigned startLayer = 0;
   patch::UpdateKind update = patch::UpdateKind::least;
   SiteScope scope = SiteScope::MLP;
@@ -69,6 +69,8 @@ std::vector<Finding> findWarnings(const VerdictGroup &group);
 /// way out. At the block where the finding has no op; never at an unknown place.
 void emitFinding(const VerdictGroup &group, const Finding &finding,
                  mlir::DiagnosticSeverity severity);
+/// The same for a finding on a model's body.
+void emitFinding(xf::ModelOp model, const Finding &finding, mlir::DiagnosticSeverity severity);
 
 /// Emits the causes of a rejected or undecided verdict as errors, and nothing for the others.
 /// Fails where it emitted an error.

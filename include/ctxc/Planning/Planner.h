@@ -16,6 +16,7 @@
 #ifndef CTXC_PLANNING_PLANNER_H
 #define CTXC_PLANNING_PLANNER_H
 
+#include "ctxc/Analysis/InputSources.h"
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/BlockPlan.h"
 #include "ctxc/Planning/PlanCost.h"
@@ -122,9 +123,9 @@ using Confirmation =
     std::function<std::string(xf::BlockOp, const PlanOptions &, const PlanCandidate &)>;
 
 struct PlanOptions {
-  /// The block's inputs depend on the context: the first patched layer where
-  /// layers below it run unpatched.
-  bool inputsAreSources = false;
+  /// The block's inputs that depend on the context: layers below run unpatched, or the model's body
+  /// reads the context on the way here.
+  InputSources inputsAreSources = {};
   /// The update of a post-norm scale; naive patches the scale alone.
   patch::UpdateKind update = patch::UpdateKind::least;
   SiteScope scope = SiteScope::MLP;

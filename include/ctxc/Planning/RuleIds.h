@@ -26,6 +26,8 @@ inline constexpr Id SeveralOutputs = "several-outputs";
 inline constexpr Id NoSuchPlan = "no-such-plan";
 inline constexpr Id UnconfirmedPlan = "unconfirmed-plan";
 inline constexpr Id UnconfirmedRejection = "unconfirmed-rejection";
+// Why a model is, whose layers are not.
+inline constexpr Id ContextPastLayers = "context-past-layers";
 
 // What a plan is warned about.
 inline constexpr Id ConditionalObligation = "conditional-obligation";

@@ -4,6 +4,8 @@
 // and patch), and shares no code with analysis and planning: its forward and backward
 // walks are its own. It requires of a proof:
 //
+//   model      the context reaches the logits through the claimed layers alone, or by the path
+//              that the proof tells
 //   structure  every structure of the model is claimed once, with its text and bindings;
 //              the cut meets every path; chains can be solved; parameters may be patched;
 //              every lemma instance has its condition; barriers hold all that patches move

@@ -71,6 +71,7 @@ struct Claim {
   Names text;           ///< the block's own, line by line
   Names frozen, shared; ///< by the layers that run it
   bool inputsDepend = false;
+  Names equalInputs; ///< those that do not, where others do
   std::string verdict, theorem;
 
   // Of controllable and output-only.
@@ -93,6 +94,10 @@ struct Claim {
 struct Proof {
   int64_t startLayer = 0;
   std::string sites = "mlp"; ///< "mlp", or "all": also what joins the residual stream (W_o)
+  /// Where the context reaches the logits past the patched layers, so that their claims are not
+  /// enough for the model: the values by which it does, from where it enters to the logits, by the
+  /// model's text. Else empty.
+  Names past;
   std::vector<Claim> claims;
 };
 

@@ -19,7 +19,8 @@ namespace ctxc::proof {
 /// A block under one set of bindings, and the layers that run it so.
 struct Structure {
   xf::BlockOp block;
-  bool inputsDepend = false; ///< on the context: the layers below are not patched
+  bool inputsDepend = false;           ///< on the context, which reaches them past patched layers
+  std::set<unsigned> equalInputs = {}; ///< those that do not, where others do
   std::set<std::string> frozen = {}, shared = {}; ///< the block's names, as layers bind them
   std::string facts = {}; ///< what the layers' settings and bindings make of the block's facts
   std::vector<unsigned> layers = {}; ///< or, without a model, the block's number

@@ -2,6 +2,7 @@
 #ifndef CTXC_REPORT_CHECKREPORT_H
 #define CTXC_REPORT_CHECKREPORT_H
 
+#include "ctxc/Planning/ModelVerdict.h"
 #include "ctxc/Report/Findings.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -10,20 +11,24 @@ namespace ctxc {
 
 struct CheckReportOptions {
   bool plans = false; ///< also list every plan that a block has (enumeratePlans)
+  /// On the model as a whole; null where there is none.
+  const ModelVerdict *model = nullptr;
 };
 
 /// Writes for each group of layers its verdict, the parameters patched for the input
 /// and for the output with the lemma that each rests on, and what must hold of the
 /// activations; for a rejected or undecided verdict the reason and the way out (emitVerdict
-/// gives its places and notes). At most 100 columns, except for long names.
+/// gives its places and notes); and the same for the model, where it has causes of its own. At most
+/// 100 columns, except for long names.
 void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups,
                       const CheckReportOptions &options = {});
 
 /// The same as an object: "groups" [{"layers", "block", "verdict", "input", "output",
 /// "obligations", "causes" [{"rule", "message", "location", "module", "op", "notes", "advice"}],
 /// "warnings" [the same and "severity"], "rule" (the theorem), "remark", "bound"}], "summary"
-/// {verdict: layers}; and in each group, where asked for, "plans" [{"parameters", "verdict",
-/// "chosen", "numbers", "vectorDivisions", "elementDivisions", "fragility"}].
+/// {verdict: layers}, "model" {"name", "verdict", "causes"} (null where there is none); and in each
+/// group, where asked for, "plans" [{"parameters", "verdict", "chosen", "numbers",
+/// "vectorDivisions", "elementDivisions", "fragility"}].
 llvm::json::Value checkReportJson(llvm::ArrayRef<VerdictGroup> groups,
                                   llvm::ArrayRef<GroupFinding> findings,
                                   const CheckReportOptions &options = {});

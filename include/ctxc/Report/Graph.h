@@ -14,6 +14,9 @@ namespace ctxc {
 /// them.
 void printGraph(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups);
 
+/// The same as an SVG, by graphviz's `dot`. Errors: no `dot` in PATH, its failure.
+llvm::Expected<std::string> drawGraph(llvm::ArrayRef<VerdictGroup> groups);
+
 /// Writes the graph to `path`: as it is (.dot), or as a picture (.svg) by graphviz's `dot`.
 /// Errors: another ending, no `dot` in PATH, its failure, a file that cannot be written.
 llvm::Error writeGraph(llvm::StringRef path, llvm::ArrayRef<VerdictGroup> groups);

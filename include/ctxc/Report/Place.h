@@ -21,7 +21,7 @@ struct Place {
 
 Place placeOf(mlir::Location location);
 /// The place of the op, or of the nearest op around it that has one; where none has, the module
-/// is the name of the op's block.
+/// is the name of the op's block or model.
 Place placeOf(mlir::Operation *op);
 
 /// "block.mlir:3:8", "gemma3/config.json: model.layers.0.mlp.down_proj"; empty where unknown.

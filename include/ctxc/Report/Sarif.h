@@ -8,15 +8,18 @@
 #ifndef CTXC_REPORT_SARIF_H
 #define CTXC_REPORT_SARIF_H
 
+#include "ctxc/Planning/ModelVerdict.h"
 #include "ctxc/Report/Findings.h"
 #include "llvm/Support/JSON.h"
 
 namespace ctxc {
 
 /// The log of a check that ends with `exitCode`. Levels are error, warning, and note for a remark;
-/// a result's properties have the verdict, the layers and the way out.
+/// a result's properties have the verdict, the layers and the way out. `model`: the verdict on the
+/// model as a whole, each of whose causes is a result; null where there is none.
 llvm::json::Value sarifLog(llvm::ArrayRef<VerdictGroup> groups,
-                           llvm::ArrayRef<GroupFinding> findings, int exitCode);
+                           llvm::ArrayRef<GroupFinding> findings, int exitCode,
+                           const ModelVerdict *model = nullptr);
 
 /// The URI reference of a file: relative for a relative path, else file:///…, with every other
 /// character escaped.

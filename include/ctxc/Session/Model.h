@@ -26,6 +26,7 @@
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Inspect/Inspect.h"
+#include "ctxc/Planning/ModelVerdict.h"
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Program/Program.h"
 #include "ctxc/Program/Weights.h"
@@ -78,6 +79,10 @@ public:
 
   /// The verdicts on all layers from the start layer on, equal ones together. Errors: OptionError.
   llvm::Expected<std::vector<VerdictGroup>> check();
+  /// The verdict on the model as a whole, given those on its layers, which `check` returned: it
+  /// says whether the context reaches the logits through patched layers alone. None where the
+  /// module has blocks and no model.
+  llvm::Expected<std::optional<ModelVerdict>> judge(llvm::ArrayRef<VerdictGroup> groups);
   /// The complete options of planning, with the blocks' names, measure and refutation.
   llvm::Expected<ModelOptions> planning();
   /// Whether some plan patches the scale of a post-norm, where the updates differ.

@@ -20,8 +20,10 @@
 
 #include "ctxc/Numerics/Metrics.h"
 #include "ctxc/Program/Executor.h"
+#include "ctxc/Verify/AllowedError.h"
 #include "ctxc/Verify/PatchNorms.h"
 #include "ctxc/Verify/Trace.h"
+#include <limits>
 #include <optional>
 
 namespace ctxc {
@@ -51,6 +53,10 @@ struct RunRequest {
   /// False: there is no control run; a step's `control` is not set, and the logits observer gets
   /// no control logits.
   bool control = true;
+  /// In which the full and the patched run differ: the patch's is that of the weights' type where
+  /// patches are materialized, and both are bfloat16's where the pass that makes many patches
+  /// rounds.
+  Roundoffs roundoffs = {};
 };
 
 /// Wall-clock seconds of each part, summed over tokens.
@@ -67,6 +73,8 @@ struct VerifyStep {
   int64_t position = 0; ///< its absolute position
   int64_t next = 0;     ///< the full run's choice, which the next step runs
   TokenMetrics patched; ///< the patched run against the full run
+  /// What roundings allow `patched.linf` to be (AllowedError.h).
+  double allowedLinf = std::numeric_limits<double>::infinity();
   /// The unpatched run without context against the full run; not finite where it was not asked for.
   TokenMetrics control;
   /// max |·| between the logits of the separate patched run and those of the
@@ -122,14 +130,18 @@ struct VerifySummary {
   double worstLinf = 0, worstTotalVariation = 0;
   double leastControlLinf = 0, worstControlLinf = 0;
   std::optional<double> worstFusedLinf;
+  /// Steps whose L∞ is more than roundings allow; and of the one that exceeds it the most, or else
+  /// comes nearest to it, what was found and what was allowed.
+  int64_t beyond = 0;
+  double nearestLinf = 0, nearestAllowed = std::numeric_limits<double>::infinity();
   double largestMatrixNorm = 0, largestVectorNorm = 0;         ///< of a step, all layers
   double largestMatrixRelative = 0, largestVectorRelative = 0; ///< of one layer
   double largestReplayError = 0;                               ///< of one layer
   int64_t harmless = 0, harmful = 0;
   bool finite = true;
 
-  /// Every token of the patched run is the full run's.
-  bool verified() const { return steps > 0 && matches == steps && finite; }
+  /// Every token of the patched run is the full run's, and so are the logits but for roundings.
+  bool verified() const { return steps > 0 && matches == steps && finite && beyond == 0; }
 };
 VerifySummary summarize(llvm::ArrayRef<VerifyStep> steps);
 

@@ -32,8 +32,9 @@ public:
     config.require("add_cross_attention", false, false, "there is no other sequence to attend to");
     if (config.text("position_embedding_type", "absolute") != "absolute")
       config.problem("position_embedding_type", "is not supported; absolute is");
-    for (StringRef key : {"hidden_dropout_prob", "attention_probs_dropout_prob"})
-      config.ignore(key); // of training
+    // Of the other task of its pretraining, and a second name for the head's bias.
+    otherTensors = {"*pooler.dense.*", "cls.seq_relationship.*", "*embeddings.position_ids",
+                    "cls.predictions.decoder.bias"};
   }
 
   StringRef name() const override { return "bert"; }

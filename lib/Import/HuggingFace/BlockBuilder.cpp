@@ -66,6 +66,8 @@ mlir::Value BlockBuilder::linear(StringRef as, StringRef module, int64_t out, Va
 }
 
 mlir::Value BlockBuilder::conv1d(StringRef as, StringRef module, int64_t out, Value x, bool bias) {
+  if (tensors.conventions().plainMatrices)
+    return linear(as, module, out, x, bias);
   Value weight = param((module + ".weight").str(), {width(x), out});
   return product(as, module, weight, x, /*transposed=*/true, out, bias);
 }

@@ -57,6 +57,9 @@ public:
   /// W x + b with W = MODULE.weight, (out, in), and b = MODULE.bias where `bias`.
   Value linear(StringRef as, StringRef module, int64_t out, Value x, bool bias = false);
   Value linear(StringRef as, Value weight, Value x);
+  /// Whether rows of q, k and v in one matrix are ordered by these three before heads.
+  bool hasQueriesFirst() const { return tensors.conventions().queriesFirst; }
+
   /// The same where MODULE.weight is stored as (in, out), as GPT-2's Conv1D stores it.
   Value conv1d(StringRef as, StringRef module, int64_t out, Value x, bool bias = true);
 

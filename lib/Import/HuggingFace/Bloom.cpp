@@ -21,7 +21,7 @@ public:
     // The name in the published configs, which goes first.
     StringRef width = config.has("n_embed") ? "n_embed" : "hidden_size";
     hidden = config.integer(width, 64, 1, maxWidth);
-    config.ignore("hidden_size");
+    config.unread({{"hidden_size"}});
     vocabulary = config.integer("vocab_size", 250880, 1, maxVocabulary);
     tied = config.flag("tie_word_embeddings", true);
     norm = Norm::layer(config.number("layer_norm_epsilon", 1e-5, 0, 1));
@@ -36,10 +36,8 @@ public:
       config.problem("slow_but_exact", "is not supported where 'pretraining_tp' is more than 1: "
                                        "transformers leaves out the bias of the attention then");
     // What its forward pass does not read.
-    for (StringRef key :
-         {"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion",
-          "offset_alibi", "seq_length", "skip_bias_add", "skip_bias_add_qkv"})
-      config.ignore(key);
+    config.unread(
+        {{"masked_softmax_fusion"}, {"offset_alibi"}, {"skip_bias_add"}, {"skip_bias_add_qkv"}});
   }
 
   StringRef name() const override { return "bloom"; }

@@ -25,7 +25,6 @@ public:
     if (config.isNull("logit_scale") || logitFactor == 0)
       config.problem("logit_scale", "is not supported; expected a number other than 0");
     requireBase(config);
-    config.ignore("model_max_length");
   }
 
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {

@@ -14,107 +14,6 @@ namespace {
 
 constexpr size_t maxReported = 50;
 
-/// Keys that change no number of a forward pass of any family: names and
-/// versions, training and dropout, token roles, generation, labels, and what
-/// settings of how the library's classes were run.
-const StringSet<> &harmlessKeys() {
-  static const StringSet<> keys{
-      // what it is and who wrote it
-      "architectures",
-      "model_type",
-      "transformers_version",
-      "_name_or_path",
-      "name_or_path",
-      "_model_name_or_path",
-      "_commit_hash",
-      "auto_map",
-      "tokenizer_class",
-      "task_specific_params",
-      "custom_pipelines",
-      "transformers.js_config",
-      // training
-      "attention_dropout",
-      "hidden_dropout",
-      "resid_pdrop",
-      "embd_pdrop",
-      "attn_pdrop",
-      "resid_dropout",
-      "residual_dropout",
-      "embed_dropout",
-      "embedding_dropout",
-      "classifier_dropout",
-      "initializer_range",
-      "gradient_checkpointing",
-      "finetuning_task",
-      // a limit that no formula here reads but llama3's rope, which asks for it
-      "max_position_embeddings",
-      // how it is run
-      "use_cache",
-      "cache_implementation",
-      "torch_dtype",
-      "dtype",
-      "use_bfloat16",
-      "torchscript",
-      "return_dict",
-      "output_attentions",
-      "output_hidden_states",
-      "attn_implementation",
-      "_attn_implementation",
-      "_attn_implementation_autoset",
-      "experts_implementation",
-      "_experts_implementation",
-      "chunk_size_feed_forward",
-      "is_encoder_decoder",
-      "is_decoder",
-      "tie_encoder_decoder",
-      "tie_last_hidden_states",
-      // token roles
-      "bos_token_id",
-      "eos_token_id",
-      "pad_token_id",
-      "unk_token_id",
-      "sep_token_id",
-      "decoder_start_token_id",
-      "prefix",
-      // labels
-      "id2label",
-      "label2id",
-      "num_labels",
-      "problem_type",
-      // generation
-      "max_length",
-      "min_length",
-      "max_new_tokens",
-      "do_sample",
-      "early_stopping",
-      "num_beams",
-      "num_beam_groups",
-      "diversity_penalty",
-      "temperature",
-      "top_k",
-      "top_p",
-      "typical_p",
-      "repetition_penalty",
-      "length_penalty",
-      "no_repeat_ngram_size",
-      "encoder_no_repeat_ngram_size",
-      "bad_words_ids",
-      "num_return_sequences",
-      "output_scores",
-      "return_dict_in_generate",
-      "forced_bos_token_id",
-      "forced_eos_token_id",
-      "remove_invalid_values",
-      "exponential_decay_length_penalty",
-      "suppress_tokens",
-      "begin_suppress_tokens",
-      "epsilon_cutoff",
-      "eta_cutoff",
-      "encoder_repetition_penalty",
-  };
-  return keys;
-}
-
 /// A value as messages show it: compact JSON, cut short.
 std::string shown(const json::Value &value) {
   if (std::optional<StringRef> text = value.getAsString())
@@ -312,15 +211,16 @@ void ConfigReader::problem(const Twine &message) { problems.add(file + ": " + me
 
 void ConfigReader::finish() {
   SmallVector<StringRef> unread;
-  for (const auto &[key, value] : json) {
-    StringRef name = key;
-    // null is how a config says that a feature is off.
-    if (value.kind() != json::Value::Null && !read.contains(name) && !harmlessKeys().contains(name))
-      unread.push_back(name);
-  }
+  for (const auto &[key, value] : json)
+    if (!read.contains(key))
+      unread.push_back(key);
   llvm::sort(unread);
-  for (StringRef key : unread)
-    problem(key, "is not understood and may change the numbers; remove it if it does not");
+  for (StringRef key : unread) {
+    const KeyRule &rule = ruleFor(key, at, own);
+    if (!rule.allows(key, json))
+      problem(key, "is not understood: it may mean " + rule.meaning + "; expected " +
+                       rule.expectation() + " (remove the key if it changes no number)");
+  }
   for (auto &[name, reader] : nested)
     reader->finish();
 }

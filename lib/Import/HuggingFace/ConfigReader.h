@@ -1,7 +1,7 @@
 //===- ConfigReader.h - config.json, read key by key, none overlooked -----===//
 //
-// Every key that an importer reads is remembered. A key that was not read and
-// that is not known to leave the numbers unchanged is a problem: a checkpoint that
+// Every key that an importer reads is remembered. A key that was not read is a problem unless
+// KeyRules.h knows that its value leaves the numbers unchanged: a checkpoint that
 // needs an unknown feature must not be imported without it. Problems
 // are collected, so that a user sees all of them at once.
 //
@@ -9,6 +9,8 @@
 #ifndef CTXC_IMPORT_CONFIGREADER_H
 #define CTXC_IMPORT_CONFIGREADER_H
 
+#include "KeyRules.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
@@ -70,8 +72,8 @@ public:
   /// The flag must have the one value that is supported.
   void require(llvm::StringRef key, bool absent, bool supported, llvm::StringRef why);
 
-  /// A key that is known not to change the numbers of this family.
-  void ignore(llvm::StringRef key) { read.insert(key); }
+  /// Keys that this family does not read, and the values at which they change none of its numbers.
+  void unread(std::initializer_list<KeyRule> rules) { own.append(rules.begin(), rules.end()); }
 
   /// A problem of one key, with its value: "FILE: key 'K' = V `message`".
   void problem(llvm::StringRef key, const llvm::Twine &message);
@@ -88,6 +90,7 @@ private:
   std::string file, at;
   Problems &problems;
   llvm::StringSet<> read;
+  llvm::SmallVector<KeyRule, 0> own;
   std::vector<std::pair<std::string, std::unique_ptr<ConfigReader>>> nested;
 };
 

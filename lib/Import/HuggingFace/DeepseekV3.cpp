@@ -27,9 +27,7 @@ public:
     readMixture(config);
     // Layers that predict further tokens stand behind the last one, and are not read.
     extraLayers = config.integer("num_nextn_predict_layers", 1, 0, maxLayers);
-    for (StringRef key : {"num_mtp_layers", "qk_head_dim", "output_router_logits", "pretraining_tp",
-                          "aux_loss_alpha", "router_aux_loss_coef", "seq_aux", "ep_size"})
-      config.ignore(key);
+    config.unread({{"num_mtp_layers"}, {"qk_head_dim"}, {"pretraining_tp"}});
   }
 
 protected:

@@ -28,6 +28,7 @@ public:
            readActivation(config, "activation", "gelu"), bias, "dense_h_to_4h", "dense_4h_to_h"};
     readForm(config);
     readAttention(config);
+    config.unread({{"n_layer"}, {"n_head"}, {"n_embed"}}); // the first code's names of sizes
     config.require("apply_residual_connection_post_layernorm", false, false,
                    "transformers does not read it");
   }

@@ -36,8 +36,7 @@ public:
     mlpBias = config.flag("mlp_bias", false);
     mlpFactors = config.factors("mlp_multipliers", 2, -most, most);
     // What other implementations read; what the blocks are called.
-    for (StringRef key : {"mamba_use_mlp", "mlp_expansion_factor"})
-      config.ignore(key);
+    config.unread({{"mamba_use_mlp"}, {"mlp_expansion_factor"}});
   }
 
   StringRef name() const override { return "falcon_h1"; }
@@ -107,7 +106,6 @@ private:
     parts = config.factors("ssm_multipliers", 5, -most, most);
     checkTimeSteps(config);
     ignoreMixerKeys(config);
-    config.ignore("time_step_rank");
   }
 
   /// Null, or [0, ∞] as transformers writes it: softplus is in that range by itself.

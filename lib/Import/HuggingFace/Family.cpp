@@ -86,7 +86,7 @@ SlidingLayers hf::readSlidingLayers(ConfigReader &config, int64_t layers,
     config.problem("sliding_window", "is needed by the layers of type sliding_attention");
   if (result.any())
     result.window = config.integer("sliding_window", window, 1, int64_t(1) << 40);
-  config.ignore("sliding_window"); // where no layer slides
+  config.unread({{"sliding_window"}}); // where no layer slides
   return result;
 }
 
@@ -94,7 +94,7 @@ SlidingLayers hf::readSwitchedWindows(ConfigReader &config, int64_t layers,
                                       function_ref<bool(int64_t)> slides) {
   if (config.flag("use_sliding_window", false))
     return readSlidingLayers(config, layers, slides, 4096);
-  config.ignore("sliding_window");
+  config.unread({{"sliding_window"}});
   if (any_of(config.texts("layer_types"), [](StringRef s) { return s != "full_attention"; }))
     config.problem("layer_types", "has other entries than full_attention, and use_sliding_window "
                                   "is false");

@@ -51,6 +51,8 @@ public:
   int64_t positions = 0; ///< from this position on the equations no longer hold; 0: they always do
   bool tied = false;     ///< the head is the embedding
   bool headBias = false; ///< the head has a bias
+  /// Patterns (KeyRules.h) of tensors that its checkpoints hold beside those of the equations.
+  std::vector<llvm::StringRef> otherTensors;
 };
 
 /// The readers, one for each family; HuggingFace.cpp says which model_type each reads. Null and a

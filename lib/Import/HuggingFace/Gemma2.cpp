@@ -24,8 +24,7 @@ public:
     embeddingFactor = std::sqrt(double(hidden));
     config.require("use_bidirectional_attention", false, false, "only causal attention is");
     // Gemma 2's configs keep these, and its forward pass reads none of them.
-    for (StringRef key : {"hidden_act", "sliding_window_size"})
-      config.ignore(key);
+    config.unread({{"hidden_act"}, {"sliding_window_size"}});
   }
 
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {

@@ -30,8 +30,7 @@ public:
       cap = config.number("final_logit_softcapping", 1, 1e-6, 1e9);
     config.require("use_bidirectional_attention", false, false, "only causal attention is");
     // Gemma 3's classes keep these, and their forward pass reads none of them.
-    for (StringRef key : {"attn_logit_softcapping", "hidden_act", "_sliding_window_pattern"})
-      config.ignore(key);
+    config.unread({{"attn_logit_softcapping"}, {"hidden_act"}, {"_sliding_window_pattern"}});
     int64_t pattern = config.integer("sliding_window_pattern", 6, 1, maxLayers);
     windows = readSlidingLayers(config, layers, pattern, 4096);
     readRopes(config);

@@ -26,10 +26,9 @@ public:
       attention.scale = 1;
     byLayer = config.flag("scale_attn_by_inverse_layer_idx", false);
     config.require("add_cross_attention", false, false, "only a decoder alone is");
-    // The order of roundings, the length of training, and heads for other tasks.
-    for (StringRef key : {"reorder_and_upcast_attn", "n_ctx", "summary_type", "summary_use_proj",
-                          "summary_activation", "summary_proj_to_labels", "summary_first_dropout"})
-      config.ignore(key);
+    // The order of roundings, and the length of training.
+    config.unread({{"reorder_and_upcast_attn"}, {"n_ctx"}});
+    otherTensors = {"*.attn.bias", "*.attn.masked_bias"}; // masks, which were stored once
   }
 
   StringRef name() const override { return "gpt2"; }

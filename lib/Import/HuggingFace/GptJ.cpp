@@ -26,10 +26,8 @@ public:
            readActivation(config, "activation_function", "gelu_new"), /*bias=*/true, "fc_in",
            "fc_out"};
     // What its class keeps and its forward pass does not read.
-    for (StringRef key :
-         {"n_positions", "n_ctx", "scale_attn_weights", "summary_type", "summary_use_proj",
-          "summary_activation", "summary_proj_to_labels", "summary_first_dropout"})
-      config.ignore(key);
+    config.unread({{"n_positions"}, {"n_ctx"}, {"scale_attn_weights"}});
+    otherTensors = {"*.attn.bias", "*.attn.masked_bias"}; // masks, which were stored once
   }
 
   StringRef name() const override { return "gptj"; }

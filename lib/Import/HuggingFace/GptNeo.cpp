@@ -29,10 +29,7 @@ public:
            "c_proj"};
     windows.window = config.integer("window_size", 256, 1, int64_t(1) << 40);
     readLayerTypes(config);
-    // Heads for other tasks.
-    for (StringRef key : {"summary_type", "summary_use_proj", "summary_activation",
-                          "summary_proj_to_labels", "summary_first_dropout"})
-      config.ignore(key);
+    otherTensors = {"*.attention.bias", "*.attention.masked_bias"}; // masks, which were stored once
   }
 
   StringRef name() const override { return "gpt_neo"; }

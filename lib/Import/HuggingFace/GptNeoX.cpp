@@ -19,6 +19,7 @@ public:
     attention.qkvBias = attention.outBias = config.flag("attention_bias", true);
     setPlainMlp(/*bias=*/true, "dense_h_to_4h", "dense_4h_to_h");
     parallel = config.flag("use_parallel_residual", true);
+    otherTensors = {"*.attention.bias", "*.attention.masked_bias"}; // masks, which were stored once
     for (StringRef key : {"num_key_value_heads", "head_dim"})
       if (config.has(key))
         config.problem(key, "is not read by this family; remove it");

@@ -73,10 +73,8 @@ public:
     experts.limit = config.number("swiglu_limit", 7, 1e-3, 1e6);
     if (config.number("swiglu_alpha", 1.702, 0, 1e6) != 1.702)
       config.problem("swiglu_alpha", "is not supported; expected 1.702");
-    // Of training; other names of what is read.
-    for (StringRef key : {"output_router_logits", "router_aux_loss_coef", "experts_per_token",
-                          "initial_context_length"})
-      config.ignore(key);
+    // Other names of what is read.
+    config.unread({{"experts_per_token"}, {"initial_context_length"}});
   }
 
 protected:

@@ -5,6 +5,7 @@
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Suggestion.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -45,10 +46,7 @@ Expected<json::Value> readConfigAlone(StringRef directory) {
 
 /// Gemma 3 for text and images: the text model alone.
 std::unique_ptr<Family> makeGemma3WithImages(ConfigReader &config) {
-  for (StringRef key :
-       {"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index",
-        "image_token_index", "boi_token_id", "eoi_token_id", "image_token_id"})
-    config.ignore(key);
+  config.unread({{"vision_config"}, {"mm_tokens_per_image"}});
   ConfigReader *text = config.object("text_config");
   if (!text) {
     config.problem("model_type", "needs an object 'text_config' beside it");
@@ -56,6 +54,7 @@ std::unique_ptr<Family> makeGemma3WithImages(ConfigReader &config) {
   }
   std::unique_ptr<Family> family = makeGemma3(*text);
   family->tied = config.flag("tie_word_embeddings", family->tied);
+  family->otherTensors = {"*vision_tower.*", "*multi_modal_projector.*"};
   return family;
 }
 
@@ -108,19 +107,26 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
   for (auto [name, make] : families)
     if (name == type)
       return make(config);
-  config.problem("model_type", "is not supported; supported are " +
-                                   join(supportedModelTypes(), ", ") +
-                                   " (any other block can be written down as .mlir)");
+  std::vector<StringRef> known = supportedModelTypes();
+  config.problem("model_type",
+                 "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
+                     " are, which 'ctxc import --help' lists\n"
+                     "note: other ways in: a .gguf file, or the block written down as "
+                     ".mlir (docs/new-architecture.md)");
   return nullptr;
 }
 
-/// The storage type of weights according to the config, for where there are no files.
-DType configDType(ConfigReader &config) {
-  std::string name = config.text("dtype", config.text("torch_dtype", "float32"));
-  return StringSwitch<DType>(name)
-      .Case("bfloat16", DType::BF16)
-      .Case("float16", DType::F16)
-      .Default(DType::F32);
+/// The storage type of weights according to the config, which counts where there are no files.
+DType configDType(ConfigReader &config, bool alone) {
+  StringRef key = config.has("dtype") ? "dtype" : "torch_dtype";
+  auto type = StringSwitch<std::optional<DType>>(config.text(key, "float32"))
+                  .Cases({"float32", "torch.float32"}, DType::F32)
+                  .Cases({"bfloat16", "torch.bfloat16"}, DType::BF16)
+                  .Cases({"float16", "torch.float16"}, DType::F16)
+                  .Default(std::nullopt);
+  if (!type && alone)
+    config.problem(key, "is not supported; float32, bfloat16 and float16 are");
+  return type.value_or(DType::F32);
 }
 
 /// Reads quantization_config. The files show which tensors are quantised, and how
@@ -136,8 +142,7 @@ void readQuantization(ConfigReader &config) {
     return config.problem(key, "is not supported; a quant_method of fp8 (as DeepSeek-V3 has it) or "
                                "mxfp4 (as gpt-oss) is, and GGUF files are");
   ConfigReader &quantization = *config.object(key);
-  for (StringRef harmless : {"quant_method", "modules_to_not_convert", "dequantize"})
-    quantization.ignore(harmless);
+  quantization.unread({{"quant_method"}, {"modules_to_not_convert"}, {"dequantize"}});
   if (method == "mxfp4")
     return;
   auto must = [&](StringRef name, StringRef supported) {
@@ -151,8 +156,7 @@ void readQuantization(ConfigReader &config) {
   if (quantization.isNull(block) ||
       (quantization.integers(block, 1, maxWidth).size() != 2 && quantization.has(block)))
     quantization.problem(block, "is not understood; expected the rows and columns of a block");
-  for (StringRef harmless : {"scale_fmt", "ignored_layers", "modules_to_convert"})
-    quantization.ignore(harmless);
+  quantization.unread({{"scale_fmt"}, {"ignored_layers"}, {"modules_to_convert"}});
 }
 
 /// Builds the module of a family.
@@ -192,6 +196,12 @@ public:
     return module;
   }
 
+  /// Whether the head is stored, and is not the embedding, which is stored too.
+  bool hasOwnHead() {
+    return tensors.has(storedHead()) && tensors.has(embedding()) &&
+           !tensors.equal(storedHead(), embedding());
+  }
+
 private:
   mlir::Location named(const Twine &name) {
     return mlir::NameLoc::get(builder.getStringAttr(name), file);
@@ -204,12 +214,7 @@ private:
     std::string name = stem + family.embeddingName().str();
     return family.tied && !tensors.has(name) && tensors.has(storedHead()) ? storedHead() : name;
   }
-  std::string headName() {
-    if (!family.tied || (tensors.has(storedHead()) && tensors.has(embedding()) &&
-                         !tensors.equal(storedHead(), embedding())))
-      return storedHead();
-    return embedding();
-  }
+  std::string headName() { return !family.tied || hasOwnHead() ? storedHead() : embedding(); }
   std::string storedHead() { return tensors.stemOf(family.headNames(), "").str(); }
 
   Value headBias() {
@@ -283,29 +288,12 @@ bool isOfExtraLayer(const Family &family, StringRef name) {
   return false;
 }
 
-/// Tensors of the text model that the equations do not read. transformers drops
-/// them silently too, but they may mean that the config names the wrong family.
-void warnOfUnused(const StoredTensors &tensors, const Family &family, StringRef directory,
-                  std::vector<std::string> &warnings) {
-  std::vector<std::string> names = tensors.unused();
-  llvm::erase_if(names, [&](StringRef name) { return isOfExtraLayer(family, name); });
-  llvm::erase_if(names, [](StringRef name) {
-    // Masks that GPT-2, GPT-J, GPT-Neo and GPT-NeoX once stored.
-    bool mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-                name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias");
-    // What BERT's checkpoints hold for the other task of its pretraining.
-    bool pairs = name.contains("pooler.dense.") || name.starts_with("cls.seq_relationship.") ||
-                 name.ends_with("embeddings.position_ids");
-    return mask || pairs || name.ends_with("rotary_emb.inv_freq") ||
-           name.ends_with("lm_head.weight") || name.contains("vision_tower.") ||
-           name.contains("multi_modal_projector.");
-  });
-  if (names.empty())
-    return;
-  std::string others = names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more" : "";
-  warnings.push_back(
-      (directory + ": tensor " + quoted(names.front()) + others + ": not read by this architecture")
-          .str());
+/// Whether the family's checkpoints hold `name` without effect on the next token.
+bool isHarmless(const Family &family, StringRef name) {
+  return name.ends_with("rotary_emb.inv_freq") || isOfExtraLayer(family, name) ||
+         (family.tied && llvm::is_contained(family.headNames(), name)) ||
+         llvm::any_of(family.otherTensors,
+                      [&](StringRef pattern) { return matchesPattern(pattern, name); });
 }
 
 } // namespace
@@ -336,14 +324,21 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   if (!problems.empty())
     return problems.take();
 
-  StoredTensors tensors(imported.checkpoint.get(), directory, configDType(reader), options.storage,
-                        problems);
-  imported.module = ModelBuilder(*family, tensors, configPath, context).build();
+  StoredTensors tensors(imported.checkpoint.get(), directory,
+                        configDType(reader, !imported.checkpoint), options.storage, problems);
+  ModelBuilder builder(*family, tensors, configPath, context);
+  imported.module = builder.build();
+  tensors.finish([&](StringRef name) { return isHarmless(*family, name); });
   if (!problems.empty())
     return problems.take();
   if (failed(mlir::verify(*imported.module)))
     return makeError(configPath + ": the imported model does not verify; see the messages above");
-  warnOfUnused(tensors, *family, directory, imported.warnings);
+  if (family->tied && builder.hasOwnHead())
+    imported.warnings.push_back(configPath +
+                                ": key 'tie_word_embeddings' = true, and the stored "
+                                "head is not the embedding; the stored one is used, as "
+                                "transformers does. Set the key to false, or remove "
+                                "the head");
   return imported;
 }
 

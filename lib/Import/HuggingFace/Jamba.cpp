@@ -33,7 +33,7 @@ public:
     attends = readEvery(config, "attn_layer_period", "attn_layer_offset", {8, 4});
     readMixer(config);
     readMixtures(config);
-    config.ignore("n_ctx"); // the first checkpoints' limit of positions
+    config.unread({{"n_ctx"}}); // the first checkpoints' limit of positions
   }
 
   StringRef name() const override { return "jamba"; }
@@ -82,8 +82,6 @@ private:
     experts.act = mlp.act;
     experts.router = "router";
     readExperts(config, "num_experts", 16, 2, experts);
-    for (StringRef key : {"output_router_logits", "router_aux_loss_coef"})
-      config.ignore(key); // of training
   }
 
   Norm norm;

@@ -17,6 +17,6 @@ std::unique_ptr<Family> hf::makeLlama(ConfigReader &config) {
   if (config.integer("pretraining_tp", 1, 0, 1 << 20) > 1)
     config.problem("pretraining_tp", "is not supported; expected 1");
   config.require("rope_interleaved", false, false, "the two halves of a head are rotated");
-  config.ignore("is_llama_config");
+  config.unread({{"is_llama_config"}});
   return family;
 }

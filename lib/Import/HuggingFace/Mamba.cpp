@@ -26,9 +26,8 @@ public:
                   config.flag("use_conv_bias", true)};
     ignoreMixerKeys(config);
     // Of storage, and what the first checkpoints keep of the package they come from.
-    for (StringRef key : {"residual_in_fp32", "d_inner", "d_model", "n_layer", "ssm_cfg",
-                          "rms_norm", "fused_add_norm", "pad_vocab_size_multiple"})
-      config.ignore(key);
+    config.unread({{"d_inner"}, {"d_model"}, {"n_layer"}, {"ssm_cfg"}, {"rms_norm"}});
+    config.unread({{"fused_add_norm"}, {"pad_vocab_size_multiple"}});
   }
 
   StringRef name() const override { return "mamba"; }

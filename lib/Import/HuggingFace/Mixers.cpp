@@ -51,11 +51,8 @@ int64_t hf::readKernel(ConfigReader &config, StringRef key) {
 }
 
 void hf::ignoreMixerKeys(ConfigReader &config) {
-  for (StringRef key :
-       {"use_mambapy", "use_associative_scan", "use_mamba_kernels", "mamba_chunk_size",
-        "num_logits_to_keep", "calc_logits_for_entire_prompt", "time_step_scale", "time_step_min",
-        "time_step_max", "time_step_init_scheme", "time_step_floor"})
-    config.ignore(key);
+  config.unread({{"use_mamba*"}, {"use_associative_scan"}, {"mamba_chunk_size"}, {"time_step_*"}});
+  config.unread({{"calc_logits_for_entire_prompt"}});
   config.require("rescale_prenorm_residual", false, false,
                  "transformers divides the stored matrices by it");
 }

@@ -22,8 +22,6 @@ public:
     experts.sumToOne = true;
     experts.gate = "w1", experts.up = "w3", experts.down = "w2";
     readExperts(config, "num_local_experts", 8, 2, experts);
-    for (StringRef key : {"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"})
-      config.ignore(key); // of training
   }
 
 protected:

@@ -29,7 +29,5 @@ std::unique_ptr<Family> hf::makeOlmoe(ConfigReader &config) {
   experts.sumToOne = config.flag("norm_topk_prob", false);
   readExperts(config, expertsKey(config, "num_experts"), 64, 8, experts);
   family->mlp = experts;
-  for (StringRef key : {"output_router_logits", "router_aux_loss_coef"})
-    config.ignore(key); // of training
   return family;
 }

@@ -32,8 +32,6 @@ public:
     norm = {xf::NormKind::layer, 1e-5, /*offset=*/0, affine, affine};
     normFirst = config.flag("do_layer_norm_before", true);
     normLast = !config.flag("_remove_final_layer_norm", false) && normFirst;
-    for (StringRef key : {"dropout", "layerdrop", "init_std"}) // of training
-      config.ignore(key);
   }
 
   StringRef name() const override { return "opt"; }

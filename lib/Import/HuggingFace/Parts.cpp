@@ -57,6 +57,8 @@ mlir::Value Attention::mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::
 }
 
 mlir::Value Attention::mixGroups(BlockBuilder &b, mlir::Value row, mlir::Value window) const {
+  if (b.hasQueriesFirst())
+    return mixBlocks(b, row, window);
   int64_t dim = heads.dim, each = heads.queries / heads.keys * dim; // of a group, in q
   mlir::Value qkv = b.heads("qkv", row, each + 2 * dim);
   mlir::Value q = b.slice("q", qkv, 0, each, /*along=*/1);
@@ -201,7 +203,7 @@ SparseLayers hf::readSparseLayers(ConfigReader &config, StringRef key, int64_t c
   sparse.any = config.integer(key, count, 0, maxExperts) > 0;
   if (sparse.any)
     readExperts(config, key, count, active, experts);
-  config.ignore("num_experts_per_tok"); // where there are none
+  config.unread({{"num_experts_per_tok"}}); // where there are none
   sparse.step = config.integer("decoder_sparse_step", 1, 1, maxLayers);
   sparse.dense = config.integers("mlp_only_layers", 0, maxLayers);
   return sparse;

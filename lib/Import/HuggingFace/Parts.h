@@ -52,7 +52,8 @@ struct Attention {
   /// `sinks` is a parameter or null.
   mlir::Value mix(BlockBuilder &b, mlir::Value q, mlir::Value k, mlir::Value v,
                   mlir::Value window = {}, mlir::Value sinks = {}) const;
-  /// The same of q, k and v in one row: of each key head its queries, then it, then its value.
+  /// The same of q, k and v in one row: of each key head its queries, then it, then its value;
+  /// where the checkpoint orders them otherwise, as mixBlocks.
   mlir::Value mixGroups(BlockBuilder &b, mlir::Value row, mlir::Value window = {}) const;
   /// The same of q, k and v in one row: all of q, then all of k, then all of v.
   mlir::Value mixBlocks(BlockBuilder &b, mlir::Value row, mlir::Value window = {}) const;

@@ -19,8 +19,7 @@ public:
     for (StringRef key : {"attention_bias", "mlp_bias", "lm_head_bias"})
       config.require(key, false, false, "this family has no biases");
     // What no forward pass reads.
-    for (StringRef key : {"full_attn_mod", "interpolate_factor"})
-      config.ignore(key);
+    config.unread({{"full_attn_mod"}, {"interpolate_factor"}});
   }
 
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {

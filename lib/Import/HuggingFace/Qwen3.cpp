@@ -14,6 +14,7 @@ std::unique_ptr<Family> hf::makeQwen3(ConfigReader &config) {
   family->norm = Norm::rms(config.number("rms_norm_eps", 1e-6, 0, 1));
   family->readAttentionBias(config);
   family->attention.headNorm = HeadNorm{family->norm};
+  config.unread({{"use_qk_norm", "[true]", "queries and keys without norms"}});
   int64_t first = config.integer("max_window_layers", 28, 0, maxLayers);
   family->windows =
       readSwitchedWindows(config, family->layers, [&](int64_t layer) { return layer >= first; });

@@ -26,10 +26,8 @@ public:
     experts.act = std::get<GatedMlp>(mlp).act;
     experts.sumToOne = config.flag("norm_topk_prob", false);
     sparse = readSparseLayers(config, expertsKey(config, "num_experts"), 128, 8, experts);
-    // Of other models of the family, and of training.
-    for (StringRef key :
-         {"sliding_window", "max_window_layers", "output_router_logits", "router_aux_loss_coef"})
-      config.ignore(key);
+    config.unread({{"sliding_window"}, // of other models of the family
+                   {"use_qk_norm", "[true]", "queries and keys without norms"}});
   }
 
 protected:

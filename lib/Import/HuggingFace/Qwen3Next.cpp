@@ -35,6 +35,7 @@ public:
     readDelta(config);
     readLayerTypes(config);
     config.require("use_sliding_window", false, false, "no layer has a window");
+    otherTensors = {"mtp.*"}; // which predict further tokens
   }
 
   StringRef name() const override { return "qwen3_next"; }

@@ -12,8 +12,6 @@ void QwenMixture::read(ConfigReader &config, const Defaults &absent) {
   experts.inner = config.integer("moe_intermediate_size", absent.inner, 1, maxWidth);
   experts.sumToOne = config.flag("norm_topk_prob", absent.sumToOne);
   sparse = readSparseLayers(config, "num_experts", absent.experts, absent.active, experts);
-  for (StringRef key : {"output_router_logits", "router_aux_loss_coef"})
-    config.ignore(key); // of training
 }
 
 mlir::Value QwenMixture::operator()(BlockBuilder &b, mlir::Value z, int64_t layer) const {

@@ -66,6 +66,13 @@ public:
     rope.amplitude = parameters.number("attention_factor", absent, 1e-6, maxFactor);
   }
 
+  /// The rotation is the default one inside the model's limit of positions, and grows with the
+  /// length of the run behind it.
+  void dynamic() {
+    needed("factor");
+    rope.positions = int64_t(positions());
+  }
+
   /// The short factors, which transformers takes for runs inside the original context.
   void longrope() {
     double context = original();
@@ -135,10 +142,14 @@ Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, doub
     numbers.llama3();
   else if (form.mayScale && type == "yarn")
     numbers.yarn();
+  else if (form.mayScale && form.mayBeLong && type == "dynamic")
+    numbers.dynamic();
   else if (type != "default")
     parameters->problem(key, "is not supported in this family; default" +
                                  Twine(form.mayScale ? ", linear, llama3, yarn" : "") +
-                                 (form.mayBeLong ? " and longrope are" : " are"));
+                                 (!form.mayBeLong ? " are"
+                                  : form.mayScale ? ", dynamic and longrope are"
+                                                  : " and longrope are"));
   return rope;
 }
 

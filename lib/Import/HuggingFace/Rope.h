@@ -29,7 +29,7 @@ struct Rope {
 struct RopeForm {
   double base = 10000;   ///< where the config gives none
   bool mayScale = true;  ///< takes linear, llama3 and yarn
-  bool mayBeLong = true; ///< takes longrope
+  bool mayBeLong = true; ///< takes longrope, and dynamic where it may scale
   /// The length of the original context, where it is not among the parameters.
   std::optional<int64_t> original = {};
   bool mayRotatePart = false; ///< reads partial_rotary_factor

@@ -16,5 +16,10 @@ std::unique_ptr<Family> hf::makeStarcoder2(ConfigReader &config) {
   family->attention.qkvBias = family->attention.outBias = bias;
   family->setPlainMlp(bias, "c_fc", "c_proj");
   family->windows = readOneWindow(config, family->layers, std::nullopt);
+  // What the first checkpoints keep of the code that trained them.
+  config.unread({{"activation_function"},
+                 {"layer_norm_epsilon"},
+                 {"mlp_type", R"(["default"])", "another MLP"},
+                 {"norm_type", R"(["layer_norm"])", "norms of another kind"}});
   return family;
 }

@@ -1,7 +1,9 @@
 #include "StoredTensors.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Program/Weights.h"
+#include "llvm/ADT/StringExtras.h"
 #include <cstring>
+#include <map>
 
 using namespace llvm;
 using namespace ctxc;
@@ -67,11 +69,42 @@ bool StoredTensors::equal(StringRef a, StringRef b) const {
          std::memcmp(x->data, y->data, x->bytes) == 0;
 }
 
-std::vector<std::string> StoredTensors::unused() const {
+/// `name` with an N in the place of each number that is a part of it: one for all layers.
+static std::string layerless(StringRef name) {
+  SmallVector<StringRef> parts;
+  name.split(parts, '.');
+  for (StringRef &part : parts)
+    if (llvm::all_of(part, isDigit))
+      part = "N";
+  return join(parts, ".");
+}
+
+void StoredTensors::finish(function_ref<bool(StringRef)> harmless) {
+  constexpr size_t shown = 5;
+  std::map<std::string, std::vector<const TensorView *>> unread;
+  size_t count = 0;
+  for (const TensorView &view : checkpoint ? checkpoint->tensors() : ArrayRef<TensorView>())
+    if (!asked.contains(view.name) && !harmless(view.name)) {
+      unread[layerless(view.name)].push_back(&view);
+      ++count;
+    }
+  if (count == 0)
+    return;
   std::vector<std::string> names;
-  if (checkpoint)
-    for (const TensorView &view : checkpoint->tensors())
-      if (!asked.contains(view.name))
-        names.push_back(view.name);
-  return names;
+  for (const auto &[name, views] : unread) {
+    if (names.size() == shown)
+      break;
+    std::string times = views.size() > 1 ? std::to_string(views.size()) + " of " : "";
+    names.push_back(times + quoted(views.size() > 1 ? name : views.front()->name) + " " +
+                    shapeText(views.front()->shape));
+  }
+  if (unread.size() > shown)
+    names.push_back("others");
+  problems.add(
+      place + ": has " + Twine(count) +
+      (count > 1 ? " tensors that this family does not read: "
+                 : " tensor that this family does not read: ") +
+      join(names, ", ") +
+      "; expected none, since the model may be of another family. Correct 'model_type', or "
+      "remove the tensors if they change no number");
 }

@@ -5,6 +5,7 @@
 #include "ConfigReader.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace ctxc::hf {
@@ -45,8 +46,9 @@ public:
   /// Whether both are stored with the same numbers.
   bool equal(llvm::StringRef a, llvm::StringRef b) const;
 
-  /// Names of stored tensors that were not used, in order.
-  std::vector<std::string> unused() const;
+  /// Reports the stored tensors that were not used, but those that `harmless` names: they may
+  /// belong to a variant of the family that computes something else.
+  void finish(llvm::function_ref<bool(llvm::StringRef)> harmless);
 
 private:
   const Checkpoint *checkpoint;

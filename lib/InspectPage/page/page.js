@@ -54,6 +54,19 @@
     });
   }
   addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+
+  // Where a picture is wider than the screen, the page's token is in sight.
+  const reveal = () => {
+    for (const frame of document.querySelectorAll(".scroll svg .column")) {
+      const box = frame.closest(".scroll");
+      const [inner, outer] = [frame, box].map((element) => element.getBoundingClientRect());
+      if (inner.left < outer.left || inner.right > outer.right)
+        box.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
+    }
+  };
+  reveal();
+  addEventListener("resize", reveal);
+  addEventListener("change", reveal);
   // Focus may scroll what it moves to into view.
   addEventListener("scroll", () => { if (current) place(); }, {passive: true, capture: true});
 })();

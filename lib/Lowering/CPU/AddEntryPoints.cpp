@@ -1,4 +1,5 @@
-// The C entry of a kernel: unpacks ctxc_call into memrefs, and gives the status.
+// The C entry of each kernel: it unpacks ctxc_call into memrefs, calls the kernel, and returns a
+// status.
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Program/ctxc_kernel.h"
@@ -16,7 +17,7 @@ namespace ctxc {
 #include "ctxc/Lowering/Passes.h.inc"
 } // namespace ctxc
 
-/// The sum of all harmful counts at `counts`, an array of pairs.
+/// The sum of the harmful counts at `counts`, an array of (harmless, harmful) pairs.
 static Value sumHarmful(OpBuilder &b, Location loc, Value counts, Value pairs) {
   Type i64 = b.getI64Type();
   Value none = arith::ConstantIntOp::create(b, loc, 0, 64);
@@ -51,7 +52,7 @@ static void addEntryPoint(func::FuncOp kernel) {
                       toIndex(b, loc, loadCallField(b, loc, call, CallField::Visible, 1))};
   Value arguments = loadCallField(b, loc, call, CallField::Arguments);
   SmallVector<Value> operands;
-  Value counts, pairs; // of each row one for each obligation
+  Value counts, pairs; // for each row, one pair for each obligation
   for (auto [i, arg] : llvm::enumerate(kernelArguments(kernel))) {
     Value slot =
         LLVM::GEPOp::create(b, loc, ptr, ptr, arguments, ArrayRef<LLVM::GEPArg>{int32_t(i)});
@@ -73,7 +74,7 @@ static void addEntryPoint(func::FuncOp kernel) {
   Value status = arith::ExtUIOp::create(b, loc, b.getI32Type(), more);
   static_assert(CTXC_GOOD == 0 && CTXC_INEXACT == 1);
   func::ReturnOp::create(b, loc, status);
-  kernel.removeArgAttrsAttr(); // it takes what the entry unpacked
+  kernel.removeArgAttrsAttr(); // the roles have been used: the entry has unpacked the call
 }
 
 namespace {

@@ -1,10 +1,12 @@
-// The heads of a group read the same keys and values: a vector that is loaded serves several of
-// them, and several slots (of scores) or several vectors (of mixed values) keep the arithmetic busy
-// where a single sum would wait for itself. Each sum has the order that it has alone: a score's is
-// that of contractions (VectorSums.h), a mixed value's slot after slot.
+// The heads of a group read the same keys and values. A vector of keys or values that is loaded
+// therefore serves several heads. A tile also takes several slots (for scores) or several vectors
+// (for mixed values): with a single sum, each addition would have to wait for the one before it.
+// Tiling does not change the order of a sum: a score is summed as contractions are (VectorSums.h),
+// a mixed value slot after slot.
 //
-// The groups' keys of a slot lie side by side. So all groups take a few slots before any takes the
-// next: a token that is decoded reads its caches in one direction, as memory gives them fastest.
+// The keys of all groups for one slot lie side by side in memory. All groups therefore take a few
+// slots before any group takes the next ones: a decoded token reads its KV cache in one direction,
+// which is the fastest way to read memory.
 #include "lib/Lowering/CPU/AttentionLoops.h"
 #include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CPU/Remarks.h"
@@ -17,7 +19,8 @@ using namespace ctxc;
 
 namespace {
 
-/// float32, of static heads, its last dimension's elements side by side.
+/// Whether `memref` is float32, its heads have static sizes, and the elements of its last dimension
+/// lie side by side.
 bool isInLine(Value memref) {
   auto type = dyn_cast<MemRefType>(memref.getType());
   SmallVector<int64_t> strides;
@@ -26,8 +29,8 @@ bool isInLine(Value memref) {
          succeeded(type.getStridesAndOffset(strides, offset)) && strides.back() == 1;
 }
 
-/// Slots whose values all groups take before the next, for one row. Many rows find the values in
-/// the caches: they keep their sums in registers along all slots.
+/// For a single row: how many slots all groups take before they go on to the next ones. Many rows
+/// find the values in the caches, so they keep their sums in registers along all slots instead.
 constexpr int64_t slotsOfOne = 16;
 
 class Emitter {
@@ -37,8 +40,8 @@ public:
         result(op.getDpsInits()[0]), isCausal(kernel::isMarked<kernel::Causal>(op)),
         isStored(kernel::isMarked<kernel::Stored>(op)),
         vector(VectorType::get({rowLanes}, b.getF32Type())) {
-    // Half of the registers hold sums, and the others what is multiplied: 16 sums of AVX-512's, 4
-    // of AVX2's and NEON's.
+    // Half of the registers hold sums, and the other half the factors: 16 sums with AVX-512, 4 with
+    // AVX2 and NEON.
     tileSums = std::clamp<int64_t>(target.registers * target.lanes / rowLanes / 2, 1, 16);
     tileHeads = tileSums >= 16 ? 4 : tileSums >= 4 ? 2 : 1;
     groups = cast<MemRefType>(left.getType()).getDimSize(1);
@@ -56,7 +59,7 @@ private:
   }
   Value dim(Value memref, int64_t i) { return b.createOrFold<memref::DimOp>(loc, memref, i); }
   scf::ForOp loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body);
-  /// A loop that carries vectors; `step` gives the next ones.
+  /// A loop that carries vectors; `step` computes the vectors of the next iteration.
   Values sum(Value from, Value to, int64_t by, Values init,
              llvm::function_ref<Values(ValueRange, Value)> step);
   /// How many slots row s may see.
@@ -132,7 +135,7 @@ void Emitter::forHeads(llvm::function_ref<void(Value, Value, int64_t)> body) {
 //===----------------------------------------------------------------------===//
 
 scf::ForOp Emitter::scores() {
-  // With fewer heads more slots, whose sums are totalled together.
+  // Tiles with fewer heads take more slots, whose sums are added up across lanes together.
   int64_t tileSlots = llvm::bit_floor(uint64_t(tileSums / std::min(repeat, tileHeads)));
   return loop(index(0), dim(left, 0), 1, [&](Value s) {
     auto tiles = [&](Value slot, int64_t slots) {

@@ -1,4 +1,4 @@
-// The two products of attention, as loops over tiles that registers hold.
+// The two products of attention as loops over register tiles.
 #ifndef CTXC_LIB_LOWERING_ATTENTIONLOOPS_H
 #define CTXC_LIB_LOWERING_ATTENTIONLOOPS_H
 
@@ -8,16 +8,17 @@
 
 namespace ctxc {
 
-/// How many of the slots row `row` of `rows` sees in a causal op (index).
+/// How many of the slots row `row` of `rows` sees in a causal op, as an index.
 mlir::Value seenSlots(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row, mlir::Value rows,
                       mlir::Value slots);
 
-/// Whether `op`, on memrefs, is the product of queries and keys, of operands that its loops can
-/// read.
+/// Whether `op`, on memrefs, is the product of queries and keys, and its operands have a layout
+/// that the loops can read.
 bool isScores(mlir::linalg::LinalgOp op);
 
-/// Loops that compute `op`, on memrefs, at the builder's place; the outermost, over rows, is
-/// returned. Null where `op` is no product of attention (#kernel.product).
+/// Emits loops that compute `op`, on memrefs, at the insertion point, and returns the outermost
+/// one, which goes over rows. Returns null where `op` is not a product of attention
+/// (#kernel.product).
 mlir::scf::ForOp attentionToLoops(mlir::OpBuilder &b, mlir::linalg::LinalgOp op,
                                   const CpuTarget &target);
 

@@ -1,36 +1,40 @@
 // The code of one contraction, y[s, m] = Σ_k W[m, k] x[s, k], as a function over a range of W's
-// rows, which is what the caller's threads share out.
+// rows. The caller's threads divide all rows among them.
 //
-// Few vectors (decoding: S is 1, or 2 with both streams) are bound by memory. The range is cut into
-// equal streams, and a tile takes one row of each: so each stream runs through memory in one
-// direction over the whole range, which is what the processor's prefetchers follow best. (Tiles of
-// adjacent rows, short streams that start anew every few kilobytes, reached half of that for
-// bfloat16.) A row that is loaded serves two vectors.
+// Few vectors (decoding: S is 1, or 2 when the full and the reduced run go together) are bound by
+// memory bandwidth. The range is cut into equal access streams, and a tile takes one row of each.
+// Each stream thus runs through memory in one direction over the whole range, which the processor's
+// prefetchers follow best. (Tiles of adjacent rows make short streams that start anew every few
+// kilobytes; they reached half of that bandwidth for bfloat16.) A row that is loaded serves both
+// vectors.
 //
-// While all x stay in the first-level cache, which less than 8 KB of them do, two streams are best.
-// (Four are as fast for float32 and a tenth slower for bfloat16, eight slower still; lines asked
-// for ahead cost a tenth to a fifth.) 8 KB do too where a thread reads all of W: with two vectors
-// of 1024 it takes a tenth less than with lines asked for; one of several threads, which may share
-// a core, takes less or more by turns. Longer rows of W drive x out, and the fetches of x hold up
-// those of W: half of memory's speed was left at 2 × 2816. There a tile has more streams, which
-// share a fetch of x, and W's lines are asked for into the second-level cache 4 KB before they are
-// needed: 1.3 to 1.9 times as fast with two vectors, 1.2 to 1.5 with one of 4096 and more.
+// As long as all x stay in the first-level cache, which holds when they take less than 8 KB, two
+// streams are best. (Four are as fast for float32 and a tenth slower for bfloat16, eight are slower
+// still, and software prefetches cost a tenth to a fifth.) A thread that reads all of W is fastest
+// with two streams at 8 KB as well: two vectors of 1024 take a tenth less time than with
+// prefetches. Where several threads run, two of which may share a core, neither way was always
+// faster at that size. Longer rows of W evict x from the cache, and reloading x delays the loads of
+// W: at 2 × 2816 only half of the memory bandwidth was reached. For these a tile has more streams,
+// which share each load of x, and W is prefetched into the second-level cache 4 KB ahead: this is
+// 1.3 to 1.9 times as fast with two vectors, and 1.2 to 1.5 times with one vector of 4096 or more.
 //
-// Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side in float32,
-// stays in the caches while all vectors pass; a tile keeps rows × vectors sums in registers. Each
-// tile asks for a few lines of the next panel, so that memory has no time of its own: without, the
-// patches of a prompt's positions, 148 to 192 vectors at a time, took 3 to 7 % longer.
+// Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side as float32,
+// stays in the caches while all vectors are multiplied with it; a tile keeps rows × vectors sums in
+// registers. Each tile prefetches a few lines of the next panel, so that loading a panel takes no
+// extra time: without this, the patches of a prompt's positions, 148 to 192 vectors at a time, took
+// 3 to 7 % longer.
 //
-// Where asked for, many vectors are rounded to bfloat16 as W is (RoundedContraction.h). A matrix
-// that is stored transposed, (in, out), is read as it lies too (TransposedContraction.h).
+// On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h). A
+// matrix that is stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
 //
-// A quantised W is decoded row by row, or panel by panel, into memory of the thread first.
+// A quantised W is first decoded into the thread's scratch memory, row by row or panel by panel.
 //
-// Every sum of numbers that are not rounded is taken in one order, whatever S, the tile and the
-// threads are; of a matrix that is not transposed: `lanes` partial sums by position modulo lanes,
-// each along the row, then their halves added, and again. So fused and separate runs agree to the
-// last bit. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes, a sum is off by at
-// most γ Σ_k |W[m, k] x[s, k]|.
+// Every sum of numbers that are not rounded has one order, which depends neither on S nor on the
+// tile nor on the threads. For a matrix that is not transposed the order is: `lanes` partial sums
+// by position modulo lanes, each added up along the row; then the second half of them is added to
+// the first half, and so on. Fused and separate runs therefore agree to the last bit. With γ = n u
+// / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes, the error of a sum is at most γ Σ_k |W[m,
+// k] x[s, k]|.
 #ifndef CTXC_LOWERING_CONTRACTION_H
 #define CTXC_LOWERING_CONTRACTION_H
 
@@ -40,33 +44,35 @@
 namespace ctxc {
 
 struct Contraction {
-  mlir::MemRefType weight;       ///< of rows that lie one after the other; f32, bf16, f16
-  mlir::RankedTensorType stored; ///< of a quantised W; null else
+  mlir::MemRefType weight;       ///< f32, bf16 or f16, with rows one after the other in memory
+  mlir::RankedTensorType stored; ///< the type of a quantised W; otherwise null
   int64_t lanes, registers;      ///< of the target
-  bool rounded = false;          ///< many vectors are, to bfloat16, as which W is stored
+  bool rounded = false;          ///< many vectors are rounded to bfloat16; W is bfloat16
   bool transposed = false;       ///< W is stored as (in, out)
 
   int64_t out() const { return weight.getDimSize(transposed ? 1 : 0); }
   int64_t in() const { return weight.getDimSize(transposed ? 0 : 1); }
 
-  /// From so many vectors on they are many.
+  /// From this number of vectors on, the kernel takes the path for many vectors.
   static constexpr int64_t manyVectors = 16;
-  /// How many outputs threads share out together, and how many of these there are, of a matrix that
-  /// is not transposed or with many vectors; else see TransposedContraction.h.
+  /// How many outputs form one unit of work for threads, and how many such units there are. A
+  /// transposed matrix with few vectors is divided otherwise (TransposedContraction.h).
   int64_t unit() const;
   int64_t units() const { return llvm::divideCeil(out(), unit()); }
   int64_t elementBytes() const { return weight.getElementTypeBitWidth() / 8; }
 
-  /// What every function of a contraction is named by first.
+  /// The prefix of the name of every contraction function.
   static constexpr llvm::StringLiteral prefix = "contract_";
-  /// Rows longer than this are not decoded.
+  /// Quantised rows longer than this are not supported: a decoded row lies on the stack.
   static constexpr int64_t maxDecoded = 1 << 16;
 
-  /// What the function finds at its first argument: W, x, y, S; where it is transposed, memory for
-  /// the blocks' sums; and x rounded (RoundVectors.h).
+  /// The struct that the function's first argument points to: W, x, y, S; for a transposed matrix
+  /// also memory for the sums of its blocks; and for rounded vectors the rounded x
+  /// (RoundVectors.h).
   mlir::LLVM::LLVMStructType frameType(mlir::MLIRContext *context) const;
 
-  /// Adds `name`(frame, begin, end) to the module: units begin to end of y for all vectors.
+  /// Adds `name`(frame, begin, end) to the module. It computes units begin to end of y for all
+  /// vectors.
   mlir::func::FuncOp emit(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc) const;
 };
 

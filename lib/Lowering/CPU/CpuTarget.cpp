@@ -17,13 +17,13 @@ static constexpr llvm::StringLiteral askable[] = {
 #include "ctxc/Numerics/CpuFeatures.def"
 };
 
-/// What every processor of x86-64 has.
+/// The features that every x86-64 processor has.
 static constexpr llvm::StringLiteral baseline[] = {"64bit", "cmov", "cx8",  "fxsr", "mmx",
                                                    "nopl",  "sse",  "sse2", "x87"};
 
 static llvm::Triple processTriple() { return llvm::Triple(llvm::sys::getProcessTriple()); }
 
-/// The vector registers that a processor of x86-64 with these features has.
+/// Sets the vector registers that an x86-64 processor with these features has.
 static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
   target.lanes = has.contains("avx") ? 8 : 4;
   target.registers = 16;
@@ -48,7 +48,7 @@ static void append(std::string &features, llvm::Twine feature) {
 
 CpuTarget CpuTarget::host() {
   CpuTarget target;
-  // A digit alone; what is not one changes nothing.
+  // Only a single digit from 0 to 3 counts; any other value leaves the level as it is.
   if (const char *wish = std::getenv("CTXC_KERNEL_OPT"); wish && *wish >= '0' && *wish <= '3')
     target.optimisation = *wish - '0';
   target.cpu = llvm::sys::getHostCPUName().str();
@@ -68,8 +68,8 @@ CpuTarget CpuTarget::host() {
   return target;
 }
 
-/// A processor of x86-64 with the features `has`, as far as code can ask for them; the others
-/// are left unused.
+/// An x86-64 processor with those of the features `has` that generated code can test for at run
+/// time. The other features are not used.
 static CpuTarget x86Target(StringRef cpu, const llvm::StringSet<> &has) {
   CpuTarget target;
   target.triple = processTriple().isX86() ? processTriple().str() : "x86_64-unknown-linux-gnu";

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace ctxc;
 
-/// The vector at `index` of memory of vectors of `n` float32, as one row of a matrix.
+/// Vector number `index` in memory that holds vectors of `n` float32, as a matrix of one row.
 static Value vectorAt(OpBuilder &b, Location loc, Value memory, Value index, int64_t n) {
   Value base = addressOf(b, loc, memory);
   Value first = arith::MulIOp::create(b, loc, index, arith::ConstantIndexOp::create(b, loc, n));

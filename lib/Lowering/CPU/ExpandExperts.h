@@ -1,4 +1,4 @@
-// The selected experts of a mixture, one contraction for each row and slot.
+// Selected experts of a mixture as contractions, one for each row and slot.
 #ifndef CTXC_LIB_LOWERING_EXPANDEXPERTS_H
 #define CTXC_LIB_LOWERING_EXPANDEXPERTS_H
 
@@ -6,8 +6,8 @@
 
 namespace ctxc {
 
-/// Puts a loop over rows and slots in the place of every kernel.experts, around the contraction
-/// with the matrix at the address that the selection names.
+/// Replaces every kernel.experts by a loop over rows and slots, around a contraction with the
+/// matrix whose address the selection gives.
 void expandExperts(mlir::ModuleOp module);
 
 } // namespace ctxc

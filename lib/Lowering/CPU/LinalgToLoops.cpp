@@ -1,5 +1,5 @@
-// Linalg on memrefs as loops: products of attention and reductions by loops over vectors, all else
-// by plain ones.
+// Linalg on memrefs becomes loops: vector loops for the products of attention and for reductions,
+// scalar loops for everything else.
 #include "lib/Lowering/CPU/LinalgToLoops.h"
 #include "ctxc/Lowering/Passes.h"
 #include "dialects/Kernel/Kernel.h"

@@ -1,4 +1,4 @@
-// Loops of linalg ops on memrefs.
+// Lowers linalg ops on memrefs to loops.
 #ifndef CTXC_LIB_LOWERING_LINALGTOLOOPS_H
 #define CTXC_LIB_LOWERING_LINALGTOLOOPS_H
 
@@ -8,13 +8,13 @@
 
 namespace ctxc {
 
-/// Loops that compute `op`, which stays, at the builder's place: the outermost, null where there is
-/// none.
+/// Emits loops that compute `op` at the insertion point, and returns the outermost one, or null
+/// where there is none. `op` itself stays.
 mlir::FailureOr<mlir::scf::ForOp> linalgToLoops(mlir::RewriterBase &rewriter,
                                                 mlir::linalg::LinalgOp op, const CpuTarget &target);
 
-/// Whether `loop` is a plain one of those. What a linalg op reads at other places than it writes is
-/// other memory.
+/// Whether `loop` is a scalar loop made from a linalg op. Memory that a linalg op reads at other
+/// indices than it writes does not overlap the memory that it writes.
 bool isOfLinalg(mlir::scf::ForOp loop);
 
 } // namespace ctxc

@@ -1,4 +1,5 @@
-// What emits loops over memory: loops, and the arithmetic of their indices.
+// The base class of emitters that write loops over memory: loops, index arithmetic, vector loads
+// and stores.
 #ifndef CTXC_LIB_LOWERING_LOOPBUILDER_H
 #define CTXC_LIB_LOWERING_LOOPBUILDER_H
 
@@ -9,7 +10,7 @@
 
 namespace ctxc {
 
-/// The base of emitters. All values are of type index, and unsigned, unless said otherwise.
+/// Values are of type index and unsigned, unless stated otherwise.
 class LoopBuilder {
 protected:
   using Value = mlir::Value;
@@ -21,14 +22,14 @@ protected:
   Value times(Value x, int64_t y) { return mlir::arith::MulIOp::create(b, loc, x, index(y)); }
   Value over(Value x, int64_t y) { return mlir::arith::DivUIOp::create(b, loc, x, index(y)); }
   Value least(Value x, Value y) { return mlir::arith::MinUIOp::create(b, loc, x, y); }
-  /// The largest multiple of `of` that x reaches.
+  /// The largest multiple of `of` that is at most x.
   Value multiples(Value x, int64_t of) { return times(over(x, of), of); }
   /// Whether x is less than y (i1).
   Value isLess(Value x, Value y) {
     return mlir::arith::CmpIOp::create(b, loc, mlir::arith::CmpIPredicate::ult, x, y);
   }
 
-  /// body(i) for i from `from` to `to` in steps.
+  /// Calls body(i) inside a loop over i from `from` to `to` by `step`.
   mlir::scf::ForOp forRange(Value from, Value to, int64_t step,
                             llvm::function_ref<void(Value)> body) {
     auto loop = mlir::scf::ForOp::create(b, loc, from, to, index(step));
@@ -37,7 +38,7 @@ protected:
     body(loop.getInductionVar());
     return loop;
   }
-  /// The same with values that each step makes of those before.
+  /// The same loop with values carried from one iteration to the next.
   using Values = llvm::SmallVector<Value>;
   Values carried(Value from, Value to, int64_t step, Values init,
                  llvm::function_ref<Values(mlir::ValueRange, Value)> body) {
@@ -57,7 +58,7 @@ protected:
   Value zeros(mlir::VectorType type) {
     return mlir::arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
   }
-  /// `mask` null: all lanes. Zero where it leaves some out.
+  /// Loads all lanes where `mask` is null; lanes that the mask leaves out are zero.
   Value load(mlir::VectorType type, Value memref, mlir::ValueRange at, Value mask) {
     if (!mask)
       return mlir::vector::LoadOp::create(b, loc, type, memref, at);
@@ -69,13 +70,14 @@ protected:
     else
       mlir::vector::StoreOp::create(b, loc, vector, memref, at);
   }
-  /// The first `count` of `size` lanes.
+  /// A mask of the first `count` of `size` lanes.
   Value firstLanes(int64_t size, int64_t count) {
     return mlir::vector::ConstantMaskOp::create(
         b, loc, mlir::VectorType::get({size}, b.getI1Type()), llvm::ArrayRef<int64_t>{count});
   }
-  /// Asks for a line of memory, into the second-level cache: to the first it would come too early.
-  void ask(Value memref, mlir::ValueRange at) {
+  /// Prefetches the line at this address into the second-level cache; in the first-level cache it
+  /// would arrive too early and be evicted.
+  void prefetch(Value memref, mlir::ValueRange at) {
     mlir::memref::PrefetchOp::create(b, loc, memref, at, /*isWrite=*/false,
                                      /*localityHint=*/2, /*isDataCache=*/true);
   }

@@ -1,5 +1,5 @@
-// Contractions with a stored matrix become calls of the caller's parallel-for over a function of
-// the rows of W, one for each shape and storage type (Contraction.h).
+// Contractions with a stored matrix become calls of the caller's parallel-for with a function over
+// the rows of W. There is one function for each shape and storage type (Contraction.h).
 #include "ctxc/Lowering/KernelEmitter.h"
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/Contraction.h"
@@ -24,7 +24,7 @@ namespace ctxc {
 
 namespace {
 
-/// Whether the rows of a matrix lie one after the other.
+/// Whether the rows of a matrix lie one after the other in memory.
 bool hasAdjacentRows(Value matrix) {
   auto type = dyn_cast<MemRefType>(matrix.getType());
   SmallVector<int64_t> strides;
@@ -33,7 +33,7 @@ bool hasAdjacentRows(Value matrix) {
          strides[1] == 1 && strides[0] == type.getDimSize(1);
 }
 
-/// Why a contraction has no function of its own; empty where it has one.
+/// Why the contraction gets no function of its own; empty where it gets one.
 StringRef whyNone(kernel::ContractOp op) {
   auto w = cast<MemRefType>(op.getMatrix().getType());
   if (!w.hasStaticShape() || !w.getLayout().isIdentity())
@@ -47,7 +47,8 @@ StringRef whyNone(kernel::ContractOp op) {
   return "";
 }
 
-/// Whether many vectors are rounded. An expert has one at a time.
+/// Whether the contraction rounds its vectors when there are many. An expert has only one vector at
+/// a time, and so never does.
 bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
   return kernel::isMarked<kernel::Rounded>(op->getParentOfType<func::FuncOp>()) &&
          target.bfloatPairs && !KernelEmitter::quantized(op.getMatrix()) &&
@@ -55,7 +56,7 @@ bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
          cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0);
 }
 
-/// The stand-ins of quantised matrices, of which no reader may be left.
+/// Erases the ops that stand for quantised matrices; an op that still reads one is an error.
 LogicalResult dropQuantized(ModuleOp module) {
   auto result = module.walk([](kernel::QuantizedOp op) {
     if (!op->use_empty()) {
@@ -69,7 +70,8 @@ LogicalResult dropQuantized(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// Memory for the blocks' sums of few vectors; an expert's one vector has it outside of its loop.
+/// Memory for the sums of the blocks when there are few vectors. An expert's single vector gets
+/// this memory outside its loop.
 Value blockSums(OpBuilder &b, const Contraction &c, kernel::ContractOp op, Value rows) {
   Location loc = op.getLoc();
   int64_t blocks = transposedBlocks(c);
@@ -86,11 +88,25 @@ Value blockSums(OpBuilder &b, const Contraction &c, kernel::ContractOp op, Value
       b, loc, MemRefType::get({ShapedType::kDynamic, c.out()}, b.getF32Type()), ValueRange{count});
 }
 
-/// What adds them up.
+/// The function that adds up the sums of the blocks.
 func::FuncOp totalsOf(const Contraction &c, ModuleOp module, StringRef name, Location loc) {
   std::string own = (name + "_totals").str();
   auto function = module.lookupSymbol<func::FuncOp>(own);
   return function ? function : emitTransposedTotals(c, module, own, loc);
+}
+
+/// The name of the contraction's function. `type` is that of its matrix.
+std::string nameOf(const Contraction &contraction, MemRefType type) {
+  std::string element;
+  llvm::raw_string_ostream os(element);
+  if (RankedTensorType stored = contraction.stored)
+    os << xf::stringifyBlockFormat(cast<xf::QuantizedType>(stored.getElementType()).getFormat());
+  else
+    os << type.getElementType();
+  return (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
+          element + (contraction.transposed ? "_transposed" : "") +
+          (contraction.rounded ? "_rounded" : ""))
+      .str();
 }
 
 LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
@@ -128,19 +144,9 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
     Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.rounded = rounded.contains(op);
     contraction.transposed = op.getTransposed();
-    std::string element;
-    llvm::raw_string_ostream os(element);
-    if (quantized) {
-      os << xf::stringifyBlockFormat(cast<xf::QuantizedType>(stored.getElementType()).getFormat());
+    if (quantized)
       w = quantized.getMemory();
-    } else {
-      os << type.getElementType();
-    }
-    std::string name =
-        (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
-         element + (contraction.transposed ? "_transposed" : "") +
-         (contraction.rounded ? "_rounded" : ""))
-            .str();
+    std::string name = nameOf(contraction, type);
     auto function = module.lookupSymbol<func::FuncOp>(name);
     if (!function)
       function = contraction.emit(module, name, loc);

@@ -1,5 +1,5 @@
-// What older processors have no instruction for. LLVM would call libm's fmaf, and its own run-time
-// library's conversions, once for each lane.
+// Replaces operations that older processors have no instruction for. LLVM would call libm's fmaf,
+// and the conversion functions of its run-time library, once for each lane.
 #include "ctxc/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -13,7 +13,7 @@ namespace ctxc {
 #include "ctxc/Lowering/Passes.h.inc"
 } // namespace ctxc
 
-/// a b + c in two roundings.
+/// a b + c with two roundings.
 template <typename Fma> static void split(Fma op, Value a, Value b, Value c) {
   OpBuilder builder(op);
   Value product = arith::MulFOp::create(builder, op.getLoc(), a, b);
@@ -32,8 +32,9 @@ static Value number(OpBuilder &b, Location loc, Type type, TypedAttr one) {
   return arith::ConstantOp::create(b, loc, type, value);
 }
 
-/// float16 to float32: exponent and mantissa, moved to their places, are the number times 2⁻¹¹²,
-/// also where it is subnormal; all ones in the exponent stay all ones.
+/// float16 to float32: with exponent and mantissa moved to their places in a float32, the number is
+/// too small by a factor of 2⁻¹¹², also where it is subnormal. An exponent of all ones (infinity,
+/// NaN) must stay all ones.
 static void widen(arith::ExtFOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -58,8 +59,9 @@ static void widen(arith::ExtFOp op) {
   op.erase();
 }
 
-/// bfloat16 to float32: the upper half of its bits. LLVM has that for the conversion too, but takes
-/// it for so costly that it makes loops over numbers a quarter as wide.
+/// bfloat16 to float32: the bits of a bfloat16 are the upper half of a float32's. LLVM lowers the
+/// conversion in the same way, but its cost model overrates it and makes loops over such numbers a
+/// quarter as wide.
 static void shift(arith::ExtFOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();

@@ -1,10 +1,10 @@
-// Telling LLVM which innermost loops of linalg have steps that do not depend on each other.
+// Tells LLVM which innermost loops of linalg have independent iterations.
 //
-// A loop that writes y[…, i] at step i, and reads y nowhere else, could be vectorised but for what
-// LLVM must suppose: that the memory of what else it reads is y's. Bufferisation has made sure that
-// it is not. LLVM is told by groups of memory accesses, which loops name
-// (llvm.loop.parallel_accesses): on loops in scf, whose loads and stores are marked when they are
-// LLVM's.
+// A loop that writes y[…, i] in iteration i, and reads y nowhere else, could be vectorised, but
+// LLVM must assume that the other memory which it reads may alias y. Bufferisation has made sure
+// that it does not. LLVM learns this from access groups: loads and stores carry a group that the
+// loop names (llvm.loop.parallel_accesses). The first pass marks loops in scf; the second marks the
+// loads and stores once they are in the LLVM dialect.
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/LinalgToLoops.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -59,7 +59,7 @@ struct MarkParallelLoops : ctxc::impl::MarkParallelLoopsBase<MarkParallelLoops> 
 
 struct MarkParallelAccesses : ctxc::impl::MarkParallelAccessesBase<MarkParallelAccesses> {
   void runOnOperation() override {
-    // A loop's mark is where it goes back now, at the end of its one block.
+    // The loop's mark is now on its back edge, at the end of the loop's only block.
     getOperation().walk([](LLVM::BrOp back) {
       auto annotation = back->getAttrOfType<LLVM::LoopAnnotationAttr>(annotationName);
       if (!annotation)

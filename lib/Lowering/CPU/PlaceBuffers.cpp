@@ -1,4 +1,4 @@
-// Buffers live in the caller's workspace: a kernel allocates nothing.
+// Gives buffers a place in the caller's workspace, because a kernel allocates nothing.
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CallFrame.h"
@@ -22,7 +22,7 @@ SmallVector<func::FuncOp> ctxc::kernelFunctions(ModuleOp module) {
   return llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), isKernel));
 }
 
-/// The bytes of a buffer, rounded up to 64.
+/// The bytes of a buffer, rounded up to a multiple of 64.
 static Value bytesOf(OpBuilder &b, Location loc, MemRefType type, ValueRange dynamic) {
   int64_t fixed = type.getElementTypeBitWidth() / 8;
   for (int64_t d : type.getShape())
@@ -37,8 +37,8 @@ static Value bytesOf(OpBuilder &b, Location loc, MemRefType type, ValueRange dyn
   return arith::ShLIOp::create(b, loc, arith::ShRUIOp::create(b, loc, up, shift), shift);
 }
 
-/// The size of dimension `index` of `memref`, as a value or a number, from the op that made it;
-/// null where that says nothing.
+/// The size of dimension `index` of `memref`, as a value or a number, from the op that defines the
+/// memref. Null where the size cannot be derived from that op.
 static OpFoldResult sizeOf(Value memref, int64_t index) {
   auto type = cast<MemRefType>(memref.getType());
   if (!type.isDynamicDim(index))
@@ -56,7 +56,8 @@ static OpFoldResult sizeOf(Value memref, int64_t index) {
 static Value rebuild(OpBuilder &b, Value value, ArrayRef<KernelArg> args, ValueRange sizes,
                      IRMapping &done);
 
-/// The size of dimension `i` of a memref of the kernel, again from rows and visible counts.
+/// Recomputes the size of dimension `i` of a memref of the kernel from the number of rows and of
+/// visible tokens.
 static Value rebuildSize(OpBuilder &b, Value memref, int64_t i, ArrayRef<KernelArg> args,
                          ValueRange sizes, IRMapping &done) {
   Location loc = memref.getLoc();
@@ -87,7 +88,7 @@ static Value rebuildSize(OpBuilder &b, Value memref, int64_t i, ArrayRef<KernelA
   return number ? Value(arith::ConstantIndexOp::create(b, loc, number.getInt())) : Value();
 }
 
-/// Builds `value`, a size in the kernel, again from rows and visible counts.
+/// Recomputes `value`, a size in the kernel, from the number of rows and of visible tokens.
 static Value rebuild(OpBuilder &b, Value value, ArrayRef<KernelArg> args, ValueRange sizes,
                      IRMapping &done) {
   if (Value known = done.lookupOrNull(value))
@@ -128,7 +129,7 @@ static LogicalResult placeIn(func::FuncOp kernel) {
   OpBuilder b(kernel.getContext());
   Type i64 = b.getI64Type();
 
-  // <name>_workspace
+  // The function <name>_workspace.
   b.setInsertionPointAfter(kernel);
   auto size = func::FuncOp::create(b, loc, (kernel.getName() + "_workspace").str(),
                                    b.getFunctionType({i64, i64, i64}, {i64}));
@@ -162,7 +163,7 @@ static LogicalResult placeIn(func::FuncOp kernel) {
     offset = arith::AddIOp::create(b, loc, offset,
                                    bytesOf(b, loc, alloc.getType(), alloc.getDynamicSizes()));
     MemRefType type = alloc.getType();
-    // Sizes beyond the first dimension need a descriptor of their own strides.
+    // A dynamic size beyond the first dimension needs a descriptor with its own strides.
     SmallVector<Value> dynamic(alloc.getDynamicSizes());
     Value memref;
     if (llvm::count_if(type.getShape().drop_front(type.getRank() > 0), ShapedType::isDynamic) ==

@@ -1,4 +1,5 @@
-// What does not take its fast form says so: a remark at its op, of those that MLIR calls missed.
+// Remarks about ops that do not get their fast form; MLIR's remark engine calls them missed
+// optimisations.
 #ifndef CTXC_LIB_LOWERING_CPU_REMARKS_H
 #define CTXC_LIB_LOWERING_CPU_REMARKS_H
 
@@ -7,8 +8,9 @@
 
 namespace ctxc {
 
-/// Says at the op, where somebody asked for remarks, that it goes without `form` (contraction,
-/// attention, reduction or rows; on a GPU contraction, vectors or tensor-cores), and why.
+/// Emits a remark at `op`, if remarks are enabled, that the op does not get the fast form `form`,
+/// and why. Forms are contraction, attention, reduction and rows, on a GPU contraction, vectors and
+/// tensor-cores.
 inline void missed(mlir::Operation *op, llvm::StringRef form, llvm::StringRef why) {
   mlir::remark::missed(op->getLoc(), mlir::remark::RemarkOpts::name(form).category("ctxc"))
       << mlir::remark::reason("{0}", why.str());

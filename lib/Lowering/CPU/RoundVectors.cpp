@@ -21,7 +21,7 @@ static bool mayWrite(Operation &op, Value root) {
   });
 }
 
-/// Whether nothing between the two changes what `x` holds.
+/// Whether no op between `from` and `to` changes the contents of `x`.
 static bool staysSame(Value x, Operation *from, Operation *to) {
   Value root = originOf(x).root;
   if (!root || from->getBlock() != to->getBlock())

@@ -1,5 +1,6 @@
-// The vectors of contractions, rounded to bfloat16 before: in the loop over the rows that makes
-// them, where they are in the caches closest to the core, and once for all contractions of them.
+// Rounds the vectors of contractions to bfloat16 ahead of the contractions: in the loop over rows
+// that computes the vectors, while they are in the caches closest to the core, and once for all
+// contractions that read them.
 #ifndef CTXC_LIB_LOWERING_ROUNDVECTORS_H
 #define CTXC_LIB_LOWERING_ROUNDVECTORS_H
 
@@ -11,19 +12,19 @@ namespace ctxc {
 
 class VectorRounder {
 public:
-  /// The vectors that `contraction` reads, S × K, in a buffer of S ×
-  /// `stride(K)` bfloat16 numbers; those from K up to the next multiple of `alignment` are zero.
+  /// The vectors that `contraction` reads, S × K, in a buffer of S × `stride(K)` bfloat16 numbers.
+  /// The numbers from K up to the next multiple of `alignment` are zero.
   mlir::Value roundedFor(kernel::ContractOp contraction);
 
   static constexpr int64_t alignment = 32;
-  /// Whole lines of the caches, and an odd number of them: rows a power of two apart would all want
-  /// the same few places there.
+  /// The distance between rows: whole cache lines, and an odd number of them. Rows that are a power
+  /// of two apart would compete for the same few sets of the cache.
   static int64_t stride(int64_t k);
 
 private:
   struct Rounded {
     mlir::Value numbers;
-    mlir::Operation *at; ///< where it is made
+    mlir::Operation *at; ///< the op that computes it
   };
   llvm::DenseMap<mlir::Value, Rounded> made;
 };

@@ -9,14 +9,14 @@ using namespace ctxc;
 
 namespace {
 
-/// A panel is in the second-level cache, of which a thread may have no more than half.
+/// A panel must fit into half of the second-level cache: a thread may have no more than that.
 constexpr int64_t panelBytes = 384 << 10;
-/// Numbers of a row in a panel, at most.
+/// The largest number of elements of one row in a panel.
 constexpr int64_t maxLength = 4096;
 /// Groups of rows in a tile.
 constexpr int64_t tileGroups = 2;
-/// Vectors of a tile: with them as many sums as leave registers for what is multiplied. What is
-/// left over goes in smaller tiles.
+/// Vectors in a tile: the largest number whose sums leave registers for the factors. The vectors
+/// that remain go in smaller tiles.
 constexpr int64_t tileVectors[] = {12, 4, 1};
 
 class Emitter : LoopBuilder {
@@ -45,7 +45,7 @@ private:
   /// A panel: rows `from` to `to`, columns `column` to `column` + `count`.
   struct Part {
     Value from, to, column, count;
-    Value isFirst; ///< of its rows
+    Value isFirst; ///< whether it is the first panel of its rows
   };
   void copy(const Part &part);
   void copyPairs(const Part &part, Value group, Value k, Value mask);
@@ -56,12 +56,12 @@ private:
 
   RoundedOperands given;
   int64_t lanes, width, in;
-  int64_t length;      ///< numbers of a row in a panel, whole registers of them
-  int64_t panelGroups; ///< of `lanes` rows each
+  int64_t length;      ///< elements of a row in a panel, a multiple of a register's
+  int64_t panelGroups; ///< groups of `lanes` rows in a panel
   Value panel;         ///< group × pair × row in the group
 };
 
-/// The address of memory of the thread.
+/// The address of memory on the thread's stack.
 Value Emitter::allocate(MemRefType type) {
   Value count =
       LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(type.getNumElements()));
@@ -105,8 +105,8 @@ void Emitter::copy(const Part &part) {
   });
 }
 
-/// `lanes` pairs of each row of a group, side by side. Rows past the last are the last again, whose
-/// sums nobody stores.
+/// Copies `lanes` pairs of each row of a group, side by side. Behind the last row, the last row is
+/// repeated; the sums of the copies are never stored.
 void Emitter::copyPairs(const Part &part, Value group, Value k, Value mask) {
   SmallVector<Value> rows;
   Value first = add(part.from, times(group, lanes)), last = sub(part.to, index(1));
@@ -121,8 +121,8 @@ void Emitter::copyPairs(const Part &part, Value group, Value k, Value mask) {
     vector::StoreOp::create(b, loc, row, panel, ValueRange{group, add(pair, index(i)), index(0)});
 }
 
-/// The pairs of a matrix that is stored transposed: of two of its rows, or the last once more,
-/// which meets a zero.
+/// Copies the pairs of a matrix that is stored transposed: each pair takes a number from each of
+/// two rows. Behind the last row the last row is repeated, and is multiplied by zero.
 void Emitter::interleaveRows(const Part &part, Value group, Value pair) {
   Value first = add(part.from, times(group, lanes));
   Value present = mask(lanes, sub(part.to, first));
@@ -136,7 +136,7 @@ void Emitter::interleaveRows(const Part &part, Value group, Value pair) {
                           ValueRange{group, pair, index(0)});
 }
 
-/// Of a square of registers. Step by step, blocks twice as large change places.
+/// Transposes a square of registers. In each step blocks of twice the size change places.
 void Emitter::transpose(SmallVector<Value> &rows) {
   for (int64_t block = 1; block < lanes; block *= 2) {
     SmallVector<int64_t> low, high;
@@ -175,7 +175,7 @@ void Emitter::compute(const Part &part) {
 
 /// y[vector…, rows of the groups] += their products along the panel.
 void Emitter::tile(const Part &part, Value group, int64_t groups, Value vector, int64_t vectors) {
-  SmallVector<Value> outputs, stored; // of a group: its first row; which rows there are
+  SmallVector<Value> outputs, stored; // of each group: first row, mask of its rows
   for (int64_t g = 0; g < groups; ++g) {
     outputs.push_back(add(part.from, times(add(group, index(g)), lanes)));
     stored.push_back(mask(lanes, sub(part.to, outputs.back())));
@@ -194,7 +194,7 @@ void Emitter::tile(const Part &part, Value group, int64_t groups, Value vector, 
     scf::YieldOp::create(b, loc, soFar);
   }
   Value end = over(add(part.count, index(width - 1)), width);
-  // The tile's vectors by pairs, from the panel's first on: one address, and fixed distances.
+  // Addresses the pairs of all vectors of the tile from one base address, with constant distances.
   int64_t stride = VectorRounder::stride(in) / 2;
   Value begin = toI64(b, loc, add(times(vector, stride), over(part.column, 2)));
   Value address = LLVM::GEPOp::create(b, loc, given.x.getType(), b.getI32Type(), given.x,

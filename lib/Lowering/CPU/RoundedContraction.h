@@ -1,13 +1,14 @@
-// Many vectors, rounded to bfloat16 as W is, with W: products of pairs of numbers that lie side by
-// side are added to float32 sums by one instruction, twice the arithmetic of float32.
+// Products of a bfloat16 matrix W with many vectors that are rounded to bfloat16. One instruction
+// multiplies pairs of adjacent numbers and adds both products to float32 sums, which is twice the
+// arithmetic of float32.
 //
-// An instruction takes as many rows of W as it has lanes, of each a pair, and one pair of a vector.
-// So a panel of W is copied first with the pairs of adjacent rows side by side; it stays in the
-// caches while all vectors pass, a tile of them at a time. Sums of a tile stay in registers along a
-// panel, and lie in y between panels.
+// Each lane of such an instruction holds one pair of a row of W, and all lanes are multiplied with
+// the same pair of a vector. A panel of W is therefore copied first, with the pairs of adjacent
+// rows side by side. The panel stays in the caches while all vectors are multiplied with it, one
+// tile at a time. The sums of a tile stay in registers along a panel, and in y between panels.
 //
-// A sum has one order here too, along the row by pairs: it depends neither on how many vectors
-// there are nor on threads.
+// The order of a sum is fixed here too, pair by pair along the row. It depends neither on the
+// number of vectors nor on threads.
 #ifndef CTXC_LIB_LOWERING_ROUNDEDCONTRACTION_H
 #define CTXC_LIB_LOWERING_ROUNDEDCONTRACTION_H
 
@@ -15,14 +16,15 @@
 
 namespace ctxc {
 
-/// W (out × in, bfloat16) and y (`rows` × out, float32), memrefs; the address of the rounded x
-/// (RoundVectors.h); and `rows`. Where `transposed`, W is in × out.
+/// W (out × in, bfloat16) and y (`rows` × out, float32) are memrefs; `x` is the address of the
+/// rounded vectors (RoundVectors.h). Where `transposed` is set, W is in × out.
 struct RoundedOperands {
   mlir::Value w, x, y, rows;
   bool transposed;
 };
 
-/// Outputs `begin` to `end`, that is, columns of y. `lanes` are a register's of float32.
+/// Emits code for outputs `begin` to `end`, which are columns of y. `lanes` is the number of
+/// float32 lanes in a register.
 void emitRounded(mlir::OpBuilder &b, mlir::Location loc, const RoundedOperands &operands,
                  mlir::Value begin, mlir::Value end, int64_t lanes);
 

@@ -1,9 +1,10 @@
-// Sums and maxima along the last dimension, in vectors.
+// Sums and maxima along the last dimension, computed in vectors.
 //
-// A sum has one order, which is that of contractions: `rowLanes` partial sums by position modulo
-// that, each along the dimension, then their halves added, and again. Left to LLVM's vectoriser,
-// the order would depend on the loops around it and on the dimension's length; here zeros at the
-// end, such as what a token does not see, change nothing.
+// The order of a sum is that of contractions: `rowLanes` partial sums by position modulo rowLanes,
+// each added up along the dimension; then the second half is added to the first, and so on. With
+// LLVM's own vectoriser the order would depend on the surrounding loops and on the length of the
+// dimension. In this order zeros at the end, such as the weights of slots that a token does not
+// see, change nothing.
 #include "lib/Lowering/CPU/RowReductions.h"
 #include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
@@ -39,7 +40,7 @@ bool hasAdjacentElements(Value memref) {
          !strides.empty() && strides.back() == 1;
 }
 
-/// Reads its operand along the last loop as its last dimension, or not at all.
+/// Whether the operand's last dimension is indexed by the last loop, or no dimension is.
 bool isReadInLine(OpOperand &operand, AffineMap map, unsigned last) {
   auto type = dyn_cast<MemRefType>(operand.get().getType());
   if (!type || !map.isProjectedPermutation() || !type.getElementType().isFloat())
@@ -50,7 +51,7 @@ bool isReadInLine(OpOperand &operand, AffineMap map, unsigned last) {
          hasAdjacentElements(operand.get());
 }
 
-/// Why it is none, where it is none.
+/// The reduction that `op` is. Where it is none, `why` may tell the reason.
 std::optional<Reduction> matchReduction(linalg::GenericOp op, StringRef &why) {
   auto none = [&](StringRef reason) {
     why = reason;
@@ -114,7 +115,7 @@ public:
 private:
   Value index(int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); }
 
-  /// From the dimensions of the operands.
+  /// The loop bounds, from the dimensions of the operands.
   SmallVector<Value> loopSizes() {
     SmallVector<Value> sizes(op.getNumLoops());
     for (OpOperand &operand : op->getOpOperands()) {
@@ -134,7 +135,7 @@ private:
     return indices;
   }
 
-  /// An operand at the lanes from at.back() on; zero where the mask leaves some out.
+  /// Loads the lanes of an operand from at.back() on; zero where the mask leaves lanes out.
   Value load(OpOperand *operand, Value mask) {
     Value memref = operand->get();
     Type element = cast<MemRefType>(memref.getType()).getElementType();
@@ -154,10 +155,10 @@ private:
                ? arith::AddFOp::create(b, loc, a, c, fast()).getResult()
                : arith::MaximumFOp::create(b, loc, a, c).getResult();
   }
-  /// A product and its sum may become one operation, as in the body.
+  /// Allows a product and its sum to become one fused operation, as the op's body does.
   static arith::FastMathFlags fast() { return arith::FastMathFlags::contract; }
 
-  /// What the lanes from at.back() on add to `sums`.
+  /// `sums` with the lanes from at.back() on added.
   Value step(Value sums, Value neutral, Value mask) {
     IRMapping wide;
     for (auto [argument, operand] :

@@ -1,4 +1,4 @@
-// Sums and maxima along the last dimension, as loops over vectors.
+// Sums and maxima along the last dimension as vector loops.
 #ifndef CTXC_LIB_LOWERING_ROWREDUCTIONS_H
 #define CTXC_LIB_LOWERING_ROWREDUCTIONS_H
 
@@ -7,9 +7,9 @@
 
 namespace ctxc {
 
-/// Loops that compute `op`, on memrefs, before the builder's place; the outermost is returned. Null
-/// where `op` is no sum or maximum along its last dimension, which is then a remark if it is one
-/// along others.
+/// Emits loops that compute `op`, on memrefs, before the insertion point, and returns the outermost
+/// one. Returns null where `op` is not a sum or maximum along its last dimension; a reduction along
+/// other dimensions gets a remark.
 mlir::scf::ForOp reductionToLoops(mlir::OpBuilder &b, mlir::linalg::LinalgOp op);
 
 } // namespace ctxc

@@ -37,7 +37,7 @@ std::optional<RowWise> ctxc::rowWise(Operation &op) {
   }
   if (!result.count)
     return std::nullopt;
-  op.walk([&](memref::LoadOp load) { // in its body, at any place
+  op.walk([&](memref::LoadOp load) { // loads in its body may be at any index
     Origin origin = originOf(load.getMemRef());
     result.isKnown &= bool(origin.root);
     result.accesses.push_back({origin.root, false, false, load.getMemRef(), false});
@@ -47,7 +47,8 @@ std::optional<RowWise> ctxc::rowWise(Operation &op) {
 
 using Independent = llvm::function_ref<bool(const RowWise::Access &, const RowWise::Access &)>;
 
-/// Whether of all that one writes and the other reads or writes the two accesses are `independent`.
+/// Whether each pair of accesses to the same memory, at least one of which is a write, is
+/// `independent`.
 static bool areIndependent(const RowWise &a, const RowWise &b, Independent independent) {
   for (const RowWise::Access &x : a.accesses)
     for (const RowWise::Access &y : b.accesses)

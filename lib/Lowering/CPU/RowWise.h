@@ -1,4 +1,5 @@
-// Ops on memrefs that go over rows, and which of them make one loop.
+// Finds ops on memrefs that work row by row, and decides which of them can share one loop over
+// rows.
 #ifndef CTXC_LIB_LOWERING_ROWWISE_H
 #define CTXC_LIB_LOWERING_ROWWISE_H
 
@@ -8,34 +9,35 @@
 
 namespace ctxc {
 
-/// What one op does to memory, as far as rows are concerned.
+/// The memory accesses of one op, as far as rows are concerned.
 struct RowWise {
-  mlir::Operation *op = nullptr; ///< of linalg, or a loop with kernel.row_loop
-  mlir::Value count;             ///< of rows
-  bool isKnown = true;           ///< whether `accesses` are all
+  mlir::Operation *op = nullptr; ///< a linalg op, or a loop with kernel.row_loop
+  mlir::Value count;             ///< the number of rows
+  bool isKnown = true;           ///< whether `accesses` lists all accesses
   struct Access {
     mlir::Value root;
     bool isOwnRow, isWrite;
-    mlir::Value view; ///< of the root
-    bool isOwnGroup;  ///< where the second loop is taken for one over groups
+    mlir::Value view; ///< a view of the root
+    bool isOwnGroup;  ///< whether the group is its own, if the second loop goes over groups
   };
   llvm::SmallVector<Access> accesses;
 };
 
-/// None where `op` is no such op.
+/// The accesses of `op`; none where `op` does not work row by row.
 std::optional<RowWise> rowWise(mlir::Operation &op);
 
-/// Whether `next` may follow `row` in one loop over the rows.
+/// Whether `next` may join the ops of `row` in one loop over the rows.
 bool mayJoin(llvm::ArrayRef<RowWise> row, const RowWise &next);
 
 /// The loops over groups of heads within attention's rows.
 struct Groups {
   int64_t count;
-  mlir::Value slots; ///< that a row may see (index)
-  int64_t size;      ///< numbers of a row of queries
+  mlir::Value slots; ///< how many slots a row may see (index)
+  int64_t size;      ///< elements of a row of queries
 };
 
-/// What the second loops of all in `row` go over, if it is groups, and each in itself.
+/// The groups that the second loops of all ops in `row` go over; none where these loops are not
+/// over groups or an op reads another group than its own.
 std::optional<Groups> groupsOf(llvm::ArrayRef<RowWise> row, mlir::OpBuilder &b);
 
 } // namespace ctxc

@@ -1,23 +1,17 @@
-// Loops over the rows of a call, shared out to the caller's threads.
+// Makes one loop over the rows of a call of ops that follow each other, and has it divided among
+// the caller's threads (OutlineRows.h).
 //
-// What is no contraction is done row by row: an op whose first loop runs over the rows, or a loop
-// over them that calls a support function. Such ops that follow each other become one loop over
-// the rows where each reads, of what another writes, its own row alone; so a row's values are
-// still in the caches closest to the core when the next op takes them. The loop becomes a function
-// of a range of rows; from `sharedFrom` rows on it is handed to the caller's parallel-for. A row's
-// numbers depend on neither: the order within a row stays as it is. A buffer that such a loop alone
-// knows (attention's scores) has one row's memory for all of a range.
-//
-// Attention's loops go over groups of heads within a row, and each reads, of what another writes,
-// its own group alone. So a row's function takes a range of groups too, and where there is one row
-// that sees many slots (decoding), its groups are shared out.
+// All ops but contractions run row by row: a linalg op whose first loop goes over the rows, or a
+// loop over rows that calls a support function. Consecutive ops of this kind become one loop over
+// the rows if each op reads only its own row of what the others write. The values of a row are then
+// still in the caches closest to the core when the next op reads them.
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
 #include "lib/Lowering/CPU/LinalgToLoops.h"
+#include "lib/Lowering/CPU/OutlineRows.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RowWise.h"
-#include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Order.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -27,10 +21,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -42,88 +33,11 @@ namespace ctxc {
 
 namespace {
 
-/// With fewer rows a second thread costs more than it brings.
-constexpr int64_t sharedFrom = 16;
-/// The same of one row's attention: slots × heads × numbers of a head.
-constexpr int64_t sharedNumbers = 1 << 15;
-
-//===----------------------------------------------------------------------===//
-// Buffers that a loop has to itself
-//===----------------------------------------------------------------------===//
-
-/// An index as it was before loops were made of linalg, which gives each an affine.apply.
-Value withoutIdentity(Value index) {
-  auto apply = index.getDefiningOp<affine::AffineApplyOp>();
-  return apply && apply.getAffineMap().isIdentity() ? apply.getOperand(0) : index;
-}
-
-/// The rows' indices where the loop reads and writes `buffer`, if nothing else does and they are
-/// the loop's own row throughout.
-std::optional<SmallVector<OpOperand *>> ownRows(memref::AllocOp buffer, scf::ForOp loop) {
-  SmallVector<OpOperand *> rows;
-  SmallVector<Value> views{buffer};
-  while (!views.empty())
-    for (OpOperand &use : views.pop_back_val().getUses()) {
-      Operation *user = use.getOwner();
-      if (isa<memref::DimOp>(user))
-        continue;
-      if (isa<memref::SubViewOp, memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(
-              user) &&
-          originOf(user->getResult(0)).sameRows) {
-        views.push_back(user->getResult(0));
-        continue;
-      }
-      if (!isa<memref::LoadOp, memref::StoreOp, vector::LoadOp, vector::StoreOp,
-               vector::MaskedLoadOp, vector::MaskedStoreOp>(user))
-        return std::nullopt;
-      OpOperand &row = user->getOpOperand(use.getOperandNumber() + 1); // behind the memref
-      if (withoutIdentity(row.get()) != loop.getInductionVar())
-        return std::nullopt;
-      rows.push_back(&row);
-    }
-  return rows;
-}
-
-//===----------------------------------------------------------------------===//
-// The loop as a function
-//===----------------------------------------------------------------------===//
-
-/// The type in which a value crosses to another function; null where it cannot.
-Type crossingType(Type type) {
-  MLIRContext *context = type.getContext();
-  Type i64 = IntegerType::get(context, 64), ptr = LLVM::LLVMPointerType::get(context);
-  if (type.isIndex())
-    return i64;
-  auto memref = dyn_cast<MemRefType>(type);
-  if (!memref)
-    return LLVM::isCompatibleType(type) ? type : Type();
-  SmallVector<Type> fields{ptr, ptr, i64};
-  if (memref.getRank() > 0)
-    fields.append(2, LLVM::LLVMArrayType::get(i64, memref.getRank()));
-  return LLVM::LLVMStructType::getLiteral(context, fields);
-}
-
-Value toCrossing(OpBuilder &b, Location loc, Value value) {
-  if (value.getType().isIndex())
-    return toI64(b, loc, value);
-  Type type = crossingType(value.getType());
-  return type == value.getType()
-             ? value
-             : UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
-}
-
-Value fromCrossing(OpBuilder &b, Location loc, Value crossed, Type type) {
-  if (type.isIndex())
-    return toIndex(b, loc, crossed);
-  return type == crossed.getType()
-             ? crossed
-             : UnrealizedConversionCastOp::create(b, loc, type, crossed).getResult(0);
-}
-
 class RowSharer {
 public:
   RowSharer(func::FuncOp kernel, const CpuTarget &target)
-      : kernel(kernel), target(target), b(kernel.getContext()), rewriter(kernel.getContext()) {}
+      : kernel(kernel), target(target), b(kernel.getContext()), rewriter(kernel.getContext()),
+        outliner(kernel) {}
 
   LogicalResult run();
 
@@ -131,26 +45,11 @@ private:
   LogicalResult finish(SmallVectorImpl<RowWise> &group);
   scf::ForOp merge(ArrayRef<RowWise> group);
 
-  /// What becomes functions.
-  struct Loop {
-    scf::ForOp rows;
-    bool isCausal;                ///< a row takes the longer the later it is
-    std::optional<Groups> groups; ///< that the loops in it with kernel.group_loop go over
-  };
-  LogicalResult outline(Loop loop);
-  func::FuncOp makeRowFunction(Loop loop, ArrayRef<Value> captured, ArrayRef<OpOperand *> own,
-                               LLVM::LLVMStructType frame);
-  func::FuncOp makeRangeFunction(Loop loop, func::FuncOp row, LLVM::LLVMStructType frame,
-                                 std::optional<int32_t> countField);
-  func::FuncOp makeGroupsFunction(Loop loop, func::FuncOp row);
-  func::FuncOp makeFunction(Location loc, StringRef suffix, ArrayRef<Type> arguments);
-  void callFunction(Loop loop, func::FuncOp function, func::FuncOp ofGroups, Value frame);
-
   func::FuncOp kernel;
   const CpuTarget &target;
   OpBuilder b;
   IRRewriter rewriter;
-  int64_t count = 0;
+  RowOutliner outliner;
 };
 
 LogicalResult RowSharer::run() {
@@ -167,7 +66,7 @@ LogicalResult RowSharer::run() {
       group.push_back(std::move(*next));
       continue;
     }
-    // What only makes a value stands where it is, before the loop that the group becomes.
+    // Ops that only define a value stay where they are, before the loop that the group becomes.
     if (!next && (isa<memref::AllocOp>(op) || isMemoryEffectFree(&op)) &&
         !op.hasTrait<OpTrait::IsTerminator>())
       continue;
@@ -190,10 +89,13 @@ LogicalResult RowSharer::finish(SmallVectorImpl<RowWise> &group) {
   std::optional<Groups> groups = groupsOf(group, b);
   scf::ForOp rows = merge(group);
   group.clear();
-  return rows ? outline({rows, isCausal, groups}) : failure();
+  if (!rows)
+    return failure();
+  outliner.outline({rows, isCausal, groups});
+  return success();
 }
 
-/// One loop over the rows, in the place of the last op of the group.
+/// One loop over the rows, which replaces the last op of the group.
 scf::ForOp RowSharer::merge(ArrayRef<RowWise> group) {
   if (auto loop = dyn_cast<scf::ForOp>(group.front().op))
     return loop;
@@ -208,7 +110,7 @@ scf::ForOp RowSharer::merge(ArrayRef<RowWise> group) {
     if (!merged) {
       merged = *made;
     } else {
-      // What the second loop needs stands after the first until now.
+      // The operands of the second loop are defined between the two loops.
       merged->moveBefore(*made);
       rewriter.eraseOp(made->getBody()->getTerminator());
       rewriter.inlineBlockBefore(made->getBody(), merged.getBody()->getTerminator(),
@@ -220,192 +122,6 @@ scf::ForOp RowSharer::merge(ArrayRef<RowWise> group) {
   }
   rewriter.eraseOp(last);
   return merged;
-}
-
-LogicalResult RowSharer::outline(Loop loop) {
-  llvm::SetVector<Value> outside;
-  getUsedValuesDefinedAbove(loop.rows.getRegion(), outside);
-  llvm::SetVector<Operation *> buffers;
-  for (Value value : outside)
-    if (isa<MemRefType>(value.getType()))
-      if (Value root = originOf(value).root)
-        if (auto buffer = root.getDefiningOp<memref::AllocOp>())
-          buffers.insert(buffer);
-  SmallVector<OpOperand *> own;
-  for (Operation *buffer : buffers)
-    if (auto rows = ownRows(cast<memref::AllocOp>(buffer), loop.rows))
-      own.append(*rows);
-  SmallVector<Value> captured;
-  SmallVector<Type> types;
-  for (Value value : outside) {
-    if (matchPattern(value, m_Constant()))
-      continue;
-    Type type = crossingType(value.getType());
-    if (!type) { // a function's address and the like: the loop stays where it is
-      missed(loop.rows, "rows", "a value that it needs cannot go to another function");
-      return success();
-    }
-    captured.push_back(value);
-    types.push_back(type);
-  }
-  std::optional<int32_t> countField;
-  if (loop.isCausal) {
-    countField = captured.size();
-    captured.push_back(loop.rows.getUpperBound());
-    types.push_back(b.getI64Type());
-  }
-  auto frameType = LLVM::LLVMStructType::getLiteral(kernel.getContext(), types);
-  func::FuncOp row = makeRowFunction(loop, captured, own, frameType);
-  func::FuncOp function = makeRangeFunction(loop, row, frameType, countField);
-  func::FuncOp ofGroups = loop.groups ? makeGroupsFunction(loop, row) : func::FuncOp();
-  ++count;
-
-  Location loc = loop.rows.getLoc();
-  b.setInsertionPoint(loop.rows);
-  SmallVector<Value> crossed;
-  for (Value value : captured)
-    crossed.push_back(toCrossing(b, loc, value));
-  Value frame = storeFrame(b, loc, kernel, frameType, crossed);
-  callFunction(loop, function, ofGroups, frame);
-  loop.rows.erase();
-  return success();
-}
-
-/// A private one behind the builder's place, which moves to its start.
-func::FuncOp RowSharer::makeFunction(Location loc, StringRef suffix, ArrayRef<Type> arguments) {
-  auto function = func::FuncOp::create(b, loc, (kernel.getName() + suffix + Twine(count)).str(),
-                                       b.getFunctionType(arguments, {}));
-  function.setPrivate();
-  b.setInsertionPointToStart(function.addEntryBlock());
-  return function;
-}
-
-/// The loop's body as a function of the frame, a row, and the row in whose place buffers lie that
-/// are the loop's `own`; and of a range of groups. It stays one: taken into a loop, vectors over
-/// several rows would add up the sums of the rows that are left over in another order.
-func::FuncOp RowSharer::makeRowFunction(Loop loop, ArrayRef<Value> captured,
-                                        ArrayRef<OpOperand *> own, LLVM::LLVMStructType frame) {
-  scf::ForOp rows = loop.rows;
-  Location loc = rows.getLoc();
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  SmallVector<Type> arguments{ptr, i64, i64};
-  if (loop.groups)
-    arguments.append(2, i64);
-  b.setInsertionPointAfter(kernel);
-  func::FuncOp function = makeFunction(loc, "_row_", arguments);
-  function->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
-  Block &entry = function.front();
-  IRMapping inside;
-  for (auto [i, value] : llvm::enumerate(captured)) {
-    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry.getArgument(0),
-                                      ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-    Value crossed = LLVM::LoadOp::create(b, loc, frame.getBody()[i], field);
-    inside.map(value, fromCrossing(b, loc, crossed, value.getType()));
-  }
-  llvm::SetVector<Value> outside;
-  getUsedValuesDefinedAbove(rows.getRegion(), outside);
-  for (Value value : outside)
-    if (!inside.contains(value))
-      inside.map(value, b.clone(*value.getDefiningOp())->getResult(0));
-  inside.map(rows.getInductionVar(), toIndex(b, loc, entry.getArgument(1)));
-  Value place = toIndex(b, loc, entry.getArgument(2)), begin, end;
-  if (loop.groups) {
-    begin = toIndex(b, loc, entry.getArgument(3));
-    end = toIndex(b, loc, entry.getArgument(4));
-  }
-  for (Operation &op : rows.getBody()->without_terminator())
-    b.clone(op, inside);
-  for (OpOperand *index : own)
-    inside.lookup(index->getOwner())->setOperand(index->getOperandNumber(), place);
-  func::ReturnOp::create(b, loc);
-  if (loop.groups)
-    function.walk([&](scf::ForOp groups) {
-      if (!kernel::isMarked<kernel::GroupLoop>(groups))
-        return;
-      groups.setLowerBound(begin);
-      groups.setUpperBound(end);
-    });
-  return function;
-}
-
-/// What threads share out: a range of rows. All of them have the loop's own buffers in one place,
-/// the first's, which stays in the caches, and of the others' no memory is ever touched. The
-/// frame's `countField` says how many rows there are, where they take unequally long: then they are
-/// counted from both ends in turn (the first, the last, the second, the last but one), so that
-/// equal ranges take equally long where later rows take longer.
-func::FuncOp RowSharer::makeRangeFunction(Loop loop, func::FuncOp row, LLVM::LLVMStructType frame,
-                                          std::optional<int32_t> countField) {
-  Location loc = row.getLoc();
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  b.setInsertionPointAfter(row);
-  func::FuncOp function = makeFunction(loc, "_rows_", {ptr, i64, i64});
-  Block &entry = function.front();
-  auto rows = scf::ForOp::create(b, loc, toIndex(b, loc, entry.getArgument(1)),
-                                 toIndex(b, loc, entry.getArgument(2)),
-                                 arith::ConstantIndexOp::create(b, loc, 1));
-  func::ReturnOp::create(b, loc);
-  b.setInsertionPointToStart(rows.getBody());
-  auto number = [&](int64_t n) { return arith::ConstantIntOp::create(b, loc, i64, n).getResult(); };
-  Value index = toI64(b, loc, rows.getInductionVar());
-  if (countField) {
-    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry.getArgument(0),
-                                      ArrayRef<LLVM::GEPArg>{0, *countField});
-    Value last = arith::SubIOp::create(b, loc, LLVM::LoadOp::create(b, loc, i64, field), number(1));
-    Value half = arith::ShRUIOp::create(b, loc, index, number(1));
-    Value isOdd = arith::TruncIOp::create(b, loc, b.getI1Type(), index);
-    index = arith::SelectOp::create(b, loc, isOdd, arith::SubIOp::create(b, loc, last, half), half);
-  }
-  SmallVector<Value> arguments{entry.getArgument(0), index, entry.getArgument(1)};
-  if (loop.groups)
-    arguments.append({number(0), number(loop.groups->count)});
-  func::CallOp::create(b, loc, row, arguments);
-  return function;
-}
-
-/// What threads share out of one row: a range of groups.
-func::FuncOp RowSharer::makeGroupsFunction(Loop loop, func::FuncOp row) {
-  Location loc = row.getLoc();
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  b.setInsertionPointAfter(row);
-  func::FuncOp function = makeFunction(loc, "_groups_", {ptr, i64, i64});
-  Block &entry = function.front();
-  Value first = arith::ConstantIntOp::create(b, loc, i64, 0);
-  func::CallOp::create(
-      b, loc, row,
-      ValueRange{entry.getArgument(0), first, first, entry.getArgument(1), entry.getArgument(2)});
-  func::ReturnOp::create(b, loc);
-  return function;
-}
-
-/// As the caller's parallel-for shares them out: many rows, or the groups of one that sees many
-/// slots. Else all at once.
-void RowSharer::callFunction(Loop loop, func::FuncOp function, func::FuncOp ofGroups, Value frame) {
-  Location loc = function.getLoc();
-  Value rows = loop.rows.getUpperBound();
-  OpBuilder::InsertionGuard guard(b);
-  auto is = [&](arith::CmpIPredicate predicate, Value value, int64_t bound) {
-    return arith::CmpIOp::create(b, loc, predicate, value,
-                                 arith::ConstantIndexOp::create(b, loc, bound));
-  };
-  auto number = [&](int64_t n) {
-    return LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(n)).getResult();
-  };
-  auto shareIf = [&](Value condition, func::FuncOp shared, auto &&howMany) {
-    auto branch = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/true);
-    b.setInsertionPointToStart(branch.thenBlock());
-    callParallelFor(b, loc, kernel, shared, howMany(), frame);
-    b.setInsertionPointToStart(branch.elseBlock());
-  };
-  shareIf(is(arith::CmpIPredicate::uge, rows, sharedFrom), function,
-          [&] { return toI64(b, loc, rows); });
-  if (ofGroups) {
-    int64_t slots = llvm::divideCeil(sharedNumbers, loop.groups->size);
-    Value one = is(arith::CmpIPredicate::eq, rows, 1);
-    Value many = is(arith::CmpIPredicate::uge, loop.groups->slots, slots);
-    shareIf(arith::AndIOp::create(b, loc, one, many), ofGroups,
-            [&] { return number(loop.groups->count); });
-  }
-  func::CallOp::create(b, loc, function, ValueRange{frame, number(0), toI64(b, loc, rows)});
 }
 
 struct ShareRows : ctxc::impl::ShareRowsBase<ShareRows> {

@@ -1,11 +1,13 @@
-// Sums that a loop keeps in memory, kept in a register instead.
+// Keeps sums that a loop holds in memory in a register instead.
 //
-//   for k { y[i] = y[i] + a[k] * b[k] }   becomes   s = y[i]; for k { s = s + a[k] * b[k] }; y[i] =
-//   s
+//   for k { y[i] = y[i] + a[k] * b[k] }
+// becomes
+//   s = y[i]; for k { s = s + a[k] * b[k] }; y[i] = s
 //
-// Linalg's loops are of the first form, and LLVM must suppose that a or b may be y: it then neither
-// vectorises the loop nor holds the sum. Bufferisation has made sure that what an op reads at other
-// places than it writes is other memory.
+// Loops made from linalg have the first form. LLVM must assume that a or b may alias y, and then
+// neither vectorises the loop nor keeps the sum in a register. Bufferisation has made sure that
+// memory which an op reads at other indices than it writes does not overlap the memory that it
+// writes.
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/LinalgToLoops.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -22,7 +24,7 @@ namespace ctxc {
 
 namespace {
 
-/// A load and the store that follows it, both at a place that the loop does not change.
+/// A load and the store that follows it, both at an address that the loop does not change.
 struct Sum {
   memref::LoadOp load;
   memref::StoreOp store;

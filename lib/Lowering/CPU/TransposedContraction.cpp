@@ -8,21 +8,22 @@ using namespace ctxc;
 
 namespace {
 
-/// Vectors of columns in a tile.
+/// Vector registers of columns in a tile.
 constexpr int64_t tileWidth = 4;
-/// Numbers of a panel: 256 KB of float32.
+/// Elements of a panel: 256 KB of float32.
 constexpr int64_t panelSize = 1 << 16;
-/// Blocks are as many as this at least, for threads to share out, and no longer than that.
+/// There are at least this many blocks, so that threads can divide them, and none is longer than
+/// `longestBlock`.
 constexpr int64_t leastBlocks = 8, longestBlock = 512;
 constexpr int64_t lineBytes = 64;
 
-/// How a block is read for few vectors: one row of each of its streams at a time.
+/// How a block is read when there are few vectors: one row of each of its access streams at a time.
 struct Reading {
   int64_t streams;
-  bool isAhead; ///< whether lines are asked for, into the second-level cache
+  bool isPrefetched; ///< whether lines are prefetched into the second-level cache
 };
-/// The sums of longer rows do not stay in the first-level cache beside W: with more streams they
-/// come and go less often.
+/// The sums of longer rows do not stay in the first-level cache beside W. With more streams each
+/// sum is loaded and stored less often.
 constexpr int64_t longRow = 1024, aheadBytes = 4 << 10;
 Reading readingOf(const Contraction &c) {
   return c.out() > longRow ? Reading{8, true} : Reading{4, false};
@@ -53,26 +54,27 @@ private:
   Value broadcast(Value number) { return vector::BroadcastOp::create(b, loc, sums, number); }
   Value multiplied(Value w, Value x, Value sum) { return vector::FMAOp::create(b, loc, w, x, sum); }
 
-  // Few vectors.
-  /// body(column, mask) for every vector of columns; ofLine(column) where a line starts.
+  // Few vectors
   void inOrder(Value first, Value count, llvm::function_ref<void(ArrayRef<Value>, Value)> body);
+  /// Calls body(column, mask) for every vector of columns, and ofLine(column) where a cache line
+  /// starts.
   void forColumns(llvm::function_ref<void(Value, Value)> body,
                   llvm::function_ref<void(Value)> ofLine = {});
   void addRows(ArrayRef<Value> rows, Value sumsFrom);
   void sweep(ArrayRef<Value> rows, Value sumsFrom, Value vector, int64_t vectors);
 
-  // Many vectors.
+  // Many vectors
   struct Panel {
-    Value from, to, k, count;                    ///< columns; the first row, and how many
-    Value nextColumn, nextRow, nextCount, share; ///< the next, and its rows that a tile asks for
+    Value from, to, k, count;                    ///< columns; first row, number of rows
+    Value nextColumn, nextRow, nextCount, share; ///< the next panel; rows a tile prefetches
   };
-  /// body(first column, columns) for every tile of a panel.
+  /// Calls body(first column, columns) for every tile of a panel.
   void forTiles(const Panel &panel, llvm::function_ref<void(Value, int64_t)> body);
   void shareOut(Panel &panel, Value end, int64_t vectors);
   void copy(const Panel &panel);
   void tile(const Panel &panel, Value column, int64_t columns, Value vector, int64_t vectors);
   Value maskOf(int64_t columns, int64_t i);
-  void askFor(const Panel &panel, Value column, Value vector, int64_t vectors);
+  void prefetchShare(const Panel &panel, Value column, Value vector, int64_t vectors);
 
   const Contraction &c;
   TransposedOperands given;
@@ -80,7 +82,7 @@ private:
   Value panelMemory; ///< tile × row × column in the tile
 };
 
-/// A vector of W in float32.
+/// Loads a vector of W and widens it to float32.
 Value Emitter::weights(Value row, Value column, Value mask) {
   Value w = load(stored, given.w, {row, column}, mask);
   return stored == sums ? w : Value(arith::ExtFOp::create(b, loc, sums, w));
@@ -104,8 +106,8 @@ void Emitter::few(Value begin, Value end) {
   });
 }
 
-/// body(rows, number of the first in this order) for the rows of a block: one of each stream at a
-/// time, and then one by one what the streams leave over.
+/// Calls body(rows, position of the first of them in this order) for the rows of a block: one row
+/// of each stream at a time, then one by one the rows that do not divide by the number of streams.
 void Emitter::inOrder(Value first, Value count,
                       llvm::function_ref<void(ArrayRef<Value>, Value)> body) {
   int64_t streams = readingOf(c).streams;
@@ -119,7 +121,7 @@ void Emitter::inOrder(Value first, Value count,
   forRange(times(length, streams), count, 1, [&](Value i) { body(add(first, i), i); });
 }
 
-/// Block after block, for all columns.
+/// Adds up the blocks in order, for all columns.
 void Emitter::totals() {
   auto type = MemRefType::get({ShapedType::kDynamic, c.out()}, b.getF32Type());
   Value partial = memrefAt(b, loc, given.x, type, times(given.rows, transposedBlocks(c)));
@@ -150,7 +152,7 @@ void Emitter::forColumns(llvm::function_ref<void(Value, Value)> body,
     body(index(whole), whole + c.lanes > c.out() ? firstLanes(c.lanes, c.out() - whole) : Value());
 }
 
-/// Adds the rows' products to the sums of their block, for all vectors.
+/// Adds the products of these rows to the sums of their block, for all vectors.
 void Emitter::addRows(ArrayRef<Value> rows, Value sumsFrom) {
   Value pairs = multiples(given.rows, 2);
   forRange(index(0), pairs, 2, [&](Value s) { sweep(rows, sumsFrom, s, 2); });
@@ -177,11 +179,11 @@ void Emitter::sweep(ArrayRef<Value> rows, Value sumsFrom, Value vector, int64_t 
     for (int64_t v = 0; v < vectors; ++v)
       store(totals[v], given.y, {places[v], column}, mask);
   };
-  if (!readingOf(c).isAhead)
+  if (!readingOf(c).isPrefetched)
     return forColumns(addProducts);
   forColumns(addProducts, [&](Value column) {
     for (Value row : rows)
-      ask(given.w, {row, add(column, index(aheadBytes / c.elementBytes()))});
+      prefetch(given.w, {row, add(column, index(aheadBytes / c.elementBytes()))});
   });
 }
 
@@ -189,8 +191,9 @@ void Emitter::sweep(ArrayRef<Value> rows, Value sumsFrom, Value vector, int64_t 
 // Many vectors
 //===----------------------------------------------------------------------===//
 
-/// Vectors of a tile, the most with which sums, a number of each and a vector of W fill the
-/// registers; what these leave over goes in smaller tiles.
+/// The numbers of vectors that tiles take: first the largest number for which the sums, one element
+/// of each vector and one register of W fill the register file; smaller tiles take the vectors that
+/// remain.
 SmallVector<int64_t> tileVectors(const Contraction &c) {
   return c.registers >= 32 ? SmallVector<int64_t>{6, 2, 1} : SmallVector<int64_t>{3, 1};
 }
@@ -231,13 +234,13 @@ void Emitter::forTiles(const Panel &panel, llvm::function_ref<void(Value, int64_
     ifThen(isLess(whole, panel.to), [&] { body(whole, left); });
 }
 
-/// The lanes of a tile's vector i; null: all of them.
+/// The mask of register i of a tile's columns; null where all lanes are used.
 Value Emitter::maskOf(int64_t columns, int64_t i) {
   int64_t left = columns - i * c.lanes;
   return left < c.lanes ? firstLanes(c.lanes, left) : Value();
 }
 
-/// The panel after this one, in equal shares for the tiles of the largest size.
+/// Divides the next panel into equal parts, which the tiles of the largest size prefetch.
 void Emitter::shareOut(Panel &panel, Value end, int64_t vectors) {
   Value below = add(panel.k, index(blockRows(c)));
   Value isBelow = isLess(below, index(c.in()));
@@ -253,17 +256,18 @@ void Emitter::shareOut(Panel &panel, Value end, int64_t vectors) {
   panel.share = arith::CeilDivUIOp::create(b, loc, panel.nextCount, tiles);
 }
 
-void Emitter::askFor(const Panel &panel, Value column, Value vector, int64_t vectors) {
+void Emitter::prefetchShare(const Panel &panel, Value column, Value vector, int64_t vectors) {
   Value tile = add(times(over(vector, vectors), panelColumns() / tileColumns()),
                    over(sub(column, panel.from), tileColumns()));
   Value first = arith::MulIOp::create(b, loc, tile, panel.share);
   forRange(first, least(add(first, panel.share), panel.nextCount), 1, [&](Value row) {
-    forRange(index(0), index(panelColumns()), lineNumbers(),
-             [&](Value i) { ask(given.w, {add(panel.nextRow, row), add(panel.nextColumn, i)}); });
+    forRange(index(0), index(panelColumns()), lineNumbers(), [&](Value i) {
+      prefetch(given.w, {add(panel.nextRow, row), add(panel.nextColumn, i)});
+    });
   });
 }
 
-/// The panel's rows lie in their order.
+/// Copies the rows of the panel in their order.
 void Emitter::copy(const Panel &panel) {
   inOrder(panel.k, panel.count, [&](ArrayRef<Value> rows, Value number) {
     for (auto [i, row] : llvm::enumerate(rows))
@@ -280,14 +284,15 @@ void Emitter::copy(const Panel &panel) {
 void Emitter::tile(const Panel &panel, Value column, int64_t columns, Value vector,
                    int64_t vectors) {
   if (vectors == tileVectors(c).front() && columns == tileColumns())
-    askFor(panel, column, vector, vectors);
+    prefetchShare(panel, column, vector, vectors);
   int64_t width = llvm::divideCeil(columns, c.lanes);
   Values places, masks;
   for (int64_t i = 0; i < width; ++i) {
     places.push_back(add(column, index(i * c.lanes)));
     masks.push_back(maskOf(columns, i));
   }
-  // The tile's vectors from the panel's first number on: one address, and fixed distances.
+  // Addresses the elements of all vectors of the tile from one base address, with constant
+  // distances.
   Value begin = toI64(b, loc, add(times(vector, c.in()), panel.k));
   Value address = LLVM::GEPOp::create(b, loc, given.xAddress.getType(), b.getF32Type(),
                                       given.xAddress, ArrayRef<LLVM::GEPArg>{begin});
@@ -304,7 +309,8 @@ void Emitter::tile(const Panel &panel, Value column, int64_t columns, Value vect
     }
     return next;
   };
-  // From a stream's row to the next stream's, and from the last one's to the first one's next.
+  // The distance from a row of one stream to that of the next stream, and from the last stream's
+  // row to the first stream's next row.
   int64_t streams = readingOf(c).streams;
   Value length = over(panel.count, streams), ofStreams = times(length, streams);
   Values start(vectors * width, zeros(sums));

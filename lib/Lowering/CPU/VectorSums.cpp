@@ -3,7 +3,7 @@
 
 using namespace mlir;
 
-/// Of each of the `blocks` equal blocks of x, and then of y, the first half plus the second.
+/// For each of the `blocks` equal blocks of x, and then of y: its first half plus its second half.
 static Value addedHalves(OpBuilder &b, Location loc, Value x, Value y, int64_t blocks) {
   int64_t half = cast<VectorType>(x.getType()).getDimSize(0) / blocks / 2;
   SmallVector<int64_t> first, second;

@@ -1,4 +1,4 @@
-// The one order in which vectors of partial sums are added up.
+// The fixed order in which the lanes of a vector of partial sums are added up.
 #ifndef CTXC_LIB_LOWERING_VECTORSUMS_H
 #define CTXC_LIB_LOWERING_VECTORSUMS_H
 
@@ -6,11 +6,13 @@
 
 namespace ctxc {
 
-/// Partial sums of a row's reduction; on all targets, so that sums are the same on all.
+/// How many partial sums a row's reduction has; the same on all targets, so that results are the
+/// same too.
 constexpr int64_t rowLanes = 16;
 
-/// The sum of each of `sums`, vectors of one length, side by side: of each the second half is
-/// added to the first, and so on. A power of two of them, and at most as many as they have lanes.
+/// Adds up the lanes of each of `sums`, vectors of one length, and returns the totals side by side.
+/// In each step the second half of the lanes is added to the first half. The number of vectors is a
+/// power of two, and at most the number of lanes.
 mlir::Value totals(mlir::OpBuilder &b, mlir::Location loc, llvm::SmallVector<mlir::Value> sums);
 
 } // namespace ctxc

@@ -1,11 +1,12 @@
-// y[s, m] = Σ_k W[m, k] x[s, k] for one vector or a few (both streams), bound by the memory of W.
+// y[s, m] = Σ_k W[m, k] x[s, k] for one vector or a few (the full and the reduced run), bound by
+// the bandwidth of reading W.
 //
-// A subgroup takes one row of W, or two where there are enough for the whole device: its lanes read
-// 16 bytes each, side by side, and several such pieces are under way at once; what is read serves
-// all vectors. Lane l sums pieces l, l + lanes, … in order; then halves of the lanes are added. The
-// order depends on the target's subgroup alone, neither on the number of vectors nor on that of
-// rows. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes, a sum is off by at
-// most γ Σ_k |W[m, k] x[s, k]|.
+// A subgroup takes one row of W, or two where there are enough rows for the whole device. Its lanes
+// read adjacent pieces of 16 bytes, several of which are in flight at once; each piece that is read
+// serves all vectors. Lane l adds up pieces l, l + lanes, … in order; then the lanes are added up
+// by halves. The order depends only on the target's subgroup size, neither on the number of vectors
+// nor on the number of rows. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes,
+// the error of a sum is at most γ Σ_k |W[m, k] x[s, k]|.
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/GPU/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,13 +19,13 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
-/// From how many rows on a subgroup takes two: the largest devices have room for about this many
-/// subgroups at once.
+/// From this number of rows on, a subgroup takes two of them: the largest devices have room for
+/// about this many subgroups at once.
 static constexpr int64_t manyRows = 8192;
-/// How many pieces of a row a lane reads before it uses the first.
+/// How many pieces of a row a lane reads before it uses the first of them.
 static constexpr int64_t piecesAhead = 4;
 static constexpr int64_t threadsOfBlock = 128;
-/// How many blocks any device launches.
+/// The number of blocks that every device can launch.
 static constexpr int64_t mostBlocks = 65535;
 
 namespace {
@@ -47,7 +48,7 @@ public:
                  : "rows of the matrix, or the vectors, are no whole pieces of 16 bytes");
   }
 
-  /// Writes all, and returns the number of blocks.
+  /// Writes the kernel's body, and returns the number of blocks.
   int64_t write() {
     int64_t perBlock = w.threads / w.lanes * rows, parts = llvm::divideCeil(slots * out, perBlock);
     if (parts <= mostBlocks) {
@@ -60,11 +61,11 @@ public:
   }
 
 private:
-  /// What a block takes at once.
+  /// Writes what a block computes at once.
   void writePart(Value part, int64_t perBlock) {
     int64_t all = slots * out;
     Value first = w.add(times(part, perBlock), times(w.subgroup, rows));
-    SmallVector<Value> row; // the last again, where there is none left
+    SmallVector<Value> row; // beyond the last row, the last row again
     for (int64_t r = 0; r < rows; ++r) {
       Value at = r ? w.add(first, w.index(r)) : first;
       row.push_back(arith::MinUIOp::create(w.b, w.loc, at, w.index(all - 1)));
@@ -84,7 +85,7 @@ private:
     });
   }
 
-  int64_t m() const { return selected ? 2 : 1; } ///< the loop over rows of W
+  int64_t m() const { return selected ? 2 : 1; } ///< index of the loop over rows of W
   bool canReadPieces() const {
     auto whole = [&](const Access &a, int64_t by) {
       return a.offset.isFixed() && a.offset.fixed % by == 0 && in % by == 0;
@@ -105,8 +106,8 @@ private:
                                  fast);
   }
 
-  /// Of row m of a slot, which is number `row` of all slots' one after the other: where the bank
-  /// has it.
+  /// The row of the bank that belongs to `row`, which counts the rows of all slots one after the
+  /// other. Sets `token` and `slot`.
   Value enterSlot(Value row) {
     Value size = w.index(out);
     slot = arith::DivUIOp::create(w.b, w.loc, row, size);
@@ -119,7 +120,7 @@ private:
     return w.add(times(expert, out), arith::RemUIOp::create(w.b, w.loc, row, size));
   }
 
-  /// The sums of this lane: of each row, for each vector.
+  /// This lane's partial sums, for each row and each vector.
   SmallVector<Value> sumRows(ArrayRef<Value> row) {
     SmallVector<Value> sums(rows * vectors, w.zeroOf(w.b.getF32Type()));
     int64_t pieces = inPieces ? in / piece : in;
@@ -139,7 +140,7 @@ private:
     int64_t done = together + whole * w.lanes;
     if (done == pieces)
       return sums;
-    // The lanes that have one piece more.
+    // The lanes that have one more piece.
     auto rest = scf::IfOp::create(w.b, w.loc, TypeRange(ValueRange(sums)),
                                   w.isBelow(w.lane, w.index(pieces - done)), true);
     OpBuilder::InsertionGuard guard(w.b);
@@ -151,7 +152,8 @@ private:
     return SmallVector<Value>(rest.getResults());
   }
 
-  /// Adds `count` pieces, from `at` on, `lanes` apart. All are read before the first is used.
+  /// Adds `count` pieces from `at` on, `lanes` apart. All of them are read before the first is
+  /// used.
   void addPieces(ArrayRef<Value> starts, Value at, int64_t count, SmallVectorImpl<Value> &sums) {
     SmallVector<SmallVector<Value>> read;
     SmallVector<Value> places;
@@ -169,7 +171,7 @@ private:
       }
   }
 
-  /// The weights at piece `at` of W, unpacked; nothing is computed that waits for the memory.
+  /// Reads and unpacks the weights of piece `at` of W. No arithmetic here waits for the loads.
   SmallVector<Value> readWeights(Value at) {
     Value root = W.view.root;
     if (!inPieces) {
@@ -195,7 +197,7 @@ private:
     return weights;
   }
 
-  /// The numbers of vector s that belong to piece `at` of a row.
+  /// The elements of vector s that are multiplied with piece `at` of a row.
   SmallVector<Value> readVector(int64_t s, Value at) {
     Extent start = x.offset + x.steps[0] * s;
     auto moved = [&](Value place, int64_t by) {
@@ -221,7 +223,8 @@ private:
   }
 
   void put(int64_t s, Value row, Value sum) {
-    // Slots of a result lie one after the other, as the rows of all of them are counted.
+    // The results of all slots lie one after the other, in the order in which their rows are
+    // counted.
     Value at = w.add(times(row, y.steps[m()].fixed), w.number(y.offset + y.steps[0] * s));
     if (accumulates)
       sum = add(w.load(y.view.root, at), sum);
@@ -230,19 +233,20 @@ private:
 
   KernelWriter &w;
   const Access &W, &x, &y;
-  const std::optional<Access> &selected; ///< of experts, in the place of several vectors
-  Value token, slot;                     ///< of experts
+  const std::optional<Access> &selected; ///< of experts, instead of several vectors
+  Value token, slot;                     ///< only for experts
   bool accumulates;
-  int64_t slotsOfRow, slots; ///< of experts
+  int64_t slotsOfRow, slots; ///< only for experts
   int64_t vectors, out, in, rows;
   Type element;
-  int64_t piece; ///< elements of 16 bytes
+  int64_t piece; ///< elements in 16 bytes
   bool inPieces;
 };
 
 } // namespace
 
-/// Experts that are stored by columns: a thread takes one number of a slot, and sums in order.
+/// The kernel for experts that are stored as (in, out): each thread computes one element of a slot,
+/// adding in order.
 static int64_t writeColumns(KernelWriter &w, const RowOp &row) {
   const Access &W = *row.accesses[0], &x = *row.accesses[1], &y = *row.accesses[2];
   int64_t out = row.loops[2].fixed, in = row.loops[3].fixed;

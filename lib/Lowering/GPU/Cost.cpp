@@ -10,8 +10,9 @@ using CostHelper = kernel::KernelDialect::CostAttrHelper;
 
 namespace {
 
-/// The elements of a buffer that an access touches, so that equal ones are told: what is left of
-/// its loops when those that do not move it are gone, and such that continue each other are one.
+/// The elements of a buffer that an access touches, in a normal form, so that equal sets compare
+/// equal: loops that do not move the access are left out, and loops that continue each other are
+/// merged.
 struct Footprint {
   Extent offset;
   SmallVector<std::pair<Extent, Extent>> loops; ///< (step, size), the largest step first
@@ -46,11 +47,11 @@ struct Footprint {
   }
 };
 
-/// What a launch reads and writes of one buffer. A launch's caches hold what it touched: nothing is
-/// read twice, and what it wrote is not read from memory.
+/// What a launch reads and writes of one buffer. The model assumes that a launch's caches hold
+/// everything it has touched: nothing is read twice, and what it wrote is not read from memory.
 struct Traffic {
   SmallVector<Footprint> reads, writes;
-  Extent read, written; ///< elements
+  Extent read, written; ///< in elements
 
   void addRead(const Footprint &f, const Extent &all) {
     if (llvm::is_contained(reads, f) || llvm::is_contained(writes, f))
@@ -74,7 +75,7 @@ private:
   }
 };
 
-/// The traffic of a launch's ops, one after the other.
+/// Counts the traffic of a launch's ops, one after the other.
 class Counter {
 public:
   bool add(const RowOp &row, bool readsResults) {
@@ -119,7 +120,7 @@ public:
   }
 
 private:
-  /// An element for each point, wherever it is.
+  /// A gather may read anywhere, so one element is counted for each point of the loops.
   void addGather(const Gather &gather, const RowOp &row, const Extent &points) {
     const View &view = gather.access.view;
     if (gather.length == fixedExtent(1))
@@ -137,8 +138,9 @@ private:
     return points;
   }
 
-  /// Operations on floating point at a point of a linalg op. What fast-math flags are for computes
-  /// in floating point; of n operands it makes one number, by n − 1 operations, or by one.
+  /// Floating-point operations at one point of a linalg op. Ops that can have fast-math flags are
+  /// floating-point arithmetic; one with n operands counts as n − 1 operations, and at least as
+  /// one.
   static int64_t operationsOf(Operation *op) {
     if (isa<kernel::ContractOp>(op))
       return 2;

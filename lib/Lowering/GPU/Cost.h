@@ -1,4 +1,4 @@
-// What a launch moves and computes, counted from its ops before they become a kernel.
+// The memory traffic and arithmetic of a launch, counted from its ops before they become a kernel.
 #ifndef CTXC_LIB_LOWERING_GPU_COST_H
 #define CTXC_LIB_LOWERING_GPU_COST_H
 
@@ -6,10 +6,10 @@
 
 namespace ctxc::gpu_lowering {
 
-/// None where a number is no linear function of the visible tokens.
+/// None where a number is not a linear function of the numbers of visible tokens.
 std::optional<GpuCost> costOf(const Step &step);
 
-/// A cost as an attribute of a launch, and back; none where the launch has none.
+/// Attaches a cost to a launch, and reads it back; none where the launch has no cost.
 void setCost(mlir::Operation *launch, const GpuCost &cost);
 std::optional<GpuCost> getCost(mlir::Operation *launch);
 

@@ -12,7 +12,7 @@ Value Number::value(KernelWriter &w) const {
   return arith::ConstantOp::create(w.b, w.loc, w.b.getF64FloatAttr(constant));
 }
 
-/// The writer of either; two constants have none.
+/// The writer that either number has; two constants have none.
 static KernelWriter &writerOf(const Number &a, const Number &b) {
   assert((a.writer() || b.writer()) && "a formula of constants alone");
   return a.writer() ? *a.writer() : *b.writer();

@@ -1,7 +1,8 @@
-// Formulas of float64 while a kernel is written: `x * x + 1` makes the ops.
+// Expressions over float64 that write ops: `x * x + 1` creates a multiplication and an addition.
 //
-// A number is what all threads of a block have alike, or what each has of its own components (see
-// VectorWriter.h). Constants are written as they are. Comparisons are false of what is no number.
+// A number is either the same in all threads of a block, or computed by each thread for its own
+// components (VectorWriter.h). Constants stay C++ numbers until they are used. Comparisons with NaN
+// are false.
 #ifndef CTXC_LIB_LOWERING_GPU_FORMULA_H
 #define CTXC_LIB_LOWERING_GPU_FORMULA_H
 
@@ -18,12 +19,12 @@ public:
   mlir::Value value(KernelWriter &w) const;
 
 private:
-  KernelWriter *w = nullptr; ///< null: a constant
+  KernelWriter *w = nullptr; ///< null for a constant
   mlir::Value made;
   double constant = 0;
 };
 
-/// Something that is so or is not.
+/// A truth value (i1) in the kernel.
 struct Condition {
   KernelWriter *w;
   mlir::Value value;
@@ -48,14 +49,14 @@ Condition operator|(const Condition &a, const Condition &b);
 Condition operator^(const Condition &a, const Condition &b);
 Condition operator!(const Condition &a);
 
-/// `yes` where it is so, else `no`; both are computed.
+/// `yes` where the condition holds, otherwise `no`; both are computed.
 Number select(const Condition &condition, const Number &yes, const Number &no);
 Condition select(const Condition &condition, const Condition &yes, const Condition &no);
 inline Number min(const Number &a, const Number &b) { return select(b < a, b, a); }
 inline Number max(const Number &a, const Number &b) { return select(a < b, b, a); }
 inline Number asNumber(const Condition &condition) { return select(condition, 1.0, 0.0); }
 
-/// In float32's seven digits, where those will do: its divisions are the cheaper ones.
+/// a / b in float32, for where seven digits suffice: this division is cheaper than float64's.
 Number divideRoughly(const Number &a, const Number &b);
 
 } // namespace ctxc::gpu_lowering

@@ -1,4 +1,4 @@
-// cos and sin in arithmetic, so that kernels need no library of the device's.
+// cos and sin as arithmetic, so that kernels need no device library.
 #include "ctxc/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -14,9 +14,9 @@ namespace ctxc {
 
 namespace {
 
-/// cos and sin of a number. With k = round(x · 2/π), x − k π/2 is taken by three fused steps, of
-/// which the first is exact for k < 2^24 / π, so that it is right to the last bits even where k is
-/// large: positions times frequencies are. On [−π/4, π/4] the series up to x^9 is within 1e-8.
+/// cos and sin of x. With k = round(x · 2/π), x − k π/2 is computed by three fused multiply-adds.
+/// The first is exact for k < 2^24 / π, so that the result is accurate even where k is large, as it
+/// is for positions times frequencies. On [−π/4, π/4] the series up to x^9 has an error below 1e-8.
 struct Turn {
   OpBuilder &b;
   Location l;

@@ -7,19 +7,20 @@ using namespace ctxc::gpu_lowering;
 
 namespace {
 
-/// What an op touches of a buffer at outer indices of zero: elements `begin` to `end`; and how far
-/// each of the outer loops moves that.
+/// What an op touches of a buffer where all outer loops are at zero: elements `begin` to `end`; and
+/// how far one step of each outer loop moves that range.
 struct Part {
   Extent begin, end;
   SmallVector<Extent> steps;
 };
 
-/// The parts of one buffer that the ops of a group touch, for outer loops `wide` of `sizes`.
+/// The parts of one buffer that the ops of a group touch. `wide` are the outer loops with more than
+/// one step, among those of `sizes`.
 class Parts {
 public:
   Parts(ArrayRef<size_t> wide, ArrayRef<int64_t> sizes) : wide(wide), sizes(sizes) {}
 
-  /// False where it cannot be said what the op touches.
+  /// Adds what the op touches; false where that cannot be determined.
   bool add(const RowOp &row, Value root) {
     for (const std::optional<Access> &access : row.accesses)
       if (access && access->view.root == root && !add(row, *access, Extent()))
@@ -35,7 +36,7 @@ public:
     return true;
   }
 
-  /// Whether one index of the outer loops touches nothing that another does.
+  /// Whether the parts of different indices of the outer loops are disjoint.
   bool keepApart() const {
     for (const Part &a : parts) {
       if (a.steps != parts.front().steps)
@@ -52,7 +53,7 @@ public:
   }
 
 private:
-  /// The last element that any index touches.
+  /// The last element that is touched at any index.
   Extent lastOf(const Part &part) const {
     Extent last = part.end;
     for (auto [d, step] : llvm::zip(wide, part.steps))
@@ -72,7 +73,7 @@ private:
     parts.push_back(part);
     return true;
   }
-  /// All that a row has, or what all rows read.
+  /// Adds the memory of one row, or, where all rows share the memory, all of it.
   bool addSupport(const View &view) {
     if (view.strides.empty()) {
       parts.push_back({{}, *gpu_lowering::elementsOf(view.root), {Extent()}});
@@ -93,7 +94,7 @@ private:
 
 } // namespace
 
-/// What an op may write; of a support call's memory what rows have.
+/// Collects what an op may write. A support call may write all memory that it has for each row.
 static void addWritten(const RowOp &row, llvm::SetVector<Value> &written) {
   for (const std::optional<Access> &access : ArrayRef(row.accesses).drop_front(row.inputs))
     written.insert(access->view.root);

@@ -1,4 +1,4 @@
-// Whether blocks of a group of ops, one for each index of their outer loops, may run side by side.
+// Decides whether a group of ops can run as one block for each index of their outer loops.
 #ifndef CTXC_LIB_LOWERING_GPU_KEEPAPART_H
 #define CTXC_LIB_LOWERING_GPU_KEEPAPART_H
 
@@ -6,8 +6,8 @@
 
 namespace ctxc::gpu_lowering {
 
-/// Whether one index of the outer loops, of these sizes, touches, of what the ops write, nothing
-/// that another does.
+/// Whether no index of the outer loops, whose sizes are `outer`, touches memory that the ops write
+/// at another index.
 bool keepApart(llvm::ArrayRef<RowOp> ops, llvm::ArrayRef<int64_t> outer);
 
 } // namespace ctxc::gpu_lowering

@@ -47,24 +47,24 @@ Value KernelWriter::zeroOf(Type type) {
   return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
 }
 
-Value KernelWriter::visibleTokens(int64_t stream) {
-  if (visible[stream])
-    return visible[stream];
+Value KernelWriter::visibleTokens(int64_t run) {
+  if (visible[run])
+    return visible[run];
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointAfter(subgroup.getDefiningOp());
   if (!visibleBuffer)
     visibleBuffer = argument(Value(), MemRefType::get({2}, b.getI32Type()));
-  Value count = memref::LoadOp::create(b, loc, visibleBuffer, ValueRange{index(stream)});
-  return visible[stream] = arith::IndexCastOp::create(b, loc, b.getIndexType(), count);
+  Value count = memref::LoadOp::create(b, loc, visibleBuffer, ValueRange{index(run)});
+  return visible[run] = arith::IndexCastOp::create(b, loc, b.getIndexType(), count);
 }
 
 Value KernelWriter::number(const Extent &extent) {
   Value sum = extent.isFixed() || extent.fixed ? index(extent.fixed) : Value();
-  for (int64_t stream : {0, 1}) {
-    int64_t factor = extent.visible[stream];
+  for (int64_t run : {0, 1}) {
+    int64_t factor = extent.visible[run];
     if (!factor)
       continue;
-    Value term = visibleTokens(stream);
+    Value term = visibleTokens(run);
     if (factor != 1)
       term = arith::MulIOp::create(b, loc, term, index(factor));
     sum = sum ? add(sum, term) : term;
@@ -80,7 +80,7 @@ Value KernelWriter::times(Value x, const Extent &factor) {
 
 SmallVector<Value> KernelWriter::split(Value flat, ArrayRef<Extent> sizes) {
   SmallVector<Value> indices(sizes.size());
-  int64_t first = 0; // of those that are not of size one
+  int64_t first = 0; // the leading sizes that are not one
   while (first + 1 < int64_t(sizes.size()) && sizes[first] == fixedExtent(1))
     ++first;
   for (int64_t i = int64_t(sizes.size()) - 1; i >= 0; --i) {
@@ -109,7 +109,7 @@ Value KernelWriter::fromBfloat16(Value bits) {
 
 Value KernelWriter::argument(Value root, MemRefType type) {
   roots.push_back(root);
-  // Before the memory that threads share, whose arguments come last.
+  // Buffers come before the arguments for shared memory, which are always last.
   Block &body = function.getBody().front();
   Value argument = body.insertArgument(roots.size() - 1, type, loc);
   TypeRange types = body.getArgumentTypes();
@@ -193,8 +193,8 @@ void KernelWriter::barrier() { gpu::BarrierOp::create(b, loc); }
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// What the lane has whose number differs in the bit `half`; 64 bits go in two halves, which is
-/// what devices exchange.
+/// The value of the lane whose number differs in the bit `half`. 64-bit values are exchanged as two
+/// halves, since devices exchange 32 bits at a time.
 Value KernelWriter::fromLane(Value x, int64_t half) {
   auto exchange = [&](Value part) -> Value {
     return gpu::ShuffleOp::create(b, loc, part, half, lanes, gpu::ShuffleMode::XOR)
@@ -258,6 +258,6 @@ SmallVector<Value> KernelWriter::combineBlock(ValueRange xs, CombineAll combine)
   barrier();
   SmallVector<Value> all = loop(index(1), index(subgroups), index(1), read(index(0)),
                                 [&](Value i, ValueRange sum) { return combine(sum, read(i)); });
-  barrier(); // before the memory is used again
+  barrier(); // nobody may still read the memory when it is used again
   return all;
 }

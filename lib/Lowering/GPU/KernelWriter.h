@@ -1,8 +1,7 @@
-// One gpu.func while it is written: buffers, indices, and the sums that lanes and blocks take
-// together.
+// Builds one gpu.func: buffers, indices, and the reductions over lanes and blocks.
 //
-// Every sum has one order: a thread adds what is its own in order, the lanes of a subgroup are
-// added by halves, and the subgroups of a block one after the other.
+// The order of every sum is fixed: a thread adds its own terms in order, the lanes of a subgroup
+// are added by halves, and the subgroups of a block one after the other.
 #ifndef CTXC_LIB_LOWERING_GPU_KERNELWRITER_H
 #define CTXC_LIB_LOWERING_GPU_KERNELWRITER_H
 
@@ -16,18 +15,18 @@ class KernelWriter {
 public:
   using Combine = llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)>;
 
-  /// Begins a function of blocks of `threads`, a multiple of the target's subgroup.
+  /// Begins a function for blocks of `threads` threads, a multiple of the target's subgroup size.
   KernelWriter(mlir::gpu::GPUModuleOp module, llvm::StringRef name, mlir::Location loc,
                int64_t threads, const GpuTarget &target);
-  /// Ends it, for `blocks`.
+  /// Ends the function, which runs in a grid of `blocks` blocks.
   void finish(int64_t blocks);
 
   mlir::OpBuilder b;
   mlir::Location loc;
   const int64_t threads, lanes;
 
-  /// This thread's number in its block, this block's, this thread's lane in its subgroup and that
-  /// one's number in the block.
+  /// The number of this thread in its block, of this block, of this thread's lane in its subgroup,
+  /// and of the subgroup in the block.
   mlir::Value thread, block, lane, subgroup;
 
   // Numbers -----------------------------------------------------------------
@@ -37,22 +36,22 @@ public:
   mlir::Value times(mlir::Value x, const Extent &factor);
   mlir::Value isBelow(mlir::Value x, mlir::Value limit);
   mlir::Value zeroOf(mlir::Type type);
-  /// The indices of which `flat` is the row-major number.
+  /// The indices whose row-major number is `flat`.
   llvm::SmallVector<mlir::Value> split(mlir::Value flat, llvm::ArrayRef<Extent> sizes);
-  /// bfloat16 in the low half of an i32, as float32.
+  /// Converts a bfloat16 in the low half of an i32 to float32.
   mlir::Value fromBfloat16(mlir::Value bits);
 
   // Memory ------------------------------------------------------------------
-  /// The flat buffer of `root`; of `element` where it is to be read in other pieces than its own.
+  /// The flat buffer of `root`. With `element`, the buffer is read in elements of that type.
   mlir::Value buffer(mlir::Value root, mlir::Type element = {});
   mlir::Value at(const Access &access, mlir::ValueRange loops);
-  /// bfloat16 comes as float32, other types as they are.
+  /// A bfloat16 is widened to float32; other types are loaded as they are.
   mlir::Value load(mlir::Value root, mlir::Value at);
   void store(mlir::Value value, mlir::Value root, mlir::Value at);
 
   // Control -----------------------------------------------------------------
   using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
-  /// for i = from; i < to; i += step, with values that go from step to step.
+  /// for i = from; i < to; i += step, with values carried from one iteration to the next.
   llvm::SmallVector<mlir::Value> loop(mlir::Value from, mlir::Value to, mlir::Value step,
                                       mlir::ValueRange values, Body body);
   void loop(mlir::Value from, mlir::Value to, mlir::Value step,
@@ -61,32 +60,34 @@ public:
   void barrier();
 
   // Sums --------------------------------------------------------------------
-  /// Of all lanes, in all lanes.
+  /// Combines x over all lanes of the subgroup; every lane gets the result.
   mlir::Value combineLanes(mlir::Value x, Combine combine);
-  /// Of all threads of the block, in all of them. All must come here.
+  /// Combines x over all threads of the block; every thread gets the result. All threads must reach
+  /// this call.
   mlir::Value combineBlock(mlir::Value x, Combine combine);
-  /// The same of several at once.
+  /// Combines several values at once.
   using CombineAll =
       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange, mlir::ValueRange)>;
   llvm::SmallVector<mlir::Value> combineBlock(mlir::ValueRange xs, CombineAll combine);
 
   mlir::gpu::GPUFuncOp function;
-  /// What the function's arguments stand for; null for the numbers of visible tokens.
+  /// The buffer behind each argument of the function; null for the numbers of visible tokens.
   llvm::SmallVector<mlir::Value> roots;
 
 private:
   mlir::Value fromLane(mlir::Value x, int64_t half);
   mlir::Value sharedMemory(mlir::Type type, unsigned number);
-  mlir::Value visibleTokens(int64_t stream);
+  mlir::Value visibleTokens(int64_t run);
   mlir::Value argument(mlir::Value root, mlir::MemRefType type);
 
   llvm::MapVector<mlir::Value, mlir::Value> buffers;
   mlir::Value visible[2], visibleBuffer;
-  /// By type and number: an element for each subgroup.
+  /// One element for each subgroup, by type and number.
   llvm::DenseMap<std::pair<mlir::Type, unsigned>, mlir::Value> shared;
 };
 
-/// Of what a buffer's elements are in a GPU's memory: bfloat16 as 16 bits.
+/// The type in which an element is stored in a GPU's memory: bfloat16 is stored as a 16-bit
+/// integer.
 mlir::Type storageType(mlir::Type element);
 
 } // namespace ctxc::gpu_lowering

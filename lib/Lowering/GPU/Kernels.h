@@ -7,10 +7,10 @@
 
 namespace ctxc::gpu_lowering {
 
-/// A kernel that was written: its function, the grid, and what its arguments stand for.
+/// A kernel that has been written: its function, its grid, and which buffers its arguments are.
 struct WrittenKernel {
   mlir::gpu::GPUFuncOp function;
-  llvm::SmallVector<mlir::Value> roots; ///< null: the numbers of visible tokens
+  llvm::SmallVector<mlir::Value> roots; ///< null stands for the numbers of visible tokens
   int64_t blocks, threads;
 };
 
@@ -19,13 +19,14 @@ WrittenKernel writeRows(mlir::gpu::GPUModuleOp module, llvm::StringRef name, con
 WrittenKernel writeContraction(mlir::gpu::GPUModuleOp module, llvm::StringRef name,
                                const Step &step, const GpuTarget &target);
 
-/// A support call, by all threads of the block: for `row`; null is the one there is.
+/// Writes a support call, run by all threads of the block, for `row`; a null `row` means that there
+/// is only one.
 void writeSupport(KernelWriter &w, const Support &support, mlir::Value row);
-/// Those of a post-norm's patch (ctxc/Numerics/NormInversion.h).
+/// The support calls of a post-norm's patch (ctxc/Numerics/NormInversion.h).
 void writeInvertRmsNorm(KernelWriter &w, const Support &call, mlir::Value row);
 void writeSolveScale(KernelWriter &w, const Support &call, mlir::Value row);
 void writePredictScaleReplay(KernelWriter &w, const Support &call, mlir::Value row);
-/// Element i of what `row` has of a call's memory.
+/// The index of element i of `row` in the memory of a support call.
 mlir::Value placeOf(KernelWriter &w, const View &memory, mlir::Value row, mlir::Value i);
 
 } // namespace ctxc::gpu_lowering

@@ -27,8 +27,8 @@ namespace ctxc {
 #include "ctxc/Lowering/Passes.h.inc"
 } // namespace ctxc
 
-/// A buffer whose size follows from the visible tokens is an address like any other: kernels ask
-/// for no size.
+/// Gives a buffer whose size depends on the visible tokens a static type, so that it is passed as a
+/// plain address: kernels never ask for its size.
 static void nameSizes(gpu::GPUModuleOp kernels) {
   for (auto function : kernels.getOps<gpu::GPUFuncOp>()) {
     SmallVector<Type> types;
@@ -43,9 +43,10 @@ static void nameSizes(gpu::GPUModuleOp kernels) {
   }
 }
 
-/// No two arguments of a launch are the same memory where one of them is written, so that reads
-/// need not wait for the writes before them. Not where threads exchange values through buffers:
-/// LLVM takes it that what is behind such an argument stays as it is at a barrier.
+/// Declares arguments of a launch as noalias, so that reads need not wait for earlier writes: no
+/// two arguments are the same memory where one of them is written. Kernels in which threads
+/// exchange values through buffers are left out: LLVM would assume that a barrier does not change
+/// the memory behind a noalias argument.
 static void nameBuffers(LLVM::LLVMFuncOp kernel) {
   auto meets = kernel.walk([](Operation *op) {
     bool isBarrier = op->getName().stripDialect().contains("barrier");

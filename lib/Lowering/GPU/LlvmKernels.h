@@ -1,5 +1,5 @@
-// What the targets with a back end in LLVM share: from a gpu.module to the llvm dialect, to LLVM
-// IR, optimised, and to code.
+// The code that GPU targets with an LLVM back end share: from a gpu.module to the llvm dialect, to
+// optimised LLVM IR, and to machine code.
 #ifndef CTXC_LIB_LOWERING_GPU_LLVMKERNELS_H
 #define CTXC_LIB_LOWERING_GPU_LLVMKERNELS_H
 
@@ -18,21 +18,22 @@ class LlvmKernels {
 public:
   virtual ~LlvmKernels() = default;
 
-  /// Adds what brings a gpu.module to the llvm dialect for `target`, whose kernels these are.
+  /// Adds the passes that bring a gpu.module to the llvm dialect for `target`, which these kernels
+  /// belong to.
   void addPasses(mlir::OpPassManager &pm, const GpuTarget &target) const;
-  /// What GpuToLLVM does.
+  /// The body of the pass GpuToLLVM.
   mlir::LogicalResult convert(mlir::gpu::GPUModuleOp kernels) const;
-  /// The code of the one gpu.module in `module`.
+  /// The machine code of the one gpu.module in `module`.
   llvm::Expected<std::string> emit(mlir::ModuleOp module, const MachineName &machine,
                                    const GpuTarget &target, llvm::CodeGenFileType type) const;
 
 protected:
-  /// How memory spaces, and ops of the gpu dialect, become those of the target's own dialect.
-  /// Functions of numbers that are instructions (fma, floor, sqrt) are none of its business.
+  /// How memory spaces and ops of the gpu dialect become those of the target's own dialect. Math
+  /// functions that are single instructions (fma, floor, sqrt) are converted elsewhere.
   virtual void configure(mlir::LLVMTypeConverter &converter) const = 0;
   virtual void populate(const mlir::LLVMTypeConverter &converter,
                         mlir::RewritePatternSet &patterns) const = 0;
-  /// What is still to be said about a converted kernel.
+  /// Adds the attributes that the target needs on a converted kernel.
   virtual void finish(mlir::LLVM::LLVMFuncOp kernel) const = 0;
   virtual void finish(llvm::Module &) const {}
 };

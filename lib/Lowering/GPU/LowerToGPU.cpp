@@ -1,4 +1,4 @@
-// From kernels in linalg to launches of functions of a gpu.module.
+// From kernels in linalg to launches of functions in a gpu.module.
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/GPU/Cost.h"
 #include "lib/Lowering/GPU/Kernels.h"
@@ -33,7 +33,7 @@ static constexpr StringLiteral moduleName = "kernels";
 
 namespace {
 
-/// The function of launches that takes a kernel's place: its arguments are the kernel's, then
+/// Builds the function of launches that replaces a kernel. Its arguments are the kernel's, then
 /// %visible, %capacity0, %capacity1.
 class LaunchWriter {
 public:
@@ -55,8 +55,8 @@ public:
       memory[from.getArgument(i)] = entry->getArgument(i);
     }
     visible = entry->getArgument(own);
-    for (int64_t stream : {0, 1})
-      capacity[stream] = entry->getArgument(own + 1 + stream);
+    for (int64_t run : {0, 1})
+      capacity[run] = entry->getArgument(own + 1 + run);
     b.setInsertionPointToStart(entry);
     one = arith::ConstantIndexOp::create(b, loc, 1);
   }
@@ -102,11 +102,11 @@ private:
   }
   Value number(const Extent &extent) {
     Value sum = arith::ConstantIndexOp::create(b, loc, extent.fixed);
-    for (int64_t stream : {0, 1})
-      if (extent.visible[stream]) {
-        Value factor = arith::ConstantIndexOp::create(b, loc, extent.visible[stream]);
+    for (int64_t run : {0, 1})
+      if (extent.visible[run]) {
+        Value factor = arith::ConstantIndexOp::create(b, loc, extent.visible[run]);
         sum = arith::AddIOp::create(b, loc, sum,
-                                    arith::MulIOp::create(b, loc, capacity[stream], factor));
+                                    arith::MulIOp::create(b, loc, capacity[run], factor));
       }
     return sum;
   }
@@ -121,8 +121,8 @@ private:
 
 } // namespace
 
-/// Gives a kernel its number of rows. Banks are no tables of addresses, but lie in one buffer;
-/// quantised ones, which have no kernel, stay.
+/// Gives a kernel its fixed number of rows. A bank becomes one buffer instead of a table of
+/// addresses; banks of quantised experts, which have no GPU kernel, stay as they are.
 static void ofRows(func::FuncOp kernel, int64_t rows) {
   OpBuilder b(kernel.getContext());
   b.setInsertionPointToStart(&kernel.getBody().front());
@@ -162,8 +162,9 @@ struct GpuFixRows : ctxc::impl::GpuFixRowsBase<GpuFixRows> {
   }
 };
 
-/// With sizes known, a read (KernelEmitter::read) is another op, without the number that keeps two
-/// reads of a tensor apart while what is between them may write to its memory.
+/// Once sizes are known, two reads of a tensor (KernelEmitter::read) would be identical ops and
+/// would be merged, although ops between them may write to the tensor's memory. A number on each
+/// read keeps them apart.
 struct GpuNumberReads : ctxc::impl::GpuNumberReadsBase<GpuNumberReads> {
   void runOnOperation() override {
     int64_t next = 0;

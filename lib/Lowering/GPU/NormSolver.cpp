@@ -1,6 +1,6 @@
-// Through a norm and the scale after it
-// (include/ctxc/Numerics/NormInversion.h), by a block of threads: into the unit
-// problem and back, the scale, and what its replay costs.
+// Solves through a norm and the scale after it (include/ctxc/Numerics/NormInversion.h) with a block
+// of threads: into the unit problem and back, the scale, and the predicted replay error of the
+// scale.
 #include "ctxc/Numerics/UnitSolvers.h"
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/GPU/VectorWriter.h"
@@ -12,16 +12,16 @@ using namespace ctxc::gpu_lowering;
 
 namespace {
 
-/// The kernel's part of UnitVectors.h: what is called there writes what a block
-/// of threads will do. Inputs are float32 and the largest entry of a and M is
-/// 1: no product leaves float64's range. Sums are taken in the block's order,
-/// so that results are the processor's up to the last digits of float64.
+/// The vectors that UnitVectors.h asks for, in a kernel: its functions write code that a block of
+/// threads runs. Inputs are float32 and the largest entry of a and M is 1, so that no product
+/// leaves float64's range. Sums are taken in the block's order; results therefore agree with the
+/// processor's up to the last digits of float64.
 struct BlockVectors {
   using Number = gpu_lowering::Number;
   using Condition = gpu_lowering::Condition;
   using Rough = gpu_lowering::Number;
   using Vector = Components;
-  /// A loop's component, or one that was found.
+  /// The component of a loop, or one that a search found.
   struct Index {
     Value inLoop;
     Number found = -1;
@@ -127,10 +127,10 @@ void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call, Valu
     Number largestG = found[0], largestM = found[1], root = std::sqrt(double(d));
     Condition hasData = found[2] > 0, hasScale = largestM > 0;
     Number norm = select(hasData, sqrt(found[2]), root), rms = norm / root;
-    // √B = √(d ρ) with √ρ = R / √(R² + ε); never zero.
+    // √B = √(d ρ) with √ρ = R / √(R² + ε); it is never zero.
     Number eps = std::max(call.reals[epsAt], 0.0), ratio = rms / sqrt(rms * rms + eps);
     Number radius = root * max(ratio, tiny);
-    // a and M by one common factor to a largest entry of 1.
+    // Scales a and M by a common factor, so that their largest entry is 1.
     Number divisorM = select(hasScale, largestM, 1);
     Number balance = select(hasScale, largestG / divisorM / radius, 2);
     Number unitG = min(balance, 1) / largestG;
@@ -163,7 +163,7 @@ void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call, Valu
 // The scale
 //===----------------------------------------------------------------------===//
 
-/// Adds to the two counts of obligations; on one thread.
+/// Adds to the two counts of an obligation, on one thread.
 static void addCounts(VectorWriter &v, const View &counts, Value row, const Number &harmless,
                       const Number &harmful) {
   KernelWriter &w = v.w;
@@ -196,16 +196,16 @@ static Numbers writeScalar(VectorWriter &v, const Components &g, const Component
 
 static Numbers writeDivisions(VectorWriter &v, const Components &g, const Components &m,
                               const Components &n, const Components &delta) {
-  // A component driven to zero comes back as the rounding of the sum that made
-  // it; dividing g_k = 0 by that would wipe m_k out for nothing.
+  // A component that was driven to zero comes back as the rounding error of the sum that computed
+  // it; dividing g_k = 0 by that error would erase m_k for nothing.
   constexpr double limit = std::numeric_limits<float>::max();
   Number squares = v.sum([&](Value k) { return square(v.get(n, k)); });
   Number zero = 8.0 * std::numeric_limits<float>::epsilon() * sqrt(squares / double(v.size));
   return v.reduce({VectorWriter::Sum, VectorWriter::Sum}, [&](Value k) {
     Number change = v.get(g, k), normalized = v.get(n, k);
     Condition harmless = (change == 0) & (abs(normalized) <= zero);
-    // The remainder first: where it is small, so is its error in Δm. The
-    // product is exact.
+    // The remainder is computed first: where it is small, so is its error in Δm. The product is
+    // exact.
     Number remainder = change - v.get(m, k) * normalized;
     Condition isZero = normalized == 0;
     Number quotient = select(isZero, limit, remainder / select(isZero, 1, normalized));
@@ -225,7 +225,7 @@ void gpu_lowering::writeSolveScale(KernelWriter &w, const Support &call, Value r
 }
 
 //===----------------------------------------------------------------------===//
-// What it costs in another program
+// The predicted replay error
 //===----------------------------------------------------------------------===//
 
 void gpu_lowering::writePredictScaleReplay(KernelWriter &w, const Support &call, Value row) {

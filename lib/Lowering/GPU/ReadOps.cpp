@@ -137,7 +137,7 @@ private:
     return row;
   }
 
-  /// What an op inside of a linalg op may be.
+  /// Checks that an op inside a linalg op has a GPU form.
   LogicalResult checkNested(Operation *op, RowOp &row) {
     if (auto load = dyn_cast<memref::LoadOp>(op)) {
       auto view = readView(load.getMemRef());
@@ -202,7 +202,7 @@ private:
     }
     const View &bank = views[0], &x = views[1], &y = views[2], &selected = views[3];
     int64_t in = cast<MemRefType>(op.getVectors().getType()).getShape().back();
-    bool each = x.strides.size() == 3; // slots have vectors of their own
+    bool each = x.strides.size() == 3; // each slot has a vector of its own
     RowOp row{op, {}, {false, false, false, true}, {}, 2, {}, {}, {}};
     for (int64_t i : {0, 1, 2})
       row.loops.push_back(*sizeOf(op.getSums(), i));
@@ -211,7 +211,8 @@ private:
     if (op.getTransposed())
       std::swap(m, k);
     row.accesses = {
-        Access{bank, bank.offset, {slot * row.loops[1].fixed, slot, m, k}}, // as if all differed
+        // The strides are those for slots that all take different matrices.
+        Access{bank, bank.offset, {slot * row.loops[1].fixed, slot, m, k}},
         Access{x, x.offset, {x.strides[0], each ? x.strides[1] : Extent(), {}, x.strides.back()}},
         Access{y, y.offset, {y.strides[0], y.strides[1], y.strides[2], {}}}};
     row.selected = Access{selected, selected.offset, {selected.strides[0], selected.strides[1]}};
@@ -221,7 +222,7 @@ private:
     return row;
   }
 
-  /// What lies between two rows, in bytes: the index is that times the loop's.
+  /// The distance between two rows in bytes: the index is this distance times the loop's index.
   static std::optional<int64_t> rowBytes(LLVM::GEPOp address, Value loopIndex) {
     if (address.getDynamicIndices().size() != 1)
       return std::nullopt;
@@ -236,12 +237,12 @@ private:
     return row == loopIndex && bytes ? std::optional(bytes) : std::nullopt;
   }
 
-  /// The memory that an address leads to, and what lies between two rows' (Support::memory).
+  /// The memory behind an address, and the distance between two rows in it (Support::memory).
   FailureOr<View> readAddress(Value address, scf::ForOp rows) {
     if (auto row = address.getDefiningOp<LLVM::GEPOp>()) {
       auto view = readAddress(row.getBase());
       if (failed(view) || !rows)
-        return view; // of the one row
+        return view; // the address of the only row
       auto bytes = rowBytes(row, rows.getInductionVar());
       Type element = cast<MemRefType>(view->root.getType()).getElementType();
       if (!bytes)
@@ -262,7 +263,7 @@ private:
         return view;
       auto type = cast<MemRefType>(pointer.getSource().getType());
       auto bytes = getConstantIntValue(sum.getRhs());
-      if (type.getLayout().isIdentity() && bytes) // else what is added is the view's own offset
+      if (type.getLayout().isIdentity() && bytes) // otherwise the sum adds the view's own offset
         view->offset = view->offset + fixedExtent(*bytes * 8 / type.getElementTypeBitWidth());
       return view;
     }
@@ -275,7 +276,7 @@ private:
     return refuse("an address that is computed has no GPU kernel");
   }
 
-  /// In the loop over rows, where there are several.
+  /// Reads a support call; `rows` is the loop over rows around it, where there are several rows.
   FailureOr<RowOp> readSupport(func::CallOp call, scf::ForOp rows = {}) {
     RowOp row{call, {}, {}, {}, 0, {}, Support(), {}};
     if (rows) {

@@ -1,4 +1,4 @@
-// How an op of a bufferised kernel is read as a step of loops (Steps.h).
+// Reads an op of a bufferised kernel as an op of a step (Steps.h).
 #ifndef CTXC_LIB_LOWERING_GPU_READOPS_H
 #define CTXC_LIB_LOWERING_GPU_READOPS_H
 
@@ -9,7 +9,7 @@ namespace ctxc::gpu_lowering {
 /// Fails, with the reason, where `op` has no GPU form on `target`.
 mlir::FailureOr<RowOp> readOp(mlir::Operation *op, const GpuTarget &target, std::string &reason);
 
-/// Whether there is a GPU form of the kernel support function.
+/// Whether the kernel support function has a GPU form.
 bool isSupported(llvm::StringRef function);
 
 } // namespace ctxc::gpu_lowering

@@ -1,4 +1,4 @@
-// Groups of ops that are no contractions, as kernels (Steps.h).
+// Kernels of groups of ops other than contractions (Steps.h).
 #include "lib/Lowering/GPU/Kernels.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,7 +14,7 @@ static constexpr int64_t blockOfRow = 512, blockOfHead = 256, blockOfPoints = 25
 
 namespace {
 
-/// How the partial results of a reduction are put together; null where only one after the other.
+/// How two partial results of a reduction are combined; null where the reduction must run in order.
 struct Combiner {
   Operation *op = nullptr;
   TypedAttr neutral;
@@ -34,7 +34,7 @@ struct Combiner {
   }
 };
 
-/// One op of a group, at indices of the outer loops.
+/// Writes one op of a group, at given indices of the outer loops.
 class OpWriter {
 public:
   OpWriter(KernelWriter &w, const RowOp &row, ArrayRef<Value> outer) : w(w), row(row) {
@@ -44,7 +44,7 @@ public:
       (row.isReduction[d] ? reduced : parallel).push_back(d);
   }
 
-  /// The threads of a block share out the loops.
+  /// The threads of a block divide the loops among them.
   void shared() {
     if (row.support)
       return support();
@@ -74,13 +74,13 @@ public:
     });
   }
 
-  /// One thread alone, all parallel loops being outer ones.
+  /// One thread runs the op; all parallel loops are outer ones.
   void alone() {
     if (reduced.empty())
       return atPoint();
     inOrder();
   }
-  /// The indices of all parallel loops.
+  /// Sets the indices of all parallel loops.
   void enterAll(Value p) { enter(parallel, p); }
 
 private:
@@ -104,7 +104,7 @@ private:
     Extent all = fixedExtent(1);
     for (const Extent &size : sizes(loops)) {
       auto next = product(all, size);
-      if (!next) { // of two runs' visible tokens: the product is taken by the kernel
+      if (!next) { // with the visible tokens of both runs, the kernel multiplies
         Value count = w.index(1);
         for (const Extent &each : sizes(loops))
           count = w.times(count, each);
@@ -131,14 +131,14 @@ private:
     w.store(value, access.view.root, w.at(access, indices));
   }
 
-  /// A value from outside of the op's region: a number.
+  /// A value from outside the op's region, which is a number.
   Value captured(Value value) {
     if (auto extent = extentOf(value))
       return w.number(*extent);
     return w.b.clone(*value.getDefiningOp())->getResult(0);
   }
 
-  /// The op's region at the current indices, its accumulators given.
+  /// Clones the op's region at the current indices, with the given accumulators.
   SmallVector<Value> body(ValueRange accumulators) {
     auto op = cast<linalg::LinalgOp>(row.op);
     Block *region = op.getBlock();
@@ -169,7 +169,7 @@ private:
           mapped(operand);
         Value only = nested.getNumOperands() ? map.lookup(nested.getOperand(0)) : Value();
         if (isa<arith::ExtFOp>(nested) && only.getType() == nested.getResult(0).getType())
-          map.map(nested.getResult(0), only); // bfloat16, widened when it was read
+          map.map(nested.getResult(0), only); // bfloat16 was widened when it was read
         else
           w.b.clone(nested, map);
       }
@@ -195,7 +195,7 @@ private:
     writeAll(body(accumulators()));
   }
 
-  /// The sums at a point, taken one after the other.
+  /// Computes the reduction of one point in order.
   void inOrder() {
     writeAll(w.loop(w.index(0), size(reduced), w.index(1), accumulators(),
                     [&](Value r, ValueRange sums) {
@@ -203,7 +203,7 @@ private:
                       return body(sums);
                     }));
   }
-  /// What the steps from, from + step, … of the reduction add up to.
+  /// The partial result of steps from, from + step, … of the reduction.
   Value partial(const Combiner &combiner, Value from, int64_t step) {
     Value none = arith::ConstantOp::create(w.b, w.loc, combiner.neutral);
     return w.loop(from, size(reduced), w.index(step), ValueRange{none},
@@ -214,7 +214,7 @@ private:
   }
   void addTo(const Combiner &combiner, Value sum) {
     for (size_t d : reduced)
-      indices[d] = w.index(0); // the result has no such index
+      indices[d] = w.index(0); // the result does not depend on this index
     write(row.inputs, combiner(w, read(row.inputs), sum));
   }
 
@@ -224,8 +224,8 @@ private:
   SmallVector<size_t> parallel, reduced;
 };
 
-/// Whether an op reads or writes what the others of a block write, or writes what they read, since
-/// they last met.
+/// Tells whether a barrier is needed before an op: it reads or writes what another op of the block
+/// has written since the last barrier, or writes what another op has read.
 class Hazards {
 public:
   bool meets(const RowOp &row) {

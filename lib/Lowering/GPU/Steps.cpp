@@ -14,22 +14,22 @@ using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
 //===----------------------------------------------------------------------===//
-// Contractions, and what only prepares their results
+// Contractions, and the ops that fill their results with zeros
 //===----------------------------------------------------------------------===//
 
-/// Of how many vectors there is a kernel beside that of many rows.
+/// The largest number of vectors that the kernel for few vectors takes.
 static constexpr int64_t fewVectors = 4;
 
 namespace {
 
-/// Puts the ops of a kernel of `rows` rows into steps.
+/// Groups the ops of a kernel of `rows` rows into steps.
 class Grouper {
 public:
   explicit Grouper(int64_t rows) : rows(rows) {}
 
   std::vector<Step> stepsOf(std::vector<RowOp> ops) const;
-  /// Which kernel there is where `op` is a contraction with a stored matrix or of experts; none
-  /// where it is none.
+  /// The kind of step for a contraction with a stored matrix or of experts; none where `op` is no
+  /// such contraction, or has no kernel of its own.
   std::optional<Step::Kind> contractionOf(const RowOp &op) const;
 
 private:
@@ -49,7 +49,7 @@ private:
 
 } // namespace
 
-/// Whether a contraction's matrix, the input `matrix`, is stored, and its sizes are fixed.
+/// Whether a contraction's matrix, which is the input `matrix`, is stored and all sizes are fixed.
 static bool isOfStored(const RowOp &row, size_t matrix) {
   Value W = row.accesses[matrix]->view.root;
   Type element = cast<MemRefType>(W.getType()).getElementType();
@@ -57,8 +57,8 @@ static bool isOfStored(const RowOp &row, size_t matrix) {
          llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
 }
 
-/// Whether a product of many rows is with a stored matrix, or with the keys or values of a context:
-/// with what grows.
+/// Whether a product of many rows is one with a stored matrix, or with the keys or values of a
+/// context, whose size grows.
 static bool isForTiles(const RowOp &row, const TileLoops &loops) {
   Type of = cast<MemRefType>(row.accesses[loops.columnSide]->view.root.getType()).getElementType();
   bool grows = !row.loops[loops.column].isFixed() || !row.loops[loops.k].isFixed();
@@ -79,7 +79,7 @@ std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
              : std::nullopt;
 }
 
-/// Whether the results of an op's loops are all of `root`.
+/// Whether the op's loops run over all elements of `root`.
 static bool isWhole(const RowOp &row, Value root) {
   std::optional<Extent> all = fixedExtent(1);
   for (auto [size, reduction] : llvm::zip(row.loops, row.isReduction))
@@ -88,7 +88,7 @@ static bool isWhole(const RowOp &row, Value root) {
   return all && elements && *all == *elements;
 }
 
-/// Whether the op sets all of `root`.
+/// Whether the op overwrites all of `root`.
 static bool setsAll(const RowOp &row, Value root) {
   if (row.support || row.hasReduction() || row.accesses.empty())
     return false;
@@ -110,7 +110,7 @@ static std::optional<size_t> lastUse(ArrayRef<RowOp> ops, size_t end, Value root
   return std::nullopt;
 }
 
-/// The op that only fills a contraction's result with zeros; none where there is no such.
+/// The op that only fills a contraction's result with zeros; none where there is none.
 static std::optional<size_t> zerosOf(ArrayRef<RowOp> ops, size_t contraction) {
   Value root = ops[contraction].accesses[2]->view.root;
   auto last = lastUse(ops, contraction, root);
@@ -129,11 +129,12 @@ static std::optional<size_t> zerosOf(ArrayRef<RowOp> ops, size_t contraction) {
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// From how many points on an elementwise op is spread over the device: where it stands alone, and
-/// where that takes a launch more than it would in a block with its neighbours.
+/// From this many points on, an elementwise op is spread over the whole device: `longAlone` where
+/// it is a launch anyway, `longPoints` where spreading it costs an additional launch, since it
+/// could have run in a block with its neighbours.
 static constexpr int64_t longAlone = 4096, longPoints = 10240;
-/// The same where each point is a sum along columns of a matrix; of many rows, if they are as long
-/// as a matrix's.
+/// The same threshold where each point is a sum along columns of a matrix. In a kernel of many
+/// rows, the sums must also be as long as `longColumns`.
 static constexpr int64_t longSums = 256, longColumns = 32;
 
 bool Grouper::isLong(const RowOp &row) const {
@@ -150,7 +151,7 @@ bool Grouper::isLong(const RowOp &row) const {
   return points >= longSums && !row.isReduction.back() && (rows == 1 || sum >= longColumns);
 }
 
-/// The sizes of the leading loops that a block each may have.
+/// The sizes of the leading loops over which the op could be divided into blocks.
 static SmallVector<int64_t> leading(const RowOp &row) {
   SmallVector<int64_t> sizes;
   for (auto [size, reduction] : llvm::zip(row.loops, row.isReduction)) {
@@ -178,8 +179,8 @@ static SmallVector<int64_t> fixedSizes(const RowOp &row) {
   return llvm::map_to_vector(row.loops, [](const Extent &size) { return size.fixed; });
 }
 
-/// The buffers of a kernel, beside the numbers of visible tokens. Vulkan's devices need have room
-/// for four; all that compute well have it for 32 or more.
+/// The most buffers that a kernel uses, besides the numbers of visible tokens. Vulkan guarantees
+/// only four, but every device that is fast enough for this work has 32 or more.
 static constexpr size_t mostBuffers = 31;
 
 static bool hasRoom(ArrayRef<RowOp> ops) {
@@ -189,7 +190,7 @@ static bool hasRoom(ArrayRef<RowOp> ops) {
   return buffers.size() <= mostBuffers;
 }
 
-/// Whether `row` can be one more op of `step`.
+/// Whether `row` can become another op of `step`.
 bool Grouper::joins(const Step &step, const RowOp &row) const {
   if (step.kind == Step::Contraction || step.kind == Step::Tiles || contractionOf(row))
     return false;
@@ -207,8 +208,9 @@ bool Grouper::joins(const Step &step, const RowOp &row) const {
   return !isLong(row) && !(grows(row) && !leading(row).empty());
 }
 
-/// The same in a kernel of many rows, where a group of one block has only what all rows have in
-/// common: an op whose inner loops grow has blocks for more than the rows.
+/// Whether `row` can join in a kernel of many rows. A group that runs as a single block holds only
+/// ops that do not depend on the row. An op whose inner loops grow with the visible tokens is
+/// divided into more blocks than one for each row.
 bool Grouper::joinsRows(const Step &step, const RowOp &row) const {
   if (step.outer.empty())
     return isCommon(step) && isCommon(startOf(row));
@@ -216,13 +218,13 @@ bool Grouper::joinsRows(const Step &step, const RowOp &row) const {
          !(grows(row) && leading(row).size() > step.outer.size());
 }
 
-/// Whether a step of many rows' kernel is what all of them have in common.
+/// Whether a step of a kernel of many rows does not depend on the row.
 bool Grouper::isCommon(const Step &step) const {
   return rows > 1 && step.kind == Step::Rows && step.outer.empty() &&
          llvm::none_of(step.ops, [&](const RowOp &row) { return row.support || hasRows(row); });
 }
 
-/// Whether the op must stay behind the step, or the step behind it.
+/// Whether the order of the op and the step must be kept.
 static bool conflict(const Step &step, const RowOp &row) {
   return llvm::any_of(step.ops, [&](const RowOp &other) {
     auto needs = [](const RowOp &a, const RowOp &b) {
@@ -232,8 +234,9 @@ static bool conflict(const Step &step, const RowOp &row) {
   });
 }
 
-/// Puts an op into the last group that it can join. Of many rows that may be one before steps that
-/// it has nothing to do with, and what all rows have in common stands as early as it can.
+/// Adds an op to the last group that it can join. In a kernel of many rows this group may stand
+/// before steps that are independent of the op; a group that does not depend on the row starts as
+/// early as possible.
 void Grouper::add(std::vector<Step> &steps, RowOp row, bool sets) const {
   size_t place = steps.size();
   for (size_t i = steps.size(); i-- > 0;) {
@@ -250,7 +253,7 @@ void Grouper::add(std::vector<Step> &steps, RowOp row, bool sets) const {
   steps.insert(isCommon(step) ? steps.begin() + place : steps.end(), std::move(step));
 }
 
-/// Puts groups together with a later one, where nothing between them minds.
+/// Merges groups into a later one where no step between them depends on their order.
 void Grouper::sink(std::vector<Step> &steps) const {
   for (size_t i = steps.size(); i-- > 0;) {
     if (steps[i].kind != Step::Rows || steps[i].outer.empty())
@@ -288,7 +291,7 @@ Step Grouper::startOf(RowOp row) const {
   return step;
 }
 
-/// Whether the first loop is the rows', or both streams'.
+/// Whether the first loop goes over the rows, or over the rows of both runs.
 bool Grouper::hasRows(const RowOp &row) const {
   SmallVector<int64_t> sizes = leading(row);
   return !sizes.empty() && sizes[0] % rows == 0 && (sizes[0] == rows || row.loops.size() > 1);
@@ -301,15 +304,15 @@ Step Grouper::startOfRows(RowOp row) const {
       step.outer.truncate(1);
     while (!step.outer.empty() && !keepApart(row, step.outer))
       step.outer.pop_back();
-  } else { // what all rows have in common
+  } else { // the same for all rows
     step.outer.clear();
   }
   step.ops.push_back(std::move(row));
   return step;
 }
 
-/// Whether a group of one block, or of one for each row, is elementwise ops that any block may take
-/// a part of.
+/// Whether a group of one block, or of one block for each row, consists only of elementwise ops, so
+/// that any block can take a part of it.
 bool Grouper::isSpreadable(const Step &step) const {
   if (step.kind != Step::Rows || step.outer.size() > (rows > 1))
     return false;
@@ -349,7 +352,7 @@ std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
   return steps;
 }
 
-/// Why a contraction has no kernel of its own.
+/// Why a contraction gets no kernel of its own.
 static StringRef whyNone(kernel::ContractOp op, const RowOp &row) {
   if (!isOfStored(row, 0))
     return "its sizes depend on the visible tokens";
@@ -363,7 +366,7 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
   std::vector<RowOp> ops;
   Grouper grouper(rows);
   for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
-    // Addresses, sizes and views are followed from where they are used.
+    // Addresses, sizes and views are read at their uses.
     if (isMemoryEffectFree(&op) || isa<memref::AllocOp, func::ReturnOp>(op))
       continue;
     auto row = readOp(&op, target, reason);
@@ -372,7 +375,7 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
                        << ": " << reason;
       return failure();
     }
-    // Without a kernel of its own a contraction is an op among others.
+    // A contraction without a kernel of its own is treated as a linalg op.
     auto contract = dyn_cast<kernel::ContractOp>(op);
     if (contract && !grouper.contractionOf(*row)) {
       missed(contract, "contraction", whyNone(contract, *row));

@@ -1,21 +1,20 @@
 // A bufferised kernel as the steps that a GPU launches.
 //
-// A contraction with a stored matrix is a step of its own, of many rows by tiles. Everything
-// between two contractions goes by groups of ops, a launch each:
+// A contraction with a stored matrix is a step of its own; with many rows it is computed in tiles.
+// Everything between two contractions is divided into groups of ops, each of which is a launch:
 //
-//   rows    one block for each index of the loops that all ops of the group have in common at their
-//           begin; the block's threads share out the loops inside. Attention is one such group,
-//           a block a head (of a row): scores, softmax and the mix of values. Where the ops have no
-//           such loops in common (a norm, for instance, of the one row there is) it is a single
-//           block.
-//   points  one thread for each point: long elementwise ops, spread over the whole device.
+//   rows    One block for each index of the leading loops that all ops of the group have in common;
+//           the block's threads divide the inner loops. Attention is such a group, with a block for
+//           each head (and row): scores, softmax and mixed values. Where the ops have no leading
+//           loops in common, such as a norm of a single row, the group is a single block.
+//   points  One thread for each point: long elementwise ops, spread over the whole device.
 //
-// A kernel of many rows has their loop first in all ops, so that a group is a block a row. Both
-// streams' rows lie one after the other in what is read and written by both: a block of such a
-// group has a row of each.
+// In a kernel of many rows, the rows are the first loop of all ops, so that a group has one block
+// for each row. Buffers that both runs of a dual block use hold the rows of one run after those of
+// the other: a block of such a group has one row of each run.
 //
-// A group touches no more buffers than any device has room for. Ops of a group meet at barriers of
-// their block, so that nothing that one block writes may be read by another within the group.
+// A group uses no more buffers than any device allows. The ops of a group are separated by barriers
+// of their block, so that nothing that one block writes may be read by another block of the group.
 #ifndef CTXC_LIB_LOWERING_GPU_STEPS_H
 #define CTXC_LIB_LOWERING_GPU_STEPS_H
 
@@ -24,40 +23,41 @@
 
 namespace ctxc::gpu_lowering {
 
-/// A call of a kernel support function, for one row or for each: memory by view, numbers by value.
+/// A call of a kernel support function, for one row or for each row: memory is passed as views,
+/// numbers by value.
 struct Support {
   llvm::StringRef function;
-  /// Of each operand, none of a number. A view's one stride is what lies between two rows; it has
-  /// none where all rows have the same memory, which is then only read.
+  /// One entry for each operand; none for a number. The view's only stride is the distance between
+  /// two rows. It has no stride where all rows share the memory, which is then only read.
   llvm::SmallVector<std::optional<View>> memory;
-  llvm::SmallVector<int64_t> numbers; ///< of each operand; 0 of memory
-  llvm::SmallVector<double> reals;    ///< the same of those that are no integers
+  llvm::SmallVector<int64_t> numbers; ///< one for each operand; 0 where it is memory
+  llvm::SmallVector<double> reals;    ///< the same for operands that are not integers
 };
 
-/// Memory that is read at a place that data name, within `length` elements from where the loops
-/// are.
+/// A read at an index that comes from data, at most `length` elements behind the address that the
+/// loops give.
 struct Gather {
   Access access;
   Extent length;
 };
 
-/// One op of a group: a linalg op, a memref.copy, a support call (its one loop is the rows', where
-/// there are several) or experts.
+/// One op of a group: a linalg op, a memref.copy, a support call (whose only loop goes over the
+/// rows, where there are several) or experts.
 struct RowOp {
   mlir::Operation *op;
   llvm::SmallVector<Extent> loops;
   llvm::SmallVector<bool> isReduction;
-  /// Of a linalg op one for each operand (none for a scalar), inputs first; of a copy source and
-  /// target.
+  /// For a linalg op, one for each operand (none for a scalar), inputs first; for a copy, source
+  /// and target.
   llvm::SmallVector<std::optional<Access>> accesses;
-  int64_t inputs = 0; ///< how many of them are not written
+  int64_t inputs = 0; ///< how many of the accesses are inputs
   llvm::SmallVector<Gather> gathered;
   std::optional<Support> support;
-  /// Of a contraction whose loops are (row, slot, m, k): which matrix of W each slot takes.
+  /// For a contraction whose loops are (row, slot, m, k): which matrix of W each slot takes.
   std::optional<Access> selected;
 
   bool hasReduction() const { return llvm::is_contained(isReduction, true); }
-  /// The arguments and allocations that it touches, some more than once.
+  /// The arguments and allocations that the op touches, possibly with duplicates.
   llvm::SmallVector<mlir::Value> roots() const;
   bool reads(mlir::Value root) const;
   bool writes(mlir::Value root) const;
@@ -65,13 +65,13 @@ struct RowOp {
 
 struct Step {
   enum Kind { Contraction, Tiles, Rows, Points } kind;
-  std::vector<RowOp> ops;           ///< of a contraction and of tiles one
-  llvm::SmallVector<int64_t> outer; ///< Rows: the sizes of the loops in common
-  bool accumulates = false;         ///< of these: y is added to, and not set
+  std::vector<RowOp> ops;           ///< exactly one for Contraction and Tiles
+  llvm::SmallVector<int64_t> outer; ///< Rows: the sizes of the common loops
+  bool accumulates = false;         ///< Contraction, Tiles: y is added to, not overwritten
 };
 
-/// The steps of a kernel of `rows` rows. Fails, with a warning at the op, where there is a
-/// construct that has no GPU form; `reason` says which.
+/// The steps of a kernel of `rows` rows. Fails, with a warning at the op, where an op has no GPU
+/// form; `reason` says why.
 mlir::FailureOr<std::vector<Step>> stepsOf(mlir::func::FuncOp kernel, const GpuTarget &target,
                                            int64_t rows, std::string &reason);
 

@@ -1,6 +1,6 @@
-// The kernel support functions (ctxc/Numerics/KernelABI.h) that GPUs have: what counts obligations
-// and predicts replay errors; those of post-norms are in NormSolver.cpp. Each is of one row and
-// taken by a whole block.
+// The kernel support functions (ctxc/Numerics/KernelABI.h) that GPUs have: those that count
+// obligations and predict replay errors. NormSolver.cpp has those of post-norms. Each call is for
+// one row, and a whole block runs it.
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,7 +16,7 @@ class SupportWriter {
 public:
   SupportWriter(KernelWriter &w, const Support &call, Value row) : w(w), call(call), row(row) {}
 
-  /// counts[1] += of each vector its zeros, or 1 where all of it is zero.
+  /// counts[1] += the zeros of each vector, or 1 for a vector that is zero in all entries.
   void countZeros() {
     bool elements = call.numbers[0];
     int64_t vectors = call.numbers[1], width = call.numbers[2];
@@ -26,7 +26,7 @@ public:
     }
   }
 
-  /// counts[0 or 1] += 1 for each vector that is zero while its change is zero, or is not.
+  /// counts[0 or 1] += 1 for each zero vector: 0 where its change is zero too, otherwise 1.
   void countUnserved() {
     int64_t vectors = call.numbers[0], width = call.numbers[1], changed = call.numbers[2];
     for (int64_t i = 0; i < vectors; ++i) {
@@ -93,7 +93,7 @@ private:
     return arith::AddIOp::create(w.b, w.loc, a, b);
   }
 
-  /// Σ_i term(i) over the block, in all its threads.
+  /// Σ_i term(i) over the block; every thread gets the sum.
   Value sumOf(int64_t n, Type type, llvm::function_ref<Value(Value)> term) {
     Value own = w.loop(
         w.thread, w.index(n), w.index(w.threads), ValueRange{w.zeroOf(type)},

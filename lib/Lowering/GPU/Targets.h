@@ -1,4 +1,4 @@
-// The targets there are, each made in its own folder from what follows its name's colon.
+// The constructors of the GPU targets. Each takes the part of the target's name after the colon.
 #ifndef CTXC_LIB_LOWERING_GPU_TARGETS_H
 #define CTXC_LIB_LOWERING_GPU_TARGETS_H
 

@@ -1,17 +1,17 @@
-// The tile kernel of any device: float32 multiply-adds, with W widened to float32.
+// The tile kernel for all devices: float32 multiply-adds, with W widened to float32.
 //
-// A block of 256 threads takes a tile of y of 16 R rows by 16 C columns, of which thread (i, j) has
-// rows i, i + 16, … and columns j, j + 16, …, R by C of them in registers. Both operands go, 16
-// numbers of k at a time, through two buffers of shared memory: while the block multiplies what one
-// has, its threads read what the other is to have. Blocks that have the same columns are
-// neighbours, so that they read them from the device's memory once. Where columns grow with the
-// visible tokens a block takes every so many tiles of them.
+// A block of 256 threads takes a tile of y of 16 R rows by 16 C columns. Thread (i, j) keeps rows
+// i, i + 16, … and columns j, j + 16, … of it, R by C numbers, in registers. Both operands go, 16 k
+// at a time, through two buffers of shared memory: while the block multiplies the contents of one
+// buffer, its threads load those of the other. Blocks with the same columns are neighbours, so that
+// these columns are read from the device's memory once. Where the number of columns grows with the
+// visible tokens, a block takes every n-th tile of columns.
 //
-// Each sum adds its products one by one, k ascending, whatever the tile and wherever in it the sum
-// is. With γ = K u / (1 − K u), u = 2⁻²⁴, it is off by at most γ Σ_k |W[m, k] x[s, k]| (Higham,
-// lemma 3.1; where the device fuses multiplication and addition each step rounds once, else twice,
-// and K is K + 1). Zeros that fill up the last piece of k add +0 at the end, which changes no sum
-// but −0.
+// Each sum adds its products one by one in ascending k, whatever the tile is and wherever in it the
+// sum is. With γ = K u / (1 − K u), u = 2⁻²⁴, its error is at most γ Σ_k |W[m, k] x[s, k]| (Higham,
+// lemma 3.1; if the device fuses multiplication and addition, each step rounds once; otherwise it
+// rounds twice, and K becomes K + 1). The zeros that fill the last 16 k add +0 at the end, which
+// changes no sum except −0.
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "ctxc/Lowering/Kernel.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
@@ -27,13 +27,14 @@ using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
 static constexpr int64_t threadsOfTile = 256;
-/// Sixteen threads share out a tile's rows, and sixteen its columns.
+/// Sixteen threads divide a tile's rows, and sixteen its columns.
 static constexpr int64_t side = 16;
-/// From how many tiles of 128 by 128 on they are taken: fewer leave large devices without work.
+/// From this many tiles of 128 by 128 on, such large tiles are used: fewer of them leave large
+/// devices without work.
 static constexpr int64_t enoughTiles = 128;
-/// Up to which k a contraction is short: the odd ones of small models.
+/// Contractions with at most this k are short; they occur in small models.
 static constexpr int64_t shortDepth = 512;
-/// How many blocks share out a result whose columns grow.
+/// How many blocks share a result whose number of columns grows.
 static constexpr int64_t enoughBlocks = 512;
 
 std::optional<TileLoops> gpu_lowering::tileLoopsOf(const RowOp &op) {
@@ -54,7 +55,7 @@ std::optional<TileLoops> gpu_lowering::tileLoopsOf(const RowOp &op) {
     } else if (!result || !(first || second)) {
       return std::nullopt;
     } else if (op.accesses[2]->steps[d] == fixedExtent(1) && first != second) {
-      column = d; // the last, where several are of one element
+      column = d; // the last of them, where several have a single element
     }
   }
   if (!k || !column)
@@ -84,7 +85,7 @@ void gpu_lowering::putSum(KernelWriter &w, const Step &step, ValueRange indices,
 namespace {
 
 struct TileShape {
-  int64_t rows, columns; ///< of a thread
+  int64_t rows, columns; ///< of each thread
 };
 
 class TileWriter {
@@ -98,11 +99,11 @@ public:
                   side * shape.columns, op.accesses[2]->view.root) {
     for (size_t d : loops.rows)
       rows *= op.loops[d].fixed;
-    lane[0] = arith::RemUIOp::create(w.b, w.loc, w.thread, w.index(side)); // columns, side by side
+    lane[0] = arith::RemUIOp::create(w.b, w.loc, w.thread, w.index(side)); // adjacent columns
     lane[1] = arith::DivUIOp::create(w.b, w.loc, w.thread, w.index(side));
   }
 
-  /// Writes all, and returns the number of blocks.
+  /// Writes the kernel's body, and returns the number of blocks.
   int64_t write() {
     int64_t rowTiles = llvm::divideCeil(rows, side * shape.rows);
     SmallVector<Extent> sizes;
@@ -127,15 +128,15 @@ public:
     else
       w.loop(column, seen(columns, row), w.index(width * columnTiles), [&](Value next) {
         writeTile(next, row);
-        w.barrier(); // before the buffers are filled again
+        w.barrier(); // nobody may still read the buffers when they are filled again
       });
     return blocks;
   }
 
 private:
-  /// How many of the visible slots the tile's rows see at most: those up to the last row's own,
-  /// where the rows are the last slots in order. The scores of others are not read, and their
-  /// weights are zero.
+  /// How many of the visible slots the rows of the tile see at most. Where the rows are the last
+  /// slots in order, these are the slots up to the last row's own. The scores of later slots are
+  /// not read, and their weights are zero.
   Value seen(const Extent &visible, Value firstRow) {
     if (!kernel::isMarked<kernel::Causal>(op.op))
       return w.number(visible);
@@ -158,7 +159,7 @@ private:
                                  fast);
   }
 
-  /// Where the buffer of tile t of k starts.
+  /// The index at which the buffer for tile t of k starts.
   Value start(const TileOperand &operand, Value t) {
     Value odd = arith::AndIOp::create(w.b, w.loc, t, w.index(1));
     return w.times(odd, fixedExtent(operand.pieces()));
@@ -176,7 +177,7 @@ private:
     w.barrier();
   }
 
-  /// Reads tile t of k, and adds the one before it.
+  /// Loads tile t of k, and multiplies the tile before it.
   SmallVector<Value> step(Value t, bool partial, ValueRange sums) {
     Loaded next = load(t, partial);
     SmallVector<Value> added = multiply(before(t), sums);
@@ -185,7 +186,7 @@ private:
   }
   Value before(Value t) { return arith::SubIOp::create(w.b, w.loc, t, w.index(1)); }
 
-  /// Over a k that grows; of none there is one tile of zeros.
+  /// The sums over a k that grows with the visible tokens; `none` are the zero sums to start from.
   SmallVector<Value> sumGrowing(ValueRange none, Value firstRow) {
     Value tiles = arith::DivUIOp::create(
         w.b, w.loc,
@@ -198,7 +199,7 @@ private:
     return multiply(before(tiles), sums);
   }
 
-  /// The sums of this thread, by rows.
+  /// This thread's sums, row by row.
   SmallVector<Value> sumTile(Value firstRow) {
     SmallVector<Value> sums(shape.rows * shape.columns, w.zeroOf(w.b.getF32Type()));
     if (!depth.isFixed() || !columns.isFixed())
@@ -213,7 +214,7 @@ private:
     return multiply(w.index(all - 1), sums);
   }
 
-  /// Adds tile t of k.
+  /// Multiplies tile t of k, and returns the sums with the products added.
   SmallVector<Value> multiply(Value t, ValueRange before) {
     SmallVector<Value> sums(before);
     Value startOfColumns = start(columnsOf, t), startOfRows = start(rowsOf, t);
@@ -276,8 +277,8 @@ private:
   const TileLoops &loops;
   TileShape shape;
   Extent depth, columns;
-  /// Code without a long loop to be fast in: it has one of few numbers at a time, so that what is
-  /// around it has registers too.
+  /// Whether the contraction has no long loop over k in which speed matters. Then it loads fewer
+  /// numbers at a time, which leaves registers for the code around it.
   bool isShort = !depth.isFixed() || !columns.isFixed() || depth.fixed < shortDepth;
   int64_t rows = 1;
   TileOperand rowsOf, columnsOf;
@@ -287,8 +288,8 @@ private:
 
 } // namespace
 
-/// Few rows make no larger tile than they fill; many tiles' worth of work takes large ones where
-/// the device has the memory for them.
+/// Chooses no larger tile than the rows fill. Where there is work for many tiles and enough shared
+/// memory, tiles are large.
 static TileShape shapeOf(int64_t rows, const Extent &columns, int64_t batch,
                          const GpuTarget &target) {
   int64_t large = batch * llvm::divideCeil(rows, 128) * llvm::divideCeil(columns.fixed, 128);

@@ -1,8 +1,8 @@
 // Contractions of many rows: y[b, s, m] (+)= Σ_k W[b, m, k] x[b, s, k] by tiles.
 //
-// When to use: where a kernel is of more rows than one (a chunk of a prompt). A block of the device
-// takes a tile of y, rows by columns, and both operands go through the memory that its threads
-// share, so that W is read once for each tile of rows and x once for each tile of columns.
+// Use it where a kernel has more than one row (a chunk of a prompt). A block takes a tile of y,
+// rows by columns, and both operands go through shared memory, so that W is read once for each tile
+// of rows, and x once for each tile of columns.
 #ifndef CTXC_LIB_LOWERING_GPU_TILECONTRACTION_H
 #define CTXC_LIB_LOWERING_GPU_TILECONTRACTION_H
 
@@ -10,22 +10,25 @@
 
 namespace ctxc::gpu_lowering {
 
-/// Which loops of a contraction number what. Columns are y's last dimension (the rows m of a stored
-/// matrix); rows are all else that one operand has and the other has not; a batch index is in both.
+/// The role of each loop of a contraction. Columns are y's last dimension (the rows m of a stored
+/// matrix). Rows are all other dimensions that one operand has and the other has not. A batch index
+/// occurs in both operands.
 struct TileLoops {
   llvm::SmallVector<size_t> batch, rows;
   size_t column, k;
-  size_t columnSide, rowSide; ///< which of the two inputs has the columns, and which the rows
+  size_t columnSide, rowSide; ///< which of the two inputs has the columns, which the rows
 };
 
-/// None where the op is no contraction of two inputs, or its batch and rows are not of fixed sizes.
+/// None where the op is not a contraction of two inputs, or the sizes of its batch and rows are not
+/// fixed.
 std::optional<TileLoops> tileLoopsOf(const RowOp &op);
 
-/// Sets, or adds to, the element of the result at `indices` of all loops.
+/// Stores `sum` to the element of the result at `indices`, one for each loop, or adds it to that
+/// element.
 void putSum(KernelWriter &w, const Step &step, mlir::ValueRange indices, mlir::Value sum);
 
-/// The kernel of a contraction for which there are TileLoops. Columns and k may grow with the
-/// visible tokens; weights are float32, bfloat16 or float16, all else float32.
+/// The kernel of a contraction that has TileLoops. Columns and k may grow with the visible tokens.
+/// Weights are float32, bfloat16 or float16, everything else is float32.
 WrittenKernel writeTiles(mlir::gpu::GPUModuleOp module, llvm::StringRef name, const Step &step,
                          const GpuTarget &target);
 

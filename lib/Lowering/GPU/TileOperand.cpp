@@ -29,7 +29,7 @@ TileOperand::TileOperand(KernelWriter &w, const Access &access, ArrayRef<Extent>
     Part part;
     if (from + w.threads > parts)
       part.exists = w.isBelow(flat, w.index(parts));
-    // Lanes side by side read what lies side by side.
+    // Adjacent lanes read adjacent elements.
     Value q;
     if (acrossVectors) {
       part.vector = arith::RemUIOp::create(w.b, w.loc, flat, w.index(height));
@@ -43,7 +43,7 @@ TileOperand::TileOperand(KernelWriter &w, const Access &access, ArrayRef<Extent>
   }
 }
 
-/// Whether all vectors are pieces of 16 bytes, of a buffer that is such.
+/// Whether all vectors consist of pieces of 16 bytes, and the buffer is read in such pieces.
 bool TileOperand::inPieces(Value written) const {
   int64_t by = 128 / element.getIntOrFloatBitWidth();
   auto all = elementsOf(access.view.root);
@@ -68,7 +68,7 @@ void TileOperand::enter(Value first, ArrayRef<Value> indices) {
     count = *product(count, loops[d]);
   }
   Value last = w.number(count + fixedExtent(-1));
-  Access scaled = access; // in pieces, and without k, which is added when it is read
+  Access scaled = access; // in pieces, and without k, which is added at each read
   auto scale = [&](Extent &extent) {
     if (whole)
       extent = {extent.fixed / numbers, {extent.visible[0] / numbers, extent.visible[1] / numbers}};
@@ -96,7 +96,7 @@ Value TileOperand::when(Value condition, Type type, llvm::function_ref<Value()> 
   return branch.getResult(0);
 }
 
-/// One number, as float32.
+/// Loads one number and widens it to float32.
 Value TileOperand::number(Value at) {
   Value x = w.load(access.view.root, at);
   return x.getType().isF16() ? Value(arith::ExtFOp::create(w.b, w.loc, w.b.getF32Type(), x)) : x;
@@ -151,7 +151,7 @@ void TileOperand::put(ArrayRef<Value> loaded, Value start) {
     return vector::ExtractOp::create(w.b, w.loc, from, i);
   };
   for (Part &part : own) {
-    SmallVector<Value> all; // numbers as float32
+    SmallVector<Value> all; // the numbers as float32
     if (!whole) {
       all.assign(loaded.begin(), loaded.begin() + numbers);
       loaded = loaded.drop_front(numbers);
@@ -186,7 +186,7 @@ void TileOperand::put(ArrayRef<Value> loaded, Value start) {
 }
 
 Value TileOperand::piece(Value lane, int64_t i, Value q, Value start) {
-  // Vectors 16 apart have their pieces in the same order.
+  // Vectors that are 16 apart have their pieces in the same order.
   Value at = w.add(w.add(place(lane, q), w.index(16 * i * perVector)), start);
   return memref::LoadOp::create(w.b, w.loc, shared, ValueRange{at});
 }

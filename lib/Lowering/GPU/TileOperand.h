@@ -1,10 +1,10 @@
-// One operand of a tile kernel on its way from the device's memory to that of a block: `height`
-// vectors of k, of `tileDepth` numbers at a time, as float32.
+// One operand of a tile kernel on its way from device memory to shared memory: `height` vectors, of
+// which `tileDepth` numbers along k are held at a time, as float32.
 //
-// In shared memory a vector is tileDepth / 4 pieces of four numbers. Piece q of vector i lies at
-// 4 i + (q xor (i / 2 mod 4)): eight lanes that read the same q of eight vectors one after the
-// other, as those that compute do, or all pieces of two vectors (four of bfloat16), as those that
-// fill do, touch all 32 banks once.
+// In shared memory a vector is tileDepth / 4 pieces of four numbers. Piece q of vector i lies at 4
+// i + (q xor (i / 2 mod 4)). With this swizzle all 32 banks are touched once both when eight lanes
+// read the same q of eight consecutive vectors (to multiply), and when they write all pieces of two
+// vectors, or four of bfloat16 (to fill the buffer).
 #ifndef CTXC_LIB_LOWERING_GPU_TILEOPERAND_H
 #define CTXC_LIB_LOWERING_GPU_TILEOPERAND_H
 
@@ -16,24 +16,24 @@ constexpr int64_t tileDepth = 16;
 
 class TileOperand {
 public:
-  /// Loop `k` of the nest is summed; loops `vectors` together number the vectors. `written`: the
-  /// root of the result, which is accessed number by number.
+  /// Loop `k` of the nest is the reduction; the loops `vectors` together number the vectors.
+  /// `written` is the root of the result, whose buffer is accessed element by element.
   TileOperand(KernelWriter &w, const Access &access, llvm::ArrayRef<Extent> loops,
               llvm::ArrayRef<size_t> vectors, size_t k, int64_t height, mlir::Value written);
 
-  /// The tile's first vector; `indices` are of all loops, of which those of the batch count.
-  /// Vectors behind the last are the last again.
+  /// Sets the tile's first vector. `indices` has one entry for each loop, of which only the batch
+  /// loops are used. Beyond the last vector, the last vector is repeated.
   void enter(mlir::Value first, llvm::ArrayRef<mlir::Value> indices);
 
-  /// What this thread brings of the numbers from k = tileDepth · tile on; zeros behind the last k,
-  /// which may be in the tile where it is `partial`.
+  /// Loads this thread's share of the numbers from k = tileDepth · tile on. With `partial`, the
+  /// last k may lie inside the tile, and zeros follow it.
   llvm::SmallVector<mlir::Value> load(mlir::Value tile, bool partial);
-  /// Puts it into the buffer, of two, of which `start` is the first piece.
+  /// Stores what was loaded into one of the two buffers, whose first piece is `start`.
   void put(llvm::ArrayRef<mlir::Value> loaded, mlir::Value start);
   /// Piece `q` of vector `lane` + 16 i, where `lane` < 16.
   mlir::Value piece(mlir::Value lane, int64_t i, mlir::Value q, mlir::Value start);
 
-  /// Pieces of one buffer.
+  /// The number of pieces of one buffer.
   int64_t pieces() const { return height * perVector; }
 
 private:
@@ -53,12 +53,12 @@ private:
   size_t k;
   int64_t height;
   mlir::Type element;
-  bool whole;      ///< 16 bytes are read at once
-  int64_t numbers; ///< of a part: what a thread reads at once
-  int64_t parts;   ///< of a tile; a thread takes every `threads`th
+  bool whole;      ///< whether 16 bytes are read at once
+  int64_t numbers; ///< how many a part has, which a thread reads at once
+  int64_t parts;   ///< parts of a tile; each thread takes every `threads`-th
   mlir::Value shared;
   struct Part {
-    mlir::Value exists, vector, first, start; ///< first: its first number in the vector
+    mlir::Value exists, vector, first, start; ///< first: index of its first number
   };
   llvm::SmallVector<Part> own;
   llvm::DenseMap<int64_t, mlir::Value> readPlaces;

@@ -111,8 +111,8 @@ Numbers VectorWriter::when(const Condition &condition, llvm::function_ref<Number
 
 Numbers VectorWriter::repeat(int64_t most, const Numbers &start,
                              llvm::function_ref<Round(Numbers)> body) {
-  // Whether to go on is carried from round to round: the condition's region has no loops, which
-  // SPIR-V would not take there.
+  // Whether to continue is carried from one round to the next, because SPIR-V allows no loops in
+  // the region of the condition.
   SmallVector<Value> first = values(start);
   first.push_back(arith::ConstantIntOp::create(w.b, w.loc, 0, 32));
   first.push_back(arith::ConstantIntOp::create(w.b, w.loc, 1, 32));

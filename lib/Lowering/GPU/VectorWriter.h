@@ -1,9 +1,9 @@
-// Vectors of the row that a block of threads has, and what is computed of all their components.
+// Vectors of one row, which a block of threads computes with.
 //
-// Component k is its thread's alone, k modulo the threads: it may be read again without a barrier
-// by whoever wrote it. A reduction is met by all threads, gives all of them the same number, and
-// orders the memory before it; branches and loops of the numbers it gives are hence taken by all
-// threads alike.
+// Component k belongs to thread k modulo the number of threads: the thread that wrote it can read
+// it again without a barrier. All threads take part in a reduction, get the same result, and see
+// all memory that was written before it; branches and loops that depend on such a result are
+// therefore taken by all threads alike.
 #ifndef CTXC_LIB_LOWERING_GPU_VECTORWRITER_H
 #define CTXC_LIB_LOWERING_GPU_VECTORWRITER_H
 
@@ -14,7 +14,7 @@ namespace ctxc::gpu_lowering {
 
 using Numbers = llvm::SmallVector<Number>;
 
-/// A vector in memory, of float32 or float64; `begin` is added to the view's own offset.
+/// A vector of float32 or float64 in memory; `begin` is added to the view's own offset.
 struct Components {
   const View *view;
   int64_t begin = 0;
@@ -22,7 +22,7 @@ struct Components {
 
 class VectorWriter {
 public:
-  /// Of `row` in memory that has several; null is the one there is.
+  /// Works on `row` of memory with several rows; a null `row` means that there is only one.
   VectorWriter(KernelWriter &w, int64_t size, mlir::Value row) : w(w), size(size), row(row) {}
 
   KernelWriter &w;
@@ -30,14 +30,14 @@ public:
 
   // Components ----------------------------------------------------------------
   Number get(const Components &x, mlir::Value k);
-  /// Of a number that another thread may have written before the last reduction.
+  /// Reads a component that another thread may have written before the last reduction.
   Number get(const Components &x, const Number &k) { return get(x, toIndex(k)); }
-  /// Rounded, and kept within the largest number of the memory's type.
+  /// Rounds the value to the memory's type, and clamps it to that type's range.
   void set(const Components &x, mlir::Value k, const Number &value);
   void copy(const Components &from, const Components &to, mlir::Value k) {
     w.store(w.load(from.view->root, place(from, k)), to.view->root, place(to, k));
   }
-  /// Whether a float32 is a number and finite.
+  /// Whether a float32 component is finite and not NaN.
   Condition isFinite(const Components &x, mlir::Value k);
   Number toNumber(mlir::Value k);
   mlir::Value toIndex(const Number &k);
@@ -46,20 +46,20 @@ public:
   enum Kind { Sum, Largest, Smallest };
   using Term = llvm::function_ref<Number(mlir::Value)>;
   void each(llvm::function_ref<void(mlir::Value)> body);
-  /// Several at once, in one pass.
+  /// Several reductions in one pass.
   Numbers reduce(llvm::ArrayRef<Kind> kinds, llvm::function_ref<Numbers(mlir::Value)> terms);
   Number sum(Term term) { return reduceOne(Sum, term); }
   Number largest(Term term) { return reduceOne(Largest, term); }
   Number smallest(Term term) { return reduceOne(Smallest, term); }
-  /// The first component of which it holds.
+  /// The first component for which the condition holds.
   Number firstWhere(llvm::function_ref<Condition(mlir::Value)> holds);
 
   // Control -------------------------------------------------------------------
   void when(const Condition &condition, llvm::function_ref<void()> body);
-  /// What `then` gives where it is so, else `otherwise`.
+  /// The results of `then` where the condition holds, otherwise `otherwise`.
   Numbers when(const Condition &condition, llvm::function_ref<Numbers()> then,
                const Numbers &otherwise);
-  /// What the numbers become, at most `most` times, until the body says that it is done.
+  /// The numbers after a round. The body runs at most `most` times, until `done` holds.
   struct Round {
     Numbers next;
     Condition done;
@@ -78,8 +78,8 @@ private:
   mlir::Value row;
 };
 
-/// Larger than any number that the solvers meet, and smaller than any they divide by: products of
-/// a few of them stay within float64's range.
+/// Larger than any number that the solvers meet, and smaller than any that they divide by; products
+/// of a few of them stay within float64's range.
 constexpr double huge = 1e300, tiny = 1e-300;
 
 } // namespace ctxc::gpu_lowering

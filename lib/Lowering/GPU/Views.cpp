@@ -64,7 +64,7 @@ std::optional<Extent> gpu_lowering::sizeOf(Value memref, int64_t i) {
     kernel::ArgAttr role = kernel::roleOf(memref);
     if (!role || !role.isOfVisible() || i != 0)
       return std::nullopt;
-    Extent size; // a row for each visible token
+    Extent size; // one row for each visible token
     size.visible[int(role.getRun())] = 1;
     return size;
   }
@@ -107,7 +107,7 @@ std::optional<Extent> gpu_lowering::elementsOf(Value memref) {
   return all;
 }
 
-/// Of rows that lie one after the other.
+/// The view of a memref whose rows lie one after the other.
 static std::optional<View> wholeOf(Value root) {
   int64_t rank = cast<MemRefType>(root.getType()).getRank();
   View view{root, {}, SmallVector<Extent>(rank, fixedExtent(1))};

@@ -73,7 +73,7 @@ std::string ArrayLayout::text() const {
   return text + " aligned to " + std::to_string(alignment);
 }
 
-/// Rows of elements without gaps.
+/// Rows of elements without gaps between them.
 static ArrayLayout dense(ArrayRef<int64_t> shape, Type element, StringRef leading) {
   ArrayLayout layout;
   llvm::raw_string_ostream(layout.type) << element;
@@ -86,7 +86,7 @@ static ArrayLayout dense(ArrayRef<int64_t> shape, Type element, StringRef leadin
   return layout;
 }
 
-/// A quantised matrix: its blocks row by row, or a description of where elements and scales are.
+/// A quantised matrix: blocks row by row, or a description of where elements and scales are.
 static ArrayLayout quantizedMatrix(ArrayRef<int64_t> shape, xf::QuantizedType element,
                                    bool scalesApart) {
   ArrayLayout layout;

@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace ctxc;
 
-/// The type of ctxc/Numerics/ScaledFormats.h, where a kernel takes one.
+/// Writes the type of ctxc/Numerics/ScaledFormats.h, where a kernel takes one.
 static void writeScaledMatrix(ModuleOp kernels, llvm::raw_ostream &os) {
   bool isTaken = false;
   for (auto kernel : kernels.getOps<func::FuncOp>())

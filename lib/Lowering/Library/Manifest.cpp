@@ -1,4 +1,4 @@
-// What a program that calls generated kernels needs to know, as JSON.
+// The manifest: what a program that calls generated kernels needs to know, as JSON.
 #include "ctxc/Lowering/Codegen.h"
 #include "lib/Lowering/Library/ArgumentLayout.h"
 #include "llvm/ADT/StringSet.h"
@@ -72,7 +72,7 @@ static void writeArgument(const ArgumentLayout &argument, OStream &json) {
   });
 }
 
-/// What each of the rows that a token has in a kernel's counts is about.
+/// What each entry of a token's counts is about.
 static void writeObligations(xf::BlockOp block, OStream &json) {
   auto obligation = [&](int64_t index, StringRef condition, StringRef lemma) {
     json.object([&] {
@@ -137,7 +137,7 @@ static void writeSettings(ProgramStep step, OStream &json) {
   });
 }
 
-/// Values of the chain are numbered in the order in which layers give them.
+/// Values that pass from layer to layer are numbered in the order in which layers return them.
 static void writeStep(ProgramStep step, StringRef prefix, llvm::DenseMap<Value, int64_t> &numbers,
                       OStream &json) {
   json.object([&] {

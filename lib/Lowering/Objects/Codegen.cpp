@@ -34,7 +34,7 @@ std::string ctxc::kernelName(xf::BlockOp block, StringRef prefix) {
   for (char &c : name)
     if (!llvm::isAlnum(c))
       c = '_';
-  // @l.a and @l_a, which are one otherwise, stay apart.
+  // Without a digest, @l.a and @l_a would get the same name.
   if (name != written)
     name += "_" + llvm::utohexstr(uint32_t(llvm::xxh3_64bits(symbol)), /*LowerCase=*/true);
   return name;
@@ -73,17 +73,18 @@ static llvm::orc::JITTargetMachineBuilder machineBuilder(const CpuTarget &target
       builder.getFeatures().AddFeature(feature.drop_front(), feature.front() == '+');
   builder.setCodeGenOptLevel(*llvm::CodeGenOpt::getLevel(target.optimisation));
   builder.setRelocationModel(llvm::Reloc::PIC_);
-  // Where a short inner loop of a contraction lies changed its time by 3 to 5 %; it starts at a
-  // line now.
+  // The position of a contraction's short inner loop relative to cache lines changed its time by 3
+  // to 5 %; loops therefore start at a line.
   builder.getOptions().LoopAlignment = 64;
-  // Without one, code may lie anywhere in memory, which only a process's own needs.
+  // Only code that is loaded into this process may be placed anywhere in memory; code for a library
+  // can use the small model.
   if (!target.triple.empty())
     builder.setCodeModel(llvm::CodeModel::Small);
   return builder;
 }
 
-/// No unrolling and no interleaving: contractions come unrolled as they should be, and in the short
-/// loops of everything else they would cost most of the compile time.
+/// No unrolling and no interleaving: contractions are already unrolled as they should be, and in
+/// the short loops of everything else these would take most of the compile time.
 static llvm::PipelineTuningOptions tuning() {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;
@@ -100,8 +101,8 @@ static llvm::OptimizationLevel levelOf(const CpuTarget &target) {
   return levels[target.optimisation];
 }
 
-/// Whether a function is for callers: an entry, or what gives the size of its workspace; or for the
-/// other objects of a library.
+/// Whether a function is called from outside its object: an entry, the function that gives the size
+/// of its workspace, or a function for the other objects of a library.
 static bool isCallable(const llvm::Function &f) {
   return f.hasHiddenVisibility() || f.getName().ends_with("_workspace") ||
          f.getParent()->getFunction((f.getName() + "_workspace").str());
@@ -138,8 +139,8 @@ llvm::Error ctxc::emitMachineCode(llvm::Module &module, const CpuTarget &target,
   auto machine = machineBuilder(target).createTargetMachine();
   if (!machine)
     return machine.takeError();
-  // Loop strength reduction, and what prepares it, take a third of the compile time, and kernels
-  // are as fast without it.
+  // Loop strength reduction and the pass that prepares it take a third of the compile time; kernels
+  // are as fast without them.
   return writeCode(module, **machine, type, os, {"canon-freeze", "loop-reduce"});
 }
 
@@ -185,7 +186,7 @@ KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {
   if (!process)
     return process.takeError();
   library.addGenerator(std::move(*process));
-  // The support functions, which the executable does not export.
+  // The support functions are given by address, since the executable does not export them.
   llvm::orc::SymbolMap support;
   auto define = [&](StringRef name, auto *function) {
     support[(*jit)->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),

@@ -1,8 +1,9 @@
-// Object files of kernels, compiled side by side.
+// Compiles kernels to object files, in parallel.
 //
-// The function of a contraction is the same in every kernel that has it (a block's forward, dual
-// and applied ones have most in common), and half of their code. It is an object of its own,
-// compiled once and kept in the cache under its name; a kernel's object names those that it calls.
+// The function of a contraction is the same in every kernel that contains it, and the contractions
+// are half of the kernels' code. (A block's forward, dual and applied kernels have most of them in
+// common.) Each contraction therefore is an object of its own, compiled once and cached under its
+// name; a kernel's object refers to the contractions that it calls.
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
@@ -23,7 +24,7 @@ namespace {
 
 using Object = std::unique_ptr<llvm::MemoryBuffer>;
 
-/// What becomes one object file.
+/// A module that becomes one object file.
 struct Unit {
   std::string key;
   OwningOpRef<ModuleOp> own; ///< a contraction's module
@@ -60,7 +61,7 @@ runPipeline(ModuleOp module, const CpuTarget &target,
   return pm.run(module);
 }
 
-/// The names of the contractions that are not in the object itself.
+/// The names of the contractions that an object calls.
 static SmallVector<std::string> contractionsOf(const llvm::MemoryBuffer &object) {
   SmallVector<std::string> names;
   auto file = llvm::object::ObjectFile::createObjectFile(object.getMemBufferRef());
@@ -80,7 +81,7 @@ static SmallVector<std::string> contractionsOf(const llvm::MemoryBuffer &object)
   return names;
 }
 
-/// Whether the cache has all that the kernel's object calls.
+/// Whether the cache has all contractions that the kernel's object calls.
 bool KernelCompiler::findContractions(const llvm::MemoryBuffer &kernel) {
   return llvm::all_of(contractionsOf(kernel), [&](const std::string &name) {
     if (contractions.count(name))
@@ -94,7 +95,7 @@ bool KernelCompiler::findContractions(const llvm::MemoryBuffer &kernel) {
   });
 }
 
-/// Leaves declarations of the contractions in a kernel's module.
+/// Replaces the contractions in a kernel's module by declarations.
 void KernelCompiler::separateContractions(ModuleOp kernel) {
   for (auto function : llvm::to_vector(kernel.getOps<func::FuncOp>())) {
     if (function.isExternal() || !function.getName().starts_with(Contraction::prefix))
@@ -124,7 +125,7 @@ void KernelCompiler::separateContractions(ModuleOp kernel) {
 llvm::Expected<Object> KernelCompiler::emit(Unit &unit) {
   if (failed(runPipeline(unit.module, target, buildContractedToLLVMPipeline)))
     return makeError("the kernels could not be lowered");
-  if (unit.own) // what the other objects of a library call
+  if (unit.own) // called by the other objects of a library
     for (auto function : unit.module.getOps<LLVM::LLVMFuncOp>())
       if (!function.isExternal())
         function.setVisibility_(LLVM::Visibility::Hidden);
@@ -140,7 +141,7 @@ llvm::Expected<Object> KernelCompiler::emit(Unit &unit) {
                                                          /*RequiresNullTerminator=*/false);
 }
 
-/// The units' objects, the largest first: so threads end together.
+/// Compiles the largest units first, so that all threads end at about the same time.
 llvm::Error KernelCompiler::compile(MLIRContext *context, std::vector<Unit *> units) {
   llvm::DenseMap<Unit *, int64_t> sizes;
   for (Unit *unit : units)

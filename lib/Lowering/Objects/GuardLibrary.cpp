@@ -29,7 +29,7 @@ public:
     for (Function &f : module)
       if (!f.isDeclaration() && f.hasExternalLinkage())
         callable.push_back(&f);
-    // Entries, and the functions that give the size of a workspace.
+    // Entries, and the functions that return the size of a workspace.
     for (Function *f : callable) {
       forBaseline(*f);
       if (needed && f->getReturnType() == i32)
@@ -40,7 +40,8 @@ public:
   }
 
 private:
-  /// A function for every machine of the architecture: nothing of the target is inlined into it.
+  /// Compiles the function for every machine of the architecture. Functions for the target are not
+  /// inlined into it.
   void forBaseline(Function &f) {
     f.removeFnAttr("prefer-vector-width");
     f.addFnAttr("target-cpu", target.isAArch64() ? "generic" : "x86-64");
@@ -49,7 +50,8 @@ private:
 
   Constant *neededMask() { return b.getInt64(needed); }
 
-  /// Returns CTXC_WRONG_CPU unless `<prefix>_cpu` says, or is made to say, that all is well.
+  /// Makes the entry return CTXC_WRONG_CPU unless `<prefix>_cpu` says that the machine can run the
+  /// code. The first call sets `<prefix>_cpu`.
   void guardEntry(Function &entry) {
     if (!known)
       known = new GlobalVariable(module, i32, /*isConstant=*/false, GlobalValue::InternalLinkage,

@@ -1,4 +1,4 @@
-// What makes generated code safe to keep and to hand on: it says whether it can be used here.
+// Makes generated code safe to store and distribute: it tells whether it can run on a machine.
 #ifndef CTXC_LOWERING_GUARDLIBRARY_H
 #define CTXC_LOWERING_GUARDLIBRARY_H
 
@@ -7,10 +7,10 @@
 
 namespace ctxc {
 
-/// Adds `<prefix>_refusal` of ctxc_kernel.h, and has each entry return CTXC_WRONG_CPU before
-/// anything else where the machine lacks what `target` needs. All that runs before is compiled for
-/// the architecture's baseline. The one word that the library keeps, `<prefix>_cpu`, is the answer
-/// of ctxc_cpu_runs. An error where a kernel has a name of the library's.
+/// Adds `<prefix>_refusal` of ctxc_kernel.h, and makes each entry return CTXC_WRONG_CPU first of
+/// all where the machine lacks what `target` needs. All code that runs before this check is
+/// compiled for the architecture's baseline. The library's only variable, `<prefix>_cpu`, keeps the
+/// result of ctxc_cpu_runs. A kernel that has the name of one of these symbols is an error.
 llvm::Error guardLibrary(llvm::Module &module, const CpuTarget &target, llvm::StringRef prefix);
 
 } // namespace ctxc

@@ -17,7 +17,8 @@ using namespace ctxc;
 static constexpr StringLiteral magic = "ctxc kernel 1\n";
 static constexpr size_t digestBytes = 32, headBytes = magic.size() + digestBytes;
 
-/// Whether `directory` is there, after this call, and nobody else's.
+/// Creates `directory` if it does not exist, and returns whether it belongs to this user and to
+/// nobody else.
 static bool makePrivate(StringRef directory) {
   if (sys::fs::create_directories(sys::path::parent_path(directory)))
     return false;
@@ -59,7 +60,7 @@ std::string KernelCache::keyOf(mlir::ModuleOp module, const CpuTarget &target) {
   return keyOf(text, target);
 }
 
-// The prefix is what pruneCache looks for.
+// pruneCache looks for files with this prefix.
 std::string KernelCache::pathOf(StringRef key) const {
   return (directory + "/llvmcache-" + key).str();
 }

@@ -12,7 +12,7 @@ using namespace ctxc;
 using llvm::StringRef;
 
 void ctxc::initialiseBackend(StringRef name) {
-  // LLVM's registry lets no two threads in.
+  // LLVM's target registry is not thread-safe.
   static std::mutex mutex;
   static llvm::StringSet<> done;
   std::lock_guard<std::mutex> guard(mutex);
@@ -65,8 +65,8 @@ void ctxc::optimise(llvm::Module &module, llvm::TargetMachine &machine,
 
 namespace {
 
-/// The code generator's passes, but for some. LLVM has switches for them on its command line alone,
-/// and these would hold for whatever else of the process uses LLVM.
+/// The passes of the code generator without some of them. LLVM can leave out passes only by global
+/// command-line options, which would also apply to all other uses of LLVM in the process.
 class CodePasses : public llvm::legacy::PassManager {
 public:
   explicit CodePasses(llvm::ArrayRef<StringRef> leftOut) : leftOut(leftOut) {}

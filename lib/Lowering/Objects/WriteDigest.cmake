@@ -1,5 +1,5 @@
-# Writes OUT, a header with a digest of the files of LIST: what the code of a kernel depends on
-# beside its IR.
+# Writes OUT, a header with a digest of the files in LIST: what the machine code of a kernel depends
+# on besides its IR.
 file(STRINGS ${LIST} files)
 set(all "")
 foreach(file ${files})

@@ -1,5 +1,5 @@
-// The compiled form of what reads positions and the context: rotary embeddings,
-// and attention over a cache that is written in place.
+// Lowers the ops that read positions and the context: rotary embeddings, and attention over a KV
+// cache that is written in place.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "lib/Lowering/CPU/AttentionLoops.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -18,7 +18,7 @@ struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
     MLIRContext *context = op->getContext();
     Value x = e.data(rotary.getData()), f = e.lookup(rotary.getFrequencies());
     int64_t n = ranked(rotary.getFrequencies()).getDimSize(0), heads = ranked(rotary).getDimSize(0);
-    bool own = e.hasRows(rotary.getFrequencies()); // computed, each row's own
+    bool own = e.hasRows(rotary.getFrequencies()); // computed for each row
     bool half = rotary.getStyle() == xf::RotaryStyle::half;
     float amplitude = rotary.getAmplitude().convertToFloat();
 
@@ -64,7 +64,7 @@ struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
   }
 };
 
-/// The last S rows of a state become `fresh`; all its rows are returned.
+/// Replaces the last S rows of a state by `fresh`, and returns all its rows.
 Value extendState(KernelEmitter &e, Value memref, Value fresh, Value visible) {
   OpBuilder &b = e.builder;
   auto type = cast<MemRefType>(memref.getType());
@@ -79,12 +79,12 @@ Value extendState(KernelEmitter &e, Value memref, Value fresh, Value visible) {
     sizes.push_back(b.getIndexAttr(d));
   }
   Value extended = tensor::InsertSliceOp::create(b, e.loc, fresh, state, offsets, sizes, strides);
-  e.store(extended, memref); // in place: the tensor is the memref
+  e.store(extended, memref); // in place: the tensor lies in this memref
   return extended;
 }
 
-/// To nearest, ties to even, by the bits of a finite number: a conversion would need a runtime
-/// library.
+/// Rounds a finite number to the nearest bfloat16, ties to even, by integer arithmetic on its bits:
+/// a conversion op would need a run-time library.
 Value roundedToBf16(OpBuilder &b, Location l, Value x) {
   Type i32 = b.getI32Type();
   auto bits = [&](int64_t value) -> Value { return arith::ConstantIntOp::create(b, l, value, 32); };
@@ -96,7 +96,7 @@ Value roundedToBf16(OpBuilder &b, Location l, Value x) {
   return arith::BitcastOp::create(b, l, b.getF32Type(), rounded);
 }
 
-/// What a slope adds to the product of a query and the key at `position`.
+/// The term that a slope adds to the product of a query with the key at `position`.
 Value slopeBias(OpBuilder &b, Location l, Value slope, Value position, bool rounded) {
   Value place = arith::SIToFPOp::create(b, l, b.getF32Type(), position);
   if (!rounded)
@@ -105,10 +105,10 @@ Value slopeBias(OpBuilder &b, Location l, Value slope, Value position, bool roun
   return roundedToBf16(b, l, product);
 }
 
-/// Attention over a state. The tokens that a row sees lie in slots: those of the state, of which
-/// the last S are the call's own rows, so that rows see each other. In the reduced run of a dual
-/// block each row is a sequence of its own, that of the kept tokens and the row: its state is read
-/// and not written, and the last of its slots is the row's own key and value.
+/// Attention over a state. The tokens that a row sees lie in KV slots. The last S slots of the
+/// state are the rows of this call, so that rows see each other. In the reduced run of a dual
+/// block, each row is a sequence of its own, which consists of the kept tokens and the row: the
+/// state is only read, and the row's own key and value take the place of the last slot.
 class AttentionEmitter {
 public:
   AttentionEmitter(xf::AttentionOp attention, KernelEmitter &e)
@@ -127,7 +127,7 @@ public:
       own.push_back(e.data(fresh));
       states.push_back(isolated ? keptState(memref) : extendState(e, memref, own.back(), visible));
     }
-    Operation *before = &b.getInsertionBlock()->back(); // states' ops at least
+    Operation *before = &b.getInsertionBlock()->back(); // of the states
     Value weights = softmax(e, maskedScores(), sinks());
     if (isInOrder())
       for (Operation *op = before->getNextNode(); op; op = op->getNextNode())
@@ -147,7 +147,7 @@ private:
 
   Value kept() { return arith::SubIOp::create(b, e.loc, visible, e.index(1)); }
 
-  /// The kept tokens' rows of a state.
+  /// The rows of a state that belong to the kept tokens.
   Value keptState(Value memref) {
     auto type = cast<MemRefType>(memref.getType());
     Value all = bufferization::ToTensorOp::create(
@@ -156,7 +156,7 @@ private:
     return slots(all, 0, e.index(0), kept());
   }
 
-  /// `count` entries from `from` on of the dimension `dim`.
+  /// `count` entries of the dimension `dim`, from `from` on.
   Value slots(Value x, int64_t dim, OpFoldResult from, OpFoldResult count) {
     auto [offsets, sizes, strides] = window(x, dim, from, count);
     return tensor::ExtractSliceOp::create(b, e.loc, x, offsets, sizes, strides);
@@ -188,7 +188,7 @@ private:
     return arith::AddFOp::create(nested, l, a[2], product, kFast);
   }
 
-  /// Whether the rows' own slots are the last, and no row sees one that comes after its own.
+  /// Whether the rows' own slots are the last ones, and no row sees a slot after its own.
   bool isInOrder() { return !isolated && !attention.getBidirectional(); }
   Value inOrder(Value product) {
     if (isInOrder())
@@ -228,7 +228,7 @@ private:
     return putSlots(ofOwn, all, 3, last, one);
   }
 
-  /// Scaled, capped, and −∞ where the token at slot t is not visible from row s.
+  /// The scores: scaled, capped, and −∞ where row s does not see the token in slot t.
   Value maskedScores() {
     MLIRContext *context = b.getContext();
     AffineExpr s, g, r, t;
@@ -264,7 +264,8 @@ private:
                      });
   }
 
-  /// `a`: the product, the row's position, the slot's, and as there are: the window, the slope.
+  /// `a` holds the product, the row's position, the slot's position, and, where there are any, the
+  /// window and the slope.
   Value scored(OpBuilder &n, Location l, ValueRange a, Value place) {
     Value product = a[0];
     if (attention.getSlopes())
@@ -274,7 +275,7 @@ private:
                                   : score;
   }
 
-  /// Whether the row sees the token at `place`: itself, and those before it, in the window.
+  /// Whether the row sees the token at `place`: itself, and those before it within the window.
   Value isSeen(OpBuilder &n, Location l, ValueRange a, Value place, Value isOwn) {
     auto compare = [&](arith::CmpIPredicate p, Value x, Value y) -> Value {
       return arith::CmpIOp::create(n, l, p, x, y);
@@ -282,7 +283,7 @@ private:
     Value zero = arith::ConstantIntOp::create(n, l, 0, 32);
     Value distance = arith::SubIOp::create(n, l, a[1], place);
     Value seen = compare(arith::CmpIPredicate::sge, distance, zero);
-    if (isolated) // of the kept tokens those before it alone
+    if (isolated) // only kept tokens that come before the row
       seen = arith::OrIOp::create(n, l, isOwn, compare(arith::CmpIPredicate::sgt, distance, zero));
     if (!attention.getWindow())
       return seen;
@@ -294,7 +295,7 @@ private:
 
   /// Σ_t w_t v_t, slot after slot.
   Value mix(Value weights) {
-    // x is the innermost loop, so that the values are read along their rows.
+    // x is the innermost loop, so that values are read along their rows.
     AffineExpr s, g, r, t, x;
     bindDims(b.getContext(), s, g, r, t, x);
     auto sum = [&](Value of, Value values, AffineMap map, Value init) {
@@ -312,7 +313,8 @@ private:
     return sum(slots(weights, 3, last, one), own[1], map5({s, g, x}), mixed);
   }
 
-  /// What `mix` gives where a row's own slot is the only one: its weight is 1, whatever the score.
+  /// The result of `mix` where a row's own slot is the only one: its weight is 1, whatever its
+  /// score is.
   Value ownValues() {
     AffineExpr s, g, r, x;
     bindDims(b.getContext(), s, g, r, x);
@@ -323,7 +325,7 @@ private:
                      [](OpBuilder &, Location, ValueRange a) { return a[0]; });
   }
 
-  /// One number for each head as (groups, repeat); and a row of them for each token.
+  /// Reshapes one number for each head to (groups, repeat), and repeats it for each token.
   Value oneRow(Value heads) {
     return tensor::ExpandShapeOp::create(
         b, e.loc, RankedTensorType::get({groups, repeat}, b.getF32Type()), e.lookup(heads),
@@ -336,7 +338,7 @@ private:
         e.data(heads), SmallVector<ReassociationIndices>{{0}, {1, 2}},
         SmallVector<OpFoldResult>{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat)});
   }
-  /// The scores of the sinks, for each row; null where there are none.
+  /// The scores of the attention sinks, for each row; null where there are none.
   Value sinks() {
     Value sinks = attention.getSinks();
     return sinks ? groupedRows(sinks) : Value();

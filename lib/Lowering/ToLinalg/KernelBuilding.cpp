@@ -1,4 +1,4 @@
-// The few shapes of linalg ops that kernels are made of, and what goes to and from memory.
+// The shapes of linalg ops that kernels consist of, and reads and writes of memory.
 #include "ctxc/Lowering/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -95,7 +95,7 @@ Value KernelEmitter::elementwise(Value result, ValueRange blockOperands, Body bo
   return elementwise(ranked(result).getShape(), operands, withRows, body);
 }
 
-/// The map of rank + 1 dimensions that drops the last.
+/// The map of rank + 1 dimensions that drops the last one.
 static AffineMap dropLast(unsigned rank, MLIRContext *context) {
   return AffineMap::getMultiDimIdentityMap(rank, context).getMajorSubMap(rank - 1);
 }
@@ -151,7 +151,7 @@ Value KernelEmitter::mapWithReduced(Value tensor, ValueRange reduced, Body body)
 Value KernelEmitter::linear(Value weight, Value x, bool transposed) {
   auto xType = ranked(x);
   int64_t out = ranked(weight).getDimSize(transposed ? 1 : 0);
-  // Leading dimensions of a head are rows like any other.
+  // The leading dimensions within a head are treated as further rows.
   Value flat = x;
   SmallVector<ReassociationIndices> groups;
   if (xType.getRank() > 2) {
@@ -203,7 +203,7 @@ Value KernelEmitter::putRows(Value into, Value tensor, int64_t from) {
 }
 
 Value KernelEmitter::read(Value tensor) {
-  // Rows lie one after the other, but may begin inside a packed buffer.
+  // Rows lie one after the other, but the first may lie inside a packed buffer.
   RankedTensorType type = ranked(tensor);
   SmallVector<int64_t> strides(type.getRank(), 1);
   for (int64_t i = type.getRank() - 2; i >= 0; --i)
@@ -212,8 +212,8 @@ Value KernelEmitter::read(Value tensor) {
   auto buffer = bufferization::ToBufferOp::create(
       builder, loc, MemRefType::get(type.getShape(), type.getElementType(), layout), tensor,
       /*read_only=*/true);
-  // Bufferisation keeps the tensor until this op, and not until another read that
-  // common subexpressions would make share it.
+  // Bufferisation keeps the tensor alive until this op. If common-subexpression elimination merged
+  // it with another read, the tensor would live until that read.
   kernel::KernelDialect::ReadAttrHelper(builder.getContext())
       .setAttr(buffer, builder.getI64IntegerAttr(nextRead++));
   return buffer;

@@ -1,5 +1,5 @@
-// A block as a kernel: its arguments, and the run over its ops. What these build is in
-// KernelBuilding.cpp.
+// Turns a block into a kernel: its arguments, and the walk over its ops. KernelBuilding.cpp has the
+// functions that build ops.
 #include "ctxc/Lowering/KernelEmitter.h"
 #include "ctxc/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,7 +33,7 @@ int64_t ctxc::runIndex(StringRef run) { return run == "reduced" ? 1 : 0; }
 SmallVector<KernelArg> ctxc::kernelArguments(func::FuncOp kernel) {
   SmallVector<KernelArg> args;
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-    if (kernel::ArgAttr role = kernel::roleOf(kernel, i)) // else the call itself
+    if (kernel::ArgAttr role = kernel::roleOf(kernel, i)) // the other argument is the call itself
       args.push_back({role.getKind(), role.getName() ? role.getName().str() : std::string(),
                       role.getIndex(), int64_t(role.getRun()), kernel.getArgumentTypes()[i],
                       role.getStored()});
@@ -49,7 +49,7 @@ void KernelEmitter::addArgument(KernelArgKind kind, MemRefType type, StringRef n
   args.push_back({kind, name.str(), index, run, type, {}});
 }
 
-/// memref of a leading dynamic dimension and `shape`.
+/// A memref of `shape` with a leading dynamic dimension.
 static MemRefType rowsOf(ArrayRef<int64_t> shape, Type element) {
   SmallVector<int64_t> full{ShapedType::kDynamic};
   llvm::append_range(full, shape);

@@ -1,4 +1,4 @@
-// What several ops' lowerings share.
+// Helpers that several ops' lowerings share.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -11,7 +11,7 @@ Value ctxc::softcap(OpBuilder &b, Location l, Value x, double cap) {
   return mul(b, l, constant(b, l, cap), tanh);
 }
 
-/// `body` of the entries of two tensors of one shape.
+/// Applies `body` to the entries of two tensors of the same shape.
 static Value zip(KernelEmitter &e, Value x, Value y, KernelEmitter::Body body) {
   int64_t rank = ranked(x).getRank();
   AffineMap identity = AffineMap::getMultiDimIdentityMap(rank, x.getContext());

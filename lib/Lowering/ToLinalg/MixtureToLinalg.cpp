@@ -1,5 +1,5 @@
-// The compiled form of the ops of mixtures of experts. A bank reaches the kernel as a table of
-// addresses, so that experts that lie in a checkpoint one by one are read where they lie.
+// Lowers the ops of mixtures of experts. A bank is passed to the kernel as a table of addresses, so
+// that experts which a checkpoint stores one by one are read from where they are.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -18,13 +18,13 @@ Value int32(OpBuilder &b, Location l, int64_t x) {
   return arith::ConstantIntOp::create(b, l, x, 32);
 }
 
-/// Entries of a loop's indices as int32.
+/// The index of loop `dim` as int32.
 Value loopIndex(OpBuilder &b, Location l, int64_t dim) {
   return arith::IndexCastOp::create(b, l, b.getI32Type(), linalg::IndexOp::create(b, l, dim));
 }
 
-/// An int32 sum over the last loop of a nest of three, S × shape × n: over `ins`, whose maps
-/// are `maps`, of 1 (or of `value`) where `body` holds.
+/// An int32 sum along the last loop of a nest of three, S × shape × n: it adds 1 (or `value`) where
+/// `body` holds for the entries of `ins`, whose maps are `maps`.
 Value countLast(KernelEmitter &e, int64_t shape, ValueRange ins, ArrayRef<AffineMap> maps,
                 KernelEmitter::Body body) {
   Type i32 = e.builder.getI32Type();
@@ -42,7 +42,7 @@ Value countLast(KernelEmitter &e, int64_t shape, ValueRange ins, ArrayRef<Affine
                    });
 }
 
-/// Whether x comes before y in descending order: larger, or equal with a lower index.
+/// Whether x precedes y in descending order: x is larger, or equal with a lower index.
 Value comesBefore(OpBuilder &b, Location l, Value x, Value indexOfX, Value y, Value indexOfY) {
   auto compare = [&](arith::CmpFPredicate p) { return arith::CmpFOp::create(b, l, p, x, y); };
   Value lower = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, indexOfX, indexOfY);
@@ -54,8 +54,8 @@ Value isLess(OpBuilder &b, Location l, Value x, int64_t limit) {
   return arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, x, int32(b, l, limit));
 }
 
-/// `scores` (S × count) with −∞ outside the `keep` of `groups` equal parts whose two largest
-/// entries have the largest sums.
+/// `scores` (S × count), with −∞ for all groups but `keep` of them. The `groups` groups are equal
+/// parts; those whose two largest entries have the largest sums are kept.
 Value keptGroups(KernelEmitter &e, Value scores, int64_t count, int64_t groups, int64_t keep) {
   MLIRContext *context = e.builder.getContext();
   AffineExpr s, i, j;
@@ -71,7 +71,7 @@ Value keptGroups(KernelEmitter &e, Value scores, int64_t count, int64_t groups, 
   auto asCount = [](OpBuilder &b, Location l, Value is) -> Value {
     return arith::ExtUIOp::create(b, l, b.getI32Type(), is);
   };
-  // How many of its group are before entry i.
+  // How many entries of its group precede entry i.
   Value rank = countLast(
       e, count, {scores, scores}, {own, other}, [&](OpBuilder &b, Location l, ValueRange a) {
         Value x = loopIndex(b, l, 2), y = loopIndex(b, l, 1);
@@ -117,14 +117,14 @@ struct LowerTopK : Lowering<LowerTopK, xf::TopKOp> {
     bindDims(context, s, i, j);
     AffineMap own = AffineMap::get(3, 0, {s, i}, context),
               other = AffineMap::get(3, 0, {s, j}, context);
-    // How many are before entry i: larger, or equal with a lower index.
+    // How many entries precede entry i: larger ones, or equal ones with a lower index.
     Value before = countLast(e, count, {scores, scores}, {own, other},
                              [](OpBuilder &b, Location l, ValueRange a) -> Value {
                                Value is = comesBefore(b, l, a[1], loopIndex(b, l, 2), a[0],
                                                       loopIndex(b, l, 1));
                                return arith::ExtUIOp::create(b, l, b.getI32Type(), is);
                              });
-    // The slot of entry i: how many of a lower index are selected.
+    // The slot of entry i: how many entries with a lower index are selected.
     auto selected = [k](OpBuilder &b, Location l, Value rank) { return isLess(b, l, rank, k); };
     Value slot = countLast(
         e, count, {before}, {other}, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
@@ -133,7 +133,7 @@ struct LowerTopK : Lowering<LowerTopK, xf::TopKOp> {
           Value is = arith::AndIOp::create(b, l, selected(b, l, a[0]), lower);
           return arith::ExtUIOp::create(b, l, b.getI32Type(), is);
         });
-    // Slot i holds the one selected entry j whose slot it is.
+    // Slot i holds the selected entry j whose slot is i.
     e.bind(topK, countLast(e, k, {before, slot}, {other, other},
                            [&](OpBuilder &b, Location l, ValueRange a) -> Value {
                              Value here = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq,
@@ -151,7 +151,7 @@ struct LowerGather : Lowering<LowerGather, xf::GatherOp> {
     auto gather = cast<xf::GatherOp>(op);
     Value data = e.lookup(gather.getData());
     bool ownRow = e.hasRows(gather.getData());
-    int64_t rank = ranked(gather).getRank() + 1; // rows first
+    int64_t rank = ranked(gather).getRank() + 1; // the rows come first
     AffineExpr s, slot;
     bindDims(op->getContext(), s, slot);
     e.bind(gather,
@@ -177,7 +177,7 @@ struct LowerCombine : Lowering<LowerCombine, xf::CombineOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto combine = cast<xf::CombineOp>(op);
     MLIRContext *context = op->getContext();
-    int64_t rank = ranked(combine.getData()).getRank() + 1; // S, the result's, then the slots
+    int64_t rank = ranked(combine.getData()).getRank() + 1; // S, the result's loops, the slots
     SmallVector<AffineExpr> result, data;
     for (int64_t i = 0; i + 1 < rank; ++i)
       result.push_back(getAffineDimExpr(i, context));
@@ -186,7 +186,7 @@ struct LowerCombine : Lowering<LowerCombine, xf::CombineOp> {
     data.insert(data.begin() + 1, slot);
     SmallVector<IteratorType> iterators(rank, IteratorType::parallel);
     iterators.back() = IteratorType::reduction;
-    // In the order of the slots, one after the other.
+    // Adds the slots up in their order, one after the other.
     e.bind(combine, e.generic(e.filled(e.emptyRows(ranked(combine).getShape()), 0),
                               {e.data(combine.getWeights()), e.data(combine.getData())},
                               {AffineMap::get(rank, 0, {result[0], slot}, context),
@@ -216,7 +216,7 @@ struct LowerOuter : Lowering<LowerOuter, xf::OuterOp> {
   }
 };
 
-/// `y_j = W_{sel_j} x_j`. Works on memory, where the matrices are found by their addresses.
+/// `y_j = W_{sel_j} x_j`. It works on memory, where matrices are found by their addresses.
 struct LowerExpertLinear : Lowering<LowerExpertLinear, xf::ExpertLinearOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linear = cast<xf::ExpertLinearOp>(op);

@@ -1,6 +1,6 @@
-// The compiled form of each patch op. The inner problems of a post-norm scale
-// and the counting of obligations are calls into the kernel support functions
-// (ctxc/Numerics/KernelABI.h); everything that reads a weight is linalg.
+// Lowers the patch ops. The inner problems of a post-norm scale and the counting of obligations are
+// calls of kernel support functions (ctxc/Numerics/KernelABI.h); everything that reads a weight
+// becomes linalg.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "ctxc/Numerics/Update.h"
 #include "lib/Lowering/ToLinalg/SupportCall.h"
@@ -19,7 +19,7 @@ Value scratch(KernelEmitter &e, int64_t d) {
   return memref::AllocOp::create(e.builder, e.loc, type, ValueRange{e.rows()});
 }
 
-/// offset + m, as the norm's scale multiplies.
+/// offset + m, the factor that the norm's scale multiplies with.
 Value effectiveScale(KernelEmitter &e, Value scale, double offset) {
   auto type = ranked(scale);
   MLIRContext *context = e.builder.getContext();
@@ -90,7 +90,7 @@ struct LowerApplyRank1 : Lowering<LowerApplyRank1, patch::ApplyRank1Op> {
   }
 };
 
-/// Slot j reads every part i and takes the one whose expert it has.
+/// Slot j looks through all parts i and takes the one that belongs to its expert.
 struct LowerApplyExpertRank1 : Lowering<LowerApplyExpertRank1, patch::ApplyExpertRank1Op> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto apply = cast<patch::ApplyExpertRank1Op>(op);
@@ -103,7 +103,7 @@ struct LowerApplyExpertRank1 : Lowering<LowerApplyExpertRank1, patch::ApplyExper
       return AffineMap::get(dims, 0, exprs, context);
     };
     constexpr auto parallel = IteratorType::parallel, reduction = IteratorType::reduction;
-    // v_iᵀ z_j for each pair, 0 where they are not of one expert
+    // v_iᵀ z_j for each pair; 0 where part and slot belong to different experts
     Value dots = e.generic(
         e.filled(e.emptyRows({k, k}), 0), {e.data(apply.getV()), e.data(apply.getData())},
         {map(4, {s, i, d}), one ? map(4, {s, d}) : map(4, {s, j, d}), map(4, {s, j, i})},
@@ -204,7 +204,7 @@ struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
     int64_t all = ranked(obligation.getData()).getNumElements();
     bool elements = obligation.getCondition() == patch::Condition::nonzero_elements;
     int64_t width = elements ? all : ranked(obligation.getData()).getShape().back();
-    int64_t vectors = all / width; // of a row
+    int64_t vectors = all / width; // of each row
     if (!obligation.getChange()) {
       SupportCall(e, "ctxc_rows_count_zeros")
           .i32(elements)
@@ -257,7 +257,7 @@ struct LowerLoad : Lowering<LowerLoad, patch::LoadOp> {
     for (auto [i, part] : llvm::enumerate(load.getParts())) {
       Value memref = e.argument(KernelArgKind::Load, load.getParameter(), i);
       Value tensor = readResult(e, memref);
-      // One patch for all rows of the call.
+      // All rows of the call share one patch.
       int64_t rank = ranked(part).getRank() + 1;
       AffineMap rows = AffineMap::getMultiDimIdentityMap(rank, op->getContext());
       e.bind(part, e.generic(e.emptyRows(ranked(part).getShape(), 1, ranked(part).getElementType()),
@@ -273,7 +273,7 @@ struct LowerLoad : Lowering<LowerLoad, patch::LoadOp> {
 
 namespace ctxc {
 
-/// Of several slots the inner products vᵀ z are alike, so that of the first will do.
+/// The first of several slots. The slots have the same product vᵀ z, so that one of them suffices.
 static Value firstSlot(KernelEmitter &e, Value vectors) {
   if (ranked(vectors).getRank() == 2)
     return vectors;
@@ -282,8 +282,8 @@ static Value firstSlot(KernelEmitter &e, Value vectors) {
                                               /*copy=*/first);
 }
 
-/// What the output's error in another program comes from is the patch that was formed last,
-/// the output site's.
+/// The output's error in another program comes from the patch that was formed last, which is that
+/// of the output site.
 void emitReplayPrediction(KernelEmitter &e) {
   patch::StoreOp last;
   for (patch::StoreOp store : e.block.getBody().getOps<patch::StoreOp>())

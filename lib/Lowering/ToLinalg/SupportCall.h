@@ -1,7 +1,7 @@
 //===- SupportCall.h - calls of the kernel support functions --------------===//
 //
-// What a kernel calls is plain C (ctxc/Numerics); here is how an op's lowering
-// emits such calls, one a row, and memory for them to fill.
+// Kernels call plain C functions (ctxc/Numerics). An op's lowering uses this class to emit such
+// calls, one for each row, and the memory that they fill.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_SUPPORTCALL_H
@@ -18,8 +18,8 @@
 
 namespace ctxc {
 
-/// Builds the arguments of a call: numbers by value, memory by address. The call is made for each
-/// row, with the addresses of what the row has in everything that has rows.
+/// Builds the arguments of a call: numbers are passed by value, memory by address. The call is made
+/// once for each row; operands that have rows are passed by the address of that row.
 class SupportCall {
 public:
   SupportCall(KernelEmitter &e, llvm::StringRef function) : e(e), function(function) {}
@@ -34,7 +34,7 @@ public:
   SupportCall &tensor(mlir::Value tensor) {
     return add(addressOf(e.builder, e.loc, e.read(tensor)), rowBytes(tensor.getType()));
   }
-  /// The address `bytes` into a memref of identity layout.
+  /// Passes the address at `bytes` bytes into a memref of identity layout.
   SupportCall &memory(mlir::Value memref, int64_t bytes) {
     mlir::Value address =
         mlir::memref::ExtractAlignedPointerAsIndexOp::create(e.builder, e.loc, memref);
@@ -74,7 +74,7 @@ public:
   }
 
 private:
-  /// What lies between two rows; 0 for what has none.
+  /// The distance between two rows in bytes; 0 for a type without rows.
   static int64_t rowBytes(mlir::Type type) {
     auto shaped = mlir::cast<mlir::ShapedType>(type);
     if (shaped.getRank() == 0 || !shaped.isDynamicDim(0))
@@ -91,7 +91,7 @@ private:
   llvm::SmallVector<std::pair<mlir::Value, int64_t>> arguments;
 };
 
-/// Memory of S × d floats for a support function to fill.
+/// Memory of S × d float32 for a support function to fill.
 inline mlir::Value callResult(KernelEmitter &e, int64_t d) {
   auto type = mlir::MemRefType::get({mlir::ShapedType::kDynamic, d}, e.builder.getF32Type());
   return mlir::memref::AllocOp::create(e.builder, e.loc, type, mlir::ValueRange{e.rows()});

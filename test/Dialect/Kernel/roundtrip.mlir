@@ -55,7 +55,7 @@ func.func @mixed(%w: memref<?x2x3x?xf32>, %v: memref<?x2x8xf32>, %y: memref<?x2x
   return
 }
 
-// Of the numbers of a bank on a GPU; and what a launch costs.
+// The numbers of a bank on a GPU; and the cost of a launch.
 module attributes {gpu.container_module} {
   // CHECK-LABEL: func.func private @launch(
   func.func private @launch(%b: memref<5x4x8xf32> {kernel.arg = #kernel.arg<bank, name = "experts", stored = tensor<5x4x8xf32>>}) {

@@ -1,6 +1,6 @@
 // RUN: ctxc-opt %s | ctxc-opt | FileCheck %s
 
-// Every op of patch prints what it was parsed from.
+// Every op of the patch dialect is printed as it was parsed.
 xf.block @every_op(%x: tensor<8xf32>, %z: tensor<8xf32>) -> tensor<4xf32> {
   %W = xf.param "down" : tensor<4x8xbf16>
   %m = xf.param "norm" : tensor<4xbf16>

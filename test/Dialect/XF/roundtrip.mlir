@@ -1,6 +1,6 @@
 // RUN: ctxc-opt %s | ctxc-opt | FileCheck %s
 
-// Every op of xf prints what it was parsed from.
+// Every op of xf is printed as it was parsed.
 // CHECK: xf.block @every_op(%{{[a-z0-9]+}}: tensor<6xf32>) -> tensor<6xf32> {
 xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   // CHECK: xf.param "w" : tensor<8x6xbf16>

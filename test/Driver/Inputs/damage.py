@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""damage.py CHECKPOINT OUT HOW [ARGUMENT]: a copy of a checkpoint with one thing wrong.
+"""damage.py CHECKPOINT OUT HOW [ARGUMENT]: writes a copy of a checkpoint with one thing wrong.
 
   truncate BYTES        model.safetensors loses its last bytes
-  header N              its header claims to be N bytes long
-  drop TENSOR           a tensor is not there
+  header N              its header says that it is N bytes long
+  drop TENSOR           a tensor is missing
   transpose TENSOR      a tensor has its two dimensions exchanged
   nan TENSOR            a tensor's third element is NaN
   config KEY=JSON       a key of config.json has another value
   shard NAME            the index says that every tensor is in shard NAME
-  remove FILE           a file is not there
+  remove FILE           a file is missing
 """
 
 import json
@@ -31,7 +31,7 @@ def write(path, header, body):
 
 
 def drop(header, body, name):
-    """Takes the tensor's bytes out too, or the header would be wrong in another way."""
+    """Removes the tensor's bytes as well; otherwise the header would be wrong in another way."""
     begin, end = header.pop(name)["data_offsets"]
     for key, entry in header.items():
         if key != "__metadata__" and entry["data_offsets"][0] >= end:

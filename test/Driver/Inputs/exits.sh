@@ -1,5 +1,5 @@
 #!/bin/sh
-# exits.sh CODE COMMAND…: runs the command, and fails unless it exits with CODE.
+# exits.sh CODE COMMAND…: runs the command, and fails unless its exit code is CODE.
 expected=$1
 shift
 "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# full.sh COMMAND…: runs the command where no file can grow beyond 2 KiB, as on a full disk.
+# full.sh COMMAND…: runs the command with files limited to 2 KiB, as on a full disk.
 trap '' XFSZ
 ulimit -f 4
 exec "$@"

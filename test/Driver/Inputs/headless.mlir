@@ -1,4 +1,4 @@
-// A model whose result is its last layer's output. There is no matrix at the output side either.
+// A model whose result is the output of its last layer. It has no head matrix either.
 xf.block @block(%x: tensor<8xf32>) -> tensor<8xf32> {
   %wq = xf.param "q" : tensor<8x8xf32>
   %wk = xf.param "k" : tensor<8x8xf32>

@@ -7,13 +7,13 @@ import pathlib
 import struct
 import sys
 
-BLOCK = 24, 16  # rows and columns; neither divides the goldens' sizes
-# What the bytes 0 to 126 are.
+BLOCK = 24, 16  # rows and columns; neither divides the sizes of the goldens
+# The numbers that the bytes 0 to 126 stand for.
 NUMBERS = [i / 512 if i < 8 else (8 + i % 8) * 2.0 ** (i // 8 - 10) for i in range(127)]
 
 
 def element(x):
-    """The byte of the number nearest to x."""
+    """The byte that stands for the number nearest to x."""
     at = bisect.bisect_left(NUMBERS, abs(x))
     if at == len(NUMBERS) or (at > 0 and abs(x) - NUMBERS[at - 1] < NUMBERS[at] - abs(x)):
         at -= 1

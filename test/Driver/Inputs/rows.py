@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Rows of a checkpoint's embedding as a .npy file, without NumPy.
+"""Writes rows of a checkpoint's embedding table as a .npy file, without NumPy.
 
   rows.py CHECKPOINT TENSOR FACTOR TOKENS OUT.npy [--type f2|f4|f8] [--off X] [--cut BYTES]
 
-Row i is that of the i-th of TOKENS (3,8,22) in TENSOR, which is stored as F32 or BF16, times FACTOR
-("sqrt": of the width), in float32; X is added to every number, and BYTES are left out at the end.
+Row i of the file is the row of TENSOR (F32 or BF16) for the i-th of TOKENS (such as 3,8,22), in float32, times
+FACTOR ("sqrt": the square root of the width). X is added to every number, and the last BYTES are cut off.
 """
 import argparse
 import json

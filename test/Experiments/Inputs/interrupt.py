@@ -32,7 +32,7 @@ def main():
     if process.returncode != -signal.SIGKILL:
         print(f"was not killed in time: exit code {process.returncode}")
         return 1
-    # As if the kill had come in the middle of a write.
+    # Simulates a kill in the middle of a write.
     os.truncate(file, file.stat().st_size - 20)
     before = len(file.read_bytes().splitlines()) - 2
     done = subprocess.run(command, capture_output=True, text=True)

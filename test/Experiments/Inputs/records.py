@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks what an experiment's records mean.
+"""Checks conditions on an experiment's records.
 
-  records.py DIR EXPRESSION...    each holds; `all(e for r in records)` may be written `each: e`
+  records.py DIR EXPRESSION...    each must hold; `all(e for r in records)` may be written `each: e`
 
-An expression sees: head (the first line), records (those with a key), patched and control (those of
-such a run), and select(name=value, ...), the records that have these values. In `each: e` the
-names are a record's members, for every record whose `run` is not control.
+An expression can use head (the first line), records (those with a key), patched and control (the records of
+these runs), and select(name=value, ...), the records that have these values. In `each: e`, the names are a
+record's members; e must hold for every record whose `run` is not control.
 """
 
 import json

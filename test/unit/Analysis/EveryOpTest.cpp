@@ -1,6 +1,6 @@
-// No op brings the program down. Every op of xf is written with every type that it cannot have, in
-// each place and in two places at once, and with numbers out of range: each is refused with a
-// diagnostic, or analysed, planned, tried and proven without harm.
+// No op crashes the program. Every op of xf is written with every type that it cannot have, in each
+// operand and in pairs of operands, and with numbers out of range. Each must be refused with a
+// diagnostic, or be analysed, planned, tried and proven without harm.
 #include "ctxc/Evidence/MakeProof.h"
 #include "ctxc/Evidence/Trial.h"
 #include "ctxc/Evidence/Witness.h"
@@ -17,7 +17,7 @@ using namespace mlir;
 
 namespace {
 
-/// An op with {0}, {1}, … for its types, and %0, %1, … for operands of the first types.
+/// An op with {0}, {1}, … for its types, and %0, %1, … for operands of the first of these types.
 struct Sample {
   const char *name, *text;
   std::vector<std::string> types;
@@ -134,7 +134,7 @@ protected:
     context.disableMultithreading();
   }
 
-  /// The block of `body`, whose last value is its output where `output` is empty.
+  /// Checks the block of `body`, whose output is its last value where `output` is empty.
   void meet(const std::string &inputs, const std::string &body) {
     SCOPED_TRACE(inputs + "\n" + body);
     unsigned told = 0;
@@ -190,7 +190,8 @@ protected:
     }
   }
 
-  /// Operands are inputs; or parameters, and the context's.
+  /// Checks the sample with inputs as operands, and with parameters and values that depend on the
+  /// context.
   void meet(const Sample &sample, ArrayRef<std::string> types) {
     std::string inputs, params, dependent;
     for (unsigned i = 0; i < sample.operands; ++i) {

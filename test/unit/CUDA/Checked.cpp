@@ -1,4 +1,4 @@
-// After every test: nothing was called wrongly, no kernel did wrong, nothing is left alive.
+// Checks after every test: no wrong call, no error of a kernel, nothing left alive.
 #include "test/fake-gpu/FakeGpu.h"
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The device of NVIDIA's driver on a fake of it: what is called, in which order, and what is said
-// of each call that fails.
+// The device of NVIDIA's driver, on a fake of the driver: which functions are called in which
+// order, and the messages of calls that fail.
 #include "ctxc/Runtime/GPU/Device.h"
 #include "test/fake-gpu/FakeGpu.h"
 #include "test/unit/CUDA/SmallKernels.h"
@@ -83,7 +83,7 @@ TEST(CudaDevice, CheckedRunsOneByOne) {
 
 TEST(CudaDevice, MemoryIsZeroAndUploadsStreamThroughPinnedMemory) {
   auto device = opened();
-  // More than both halves of the staging memory, in pieces that do not end with them.
+  // More than both halves of the staging memory, in pieces that do not end where the halves end.
   std::vector<char> sent(size_t(50) << 20), got(sent.size());
   for (size_t i = 0; i < sent.size(); ++i)
     sent[i] = char(i * 7 + (i >> 13));
@@ -131,7 +131,7 @@ TEST(CudaDevice, DownloadsGoThroughPinnedMemoryTogether) {
   EXPECT_EQ(zeros, std::vector<char>(8));
   EXPECT_LE(fake_gpu::countOf("cuEventSynchronize") - synchronized, 5);
   ASSERT_EQ(toString(device->downloadAll({})), "");
-  // And what is uploaded next is what was given.
+  // The next upload is not affected.
   ASSERT_EQ(toString(device->upload(**other, 0, {sent.data() + 9, 8})), "");
   ASSERT_EQ(toString(device->download(zeros, **other, 0)), "");
   EXPECT_TRUE(std::equal(zeros.begin(), zeros.end(), sent.begin() + 9));
@@ -151,7 +151,7 @@ TEST(CudaDevice, HoldsSeveralCodes) {
     ASSERT_EQ(on.download(), "");
     EXPECT_EQ(on.numbers[5], 4 * run);
   }
-  on.launches.back().function = "second"; // of the other
+  on.launches.back().function = "second"; // a function of the other code
   std::string message = messageOf(on.device->record(on.launches));
   EXPECT_NE(message.find("looking up kernel 'second' failed"), std::string::npos) << message;
   on.launches.back().code = 2;
@@ -185,7 +185,7 @@ TEST(CudaDevice, ChoosesByArchitecture) {
 }
 
 //===----------------------------------------------------------------------===//
-// What fails
+// Failures
 //===----------------------------------------------------------------------===//
 
 struct Failure {
@@ -194,7 +194,7 @@ struct Failure {
   const char *message;
 };
 
-/// For a test's name.
+/// Names the test's parameter.
 void PrintTo(const Failure &failure, std::ostream *os) {
   *os << failure.function << " " << failure.call;
 }
@@ -207,7 +207,8 @@ struct CudaFailure : testing::TestWithParam<Failure> {
   }
 };
 
-/// The first error of opening, loading, memory, recording and running twice.
+/// The first error of opening a device, loading code, allocating memory, recording, and running
+/// twice.
 std::string everything() {
   auto opening = Device::open("cuda");
   if (!opening)
@@ -296,7 +297,7 @@ TEST(CudaDevice, SaysHowMuchMemoryIsThere) {
   EXPECT_EQ(device->memory(), size_t(40) << 20);
   EXPECT_EQ(messageOf(device->allocate(size_t(50) << 20)),
             "cuda: a buffer needs 50 MiB, Fake 0 has 40 MiB free");
-  // It was no fault.
+  // Running out of memory is not a fault.
   EXPECT_EQ(messageOf(device->allocate(size_t(30) << 20)), "");
 }
 
@@ -317,7 +318,7 @@ TEST(CudaDevice, NamesTheKernelThatFaults) {
   std::string fault = "cuda: running kernel 'second' of block @a, layer 1 failed: "
                       "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered";
   EXPECT_EQ(messageOf(on.device->run(**sequence)), fault);
-  // Nothing is called any more.
+  // After a fault, no function of the driver is called.
   size_t calls = fake_gpu::calls().size();
   std::string after = "cuda: Fake 0 runs nothing more after a fault (" + fault + ")";
   EXPECT_EQ(messageOf(on.device->run(**sequence)), after);

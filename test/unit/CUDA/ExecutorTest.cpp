@@ -1,4 +1,4 @@
-// A model on NVIDIA's device: what is launched for a token, and what goes wrong in the middle.
+// A model on NVIDIA's device: the launches for a token, and failures in the middle of a call.
 #include "test/fake-gpu/FakeGpu.h"
 #include "test/unit/GPU/Device.h"
 
@@ -17,14 +17,14 @@ TEST(CudaExecutor, LaunchesOneGraphAToken) {
     auto logits = gpu->forward(*run, token, run->size(), ForwardOptions());
     ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
   }
-  // The first was launched kernel by kernel, and all were captured once.
+  // The kernels of the first token were launched one by one; then all were captured once.
   EXPECT_EQ(fake_gpu::countOf("cuGraphInstantiateWithFlags"), 1);
   EXPECT_EQ(fake_gpu::countOf("cuGraphLaunch"), 3);
   size_t each = fake_gpu::kernels().size() / 4;
   EXPECT_EQ(size_t(fake_gpu::countOf("cuLaunchKernel")), 2 * each);
 }
 
-/// How many of the kernels that ran have a name that starts so.
+/// How many of the kernels that ran have names with this prefix.
 int64_t ranOf(llvm::StringRef prefix) {
   return llvm::count_if(fake_gpu::kernels(), [&](const std::string &name) {
     return llvm::StringRef(name).starts_with(prefix);
@@ -51,25 +51,25 @@ TEST(CudaExecutor, LaunchesOneGraphAChunk) {
     ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
   };
   forward(0, 3);
-  // A token's kernels alone are compiled where no prompt comes.
+  // As long as there is no prompt, only the kernels for single tokens are compiled.
   EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 1);
   EXPECT_EQ(ranOf("ctxc_rows"), 0);
   int graphs = fake_gpu::countOf("cuGraphLaunch");
   size_t before = fake_gpu::kernels().size();
-  forward(3, 22); // two chunks, and one that is padded
+  forward(3, 22); // two chunks, and a third that is padded
   EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 2);
   EXPECT_EQ(fake_gpu::countOf("cuGraphLaunch"), graphs + 2);
   EXPECT_GT(ranOf("ctxc_rows8_llama"), 0);
   EXPECT_EQ(ranOf("ctxc_rows8_llama") % 3, 0);
-  // The head alone, of one row, comes after them.
+  // The head, a kernel of one row, comes after them.
   EXPECT_EQ(fake_gpu::kernels().back().find("ctxc_"), 0u);
   EXPECT_EQ(fake_gpu::kernels().back().find("ctxc_rows8"), std::string::npos);
   size_t chunks = ranOf("ctxc_rows8");
   EXPECT_LT(fake_gpu::kernels().size() - before - chunks, 10u);
-  forward(25, 9); // a chunk and a token, whose kernels are there
+  forward(25, 9); // a chunk and a token, whose kernels are already loaded
   EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 2);
 
-  // Patches of all positions: the dual kernels are compiled then.
+  // Patches of all positions need the dual kernels, which are compiled now.
   auto full = gpu->start(12);
   auto at = upTo(12);
   llvm::Error error =
@@ -85,9 +85,10 @@ TEST(CudaExecutor, TakesFewerRowsWhereMemoryIsSmall) {
   Model model("llama");
   const std::vector<int64_t> tokens = someTokens(20, 1);
   const size_t plenty = size_t(1) << 30;
-  size_t weights = 0, chunk = 0; // what they take
+  size_t weights = 0, chunk = 0; // their memory, in bytes
   std::vector<double> expected;
-  // As much memory as a chunk of 32 rows needs, and less; then a token alone has not enough.
+  // With enough memory for a chunk of 32 rows, and with less; then not even a single token has
+  // enough.
   for (auto [share, prefix] : {std::pair(0.0, "ctxc_rows32_"), {0.7, "ctxc_rows16_"}, {0.1, ""}}) {
     fake_gpu::reset();
     fake_gpu::options().memory = share ? weights + size_t(share * chunk) : plenty;
@@ -170,7 +171,7 @@ TEST(CudaExecutor, NamesTheKernelAndTheLayerOfAFault) {
   auto gpu = onDevice(model.program, *model.weights, std::move(device));
   ASSERT_NE(gpu, nullptr);
   fake_gpu::options().faultingKernel = "ctxc_llama_1_contract";
-  fake_gpu::options().faultingLaunch = 2; // the second layer's
+  fake_gpu::options().faultingLaunch = 2; // the launch of the second layer
   auto run = gpu->start(4);
   std::string fault =
       "cuda: running kernel 'ctxc_llama_1_contract' of block @llama, layer 1 "

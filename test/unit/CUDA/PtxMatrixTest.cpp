@@ -1,4 +1,5 @@
-// Matrices and copies beside the threads, interpreted: what they compute, and what is found.
+// The interpreter's matrix instructions and asynchronous copies: their results, and the errors that
+// they find.
 #include "test/fake-gpu/Ptx.h"
 #include "test/unit/CUDA/SmallKernels.h"
 #include <cstring>
@@ -8,7 +9,8 @@ using namespace ctxc::test;
 
 namespace {
 
-/// What running `body` with `threads` threads over 64 words says, after the kernel's name.
+/// The problem found when `body` runs with `threads` threads over 64 words, without the kernel's
+/// name.
 std::string said(const std::string &body, void *words, unsigned threads = 32) {
   ptx::Module module;
   std::string error;
@@ -27,7 +29,8 @@ std::string with(std::string body, const std::string &line, const std::string &o
   return body.replace(body.find(line), line.size(), other);
 }
 
-/// Threads 0 to 15 each copy 16 bytes to shared memory; each then takes another's word.
+/// Threads 0 to 15 each copy 16 bytes to shared memory; then each reads a word that another has
+/// copied.
 const std::string copies = "\tshl.b32 \t%r5, %r1, 4;\n"
                            "\tmul.wide.u32 \t%rd5, %r1, 16;\n"
                            "\tadd.s64 \t%rd6, %rd1, %rd5;\n"
@@ -49,7 +52,7 @@ TEST(PtxCopies, ArriveAtTheWait) {
   EXPECT_EQ(said(copies, words), "");
   for (uint32_t i = 0; i < 32; ++i)
     EXPECT_EQ(words[i], i + 32);
-  // A group may be left under way, and one with fewer bytes is filled up with zeros.
+  // A group may be incomplete when the kernel ends, and a copy of fewer bytes is filled with zeros.
   std::string part = with(copies, "[%rd6], 16;", "[%rd6], 16, 8;");
   for (uint32_t i = 0; i < 64; ++i)
     words[i] = i;
@@ -68,14 +71,14 @@ TEST(PtxCopies, FindsWhatIsReadTooEarly) {
             "k, block 0, thread 0: memory that a copy is under way to: " + load);
   EXPECT_EQ(said(without(copies, "\tcp.async.commit_group;\n"), words),
             "k, block 0, thread 0: memory that a copy is under way to: " + load);
-  // Begun while another thread may still read what was there.
+  // The copy begins while another thread may still read the old contents.
   std::string text = ": cp.async.cg.shared.global [%rd5], [%rd6], 16";
   EXPECT_EQ(said(without(copies, "\tbar.sync \t0;\n"), words),
             "k, block 0, thread 8: a race with thread 0's load" + text);
   std::string again = copies;
   again.insert(again.rfind("\tbar.sync"), "\tcp.async.cg.shared.global [%rd5], [%rd6], 16;\n");
   EXPECT_EQ(said(again, words, 16), "k, block 0, thread 8: a race with thread 0's load" + text);
-  // Who has waited sees what arrived; others need a barrier.
+  // The thread that waits sees the data; others need a barrier.
   std::string late = without(copies, "\tbar.sync \t0;\n");
   late.insert(late.find("\tcp.async.wait"), "\tbar.sync \t0;\n");
   late = with(late, "[%rd2+128]", "[%rd2]");
@@ -98,7 +101,7 @@ TEST(PtxCopies, RefusesPlacesThatAreNone) {
                                        "cp.async.cg.shared.global [%rd2], [%rd3+8], 16");
 }
 
-/// Two matrices of 8 by 8 in 256 bytes, named twice.
+/// Two matrices of 8 by 8 in 256 bytes; each is loaded twice.
 const std::string load =
     "\txor.b32 \t%r4, %r1, 1;\n"
     "\tmul.wide.u32 \t%rd4, %r4, 4;\n"
@@ -159,7 +162,7 @@ const std::string product =
 
 TEST(PtxMatrices, AreMultiplied) {
   alignas(16) uint32_t words[64];
-  // A of the first eight rows and k, A[g, k] = g + k; B[k, n] = 8 k - n.
+  // A has eight rows and eight columns, A[g, k] = g + k; B[k, n] = 8 k - n.
   for (int lane = 0; lane < 32; ++lane) {
     int g = lane / 4, k = lane % 4 * 2;
     words[lane] = pairOf(g + k, g + k + 1);

@@ -1,4 +1,4 @@
-// The interpreter finds what it is there to find.
+// The interpreter finds the errors that it is meant to find.
 #include "test/fake-gpu/Ptx.h"
 #include "test/unit/CUDA/SmallKernels.h"
 #include <cstring>
@@ -8,7 +8,7 @@ using namespace ctxc::test;
 
 namespace {
 
-/// What running `body` with 64 threads over 64 floats says, after the kernel's name.
+/// The problem found when `body` runs with 64 threads over 64 floats, without the kernel's name.
 std::string said(const std::string &body, float *numbers) {
   ptx::Module module;
   std::string error;

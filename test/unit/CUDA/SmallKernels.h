@@ -6,7 +6,7 @@
 
 namespace ctxc::test {
 
-/// A kernel of one buffer: `body` has its address in %rd1 and the thread's number in %r1.
+/// A kernel with one buffer: in `body`, %rd1 is the buffer's address, and %r1 the thread's number.
 inline std::string smallKernel(const std::string &name, const std::string &body) {
   return ".visible .entry " + name + "(\n\t.param .u64 .ptr .align 1 " + name +
          "_param_0\n)\n.maxntid 64, 1, 1\n.minnctapersm 1\n{\n\t.shared .align 16 .b8 words[256];\n"

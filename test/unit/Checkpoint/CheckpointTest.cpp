@@ -28,7 +28,7 @@ struct CheckpointDirectory : TempDirectory {
   }
 };
 
-/// A file that holds each named tensor: two floats.
+/// A file with two floats in each named tensor.
 std::string tensors(std::vector<std::string> names, float value = 1) {
   std::string header = "{", data;
   for (const std::string &name : names) {
@@ -166,7 +166,7 @@ TEST_F(CheckpointDirectory, HashesHeaderAndEveryByte) {
     EXPECT_TRUE(bool(hash)) << messageOf(std::move(hash));
     return *hash;
   };
-  // Three chunks, the last one not full.
+  // Three chunks; the last is not full.
   size_t bytes = (8 << 20) + 12;
   std::string header = "{\"w\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(bytes) +
                        "],\"data_offsets\":[0," + std::to_string(bytes) + "]}}";
@@ -194,7 +194,7 @@ TEST_F(CheckpointDirectory, ACachedHashReadsNoWeights) {
   ASSERT_TRUE(bool(checkpoint));
   std::string computed = cantFail((*checkpoint)->hash());
 
-  // A digest that no data has: who answers with it did not read the data.
+  // A digest that the data does not have: returning it proves that the data was not read.
   auto buffer = MemoryBuffer::getFile(digestCachePath(weights));
   ASSERT_TRUE(bool(buffer));
   std::string entry = (*buffer)->getBuffer().str();
@@ -203,7 +203,7 @@ TEST_F(CheckpointDirectory, ACachedHashReadsNoWeights) {
   write(name, forged);
   EXPECT_NE(cantFail((*checkpoint)->hash()), computed);
 
-  // Entries that are damaged, or of another state of the file, are not used.
+  // Entries that are damaged, or belong to another state of the file, are not used.
   write(name, forged.substr(0, forged.size() - 2));
   EXPECT_EQ(cantFail((*checkpoint)->hash()), computed);
   write(name, "");
@@ -221,7 +221,7 @@ TEST_F(CheckpointDirectory, HashesWithoutACache) {
   auto checkpoint = Checkpoint::open(path("m"));
   ASSERT_TRUE(bool(checkpoint));
   std::string computed = cantFail((*checkpoint)->hash());
-  ::setenv("XDG_CACHE_HOME", path("m/config.json").c_str(), 1); // a file: no place
+  ::setenv("XDG_CACHE_HOME", path("m/config.json").c_str(), 1); // a file, where a folder is needed
   EXPECT_EQ(cantFail((*checkpoint)->hash()), computed);
 }
 
@@ -279,7 +279,7 @@ TEST_F(CheckpointDirectory, TheGuardNamesTheFileCutShort) {
 }
 
 TEST_F(CheckpointDirectory, OpensWideHeadersInLinearTime) {
-  // Valid but large: many empty tensors, whose names come in no good order.
+  // Valid but large: many empty tensors, whose names are not sorted.
   auto seconds = [&](int count) {
     std::string header = "{";
     for (int i = 0; i < count; ++i)
@@ -291,7 +291,7 @@ TEST_F(CheckpointDirectory, OpensWideHeadersInLinearTime) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   double small = seconds(4000), large = seconds(64000);
-  // 16 times the work; squared it were 256 times.
+  // 16 times the work; a quadratic algorithm would take 256 times as long.
   EXPECT_LT(large, 100 * small + 0.1);
 }
 

@@ -19,8 +19,8 @@ TEST(DType, NamesRoundTrip) {
   EXPECT_EQ(bitsOf(DType::BF16), 16u);
 }
 
-/// Rounding to nearest even by definition: of the two neighbours in the target
-/// type, the nearer; of two equally near, the one with an even last bit.
+/// Rounding to nearest even by its definition: the nearer of the two neighbours in the target type;
+/// if both are equally near, the one with an even last bit.
 uint16_t nearest(float x, float (*widen)(uint16_t), uint16_t infinity) {
   uint16_t sign = std::signbit(x) ? 0x8000 : 0;
   double magnitude = std::fabs(static_cast<double>(x));
@@ -30,7 +30,7 @@ uint16_t nearest(float x, float (*widen)(uint16_t), uint16_t infinity) {
     (widen(middle) <= magnitude ? low : high) = middle;
   }
   double below = widen(low);
-  // What follows the largest finite number, were there no limit.
+  // The number after the largest finite one, if there were no limit.
   double above = high == infinity ? below + (below - widen(low - 1)) : widen(high);
   if (magnitude - below < above - magnitude)
     return sign | low;
@@ -40,8 +40,8 @@ uint16_t nearest(float x, float (*widen)(uint16_t), uint16_t infinity) {
 }
 
 TEST(DType, RoundsToNearestEven) {
-  // A walk over float's bit patterns, all exponents, odd step; and every
-  // halfway point of f16 with its two neighbours.
+  // Goes over float's bit patterns with an odd step, through all exponents; and over every halfway
+  // point of f16 with its two neighbours.
   auto check = [](float x) {
     if (!std::isfinite(x))
       return;
@@ -128,7 +128,7 @@ TEST(DType, AddsAsReadingAddingAndWriting) {
       readDoubles(dtype, stored.data() + 1, sums);
       double factor = normal(random);
       for (size_t i = 0; i < count; ++i) {
-        volatile double product = factor * change[i]; // rounded
+        volatile double product = factor * change[i]; // volatile, so that it is rounded
         sums[i] += product;
       }
       writeDoubles(dtype, sums, expected.data() + 1);

@@ -16,7 +16,7 @@
 
 namespace ctxc::test {
 
-/// A safetensors file of exactly this header text and these data bytes.
+/// A safetensors file with exactly this header text and these data bytes.
 inline std::string fileOf(llvm::StringRef header, llvm::StringRef data = "") {
   std::string file(8, '\0');
   llvm::support::endian::write64le(file.data(), header.size());

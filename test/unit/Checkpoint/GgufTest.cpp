@@ -1,6 +1,7 @@
-// GGUF files, good and hostile, built byte by byte.
+// GGUF files, valid and hostile, built byte by byte.
 #include "Fixture.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include <cmath>
 #include <random>
 
 using namespace ctxc;
@@ -24,7 +25,7 @@ std::string words(StringRef name, StringRef value) { return key(name, 8, text(va
 
 struct Entry {
   std::string name;
-  std::vector<uint64_t> sizes; ///< the fastest first
+  std::vector<uint64_t> sizes; ///< fastest dimension first
   uint32_t type;
   uint64_t bytes;
 };
@@ -36,7 +37,7 @@ struct Gguf : TempDirectory {
   uint64_t alignment = 32, shift = 0;
   std::string tail;
 
-  /// The file that the members describe, its data one byte after another counted up.
+  /// The file that the members describe; its data bytes count up.
   std::string file() const {
     std::string header =
         "GGUF" + raw(version) + raw<uint64_t>(tensors.size()) + raw<uint64_t>(keys.size());
@@ -121,7 +122,7 @@ TEST_F(Gguf, RefusesWhatDoesNotHold) {
   EXPECT_NE(problem().find("unknown type 13"), std::string::npos);
   keys = {key("n", 9, raw<uint32_t>(9) + raw<uint64_t>(1))};
   EXPECT_NE(problem().find("array of the unknown type 9"), std::string::npos);
-  for (uint32_t type : {0u, 8u, 12u}) { // counts that no file can hold
+  for (uint32_t type : {0u, 8u, 12u}) { // numbers of entries that no file can hold
     keys = {key("n", 9, raw(type) + raw<uint64_t>(1ull << 61))};
     EXPECT_NE(problem().find("key 'n'"), std::string::npos);
   }
@@ -132,8 +133,8 @@ TEST_F(Gguf, RefusesWhatDoesNotHold) {
             std::string::npos);
 }
 
-/// Cut short anywhere, or with any byte changed: refused or read, and every tensor of what is
-/// read lies in the file.
+/// A file that is truncated anywhere, or has any byte changed, is refused or read; if it is read,
+/// every tensor lies inside the file.
 TEST_F(Gguf, SurvivesDamage) {
   keys = {words("general.architecture", "llama"), integer("llama.block_count", 2),
           key("list", 9, raw<uint32_t>(8) + raw<uint64_t>(2) + text("a") + text("bc"))};
@@ -204,11 +205,14 @@ TEST_F(Gguf, IsAModelOnlyWhereEveryKeyIsKnown) {
   keys = base();
   keys.push_back(real("llama.logit_scale", 0.5f));
   keys.push_back(integer("llama.expert_count", 8));
-  keys.push_back(words("llama.rope.scaling.type", "yarn"));
+  keys.push_back(words("llama.rope.scaling.type", "dynamic"));
+  keys.push_back(integer("llama.vocab_size", 8));
   std::string message = modelProblem();
   for (const char *part :
        {"key 'llama.logit_scale' is not known here", "'llama.expert_count' = 8 is not supported",
-        "rope scaling of type 'yarn' is not supported"})
+        "key 'llama.vocab_size' = 8 is not supported; expected 9, the rows of 'token_embd.weight'",
+        "rope scaling of type 'dynamic' is not supported; linear and yarn, with a factor, and "
+        "longrope are"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
   keys = {words("general.architecture", "mamba")};
   EXPECT_NE(modelProblem().find("'mamba' is not supported"), std::string::npos);
@@ -218,6 +222,84 @@ TEST_F(Gguf, IsAModelOnlyWhereEveryKeyIsKnown) {
   EXPECT_NE(message.find("has no key 'llama.embedding_length'"), std::string::npos);
   keys = {words("general.architecture", "llama"), words("general.type", "adapter")};
   EXPECT_NE(modelProblem().find("of type 'adapter'; expected a model"), std::string::npos);
+}
+
+TEST_F(Gguf, RotationsThatAreStretched) {
+  auto rope = [&](StringRef architecture, std::vector<std::string> more,
+                  std::vector<std::string> &&rest) {
+    std::string a = architecture.str();
+    keys = {words("general.architecture", a), integer(a + ".block_count", 1),
+            integer(a + ".embedding_length", 32), integer(a + ".feed_forward_length", 64),
+            integer(a + ".attention.head_count", 2)};
+    keys.insert(keys.end(), more.begin(), more.end());
+    keys.insert(keys.end(), rest.begin(), rest.end());
+    auto opened = Checkpoint::open(write("m.gguf", file()));
+    if (!opened) {
+      ADD_FAILURE() << messageOf(std::move(opened));
+      return llvm::json::Object();
+    }
+    return llvm::json::Object(*(*opened)->config().getObject("rope_parameters"));
+  };
+  tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4}};
+  llvm::json::Object yarn =
+      rope("qwen2",
+           {words("qwen2.rope.scaling.type", "yarn"), real("qwen2.rope.scaling.factor", 4),
+            integer("qwen2.rope.scaling.original_context_length", 64)},
+           {});
+  EXPECT_EQ(yarn.getString("rope_type"), StringRef("yarn"));
+  EXPECT_EQ(yarn.getInteger("original_max_position_embeddings"), 64);
+  EXPECT_NEAR(*yarn.getNumber("attention_factor"), 0.1 * std::log(4.0) + 1, 1e-12);
+
+  // Half of each head of 16 entries; the share is a little more, and gives 8 of them again.
+  llvm::json::Object part = rope("glm4", {integer("glm4.rope.dimension_count", 8)}, {});
+  EXPECT_EQ(int64_t(16 * *part.getNumber("partial_rotary_factor")), 8);
+
+  tensors.push_back({"rope_factors_long.weight", {8}, 0, 32});
+  tensors.push_back({"rope_factors_short.weight", {8}, 0, 32});
+  llvm::json::Object longer = rope("phi3", {real("phi3.rope.scaling.attn_factor", 1.25f)},
+                                   {integer("phi3.rope.scaling.original_context_length", 64)});
+  EXPECT_EQ(longer.getString("rope_type"), StringRef("longrope"));
+  EXPECT_EQ(longer.getNumber("attention_factor"), 1.25);
+  EXPECT_EQ(longer.getArray("long_factor")->size(), 8u);
+}
+
+TEST_F(Gguf, OneArchitectureHasSeveralForms) {
+  auto opened = [&](StringRef architecture, std::vector<std::string> more) {
+    std::string a = architecture.str();
+    keys = {words("general.architecture", a), integer(a + ".block_count", 1),
+            integer(a + ".embedding_length", 32), integer(a + ".feed_forward_length", 64),
+            integer(a + ".attention.head_count", 2)};
+    keys.insert(keys.end(), more.begin(), more.end());
+    return Checkpoint::open(write("m.gguf", file()));
+  };
+  tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
+             {"blk.0.ffn_gate_inp.weight", {32, 3}, 0, 3 * 32 * 4},
+             {"blk.0.ffn_gate_exps.weight", {32, 5, 3}, 8, 3 * 5 * 34}};
+  auto mixture =
+      opened("llama", {integer("llama.expert_count", 3), integer("llama.expert_used_count", 2)});
+  ASSERT_TRUE(bool(mixture)) << messageOf(std::move(mixture));
+  EXPECT_EQ((*mixture)->config().getString("model_type"), StringRef("mixtral"));
+  EXPECT_TRUE((*mixture)->find("model.layers.0.block_sparse_moe.gate.weight"));
+  EXPECT_TRUE((*mixture)->find("model.layers.0.block_sparse_moe.experts.2.w1.weight"));
+
+  tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
+             {"blk.0.attn_norm.weight", {32}, 0, 128},
+             {"blk.0.attn_norm_2.weight", {32}, 0, 128}};
+  auto falcon = opened("falcon", {integer("falcon.attention.head_count_kv", 2)});
+  ASSERT_TRUE(bool(falcon)) << messageOf(std::move(falcon));
+  EXPECT_EQ((*falcon)->config().getInteger("num_ln_in_parallel_attn"), 2);
+  EXPECT_TRUE((*falcon)->find("transformer.h.0.ln_mlp.weight"));
+  EXPECT_TRUE((*falcon)->find("transformer.h.0.ln_attn.weight"));
+  EXPECT_TRUE((*falcon)->conventions().queriesFirst);
+
+  tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
+             {"position_embd.weight", {32, 7}, 0, 7 * 32 * 4}};
+  auto gpt2 = opened("gpt2", {integer("gpt2.context_length", 7)});
+  ASSERT_TRUE(bool(gpt2)) << messageOf(std::move(gpt2));
+  EXPECT_EQ((*gpt2)->config().getInteger("n_positions"), 7);
+  EXPECT_EQ((*gpt2)->config().get("rope_parameters"), nullptr);
+  EXPECT_TRUE((*gpt2)->find("transformer.wpe.weight"));
+  EXPECT_TRUE((*gpt2)->conventions().plainMatrices);
 }
 
 TEST_F(Gguf, ABankIsATensorForEachExpert) {

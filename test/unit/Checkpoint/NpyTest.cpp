@@ -1,4 +1,4 @@
-// Matrices out of .npy files, and every way in which one may be bad.
+// Matrices from .npy files, and every way in which such a file can be bad.
 #include "ctxc/Checkpoint/Npy.h"
 #include "Fixture.h"
 #include <cmath>

@@ -43,7 +43,7 @@ TEST_F(Safetensors, ReadsAGoodFile) {
 TEST_F(Safetensors, ReadsEveryDType) {
   for (int i = 0; i <= static_cast<int>(DType::U64); ++i) {
     auto dtype = static_cast<DType>(i);
-    std::string size = std::to_string(bitsOf(dtype)); // of 8 elements
+    std::string size = std::to_string(bitsOf(dtype)); // size of 8 elements
     auto header = parse(fileOf("{\"t\":{\"dtype\":\"" + nameOf(dtype).str() +
                                    "\",\"shape\":[2,4],\"data_offsets\":[0," + size + "]}}",
                                std::string(bitsOf(dtype), 'x')));
@@ -61,7 +61,7 @@ std::string entry(StringRef dtype, StringRef shape, StringRef offsets) {
 struct Malformed {
   const char *what;
   std::string file;
-  const char *message; ///< part of what is said
+  const char *message; ///< part of the message
 };
 
 std::vector<Malformed> malformed() {
@@ -197,8 +197,8 @@ TEST_F(Safetensors, ReportsAllTensorsAtOnceButNotAMillion) {
   EXPECT_LT(messageOf(parse(fileOf(header + "}", "12345678"))).size(), 3000u);
 }
 
-/// Every prefix, and every byte replaced by some telling others: an answer, no
-/// crash; and what is accepted lies inside the file.
+/// Every prefix of a file, and every byte replaced by some revealing values: the answer is never a
+/// crash, and what is accepted lies inside the file.
 TEST_F(Safetensors, SurvivesMutation) {
   std::string good = fileOf(R"({"__metadata__":{"a":"b"},"x":{"dtype":"F32","shape":[1,2],)"
                             R"("data_offsets":[0,8]},"y":{"dtype":"BF16","shape":[],)"

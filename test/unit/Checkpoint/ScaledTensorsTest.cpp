@@ -1,4 +1,4 @@
-// Checkpoints whose scales lie in tensors of their own: fp8 and mxfp4, good and hostile.
+// Checkpoints whose scales are in tensors of their own: fp8 and mxfp4, valid and hostile.
 #include "Fixture.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
 
@@ -29,7 +29,7 @@ struct ScaledTensors : TempDirectory {
   }
   void mxfp4() {
     quantization = R"("quant_method":"mxfp4")";
-    // Two experts of 3 × 32; all numbers of the last row of the second are 2^2 · ½.
+    // Two experts of 3 × 32; all numbers in the last row of the second are 2^2 · ½.
     std::string elements(96, '\x22'), scales(6, '\x7f');
     std::memset(elements.data() + 80, 0x11, 16);
     scales[5] = '\x81';

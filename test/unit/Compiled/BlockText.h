@@ -1,4 +1,4 @@
-// Writes blocks and models as text, op by op, with the types that follow.
+// Writes blocks and models as text, op by op, and derives the types.
 #ifndef CTXC_TEST_UNIT_COMPILED_BLOCKTEXT_H
 #define CTXC_TEST_UNIT_COMPILED_BLOCKTEXT_H
 
@@ -25,14 +25,14 @@ inline std::string typeOf(const Shape &shape, const std::string &element = "f32"
 }
 inline std::string typeOf(const TextValue &v) { return typeOf(v.shape); }
 
-/// The text of one block. How parameters are written can be overridden.
+/// The text of one block. Subclasses can change how parameters are written.
 class BlockText {
 public:
   BlockText(std::string name, int64_t width) : name(std::move(name)), inputs{{"%x", {width}}} {}
   virtual ~BlockText() = default;
 
   TextValue input() const { return inputs.front(); }
-  /// Another input.
+  /// Adds an input.
   TextValue input(const Shape &shape) {
     return inputs.emplace_back(TextValue{"%x" + std::to_string(inputs.size()), shape});
   }
@@ -46,11 +46,12 @@ public:
     body += "  " + result.name + " = " + text + " : " + types + "\n";
     return result;
   }
-  /// An op without results.
+  /// Adds an op without results.
   void effect(const std::string &text) { body += "  " + text + "\n"; }
   std::string fresh(const char *kind) { return kind + std::to_string(next++); }
 
-  /// `suffix` of the name: ".*" where each entry of the first dimension is a stored tensor.
+  /// `suffix` is appended to the name: ".*" where each entry of the first dimension is a stored
+  /// tensor.
   virtual TextValue param(const Shape &shape, const std::string &element = "f32",
                           const std::string &suffix = "") {
     TextValue p = op("xf.param \"" + fresh("p") + suffix + "\"", typeOf(shape, element), shape);
@@ -77,7 +78,7 @@ public:
     return op("xf.scale " + x.name + " by " + m.name + (offset ? " offset 1.0" : ""),
               typeOf(x) + ", " + typeOf(of, element), x.shape);
   }
-  /// `text` names the op and what stands before its operand, `tail` what stands after.
+  /// `text` is the op's name and what stands before its operand, `tail` what stands after it.
   TextValue unary(const std::string &text, const TextValue &x, const std::string &tail = "") {
     return op("xf." + text + " " + x.name + tail, typeOf(x), x.shape);
   }
@@ -95,7 +96,7 @@ public:
                   (along ? " along " + std::to_string(along) : ""),
               typeOf(x) + " to " + typeOf(shape), shape);
   }
-  /// `more` is what else the op says.
+  /// `more` holds further parts of the op's text.
   TextValue topK(const TextValue &scores, int64_t k, const std::string &more = "") {
     return op("xf.top_k " + scores.name + " k " + std::to_string(k) + more, typeOf(scores), {k});
   }
@@ -151,7 +152,7 @@ public:
     return op("xf.rotary " + style + " " + x.name + " by " + f.name + more,
               typeOf(x) + ", " + typeOf(f), x.shape);
   }
-  /// `window` 0: an attention without a window; without `softcap` the scores are not capped.
+  /// With `window` 0 the attention has no window; with an empty `softcap` scores are not capped.
   TextValue attention(const TextValue &q, const TextValue &k, const TextValue &v, int64_t window,
                       const std::string &softcap = "", const std::string &more = "") {
     std::string limit = softcap.empty() ? "" : " softcap " + softcap;
@@ -197,8 +198,8 @@ private:
 
 constexpr int64_t kVocabulary = 19;
 
-/// A model whose layers are `blocks`, one after the other by their first outputs, which
-/// are as wide as the next block's input.
+/// A model whose layers are `blocks`: each block's first output is the next block's input, and has
+/// its width.
 inline std::string modelText(const std::vector<BlockText> &blocks) {
   std::string text;
   for (const BlockText &block : blocks)

@@ -1,5 +1,5 @@
-// A kernel called as another program would: its buffers may begin at any element of something
-// larger, and nothing outside of them is written.
+// Calls a kernel as another program would: buffers may begin at any element inside a larger
+// allocation, and nothing outside of them is written.
 #include "BlockText.h"
 #include "Fixture.h"
 #include "lib/Runtime/ParallelFor.h"
@@ -16,8 +16,8 @@ namespace {
 
 constexpr unsigned char sentinel = 0xa5;
 
-/// Bytes that begin `offset` elements after an address that is aligned to 64, with sentinels on
-/// both sides.
+/// A buffer that begins `offset` elements behind an address that is aligned to 64, with sentinels
+/// on both sides.
 class Buffer {
 public:
   Buffer(size_t bytes, size_t offset)
@@ -85,7 +85,7 @@ private:
   KernelLibrary::Workspace workspaceSize;
 };
 
-/// Numbers as they are stored, and what they are worth.
+/// Numbers in their stored form, and their values.
 struct Stored {
   std::vector<char> bytes;
   std::vector<double> values;
@@ -113,7 +113,8 @@ const llvm::fltSemantics &semanticsOf(llvm::StringRef element) {
                              : llvm::APFloat::IEEEhalf();
 }
 
-/// The bound of Contraction.h, for any number of lanes, in units of the sum of all magnitudes.
+/// The error bound of Contraction.h, for any number of lanes, relative to the sum of all
+/// magnitudes.
 double boundOf(int64_t in) {
   double n = in + 5, u = 0x1p-24;
   return n * u / (1 - n * u);
@@ -167,7 +168,8 @@ TEST_P(Buffers, MayBeginAnywhere) {
   }
 }
 
-/// However many vectors there are, and however they are read for it (Contraction.h).
+/// The sums do not depend on how many vectors there are, nor on the way in which W is read for them
+/// (Contraction.h).
 TEST_P(Buffers, SumsHaveOneOrder) {
   std::string element = GetParam();
   const llvm::fltSemantics &semantics = semanticsOf(element);
@@ -182,7 +184,7 @@ TEST_P(Buffers, SumsHaveOneOrder) {
     for (int64_t rows : {most, int64_t(1), int64_t(2), int64_t(3)}) {
       SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(out) + " × " +
                    std::to_string(in));
-      // W is not aligned to its vectors, nor to lines of the cache.
+      // W is aligned neither to vector registers nor to cache lines.
       Buffer wAt(w.bytes.size(), w.bytes.size() / w.values.size());
       wAt.fill(w.bytes);
       std::vector<float> y(rows * out);

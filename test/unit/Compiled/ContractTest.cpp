@@ -1,5 +1,5 @@
-// What Executor.h promises, of compiled kernels and of the reference; and threads: the caller's,
-// and several models in several threads.
+// The contract of Executor.h, for compiled kernels and for the reference; and threads: the caller's
+// threads, and several models in several threads.
 #include "test/unit/Compiled/TextModel.h"
 #include "test/unit/ExecutorContract.h"
 #include <condition_variable>
@@ -23,7 +23,7 @@ TEST(ExecutorContract, RunsBelongToOneExecutor) {
 TEST(ExecutorContract, ARunOfAnExecutorThatIsGoneIsRefused) {
   Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
   auto run = model.reference->start(4);
-  model.reference.reset(); // the next is where that was, or is not
+  model.reference.reset(); // the next one may be at the same address
   model.reference = createReferenceExecutor(model.program, *model.weights);
   EXPECT_EQ(messageOf(model.reference->forward(*run, int64_t(3), 0, {})),
             "the run belongs to another executor; only the one that started it can continue it");
@@ -35,7 +35,7 @@ TEST(ExecutorContract, CallsAreCancelled) {
   expectCancels(*model.reference, tokens, 40);
 }
 
-/// Chunks of a prompt that was cancelled are taken back.
+/// Chunks of a cancelled prompt are removed from the run.
 TEST(ExecutorContract, PromptsAreCancelledBetweenChunks) {
   Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
   CompiledOptions options;
@@ -51,7 +51,8 @@ TEST(ExecutorContract, OneCallAtATime) {
   expectOneCallAtATime(*model.reference, tokens);
 }
 
-/// Bit for bit, with and without an append, all logits and the last's alone, rounded and not.
+/// They are the same bit for bit, with and without `append`, for all logits and for the last ones,
+/// rounded or not.
 TEST(ExecutorContract, LogitsDoNotDependOnChunks) {
   for (bool isRounded : {false, true}) {
     if (isRounded && !CpuTarget::host().bfloatPairs)
@@ -107,7 +108,7 @@ TEST(ExecutorContract, LogitsAreOfTheTypeTheyWereComputedIn) {
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// Threads that take ranges of a few elements from each other, the last first.
+/// Threads that steal ranges of a few elements from each other, the last range first.
 class Pool {
 public:
   explicit Pool(int count) {
@@ -170,7 +171,7 @@ private:
   std::vector<std::thread> threads;
 };
 
-/// What all calls give, a materialised patch's too.
+/// The results of all kinds of calls, with a materialised patch as well.
 std::vector<Numbers> allOf(Executor &executor, const std::vector<int64_t> &tokens) {
   std::vector<Numbers> all;
   for (const ContractCall &call : contractCalls(tokens)) {
@@ -219,7 +220,7 @@ TEST(ExecutorThreads, AreTheCallersBitForBit) {
   EXPECT_EQ(made(options), expected) << "in the calling thread";
 }
 
-/// Two models, each with a context of its own, imported, compiled and run at the same time.
+/// Two models, each with a context of its own, are imported, compiled and run at the same time.
 TEST(ExecutorThreads, TwoModelsInTwoThreads) {
   const char *names[] = {"gemma3", "llama"};
   auto run = [](const char *name, const ParallelFor &threads) {
@@ -252,7 +253,7 @@ TEST(ExecutorThreads, TwoModelsInTwoThreads) {
     EXPECT_EQ(found[i], expected[i]) << names[i];
 }
 
-/// Executors of one program, its weights and its context.
+/// Both executors share the program, its weights and its MLIR context.
 TEST(ExecutorThreads, TwoExecutorsOfOneProgram) {
   Model model("llama");
   auto other = createCompiledExecutor(model.program, *model.weights, {});

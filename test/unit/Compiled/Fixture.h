@@ -1,4 +1,4 @@
-// A model made ready to run by both executors.
+// A model that is ready to run with both executors.
 #ifndef CTXC_TEST_UNIT_COMPILED_FIXTURE_H
 #define CTXC_TEST_UNIT_COMPILED_FIXTURE_H
 
@@ -53,7 +53,7 @@ struct Model {
       compiled = std::move(*built);
   }
 
-  /// Tokens and logits (tokens × vocabulary) of transformers.
+  /// The tokens, and transformers' logits (tokens × vocabulary).
   std::pair<std::vector<int64_t>, std::vector<double>> golden() {
     auto file = SafetensorsFile::open(directory + "/golden.safetensors");
     if (!file) {

@@ -1,5 +1,5 @@
-// Both executors on every golden: logits against transformers', and Algorithm 1
-// against the full run.
+// Both executors on every golden: logits compared with transformers', and Algorithm 1 with the full
+// run.
 #include "Fixture.h"
 #include "test/unit/Goldens.h"
 
@@ -10,8 +10,8 @@ namespace {
 
 struct Golden : testing::TestWithParam<std::string> {};
 
-/// An encoder's run takes all its tokens in one call; then those that were taken back, and no
-/// others.
+/// An encoder's run takes all its tokens in one call; after a truncation, exactly the tokens that
+/// were removed.
 void expectOneCall(Model &model, llvm::ArrayRef<int64_t> tokens) {
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
     auto run = executor->start(tokens.size() + 1);
@@ -47,7 +47,7 @@ TEST_P(Golden, FullRunAndTokenByTokenGiveTransformersLogits) {
         << (executor == model.reference.get() ? "reference" : "compiled");
   }
 
-  // Token by token is the same, where those before have not seen those behind.
+  // Token by token gives the same, unless earlier tokens see later ones.
   auto run = model.compiled->start(tokens.size());
   int64_t vocabulary = model.compiled->vocabulary();
   if (model.compiled->isBidirectional())
@@ -62,7 +62,7 @@ TEST_P(Golden, FullRunAndTokenByTokenGiveTransformersLogits) {
   }
 }
 
-/// The full run before the last of `tokens`, and the reduced run; null where that fails.
+/// The full run before the last of `tokens`, and the reduced run; null pointers on failure.
 std::pair<std::unique_ptr<Run>, std::unique_ptr<Run>> startBoth(Executor *executor,
                                                                 llvm::ArrayRef<int64_t> tokens) {
   if (!executor)
@@ -105,7 +105,7 @@ TEST_P(Golden, PatchedWithoutContextIsFullWithContext) {
   }
 }
 
-/// Nothing else of a step depends on the reduced stream's head.
+/// Apart from the reduced run's logits, no result depends on the reduced run's head.
 TEST_P(Golden, PatchesWithoutTheReducedHead) {
   Model model(GetParam());
   auto [tokens, expected] = model.golden();
@@ -194,14 +194,15 @@ TEST(Compiled, RefusesPositionsWithoutARow) {
   }
 }
 
-/// Compiling is slow; an older config gives the same module.
+/// Compiling is slow; goldens with an older config give the same module, and are left out.
 std::vector<std::string> differentGoldens() {
   std::vector<std::string> names = allGoldens();
   llvm::erase_if(names, [](llvm::StringRef name) { return name.ends_with("-older-config"); });
   return names;
 }
 
-/// Prompts of many rows, where activations are rounded; experts, one row at a time, go without.
+/// Prompts of many rows, whose activations are rounded. Experts, which get one row at a time, are
+/// not.
 TEST(RoundedPrompts, AreNearTheExactOnes) {
   if (!CpuTarget::host().bfloatPairs)
     GTEST_SKIP() << "this processor has no avx512_bf16";

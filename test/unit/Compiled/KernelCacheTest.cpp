@@ -1,4 +1,4 @@
-// What the cache of kernels gives back, and what it does not trust.
+// What the cache of kernels returns, and what it does not trust.
 #include "ctxc/Lowering/KernelCache.h"
 #include "TextModel.h"
 #include "ctxc/Lowering/Codegen.h"
@@ -107,7 +107,7 @@ TEST_F(KernelCacheTest, KeysAreOfTheKernelAndTheProcessor) {
   EXPECT_NE(keyFor(5, host), keyFor(5, optimised));
 }
 
-/// A process may use LLVM for other things too.
+/// The process may use LLVM for other things as well.
 TEST_F(KernelCacheTest, CompilingLeavesLlvmsOptionsAsTheyAre) {
   BlockText b("ops", 5);
   b.output(b.linear(b.input(), 5));
@@ -116,7 +116,8 @@ TEST_F(KernelCacheTest, CompilingLeavesLlvmsOptionsAsTheyAre) {
     EXPECT_EQ(option->getNumOccurrences(), 0) << name.str();
 }
 
-/// Kernels name the contractions that they call, and come from the cache with them or not at all.
+/// A kernel refers to the contractions that it calls. It is found in the cache with all of them or
+/// not at all.
 TEST_F(KernelCacheTest, ContractionsAreCompiledOnce) {
   std::string name = "contract_33x33_bf16", text;
   for (const char *block : {"plain", "normed"}) {
@@ -153,7 +154,8 @@ TEST_F(KernelCacheTest, ContractionsAreCompiledOnce) {
   EXPECT_TRUE(fs::exists(path));
 }
 
-/// What was compiled in one executor runs in the next from the cache, with the same bits.
+/// What one executor has compiled, the next takes from the cache, with the same results bit for
+/// bit.
 TEST_F(KernelCacheTest, CachedKernelsGiveTheSameNumbers) {
   ::setenv("XDG_CACHE_HOME", root.c_str(), 1);
   BlockText b("ops", 33);
@@ -172,9 +174,9 @@ TEST_F(KernelCacheTest, CachedKernelsGiveTheSameNumbers) {
        i.increment(error))
     if (llvm::sys::path::filename(i->path()).starts_with("llvmcache-"))
       files.push_back(i->path());
-  EXPECT_GE(files.size(), 2u); // the block and the model's end
+  EXPECT_GE(files.size(), 2u); // the block and the head
   EXPECT_EQ(first, logits());
-  // A kernel that is not code any more is compiled again.
+  // A kernel whose code is damaged is compiled again.
   for (const std::string &file : files)
     write(file, "nonsense");
   EXPECT_EQ(first, logits());

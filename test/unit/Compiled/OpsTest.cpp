@@ -1,5 +1,5 @@
-// Reference against compiled: every op with a compiled form, on odd sizes, within a few
-// float32 roundings.
+// Compares the reference with compiled kernels: every op that has a compiled form, with odd sizes,
+// up to a few float32 roundings.
 #include "TextModel.h"
 #include <array>
 #include <random>
@@ -72,7 +72,7 @@ TEST_P(Ops, FunctionsOfAToken) {
     b.output(b.div(v, one));
     b.output(b.div(v, none));
   }
-  // Zeros among divisors that are not.
+  // Zeros among nonzero divisors.
   TextValue zeros = b.concat({b.unary("times", x, " by 0.0"), b.unary("activation exp", x)});
   b.output(b.div(b.concat({x, x}), zeros));
   agree(b);
@@ -87,7 +87,7 @@ TEST_P(Ops, Shapes) {
   b.output(b.slice(wide, 0, 17));
   b.output(b.slice(b.reshape(wide, {11, 3}), 0, 4));
   b.output(b.linear(b.slice(wide, 0, 31), odd()));
-  b.output(b.linear(middle, odd())); // rows that are not next to each other
+  b.output(b.linear(middle, odd())); // rows that are not adjacent
   b.output(b.linear(middle, odd(), "bf16", true));
   b.output(b.unary("normalize rms", middle, " eps 1.0e-5"));
   b.output(b.unary("softmax", middle));
@@ -165,10 +165,10 @@ TEST_P(Ops, Mixtures) {
     b.output(b.combine(w, b.reshape(d, {k, outer, 1})));
     b.output(b.outer(w, x));
   }
-  // Ties, and numbers that are not a router's.
+  // Ties, and scores that no router gives.
   TextValue zeros = b.unary("times", b.linear(x, 7), " by 0.0");
   b.output(b.gather(b.linear(x, 7), b.topK(zeros, 3)));
-  // Of groups; rows of a value, and of what is stored.
+  // Groups; selected rows of a value, and of a stored tensor.
   TextValue scores = b.linear(x, 12);
   for (auto [k, groups, keep] : {std::array{3, 4, 2}, {3, 6, 2}, {6, 2, 1}, {1, 3, 3}}) {
     std::string limit = " groups " + std::to_string(groups) + " keep " + std::to_string(keep);
@@ -191,7 +191,7 @@ TEST_P(Ops, RotaryAndAttention) {
   b.output(x);
   b.output(q);
   for (const char *style : {"half", "interleaved"})
-    for (int64_t n : {1, 2, 3}) // 2n of 7 entries; the rest stay
+    for (int64_t n : {1, 2, 3}) // 2n of 7 entries; the others stay
       b.output(b.rotary(style, q, b.rope(n)));
   TextValue even = heads(1, 8);
   b.output(b.rotary("half", even, b.rope(4)));
@@ -201,9 +201,9 @@ TEST_P(Ops, RotaryAndAttention) {
   b.output(b.attention(q, b.rotary("half", k, b.rope(3)), v, 3));
   b.output(b.attention(b.slice(q, 2, 3), k, heads(3, 1), 1));
   b.output(b.attention(b.slice(q, 1, 4), heads(1, 7), heads(1, 33), 1000));
-  b.output(b.attention(q, k, v, 0, "0.2")); // most scores are near the cap
+  b.output(b.attention(q, k, v, 0, "0.2")); // most scores are close to the cap
   b.output(b.attention(q, k, v, 3, "30.0"));
-  TextValue slopes = b.rope(6), own = b.reshape(heads(1, 6), {6}); // of the block, and each token's
+  TextValue slopes = b.rope(6), own = b.reshape(heads(1, 6), {6}); // the block's, each token's
   for (std::string rounded : {"", " rounded"}) {
     b.output(b.attention(q, k, v, 0, "", " slopes " + slopes.name + " : tensor<6xf32>" + rounded));
     b.output(b.attention(q, k, v, 3, "", " slopes " + own.name + " : tensor<6xf32>" + rounded));
@@ -217,7 +217,7 @@ TEST_P(Ops, RotaryAndAttention) {
   agree(b);
 }
 
-/// Not token by token: a row's result depends on all tokens of the call.
+/// Cannot run token by token: a row's result depends on all tokens of the call.
 TEST_P(Ops, BidirectionalAttention) {
   BlockText b("ops", odd());
   TextValue x = b.input();
@@ -283,7 +283,7 @@ TEST_P(Ops, PatchesOfExperts) {
   TextValue h = b.reshape(b.linear(x, 3 * in), {3, in}), z = b.linear(x, in);
   TextValue y = b.reshape(b.linear(x, 3 * out), {3, out});
   TextValue u = b.reshape(b.linear(x, 3 * out), {3, out}), v = b.unary("activation tanh", h);
-  // Selections that share some experts.
+  // Selections that have some experts in common.
   TextValue selected = b.topK(b.linear(x, 5), 3), patched = b.topK(b.linear(x, 5), 3);
   for (const TextValue &data : {h, z})
     b.output(b.op("patch.apply_expert_rank1 " + y.name + " + " + u.name + ", " + v.name + " for " +

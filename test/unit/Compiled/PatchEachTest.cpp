@@ -1,5 +1,5 @@
-// Patches for every position of a prompt in one pass: each is the one that the token alone is
-// given, bit for bit, and in a run of its own gives the full run's logits.
+// Patches for every position of a prompt in one pass: each equals, bit for bit, the patch that the
+// token gets alone, and gives the full run's logits in a run of its own.
 #include "Fixture.h"
 #include "test/unit/Goldens.h"
 #include "test/unit/PatchAll.h"
@@ -25,7 +25,7 @@ void expectBitEqual(const Patch &found, const Patch &expected, const std::string
   }
 }
 
-/// Against `patch` for each token alone after the same context.
+/// Compares with `patch` for each token alone after the same context.
 void expectOneByOne(Executor &executor, Ids tokens, Ids kept, const PatchEachOptions &options) {
   std::vector<Given> all = patchAll(executor, tokens, kept, 1, options);
   auto full = runOf(executor, tokens, 0, tokens.size());
@@ -52,7 +52,8 @@ void expectOneByOne(Executor &executor, Ids tokens, Ids kept, const PatchEachOpt
   }
 }
 
-/// A separate run of each token under its patch gives the full run's logits; without it not.
+/// A separate run of each token with its patch gives the full run's logits; without it, it does
+/// not.
 void expectVerified(Executor &executor, Ids tokens, Ids kept, double tolerance) {
   auto run = runOf(executor, tokens, {}, tokens.size());
   ForwardOptions whole;
@@ -112,7 +113,7 @@ TEST_P(PatchEach, IsTheReferences) {
   for (auto [a, b] : llvm::zip(found, expected)) {
     std::string what = "position " + std::to_string(b.token.position);
     if (b.token.position == 1)
-      continue; // all that is before it is kept: the patch is zero, but for roundings
+      continue; // all tokens before it are kept: the patch is zero up to rounding
     ASSERT_EQ(a.patch.parameters.size(), b.patch.parameters.size()) << what;
     for (size_t i = 0; i < a.patch.parameters.size(); ++i) {
       const ParameterPatch &x = a.patch.parameters[i], &y = b.patch.parameters[i];

@@ -1,5 +1,5 @@
-// Quantised matrices and banks of them: reference against compiled, and compiled against the same
-// numbers in float32, to the last bit.
+// Quantised matrices, and banks of them: the reference compared with compiled kernels, and these
+// with kernels for the same numbers in float32, bit for bit.
 #include "TextModel.h"
 #include "ctxc/Numerics/ScaledFormats.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -12,7 +12,8 @@ using namespace ctxc::test;
 
 namespace {
 
-/// Random numbers in the formats asked for. Banks in one piece and expert by expert hold the same.
+/// Random numbers in the requested formats. A bank stored as one tensor or expert by expert holds
+/// the same numbers.
 class QuantizedWeights : public Weights {
 public:
   explicit QuantizedWeights(uint64_t seed) : seed(seed), plain(randomWeights(seed)) {}
@@ -62,7 +63,7 @@ private:
     uint8_t *elements = keep(bytes);
     for (int64_t i = 0; i < bytes; ++i) {
       elements[i] = uint8_t(random());
-      if (isF8 && (elements[i] & 0x7f) > 0x50) // up to 16
+      if (isF8 && (elements[i] & 0x7f) > 0x50) // at most 16
         elements[i] -= 0x30;
     }
     int64_t count = (rows / m.block_rows + 1) * (columns / m.block_columns + 1);
@@ -84,7 +85,7 @@ private:
   std::list<std::vector<uint8_t>> memory;
 };
 
-/// What other weights hold in `format`, as float32.
+/// The numbers that other weights store in `format`, as float32.
 class Dequantized : public Weights {
 public:
   Dequantized(std::unique_ptr<Weights> from, std::string format, mlir::MLIRContext &context)
@@ -121,7 +122,7 @@ struct QuantizedText : BlockText {
 };
 
 std::string modelIn(const std::string &element, int64_t in, int64_t inner) {
-  // The element of parameters is that of the text's types, which a twin writes as f32.
+  // Parameters have the element type of the text, which the float32 twin replaces by f32.
   QuantizedText b("quantised", in);
   TextValue x = b.input();
   std::string shown = element == "twin" ? "f32" : element;

@@ -1,4 +1,4 @@
-// Residual blocks composed at random from the ops with a compiled form: the forward, and
+// Residual blocks composed at random of the ops that have a compiled form: the forward, and
 // Algorithm 1 where there is a plan. A failure prints the seed and the text.
 #include "TextModel.h"
 #include <random>
@@ -13,8 +13,8 @@ public:
   BlockMaker(std::mt19937 &random, std::string name, int64_t width)
       : random(random), b(std::move(name), width) {}
 
-  /// x, a branch through attention, and a branch through some functions, each added to
-  /// the stream before it, behind a norm and a scale or without.
+  /// x, a branch through attention, and a branch through some functions. Each branch is added to
+  /// the residual stream, with or without a norm and a scale before that.
   BlockText make() {
     TextValue x = b.input();
     TextValue stream = b.add(x, ending(attention(normed(x)), x.shape[0]));
@@ -80,7 +80,7 @@ private:
     }
   }
 
-  /// Back to the stream's width.
+  /// Brings x back to the width of the residual stream.
   TextValue ending(const TextValue &x, int64_t width) {
     TextValue y = b.linear(x, width, element());
     switch (below(3)) {
@@ -112,7 +112,7 @@ struct RandomBlocks : testing::TestWithParam<int> {};
 TEST_P(RandomBlocks, CompiledIsTheReference) {
   TextModel model(randomModel(GetParam()), GetParam(), 2, true);
   SCOPED_TRACE("seed " + std::to_string(GetParam()));
-  expectAgreement(model, 1e-4); // through four layers
+  expectAgreement(model, 1e-4); // errors add up over four layers
   ASSERT_NE(model.compiled, nullptr);
   EXPECT_GT(model.plans, 0);
   std::vector<int64_t> context = someTokens(4, GetParam());
@@ -121,7 +121,7 @@ TEST_P(RandomBlocks, CompiledIsTheReference) {
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
     auto full = executor->start(5), reduced = executor->start(2);
     see(*executor, *full, context, upTo(4));
-    see(*executor, *reduced, context[0], 0); // kept
+    see(*executor, *reduced, context[0], 0); // kept tokens
     auto step = executor->patch(*full, *reduced, token, 4, {});
     ASSERT_TRUE(bool(step)) << llvm::toString(step.takeError());
     ForwardOptions options;

@@ -1,5 +1,5 @@
-// Rows in place of tokens: those that are the tokens' own embeddings give what the tokens give, bit
-// for bit, in both executors; others give something else; bad ones are refused.
+// Embeddings in place of tokens, in both executors: the tokens' own embeddings give the same
+// results as the tokens, bit for bit; other embeddings give other results; bad ones are refused.
 #include "Fixture.h"
 
 using namespace ctxc;
@@ -7,7 +7,7 @@ using namespace ctxc::test;
 
 namespace {
 
-/// The row that stands for a token: of the table that embeds it, times the model's factors.
+/// The embedding that stands for a token: its row of the table, times the model's factors.
 Input rowOf(Model &model, int64_t token) {
   ProgramStep embedding = model.program.steps.front();
   xf::EmbedOp found;
@@ -76,7 +76,7 @@ TEST_P(SoftContext, OfTheTokensOwnRowsIsTheTokenContext) {
       EXPECT_EQ(soft.reducedLogits, step.reducedLogits);
       expectEqual(soft.patch, step.patch);
     }
-    // The negative control: another row is another context.
+    // The negative control: another embedding is another context.
     mixed[2] = rowOf(model, tokens[2] + 1);
     EXPECT_GT(largestDifference(allLogits(*executor, mixed), expected), 1e-3);
     mixed[2] = rowOf(model, tokens[2]);
@@ -86,7 +86,7 @@ TEST_P(SoftContext, OfTheTokensOwnRowsIsTheTokenContext) {
 TEST_P(SoftContext, PatchesOfManyPositionsAreThoseOfTheTokenContext) {
   Model model(GetParam());
   if (model.compiled->isBidirectional())
-    return; // its positions are not patched in one pass
+    return; // its positions cannot be patched in one pass
   std::vector<int64_t> tokens = {5, 17, 3, 8, 22, 9};
   std::vector<Input> mixed = toInputs(tokens);
   for (int64_t place : {0, 2, 3, 5})

@@ -1,4 +1,5 @@
-// What the numbers of a row depend on, and not: threads, the rows beside it, rounding.
+// What the results of a row depend on: neither threads nor the other rows, and rounding only as
+// specified.
 #include "TextModel.h"
 #include <array>
 #include <cmath>
@@ -8,7 +9,7 @@ using namespace ctxc::test;
 
 namespace {
 
-/// Everything but attention, whose sums run over what is visible.
+/// Tests everything except attention, whose sums go over the visible tokens.
 TEST(RowSums, DependOnNeitherThreadsNorRows) {
   BlockText b("ops", 65);
   TextValue x = b.input();
@@ -20,7 +21,7 @@ TEST(RowSums, DependOnNeitherThreadsNorRows) {
   experts = b.expertLinear(experts, sel, 6, 33, "f32", false, false);
   h = b.add(h, b.combine(b.gather(scores, sel), experts));
   b.output(b.linear(h, 65));
-  // As many rows as take the panels of a prompt, and are shared out; and one by one.
+  // As many rows as prompts need for panels and for several threads; and one row at a time.
   constexpr int64_t count = 37;
   std::vector<int64_t> tokens = someTokens(count, 3);
   TextModel one(modelText({b}), 1, 1);
@@ -41,8 +42,8 @@ TEST(RowSums, DependOnNeitherThreadsNorRows) {
   }
 }
 
-/// Matrices stored as (in, out): of every type, shapes with and without whole vectors, tiles, rows
-/// that are read together and panels; of experts too.
+/// Matrices stored as (in, out): of every type, in shapes with and without whole vectors, tiles,
+/// groups of rows that are read together, and panels; also in experts.
 TEST(TransposedSums, DependOnNeitherThreadsNorRows) {
   std::vector<BlockText> blocks;
   for (auto [in, out, element] : {std::tuple(64, 131, "f32"),
@@ -66,8 +67,8 @@ TEST(TransposedSums, DependOnNeitherThreadsNorRows) {
     SCOPED_TRACE(threads);
     TextModel model(modelText(blocks), 1, threads);
     ASSERT_EQ(model.compile(), "");
-    // As many as take panels, with each size of a tile; few; pairs, and what they leave; one by
-    // one.
+    // Enough rows for panels and for each size of tile; few rows; pairs, and a row that is left;
+    // one at a time.
     for (std::vector<int64_t> parts : {std::vector<int64_t>{37}, {16, 21}, {2, 15, 3, 17}, {}}) {
       if (parts.empty())
         parts.assign(count, 1);
@@ -96,7 +97,8 @@ TEST(TransposedSums, DependOnNeitherThreadsNorRows) {
   }
 }
 
-/// A token that sees enough slots has its groups of heads shared out, and a thread may have none.
+/// For a token that sees enough slots, threads divide the groups of heads; some threads may get
+/// none.
 TEST(GroupsOfHeads, DependOnNoThreads) {
   BlockText b("ops", 33);
   TextValue x = b.input();
@@ -143,12 +145,12 @@ double rootMeanSquare(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b = {}) {
   return std::sqrt(squares / a.size());
 }
 
-/// Rounding to eight bits is all that tells a prompt of many rows from the same rows one by one:
-/// a column left out, or read beyond the end, would be five times as much.
+/// A prompt of many rows differs from the same rows one by one only by rounding to eight bits. A
+/// column that is left out, or a read beyond the end, would give an error five times as large.
 TEST(RoundedPrompts, AreOffByTheirRounding) {
   if (!CpuTarget::host().bfloatPairs)
     GTEST_SKIP() << "this processor has no avx512_bf16";
-  // The last is more than one panel of W.
+  // The last shape has more than one panel of W.
   for (int64_t at = 0; at < 14; ++at) {
     int64_t width = std::array{1, 31, 33, 64, 97, 130, 4200}[at / 2];
     bool transposed = at % 2;
@@ -163,13 +165,13 @@ TEST(RoundedPrompts, AreOffByTheirRounding) {
     ASSERT_EQ(exact.compile(), "");
     ASSERT_EQ(rounded.compile(), "");
     ASSERT_EQ(shared.compile(), "");
-    constexpr int64_t count = 19; // a tile of each size
+    constexpr int64_t count = 19; // needs a tile of each size
     std::vector<int64_t> tokens = someTokens(count, 3);
     auto exactRun = exact.compiled->start(count), run = rounded.compiled->start(count);
     Seen expected = see(*exact.compiled, *exactRun, tokens, upTo(count));
     Seen found = see(*rounded.compiled, *run, tokens, upTo(count));
     ASSERT_EQ(found.layers.size(), expected.layers.size());
-    EXPECT_EQ(found.layers.front(), expected.layers.front()); // the embedding
+    EXPECT_EQ(found.layers.front(), expected.layers.front()); // of the embedding
     for (size_t i = 1; i < found.layers.size(); ++i) {
       double error = rootMeanSquare(found.layers[i], expected.layers[i]),
              whole = rootMeanSquare(expected.layers[i]);

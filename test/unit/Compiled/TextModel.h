@@ -1,4 +1,4 @@
-// A model from text with random weights, made ready to run by both executors.
+// A model from text with random weights, ready to run with both executors.
 #ifndef CTXC_TEST_UNIT_COMPILED_TEXTMODEL_H
 #define CTXC_TEST_UNIT_COMPILED_TEXTMODEL_H
 
@@ -46,8 +46,8 @@ public:
     reference = createReferenceExecutor(program, *weights);
   }
 
-  /// Compiles, and takes no kernel from the cache unless it is `cached`; the error's text, or
-  /// empty.
+  /// Compiles the model. Takes kernels from the cache only if `cached`. Returns the text of the
+  /// error, or an empty string.
   std::string compile(bool cached = false) {
     if (!reference)
       return "there is no program";
@@ -73,7 +73,7 @@ public:
   std::unique_ptr<Executor> reference, compiled;
 };
 
-/// What a call shows: every layer's outputs, and all logits.
+/// The results of a call: the outputs of every layer, and all logits.
 struct Seen {
   std::vector<std::vector<double>> layers;
   std::vector<double> logits;
@@ -122,7 +122,7 @@ inline std::vector<int64_t> someTokens(int64_t count, int64_t seed) {
   return tokens;
 }
 
-/// Both executors on 1, 2, 3 and 5 tokens, at positions with gaps: at once, then five
+/// Compares both executors on 1, 2, 3 and 5 tokens at positions with gaps: all at once, then five
 /// more in the same run, and token by token.
 inline void expectAgreement(TextModel &model, double tolerance = 1e-5) {
   SCOPED_TRACE(model.text);

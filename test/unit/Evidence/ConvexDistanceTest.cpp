@@ -1,4 +1,4 @@
-// The distance from a sum of convex sets against closed forms and against sampling.
+// The distance from a sum of convex sets, compared with closed forms and with sampling.
 #include "lib/Evidence/ConvexDistance.h"
 #include "lib/Evidence/Random.h"
 #include <Eigen/LU>
@@ -27,7 +27,7 @@ ConvexSet ball(double radius, int64_t n) {
   return set;
 }
 
-/// Σ over its parts of c + A s.
+/// The sum of the sets c + A s over all terms.
 ConvexSum sumOf(int64_t n, std::vector<ConvexTerm> terms) {
   ConvexSum sum;
   sum.constant = Vector::Zero(n);
@@ -55,7 +55,7 @@ TEST(ConvexDistance, OfABall) {
 }
 
 TEST(ConvexDistance, OfABallInAHyperplane) {
-  // The image of a layer norm: mean zero.
+  // The image of a layer norm: vectors of mean zero.
   Random random(2);
   Vector t = draw(random, 6), ones = Vector::Constant(6, 1 / std::sqrt(6.0));
   ConvexSet set = ball(0.7, 6);
@@ -65,8 +65,8 @@ TEST(ConvexDistance, OfABallInAHyperplane) {
 }
 
 TEST(ConvexDistance, OfAnEllipsoid) {
-  // The image of a norm with a fixed scale m, by its secular equation: the nearest point
-  // is t_i m_i² / (m_i² + μ) with Σ (t_i m_i / (m_i² + μ))² = radius².
+  // The image of a norm with a fixed scale m, from its secular equation: the nearest point is t_i
+  // m_i² / (m_i² + μ) with Σ (t_i m_i / (m_i² + μ))² = radius².
   Random random(3);
   Vector t = 3 * draw(random, 6), m = draw(random, 6);
   double low = 0, high = 1e6;

@@ -1,4 +1,5 @@
-// A plan of one block, tried: the families' are exact, and one whose obligation fails is not.
+// Trials of the plan of one block: the families' plans are exact, and one whose obligation fails is
+// not.
 #include "ctxc/Evidence/Trial.h"
 #include "../Transforms/Blocks.h"
 #include "ctxc/Support/Error.h"
@@ -11,7 +12,7 @@ using patch::UpdateKind;
 
 namespace {
 
-/// Random weights, but for parameters whose entries are all equal.
+/// Random weights, except for parameters whose entries are all equal.
 class WithConstant : public Weights {
 public:
   WithConstant(std::map<std::string, float> values) : values(std::move(values)) {}
@@ -64,7 +65,7 @@ TEST(Trial, PlansOfTheFamiliesAreExact) {
         EXPECT_GT(trial.drift, 0);
         EXPECT_GE(trial.conditioning(), 1);
       }
-  // Nothing that was built for the trials stays behind.
+  // The blocks that trials build are removed again.
   EXPECT_EQ(countOps<xf::BlockOp>(*blocks.module), 4);
 }
 
@@ -79,8 +80,8 @@ TEST(Trial, IsTheSameForTheSameSeedAndAnotherForAnother) {
 }
 
 TEST(Trial, AnOutputBiasMovesEveryTokenAndAMatrixFewer) {
-  // On a token that is orthogonal to z a rank-1 patch does nothing; a bias does the same
-  // to all of them.
+  // A rank-1 patch has no effect on a token that is orthogonal to z; a bias changes all tokens
+  // equally.
   Blocks blocks(biased());
   xf::BlockOp block = blocks.block("biased");
   auto driftOf = [&](StringRef output) {
@@ -94,7 +95,7 @@ TEST(Trial, AnOutputBiasMovesEveryTokenAndAMatrixFewer) {
 }
 
 TEST(Trial, AFailedObligationIsCountedAndInexact) {
-  // All of the relu's inputs are negative in both runs, so that the outer matrix reads zero.
+  // All inputs of the relu are negative in both runs, so that the outer matrix reads zero.
   Blocks blocks(biased());
   xf::BlockOp block = blocks.block("biased");
   WithConstant weights("fc1.bias", -1000);
@@ -106,15 +107,15 @@ TEST(Trial, AFailedObligationIsCountedAndInexact) {
   EXPECT_EQ(trial->harmful, 1);
   EXPECT_FALSE(trial->isExact());
   EXPECT_NEAR(trial->error, trial->control, 1e-12);
-  // The bias asks for nothing.
+  // A bias has no obligation.
   trial = tryPlan(block, blocks.plan(block, {"fc1.weight"}, "fc2.bias"), options);
   ASSERT_TRUE(bool(trial));
   EXPECT_TRUE(trial->isExact());
 }
 
 TEST(Trial, APatchThatIsTooLargeIsNotExact) {
-  // The hidden vector is of 1e-18, and the patch of its matrix of 1e18: no error that float64 finds
-  // says anything.
+  // The hidden vector has magnitude 1e-18, and hence the patch of its matrix 1e18: an error
+  // computed in float64 then has no meaning.
   Blocks blocks(biased());
   xf::BlockOp block = blocks.block("biased");
   WithConstant weights({{"fc1.weight", 0}, {"fc1.bias", 1e-18f}});
@@ -140,11 +141,11 @@ TEST(Trial, TheToleranceIsBounded) {
     EXPECT_LE(trial.tolerance(), 1e-3);
     EXPECT_NE(trial.whyNotExact(), "");
   }
-  // What is no better than without the patch is not exact, however small.
+  // A patch that is no better than none is not exact, however small its error is.
   trial.error = trial.control = 1e-5;
   trial.largestValue = 1e6;
   EXPECT_FALSE(trial.isExact());
-  // Outputs that are large are rounded as such.
+  // The rounding errors of large outputs are large too.
   trial = Trial();
   trial.largestOutput = trial.control = 1e6;
   trial.error = 1e-6;
@@ -178,7 +179,7 @@ TEST(Trial, ConfirmsWhatIsExactAndNothingElse) {
     EXPECT_TRUE(planBlock(blocks.block(name), options).isSuccess()) << name.str();
     EXPECT_FALSE(enumeratePlans(blocks.block(name), options).empty());
   }
-  // The entries of a layer norm add up to zero, which no fact says.
+  // The entries of a layer norm's result add up to zero, which no fact states.
   Blocks others(R"(
   xf.block @cancelling(%x: tensor<2xf32>) -> tensor<2xf32> {
     %K = xf.param "conv" : tensor<2x3xf32>

@@ -1,5 +1,5 @@
-// Counterexamples: built, stored, evaluated again, and not beaten by a blind search, which
-// does find a patch where there is one.
+// Counterexamples are built, stored, evaluated again, and not beaten by a blind search, which finds
+// a patch where there is one.
 #include "ctxc/Evidence/Witness.h"
 #include "../Transforms/Blocks.h"
 #include "ctxc/Support/Error.h"
@@ -12,7 +12,8 @@ using namespace mlir;
 
 namespace {
 
-/// x + attn(norm x), then v + `branch` of %d, the MLP's outer matrix, giving %r.
+/// x + attn(norm x), then v + `branch` of %d, the output of the MLP's outer matrix; `branch`
+/// defines %r.
 std::string ending(StringRef name, const std::string &branch) {
   return block(name, rmsNorm("x", "h", "in.norm") + attention + add("w", "x", "a") +
                          rmsNorm("w", "z", "pre.norm") + gatedMlp + branch + add("y", "w", "r"));
@@ -73,7 +74,7 @@ TEST(Witness, IsFoundReplaysAndIsNotBeaten) {
     EXPECT_TRUE(again.confirms(*witness));
     EXPECT_EQ(again.difference, 0);
     ASSERT_TRUE(again.search);
-    // The bound is sharp: the search comes as near as the bound allows.
+    // The bound is sharp: the search comes as close as the bound allows.
     EXPECT_GE(again.search->error, witness->leastError * (1 - 1e-9));
     EXPECT_LE(again.search->error, witness->leastError * 1.05);
   }
@@ -86,7 +87,7 @@ TEST(Witness, IsNotFoundWhereAPlanExists) {
 }
 
 TEST(Witness, MakesWhatTheContextBringsLarge) {
-  // A wide cap leaves room for all that random weights bring.
+  // A wide cap allows all values that random weights produce.
   Blocks blocks(ending("cap", "    %r = xf.softcap %d at 50.0 : tensor<6xf32>\n"));
   std::optional<Witness> witness = find(blocks.block("cap"));
   ASSERT_TRUE(witness);
@@ -134,7 +135,7 @@ TEST(Witness, FalseClaimsAreNotConfirmed) {
   bad = good;
   bad.weights.front().bytes[3] ^= 0x40;
   EXPECT_FALSE(replay(bad, blocks.context).confirms(bad));
-  // The same weights and data with a scale that may be patched: everything is in reach.
+  // With the same weights and data, but a scale that may be patched, everything can be reached.
   bad = good;
   bad.block = blocks.module ? ending("rms", R"(
     %n = xf.normalize rms %d eps 1.0e-06 : tensor<6xf32>
@@ -179,7 +180,7 @@ TEST(Witness, NonsenseIsAnError) {
 }
 
 TEST(PatchSearch, FindsAPatchWhereThereIsOne) {
-  // Also by a tied matrix, which no plan takes.
+  // Also through a tied matrix, which no plan patches.
   Blocks blocks(gemma() + llama() + biased() +
                 block("tied", rmsNorm("x", "h", "in.norm") + attention + add("w", "x", "a") + R"(
     %W1 = xf.param "fc" : tensor<6x6xf32>

@@ -1,19 +1,18 @@
-// The gradient view: each step is one of gradient descent on its trace loss, and all of them come
-// to the patch of Algorithm 1.
+// The gradient view: each step is a step of gradient descent on its trace loss, and together they
+// give the patch of Algorithm 1.
 #include "ctxc/Experiments/ImplicitGradient.h"
 #include "test/unit/Compiled/Fixture.h"
 #include <cmath>
 
 using namespace ctxc;
 using namespace ctxc::experiments;
-using ctxc::test::Model;
 
 namespace {
 
 const std::vector<int64_t> tokens = {5, 17, 3, 60, 22, 9, 31};
 
 /// Algorithm 1's patch of the last token, in float64.
-PatchStep algorithm1(Model &model) {
+PatchStep algorithm1(test::Model &model) {
   Executor &executor = *model.reference;
   auto full = executor.start(tokens.size()), reduced = executor.start(1);
   EXPECT_EQ(llvm::toString(readContext(executor, *full, tokens)), "");
@@ -22,8 +21,8 @@ PatchStep algorithm1(Model &model) {
   return step ? std::move(*step) : PatchStep();
 }
 
-/// Logits of the last token alone.
-std::vector<double> alone(Model &model, const Patch *patch) {
+/// The logits of the last token alone.
+std::vector<double> alone(test::Model &model, const Patch *patch) {
   auto run = model.reference->start(1);
   ForwardOptions options;
   options.patch = patch;
@@ -34,7 +33,7 @@ std::vector<double> alone(Model &model, const Patch *patch) {
 
 void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update update) {
   SCOPED_TRACE(family);
-  Model model(family, kind, {}, /*compile=*/false);
+  test::Model model(family, kind, {}, /*compile=*/false);
   auto targets = collectTargets(model.program, *model.weights, tokens);
   ASSERT_TRUE(bool(targets)) << llvm::toString(targets.takeError());
   ASSERT_EQ(int64_t(targets->size()), model.program.layers);
@@ -42,8 +41,8 @@ void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update 
   Patch sum;
   size_t undivided = 0;
   bool isExact = true;
-  // Where least has its least is flat: two searches for it, from numbers that differ in their last
-  // digits, end apart. Both patches are exact.
+  // `least` is flat around its minimum: two searches for it that start from numbers with different
+  // last digits end at different points. Both patches are exact.
   double same = update == Update::Least ? 1e-5 : 1e-9;
   for (const LayerTargets &layer : *targets) {
     auto trace = traceLayer(layer, update);
@@ -52,7 +51,7 @@ void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update 
     EXPECT_LE(trace->telescoping, 1e-12);
     if (isExact)
       EXPECT_LE(differenceFrom(*trace, step.patch), same) << layer.layer;
-    // Above a layer that is not what it was in the full run, nothing is.
+    // Above a layer whose output differs from the full run's, no layer's output can agree.
     isExact &= step.obligations[layer.layer].harmful == 0;
     undivided += trace->undivided.size();
     if (trace->steps.back().matrixNorm > 0) {
@@ -67,7 +66,7 @@ void expectTelescopes(const std::string &family, patch::UpdateKind kind, Update 
   }
   EXPECT_EQ(sum.parameters.size(), step.patch.parameters.size());
   EXPECT_GT(test::largestDifference(alone(model, nullptr), step.fullLogits.doubles()), 0.1);
-  // Stable asks for a change where the scale is zero, and has nothing to divide by.
+  // `stable` wants a change where the scale is zero, and would divide by zero there.
   EXPECT_EQ(undivided > 0, update == Update::Stable);
   if (undivided)
     return;
@@ -95,7 +94,7 @@ PatchedParameter matrixNamed(const char *name, int64_t rows, int64_t columns) {
   return parameter;
 }
 
-/// W x for a dense W of x.size() columns.
+/// W x for a dense matrix W with x.size() columns.
 Vector times(const Vector &w, const Vector &x) {
   Vector y(w.size() / x.size());
   for (size_t i = 0; i < w.size(); ++i)
@@ -122,7 +121,7 @@ TEST(ImplicitGradient, StepsDescendTheTraceLossOfAMatrix) {
   Vector at = times(w, x), before;
   for (auto [i, next] : llvm::enumerate(std::vector<Vector>{t1, t2})) {
     Vector a = {next[0] - at[0], next[1] - at[1]}, gradient(w.size()), moved = w;
-    // The gradient by differences: the loss is linear in W.
+    // The gradient by finite differences: the loss is linear in W.
     for (size_t k = 0; k < w.size(); ++k) {
       Vector other = w;
       other[k] += 1;
@@ -168,7 +167,7 @@ TEST(ImplicitGradient, StepsDescendTheTraceLossOfAScale) {
     auto trace = traceLayer(layer, update);
     ASSERT_TRUE(bool(trace)) << llvm::toString(trace.takeError());
     const ParameterPatch &w = trace->sum.parameters[0], &m = trace->sum.parameters[1];
-    // The patched branch gives what is asked for at the end: (m + Δm) ⊙ Norm(d + ΔW x).
+    // The patched branch gives the wanted output: (m + Δm) ⊙ Norm(d + ΔW x).
     Vector out(3), g(3);
     double square = 0, own = 0;
     for (int k = 0; k < 3; ++k) {
@@ -181,7 +180,7 @@ TEST(ImplicitGradient, StepsDescendTheTraceLossOfAScale) {
       out[k] = (post.m[k] + m.delta[k]) * out[k] / std::sqrt(square + post.eps);
       EXPECT_NEAR(out[k], g[k], 1e-9);
     }
-    // Each step lowers its loss by Σ η ‖Δ‖²: of the scale ‖r_{i+1} − r_i‖².
+    // Each step lowers its loss by Σ η ‖Δ‖²; for the scale this is ‖r_{i+1} − r_i‖².
     for (const GradientStep &step : trace->steps)
       EXPECT_LT(step.lossAfter, step.loss);
   }
@@ -191,7 +190,7 @@ TEST(ImplicitGradient, StepsDescendTheTraceLossOfAScale) {
 
 TEST(ImplicitGradient, RefusesWhatThePaperHasNoTraceLossFor) {
   auto refusal = [](const char *family, llvm::ArrayRef<int64_t> ids) {
-    Model model(family, patch::UpdateKind::least, {}, /*compile=*/false);
+    test::Model model(family, patch::UpdateKind::least, {}, /*compile=*/false);
     return llvm::toString(collectTargets(model.program, *model.weights, ids).takeError());
   };
   EXPECT_NE(refusal("mixtral", tokens).find("has no trace loss in the paper"), std::string::npos);

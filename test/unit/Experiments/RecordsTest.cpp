@@ -36,7 +36,7 @@ protected:
     llvm::raw_fd_ostream((directory + "/records.jsonl").str(), code) << text;
     ASSERT_FALSE(code);
   }
-  /// The message of what fails to open.
+  /// The error message of opening the records.
   std::string message(int64_t seed = 1) {
     auto records = open(seed);
     return records ? "" : llvm::toString(records.takeError());
@@ -69,7 +69,7 @@ TEST_F(RecordsTest, DropsALineThatWasCutOff) {
     llvm::cantFail(records->add("b", Object{{"value", 2}}));
   }
   std::string whole = text();
-  // Wherever the system stopped: what is left is the first line, and the records before.
+  // Wherever the system stopped, the first line and the complete records before that point remain.
   for (size_t cut = whole.find('\n') + 1; cut < whole.size(); ++cut) {
     write(whole.substr(0, cut));
     auto records = opened();
@@ -80,7 +80,7 @@ TEST_F(RecordsTest, DropsALineThatWasCutOff) {
     llvm::cantFail(records->add("b", Object{{"value", 2}}));
     EXPECT_EQ(text(), whole) << cut;
   }
-  write(whole.substr(0, 20)); // in the first line: nothing is left, and it begins anew
+  write(whole.substr(0, 20)); // cut inside the first line: nothing remains
   EXPECT_EQ(opened()->found(), 0u);
 }
 

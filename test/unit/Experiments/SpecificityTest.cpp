@@ -1,21 +1,20 @@
-// What a patch does elsewhere: the measures, and the compiled executor's against the float64
-// reference's.
+// The effect of a patch on other tokens: the measures, and the compiled executor's results compared
+// with the float64 reference's.
 #include "ctxc/Experiments/Specificity.h"
 #include "test/unit/Compiled/Fixture.h"
 #include <cmath>
 
 using namespace ctxc;
 using namespace ctxc::experiments;
-using ctxc::test::Model;
 
 namespace {
 
-const std::vector<int64_t> tokens = {5, 17, 3, 60, 22, 9, 31};
+const std::vector<int64_t> sequence = {5, 17, 3, 60, 22, 9, 31};
 constexpr int64_t patchedAt = 3;
 
 Patch patchOf(Executor &executor) {
-  auto context = llvm::ArrayRef(tokens).take_front(patchedAt + 1);
-  auto full = executor.start(tokens.size()), reduced = executor.start(1);
+  auto context = llvm::ArrayRef(sequence).take_front(patchedAt + 1);
+  auto full = executor.start(sequence.size()), reduced = executor.start(1);
   EXPECT_EQ(llvm::toString(readContext(executor, *full, context)), "");
   return llvm::cantFail(executor.patch(*full, *reduced, context.back(), patchedAt, {})).patch;
 }
@@ -34,7 +33,7 @@ TEST(Specificity, MeasuresOfChange) {
 }
 
 TEST(Specificity, PartsOfAPatch) {
-  Model model("gemma3");
+  test::Model model("gemma3");
   Patch whole = patchOf(*model.compiled);
   Patch matrices = partOf(whole, PatchPart::Matrices), vectors = partOf(whole, PatchPart::Vectors);
   EXPECT_EQ(matrices.parameters.size() + vectors.parameters.size(), whole.parameters.size());
@@ -52,7 +51,7 @@ void expectNear(const AnswerChange &found, const AnswerChange &expected) {
 }
 
 TEST(Specificity, CompiledIsTheReferences) {
-  Model model("gemma3");
+  test::Model model("gemma3");
   Patch patch = patchOf(*model.reference);
   const std::vector<int64_t> positions = {2, 4, 6};
   double largest = 0;
@@ -62,8 +61,8 @@ TEST(Specificity, CompiledIsTheReferences) {
       std::vector<AnswerChange> changes[2];
       for (int which : {0, 1}) {
         Executor &executor = which ? *model.compiled : *model.reference;
-        auto before = answers(executor, tokens, positions, nullptr);
-        auto after = answers(executor, tokens, positions, &taken);
+        auto before = answers(executor, sequence, positions, nullptr);
+        auto after = answers(executor, sequence, positions, &taken);
         ASSERT_TRUE(before && after);
         for (auto [a, b] : llvm::zip_equal(before->logits, after->logits))
           changes[which].push_back(changeOf(a, b));
@@ -77,12 +76,12 @@ TEST(Specificity, CompiledIsTheReferences) {
 }
 
 TEST(Specificity, AnswersOfSomePositionsAreThoseOfAll) {
-  Model model("gemma3");
-  auto run = model.reference->start(tokens.size());
+  test::Model model("gemma3");
+  auto run = model.reference->start(sequence.size());
   ForwardOptions options;
   options.allLogits = true;
-  auto all = model.reference->forward(*run, tokens, test::upTo(tokens.size()), options);
-  auto some = answersInContext(*model.reference, tokens, {2, 5}, nullptr);
+  auto all = model.reference->forward(*run, sequence, test::upTo(sequence.size()), options);
+  auto some = answersInContext(*model.reference, sequence, {2, 5}, nullptr);
   ASSERT_TRUE(all && some);
   int64_t width = model.reference->vocabulary();
   EXPECT_LE(test::largestDifference(some->logits[0], llvm::ArrayRef(*all).slice(2 * width, width)),
@@ -92,13 +91,13 @@ TEST(Specificity, AnswersOfSomePositionsAreThoseOfAll) {
 }
 
 TEST(Specificity, APatchGoesStale) {
-  Model model("gemma3");
+  test::Model model("gemma3");
   std::vector<StaleStep> found[2];
   for (int which : {0, 1}) {
     Executor &executor = which ? *model.compiled : *model.reference;
-    auto full = answersInContext(executor, tokens, {3, 4, 5, 6}, nullptr);
+    auto full = answersInContext(executor, sequence, {3, 4, 5, 6}, nullptr);
     ASSERT_TRUE(bool(full));
-    auto steps = staleness(executor, tokens, patchedAt, patchOf(executor), *full);
+    auto steps = staleness(executor, sequence, patchedAt, patchOf(executor), *full);
     ASSERT_TRUE(bool(steps)) << llvm::toString(steps.takeError());
     found[which] = std::move(*steps);
   }

@@ -1,5 +1,5 @@
-// Adapters: what is in them, and what is refused. That other programs load them, and what they
-// then compute, is judged by test/judge/adapters.py.
+// Adapters: their contents, and what is refused. test/judge/adapters.py judges that other programs
+// load them, and what these then compute.
 #include "ctxc/Export/Adapter.h"
 #include "Fixture.h"
 #include "ctxc/Checkpoint/Safetensors.h"
@@ -32,7 +32,7 @@ struct Adapters : PatchDirectory {
   std::string gguf(const Patch &patch) {
     return messageOf(writeGgufLora(path("adapter.gguf"), patch, metadata(), model));
   }
-  /// Both formats refuse, and leave nothing behind.
+  /// Both formats refuse the patch, and leave no files.
   void expectRefused(const Patch &patch, const std::string &message) {
     EXPECT_HAS(peft(patch), message);
     EXPECT_HAS(gguf(patch), message);
@@ -69,7 +69,7 @@ TEST_F(Adapters, Peft) {
 }
 
 TEST_F(Adapters, InputsFirst) {
-  matrices.parameters[0].parameter = "h.3.mlp.c_proj.weight"; // stored without the model's prefix
+  matrices.parameters[0].parameter = "h.3.mlp.c_proj.weight"; // stored without prefix
   model.inFirst.insert("h.3.mlp.c_proj.weight");
   ASSERT_EQ(peft(matrices), "");
   EXPECT_EQ(config().getBoolean("fan_in_fan_out"), true);
@@ -87,7 +87,7 @@ TEST_F(Adapters, Gguf) {
                            "blk.10.ffn_down.weight.lora_a", "blk.10.ffn_down.weight.lora_b"})
     EXPECT_HAS(file, part);
   EXPECT_EQ(file.size() % 32, 0u);
-  // B comes last, padded to 32 bytes; A in the 32 before it.
+  // B comes last, padded to 32 bytes; A is in the 32 bytes before it.
   EXPECT_EQ(file.substr(file.size() - 32, 8), bytesOf({1, -2}));
   EXPECT_EQ(file.substr(file.size() - 64, 12), bytesOf({0.5f, 0.25f, 4}));
 }

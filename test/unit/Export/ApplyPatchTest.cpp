@@ -94,7 +94,7 @@ TEST_F(ApplyPatch, AddsToSlicesOfATensor) {
 }
 
 TEST_F(ApplyPatch, CrossesChunks) {
-  // More elements than are converted at a time, in rows that do not divide them.
+  // More elements than are converted at a time, in rows that do not divide that number.
   int64_t rows = 301, columns = 1009;
   std::vector<double> stored(rows * columns);
   for (size_t i = 0; i < stored.size(); ++i)
@@ -134,7 +134,7 @@ TEST_F(ApplyPatch, LeavesNothingBehindOnFailure) {
   expect(apply(patch(), "m/config.json/out"), "cannot write");
   expect(messageOf(applyPatch(*checkpoint(), patch(), "")), "cannot be written");
   expect(apply(patch(), "out", DType::I32), "cannot store weights as I32");
-  // 65504 + 65504 fits F32 but not F16, found in the last tensor that is written.
+  // 65504 + 65504 fits F32 but not F16; the overflow is in the last tensor that is written.
   Patch huge = patch();
   huge.parameters[0].parameter = "untouched";
   huge.parameters[0].delta = {0, 65504};

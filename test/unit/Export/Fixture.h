@@ -1,4 +1,4 @@
-// A small checkpoint and a patch that fits it.
+// A small checkpoint, and a patch for it.
 #ifndef CTXC_TEST_UNIT_EXPORT_FIXTURE_H
 #define CTXC_TEST_UNIT_EXPORT_FIXTURE_H
 
@@ -72,7 +72,7 @@ struct PatchDirectory : TempDirectory {
     return metadata;
   }
 
-  /// The names in the temporary directory, but the cache's.
+  /// The names in the temporary directory, except the cache's.
   std::vector<std::string> names(llvm::StringRef below = "") {
     std::vector<std::string> names;
     std::error_code ec;

@@ -10,7 +10,7 @@ using namespace llvm;
 namespace {
 
 struct PatchFile : PatchDirectory {
-  /// What reading a file with these tensors and metadata says.
+  /// The message of reading a file with these tensors and metadata.
   std::string read(std::vector<TensorSource> tensors, std::map<std::string, std::string> strings) {
     EXPECT_EQ(messageOf(writeSafetensors(path("p"), std::move(tensors), strings)), "");
     return messageOf(readPatchFile(path("p")));

@@ -1,5 +1,5 @@
-// What is known of each family's block from its paper and its code, written down by hand: the table
-// of docs/families.md must say the same, or argue why it does not.
+// What each family's paper and code say about its block, written by hand: the table of
+// docs/families.md must agree, or explain why it does not.
 #ifndef CTXC_TEST_UNIT_FAMILIES_EXPECTATIONS_H
 #define CTXC_TEST_UNIT_FAMILIES_EXPECTATIONS_H
 
@@ -8,22 +8,23 @@
 
 namespace ctxc::test {
 
-/// The layers of one structure of a checkpoint: structures are counted from the first layer on.
+/// The layers of a checkpoint that have one structure. Structures are counted from the first layer
+/// on.
 struct Layers {
   Layers(const char *golden, size_t structure = 0) : golden(golden), structure(structure) {}
   std::string golden;
   size_t structure;
 };
 
-/// One row. A family whose configs give blocks of different forms has several.
+/// One row of the table. A family whose configs give blocks of different forms has several rows.
 struct Expectation {
   const char *name, *modelType;
-  std::vector<Layers> layers; ///< of this row, the first are shown
+  std::vector<Layers> layers; ///< of this row; the first are shown
   const char *form;           ///< sequential or parallel
-  const char *before, *after; ///< norms in front of linears, and behind a branch
-  const char *output;         ///< the parameter that is enough to control the output
+  const char *before, *after; ///< norms before linears, and after a branch
+  const char *output;         ///< a parameter that suffices to control the output
   const char *verdict;        ///< by the paper's theorems
-  /// Why our output control patches something else, or more; null where it is `output`.
+  /// Why ctxc's output control patches something else, or more; null where it patches `output`.
   const char *argument;
 };
 
@@ -41,7 +42,7 @@ inline const std::vector<Expectation> &expectations() {
   return rows;
 }
 
-/// Model types that are another's block in a config of another form.
+/// Model types whose blocks are those of another type, with a config of another form.
 struct Alias {
   const char *modelType, *of;
 };

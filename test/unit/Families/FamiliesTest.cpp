@@ -1,5 +1,5 @@
-// docs/families.md is what ctxc finds in every importer's block, and that is what is
-// known of the family. To write the page anew: CTXC_WRITE_DOCS=1 unit-Families.
+// docs/families.md says what ctxc finds in every importer's block, and this agrees with what is
+// known of the family. CTXC_WRITE_DOCS=1 unit-Families writes the page.
 #include "Expectations.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Report/CheckReport.h"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char *page = CTXC_SOURCE_DIR "/docs/families.md";
 
-/// What the table says of a block.
+/// What the table says about a block.
 struct Row {
   std::string form, before, after, heads, mixer, input, output, needs, verdict;
   bool operator==(const Row &o) const {
@@ -38,13 +38,13 @@ std::ostream &operator<<(std::ostream &os, const Row &row) {
 }
 
 //===----------------------------------------------------------------------===//
-// Norms, from the block's ops
+// Norms, found among the block's ops
 //===----------------------------------------------------------------------===//
 
 enum class Place { Before, After, Heads, Mixer };
 
-/// Whether `value` is made of what a mixer without attention reads of the context, other than
-/// through the sum that its result joins.
+/// Whether `value` depends on what a mixer other than attention reads of the context, not counting
+/// the sum that the mixer's result is added to.
 bool isInsideMixer(mlir::Value value) {
   mlir::Operation *op = value.getDefiningOp();
   if (!op || isa<xf::AddOp>(op))
@@ -52,8 +52,8 @@ bool isInsideMixer(mlir::Value value) {
   return isa<xf::OpaqueContextualOp>(op) || any_of(op->getOperands(), isInsideMixer);
 }
 
-/// What reads a norm, through its scale, its bias, factors and reshapes: linears, the residual
-/// stream, or the scores.
+/// Where the result of a norm goes, through its scale, its bias, factors and reshapes: to linears,
+/// to the residual stream, or to the scores.
 Place placeOf(mlir::Value value) {
   bool linear = false, sum = false;
   for (mlir::Operation *user : value.getUsers()) {
@@ -67,7 +67,7 @@ Place placeOf(mlir::Value value) {
 
 std::string nameOf(xf::NormalizeOp norm) {
   mlir::Operation *user = *norm->getUsers().begin();
-  if (isa<xf::ReshapeOp>(user)) // of groups, scaled as one row
+  if (isa<xf::ReshapeOp>(user)) // a norm of groups is scaled as one row
     user = *user->getUsers().begin();
   if (norm.getKind() == xf::NormKind::l2)
     return "L2";
@@ -85,7 +85,7 @@ std::string nameOf(xf::NormalizeOp norm) {
 std::string normsAt(xf::BlockOp block, Place place) {
   std::map<std::string, int> found;
   block.walk([&](xf::NormalizeOp norm) {
-    // A mixture's weights, made to sum to one, are no norm.
+    // Normalising the weights of a mixture is not a norm of the block.
     if (norm.getKind() == xf::NormKind::sum)
       return;
     if ((isInsideMixer(norm.getData()) ? Place::Mixer : placeOf(norm.getResult())) == place)
@@ -98,7 +98,7 @@ std::string normsAt(xf::BlockOp block, Place place) {
 }
 
 //===----------------------------------------------------------------------===//
-// Rows, from the check report
+// Rows, made from the check's report
 //===----------------------------------------------------------------------===//
 
 std::string parameters(const json::Array &patches) {
@@ -108,7 +108,7 @@ std::string parameters(const json::Array &patches) {
   return names.empty() ? "none" : join(names, ", ");
 }
 
-/// "its input is not zero almost everywhere (`a`, `b`)", one for each condition.
+/// "its input is not zero almost everywhere (`a`, `b`)", once for each condition.
 std::string obligations(const json::Array &list) {
   std::vector<std::pair<std::string, std::vector<std::string>>> byCondition; // in their order
   for (const json::Value &value : list) {
@@ -126,7 +126,7 @@ std::string obligations(const json::Array &list) {
   return parts.empty() ? "none" : join(parts, "; ");
 }
 
-/// How many structures of a golden's layers the rows name.
+/// How many structures of a golden's layers have rows.
 size_t structuresWithRow(const std::string &name) {
   std::set<size_t> found;
   for (const Expectation &e : expectations())
@@ -138,7 +138,7 @@ size_t structuresWithRow(const std::string &name) {
 
 class Families : public testing::Test {
 protected:
-  /// The row of the layers of one structure of a golden.
+  /// The row for the layers of one structure of a golden.
   Row rowOf(const Layers &layers) {
     const auto &[name, structure] = layers;
     mlir::MLIRContext context;
@@ -165,7 +165,8 @@ protected:
     row.mixer = normsAt(groups[structure].block, Place::Mixer);
     row.input = parameters(*group.getArray("input"));
     row.output = parameters(*group.getArray("output"));
-    // What the output patch reads does not depend on the context: the MLP is beside the attention.
+    // If what the output patch reads does not depend on the context, the MLP is parallel to the
+    // attention.
     row.form = row.input != "none"    ? "sequential"
                : row.output == "none" ? "mixer alone"
                                       : "parallel";
@@ -223,7 +224,7 @@ TEST_F(Families, AreWhatIsKnownOfThem) {
     std::string expected =
         e.output == StringRef("none") ? "none" : "`" + std::string(e.output) + "`";
     EXPECT_TRUE(StringRef(row.output).contains(expected)) << row.output;
-    // An argument for what does not differ would be wrong too.
+    // An argument where nothing differs would be wrong too.
     EXPECT_EQ(row.output != expected, e.argument != nullptr) << row.output;
   }
 }

@@ -1,5 +1,5 @@
-// Attention of many rows, whose two products are tiles, against the processor's: tiles of slots
-// that rows do not see, and more of them than there are blocks.
+// Attention of many rows, whose two products are computed in tiles, compared with the processor's:
+// with tiles of slots that rows do not see, and with more tiles than blocks.
 #include "RowsCase.h"
 
 using namespace ctxc;
@@ -7,7 +7,7 @@ using namespace ctxc::test;
 
 namespace {
 
-/// `groups` of two heads, rows after `before` tokens.
+/// `groups` of two heads each; the rows come after `before` tokens.
 void agree(int64_t groups, int64_t rows, int64_t before) {
   CTXC_OPEN_DEVICE(device);
   BlockText b("attends", 12);

@@ -1,4 +1,4 @@
-// What Executor.h promises, on a device.
+// The contract of Executor.h, on a device.
 #include "Device.h"
 #include "test/unit/ExecutorContract.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 const std::vector<int64_t> tokens = {3, 5, 7, 9, 11};
 
-/// Kernels of two rows: the prompt is two chunks.
+/// With kernels of two rows, the prompt has two chunks.
 std::unique_ptr<Executor> made(Model &model, std::unique_ptr<Device> device) {
   GpuOptions options;
   options.chunk = 2;

@@ -1,5 +1,5 @@
-// A device to test on: the processor, by Mesa's lavapipe, or whatever Vulkan shows; or a fake of
-// NVIDIA's driver (test/unit/CUDA).
+// A device to test on: the processor, through Mesa's lavapipe, or any other Vulkan device; or the
+// fake of NVIDIA's driver (test/unit/CUDA).
 #ifndef CTXC_TEST_UNIT_GPU_DEVICE_H
 #define CTXC_TEST_UNIT_GPU_DEVICE_H
 
@@ -12,7 +12,7 @@
 
 namespace ctxc::test {
 
-/// Null, and why in `reason`, where there is none.
+/// Opens the device; null, and the reason in `reason`, where there is none.
 inline std::unique_ptr<Device> openDevice(std::string &reason) {
   auto device = Device::open(CTXC_TEST_DEVICE);
   if (device)

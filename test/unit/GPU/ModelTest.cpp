@@ -1,4 +1,5 @@
-// Whole models on a device: transformers' logits, and Algorithm 1 against the reference.
+// Whole models on a device: their logits compared with transformers', and Algorithm 1 with the
+// reference.
 #include "Device.h"
 
 using namespace ctxc;
@@ -23,8 +24,8 @@ TEST_P(GpuModel, GivesTransformersLogits) {
   EXPECT_EQ(run->size(), int64_t(tokens.size()));
 }
 
-// Grouped heads and a window, an attention beside the MLP, a softcap, slopes, transposed matrices;
-// experts that are stored one by one, and together.
+// They cover grouped heads and a window, attention parallel to the MLP, a softcap, slopes,
+// transposed matrices; and experts stored one by one, and together.
 INSTANTIATE_TEST_SUITE_P(Families, GpuModel,
                          testing::Values("llama", "falcon", "gemma3", "gpt2", "falcon-alibi",
                                          "mixtral", "qwen3-moe-fused"),
@@ -51,7 +52,7 @@ TEST_P(GpuPatch, IsTheReferences) {
     ASSERT_TRUE(bool(step)) << llvm::toString(step.takeError());
     EXPECT_EQ(full->size(), int64_t(tokens.size()));
     EXPECT_EQ(reduced->size(), 0);
-    // A run that has seen nothing but the patch gives the full run's logits.
+    // A run that has seen only the patch gives the full run's logits.
     ForwardOptions forward;
     forward.append = false;
     forward.patch = &step->patch;
@@ -83,8 +84,8 @@ INSTANTIATE_TEST_SUITE_P(Families, GpuPatch,
                                          std::pair("olmo2", DType::BF16)),
                          [](const auto &info) { return std::string(info.param.first); });
 
-// Each token of the context as the last one: where the patched run says what the full one says, and
-// the reduced run without a patch does not.
+// Takes each token of the context as the last one: the patched run predicts the same token as the
+// full run, and the reduced run without a patch does not.
 TEST(GpuExecutor, PatchesTheShippedModel) {
   CTXC_OPEN_DEVICE(device);
   Model model("../../examples/models/gemma3-kjv-1m", patch::UpdateKind::least, {}, false);
@@ -125,7 +126,7 @@ TEST(GpuExecutor, EachTokensPatchIsItsOwn) {
             "");
   EXPECT_EQ(seen, tokens);
   EXPECT_EQ(full->size(), 3);
-  // The head alone, on the last stream of a run, gives that run's logits.
+  // The head alone, applied to the final residual stream of a run, gives that run's logits.
   std::vector<double> stream;
   ForwardOptions options;
   options.observer = [&](int64_t, llvm::ArrayRef<double> rows, int64_t count) {
@@ -152,7 +153,7 @@ TEST(GpuExecutor, SaysWhatItCannotDo) {
   EXPECT_NE(llvm::toString(Device::open("metal").takeError()).find("found 'metal', expected"),
             std::string::npos);
 
-  // Quantised weights have no form.
+  // Quantised weights have no GPU form.
   BlockText b("quantised", 8);
   TextValue x = b.input();
   b.output(b.linear(b.linear(x, 256), 8, "!xf.quantized<q8_0>"));

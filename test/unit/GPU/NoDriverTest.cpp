@@ -1,4 +1,4 @@
-// What is said where a driver is not there.
+// The messages where a driver is missing.
 #include "ctxc/Runtime/GPU/Device.h"
 #include <dlfcn.h>
 #include <gtest/gtest.h>

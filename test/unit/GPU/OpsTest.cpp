@@ -1,5 +1,5 @@
-// Kernels on a device against the reference: random shapes, odd ones and such as are read in pieces
-// of 16 bytes, weights of float32 and bfloat16; of a token, and of many rows.
+// Kernels on a device compared with the reference: random shapes, odd ones and such as are read in
+// pieces of 16 bytes, with weights of float32 and bfloat16, for a token and for many rows.
 #include "RowsCase.h"
 #include <random>
 
@@ -15,7 +15,7 @@ struct GpuOps : testing::TestWithParam<int> {
     constexpr int64_t widths[] = {1, 3, 7, 17, 31, 33, 45, 65};
     return widths[random() % 8];
   }
-  /// A multiple of 8, and of more than one piece for each lane now and then.
+  /// A multiple of 8, sometimes with more than one piece for each lane.
   int64_t even() {
     constexpr int64_t widths[] = {8, 16, 24, 64, 72, 136, 264, 520};
     return widths[random() % 8];
@@ -53,7 +53,7 @@ TEST_P(GpuOps, Contractions) {
   b.output(b.linear(h, odd(), "bf16"));
   TextValue many = b.reshape(b.linear(x, 7 * 8), {7, 8});
   b.output(b.linear(many, even()));
-  b.output(b.linear(b.slice(b.linear(x, 40), 3, 24), odd(), "bf16")); // begins in a piece
+  b.output(b.linear(b.slice(b.linear(x, 40), 3, 24), odd(), "bf16")); // begins inside a piece
   agree(b);
 }
 
@@ -112,7 +112,7 @@ TEST_P(GpuOps, Experts) {
         TextValue own = b.linear(x, any());
         TextValue y = b.expertLinear(own, selected, 5, any(), element, transposed, slots == 3);
         b.output(y);
-        // A vector for each slot.
+        // Each slot has a vector of its own.
         TextValue each = b.expertLinear(y, selected, 5, any(), element, transposed, slots == 1);
         b.output(b.combine(b.gather(scores, selected), each));
       }

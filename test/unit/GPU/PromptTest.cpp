@@ -1,5 +1,6 @@
-// Prompts by chunks of rows: the reference's logits and layers, however a prompt's tokens fall into
-// chunks; and the patches of all its positions, each the one that its token alone is given.
+// Prompts in chunks of rows: logits and layers are the reference's, however a prompt's tokens are
+// divided into chunks; and patches of all positions, each of which equals the patch that the token
+// gets alone.
 #include "Device.h"
 #include "test/unit/PatchAll.h"
 
@@ -8,10 +9,10 @@ using namespace ctxc::test;
 
 namespace {
 
-/// The rows of a chunk here: few, so that a short prompt has several.
+/// The rows of a chunk in these tests: few, so that a short prompt has several chunks.
 constexpr int64_t kChunk = 8;
 
-/// `count` tokens: a golden's, and others.
+/// `count` tokens: those of a golden, and others.
 std::vector<int64_t> promptOf(Model &model, int64_t count) {
   std::vector<int64_t> tokens = model.golden().first;
   for (int64_t i = 0, given = tokens.size(); int64_t(tokens.size()) < count; ++i)
@@ -26,7 +27,7 @@ std::string nameOf(llvm::StringRef golden) {
   return name;
 }
 
-/// Some more tokens for a run of each executor: the reference's layers and logits.
+/// Continues a run of each executor by some tokens, and compares layers and logits.
 void expectSameStep(Executor &gpu, ctxc::Run &run, Executor &reference, ctxc::Run &expected,
                     Ids tokens, int64_t from, const std::string &what) {
   std::vector<int64_t> positions;
@@ -51,7 +52,7 @@ TEST_P(GpuPrompt, IsTheReferences) {
     auto run = gpu->start(count), expected = model.reference->start(count);
     Ids some = Ids(tokens).take_front(count);
     expectSameStep(*gpu, *run, *model.reference, *expected, some, 0, std::to_string(count));
-    // The last token's logits alone are the same row.
+    // The last token's logits alone are the same as its row of all logits.
     auto again = gpu->start(count), whole = gpu->start(count);
     ForwardOptions all;
     all.allLogits = true;
@@ -62,7 +63,7 @@ TEST_P(GpuPrompt, IsTheReferences) {
   }
 }
 
-/// Chunks and single tokens in one run, and some of them again after others.
+/// Chunks and single tokens in one run, and some of them once more after other tokens.
 TEST_P(GpuPrompt, ContinuesARun) {
   CTXC_OPEN_DEVICE(device);
   Model model(GetParam(), patch::UpdateKind::least, {}, /*compile=*/false);
@@ -85,7 +86,8 @@ TEST_P(GpuPrompt, ContinuesARun) {
   step(29, 11, "to the last token that there is room for");
 }
 
-// A window, an attention beside the MLP, a softcap, learned positions, slopes, experts.
+// They cover a window, attention parallel to the MLP, a softcap, learned positions, slopes, and
+// experts.
 INSTANTIATE_TEST_SUITE_P(Families, GpuPrompt,
                          testing::Values("llama", "falcon", "gemma2", "gemma3", "gpt2",
                                          "falcon-alibi", "bloom", "mixtral", "olmo2", "gpt-neo"),
@@ -112,8 +114,8 @@ void expectNear(const Patch &found, const Patch &expected, const std::string &wh
   }
 }
 
-/// A token alone, after those of `kept` that are before it, under its patch: the full run's logits,
-/// and without it others.
+/// A token alone, after the tokens of `kept` that precede it: with its patch it gives the full
+/// run's logits, without it others.
 void expectVerified(Executor &gpu, Ids tokens, Ids kept, llvm::ArrayRef<Given> all) {
   auto run = runOf(gpu, tokens, {}, tokens.size());
   ForwardOptions whole;
@@ -191,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Families, GpuPatches,
                                          std::pair("olmo2", DType::BF16)),
                          [](const auto &info) { return nameOf(info.param.first); });
 
-/// Some executor of a model on the device, with few rows a chunk.
+/// An executor of a model on the device, with few rows in a chunk.
 struct OnDevice {
   explicit OnDevice(std::unique_ptr<Device> device, const char *name = "llama")
       : model(name, patch::UpdateKind::least, {}, /*compile=*/false) {
@@ -215,7 +217,7 @@ TEST(GpuPrompts, TakeAsManyRowsAsAsked) {
     for (auto [a, b] : llvm::zip(patchAll(*on.gpu, tokens, {}, 1, each), all))
       expectNear(a.patch, b.patch, std::to_string(rows) + " rows");
   }
-  // In an unpatched layer the kept tokens alone are seen; that goes token by token.
+  // Unpatched layers see only the kept tokens, which requires going token by token.
   PatchEachOptions later;
   later.startLayer = 1;
   for (auto [a, b] : llvm::zip(patchAll(*on.gpu, tokens, {0, 3}, 1, later),
@@ -223,7 +225,7 @@ TEST(GpuPrompts, TakeAsManyRowsAsAsked) {
     expectNear(a.patch, b.patch, "from layer 1 on");
 }
 
-/// The sink may run the executor on other runs: a prompt, a token, and a pass of its own.
+/// The sink may use the executor for other runs: a prompt, a token, and patches of all positions.
 TEST(GpuPrompts, LeaveAPassWhileOthersRun) {
   CTXC_OPEN_DEVICE(device);
   OnDevice on(std::move(device));
@@ -274,7 +276,7 @@ TEST(GpuPrompts, LeaveTheRunAsItWasAfterAnError) {
   EXPECT_NE(refusal(*full, *roomless, rest, at).find("has room for 0"), std::string::npos);
   EXPECT_NE(refusal(*full, *reduced, tokens, positions).find("position"), std::string::npos);
   EXPECT_EQ(full->size(), 2);
-  // And what comes next is as if nothing had been.
+  // Later calls are not affected.
   auto again = gpu.forward(*full, rest, at, {});
   auto fresh = runOf(gpu, tokens, upTo(2), 18);
   auto expected = gpu.forward(*fresh, rest, at, {});
@@ -282,7 +284,7 @@ TEST(GpuPrompts, LeaveTheRunAsItWasAfterAnError) {
   EXPECT_EQ(*again, *expected);
 }
 
-/// A table of learned positions has no row behind its last: padding repeats that.
+/// A table of learned positions ends with its last row; padding uses that row again.
 constexpr int64_t kLearnedPositions = 50; // of GPT-2's golden
 TEST(GpuPrompts, ReachTheLastPosition) {
   CTXC_OPEN_DEVICE(device);
@@ -301,7 +303,7 @@ TEST(GpuPrompts, ReachTheLastPosition) {
   EXPECT_NE(llvm::toString(on.gpu->forward(*beyond, tokens, positions, {}).takeError()), "");
 }
 
-/// As many rows as the target takes, of a model that was trained.
+/// A trained model, with as many rows in a chunk as the target prescribes.
 TEST(GpuPrompts, TakeTheTargetsRows) {
   CTXC_OPEN_DEVICE(device);
   Model model("../../examples/models/gemma3-kjv-1m", patch::UpdateKind::least, {}, false);

@@ -1,5 +1,5 @@
-// The kernels of a program for many rows, on a device and on the processor: each is called once
-// with the same random arguments on both, and all that it writes is compared.
+// Calls each kernel of a program for many rows once on a device and once on the processor, with the
+// same random arguments, and compares everything that it writes.
 #ifndef CTXC_TEST_UNIT_GPU_ROWSCASE_H
 #define CTXC_TEST_UNIT_GPU_ROWSCASE_H
 
@@ -13,12 +13,12 @@ namespace ctxc::test {
 
 class RowsCase {
 public:
-  /// `kept` tokens are in the reduced run, `before` in the full run before the rows.
+  /// The reduced run holds `kept` tokens; the full run holds `before` tokens before the rows.
   RowsCase(const Program &program, Weights &weights, int64_t rows, int64_t before, int64_t kept)
       : program(program), weights(weights), rows(rows), visible{before + rows, kept + 1},
         random(unsigned(rows * 31 + before)) {}
 
-  /// Every block of the program. A result is off by `tolerance` of its largest number at most.
+  /// Checks every block of the program. A result may differ by `tolerance` of its largest element.
   void expectAgreement(Device &device, double tolerance) {
     if (!lower(device) || !load())
       return;
@@ -68,7 +68,7 @@ private:
     return true;
   }
 
-  /// The same kernels on the processor.
+  /// Compiles the same kernels for the processor.
   bool load() {
     auto host = CpuTarget::host();
     auto objects = compileKernels({*processor}, host);
@@ -109,23 +109,23 @@ private:
     return bytesOf(numbers);
   }
 
-  /// Where the rows are: behind those before them, with gaps.
+  /// The positions of the rows: after those before them, with gaps.
   std::vector<int32_t> positions() const {
     std::vector<int32_t> at;
     for (int64_t i = 0; i < visible[0]; ++i)
       at.push_back(int32_t(2 * i + (i > 3)));
     return at;
   }
-  /// Kept tokens are such as the full run has, some of them of the rows at hand.
+  /// Kept tokens are tokens of the full run; some of them are among the rows.
   std::vector<int32_t> keptPositions() const {
     std::vector<int32_t> all = positions(), at;
     for (int64_t i = 0; i < visible[1]; ++i)
       at.push_back(all[i * (visible[0] - 1) / visible[1]]);
-    at.back() = -7; // is not read
+    at.back() = -7; // never read
     return at;
   }
 
-  /// What an argument holds before the call; of a bank all its slices.
+  /// The contents of an argument before the call; for a bank, those of all its slices.
   Bytes content(ProgramStep step, const KernelArg &arg) {
     auto type = llvm::cast<mlir::MemRefType>(arg.type);
     int64_t each = elementsOf(type), bytes = type.getElementTypeBitWidth() / 8;
@@ -164,7 +164,7 @@ private:
       }
       return all;
     }
-    default: // written
+    default: // written by the kernel
       return Bytes(each * bytes);
     }
   }

@@ -1,4 +1,4 @@
-// Many rows beside so many tokens, or so many experts, that a block takes several parts of a
+// Many rows with so many tokens, or so many experts, that a block computes several parts of a
 // result.
 #include "RowsCase.h"
 
@@ -21,7 +21,7 @@ BlockText layer() {
   return b;
 }
 
-// So many tokens that a block takes the scores of several tiles of them.
+// There are so many tokens that a block computes the scores of several tiles.
 TEST(GpuRowsLarge, SeeLongContexts) {
   CTXC_OPEN_DEVICE(device);
   TextModel model(modelText({layer()}), /*seed=*/5, /*threads=*/2, /*planned=*/true);
@@ -30,7 +30,7 @@ TEST(GpuRowsLarge, SeeLongContexts) {
       .expectAgreement(*device, 2e-4);
 }
 
-// So many rows of experts' matrices that a block takes several parts of them.
+// The experts' matrices have so many rows that a block takes several parts of them.
 TEST(GpuRowsLarge, HaveManyExperts) {
   CTXC_OPEN_DEVICE(device);
   BlockText b("experts", 8);

@@ -1,5 +1,5 @@
-// Whole blocks of many rows on a device, against the processor's kernels: plain, with a patch that
-// is given, and both runs with the patch formed.
+// Whole blocks of many rows on a device, compared with the processor's kernels: plain, with a given
+// patch, and dual blocks, which form the patch.
 #include "RowsCase.h"
 #include "ctxc/Program/TokenKernels.h"
 
@@ -24,8 +24,8 @@ TEST_P(GpuRows, AreTheProcessors) {
       .expectAgreement(*device, 2e-4);
 }
 
-// Grouped heads, a window, post-norms and their solvers; an attention beside the MLP; transposed
-// matrices; slopes; sinks; experts that are stored one by one, and together, and patched.
+// They cover grouped heads, a window, post-norms and their solvers; attention parallel to the MLP;
+// transposed matrices; slopes; sinks; and experts stored one by one, together, and patched.
 INSTANTIATE_TEST_SUITE_P(
     Families, GpuRows,
     testing::Values(Family{"llama", DType::F32, 16}, Family{"falcon", DType::BF16, 5},

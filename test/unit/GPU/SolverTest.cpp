@@ -1,5 +1,6 @@
-// The inner problems of a post-norm's patch on a device, against the processor's solvers: random
-// sizes, zeros in scale and target, all that is alike, all that is zero, and every case of `least`.
+// The inner problems of a post-norm's patch on a device, compared with the processor's solvers:
+// random sizes, zeros in scale and target, vectors of equal entries, zero vectors, and every case
+// of `least`.
 #include "Device.h"
 #include "ctxc/Lowering/GPU.h"
 #include "ctxc/Numerics/KernelABI.h"
@@ -31,7 +32,7 @@ struct Solved {
   double error = 0;
 };
 
-/// target and the data are normalised as they are.
+/// x divided by its RMS, as target and data are.
 Floats normalised(const Floats &x) {
   double squares = 0;
   for (float value : x)
@@ -56,7 +57,8 @@ Solved onProcessor(Update update, const Problem &p) {
   return solved;
 }
 
-/// The three kernels of vectors of `d` entries: of one row, or of several, a block each.
+/// The three kernels for vectors of `d` entries: for one row, or for several rows with a block
+/// each.
 class SolverKernels {
 public:
   SolverKernels(Device &device, Update update, int64_t d, int64_t rows)
@@ -73,7 +75,7 @@ public:
     module = mlir::ModuleOp::create(loc);
     b.setInsertionPointToEnd(module->getBody());
     auto kernels = mlir::gpu::GPUModuleOp::create(b, loc, "kernels");
-    mlir::Block block; // whose arguments stand for the memory
+    mlir::Block block; // its arguments stand for the memory
     auto view = [&](int64_t each, mlir::Type element) {
       auto type = mlir::MemRefType::get({rows * each}, element);
       return View{block.addArgument(type, loc), {}, {fixedExtent(each)}};
@@ -120,7 +122,7 @@ public:
     }
   }
 
-  /// A problem for each row.
+  /// Runs a problem in each row.
   std::vector<Solved> run(llvm::ArrayRef<Problem> problems) {
     Solved all{Floats(rows * d), Floats(rows * d), std::vector<int64_t>(2 * rows)};
     Floats g, m, data, n;
@@ -198,7 +200,7 @@ struct GpuSolver : testing::TestWithParam<Update> {
 
   std::vector<Problem> problems(int64_t d) {
     std::vector<Problem> all;
-    for (double wanted : {1e-4, 0.3, 1.0, 3.0, 1e4}) // growing, near, shrinking
+    for (double wanted : {1e-4, 0.3, 1.0, 3.0, 1e4}) // growing, close, shrinking
       all.push_back(drawn("wanted " + std::to_string(wanted), d, wanted));
     Problem same = drawn("what the data gives", d);
     Floats n = normalised(same.data);

@@ -1,4 +1,4 @@
-// One contraction of many rows on a device, against float64.
+// One contraction of many rows on a device, compared with float64.
 #ifndef CTXC_TEST_UNIT_GPU_TILECASE_H
 #define CTXC_TEST_UNIT_GPU_TILECASE_H
 
@@ -22,7 +22,7 @@ inline float bfloat16(uint16_t bits) {
   return x;
 }
 
-/// The nearest bfloat16, of two the even one.
+/// The nearest bfloat16; of two equally near ones, the even one.
 inline float nearest(float x) {
   uint32_t word;
   memcpy(&word, &x, sizeof word);
@@ -38,7 +38,7 @@ struct TileCase : TileKernel {
       uint32_t word;
       memcpy(&word, &value, sizeof word);
       uint16_t half = element == "f16" ? (random() & 0x83ff) | 0x3800 : word >> 16;
-      if (element == "f16") // of 0.5 to 1
+      if (element == "f16") // between 0.5 and 1
         value = std::copysign(0.5f + (half & 0x3ff) / 2048.0f, half & 0x8000 ? -1.0f : 1.0f);
       else if (element == "bf16")
         value = bfloat16(half);
@@ -55,7 +55,7 @@ struct TileCase : TileKernel {
     return data;
   }
 
-  /// y, and what is around it unchanged.
+  /// Returns y, after checking that the memory around it is unchanged.
   std::vector<float> run(Device &device, const TileData &data) const {
     mlir::MLIRContext context;
     loadDialects(context);
@@ -97,7 +97,7 @@ struct TileCase : TileKernel {
     std::vector<float> y = run(device, from);
     int64_t wrong = 0;
     bool tensor = element == "bf16" && (*GpuTarget::named(device.target()))->multipliesBfloat16();
-    // Tensor cores add eight products at least before they cut a sum off.
+    // Tensor cores add at least eight products before they truncate a sum.
     double n =
         tensor ? (3 * ((in + 7) / 8) + 2) * std::ldexp(1, -23) : (in + 2) * std::ldexp(1, -24);
     double bound = n / (1 - n);

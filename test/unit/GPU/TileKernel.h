@@ -9,7 +9,7 @@
 
 namespace ctxc::test {
 
-/// y[s, m] (+)= Σ_k W[m, k] x[s, k]; x's row s begins at offset + s · stride.
+/// y[s, m] (+)= Σ_k W[m, k] x[s, k], where row s of x begins at offset + s · stride.
 struct TileKernel {
   int64_t rows, out, in;
   std::string element;
@@ -32,7 +32,7 @@ struct TileKernel {
     context.loadAllAvailableDialects();
   }
 
-  /// The kernel in a module of its own; the places of W, x and y among its arguments.
+  /// Writes the kernel in a module of its own, and the indices of W, x and y among its arguments.
   gpu_lowering::WrittenKernel write(mlir::ModuleOp module, const GpuTarget &target,
                                     std::vector<unsigned> &arguments) const {
     using namespace gpu_lowering;
@@ -44,7 +44,7 @@ struct TileKernel {
     mlir::Type stored = element == "f32"   ? f32
                         : element == "f16" ? mlir::Type(b.getF16Type())
                                            : b.getBF16Type();
-    mlir::Block block; // whose arguments stand for the memory
+    mlir::Block block; // its arguments stand for the memory
     auto access = [&](mlir::Type element, int64_t height, int64_t width, int64_t from,
                       llvm::SmallVector<Extent> steps) {
       mlir::Value root = block.addArgument(mlir::MemRefType::get({height, width}, element), loc);

@@ -1,6 +1,7 @@
-// Tile kernels on a device against float64: random shapes from one number up, weights of every
-// type, results set and added to, vectors that lie in the middle of others. What is around a
-// result stays as it was, and a row's sums are the same wherever in a chunk it is.
+// Tile kernels on a device compared with float64: random shapes from a single element up, weights
+// of every type, results that are overwritten and added to, and vectors with other data between
+// them. The memory around a result stays unchanged, and a row's sums do not depend on where in a
+// chunk the row is.
 #include "TileCase.h"
 
 using namespace ctxc;
@@ -34,8 +35,8 @@ TEST_P(GpuTiles, AreWithinTheirBound) {
   }
 }
 
-/// Matrices of bfloat16 whose rows are pieces of 16 bytes: tensor cores, where the device has them,
-/// with tiles of 32, 64 and 128 rows, x as it is and rounded.
+/// Matrices of bfloat16 whose rows are pieces of 16 bytes: these use tensor cores, where the device
+/// has them, with tiles of 32, 64 and 128 rows, and x exact and rounded.
 TEST_P(GpuTiles, OfPiecesAreWithinTheirBound) {
   for (bool rounded : {false, true})
     for (int64_t rows : {among({5, 32}), among({33, 64}), among({65, 130})}) {
@@ -64,7 +65,7 @@ TEST_P(GpuTiles, SumTheSameWhereverARowIs) {
   }
 }
 
-/// As many columns as make devices with the memory for it take larger tiles.
+/// So many columns that devices with enough memory use larger tiles.
 TEST(GpuTilesLarge, AreWithinTheirBound) {
   std::mt19937 random(7);
   for (TileCase each : {TileCase{70, 16300, 9, "f32"}, TileCase{70, 16300, 24, "bf16", true}}) {

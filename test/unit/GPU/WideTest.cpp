@@ -1,6 +1,7 @@
-// As many rows of a matrix as make a subgroup take two: Algorithm 1 on a layer that wide, against
-// the reference. An odd number of them, so that the last subgroup has one, and of columns of the
-// next matrix; and one whose rows are read in pieces.
+// Matrices with so many rows that a subgroup takes two of them: Algorithm 1 on such a wide layer,
+// compared with the reference. The number of rows, which is the number of columns of the next
+// matrix, is odd, so that the last subgroup takes one row; and a layer whose rows are read in
+// pieces.
 #include "Device.h"
 
 using namespace ctxc;

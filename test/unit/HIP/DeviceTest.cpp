@@ -1,6 +1,6 @@
-// The device of AMD's HIP on a fake of it: which device is chosen, that a model's code objects are
-// loaded and launched with the arguments that they have, and what is said of what fails. What is
-// behind it is tested with NVIDIA's (test/unit/CUDA).
+// The device of AMD's HIP, on a fake of its driver: which device is chosen, that a model's code
+// objects are loaded and launched with the right arguments, and the messages of failures. The code
+// that both drivers share is tested with NVIDIA's (test/unit/CUDA).
 #include "test/unit/GPU/Device.h"
 #include "test/fake-gpu/FakeGpu.h"
 
@@ -44,7 +44,7 @@ TEST(HipDevice, ChoosesByArchitecture) {
 
 struct HipModel : testing::TestWithParam<int> {};
 
-/// All launches have the buffers, and no more threads, that the code object says.
+/// All launches pass the buffers that the code object asks for, and no more threads than it allows.
 TEST_P(HipModel, LaunchesItsCodeObject) {
   auto device = opened({GetParam()});
   ASSERT_NE(device, nullptr);
@@ -63,7 +63,7 @@ TEST_P(HipModel, LaunchesItsCodeObject) {
   EXPECT_EQ(fake_gpu::countOf("cuGraphInstantiateWithFlags"), 2);
 }
 
-/// And a prompt's: a second code object, and a third for its patches.
+/// The same for a prompt: it has a second code object, and a third for its patches.
 TEST_P(HipModel, LaunchesItsPromptsCodeObject) {
   auto device = opened({GetParam()});
   ASSERT_NE(device, nullptr);
@@ -121,7 +121,7 @@ TEST(HipDevice, NamesTheKernelThatFaults) {
   auto gpu = onDevice(model.program, *model.weights, std::move(device));
   ASSERT_NE(gpu, nullptr);
   fake_gpu::options().faultingKernel = "ctxc_llama_1_contract";
-  fake_gpu::options().faultingLaunch = 2; // the second layer's
+  fake_gpu::options().faultingLaunch = 2; // the launch of the second layer
   auto run = gpu->start(4);
   EXPECT_EQ(toString(gpu->forward(*run, int64_t(3), 0, ForwardOptions()).takeError()),
             "rocm: running kernel 'ctxc_llama_1_contract' of block @llama, layer 1 failed: "

@@ -18,7 +18,7 @@ struct StoredTensor {
 };
 using StoredTensorMap = std::map<std::string, StoredTensor>;
 
-/// A safetensors file of these tensors.
+/// A safetensors file with these tensors.
 inline std::string fileOfTensors(const StoredTensorMap &tensors) {
   llvm::json::Object header;
   std::string data;
@@ -35,7 +35,7 @@ inline std::string fileOfTensors(const StoredTensorMap &tensors) {
 }
 
 struct ImportTest : TempDirectory {
-  /// config.json of a golden.
+  /// The config.json of a golden.
   static llvm::json::Object configOf(llvm::StringRef name) {
     auto text = llvm::MemoryBuffer::getFile(golden(name) + "/config.json");
     return std::move(*llvm::cantFail(llvm::json::parse((*text)->getBuffer())).getAsObject());
@@ -70,8 +70,8 @@ struct ImportTest : TempDirectory {
     printModel(*model->module, os);
     return text;
   }
-  /// The same for a golden with other values of config keys (null removes one),
-  /// read without weights.
+  /// The same for a golden with some config keys changed (null removes a key), read without
+  /// weights.
   using Changes = std::initializer_list<std::pair<llvm::StringRef, llvm::json::Value>>;
   std::string importedWith(llvm::StringRef name, Changes changes) {
     llvm::json::Object config = configOf(name);

@@ -1,5 +1,5 @@
-// The imported models are transformers' models: their logits, computed by the
-// float64 reference, are the goldens', which transformers computed in float32.
+// The imported models compute what transformers' models compute: their logits in the float64
+// reference agree with the goldens', which transformers computed in float32.
 #include "Fixture.h"
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Reference/Reference.h"

@@ -1,4 +1,5 @@
-// Factored inner products and distances against those of the matrices themselves.
+// Inner products and distances computed from factors, compared with those of the matrices
+// themselves.
 #include "ctxc/Inspect/PatchDistance.h"
 #include "ctxc/Verify/PatchNorms.h"
 #include "gtest/gtest.h"
@@ -29,7 +30,7 @@ protected:
   }
 };
 
-/// The change itself, entry by entry.
+/// The full change, entry by entry.
 std::vector<double> materialized(const ParameterPatch &patch) {
   if (patch.kind == Kind::Delta)
     return patch.delta;
@@ -107,7 +108,7 @@ TEST_F(PatchDistance, MatricesAndVectorsApartAndLayerByLayer) {
   EXPECT_NEAR(*cosines(a, a, 3, layerOf).total.matrix, 1, 1e-15);
 }
 
-/// Experts: a token's patch changes some, the next one's others.
+/// Experts: the patch of one token changes some of them, the next token's patch others.
 TEST_F(PatchDistance, AParameterOfOneAloneCountsAsZeroInTheOther) {
   Patch a{{rank1("e.0"), rank1("e.1")}}, b{{a.parameters[1], rank1("e.2")}};
   OfBoth found = distance(a, b);

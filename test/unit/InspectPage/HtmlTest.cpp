@@ -1,4 +1,4 @@
-// What comes from a model is only ever text.
+// Text from a model is never interpreted as HTML.
 #include "lib/InspectPage/Html.h"
 #include "gtest/gtest.h"
 
@@ -15,9 +15,9 @@ TEST(InspectPageHtml, WhatCannotBeSeenIsShown) {
   EXPECT_EQ(page::escaped("a\nb\x01"), "a\\x0ab\\x01");
   EXPECT_EQ(page::escaped("\xE2\x80\xAE"
                           "abc"),
-            "\\xe2\\x80\\xaeabc");                               // U+202E turns text around
+            "\\xe2\\x80\\xaeabc");                               // U+202E reverses text
   EXPECT_EQ(page::escaped("\xE2\x81\xA6x"), "\\xe2\\x81\\xa6x"); // U+2066 isolates
-  EXPECT_EQ(page::escaped("\xFF\xC3"), "\\xff\\xc3");            // no UTF-8
+  EXPECT_EQ(page::escaped("\xFF\xC3"), "\\xff\\xc3");            // not UTF-8
   EXPECT_EQ(page::escaped("\xD7\x90▁"), "\xD7\x90▁");
 }
 

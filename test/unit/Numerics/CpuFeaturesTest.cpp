@@ -6,7 +6,7 @@ using namespace ctxc;
 
 static uint64_t bit(const char *name) { return cpuFeatureNamed(name, strlen(name)); }
 
-/// A processor that has everything, under an operating system that saves all registers.
+/// A processor with all features, under an operating system that saves all registers.
 static CpuIdentity everything() {
   CpuIdentity identity;
   for (uint32_t &word : identity.words)
@@ -29,7 +29,7 @@ TEST(CpuFeatures, EachNameHasABitOfItsOwn) {
 
 TEST(CpuFeatures, RegistersThatAreNotSavedAreNotThere) {
   CpuIdentity identity = everything();
-  identity.savedRegisters = 0x07; // AVX, and not AVX-512
+  identity.savedRegisters = 0x07; // AVX, but not AVX-512
   uint64_t present = cpuFeatures(identity);
   EXPECT_TRUE(present & bit("avx2"));
   EXPECT_TRUE(present & bit("bmi2"));

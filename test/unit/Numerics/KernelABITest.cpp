@@ -13,7 +13,7 @@ struct Floats {
 };
 } // namespace
 
-/// What a kernel does: invert, apply a float32 rank-1 patch, normalise, solve.
+/// The steps of a kernel: invert, apply a float32 rank-1 patch, normalise, solve.
 static void runKernel(int32_t update, Floats &f, float eps) {
   int64_t d = f.g.size();
   std::vector<double> scratch(scratchDoubles(d) + 1, 0);
@@ -32,7 +32,7 @@ static void runKernel(int32_t update, Floats &f, float eps) {
     n /= divisor;
   ctxc_solve_scale(update, d, f.g.data(), f.m.data(), f.n.data(), f.delta.data(), f.counts,
                    scratch.data());
-  EXPECT_EQ(scratch.back(), 12345); // within its documented size
+  EXPECT_EQ(scratch.back(), 12345); // not beyond its documented size
 }
 
 static Floats drawFloats(Random &random, int64_t d) {
@@ -90,7 +90,7 @@ TEST(KernelABI, CountsAccumulate) {
 }
 
 TEST(KernelABI, ComponentDrivenToZeroKeepsItsScale) {
-  // least and balanced want n_k = 0 under g_k = 0, and reach it to rounding only.
+  // `least` and `balanced` want n_k = 0 where g_k = 0, and reach it only up to rounding.
   Random random(42);
   Floats f = drawFloats(random, 640);
   f.g[5] = f.g[77] = 0;
@@ -143,6 +143,14 @@ TEST(KernelABI, ZeroVectorsCountByTheChangeThatTheyServe) {
   ctxc_rows_count_unserved(3, 2, 3, data, change, counts);
   EXPECT_EQ(counts[0], 11); // the first vector, whose change is zero
   EXPECT_EQ(counts[1], 21); // the third
+  // Kernels divide by the square of a length, which underflows before the entries do.
+  const float tiny[] = {1e-30f, -1e-25f};
+  int64_t zeros[2] = {};
+  ctxc_rows_count_unserved(1, 2, 1, tiny, &data[2], zeros);
+  ctxc_rows_count_zeros(/*elements=*/0, 1, 2, tiny, zeros);
+  EXPECT_EQ(zeros[1], 2);
+  ctxc_rows_count_zeros(/*elements=*/1, 1, 2, tiny, zeros);
+  EXPECT_EQ(zeros[1], 2);
   const int32_t a[] = {1, 2, 3, 4}, b[] = {1, 3, 2, 4};
   ctxc_rows_count_different(2, 2, a, b, counts);
   EXPECT_EQ(counts[1], 23);

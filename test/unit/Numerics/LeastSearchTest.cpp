@@ -1,5 +1,5 @@
-// The least update against a search that knows nothing of how it is solved:
-// exchanges of Σ n² between pairs of components, from many starts.
+// The least update compared with a search that does not know how it is solved: it exchanges Σ n²
+// between pairs of components, from many starting points.
 #include "ctxc/Numerics/NormInversion.h"
 
 #include "Problems.h"
@@ -8,7 +8,7 @@
 using namespace ctxc;
 using namespace ctxc::test;
 
-/// What component k costs with n_k² = s.
+/// The cost of component k with n_k² = s.
 static double cost(double g, double m, double s) {
   double a = std::fabs(g), M = std::fabs(m);
   if (a == 0)
@@ -26,7 +26,7 @@ static double totalCost(const Vector &g, const Vector &m, const Vector &s) {
   return total;
 }
 
-/// Improves s by the best exchange found on a grid, for random pairs.
+/// Improves s by the best exchange found on a grid, for random pairs of components.
 static double search(Random &random, const Vector &g, const Vector &m, Vector s, int exchanges) {
   int64_t d = g.size();
   for (int exchange = 0; exchange < exchanges; ++exchange) {
@@ -46,7 +46,7 @@ static double search(Random &random, const Vector &g, const Vector &m, Vector s,
       attempt(both * point / 16);
       attempt(here + width * (point - 8) / 8);
     }
-    // Where either costs nothing.
+    // Where one of the two costs nothing.
     attempt(m[i] != 0 ? (g[i] / m[i]) * (g[i] / m[i]) : 0);
     attempt(m[j] != 0 ? both - (g[j] / m[j]) * (g[j] / m[j]) : both);
   }
@@ -61,7 +61,7 @@ static double bestOfSearch(Random &random, const Vector &g, const Vector &m, dou
     double total = 0;
     for (int64_t k = 0; k < d; ++k) {
       s[k] = std::pow(uniform(random, 0.01, 1), start % 3 * 4 + 1);
-      if (start >= 12) // all but a little at one component
+      if (start >= 12) // almost all at one component
         s[k] = k == start - 12 ? 1 : 1e-3;
       total += s[k];
     }
@@ -76,7 +76,7 @@ struct Drawn {
   Vector g, m, data;
 };
 
-/// Shrinking, fitting and growing alike; zeros and negative entries in m and g.
+/// Problems that shrink, fit and grow; zeros and negative entries in m and g.
 static Drawn draw(Random &random, int trial) {
   int64_t d = uniformInt(random, 2, 7);
   Drawn p{gaussian(random, d), gaussian(random, d), gaussian(random, d)};
@@ -113,7 +113,7 @@ TEST(LeastSearch, NeverBeaten) {
     strictly += own < other * (1 - 1e-9);
   }
   EXPECT_GT(solved, 850);
-  EXPECT_GT(strictly, 100); // the search is a search, not a copy
+  EXPECT_GT(strictly, 100); // the search finds other solutions, not copies
 }
 
 TEST(LeastSearch, NoLongerThanTheOthers) {
@@ -137,7 +137,7 @@ TEST(LeastSearch, NoLongerThanTheOthers) {
 }
 
 TEST(LeastSearch, SinkCostsNothing) {
-  // g/m fills only part of the sphere; component 2 has neither scale nor target.
+  // g/m takes only part of the sphere; component 2 has neither scale nor target.
   Vector g = {0.5, -0.5, 0}, m = {1, 2, 0}, data = {1, 1, -2};
   Solution found = solve(Update::Least, g, m, data, 0);
   EXPECT_LT(norm(found.delta), 1e-15);
@@ -145,7 +145,8 @@ TEST(LeastSearch, SinkCostsNothing) {
 }
 
 TEST(LeastSearch, DumpBeatsSpreadWhereOneScaleIsSmall) {
-  // Little to place: it goes to the tiny scale, at a cost of at most its square.
+  // Only a little is left to place: the component with the tiny scale takes it, at a cost of at
+  // most its square.
   Vector g = {0.9, 0.9, 0.005}, m = {1, 1, 0.01}, data = {1, 1, 1};
   Solution found = solve(Update::Least, g, m, data, 0);
   EXPECT_LT(norm(found.delta), 0.01);

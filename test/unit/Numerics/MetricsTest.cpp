@@ -50,7 +50,7 @@ TEST(Metrics, EqualLogits) {
   EXPECT_EQ(m.rankCorrelation, 1);
 }
 
-/// R and Pearson's correlation as the paper writes them.
+/// R and Pearson's correlation, as defined in the paper.
 static double plainRankCorrelation(const Vector &p, const Vector &q) {
   size_t size = p.size();
   auto rank = [&](const Vector &v, size_t i) {
@@ -133,6 +133,6 @@ TEST(Metrics, LargestVocabularyIsFast) {
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   EXPECT_GT(m.rankCorrelation, 0.999999);
   RecordProperty("milliseconds", std::to_string(1e3 * seconds.count()));
-  // A quadratic rank would take minutes; a loaded machine may take its time.
+  // A quadratic algorithm would take minutes; the limit leaves room for a loaded machine.
   EXPECT_LT(seconds.count(), 2);
 }

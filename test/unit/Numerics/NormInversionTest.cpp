@@ -50,7 +50,7 @@ TEST(NormInversion, ExactWithZerosAndNegativeScales) {
     }
     if (norm(g) == 0)
       continue;
-    // Both divide by n where g is not zero only, and keep n away from zero there.
+    // They divide by n only where g is not zero, and keep n away from zero there.
     for (Update update : {Update::Least, Update::Balanced, Update::Naive}) {
       Solution found = solve(update, g, m, data, 1e-6);
       EXPECT_LT(residual(g, m, found), 1e-12) << stringifyUpdate(update).str();
@@ -85,7 +85,7 @@ TEST(NormInversion, SignsKeepTheScalesSigns) {
 }
 
 TEST(NormInversion, NoPatchWhereNoneIsNeeded) {
-  // v_C = v: g = m ⊙ Norm(data). Within the ball of ε too, where mean(n²) = ½.
+  // With v_C = v: g = m ⊙ Norm(data); also within the ball of ε, where mean(n²) = ½.
   Random random(5);
   for (double scale : {1e-3, 1.0, 1e3}) {
     for (int trial = 0; trial < 50; ++trial) {
@@ -94,7 +94,7 @@ TEST(NormInversion, NoPatchWhereNoneIsNeeded) {
       if (trial % 2)
         m[0] = 0, m[d / 2] = 0;
       Vector g = scaledNorm(m, data, 1e-6);
-      // (Balanced moves m to the least ‖m + Δm‖ whatever the difference is.)
+      // (Balanced moves m to the smallest ‖m + Δm‖, whatever the difference is.)
       for (Update update : {Update::Least, Update::Naive, Update::Stable, Update::Scaled}) {
         Solution found = solve(update, g, m, data, 1e-6);
         EXPECT_LT(norm(found.delta), 1e-6 * norm(m)) << stringifyUpdate(update).str();
@@ -152,7 +152,7 @@ TEST(NormInversion, ScaledIsProportionalAndOneScalar) {
   }
   EXPECT_LT(residual(g, m, found), 1e-12);
 
-  // Where the scale is zero the data stays, and a wanted output is reported.
+  // Where the scale is zero, the data does not change, and a nonzero target is counted.
   m[3] = m[4] = 0, g[4] = 0;
   found = solve(Update::Scaled, g, m, data, 0);
   EXPECT_NEAR(found.target[3], data[3], 1e-13);
@@ -204,7 +204,7 @@ TEST(NormInversion, FiniteAtExtremeMagnitudes) {
           Vector g = gaussian(random, 9, 1), m = gaussian(random, 9, 1);
           Vector data = gaussian(random, 9, 1);
           for (int k = 0; k < 9; ++k) {
-            // Every combination of zero, ordinary and extreme inside one vector.
+            // Every combination of zero, ordinary and extreme entries within one vector.
             g[k] *= k % 3 == 0 ? sizeG : 1;
             m[k] *= k / 3 == 0 ? sizeM : 1;
             data[k] *= sizeData;
@@ -222,7 +222,7 @@ TEST(NormInversion, FiniteAtExtremeMagnitudes) {
 }
 
 TEST(NormInversion, ScaleInvariance) {
-  // Multiplying g and m by one factor changes nothing but Δm, by that factor.
+  // Multiplying g and m by a factor only multiplies Δm by that factor.
   Random random(13);
   Vector m = gaussian(random, 30), data = gaussian(random, 30), g = gaussian(random, 30);
   for (Update update : allUpdates()) {
@@ -252,7 +252,7 @@ static double misfit(const Vector &g, const Vector &m, const Vector &n) {
 }
 
 TEST(Stable, DeltaIsMinusMuOverM) {
-  // From x_k = g_k m_k / (m_k² − μ): Δm_k m_k is the same for all k.
+  // It follows from x_k = g_k m_k / (m_k² − μ) that Δm_k m_k is the same for all k.
   Random random(20);
   for (int trial = 0; trial < 50; ++trial) {
     Vector m = gaussian(random, 40), data = gaussian(random, 40), g = gaussian(random, 40);
@@ -304,8 +304,8 @@ TEST(Stable, HardCaseZeroScale) {
 }
 
 TEST(Stable, HardCaseSeveralEqualMinima) {
-  // μ = min m² = 1: x₀ = 0.6·3/(9 − 1); g = 0 on the components of |m| = 1, of
-  // which the one with the largest data takes the rest.
+  // μ = min m² = 1: x₀ = 0.6·3/(9 − 1). g = 0 where |m| = 1; of these components, the one with the
+  // largest data takes the rest.
   Vector g = {0.6, 0, 0, 0}, m = {3, 1, -1, 1}, data = {1, 1, -5, 2};
   Solution found = solve(Update::Stable, g, m, data, 0);
   EXPECT_NEAR(found.n[0], 0.225, 1e-14);
@@ -321,7 +321,7 @@ TEST(Stable, NearTheHardCase) {
     Vector g = {0.6, small, 0.2}, m = {3, 1, 2}, data = {1, 1, 1};
     Solution found = solve(Update::Stable, g, m, data, 0);
     EXPECT_NEAR(rms(found.n), 1, 1e-14);
-    double mu = 1; // to within `small`
+    double mu = 1; // up to `small`
     EXPECT_NEAR(found.n[0], 0.6 * 3 / (9 - mu), small + 1e-14);
     EXPECT_NEAR(found.n[2], 0.2 * 2 / (4 - mu), small + 1e-14);
   }

@@ -1,4 +1,4 @@
-// Random patches of a post-norm scale, and plain formulas to judge them by.
+// Random patches of a post-norm scale, and plain formulas to check them.
 #ifndef CTXC_TEST_UNIT_NUMERICS_PROBLEMS_H
 #define CTXC_TEST_UNIT_NUMERICS_PROBLEMS_H
 
@@ -37,7 +37,7 @@ inline double norm(const Vector &x) {
 
 inline double rms(const Vector &x) { return norm(x) / std::sqrt(double(x.size())); }
 
-/// m ⊙ Norm(x), by the textbook.
+/// m ⊙ Norm(x) by its textbook formula.
 inline Vector scaledNorm(const Vector &m, const Vector &x, double eps) {
   double divisor = std::sqrt(rms(x) * rms(x) + eps);
   Vector y(x.size());
@@ -51,7 +51,7 @@ struct Solution {
   ScaleCounts counts;
 };
 
-/// Both steps, in float64, as a kernel would take them.
+/// Both steps in float64, as a kernel takes them.
 inline Solution solve(Update update, const Vector &g, const Vector &m, const Vector &data,
                       double eps) {
   size_t d = g.size();

@@ -7,9 +7,9 @@ using namespace ctxc;
 using namespace ctxc::test;
 
 TEST(ReplayError, HandComputed) {
-  // target = data: n = (1, 1), each component rounds twice by RMS 1.
+  // target = data: n = (1, 1); each component has two rounding errors, relative to RMS 1.
   EXPECT_NEAR(predictedScaleReplayError({3, 4}, {2, 2}, {2, 2}, 0, 1), std::sqrt(2 * 25.0), 1e-14);
-  // One moved from −2 to 2: 4² beside RMS² = 4, over 4.
+  // One component moves from −2 to 2: 4², and RMS² = 4, divided by 4.
   EXPECT_NEAR(predictedScaleReplayError({3, 0}, {2, 2}, {-2, 2}, 0, 1),
               3 * std::sqrt(1 + (4.0 + 16) / 4), 1e-14);
   EXPECT_NEAR(predictedRank1ReplayError({3, 4}, {6, 8}, -2, 0.5), 0.5 * (5 + 20), 1e-14);
@@ -21,8 +21,8 @@ TEST(ReplayError, DegenerateInputs) {
   EXPECT_EQ(predictedScaleReplayError({1}, {0}, {1}, 0), INFINITY);
 }
 
-/// The patched block in float32, the patch added to the weights first, each row
-/// summed in the order of `step`: some other program.
+/// The patched block in float32 in another program: the patch is first added to the weights, and
+/// each row is summed in steps of `step`.
 static Vector replay(const std::vector<Vector> &W, const Vector &u, const Vector &h,
                      const Vector &scale, double eps, int step) {
   int64_t d = u.size(), width = h.size();

@@ -1,4 +1,4 @@
-// fp8 and mxfp4: every byte's number, every type of scale, and parts of a matrix.
+// fp8 and mxfp4: the number of every byte, every type of scale, and parts of a matrix.
 #include "ctxc/Numerics/ScaledFormats.h"
 #include "ctxc/Numerics/BlockFormats.h"
 #include "gtest/gtest.h"
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// torch's float8_e4m3fn of the bytes 0 to 126, times 512; 127 is NaN.
+/// The numbers of torch's float8_e4m3fn for the bytes 0 to 126, times 512; 127 is NaN.
 constexpr int f8Times512[] = {
     0,      1,      2,      3,      4,      5,      6,     7,     8,     9,      10,     11,
     12,     13,     14,     15,     16,     18,     20,    22,    24,    26,     28,     30,
@@ -34,7 +34,7 @@ template <typename T> std::vector<uint8_t> bytesOf(std::vector<T> values) {
   return bytes;
 }
 
-/// The format's place in BlockFormats.def.
+/// The positions of the formats in BlockFormats.def.
 constexpr int f8e4m3 = 8, mxfp4 = 9;
 
 TEST(ScaledFormats, EveryByteOfFp8) {
@@ -76,7 +76,7 @@ TEST(ScaledFormats, EveryPowerOfTwo) {
   EXPECT_TRUE(std::isnan(numbers[32 * 255]) && std::isnan(numbers[32 * 255 + 1]));
 }
 
-/// A matrix of fp8 whose element (i, j) is 1 + (i + j) % 8 eighths.
+/// An fp8 matrix whose element (i, j) is 1 + (i + j) % 8 eighths.
 struct Fp8 {
   static constexpr int rows = 7, columns = 11, blockRows = 3, blockColumns = 4, perRow = 3;
   Fp8(int32_t type, std::vector<uint8_t> scales) : scales(std::move(scales)) {

@@ -1,5 +1,5 @@
-// A parameter is the stored tensor, whatever a block or a layer calls it: what is stored once is
-// patched nowhere where another use needs another value.
+// A parameter is identified by its stored tensor, whatever a block or a layer calls it. A tensor
+// that is stored once is not patched where another use of it needs another value.
 #include "../Transforms/Blocks.h"
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/ModelCheck.h"
@@ -10,7 +10,7 @@ using namespace ctxc::test;
 
 namespace {
 
-/// llama() in a model of three layers, the second with `second` after its prefix.
+/// llama() in a model of three layers; the second has `second` after its prefix.
 std::string bound(const std::string &second) {
   std::string text = llama() + model("llama");
   std::string at = "at \"layers.1.\"";
@@ -18,7 +18,7 @@ std::string bound(const std::string &second) {
   return text;
 }
 
-/// What the plan of layer `layer` patches; "none" where it has none.
+/// The parameters that the plan of layer `layer` patches; "none" where it has no plan.
 std::string patched(Blocks &blocks, unsigned layer, ModelOptions options = {}) {
   EXPECT_TRUE(bool(blocks.module));
   std::string names;
@@ -32,7 +32,7 @@ std::string patched(Blocks &blocks, unsigned layer, ModelOptions options = {}) {
 TEST(Alias, TwoNamesOfABlockAreOneParameter) {
   Blocks plain(bound(""));
   EXPECT_EQ(patched(plain, 1), "gate.weight up.weight down.weight");
-  // Gate and up cannot both be patched; down alone can.
+  // Gate and up cannot both be patched; down can be patched alone.
   Blocks tied(bound("bind {gate.weight = \"t\", up.weight = \"t\"}"));
   EXPECT_EQ(patched(tied, 0), "gate.weight up.weight down.weight");
   for (const LayerVerdict &each : checkModel(*tied.module))
@@ -58,9 +58,9 @@ void expectUntouched(const std::string &text, unsigned layer, StringRef name) {
 }
 
 TEST(Alias, WhatAnotherUseNeedsIsNotPatched) {
-  // Attention's own matrix, of the same shape.
+  // A matrix of attention with the same shape.
   expectUntouched(bound("bind {gate.weight = \"layers.1.up.weight\"}"), 1, "up.weight");
-  // Another layer's, the embedding's.
+  // A matrix of another layer, or of the embedding.
   expectUntouched(bound("bind {down.weight = \"layers.0.down.weight\"}"), 1, "down.weight");
   expectUntouched(bound("bind {down.weight = \"layers.0.down.weight\"}"), 0, "down.weight");
   expectUntouched(bound("bind {down.weight = \"embed.weight\"}"), 1, "down.weight");
@@ -71,7 +71,7 @@ TEST(Alias, OfAFrozenParameterIsFrozen) {
                   "up.weight");
 }
 
-/// A mixture, and one of its members by itself beside it.
+/// A mixture, and one of its experts used on its own beside it.
 std::string bank(const std::string &alone) {
   return R"(xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {
     %K = xf.param "conv" : tensor<6x3xf32>

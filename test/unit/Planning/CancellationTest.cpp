@@ -1,6 +1,6 @@
-// What is zero, identically or on an open set, is divided by in no plan: constants, equal values,
-// correlated terms of a sum, norms of one entry, weights that add up to zero. And what is not keeps
-// its verdict. By the facts alone: nothing is tried in numbers here.
+// No plan divides by what is zero, identically or on an open set: constants, equal values,
+// correlated terms of a sum, norms of one entry, weights that add up to zero. Blocks without such
+// divisors keep their verdicts. Only facts are used here; nothing is tried in numbers.
 #include "../Transforms/Blocks.h"
 #include "ctxc/Planning/ModelCheck.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char *six = "tensor<6xf32>";
 
-/// A block whose output is v + (down h') ⊙ h, where `body` makes h of u, g and v.
+/// A block with the output v + (down h') ⊙ h, where `body` computes h from u, g and v.
 std::string withFactor(const std::string &body) {
   return R"(xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {
     %K = xf.param "conv" : tensor<6x3xf32>
@@ -42,7 +42,7 @@ std::string binary(const std::string &to, const std::string &op, const std::stri
   std::string type = op == "mul" || op == "div" ? std::string(six) + ", " + six : six;
   return "    %" + to + " = xf." + op + " %" + a + ", %" + b + " : " + type + "\n";
 }
-/// As six rows of one entry each.
+/// Reshapes to six rows of one entry each.
 std::string inRows(const std::string &op) {
   return "    %rows = xf.reshape %u : tensor<6xf32> to tensor<6x1xf32>\n    %each = xf." + op +
          " : tensor<6x1xf32>\n    %flat = xf.reshape %each : tensor<6x1xf32> to tensor<6xf32>\n";
@@ -161,7 +161,7 @@ TEST(Cancellation, IsNotSeenWhereThereIsNone) {
     EXPECT_TRUE(isSuccess(verdictOn(withFactor(each.body)))) << each.name;
 }
 
-/// v + Σ w_j D_j h_j with `weights` making w of the scores' logits l and the selection s.
+/// v + Σ w_j D_j h_j, where `weights` computes w from the scores' logits l and the selection s.
 std::string mixture(const std::string &weights) {
   return R"(xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {
     %K = xf.param "conv" : tensor<6x3xf32>
@@ -203,7 +203,7 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
     EXPECT_TRUE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
 }
 
-/// A model of two layers of `block`, the second with `settings`.
+/// A model with two layers of `block`; the second has `settings`.
 std::string twoLayers(const std::string &block, const std::string &settings) {
   return block + R"(
   xf.model @m {
@@ -226,7 +226,7 @@ TEST(Cancellation, OfOneLayerIsThatLayersVerdict) {
   EXPECT_TRUE(groups[0].verdict->isSuccess());
   EXPECT_FALSE(groups[1].verdict->isSuccess());
   EXPECT_EQ(groups[1].layers, (SmallVector<unsigned>{1}));
-  // Where nothing of the verdict hangs on it, layers stay together.
+  // Layers whose verdict does not depend on the settings stay in one group.
   Blocks alike(twoLayers(withFactor(unary("h", "activation gelu", "u")),
                          "settings {ones = dense<0.0> : tensor<6xf32>}"));
   EXPECT_EQ(groupVerdicts(checkModel(*alike.module)).size(), 1u);

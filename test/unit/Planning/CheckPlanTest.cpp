@@ -1,4 +1,4 @@
-// The checker of plans, fed with wrong ones.
+// The checker of plans, given wrong ones.
 #include "../Transforms/Blocks.h"
 #include "ctxc/Planning/Planner.h"
 
@@ -9,7 +9,7 @@ using namespace ctxc::test;
 namespace {
 class CheckPlan : public ::testing::Test {
 protected:
-  /// The checker's message on `plan` for `block`; empty where it accepts it.
+  /// The checker's message about `plan` for `block`; empty where it accepts the plan.
   std::string check(xf::BlockOp block, const BlockPlan &plan, bool outputOnly = false,
                     const PlanOptions &options = {}) {
     std::string message;
@@ -69,7 +69,7 @@ TEST_F(CheckPlan, P2RefusesABrokenChain) {
   plan.outputs[0].links[0].operand = 0;
   expectRefused(check(llamaBlock, plan), "not connected");
 
-  // From gate.weight the activation would have to be solved.
+  // A chain that starts at gate.weight would have to solve the activation.
   plan = planBlock(llamaBlock).plan;
   plan.outputs[0].site = blocks.site(llamaBlock, "gate.weight");
   plan.inputSites.clear();
@@ -84,7 +84,7 @@ TEST_F(CheckPlan, P3RefusesAnEndThatIsNoGoal) {
   plan.outputs[0].links.clear();
   expectRefused(check(llamaBlock, plan), "does not end where the plan says");
 
-  // The residual stream goes round W_down's own result.
+  // The residual stream bypasses the result of W_down.
   plan.outputs[0].goal = plan.outputs[0].site->getResult(0);
   expectRefused(check(llamaBlock, plan), "to an output of the block past its goals");
 }
@@ -95,7 +95,7 @@ TEST_F(CheckPlan, P5RefusesAnOpenPath) {
   expectRefused(check(llamaBlock, plan), "leave a path from the context");
   EXPECT_EQ(check(llamaBlock, plan, /*outputOnly=*/true), "");
 
-  // Where the block's input differs, a parallel block has paths to cut too.
+  // Where the block's input differs, a parallel block also has paths that must be cut.
   plan = planBlock(parallelBlock).plan;
   PlanOptions options;
   options.inputsAreSources = true;

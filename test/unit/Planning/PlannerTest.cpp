@@ -1,4 +1,4 @@
-// The paper's plans for its own architectures, and the checker on wrong plans.
+// The paper's plans for its own architectures, and the checker given wrong plans.
 #include "ctxc/Planning/Planner.h"
 #include "../Transforms/Blocks.h"
 #include "ctxc/Analysis/Sites.h"

@@ -1,4 +1,5 @@
-// Between parts of a patch and stored entries: every form, transposed or not, and names of slices.
+// Conversions between parts of a patch and stored entries: every form, transposed or not, and names
+// of slices.
 #include "ctxc/Program/PatchParts.h"
 #include "ctxc/Program/MaterializedWeights.h"
 #include "ctxc/Program/Weights.h"
@@ -72,7 +73,7 @@ TEST(PatchParts, FewerSlicesThanSlotsLeaveTheRestAlone) {
   PatchedParameter p = parameter("e.*", {4, 2, 3}, {PatchForm::Rank1EachSlice, false});
   Patch patch;
   patch.parameters = cantFail(toStored(p, {{1, 2, 3, 4}, {5, 6, 7, 8, 9, 10}, {2, -1}}));
-  ASSERT_EQ(patch.parameters.size(), 1u); // a negative index is none
+  ASSERT_EQ(patch.parameters.size(), 1u); // a negative index means that there is none
   PatchParts parts = cantFail(fromStored(p, patch, {4, 6, 2}));
   EXPECT_EQ(parts, (PatchParts{{1, 2, 0, 0}, {5, 6, 7, 0, 0, 0}, {2, -1}}));
 }

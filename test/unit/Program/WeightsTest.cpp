@@ -1,4 +1,4 @@
-// Where parameters' numbers come from: checkpoints and seeds.
+// Where parameters' numbers come from: checkpoints and random seeds.
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "mlir/IR/MLIRContext.h"
@@ -13,7 +13,7 @@ using namespace ctxc::test;
 namespace {
 
 struct WeightsTest : TempDirectory {
-  /// A checkpoint of one tensor "w" of type F32 and shape (n).
+  /// A checkpoint with one tensor "w" of type F32 and shape (n).
   void writeF32(const std::vector<float> &numbers, StringRef padding = "") {
     std::string n = std::to_string(numbers.size()), end = std::to_string(4 * numbers.size());
     write("config.json", "{}");
@@ -76,7 +76,7 @@ TEST_F(WeightsTest, Errors) {
   expectError("w", type({2}, f16), "beyond the range of F16");
   expectError("w", type({2}, mlir::IntegerType::get(&context, 32)), "does not convert to i32");
   writeF32({1, std::numeric_limits<float>::quiet_NaN()});
-  for (mlir::Type element : {f32, bf16, f32}) // again and again, also where it was asked for
+  for (mlir::Type element : {f32, bf16, f32}) // every time, also where it was asked for before
     expectError("w", type({2}, element), "element [1] is NaN");
 }
 

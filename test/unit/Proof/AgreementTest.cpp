@@ -1,7 +1,7 @@
-// The checker and the planner, which share no code, agree: on every plan of the families and the
-// rules' blocks, and on blocks composed at random.
+// The proof checker and the planner, which share no code, agree on every plan of the families and
+// of the rules' blocks, and on blocks composed at random.
 //
-// CTXC_PROPERTY_SEEDS=FIRST:COUNT runs other seeds than those of the suite.
+// CTXC_PROPERTY_SEEDS=FIRST:COUNT replaces the seeds of the suite.
 #include "../Property/RandomDag.h"
 #include "Fixture.h"
 #include "mlir/Parser/Parser.h"
@@ -22,7 +22,7 @@ static std::string problemsOf(ModuleOp module, ArrayRef<VerdictGroup> groups,
   return llvm::join(proof::checkProof(module, *proof).problems, "\n");
 }
 
-/// Every plan that there is, in place of the one that was chosen.
+/// Writes proofs for all plans, not only for the one that was chosen.
 static unsigned expectAllPlansProven(Model &model, const ModelOptions &options) {
   std::vector<VerdictGroup> groups = model.groups();
   unsigned count = 0;
@@ -96,7 +96,7 @@ TEST(Agreement, OnRandomBlocks) {
     StringRef kind = stringify(groups.front().verdict->kind);
     ++counts[kind.str()];
     std::string problems = problemsOf(*module, groups, options);
-    // No numbers of a few seeds need show a rejection.
+    // A few seeds need not be enough to show a rejection in numbers.
     bool notShown = StringRef(problems).contains("no weights and context were found");
     counts["rejected, not shown"] += notShown;
     EXPECT_TRUE(problems.empty() || notShown) << "seed " << seed << ", " << kind.str() << "\n"

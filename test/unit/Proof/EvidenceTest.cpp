@@ -1,5 +1,5 @@
-// What is no evidence: parameters that are stored once and claimed twice, replays that did not take
-// place, patches so large that no error counts.
+// What does not count as evidence: parameters that are stored once and claimed twice, replays that
+// did not take place, patches so large that errors have no meaning.
 #include "../Transforms/Blocks.h"
 #include "Fixture.h"
 #include "llvm/ADT/StringExtras.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace {
 
-/// gemma's relative without norms, in one layer, with `bind`.
+/// A relative of gemma without norms, in one layer, with `bind`.
 std::string oneLayer(const std::string &bind) {
   return llama() + R"(
   xf.model @m {
@@ -38,7 +38,7 @@ TEST(Evidence, OfATensorThatIsStoredOnceIsRefused) {
   ASSERT_TRUE(bool(apart.module));
   proof::Proof proof = proofOf(*apart.module);
   EXPECT_TRUE(proof::checkProof(*apart.module, proof).holds());
-  // The same claims of a model that stores two of the parameters as one.
+  // The same claims about a model that stores two of the parameters as one.
   for (const char *bind :
        {"bind {gate.weight = \"l.up.weight\"}", "bind {up.weight = \"l.gate.weight\"}",
         "bind {gate.weight = \"t\", up.weight = \"t\"}"}) {
@@ -47,7 +47,7 @@ TEST(Evidence, OfATensorThatIsStoredOnceIsRefused) {
     std::string problems = llvm::join(proof::checkProof(*tied.module, proof).problems, "\n");
     EXPECT_NE(problems.find("with another op of the block"), std::string::npos) << bind << problems;
   }
-  // The model's own head.
+  // A parameter that is the model's head as well.
   Blocks head(oneLayer("bind {down.weight = \"embed.weight\"}"));
   ASSERT_TRUE(bool(head.module));
   EXPECT_FALSE(proof::checkProof(*head.module, proof).holds());
@@ -65,8 +65,8 @@ TEST(Evidence, OfAReplayThatWasSkippedIsNone) {
 }
 
 TEST(Evidence, OfAConditionThatAlwaysFailsIsRefused) {
-  // By the facts alone this block is controllable: that a layer norm's entries add up to zero is
-  // none of them. The replay finds it.
+  // According to the facts alone this block is controllable, since no fact says that the entries of
+  // a layer norm's result add up to zero. The replay finds it.
   Blocks blocks(R"(
   xf.block @cancelling(%x: tensor<2xf32>) -> tensor<2xf32> {
     %K = xf.param "conv" : tensor<2x3xf32>

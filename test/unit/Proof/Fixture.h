@@ -1,4 +1,4 @@
-// Models with their proofs, for tests of the checker.
+// Models and their proofs, for tests of the proof checker.
 #ifndef CTXC_TEST_UNIT_PROOF_FIXTURE_H
 #define CTXC_TEST_UNIT_PROOF_FIXTURE_H
 
@@ -13,7 +13,7 @@
 
 namespace ctxc::test {
 
-/// A model under the options of a check.
+/// A model, with the options of a check.
 class Model {
 public:
   explicit Model(llvm::StringRef path, ModelOptions options = {}) {
@@ -68,7 +68,7 @@ inline std::vector<std::string> allRuleFiles() {
   return names;
 }
 
-/// The options that the file's RUN line gives.
+/// The options on the file's RUN line.
 inline ModelOptions ruleOptions(llvm::StringRef name) {
   ModelOptions options;
   auto buffer = llvm::MemoryBuffer::getFile(ruleFile(name));

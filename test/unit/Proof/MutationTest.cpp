@@ -1,5 +1,5 @@
-// Every field of a right proof, changed in every way that makes sense of it, makes a proof
-// that is refused: nothing in the format is idle.
+// Every field of a right proof is changed in every sensible way, and the changed proof must be
+// refused: no field of the format is without effect.
 #include "Fixture.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -54,15 +54,15 @@ private:
 
 } // namespace
 
-/// What is as true after the change as before.
+/// Whether the changed proof is still true.
 bool Mutator::isHarmless(const std::string &what) const {
-  // More ops may be patched than have to be.
+  // More ops may be patched than necessary.
   if (StringRef(what).starts_with(".sites: \"mlp\" to \"all\""))
     return true;
-  // Barriers that hold all that patches move as well; the distance is measured again.
+  // Barriers may hold everything that patches move as well; the distance is measured again.
   if (StringRef(what).contains(".behind[") && StringRef(what).contains("].value: "))
     return true;
-  // Two outputs that do not wait for each other, told in either order; two claims as well.
+  // Two independent outputs may come in either order, and so may two claims.
   return StringRef(what).contains(".outputs: swap") || StringRef(what).contains("blocks: swap");
 }
 
@@ -75,7 +75,7 @@ void Mutator::expectRefused(const std::string &what) {
     llvm::consumeError(proof.takeError());
     return;
   }
-  // By structure first: numbers take longer.
+  // Structure first, since numbers take longer.
   if (!model.problems(*proof, /*replay=*/false).empty() || !model.problems(*proof).empty())
     return;
   if (!isHarmless(what))
@@ -195,7 +195,7 @@ static void expectNothingIdle(Model &model) {
   EXPECT_EQ(llvm::join(mutator.accepted, "\n"), "");
 }
 
-// One of each kind; the rest differ in size.
+// One golden of each kind; the others differ only in size.
 class MutatedGoldens : public testing::TestWithParam<std::string> {};
 TEST_P(MutatedGoldens, AreRefused) {
   Model model(golden(GetParam()));

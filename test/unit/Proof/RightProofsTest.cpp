@@ -1,4 +1,4 @@
-// Every verdict that there is here has a proof that stands, in structure and in numbers.
+// Every verdict on a block in the tests has a proof that is accepted, by structure and by numbers.
 #include "Fixture.h"
 #include "ctxc/Report/Rules.h"
 #include "llvm/ADT/StringExtras.h"
@@ -20,7 +20,7 @@ static void expectRight(Model &model) {
       EXPECT_EQ(claim.theorem, theorem->id.str());
   }
 
-  // Written and read again it is the same proof.
+  // Writing and reading gives the same proof.
   std::string text;
   llvm::raw_string_ostream os(text);
   proof::writeProof(proof, os);

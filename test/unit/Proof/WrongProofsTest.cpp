@@ -1,4 +1,4 @@
-// Proofs that were forged with care, every part of one fitting the others, fail for the
+// Carefully forged proofs, whose parts are all consistent with each other, are refused for the
 // reason that they are wrong.
 #include "Fixture.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,7 +19,7 @@ public:
   std::string problems(bool replay = true) {
     return llvm::join(model.problems(proof, replay), "\n");
   }
-  /// The claim made anew, as one of `verdict`.
+  /// Replaces the claim by one with the verdict `verdict`.
   void become(llvm::StringRef verdict) {
     Claim old = claim(), &c = claim();
     c = Claim();
@@ -82,7 +82,7 @@ TEST(WrongProof, PatchesAFrozenParameter) {
   f.claim().cut.front().lemma = "input-mlp";
   f.claim().parameters = {"w1"};
   f.patchOutput(matrix("%d", "w2", "%h"), {"%d", "%y"});
-  // But for this it would be exact.
+  // Apart from this the plan would be exact.
   EXPECT_EQ(f.problems(), "block 'narrow_frozen_matrix', layers 0: chain: %d has the frozen "
                           "parameter 'w2'; expected an op that may be patched");
 }
@@ -232,7 +232,7 @@ TEST(WrongProof, NeedsMoreSitesThanItSays) {
   EXPECT_SAYS(f.problems(), "%a belongs to the contextual part");
 }
 
-// A reader of files that nobody vouches for: whatever the bytes, an answer.
+// The reader must survive files from untrusted sources, whatever their bytes are.
 TEST(DamagedProof, IsAnErrorOrAWrongProof) {
   Forgery f(ruleFile("two-bounds-of-two-kinds"));
   std::string text;

@@ -1,8 +1,9 @@
-// No false verdict on random blocks. Controllable and output-only: every plan there is, the
-// default among them, is exact in float64 wherever its obligations are met. Rejected: there
-// is a witness, it replays, and a search comes no nearer than it claims. Undecided claims nothing.
+// No false verdict on random blocks. Controllable and output-only: every plan, including the
+// default, is exact in float64 wherever its obligations hold. Rejected: there is a witness, its
+// replay confirms it, and a search comes no closer than the witness claims. Undecided claims
+// nothing.
 //
-// CTXC_PROPERTY_SEEDS=FIRST:COUNT runs other seeds than those of the suite.
+// CTXC_PROPERTY_SEEDS=FIRST:COUNT replaces the seeds of the suite.
 #include "RandomDag.h"
 #include "ctxc/Evidence/Trial.h"
 #include "ctxc/Evidence/Witness.h"
@@ -19,7 +20,7 @@ using namespace mlir;
 
 namespace {
 
-/// SplitMix64: what a case is asked with.
+/// SplitMix64: draws the options of a case.
 class Draw {
 public:
   explicit Draw(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15u + 7) {}
@@ -75,7 +76,7 @@ std::string words(const BlockPlan &plan) {
   return text;
 }
 
-/// The context kept by the reduced run, now and then.
+/// The tokens that the reduced run keeps, which are sometimes none.
 Sample drawSample(uint64_t seed, xf::BlockOp block, const PlanOptions &options) {
   SampleOptions shape;
   shape.seed = seed;
@@ -96,11 +97,11 @@ public:
     context.disableMultithreading();
   }
 
-  /// `nasty`: blocks made to deceive, as users judge them, with plans confirmed by a trial and
-  /// rejections by a counterexample.
+  /// With `nasty`, blocks are made to deceive; they are judged as users judge them, with plans that
+  /// a trial confirms and rejections with a counterexample.
   void judge(uint64_t seed, bool nasty = false);
   void print(llvm::raw_ostream &os) const;
-  /// Each of these was met.
+  /// Each of these kinds must have occurred.
   void expectAll(ArrayRef<const char *> kinds) const {
     for (const char *kind : kinds)
       EXPECT_TRUE(counts.count(kind)) << kind;
@@ -157,7 +158,7 @@ void Judge::judgePlans(uint64_t seed, xf::BlockOp block, const PlanOptions &opti
   }
   std::vector<PlanCandidate> all = enumeratePlans(block, options);
   EXPECT_EQ(all.empty(), verdict.plan.isEmpty());
-  // Of many plans, some: they are alike.
+  // If there are many plans, only some are tried, since they are similar.
   for (size_t i = 0, step = 1 + all.size() / 6; i < all.size(); i += step) {
     SCOPED_TRACE("plan " + std::to_string(i) + (all[i].outputOnly ? ", output only; " : "; ") +
                  words(all[i].plan));
@@ -194,7 +195,7 @@ void Judge::judgePlan(uint64_t seed, xf::BlockOp block, const PlanOptions &optio
 void Judge::judgeRejection(uint64_t seed, xf::BlockOp block, const PlanOptions &options) {
   WitnessOptions how;
   how.seed = seed;
-  how.seeds = 100; // some need the activations to lie well
+  how.seeds = 100; // some need special activations
   llvm::Expected<std::optional<Witness>> witness = findWitness(block, options, {}, how);
   if (!witness) {
     ADD_FAILURE() << llvm::toString(witness.takeError());
@@ -229,7 +230,7 @@ void Judge::print(llvm::raw_ostream &os) const {
     os << "  " << number << " " << what << "\n";
 }
 
-/// Tests that the seeds are dealt to.
+/// The seeds are divided among this many tests.
 constexpr uint64_t shards = 8;
 
 struct Verdicts : testing::TestWithParam<int> {};
@@ -247,7 +248,7 @@ TEST_P(Verdicts, AreNeverFalse) {
     judge.judge(seed);
   llvm::outs() << "seeds " << first << " to " << first + count - 1 << ":\n";
   judge.print(llvm::outs());
-  // A generator that makes blocks of one kind alone would show nothing.
+  // A generator that makes only one kind of blocks would prove nothing.
   if (count >= 100)
     judge.expectAll({"controllable", "output-only", "rejected", "undecided", "witnesses",
                      "plans whose obligations are met"});

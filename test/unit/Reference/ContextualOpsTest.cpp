@@ -1,5 +1,5 @@
-// The ops that read earlier tokens: against formulas over the whole sequence,
-// and step by step against all at once.
+// Ops that read earlier tokens: compared with formulas over the whole sequence, and step by step
+// with all tokens at once.
 #include "Fixture.h"
 #include <cmath>
 
@@ -8,7 +8,7 @@ namespace {
 
 class ContextualOpsTest : public ReferenceTest {
 protected:
-  /// Evaluates `text` in steps of the given sizes, and gives the outputs of all.
+  /// Evaluates `text` in steps of the given sizes, and returns all outputs.
   Matrix inSteps(llvm::StringRef text, llvm::ArrayRef<Matrix> inputs,
                  llvm::ArrayRef<int64_t> positions, llvm::ArrayRef<int64_t> steps) {
     xf::BlockOp b = block(parse(text));
@@ -85,8 +85,8 @@ xf.block @b(%q: tensor<2x3xf32>, %k: tensor<1x3xf32>, %v: tensor<1x1xf32>) -> te
 })";
     text.replace(text.find("ROUNDED"), 7, rounded ? "rounded" : "");
     std::vector<int64_t> positions = {1, 4, 1001};
-    // 0.7071 and 1001 as bfloat16 are 0.70703125 and 1000; 0.7071 ⋅ 1000 and 4 of them, 708 and
-    // 2.828125; 0.01 is 0.010009765625, and 1000 and 4 of them 10 and 0.0400390625.
+    // As bfloat16, 0.7071 and 1001 are 0.70703125 and 1000; 0.7071 ⋅ 1000 is 708, and 0.7071 ⋅ 4 is
+    // 2.828125; 0.01 is 0.010009765625, and its products with 1000 and 4 are 10 and 0.0400390625.
     double first[2][3] = {{0.7071f, 4 * double(0.7071f), 1001 * double(0.7071f)},
                           {0.70703125, 2.828125, 708}};
     double second[2][3] = {{0.01f, 4 * double(0.01f), 1001 * double(0.01f)},

@@ -1,5 +1,5 @@
-// Whole models in float64: the patched model without its context gives the
-// logits of the model with it, and the unpatched one does not.
+// Whole models in float64: the patched model without its context gives the logits of the model with
+// it; the unpatched model does not.
 #include "../Transforms/Blocks.h"
 #include "Fixture.h"
 #include "ctxc/Transforms/BuildPatch.h"
@@ -9,7 +9,7 @@
 namespace ctxc::reference {
 namespace {
 
-/// A family: its block, and the plan of every layer.
+/// A family: its block, and the plan for every layer.
 struct Family {
   const char *name;
   std::string (*block)();
@@ -41,14 +41,6 @@ std::string model(const Family &family) {
     %l = xf.linear %E * %n : tensor<9x6xf32>, tensor<6xf32>
     xf.yield %l : tensor<9xf32>
   })";
-}
-
-double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
-  EXPECT_EQ(a.size(), b.size());
-  double result = 0;
-  for (auto [x, y] : llvm::zip(a, b))
-    result = std::max(result, std::abs(x - y));
-  return result;
 }
 
 class ExecutorTest : public ReferenceTest {
@@ -106,8 +98,8 @@ protected:
     return std::move(*step);
   }
 
-  /// Runs context 4 0 3 and token 7, with the context's tokens at `kept` in the
-  /// reduced run; checks the patch against the independent runs.
+  /// Runs the context 4 0 3 and the token 7; the reduced run keeps the context's tokens at `kept`.
+  /// Compares the patch with independent runs.
   PatchStep expectExact(llvm::ArrayRef<int64_t> kept = {}, const PatchOptions &options = {},
                         double tolerance = 1e-9) {
     const std::vector<int64_t> context = {4, 0, 3}, where = {0, 1, 2};
@@ -162,7 +154,7 @@ TEST_F(ExecutorTest, EveryUpdateOfAPostNormIsExact) {
                       patch::UpdateKind::naive, patch::UpdateKind::stable}) {
     SCOPED_TRACE(stringifyUpdateKind(update).str());
     build(gemma, update);
-    // Division by small entries costs the updates of the paper some digits.
+    // The paper's updates lose some digits because they divide by small entries.
     expectExact({}, {}, 1e-7);
   }
 }
@@ -198,7 +190,7 @@ TEST_F(ExecutorTest, MaterializedIsRoundedToStorage) {
     PatchStep step = expectExact({}, options, tolerance);
     EXPECT_GT(distance(step.reducedLogits.doubles(), step.fullLogits.doubles()), 1e-12)
         << "nothing was rounded";
-    // The fused stream and the separate run round alike, digit by digit.
+    // The fused and the separate run round in the same way, digit by digit.
     auto check = executor->start(8);
     ForwardOptions patched;
     patched.patch = &step.patch;
@@ -208,8 +200,8 @@ TEST_F(ExecutorTest, MaterializedIsRoundedToStorage) {
 }
 
 TEST_F(ExecutorTest, StartLayerLeavesLayersBelowUnpatched) {
-  // Below the start the streams differ, so a parallel block needs its output site
-  // to absorb the difference of x as well; all do.
+  // Below the first patched layer the residual streams differ; the output site of a parallel block
+  // must therefore absorb the difference of x as well. All of them do.
   for (const Family &family : {llama, parallelBlocks}) {
     build(family);
     PatchOptions options;
@@ -271,7 +263,7 @@ TEST_F(ExecutorTest, FailedStepsLeaveRunsAsTheyWere) {
           .ends_with("'xf.embed' op is given the id 99; the table has 9 rows"));
   EXPECT_TRUE(llvm::StringRef(messageOf(executor->patch(*full, *reduced, -1, 2, {})))
                   .ends_with("'xf.embed' op is given the id -1; the table has 9 rows"));
-  // This one fails in the middle, when layer 0 has already taken the token in.
+  // This call fails in the middle, when layer 0 has already appended the token.
   weights.missing = "layers.1.k.weight";
   EXPECT_EQ(messageOf(executor->patch(*full, *reduced, 5, 2, {})),
             "layers.1.k.weight: no such tensor");

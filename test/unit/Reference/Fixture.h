@@ -1,4 +1,4 @@
-// Blocks from text, random numbers, and what a block's evaluation needs.
+// Blocks from text, random numbers, and what evaluating a block needs.
 #ifndef CTXC_TEST_UNIT_REFERENCE_FIXTURE_H
 #define CTXC_TEST_UNIT_REFERENCE_FIXTURE_H
 
@@ -13,8 +13,17 @@
 
 namespace ctxc::reference {
 
-/// Weights from a map; a parameter that is asked for first gets random numbers
-/// that its storage type holds exactly.
+/// The largest difference of two vectors' entries.
+inline double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double result = 0;
+  for (auto [x, y] : llvm::zip(a, b))
+    result = std::max(result, std::abs(x - y));
+  return result;
+}
+
+/// Weights from a map. A parameter gets random numbers when it is first asked for, which its
+/// storage type represents exactly.
 class MapWeights : public Weights {
 public:
   explicit MapWeights(unsigned seed = 1) : random(seed) {}
@@ -41,12 +50,12 @@ public:
   void set(llvm::StringRef name, llvm::ArrayRef<double> numbers, DType dtype = DType::F32) {
     set(tensors[name.str()], dtype, numbers);
   }
-  /// The numbers as the storage type holds them.
+  /// The numbers, rounded to the storage type.
   const std::vector<double> &numbers(llvm::StringRef name) {
     return tensors.at(name.str()).numbers;
   }
 
-  std::string missing; ///< a name that there is no tensor of
+  std::string missing; ///< a name for which there is no tensor
 
 private:
   struct Tensor {
@@ -89,8 +98,8 @@ protected:
                                [&] { return std::normal_distribution<double>()(random); });
   }
 
-  /// Evaluates block @b of `text` for as many tokens as `inputs` have rows, with
-  /// ids 0, 1, … at positions 0, 1, ….
+  /// Evaluates block @b of `text` for as many tokens as `inputs` have rows, with ids 0, 1, … at
+  /// positions 0, 1, ….
   llvm::Expected<llvm::SmallVector<Matrix>> run(llvm::StringRef text,
                                                 llvm::ArrayRef<Matrix> inputs) {
     int64_t tokens = inputs.empty() ? 1 : inputs.front().rows();

@@ -1,5 +1,5 @@
-// Every golden through import and the reference, against transformers' logits:
-// what the dialects mean is what the models mean.
+// Every golden through import and the reference, compared with transformers' logits: the semantics
+// of the dialects are those of the models.
 #include "test/unit/Goldens.h"
 #include "Fixture.h"
 #include "ctxc/Checkpoint/Safetensors.h"
@@ -11,14 +11,6 @@
 
 namespace ctxc::reference {
 namespace {
-
-double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
-  EXPECT_EQ(a.size(), b.size());
-  double result = 0;
-  for (auto [x, y] : llvm::zip(a, b))
-    result = std::max(result, std::abs(x - y));
-  return result;
-}
 
 class GoldensTest : public ReferenceTest, public testing::WithParamInterface<std::string> {
 protected:
@@ -33,7 +25,7 @@ protected:
       positions.push_back(t);
   }
 
-  /// Imports the golden's model and builds its program, patched by `planOf`.
+  /// Imports the golden's model and builds its program, with the plans from `planOf`.
   void build(PlanCallback planOf, patch::UpdateKind update) {
     model = llvm::cantFail(importModel(path, context));
     stored = checkpointWeights(*model.checkpoint);
@@ -43,8 +35,8 @@ protected:
     executor = createReferenceExecutor(program, *stored);
   }
 
-  /// How far the last token's logits without context are from the full run's, with the
-  /// patch of all other tokens and without it, and the counts of harmful entries.
+  /// The distances of the last token's logits without context from the full run's, with the patch
+  /// for all other tokens and without it; and the number of harmful entries.
   struct Distances {
     double patched, control;
     int64_t harmful;
@@ -95,8 +87,8 @@ TEST_P(GoldensTest, LogitsAreThoseOfTransformers) {
       << "logits that are all small show nothing";
 }
 
-// Theorem 2, on imported models and the plans that they get: the last token,
-// with all others as its context.
+// Theorem 2 on imported models with their own plans, for the last token with all others as its
+// context.
 TEST_P(GoldensTest, PatchedWithoutContextIsFullWithContext) {
   for (auto update : {patch::UpdateKind::least, patch::UpdateKind::balanced,
                       patch::UpdateKind::naive, patch::UpdateKind::stable}) {
@@ -111,8 +103,8 @@ TEST_P(GoldensTest, PatchedWithoutContextIsFullWithContext) {
     };
     ASSERT_NO_FATAL_FAILURE(build(planOf, update));
     auto [worst, control, harmful] = patchLast();
-    // A golden has a scale with an entry that is exactly 0, which stable cannot
-    // serve: that is not exact, and is counted.
+    // A golden has a scale with an entry that is exactly 0, which `stable` cannot handle: the patch
+    // is then not exact, and the entry is counted.
     if (update == patch::UpdateKind::stable && harmful > 0)
       continue;
     EXPECT_LE(worst, 1e-8);
@@ -121,8 +113,8 @@ TEST_P(GoldensTest, PatchedWithoutContextIsFullWithContext) {
   }
 }
 
-// The same of every plan that a check lists, in float64: those too whose divisions by small
-// entries are too much for the float32 of other programs.
+// The same for every plan that a check lists, in float64: also those whose divisions by small
+// entries other programs' float32 is not precise enough for.
 TEST_P(GoldensTest, EveryPlanIsExact) {
   size_t plans = 1;
   for (size_t i = 0; i < plans; ++i) {

@@ -1,5 +1,4 @@
-// An op of another dialect gets a meaning from outside, and the interpreter is
-// none the wiser.
+// An op of another dialect gets its semantics from outside; the interpreter does not know about it.
 #include "Fixture.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

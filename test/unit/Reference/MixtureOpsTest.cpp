@@ -1,4 +1,4 @@
-// The ops of mixtures of experts against formulas written out here.
+// The ops of mixtures of experts, compared with formulas written out here.
 #include "Fixture.h"
 #include "ctxc/Program/Weights.h"
 
@@ -45,7 +45,7 @@ TEST_F(MixtureOpsTest, TopKOfNaNStaysInRange) {
 }
 
 TEST_F(MixtureOpsTest, TopKOfTheBestGroups) {
-  // Three groups of two, or of the sums of the two largest of three entries.
+  // Groups of two entries, and of three, of which the two largest are added.
   Matrix x(3, 6), pairs(3, 2), triples(3, 2);
   x << 0.9, 0.0, 0.5, 0.5, 0.6, 0.3, // pairs: 0.9, 1.0, 0.9; the first of the equal ones stays
       -1, -2, -3, -1, -4, 0,         // −3, −4, −4; triples −3 and −1
@@ -146,10 +146,10 @@ struct ExpertLinear : MixtureOpsTest {
   int64_t chosen[2][2] = {{1, 3}, {0, 2}};
   ExpertLinear() { scores << 0, 1, 0, 2, 3, 1, 2, 0; }
 
-  /// `experts` gives expert e's matrix (3 × 5).
+  /// `experts` returns the matrix of expert e (3 × 5).
   template <typename Experts>
   void check(const std::string &bank, const std::string &type, bool transposed, Experts experts) {
-    for (int64_t slots : {1, 2}) { // one vector for both slots, then one each
+    for (int64_t slots : {1, 2}) { // one vector for both slots, or one for each
       Matrix x = noise(2, 5 * slots);
       std::string data = slots == 1 ? "tensor<5xf32>" : "tensor<2x5xf32>";
       auto found = run("xf.block @b(%s: tensor<4xf32>, %x: " + data + ") -> tensor<2x3xf32> {\n" +
@@ -201,7 +201,7 @@ xf.block @b(%s: tensor<4xf32>, %x: tensor<5xf32>) -> tensor<2x3xf32> {
   EXPECT_EQ(messageOf(std::move(found)), "experts.2.weight: no such tensor");
 }
 
-// A parameter of several tensors used as a value is all of them, one below the other.
+// A parameter of several tensors that is used as a value has all of them, one below the other.
 TEST_F(MixtureOpsTest, ABankAsAValue) {
   Matrix x = noise(1, 6);
   Matrix found = runOne(R"(

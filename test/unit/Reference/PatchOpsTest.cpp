@@ -1,4 +1,4 @@
-// Every op of patch against the formula that it stands for.
+// Every op of the patch dialect, compared with its formula.
 #include "Fixture.h"
 #include "ctxc/Numerics/NormInversion.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -8,7 +8,7 @@ namespace {
 
 class PatchOpsTest : public ReferenceTest {
 protected:
-  /// Evaluates block @b of `text`, keeping what surrounds it.
+  /// Evaluates block @b of `text`, and keeps its environment.
   llvm::Expected<llvm::SmallVector<Matrix>> evaluate(llvm::StringRef text,
                                                      llvm::ArrayRef<Matrix> inputs,
                                                      std::vector<BlockPatch> loads = {}) {
@@ -63,7 +63,7 @@ xf.block @b(%t: tensor<3xf32>, %z: tensor<5xf32>) -> (tensor<3xf32>, tensor<3xf3
     expectNear((*outputs)[0].row(t), target.row(t));
     expectNear((*outputs)[2].row(t), z.row(t) / z.row(t).squaredNorm());
   }
-  // Nothing acts on a zero vector: divided by 1, not by 0.
+  // A patch has no effect on a zero vector: the divisor is 1 then, not 0.
   EXPECT_EQ((*outputs)[0].row(1).norm(), 0);
   EXPECT_EQ((*outputs)[1].row(1), target.row(1));
   EXPECT_EQ((*outputs)[2].row(1).norm(), 0);
@@ -88,7 +88,7 @@ xf.block @b(%x: tensor<2xf32>, %d: tensor<3x2xf32>) -> tensor<3xf32> {
 }
 
 TEST_F(PatchOpsTest, PostNormScaleReachesItsTargetUnderEveryUpdate) {
-  // The second entry of the scale is exactly 0, as 1 + w is in real checkpoints.
+  // The second entry of the scale is exactly 0, as 1 + w sometimes is in real checkpoints.
   weights.set("m", {0.5, -1, 0.25, -2, 1.5}, DType::BF16);
   for (auto [name, update] :
        {std::pair("least", Update::Least), std::pair("balanced", Update::Balanced),
@@ -127,7 +127,7 @@ xf.block @b(%g: tensor<5xf32>, %d: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf3
     EXPECT_EQ(environment->obligations[0].harmful, 0);
     if (update == Update::Least || update == Update::Balanced || update == Update::Naive)
       EXPECT_EQ(environment->obligations[2].harmful, 0);
-    else // nothing that is 0 times a number is g
+    else // no multiple of 0 gives g
       EXPECT_EQ(environment->obligations[2].harmful, update == Update::Scaled ? 3 : 0);
   }
 }
@@ -199,7 +199,7 @@ xf.block @b(%h: tensor<3x2xf32>, %u: tensor<3x4xf32>, %x: tensor<2xf32>) -> tens
 })";
   Matrix h(1, 6), u = Matrix::Zero(1, 12), x = Matrix::Zero(1, 2), norms(1, 3);
   h << 0, 0, 3, 4, 0, 0;
-  u(0, 1) = 1; // the first zero vector has a change, the second none
+  u(0, 1) = 1; // the first zero vector has a change, the second has none
   norms << 0, 25, 0;
   auto outputs = evaluate(text, {h, u, x});
   ASSERT_TRUE(bool(outputs)) << llvm::toString(outputs.takeError());

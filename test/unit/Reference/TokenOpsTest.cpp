@@ -1,5 +1,5 @@
-// Every op of xf that is a function of its token, against a formula written out
-// here, on odd sizes, for one token and for three.
+// Every op of xf that is a function of its token, compared with a formula written out here, with
+// odd sizes, for one token and for three.
 #include "Fixture.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -9,7 +9,7 @@ namespace {
 
 class TokenOpsTest : public ReferenceTest {
 protected:
-  /// An op of one operand of type tensor<2x5xf32>, elementwise `f`.
+  /// Checks an op with one operand of type tensor<2x5xf32> that applies `f` elementwise.
   void expectElementwise(llvm::StringRef op, double (*f)(double)) {
     std::string text = llvm::formatv("xf.block @b(%x: tensor<2x5xf32>) -> tensor<2x5xf32> {{\n"
                                      "  %y = {0} : tensor<2x5xf32>\n"
@@ -26,7 +26,7 @@ protected:
     }
   }
 
-  /// An op of two operands.
+  /// Checks an op with two operands.
   void expectBinary(llvm::StringRef op, llvm::StringRef rhsType, double (*f)(double, double)) {
     std::string text = llvm::formatv("xf.block @b(%x: tensor<2x5xf32>, %y: {1})"
                                      " -> tensor<2x5xf32> {{\n"
@@ -180,8 +180,8 @@ TEST_F(TokenOpsTest, RotaryPairsByStyle) {
 }
 
 TEST_F(TokenOpsTest, RotaryByYarnWithAnAmplitude) {
-  // Original context 64, base 100: index i has 64 · 100^(-i/4) / 2π turns, 10.2, 3.2, 1.02 and
-  // 0.32; those of 4 and 1 turns are at 0.81 and 2.02, or rounded outwards at 0 and 3.
+  // With original context 64 and base 100, index i makes 64 · 100^(-i/4) / 2π turns: 10.2, 3.2,
+  // 1.02 and 0.32. 4 turns and 1 turn are at the indices 0.81 and 2.02; rounded outwards, 0 and 3.
   for (bool truncate : {true, false}) {
     double from = truncate ? 0 : 4 * std::log(64 / (4 * 2 * M_PI)) / std::log(100.0);
     double to = truncate ? 3 : 4 * std::log(64 / (2 * M_PI)) / std::log(100.0);

@@ -85,6 +85,22 @@ TEST_F(VerifyReportTest, aToleranceIsPartOfTheVerdict) {
             std::string::npos);
 }
 
+TEST_F(VerifyReportTest, whatRoundingsAllowIsPartOfTheVerdict) {
+  result.steps[0].allowedLinf = 2e-6;
+  EXPECT_TRUE(isVerified(summarize(result.steps), settings));
+  result.steps[0].allowedLinf = 3e-7;
+  EXPECT_FALSE(isVerified(summarize(result.steps), settings));
+  EXPECT_NE(
+      text().find("not verified: in 1 of 1 steps a logit differs by more than roundings allow: "
+                  "found 1e-06, expected at most 3e-07"),
+      std::string::npos);
+  llvm::json::Value value = verifyJson(result, settings, {}, [](int64_t) { return std::string(); });
+  const llvm::json::Object &summary = *value.getAsObject()->getObject("summary");
+  EXPECT_EQ(summary.getBoolean("verified"), false);
+  EXPECT_EQ(summary.getInteger("beyond"), 1);
+  EXPECT_EQ(summary.getNumber("nearestAllowed"), 3e-7);
+}
+
 TEST_F(VerifyReportTest, jsonHoldsWhatWasMeasured) {
   result.steps[0].patched.linf = INFINITY;
   llvm::json::Value value =

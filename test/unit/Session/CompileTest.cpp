@@ -17,7 +17,7 @@ std::unique_ptr<Model> structure(llvm::StringRef path) {
   return opened(path, options);
 }
 
-/// Whose code is compiled with the least effort.
+/// A processor whose code is compiled with the least effort.
 CpuTarget processor(llvm::StringRef name) {
   CpuTarget target = llvm::cantFail(CpuTarget::named(name));
   target.optimisation = 0;
@@ -53,7 +53,8 @@ TEST(Compile, GivesAnObjectFileWithItsInterface) {
   }
 }
 
-/// The model is as it was after a compilation: the same code again, and a plan.
+/// A compilation leaves the model as it was: it can be compiled again with the same result, and
+/// planned.
 TEST(Compile, GivesEachStage) {
   auto model = structure("test/goldens/llama");
   for (auto [stage, part] : {std::pair{CodeStage::Linalg, "linalg."},
@@ -76,7 +77,7 @@ TEST(Compile, GivesEachStage) {
   EXPECT_NE(made->code.find(".target sm_90"), std::string::npos);
 }
 
-/// Remarks come where they were asked for, and are diagnostics.
+/// Remarks are given on request, as diagnostics.
 TEST(Compile, RemarksAreDiagnostics) {
   auto model = structure("test/goldens/gemma3");
   CompileOptions options;
@@ -112,7 +113,7 @@ TEST(Compile, CountsWhatATokenCosts) {
     EXPECT_EQ(launches, token.cost.launches) << token.key;
     EXPECT_DOUBLE_EQ(token.cost.seconds, token.cost.bytes() / 1e12) << token.key;
   }
-  // Every weight is read once, by both runs together too.
+  // Every weight is read once, also where both runs go together.
   EXPECT_EQ(costs->tokens[0].key, "forward");
   EXPECT_GT(costs->tokens[0].cost.weights, 0);
   EXPECT_LT(costs->tokens[2].cost.weights, 1.2 * costs->tokens[0].cost.weights);

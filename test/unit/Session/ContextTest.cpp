@@ -1,4 +1,5 @@
-// A context that is kept gives, however it came about, what one gives that is read anew.
+// A context that is kept gives the same results as one that is read anew, whatever was done to it
+// before.
 #include "ctxc/Session/Context.h"
 #include "test/unit/Session/Opened.h"
 
@@ -18,7 +19,8 @@ Context contextOf(Model &model, int64_t count, std::vector<int64_t> kept = {}) {
   return llvm::cantFail(model.context(tokensUpTo(count), std::move(kept)));
 }
 
-/// Bit for bit of kernels, whose sums have one order; the reference leaves theirs to Eigen.
+/// Compiled kernels, whose sums have one order, agree bit for bit; the reference leaves the order
+/// of sums to Eigen.
 void expectSame(llvm::ArrayRef<double> found, llvm::ArrayRef<double> expected, Engine engine) {
   ASSERT_EQ(found.size(), expected.size());
   if (engine == Engine::Compiled)
@@ -52,8 +54,7 @@ protected:
   }
 };
 
-/// Also beyond the room that it was made with, 64 tokens, so that the run is copied to a larger
-/// one.
+/// Also beyond the 64 tokens that it first had room for, where the run is copied to a larger one.
 TEST_P(Contexts, AreExtended) {
   auto model = this->model("test/goldens/gemma3");
   for (auto [first, count] : {std::pair(4, 5), {4, 9}, {20, 70}}) {
@@ -67,7 +68,7 @@ TEST_P(Contexts, AreExtended) {
   }
 }
 
-/// A patch leaves its context as it was; and what the patched run gives is what the context gives.
+/// A patch leaves its context unchanged, and the patched run gives the same results as the context.
 TEST_P(Contexts, ArePatchedAgain) {
   auto model = this->model("test/goldens/gemma3");
   for (std::vector<int64_t> kept : {std::vector<int64_t>(), {0, 2}}) {
@@ -109,7 +110,7 @@ TEST_P(Contexts, SayWhatIsWrong) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, Contexts, testing::Values(Engine::Compiled, Engine::Reference));
 
-/// Every token of an encoder sees those behind it.
+/// Every token of an encoder sees those after it, so that a context cannot be extended.
 TEST(Context, OfAnEncoderDoesNotGoOn) {
   auto model = opened("test/goldens/bert");
   Context context = contextOf(*model, 5);

@@ -1,4 +1,4 @@
-// The library's door as a program uses it: everything through Model, nothing else of ctxc.
+// The library as a program uses it: only through Model.
 #include "ctxc/Session/Model.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "test/unit/Session/Opened.h"
@@ -33,7 +33,7 @@ TEST(Model, ChecksWithoutWeights) {
   EXPECT_FALSE(llvm::cantFail(model->splitsMixtures()));
 }
 
-/// A plan changes a copy: what was imported can be checked as before.
+/// Plans are made on a copy: the imported module can still be checked.
 TEST(Model, PlansLeaveTheModuleAlone) {
   auto model = opened("test/goldens/gemma3");
   std::string before, after;
@@ -63,7 +63,7 @@ TEST(Model, VerifiesPatchesOfItsOwnAndOthers) {
     auto again = model->verify(requestOf(), step->patch);
     ASSERT_TRUE(bool(again)) << llvm::toString(again.takeError());
     EXPECT_TRUE(summarize(again->steps).verified());
-    // A patch of half the size is none.
+    // Half of a patch is not exact.
     for (ParameterPatch &entry : step->patch.parameters)
       for (std::vector<double> *part : {&entry.u, &entry.delta})
         for (double &number : *part)
@@ -97,7 +97,7 @@ TEST(Model, PatchesOfPositionsAreThoseOfTheirPrefixes) {
   EXPECT_EQ(metadata.modelHash, llvm::cantFail(model->hash()));
 }
 
-/// Tensors in the caller's memory are the model that their files are.
+/// Tensors in the caller's memory give the same model as their files.
 TEST(Model, LoadsFromMemory) {
   auto stored = opened("test/goldens/gpt2");
   std::vector<MemoryTensor> tensors;
@@ -134,7 +134,7 @@ TEST(Model, ReopenedModelsShareWeights) {
   EXPECT_EQ(&llvm::cantFail(model->weights()), &llvm::cantFail((*narrow)->weights()));
   EXPECT_EQ(model->storage(), "f32");
   EXPECT_EQ((*narrow)->storage(), "bf16");
-  // Norms outlive the model that read them first.
+  // Norms outlive the model that first read them.
   auto norms = llvm::cantFail(model->norms()).squaredNorm("model.layers.0.mlp.down_proj.weight");
   ASSERT_TRUE(bool(norms));
   auto third = llvm::cantFail(model->reopen({}));
@@ -159,7 +159,8 @@ TEST(Model, SaysWhichOptionIsWrong) {
             "'mlp.down_proj.weihgt'; did you mean 'mlp.down_proj.weight'?");
 }
 
-/// Without a handler an error has the diagnostics' text, at their places; with one they are its.
+/// Without a handler, an error contains the diagnostics' text and locations; with one, the handler
+/// gets them.
 TEST(Model, HandsDiagnosticsOver) {
   constexpr char path[] = "test/Rules/all-frozen.mlir";
   LoadOptions options;
@@ -220,7 +221,7 @@ TEST(Model, IsInspected) {
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// Two that share weights give in two threads what one gives alone.
+/// Two models that share weights give the same results in two threads as one of them alone.
 TEST(ModelThreads, TwoModels) {
   auto first = opened("test/goldens/gemma3");
   auto expected = llvm::cantFail(first->patch(requestOf())).fullLogits;
@@ -239,7 +240,7 @@ TEST(ModelThreads, TwoModels) {
   EXPECT_TRUE(found[1] == expected);
 }
 
-/// A call while another thread's is under way is refused; afterwards it works.
+/// A call during another thread's call is refused; afterwards it works.
 TEST(ModelThreads, OneModel) {
   Model *shared = nullptr;
   std::string refusal;

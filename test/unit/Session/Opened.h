@@ -6,7 +6,7 @@
 
 namespace ctxc::test {
 
-/// The model, or a program that ends with the reason.
+/// The model; ends the program with the reason where it cannot be opened.
 inline std::unique_ptr<Model> opened(llvm::StringRef path, LoadOptions options = {}) {
   auto model = Model::load(path, std::move(options));
   if (!model) {

@@ -1,4 +1,4 @@
-// Text that nobody vouches for: how deep its brackets are, and what a terminal is shown of it.
+// Untrusted text: how deep its brackets nest, and how a terminal shows it.
 #include "ctxc/Support/ForeignText.h"
 #include "gtest/gtest.h"
 
@@ -33,7 +33,7 @@ TEST(ForeignText, StringsCommentsAndArrowsDoNotCount) {
   for (int i = 0; i < 1000; ++i)
     arrows += "(a) -> (b) ";
   EXPECT_EQ(nestingOf(arrows), "");
-  // An arrow closes nothing.
+  // The > of an arrow closes no bracket.
   std::string hidden;
   for (int i = 0; i < 1000; ++i)
     hidden += "[->";

@@ -9,7 +9,7 @@ using namespace ctxc;
 namespace {
 
 #ifdef __linux__
-/// Kilobytes of LLVM's library that are in memory and cannot be written to.
+/// How many kilobytes of LLVM's library are in memory and read-only.
 long residentOfLlvm() {
   std::ifstream maps("/proc/self/smaps");
   std::string line;
@@ -17,7 +17,7 @@ long residentOfLlvm() {
   long sum = 0;
   while (std::getline(maps, line)) {
     size_t space = line.find(' ');
-    if (line.find('-') < space) // a mapping: its addresses, then what may be done
+    if (line.find('-') < space) // a mapping: addresses, then permissions
       counts = line.find("libLLVM") != std::string::npos && line[space + 2] != 'w';
     else if (counts && line.rfind("Rss:", 0) == 0)
       sum += std::stol(line.substr(4));

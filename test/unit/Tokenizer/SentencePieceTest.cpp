@@ -25,7 +25,7 @@ TEST(Tokenizer, EncodesAndDecodesAsSentencepieceDoes) {
   EXPECT_EQ(cantFail(tokenizer->decode(ids)), text);
   ids.insert(ids.begin(), 2);
   EXPECT_EQ(cantFail(tokenizer->encode(text, /*addBos=*/true)), ids);
-  EXPECT_EQ(cantFail(tokenizer->decode(ids)), text); // control pieces give no text
+  EXPECT_EQ(cantFail(tokenizer->decode(ids)), text); // control pieces have no text
   EXPECT_EQ(cantFail(tokenizer->encode("", /*addBos=*/true)), Ids{2});
   EXPECT_EQ(tokenizer->piece(415), "▁king");
   EXPECT_EQ(tokenizer->piece(14), "<0x0A>");
@@ -33,7 +33,7 @@ TEST(Tokenizer, EncodesAndDecodesAsSentencepieceDoes) {
   std::string bytes = "naïve ☃ 中\n\ttab  \xff";
   EXPECT_EQ(cantFail(tokenizer->decode(cantFail(tokenizer->encode("naïve ☃ 中\n\ttab", true)))),
             "naïve ☃ 中\n\ttab");
-  EXPECT_TRUE(bool(tokenizer->encode(bytes, true))); // not UTF-8, and no crash
+  EXPECT_TRUE(bool(tokenizer->encode(bytes, true))); // not UTF-8, but no crash
 }
 
 TEST(Tokenizer, DecodesTheSameAtRest) {
@@ -43,7 +43,7 @@ TEST(Tokenizer, DecodesTheSameAtRest) {
   std::mt19937 random(1);
   for (int length = 0; length < 40; ++length) {
     std::vector<int64_t> ids(length);
-    for (int64_t &id : ids) // the first half are control, unknown and byte pieces, and few others
+    for (int64_t &id : ids) // the lower ids are mostly control, unknown and byte pieces
       id = random() % (length % 2 ? 280 : awake->size());
     EXPECT_EQ(cantFail(atRest->decode(ids)), cantFail(awake->decode(ids)));
   }
@@ -87,10 +87,10 @@ TEST_F(TokenizerFiles, OneThatChangedIsAnError) {
   auto whole = MemoryBuffer::getFile(std::string(shipped) + "/tokenizer.model");
   ASSERT_TRUE(bool(whole));
   std::string bytes = (*whole)->getBuffer().str();
-  std::string another = bytes; // of as many pieces
+  std::string another = bytes; // with the same number of pieces
   size_t king = another.find("▁king");
   ASSERT_NE(king, std::string::npos);
-  another.replace(king, std::strlen("▁king"), "▁ding"); // as long
+  another.replace(king, std::strlen("▁king"), "▁ding"); // with the same length
   for (const std::string &changed : {bytes.substr(0, bytes.size() / 4), "x" + bytes, another}) {
     write("tokenizer.model", bytes);
     std::unique_ptr<Tokenizer> tokenizer = cantFail(Tokenizer::open(dir.str()));

@@ -1,5 +1,5 @@
-// tokenizer.json: the committed ones against what the tokenizers package made of them,
-// and everything that may be wrong in such a file.
+// tokenizer.json: the committed files compared with the tokenizers package's results, and
+// everything that may be wrong in such a file.
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "test/unit/Checkpoint/Fixture.h"
@@ -67,7 +67,7 @@ TEST(TokenizerJson, BrokenUtf8IsReplacedForEachMaximalPart) {
   }
 }
 
-// A character may be cut by the end of the tokens; the text is UTF-8 all the same.
+// The tokens may end inside a character; the text is valid UTF-8 all the same.
 TEST(TokenizerJson, ACharacterOfManyTokensIsWholeOrReplaced) {
   for (StringRef kind : {"byte-level", "metaspace"}) {
     std::unique_ptr<Tokenizer> tokenizer = cantFail(Tokenizer::open(folder(kind)));
@@ -99,7 +99,7 @@ struct TokenizerJsonFiles : TempDirectory {
     write("tokenizer.json", text);
     return messageOf(Tokenizer::open(dir.str()));
   }
-  /// The message for a copy with `change` made to it.
+  /// The message for a copy of the file that `change` was applied to.
   std::string changed(function_ref<void(json::Object &)> change) {
     json::Value copy = good;
     change(*copy.getAsObject());
@@ -212,12 +212,12 @@ TEST_F(TokenizerJsonFiles, SplittingExpressions) {
   EXPECT_HAS(split("a\\"), "a '\\' at the end");
   EXPECT_HAS(split("[\\W]"), "'\\W' in a class");
   EXPECT_HAS(split(std::string(70000, 'a')), "an expression of 70000 bytes");
-  // Exponential steps end at the limit, with a message.
+  // Exponential matching stops at a limit, with a message.
   EXPECT_EQ(split("(a+)+$"), "");
   std::unique_ptr<Tokenizer> tokenizer = cantFail(Tokenizer::open(dir.str()));
   EXPECT_HAS(messageOf(tokenizer->encode(std::string(60, 'a') + "b", false)),
              "pre_tokenizer.pattern.Regex: the splitting expression gave up on the text at byte 0");
-  // A chain of replacements that doubles the text is stopped.
+  // A chain of replacements that each double the text is stopped.
   json::Array doublings;
   for (int i = 0; i < 60; ++i)
     doublings.push_back(json::Object{{"type", "Replace"},
@@ -225,7 +225,7 @@ TEST_F(TokenizerJsonFiles, SplittingExpressions) {
                                      {"content", "marketmarket"}});
   json::Object sequence{{"type", "Sequence"}, {"normalizers", std::move(doublings)}};
   EXPECT_HAS(with("normalizer", std::move(sequence)),
-             "the text would grow past 2^26 bytes"); // that of an added token does already
+             "the text would grow past 2^26 bytes"); // an added token alone does so
 }
 
 TEST_F(TokenizerJsonFiles, CutShortAtAnyPlaceIsRefused) {
@@ -237,12 +237,12 @@ TEST_F(TokenizerJsonFiles, CutShortAtAnyPlaceIsRefused) {
   }
 }
 
-/// Calls `use` with each value within `value` put in place of it for the time of the call.
+/// Calls `use` once for each value inside `value`, which is replaced during the call.
 void eachReplaced(json::Value &value, const std::function<void()> &use) {
   if (json::Object *object = value.getAsObject()) {
     size_t seen = 0;
     for (auto &member : *object)
-      if (seen++ < 8) // of a vocabulary, a few
+      if (seen++ < 8) // only some entries of a vocabulary
         eachReplaced(member.second, use);
   } else if (json::Array *array = value.getAsArray()) {
     for (size_t i = 0; i < std::min<size_t>(array->size(), 4); ++i)
@@ -259,7 +259,7 @@ void eachReplaced(json::Value &value, const std::function<void()> &use) {
   value = kept;
 }
 
-// Whatever stands in a place: it is read or refused, and what is read encodes and decodes.
+// Any value in any place is read or refused; whatever is read encodes and decodes.
 TEST_F(TokenizerJsonFiles, AnyValueInAnyPlaceIsNoCrash) {
   size_t refused = 0, read = 0;
   for (StringRef kind : {"tiny", "word-piece"}) {

@@ -1,4 +1,4 @@
-// Small blocks for the tests of transforms, and plans for them made by hand.
+// Small blocks for the tests of transforms, and plans for them, written by hand.
 #ifndef CTXC_TEST_UNIT_TRANSFORMS_BLOCKS_H
 #define CTXC_TEST_UNIT_TRANSFORMS_BLOCKS_H
 
@@ -13,7 +13,7 @@
 
 namespace ctxc::test {
 
-/// Attention of two heads over one, on %h, giving %a (6 wide).
+/// Attention on %h, with two heads that share a key head; its result is %a (6 wide).
 inline const char *const attention = R"(
     %Wq = xf.param "q.weight" : tensor<8x6xf32>
     %Wk = xf.param "k.weight" : tensor<4x6xf32>
@@ -33,7 +33,7 @@ inline const char *const attention = R"(
     %a = xf.linear %Wo * %c : tensor<6x8xf32>, tensor<8xf32>
 )";
 
-/// A gated MLP on %z, giving %d.
+/// A gated MLP on %z; its result is %d.
 inline const char *const gatedMlp = R"(
     %Wg = xf.param "gate.weight" : tensor<10x6xf32>
     %Wu = xf.param "up.weight" : tensor<10x6xf32>
@@ -76,7 +76,7 @@ inline std::string llama() {
                             rmsNorm("w", "z", "pre.norm") + gatedMlp + add("y", "w", "d"));
 }
 
-/// x + attn(norm x) + mlp(norm x), one norm.
+/// x + attn(norm x) + mlp(norm x), with one norm.
 inline std::string parallel() {
   std::string mlp = gatedMlp;
   for (size_t at; (at = mlp.find("%z")) != std::string::npos;)
@@ -85,7 +85,7 @@ inline std::string parallel() {
                                add("y", "w", "d"));
 }
 
-/// A plain MLP with biases between two linears, and a constant factor on its way out.
+/// A plain MLP of two linears with biases, and a constant factor at its end.
 inline std::string biased() {
   return block("biased", rmsNorm("x", "h", "in.norm") + attention + add("w", "x", "a") + R"(
     %W1 = xf.param "fc1.weight" : tensor<6x10xf32>
@@ -143,7 +143,8 @@ public:
     return found;
   }
 
-  /// F and G by their parameters; the chain follows single uses to the yield.
+  /// A plan with the given parameters as F and G; the chain follows single uses from G to the
+  /// yield.
   BlockPlan plan(xf::BlockOp block, llvm::ArrayRef<llvm::StringRef> f, llvm::StringRef g,
                  llvm::StringRef normMatrix = "") {
     BlockPlan plan;

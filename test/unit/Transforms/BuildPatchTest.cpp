@@ -1,5 +1,5 @@
-// Dual and applied blocks of the families, from plans made by hand: what they
-// hold and in which order. That they compute the right thing is a test of the reference's.
+// Dual and applied blocks of the families, from plans written by hand: their ops and the order of
+// these. The tests of the reference show that they compute the right results.
 #include "ctxc/Transforms/BuildPatch.h"
 #include "Blocks.h"
 
@@ -29,7 +29,7 @@ std::vector<std::string> plannedNames(const BlockPlan &plan) {
   return names;
 }
 
-/// The op whose result the dual block gives as output `i`.
+/// The op whose result is output `i` of the dual block.
 template <typename Op> Op yielded(xf::BlockOp block, unsigned i) {
   return block.getBody().front().getTerminator()->getOperand(i).getDefiningOp<Op>();
 }
@@ -66,7 +66,7 @@ TEST(BuildPatch, DualRunsBothStreamsAndSharesParameters) {
   Names streams;
   dual.walk([&](xf::AttentionOp op) { streams.push_back(op.getStreamAttr().str()); });
   EXPECT_EQ(streams, (Names{"full", "reduced"}));
-  // Every linear runs twice, and never a third time: also the patched ones.
+  // Every linear is computed twice, but not a third time where it is patched.
   EXPECT_EQ(countOps<xf::LinearOp>(dual), 2 * countOps<xf::LinearOp>(block));
   EXPECT_EQ(yielded<xf::AddOp>(dual, 0).getLhs().getDefiningOp<xf::AddOp>().getLhs(),
             dual.getBody().getArgument(0));
@@ -135,7 +135,7 @@ TEST(BuildPatch, LlamaTargetsTheFullRunsOutputs) {
   dual.walk([&](patch::Rank1Op op) { rank1.push_back(op); });
   ASSERT_EQ(rank1.size(), 3u);
   for (int i : {0, 1}) {
-    // Target and current: the same weight, at z_C and at z.
+    // Target and current value are products with the same weight, at z_C and at z.
     auto full = rank1[i].getTarget().getDefiningOp<xf::LinearOp>();
     auto reduced = rank1[i].getCurrent().getDefiningOp<xf::LinearOp>();
     EXPECT_EQ(full.getWeight(), reduced.getWeight());
@@ -271,7 +271,7 @@ TEST(BuildPatch, NamesFollowTheEquations) {
   EXPECT_EQ(nameOf(first.getCurrent().getLoc()), "gate_0");
 }
 
-/// Builds from a wrong plan, and gives the diagnostic.
+/// Builds from a wrong plan, and returns the diagnostic.
 std::string refusal(Blocks &blocks, xf::BlockOp block, const BlockPlan &plan) {
   std::string text;
   ScopedDiagnosticHandler handler(&blocks.context, [&](Diagnostic &diag) { text = diag.str(); });

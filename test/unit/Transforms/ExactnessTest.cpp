@@ -1,5 +1,5 @@
-// Theorem 2 on small models of every family, in float64: the patches that the dual
-// blocks form make the applied blocks, without the context, give the full run's logits.
+// Theorem 2 on small models of every family, in float64: the patches that dual blocks form make the
+// applied blocks give the full run's logits without the context.
 #include "Blocks.h"
 #include "ctxc/Planning/Planner.h"
 #include "ctxc/Reference/Reference.h"
@@ -12,7 +12,7 @@ using patch::UpdateKind;
 
 namespace {
 
-/// The MLP's output goes through a stored scale, a gate and a reshape: a chain that divides.
+/// The MLP's output passes a stored scale, a gate and a reshape: a chain that divides.
 std::string gated() {
   return block("gated", rmsNorm("x", "h", "in.norm") + std::string(attention) + add("w", "x", "a") +
                             rmsNorm("w", "z", "pre.norm") + gatedMlp + R"(
@@ -25,14 +25,14 @@ std::string gated() {
 )" + add("y", "w", "r"));
 }
 
-/// Everything goes through one sum, and a frozen norm follows it.
+/// Everything passes a single sum, and a frozen norm follows it.
 std::string waist() {
   return block("waist", rmsNorm("x", "h", "in.norm") + std::string(attention) + add("w", "x", "a") +
                             rmsNorm("w", "z", "pre.norm") + gatedMlp + add("total", "w", "d") +
                             "    %y = xf.normalize rms %total eps 1.000000e-06 : tensor<6xf32>\n");
 }
 
-/// A plain MLP after a layer norm with a bias of its own.
+/// A plain MLP after a layer norm that has a bias of its own.
 std::string narrow() {
   return block("narrow",
                rmsNorm("x", "h", "in.norm") + std::string(attention) + add("w", "x", "a") + R"(
@@ -47,7 +47,8 @@ std::string narrow() {
 )" + add("y", "w", "o"));
 }
 
-/// Two residual streams with a matrix each; the second's reads what the first's patch gives.
+/// Two residual streams with a matrix each; the matrix of the second reads what the patch of the
+/// first changes.
 std::string streams() {
   return R"(
   xf.block @streams(%x: tensor<6xf32>, %t: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
@@ -159,7 +160,7 @@ void expectExact(const Family &family, UpdateKind update) {
   for (const LayerObligations &layer : step.obligations)
     EXPECT_EQ(layer.harmful, 0);
 
-  // Another run, which sees the patch and nothing of the full run.
+  // A run that sees the patch, and nothing else of the full run.
   ForwardOptions patched;
   patched.patch = &step.patch;
   auto alone = executor->start(1);

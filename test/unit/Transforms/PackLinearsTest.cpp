@@ -1,4 +1,4 @@
-// One sweep over a weight for both runs.
+// Both runs read a weight in a single sweep.
 #include "Blocks.h"
 #include "ctxc/Transforms/BuildPatch.h"
 

@@ -1,4 +1,4 @@
-// Outlined ends, and whole programs.
+// Parts of a model before and after its layers become blocks; and whole programs.
 #include "Blocks.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "ctxc/Transforms/BuildProgram.h"
@@ -11,7 +11,7 @@ namespace {
 
 xf::ModelOp modelOf(Blocks &blocks) { return *blocks.module->getOps<xf::ModelOp>().begin(); }
 
-/// Every op of the model's body but the last is a layer.
+/// Checks that every op of the model's body except the last is a layer.
 void expectOnlyLayers(xf::ModelOp model) {
   for (Operation &op : model.getBody().front())
     EXPECT_TRUE((isa<xf::LayerOp, xf::YieldOp>(op))) << op.getName().getStringRef().str();
@@ -59,7 +59,7 @@ TEST(OutlineModelEnds, HandsTheEmbeddingToTheHeadAsAStream) {
   expectOnlyLayers(modelOf(blocks));
   EXPECT_EQ(blocks.block("m_embed").getResultTypes().size(), 2u);
   EXPECT_EQ(blocks.block("m_head").getArgumentTypes().size(), 3u);
-  // The head's bias keeps its parameter.
+  // The head's bias stays a parameter.
   EXPECT_EQ(countOps<xf::ParamOp>(blocks.block("m_head")), 1);
 }
 
@@ -122,7 +122,7 @@ TEST(BuildProgram, BuildsEachBlockOnceAndCountsLayers) {
   EXPECT_EQ(program->steps[1].dual, program->steps[3].dual);
   EXPECT_FALSE(program->steps[2].dual || program->steps[2].applied);
   EXPECT_EQ(countOps<xf::LinearOp>(program->steps[1].dual), 0);
-  // llama, its dual and applied blocks, the two ends, and the embedding of a row
+  // llama, its dual and applied blocks, the two ends, and the block for embeddings
   EXPECT_EQ(countOps<xf::BlockOp>(*blocks.module), 6);
   xf::BlockOp ofEmbedding = program->steps.front().ofEmbedding;
   ASSERT_TRUE(ofEmbedding);

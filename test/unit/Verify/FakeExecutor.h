@@ -1,7 +1,6 @@
-// A model small enough to follow by hand: its state is the sum of the tokens that
-// a run has seen, and its two layers hand that sum on. Logit i is largest where i
-// is the sum modulo the vocabulary. A patch is the vector that brings a reduced
-// run's sum to the full run's.
+// A model small enough to follow by hand: its state is the sum of the tokens that a run has seen,
+// and its two layers pass that sum on. The largest logit is the one whose index is the sum modulo
+// the vocabulary. A patch is the vector that brings a reduced run's sum to the full run's.
 #ifndef CTXC_TEST_VERIFY_FAKEEXECUTOR_H
 #define CTXC_TEST_VERIFY_FAKEEXECUTOR_H
 
@@ -25,7 +24,7 @@ public:
   double error = 0;    ///< added to every patch
   bool broken = false; ///< patched runs give NaN
   bool bidirectional = false;
-  std::vector<std::vector<int64_t>> prefills; ///< positions of each appending forward
+  std::vector<std::vector<int64_t>> prefills; ///< the positions of each forward that appends
   int64_t patchedRuns = 0, controls = 0;
 
   bool isBidirectional() const override { return bidirectional; }

@@ -59,7 +59,8 @@ TEST_F(VerifyTest, positionsArePatchedInOnePassAndCheckedOneByOne) {
     EXPECT_GT(step.control.linf, 0.1);
     EXPECT_EQ(step.layers[1].obligations.harmless, 2);
   }
-  // The kept tokens of the pass; those between the patched; and of the checks, each when it is due.
+  // First the kept tokens of the pass and the tokens between the patched ones; then those of each
+  // check, when it is due.
   std::vector<std::vector<int64_t>> expected = {{1, 4}, {0, 1}, {1}, {4}, {4}};
   EXPECT_EQ(executor.prefills, expected);
 }
@@ -166,7 +167,7 @@ TEST_F(VerifyTest, oneTokenIsNoContext) {
 TEST_F(VerifyTest, aBidirectionalContextHasSeenTheToken) {
   executor.bidirectional = true;
   run(1);
-  // All tokens at once, of which the last is taken back: the patch appends it again.
+  // All tokens at once, the last of which is then removed: the patch appends it again.
   EXPECT_EQ(executor.prefills, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3}}));
   RunTimes times;
   auto made = makePatch(executor, request, times);

@@ -1,5 +1,5 @@
-// AMD: gpu → rocdl → an object of machine code → a code object, which is a shared object that
-// lld makes of it; all in this process, and no device library is called.
+// AMD: gpu → rocdl → an object file → a code object, which is a shared object that lld links.
+// Everything happens in this process, and no device library is called.
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/GPU/AMD/LinkCodeObject.h"
 #include "lib/Lowering/GPU/LlvmKernels.h"
@@ -18,7 +18,7 @@ namespace {
 
 struct Architecture {
   StringRef name;
-  int64_t subgroup; ///< what compilers for it take: a wavefront's lanes
+  int64_t subgroup; ///< lanes of a wavefront, as compilers for this architecture set it
   StringRef features;
 };
 constexpr Architecture architectures[] = {{"gfx90a", 64, "+wavefrontsize64"},
@@ -37,7 +37,7 @@ private:
     populateGpuToROCDLConversionPatterns(converter, patterns, gpu::amd::Runtime::HIP,
                                          *amdgpu::Chipset::parse(architecture));
   }
-  /// What a block's size is, is said twice.
+  /// Two attributes state the size of a block; this sets the second from the first.
   void finish(LLVM::LLVMFuncOp kernel) const override {
     auto *dialect = kernel.getContext()->getLoadedDialect<ROCDL::ROCDLDialect>();
     auto size = dialect->getReqdWorkGroupSizeAttrHelper().getAttr(kernel);

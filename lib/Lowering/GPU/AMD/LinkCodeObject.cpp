@@ -23,7 +23,8 @@ static llvm::Error writeFile(int file, StringRef content) {
   return llvm::errorCodeToError(error);
 }
 
-/// lld reads and writes files alone, and has one state a process.
+/// lld reads and writes only files. Its state is global, so that only one thread may run it at a
+/// time.
 llvm::Expected<std::string> gpu_lowering::linkCodeObject(StringRef object, StringRef target) {
   static std::mutex one;
   static bool canRunAgain = true;

@@ -1,4 +1,5 @@
-// From an object file of AMD machine code to a code object that HIP loads, by lld in this process.
+// Links an object file of AMD machine code to a code object that HIP loads, with lld in this
+// process.
 #ifndef CTXC_LIB_LOWERING_GPU_AMD_LINKCODEOBJECT_H
 #define CTXC_LIB_LOWERING_GPU_AMD_LINKCODEOBJECT_H
 
@@ -7,7 +8,7 @@
 
 namespace ctxc::gpu_lowering {
 
-/// Links `object` by itself: a symbol that it lacks is an error, which `target` begins.
+/// Links `object` alone. A missing symbol is an error, whose message begins with `target`.
 llvm::Expected<std::string> linkCodeObject(llvm::StringRef object, llvm::StringRef target);
 
 } // namespace ctxc::gpu_lowering

@@ -1,5 +1,5 @@
-// NVIDIA: gpu → nvvm → PTX, in this process and without a toolkit. The driver makes machine code of
-// PTX for the device at hand.
+// NVIDIA: gpu → nvvm → PTX, in this process and without NVIDIA's toolkit. The driver compiles PTX
+// to machine code for the device.
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/GPU/LlvmKernels.h"
 #include "lib/Lowering/GPU/Targets.h"
@@ -16,7 +16,7 @@ using namespace ctxc::gpu_lowering;
 namespace {
 
 struct Architecture {
-  StringRef name, features; ///< LLVM's, with the version of PTX that all drivers for it read
+  StringRef name, features; ///< LLVM's names, and the PTX version that every driver for it reads
 };
 constexpr Architecture architectures[] = {{"sm_80", "+ptx70"}, {"sm_90", "+ptx78"}};
 
@@ -31,8 +31,8 @@ class NvvmKernels : public LlvmKernels {
     populateGpuToNVVMConversionPatterns(converter, patterns);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
   }
-  /// One block a multiprocessor is enough to ask for: the assembler would rather spill than have
-  /// fewer than as many as there are threads for.
+  /// Asks for only one block on a multiprocessor at a time. Otherwise the assembler would rather
+  /// spill registers than allow fewer blocks than the number of threads permits.
   void finish(LLVM::LLVMFuncOp kernel) const override {
     kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     Builder(kernel.getContext()).getI32IntegerAttr(1));

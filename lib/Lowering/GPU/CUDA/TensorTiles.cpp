@@ -1,28 +1,31 @@
 // y[s, m] (+)= Σ_k W[m, k] x[s, k] by mma.sync m16n8k16, bfloat16 times bfloat16 into float32.
 //
-// Exactness. A finite float32 x is the sum of three bfloat16 numbers: x0 is x with the lower 16 of
-// its bits zero, that is x cut off after the first 8 of its 24 significant bits. x − x0 is a
-// multiple of x's last place and below 2^16 of them, so that float32 holds it exactly; x1 is that
-// cut off in the same way; x2 = x − x0 − x1 is below 2^8 last places, which bfloat16 holds. Only
-// what is below 2^-133, bfloat16's least, is lost; nothing overflows, since no part is larger than
-// x. (x infinite gives NaN.) Products of bfloat16 numbers have 16 bits, exact in float32. So the
-// sum of three mma, of x2, x1 and x0, is off only by its additions: with γ = n u / (1 − n u), n = 3
-// K + 1 and u = 2⁻²³, for tensor cores may cut sums off, by at most γ Σ_k |W[m, k] x[s, k]|.
-// `rounded` takes the nearest bfloat16 to x alone, and one mma.
+// Exactness. A finite float32 x is the sum of three bfloat16 numbers. x0 is x with the lower 16
+// bits set to zero: x cut off after the first 8 of its 24 significant bits. x − x0 is a multiple of
+// x's last place and below 2^16 of them, so that float32 holds it exactly; x1 is that difference,
+// cut off in the same way. x2 = x − x0 − x1 is below 2^8 last places, which bfloat16 holds. Only
+// what is below 2^-133, the least positive bfloat16, is lost; nothing overflows, since no part is
+// larger than x. (If x is infinite, the result is NaN.) A product of two bfloat16 numbers has 16
+// significant bits and is exact in float32. The sum of three mma, of x2, x1 and x0, therefore has
+// only the rounding errors of its additions. With γ = n u / (1 − n u) and n = 3 K + 1, the error is
+// at most γ Σ_k |W[m, k] x[s, k]|; u is 2⁻²³, because tensor cores may truncate sums. With
+// `rounded`, only the bfloat16 nearest to x is multiplied, in a single mma.
 //
-// Order. Sixteen k at a time, ascending, and in each x2, x1, x0: the same wherever in a tile, and
-// in a chunk, the sum is.
+// Order. Sixteen k at a time, ascending, and for each of them x2, x1, x0. The order does not depend
+// on where in a tile, or in a chunk of tokens, the sum is.
 //
 // A block of 8 warps takes 128 columns and 128, 64 or 32 rows of y. W goes to shared memory by
-// cp.async, 32 k a stage, some stages ahead. x is split by the block that uses it, on the way from
-// registers to one of two buffers of 16 k, while the tensor cores work on the other: as float32 it
-// is 4 bytes from the device's memory where planes made beforehand would be 6, it needs no launch
-// and no memory of its own, and the instructions fit beside those that wait for the tensor cores.
+// cp.async, in stages of 32 k, some stages ahead. x is split into its parts by the block that uses
+// it, on the way from registers to one of two buffers of 16 k, while the tensor cores work on the
+// other buffer. Splitting x beforehand, in a kernel of its own, would be slower: as float32, x
+// takes 4 bytes of the device's memory traffic, its parts would take 6; and it would need another
+// launch and more memory. The instructions that split x fit in while others wait for the tensor
+// cores.
 //
-// Rows of a tile lie in shared memory in chunks of 16 bytes; chunk c of row r lies in the place of
-// c xor (r / 2 mod 4), in rows of four chunks, and c xor (r / 4 mod 2), in rows of two, so that the
-// eight rows of a matrix of ldmatrix, and the eight chunks that a quarter of a warp writes, touch
-// all 32 banks once.
+// The rows of a tile lie in shared memory in pieces of 16 bytes (`chunk`). Piece c of row r is
+// stored in place c xor (r / 2 mod 4) where a row has four pieces, and c xor (r / 4 mod 2) where it
+// has two. With this swizzle the eight rows of an ldmatrix matrix, and the eight pieces that a
+// quarter of a warp writes, touch each of the 32 banks once.
 #include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -36,7 +39,8 @@ using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
 static constexpr int64_t threadsOfTensorTile = 256, warps = 8, tileColumns = 128;
-/// k of a stage of W and of a buffer of x; numbers of a chunk; rows that a warp takes.
+/// k in a stage of W and in a buffer of x; elements of a 16-byte piece; rows of y that a warp
+/// takes.
 static constexpr int64_t stageDepth = 32, halfDepth = 16, chunk = 8, warpRows = 32;
 
 bool gpu_lowering::isForTensorCores(const Step &step, const TileLoops &loops) {
@@ -80,7 +84,7 @@ public:
         w.b.getI64IntegerAttr(128));
   }
 
-  /// Writes all, and returns the number of blocks.
+  /// Writes the kernel's body, and returns the number of blocks.
   int64_t write() {
     int64_t rowTiles = llvm::divideCeil(rows, tileRows);
     int64_t columnTiles = llvm::divideCeil(columns, tileColumns);
@@ -100,14 +104,14 @@ private:
   Value mod(Value a, int64_t by) { return arith::RemUIOp::create(w.b, w.loc, a, w.index(by)); }
   Value least(Value a, int64_t b) { return arith::MinUIOp::create(w.b, w.loc, a, w.index(b)); }
   Value word(int64_t bits) { return arith::ConstantIntOp::create(w.b, w.loc, int32_t(bits), 32); }
-  /// Where chunk `c` of row `row` lies in rows of `chunks`.
+  /// The element at which piece `c` of row `row` starts, in rows of `chunks` pieces.
   Value place(Value row, Value c, int64_t chunks) {
     Value turn = mod(over(row, 8 / chunks), chunks);
     Value at = arith::XOrIOp::create(w.b, w.loc, c, turn);
     return times(w.add(times(row, chunks), at), chunk);
   }
 
-  /// What depends on the thread alone.
+  /// Computes the addresses that depend only on the thread.
   void placeThread() {
     for (int64_t i = 0; i < tileColumns * stageDepth / chunk / threadsOfTensorTile; ++i) {
       Value flat = plus(w.thread, i * threadsOfTensorTile);
@@ -126,7 +130,8 @@ private:
     Value columnWarp = over(w.subgroup, tileRows / warpRows);
     warpRow = times(rowWarp, warpRows);
     warpColumn = times(columnWarp, warpColumns);
-    // Rows of matrices that a lane names: of x 16 rows by two chunks, of W twice 8 by two.
+    // The row and piece that each lane passes to ldmatrix: 16 rows by two pieces of x, and for W
+    // twice 8 rows by two pieces.
     Value xRow = w.add(warpRow, mod(w.lane, 16));
     xPlace = place(xRow, over(w.lane, 16), halfDepth / chunk);
     Value eight = mod(w.lane, 8), second = times(over(w.lane, 16), 8);
@@ -136,12 +141,12 @@ private:
   }
 
   // Memory --------------------------------------------------------------------
-  /// Has stage `t` of W copied into its slot.
+  /// Starts the copy of stage `t` of W into its slot of shared memory.
   void copyStage(Value t) {
     Value slot = times(mod(t, stages), tileColumns * stageDepth), k0 = times(t, stageDepth);
     for (auto &[k, source, target] : copies) {
       Value at = w.add(k0, k), count;
-      if (depth % stageDepth) { // what is not there is zero, and not read
+      if (depth % stageDepth) { // beyond the last k, zeros are written and nothing is read
         Value isThere = w.isBelow(at, w.index(depth));
         count = arith::SelectOp::create(w.b, w.loc, isThere, w.index(chunk), w.index(0));
         at = least(at, depth - chunk);
@@ -157,7 +162,7 @@ private:
 
   bool allBringX() const { return threadsOfTensorTile * chunk <= tileRows * halfDepth; }
 
-  /// This thread's eight numbers of x of buffer `half` of k; zeros where there are none.
+  /// Loads this thread's eight numbers of x for buffer `half` of k; zeros beyond the last k.
   SmallVector<Value> loadX(Value half) {
     Value k = w.add(times(half, halfDepth), ownK);
     Value isThere = w.isBelow(k, w.index(depth));
@@ -179,7 +184,7 @@ private:
     return SmallVector<Value>(branch.getResults());
   }
 
-  /// Splits them, and puts the planes into buffer 0 or 1.
+  /// Splits the numbers into their three parts, and stores the parts into buffer 0 or 1.
   void putX(ArrayRef<Value> pieces, int64_t buffer) {
     SmallVector<Value> numbers;
     for (Value piece : pieces)
@@ -206,7 +211,8 @@ private:
     return xStart + (buffer * planes + plane) * tileRows * halfDepth;
   }
 
-  /// The two numbers' first parts, side by side; the numbers become what is left of them.
+  /// Returns the bfloat16 parts of two numbers, packed in one word, and subtracts them from the
+  /// numbers.
   Value takeOff(Value &low, Value &high) {
     Value mask = word(0xffff0000);
     auto part = [&](Value &number) {
@@ -231,7 +237,7 @@ private:
   }
 
   // Sums ----------------------------------------------------------------------
-  /// Four matrices of 8 by 8; a word of each.
+  /// Loads four matrices of 8 by 8 elements; each lane gets one word of each matrix.
   SmallVector<Value> matrices(Value at) {
     auto type = VectorType::get({4, 2}, w.b.getI16Type());
     Value all = nvgpu::LdMatrixOp::create(w.b, w.loc, type, shared, ValueRange{at},
@@ -254,7 +260,7 @@ private:
       sum = LLVM::ExtractValueOp::create(w.b, w.loc, product, int64_t(i));
   }
 
-  /// Adds half of a stage, which lies in `slot`: of x from buffer `half`.
+  /// Adds half of a stage, whose W lies in `slot` and whose x lies in buffer `half`.
   void addHalf(Value slot, int64_t half, SmallVectorImpl<Value> &sums) {
     SmallVector<SmallVector<Value>> weights;
     for (int64_t c = 0; c < warpColumns; c += 16)
@@ -284,7 +290,7 @@ private:
       Value slot = times(mod(t, stages), tileColumns * stageDepth);
       for (int64_t half : {0, 1}) {
         SmallVector<Value> next = loadX(plus(times(t, 2), half + 1));
-        if (half == 0) { // into the slot that was read in the step before
+        if (half == 0) { // into the slot that the step before has read
           Value ahead = plus(t, stages - 1);
           w.when(w.isBelow(ahead, w.index(all)), [&] { copyStage(ahead); });
           commit();
@@ -306,7 +312,7 @@ private:
     for (int64_t r = 0; r < warpRows / 8; ++r) {
       Value row = plus(row0, 8 * r);
       w.when(w.isBelow(row, w.index(rows)), [&] {
-        for (int64_t c = 0; c < warpColumns / 4; ++c) { // twos of columns, 8 apart
+        for (int64_t c = 0; c < warpColumns / 4; ++c) { // pairs of columns, 8 apart
           Value column = plus(column0, c / 2 * 8 + c % 2);
           Value sum = sums[(r / 2 * warpColumns / 8 + c / 2) * 4 + r % 2 * 2 + c % 2];
           w.when(w.isBelow(column, w.index(columns)), [&] { put(row, column, sum); });
@@ -335,7 +341,7 @@ private:
     Value k, source, target;
   };
   SmallVector<Copy> copies;
-  Value ownK, ownX, ownPlace; ///< what of x the thread brings
+  Value ownK, ownX, ownPlace; ///< which part of x the thread loads
   Value warpRow, warpColumn, xPlace, wPlace[2];
 };
 

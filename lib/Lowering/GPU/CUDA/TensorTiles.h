@@ -1,5 +1,5 @@
-// Contractions of many rows with matrices of bfloat16 by NVIDIA's tensor cores (compute capability
-// 8.0 and later).
+// Contractions of many rows with bfloat16 matrices on NVIDIA's tensor cores (compute capability 8.0
+// and later).
 #ifndef CTXC_LIB_LOWERING_GPU_CUDA_TENSORTILES_H
 #define CTXC_LIB_LOWERING_GPU_CUDA_TENSORTILES_H
 
@@ -7,11 +7,12 @@
 
 namespace ctxc::gpu_lowering {
 
-/// Whether there is a tensor-core kernel: weights of bfloat16, whose rows and those of x are pieces
-/// of 16 bytes, without batch.
+/// Whether the tensor-core kernel can run the step: W is bfloat16, the rows of W and of x are whole
+/// pieces of 16 bytes, and there is no batch dimension.
 bool isForTensorCores(const Step &step, const TileLoops &loops);
 
-/// That kernel. With `rounded` x is taken as the nearest bfloat16, else as it is.
+/// Writes that kernel. With `rounded`, x is rounded to the nearest bfloat16; otherwise its exact
+/// value is used.
 WrittenKernel writeTensorTiles(mlir::gpu::GPUModuleOp module, llvm::StringRef name,
                                const Step &step, const TileLoops &loops, bool rounded,
                                const GpuTarget &target);

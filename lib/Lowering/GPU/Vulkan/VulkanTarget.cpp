@@ -1,5 +1,5 @@
-// Vulkan: gpu → spirv → a binary module, one entry point a kernel; buffers are storage buffers of
-// descriptor set 0, in the order of the kernel's arguments.
+// Vulkan: gpu → spirv → a binary module with one entry point for each kernel. Buffers are storage
+// buffers of descriptor set 0, in the order of the kernel's arguments.
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/GPU/Targets.h"
@@ -74,8 +74,8 @@ static spirv::TargetEnvAttr environment(MLIRContext *context, int64_t lanes) {
                                    spirv::TargetEnvAttr::kUnknownDeviceID);
 }
 
-/// SPIR-V's conversion sets a loop's results at the end of each step, so that a loop of no step at
-/// all would leave them unset.
+/// The conversion to SPIR-V sets a loop's results at the end of each iteration, which would leave
+/// the results of a loop without iterations unset.
 static void setResultsOfNoStep(scf::ForOp loop) {
   auto from = getConstantIntValue(loop.getLowerBound()),
        to = getConstantIntValue(loop.getUpperBound());
@@ -91,8 +91,8 @@ static void setResultsOfNoStep(scf::ForOp loop) {
   }
 }
 
-/// The memory that a block's threads share becomes an allocation, which is what SPIR-V's
-/// conversion reads; and the sizes of blocks become its attribute.
+/// Turns memory that the threads of a block share into an allocation, as the conversion to SPIR-V
+/// expects, and attaches the block size as the attribute that it reads.
 static void prepare(gpu::GPUModuleOp kernels) {
   MLIRContext *context = kernels.getContext();
   kernels.walk(setResultsOfNoStep);
@@ -127,7 +127,7 @@ struct GpuPrepareSpirv : ctxc::impl::GpuPrepareSpirvBase<GpuPrepareSpirv> {
       prepare(kernels);
       kernels->setAttr(spirv::getTargetEnvAttrName(), environment(&getContext(), lanes));
     }
-    // Launches are for the executor.
+    // Launches are for the executor, not for the SPIR-V module.
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       function.erase();
   }

@@ -1,0 +1,140 @@
+// The facts of functions that are applied entry by entry (FactsOpInterface).
+#include "dialects/XF/FactsArith.h"
+#include "dialects/XF/XF.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc::xf;
+
+static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+double ctxc::xf::activate(ActivationKind kind, double x) {
+  switch (kind) {
+  case ActivationKind::gelu:
+    return x * std::erfc(-x * M_SQRT1_2) / 2;
+  case ActivationKind::gelu_tanh:
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  case ActivationKind::silu:
+    return x * sigmoid(x);
+  case ActivationKind::relu:
+    return std::max(x, 0.0);
+  case ActivationKind::relu2:
+    return x > 0 ? x * x : 0;
+  case ActivationKind::sigmoid:
+    return sigmoid(x);
+  case ActivationKind::tanh:
+    return std::tanh(x);
+  case ActivationKind::quick_gelu:
+    return x * sigmoid(1.702 * x);
+  case ActivationKind::exp:
+    return std::exp(x);
+  case ActivationKind::softplus:
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  }
+  llvm_unreachable("all kinds are above");
+}
+
+/// The interval that a non-decreasing function maps the data's interval to.
+static void mapInterval(Facts &facts, const Facts &data, llvm::function_ref<double(double)> f) {
+  if (data.floor)
+    facts.floor = f(*data.floor);
+  if (data.ceiling)
+    facts.ceiling = f(*data.ceiling);
+  boundByInterval(facts);
+}
+
+/// The facts of a function that is zero only at zero, has the minimum `least`, and maps x ≥ 0 into
+/// [0, x].
+static void setDip(Facts &facts, const Facts &data, double least) {
+  facts.floor = data.floor.value_or(-1) >= 0 ? 0.0 : least; // rounded downwards
+  if (data.ceiling)
+    facts.ceiling = std::max(*data.ceiling, 0.0);
+}
+
+Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
+  const Facts &data = operands[0];
+  auto f = [&](double x) { return activate(getKind(), x); };
+  if (std::optional<double> constant = data.getConstant())
+    return Facts::constant(f(*constant), data.why);
+  Facts facts = {data.elements, data.vector, std::nullopt, data.why};
+  facts.zeroSomewhere = data.zeroSomewhere; // most functions are zero at zero
+  facts.free = data.free;
+  switch (getKind()) {
+  case ActivationKind::relu:
+  case ActivationKind::relu2:
+    facts.floor = 0.0;
+    facts.zeroSomewhere |= data.bothSigns;
+    mapInterval(facts, data, f);
+    if (data.floor.value_or(-1) >= 0)
+      break; // the data is never negative
+    facts.elements = facts.vector = Zeros::OpenSet;
+    facts.why = stringifyActivationKind(getKind()).str() + " is zero on every negative input";
+    if (facts.isZero() || data.ceiling.value_or(1) <= 0)
+      return Facts::constant(0, facts.why);
+    facts.free = false;
+    facts.piecewise = true;
+    facts.levels = {0.0};
+    break;
+  case ActivationKind::sigmoid:
+    facts = {Zeros::Never, Zeros::Never, 1.0, ""};
+    facts.floor = 0.0;
+    facts.ceiling = 1.0;
+    facts.free = data.free;
+    mapInterval(facts, data, f);
+    break;
+  case ActivationKind::tanh:
+    facts.bound = 1.0;
+    mapInterval(facts, data, f);
+    break;
+  case ActivationKind::exp:
+  case ActivationKind::softplus:
+    facts = {Zeros::Never, Zeros::Never, std::nullopt, ""};
+    facts.floor = 0.0;
+    facts.free = data.free;
+    mapInterval(facts, data, f);
+    break;
+  case ActivationKind::gelu:
+  case ActivationKind::gelu_tanh:
+    setDip(facts, data, -0.171);
+    break;
+  case ActivationKind::silu:
+    setDip(facts, data, -0.279);
+    break;
+  case ActivationKind::quick_gelu:
+    setDip(facts, data, -0.164);
+    break;
+  }
+  return facts;
+}
+
+Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
+  const Facts &data = operands[0];
+  double cap = getCap().convertToFloat();
+  Facts facts = {data.elements, data.vector, cap, data.why};
+  facts.zeroSomewhere = data.zeroSomewhere;
+  facts.free = data.free;
+  mapInterval(facts, data, [&](double x) { return cap * std::tanh(x / cap); });
+  return facts;
+}
+
+Facts ClampOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  double limit = getLimit().convertToFloat(), least = getAbove() ? -HUGE_VAL : -limit;
+  if (facts.bound) { // the bound, as an interval
+    facts.floor = std::max(facts.floor.value_or(-*facts.bound), -*facts.bound);
+    facts.ceiling = std::min(facts.ceiling.value_or(*facts.bound), *facts.bound);
+  }
+  if (facts.floor.value_or(-HUGE_VAL) >= least && facts.ceiling.value_or(HUGE_VAL) <= limit)
+    return operands[0]; // the data lies within the limits already
+  auto f = [&](double x) { return std::min(std::max(x, least), limit); };
+  facts.ceiling = f(facts.ceiling.value_or(limit));
+  if (facts.floor || !getAbove())
+    facts.floor = f(facts.floor.value_or(-limit));
+  facts.length.reset();
+  facts.bound.reset();
+  boundByInterval(facts);
+  facts.free = false;
+  facts.piecewise = true;
+  facts.levels = getAbove() ? std::vector<double>{limit} : std::vector<double>{-limit, limit};
+  return facts;
+}

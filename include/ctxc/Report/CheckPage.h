@@ -1,0 +1,23 @@
+//===- CheckPage.h - verdicts on a model, as a page ------------------------===//
+//
+// One HTML file that needs no network and no script: for each group of layers the verdict, the
+// block as it is drawn (Graph.h), what is patched with the lemma that it rests on, what must hold
+// of the data, and every plan with its cost.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_REPORT_CHECKPAGE_H
+#define CTXC_REPORT_CHECKPAGE_H
+
+#include "ctxc/Planning/ModelCheck.h"
+#include "llvm/Support/Error.h"
+
+namespace ctxc {
+
+/// Writes the page of `model`'s verdicts to `path`.
+/// Errors: no `dot` in PATH, its failure, a file that cannot be written.
+llvm::Error writeCheckPage(llvm::StringRef path, llvm::StringRef model,
+                           llvm::ArrayRef<VerdictGroup> groups);
+
+} // namespace ctxc
+
+#endif // CTXC_REPORT_CHECKPAGE_H

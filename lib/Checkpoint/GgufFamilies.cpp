@@ -1,0 +1,294 @@
+#include "GgufFamilies.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace ctxc;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+constexpr GgufName commonModel[] = {
+    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
+constexpr GgufName commonLayer[] = {
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
+    {"ffn_gate_exps", "mlp.experts.*.gate_proj"},
+    {"ffn_up_exps", "mlp.experts.*.up_proj"},
+    {"ffn_down_exps", "mlp.experts.*.down_proj"},
+    {"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+    {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
+};
+
+/// Norms behind the branches (Gemma 2 and 3, OLMo 2).
+constexpr GgufName sandwich[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                 {"ffn_norm", "pre_feedforward_layernorm"},
+                                 {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr GgufName mixtral[] = {{"ffn_gate_inp", "block_sparse_moe.gate"},
+                                {"ffn_gate_exps", "block_sparse_moe.experts.*.w1"},
+                                {"ffn_up_exps", "block_sparse_moe.experts.*.w3"},
+                                {"ffn_down_exps", "block_sparse_moe.experts.*.w2"}};
+constexpr GgufName glm4[] = {{"post_attention_norm", "post_self_attn_layernorm"},
+                             {"post_ffw_norm", "post_mlp_layernorm"},
+                             {"ffn_up", "mlp.gate_up_proj"}};
+constexpr GgufName phi2Model[] = {{"output_norm", "model.final_layernorm"}};
+constexpr GgufName phi2[] = {
+    {"attn_output", "self_attn.dense"}, {"ffn_up", "mlp.fc1"}, {"ffn_down", "mlp.fc2"}};
+constexpr GgufName phi3[] = {{"attn_qkv", "self_attn.qkv_proj"}, {"ffn_up", "mlp.gate_up_proj"}};
+constexpr GgufName starcoder2[] = {{"ffn_up", "mlp.c_fc"}, {"ffn_down", "mlp.c_proj"}};
+constexpr GgufName gpt2Model[] = {{"token_embd", "transformer.wte"},
+                                  {"position_embd", "transformer.wpe"},
+                                  {"output_norm", "transformer.ln_f"}};
+constexpr GgufName gpt2[] = {{"attn_norm", "ln_1"},  {"attn_qkv", "attn.c_attn"},
+                             {"ffn_norm", "ln_2"},   {"attn_output", "attn.c_proj"},
+                             {"ffn_up", "mlp.c_fc"}, {"ffn_down", "mlp.c_proj"}};
+constexpr GgufName bloomModel[] = {{"token_embd", "transformer.word_embeddings"},
+                                   {"token_embd_norm", "transformer.word_embeddings_layernorm"},
+                                   {"output_norm", "transformer.ln_f"}};
+constexpr GgufName bloom[] = {{"attn_qkv", "self_attention.query_key_value"},
+                              {"attn_output", "self_attention.dense"},
+                              {"ffn_up", "mlp.dense_h_to_4h"},
+                              {"ffn_down", "mlp.dense_4h_to_h"}};
+constexpr GgufName falconTwoNorms[] = {{"attn_norm", "ln_mlp"},
+                                       {"attn_norm_2", "ln_attn"},
+                                       {"attn_qkv", "self_attention.query_key_value"},
+                                       {"attn_output", "self_attention.dense"},
+                                       {"ffn_up", "mlp.dense_h_to_4h"},
+                                       {"ffn_down", "mlp.dense_4h_to_h"}};
+constexpr GgufName neoxModel[] = {{"token_embd", "gpt_neox.embed_in"},
+                                  {"output_norm", "gpt_neox.final_layer_norm"},
+                                  {"output", "embed_out"}};
+constexpr GgufName neox[] = {{"attn_qkv", "attention.query_key_value"},
+                             {"attn_output", "attention.dense"},
+                             {"ffn_up", "mlp.dense_h_to_4h"},
+                             {"ffn_down", "mlp.dense_4h_to_h"}};
+
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+void completeBiases(GgufConfig &c) {
+  c.config["attention_bias"] = c.has("attn_q.bias");
+  c.config["mlp_bias"] = c.has("ffn_up.bias");
+}
+
+/// The mixture's sizes; llama.cpp makes the weights of experts sum to one, or not, by family.
+void readExperts(GgufConfig &c, bool sumToOne) {
+  c.needed("expert_count", "num_experts");
+  c.needed("expert_used_count", "num_experts_per_tok");
+  c.config["norm_topk_prob"] = sumToOne;
+}
+
+void completeMixtral(GgufConfig &c) {
+  c.needed("expert_count", "num_local_experts");
+  c.needed("expert_used_count", "num_experts_per_tok");
+}
+
+void completeQwen2Moe(GgufConfig &c) {
+  readExperts(c, /*sumToOne=*/false);
+  c.needed("expert_feed_forward_length", "moe_intermediate_size");
+  c.needed("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
+}
+
+void completeQwen3Moe(GgufConfig &c) {
+  readExperts(c, /*sumToOne=*/true);
+  c.needed("expert_feed_forward_length", "moe_intermediate_size");
+}
+
+void completeOlmoe(GgufConfig &c) { readExperts(c, /*sumToOne=*/false); }
+
+/// Gemma's largest models, of 46 and 62 layers, alone divide by the width of a head's share of the
+/// residual stream.
+void completeGemma2(GgufConfig &c) {
+  c.config["query_pre_attn_scalar"] =
+      c.layers == 46 || c.layers == 62 ? c.hidden / std::max<int64_t>(c.heads, 1) : c.headSize;
+  c.needed("attention.sliding_window", "sliding_window");
+  c.number("attn_logit_softcapping", "attn_logit_softcapping");
+  c.number("final_logit_softcapping", "final_logit_softcapping");
+}
+
+void completeGemma3(GgufConfig &c) {
+  completeGemma2(c);
+  double local = c.keys.number("rope.freq_base_swa").value_or(10000);
+  json::Value full = std::move(*c.config.get("rope_parameters"));
+  c.config["rope_parameters"] = json::Object{
+      {"full_attention", std::move(full)},
+      {"sliding_attention", json::Object{{"rope_type", "default"}, {"rope_theta", local}}}};
+}
+
+void completeOlmo(GgufConfig &c) { c.number("attention.clamp_kqv", "clip_qkv"); }
+
+void completeGranite(GgufConfig &c) {
+  completeBiases(c);
+  c.number("attention.scale", "attention_multiplier");
+  c.number("embedding_scale", "embedding_multiplier");
+  c.number("residual_scale", "residual_multiplier");
+  c.number("logit_scale", "logits_scaling");
+}
+
+void completeCohere(GgufConfig &c) {
+  c.number("logit_scale", "logit_scale");
+  c.config["attention_bias"] = c.has("attn_q.bias");
+  c.config["use_qk_norm"] = c.has("attn_q_norm.weight");
+}
+
+void completeGlm4(GgufConfig &c) { c.config["attention_bias"] = c.has("attn_q.bias"); }
+
+void completePhi3(GgufConfig &c) {
+  if (std::optional<int64_t> window = c.keys.integer("attention.sliding_window"))
+    c.config["sliding_window"] = *window ? json::Value(*window) : json::Value(nullptr);
+}
+
+void completeStarcoder2(GgufConfig &c) { c.config["use_bias"] = c.has("attn_q.bias"); }
+
+void completeStableLm(GgufConfig &c) {
+  c.config["use_qkv_bias"] = c.has("attn_q.bias");
+  c.config["use_parallel_residual"] = c.keys.flag("use_parallel_residual").value_or(false);
+}
+
+void completeNemotron(GgufConfig &c) { completeBiases(c); }
+
+/// The keys of GPT-2's generation, whose positions are no rotations.
+void completeGpt2(GgufConfig &c) {
+  c.rename("num_hidden_layers", "n_layer");
+  c.rename("hidden_size", "n_embd");
+  c.rename("num_attention_heads", "n_head");
+  c.rename("intermediate_size", "n_inner");
+  c.rename("max_position_embeddings", "n_positions");
+  for (StringRef key : {"num_key_value_heads", "head_dim", "rope_parameters"})
+    c.config.erase(key);
+}
+
+void completeBloom(GgufConfig &c) {
+  c.rename("num_hidden_layers", "n_layer");
+  c.rename("num_attention_heads", "n_head");
+  for (StringRef key : {"num_key_value_heads", "head_dim", "rope_parameters", "intermediate_size"})
+    c.config.erase(key);
+}
+
+void completeFalcon(GgufConfig &c) {
+  int64_t keys = c.config.getInteger("num_key_value_heads").value_or(1);
+  bool newer = keys > 1;
+  c.rename("intermediate_size", "ffn_hidden_size");
+  c.config["new_decoder_architecture"] = newer;
+  c.config["multi_query"] = !newer;
+  c.config["num_kv_heads"] = newer ? keys : c.heads;
+  c.config["num_ln_in_parallel_attn"] = c.has("attn_norm_2.weight") ? 2 : 1;
+  for (StringRef key : {"num_key_value_heads", "head_dim"})
+    c.config.erase(key);
+  c.keys.ignore("tensor_data_layout"); // which is the one there is
+}
+
+void completeNeoX(GgufConfig &c) {
+  c.config["use_parallel_residual"] = c.keys.flag("use_parallel_residual").value_or(true);
+  for (StringRef key : {"num_key_value_heads", "head_dim"})
+    c.config.erase(key);
+}
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+constexpr StorageConventions whole{true, false, false, false},
+    interleaved{false, true, false, false}, blocks{false, false, true, false},
+    plain{false, false, false, true};
+constexpr StringLiteral stem = "model.layers.", h = "transformer.h.", nx = "gpt_neox.layers.",
+                        rms = "rms_norm_eps", eps = "layer_norm_eps",
+                        epsilon = "layer_norm_epsilon", experts = "blk.0.ffn_gate_exps.weight";
+
+constexpr GgufFamily families[] = {
+    // clang-format off: one line a family
+    {"bloom", "bloom", "", blocks, bloomModel, bloom, h, epsilon, false, 10000, completeBloom},
+    {"command-r", "cohere", "", {}, {}, {}, stem, eps, false, 10000, completeCohere},
+    {"falcon", "falcon", "blk.0.attn_norm_2.weight", blocks, bloomModel, falconTwoNorms, h, epsilon, false, 10000, completeFalcon},
+    {"falcon", "falcon", "", blocks, bloomModel, bloom, h, epsilon, false, 10000, completeFalcon},
+    {"gemma", "gemma", "", whole},
+    {"gemma2", "gemma2", "", whole, {}, sandwich, stem, rms, false, 10000, completeGemma2},
+    {"gemma3", "gemma3_text", "", whole, {}, sandwich, stem, rms, false, 1e6, completeGemma3},
+    {"glm4", "glm4", "", {}, {}, glm4, stem, rms, true, 10000, completeGlm4},
+    {"gpt2", "gpt2", "", plain, gpt2Model, gpt2, h, epsilon, false, 10000, completeGpt2},
+    {"gptneox", "gpt_neox", "", blocks, neoxModel, neox, nx, eps, true, 10000, completeNeoX},
+    {"granite", "granite", "", interleaved, {}, {}, stem, rms, false, 10000, completeGranite},
+    {"llama", "mixtral", experts, interleaved, {}, mixtral, stem, rms, false, 10000, completeMixtral},
+    {"llama", "llama", "", interleaved, {}, {}, stem, rms, false, 10000, completeBiases},
+    {"nemotron", "nemotron", "", whole, {}, {}, stem, "norm_eps", true, 10000, completeNemotron},
+    {"olmo", "olmo", "", interleaved, {}, {}, stem, "", false, 10000, completeOlmo},
+    {"olmo2", "olmo2", "", {}, {}, sandwich},
+    {"olmoe", "olmoe", "", {}, {}, {}, stem, rms, false, 10000, completeOlmoe},
+    {"phi2", "phi", "", {}, phi2Model, phi2, stem, eps, true},
+    {"phi3", "phi3", "", {}, {}, phi3, stem, rms, true, 10000, completePhi3},
+    {"qwen2", "qwen2"},
+    {"qwen2moe", "qwen2_moe", "", {}, {}, {}, stem, rms, false, 10000, completeQwen2Moe},
+    {"qwen3", "qwen3"},
+    {"qwen3moe", "qwen3_moe", "", {}, {}, {}, stem, rms, false, 10000, completeQwen3Moe},
+    {"smollm3", "smollm3", "", interleaved, {}, {}, stem, rms, false, 10000, completeBiases},
+    {"stablelm", "stablelm", "", {}, {}, {}, stem, eps, true, 10000, completeStableLm},
+    {"starcoder2", "starcoder2", "", {}, {}, starcoder2, stem, "norm_epsilon", false, 10000, completeStarcoder2},
+    // clang-format on
+};
+
+std::optional<StringRef> lookup(ArrayRef<GgufName> own, ArrayRef<GgufName> common, StringRef name) {
+  for (ArrayRef<GgufName> table : {own, common})
+    for (auto [from, to] : table)
+      if (from == name)
+        return to;
+  return std::nullopt;
+}
+
+} // namespace
+
+void GgufConfig::number(StringRef from, StringRef to) {
+  if (std::optional<double> found = keys.number(from))
+    config[to] = *found;
+}
+
+void GgufConfig::rename(StringRef from, StringRef to) {
+  if (json::Value *value = config.get(from)) {
+    json::Value moved = std::move(*value);
+    config.erase(from);
+    config[to] = std::move(moved);
+  }
+}
+
+const GgufFamily *ctxc::findGgufFamily(const GgufFile &file) {
+  StringRef name = file.text("general.architecture").value_or("");
+  const GgufFamily *found = llvm::find_if(families, [&](const GgufFamily &family) {
+    return family.name == name && (family.sign.empty() || file.find(family.sign));
+  });
+  return found == std::end(families) ? nullptr : found;
+}
+
+std::string ctxc::ggufArchitectures() {
+  std::vector<StringRef> names;
+  for (const GgufFamily &family : families)
+    if (names.empty() || names.back() != family.name)
+      names.push_back(family.name);
+  return join(ArrayRef(names).drop_back(), ", ") + " and " + names.back().str();
+}
+
+std::string ctxc::nameOfGguf(StringRef name, const GgufFamily &family) {
+  auto [module, kind] = name.rsplit('.'); // "weight" or "bias"
+  if (std::optional<StringRef> to = lookup(family.model, commonModel, module))
+    return (*to + "." + kind).str();
+  auto [blk, rest] = module.split('.');
+  auto [layer, part] = rest.split('.');
+  if (blk != "blk" || layer.empty() || !llvm::all_of(layer, isDigit))
+    return name.str();
+  std::optional<StringRef> to = lookup(family.layer, commonLayer, part);
+  return to ? (family.layers + layer + "." + *to + "." + kind).str() : name.str();
+}

@@ -1,0 +1,329 @@
+#include "lib/Lowering/CPU/RowContraction.h"
+#include "lib/Lowering/CPU/LoopBuilder.h"
+#include "lib/Lowering/CPU/VectorSums.h"
+#include "lib/Lowering/CallFrame.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// Rows of W in a tile.
+constexpr int64_t tileRows = 4;
+/// Vectors x in a tile, so that the sums, one register for each x and one for W fill the register
+/// file.
+int64_t tileVectors(const Contraction &c) { return c.registers >= 32 ? 6 : 3; }
+/// Elements of a panel: 256 KB of float32.
+constexpr int64_t panelSize = 1 << 16;
+constexpr int64_t maxPanelRows = 64;
+
+/// How a range of rows is read in a single pass when there are few vectors (Contraction.h).
+struct Reading {
+  int64_t streams;   ///< a tile takes one row of each
+  bool isPrefetched; ///< whether W's lines are prefetched
+};
+constexpr Reading shortRows = {2, false};
+/// From this many bytes on, the vectors x do not all stay in the first-level cache beside W.
+/// `longAlone` is for a thread that reads all of W, `longShared` for one of several threads, two of
+/// which may share a core.
+constexpr int64_t longAlone = 9 << 10, longShared = 8 << 10;
+constexpr int64_t aheadBytes = 4 << 10, lineBytes = 64;
+
+Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
+  if (c.stored || vectors * c.in() * int64_t(sizeof(float)) < longBytes)
+    return shortRows;
+  return {std::min({int64_t(8), c.lanes, c.registers / 2 / vectors}), true};
+}
+
+class Emitter : LoopBuilder {
+public:
+  Emitter(OpBuilder &b, Location loc, const Contraction &c, const RowOperands &given)
+      : LoopBuilder(b, loc), c(c), accumulator(VectorType::get({c.lanes}, b.getF32Type())),
+        w(given.w), x(given.x), y(given.y), rows(given.rows), address(given.address),
+        scratchAddress(given.scratchAddress), scratch(given.scratch) {}
+
+  void fewVectors(Value begin, Value end);
+  void blocked(Value begin, Value end);
+
+private:
+  int64_t lineNumbers() const { return lineBytes / c.elementBytes(); }
+
+  // The thread's scratch memory for rows in float32.
+  void decode(Value row, Value count, Value intoRow);
+  void copyRow(Value row, Value intoRow);
+
+  // Ranges of rows
+  using RowsBody = llvm::function_ref<void(ArrayRef<Value>)>;
+  void anyVectors(ArrayRef<Value> rowsOfW);
+  void streamed(Value begin, Value end, int64_t streams, RowsBody body);
+  /// The next panel, which is prefetched while the current one is multiplied.
+  struct NextPanel {
+    Value from;  ///< its first row
+    Value count; ///< its elements
+    Value share; ///< how many of them each tile prefetches
+  };
+  NextPanel shareOut(Value from, Value end, int64_t vectors);
+  void panel(Value from, Value to, int64_t vectors, Value s, const NextPanel &next);
+  void prefetchShare(const NextPanel &next, Value tile);
+
+  // Tiles
+  struct Tile {
+    Value matrix;                  ///< W, or rows of it in float32
+    SmallVector<Value> rows;       ///< rows of the matrix
+    SmallVector<Value> outputRows; ///< the columns of y that they become
+    Value vector;                  ///< index of the tile's first vector
+    int64_t count;                 ///< how many vectors
+    bool isPrefetched = false;     ///< whether lines of the matrix are prefetched
+  };
+  Value numbers(Value memref, Value row, Value column, Value mask);
+  Value extended(Value vector);
+  SmallVector<Value> step(ValueRange sums, const Tile &tile, Value k, Value mask);
+  void compute(const Tile &tile);
+
+  const Contraction &c;
+  VectorType accumulator;
+  Value w, x, y, rows, address, scratchAddress, scratch;
+};
+
+//===----------------------------------------------------------------------===//
+// Rows in float32
+//===----------------------------------------------------------------------===//
+
+/// Decodes `count` rows of a quantised W, from `row` on, into the scratch memory from `intoRow` on.
+void Emitter::decode(Value row, Value count, Value intoRow) {
+  auto element = cast<xf::QuantizedType>(c.stored.getElementType());
+  StringRef name = "ctxc_decode";
+  Value into = LLVM::GEPOp::create(b, loc, address.getType(), b.getF32Type(), scratchAddress,
+                                   ArrayRef<LLVM::GEPArg>{toI64(b, loc, times(intoRow, c.in()))});
+  SmallVector<Value> operands{
+      arith::ConstantIntOp::create(b, loc, int64_t(element.getFormat()), 32), address,
+      toI64(b, loc, times(row, c.in())), toI64(b, loc, times(count, c.in())), into};
+  auto module = b.getBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder declare(module.getBodyRegion());
+    func::FuncOp::create(declare, loc, name, b.getFunctionType(TypeRange(ValueRange(operands)), {}))
+        .setPrivate();
+  }
+  func::CallOp::create(b, loc, name, TypeRange(), operands);
+}
+
+void Emitter::copyRow(Value row, Value intoRow) {
+  int64_t whole = c.in() / c.lanes * c.lanes;
+  if (whole > 0)
+    forRange(index(0), index(whole), c.lanes, [&](Value k) {
+      vector::StoreOp::create(b, loc, extended(numbers(w, row, k, {})), scratch,
+                              ValueRange{intoRow, k});
+    });
+  forRange(index(whole), index(c.in()), 1, [&](Value k) {
+    Value number = memref::LoadOp::create(b, loc, w, ValueRange{row, k});
+    if (!number.getType().isF32())
+      number = arith::ExtFOp::create(b, loc, b.getF32Type(), number);
+    memref::StoreOp::create(b, loc, number, scratch, ValueRange{intoRow, k});
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges of rows
+//===----------------------------------------------------------------------===//
+
+void Emitter::fewVectors(Value begin, Value end) {
+  auto any = [&](ArrayRef<Value> at) { anyVectors(at); };
+  if (!readingFor(c, 2, longShared).isPrefetched)
+    return streamed(begin, end, shortRows.streams, any);
+  Value isAlone =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, sub(end, begin), index(c.out()));
+  const int64_t counts[] = {1, 2};
+  auto branch = scf::IndexSwitchOp::create(b, loc, TypeRange(), rows, counts, std::size(counts));
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [i, count] : llvm::enumerate(counts)) {
+    Reading alone = readingFor(c, count, longAlone), shared = readingFor(c, count, longShared);
+    auto read = [&, count = count](Reading reading) {
+      streamed(begin, end, reading.streams, [&](ArrayRef<Value> at) {
+        SmallVector<Value> rowsOfW(at);
+        compute({w, rowsOfW, rowsOfW, index(0), count, reading.isPrefetched});
+      });
+    };
+    b.createBlock(&branch.getCaseRegions()[i]);
+    if (alone.isPrefetched == shared.isPrefetched) {
+      read(shared);
+    } else {
+      auto choice = scf::IfOp::create(b, loc, isAlone, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard inBranch(b);
+      b.setInsertionPointToStart(choice.thenBlock());
+      read(alone);
+      b.setInsertionPointToStart(choice.elseBlock());
+      read(shared);
+    }
+    scf::YieldOp::create(b, loc);
+  }
+  b.createBlock(&branch.getDefaultRegion());
+  streamed(begin, end, shortRows.streams, any);
+  scf::YieldOp::create(b, loc);
+}
+
+/// Multiplies the rows `at` with every vector, whatever their number is.
+void Emitter::anyVectors(ArrayRef<Value> at) {
+  SmallVector<Value> outputRows(at), from(at);
+  if (c.stored)
+    for (auto [i, row] : llvm::enumerate(at)) {
+      from[i] = index(i);
+      decode(row, index(1), from[i]);
+    }
+  auto tiles = [&](Value begin, Value end, int64_t count) {
+    forRange(begin, end, count,
+             [&](Value s) { compute({c.stored ? scratch : w, from, outputRows, s, count}); });
+  };
+  Value pairs = times(over(rows, 2), 2);
+  tiles(index(0), pairs, 2);
+  tiles(pairs, rows, 1);
+}
+
+/// Calls `body` with one row of each stream at a time, then with the rows that do not divide by the
+/// number of streams.
+void Emitter::streamed(Value begin, Value end, int64_t streams, RowsBody body) {
+  Value length = over(sub(end, begin), streams);
+  forRange(index(0), length, 1, [&](Value i) {
+    SmallVector<Value> at{add(begin, i)};
+    while (int64_t(at.size()) < streams)
+      at.push_back(add(at.back(), length));
+    body(at);
+  });
+  forRange(add(begin, times(length, streams)), end, 1, [&](Value row) { body(row); });
+}
+
+void Emitter::blocked(Value begin, Value end) {
+  int64_t vectors = tileVectors(c);
+  forRange(begin, end, panelRows(c), [&](Value from) {
+    Value to = least(add(from, index(panelRows(c))), end);
+    if (c.stored)
+      decode(from, sub(to, from), index(0));
+    else
+      forRange(from, to, 1, [&](Value row) { copyRow(row, sub(row, from)); });
+    // The last tile is a whole one too: it repeats some vectors of the tile before it, and gets the
+    // same sums.
+    Value last = sub(rows, index(vectors));
+    NextPanel next = shareOut(to, end, vectors);
+    forRange(index(0), rows, vectors,
+             [&](Value s) { panel(from, to, vectors, least(s, last), next); });
+  });
+}
+
+/// The panel from row `from` on, divided among the tiles of the panel before it for prefetching.
+Emitter::NextPanel Emitter::shareOut(Value from, Value end, int64_t vectors) {
+  Value count = times(least(sub(end, from), index(panelRows(c))), c.in());
+  Value tiles = times(over(add(rows, index(vectors - 1)), vectors), panelRows(c) / tileRows);
+  Value lines = arith::CeilDivUIOp::create(b, loc, over(count, lineNumbers()), tiles);
+  return {from, count, times(lines, lineNumbers())};
+}
+
+/// Multiplies rows `from` to `to` with `vectors` vectors from `s` on.
+void Emitter::panel(Value from, Value to, int64_t vectors, Value s, const NextPanel &next) {
+  Value before = times(over(add(s, index(vectors - 1)), vectors), panelRows(c) / tileRows);
+  auto tiles = [&](Value begin, Value end, int64_t count) {
+    forRange(begin, end, count, [&](Value row) {
+      if (!c.stored && count == tileRows)
+        prefetchShare(next, add(before, over(sub(row, from), tileRows)));
+      Tile tile{scratch, {}, {}, s, vectors};
+      for (int64_t i = 0; i < count; ++i) {
+        tile.outputRows.push_back(add(row, index(i)));
+        tile.rows.push_back(sub(tile.outputRows.back(), from));
+      }
+      compute(tile);
+    });
+  };
+  Value whole = add(from, times(over(sub(to, from), tileRows), tileRows));
+  tiles(from, whole, tileRows);
+  tiles(whole, to, 1);
+}
+
+/// Prefetches the part of the next panel that falls to `tile`.
+void Emitter::prefetchShare(const NextPanel &next, Value tile) {
+  Value first = arith::MulIOp::create(b, loc, tile, next.share);
+  forRange(first, least(add(first, next.share), next.count), lineNumbers(),
+           [&](Value k) { prefetch(w, {next.from, k}); });
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// Loads as many elements as one register holds in float32.
+Value Emitter::numbers(Value memref, Value row, Value column, Value mask) {
+  auto element = cast<MemRefType>(memref.getType()).getElementType();
+  return load(VectorType::get({c.lanes}, element), memref, {row, column}, mask);
+}
+
+Value Emitter::extended(Value vector) {
+  bool isFloat = cast<VectorType>(vector.getType()).getElementType().isF32();
+  return isFloat ? vector : Value(arith::ExtFOp::create(b, loc, accumulator, vector));
+}
+
+/// One step along k: sums += W[·, k…] x[·, k…]. The sums of one row of W lie side by side.
+SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
+  SmallVector<Value> xs, next;
+  for (int64_t j = 0; j < tile.count; ++j)
+    xs.push_back(numbers(x, add(tile.vector, index(j)), k, mask));
+  for (Value row : tile.rows) {
+    Value wide = extended(numbers(tile.matrix, row, k, mask));
+    for (Value xv : xs)
+      next.push_back(vector::FMAOp::create(b, loc, wide, xv, sums[next.size()]));
+  }
+  return next;
+}
+
+void Emitter::compute(const Tile &tile) {
+  SmallVector<Value> sums(tile.rows.size() * tile.count, zeros(accumulator));
+  int64_t stride = c.lanes;
+  if (tile.isPrefetched) // one prefetch for each cache line of each row
+    stride = std::max(stride, lineNumbers());
+  int64_t whole = c.in() / stride * stride;
+  if (whole > 0) {
+    sums = carried(index(0), index(whole), stride, sums, [&](ValueRange before, Value k) {
+      if (tile.isPrefetched)
+        for (Value row : tile.rows)
+          prefetch(tile.matrix, {row, add(k, index(aheadBytes / c.elementBytes()))});
+      Values next(before);
+      for (int64_t i = 0; i < stride; i += c.lanes)
+        next = step(next, tile, i ? add(k, index(i)) : k, {});
+      return next;
+    });
+  }
+  for (; whole + c.lanes <= c.in(); whole += c.lanes)
+    sums = step(sums, tile, index(whole), {});
+  if (whole < c.in())
+    sums = step(sums, tile, index(whole), firstLanes(c.lanes, c.in() - whole));
+  for (int64_t j = 0; j < tile.count; ++j) {
+    SmallVector<Value> ofVector;
+    for (size_t i = 0; i < tile.rows.size(); ++i)
+      ofVector.push_back(sums[i * tile.count + j]);
+    Value total = totals(b, loc, ofVector);
+    for (auto [i, row] : llvm::enumerate(tile.outputRows))
+      memref::StoreOp::create(
+          b, loc, vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{int64_t(i)}), y,
+          ValueRange{add(tile.vector, index(j)), row});
+  }
+}
+
+} // namespace
+
+int64_t ctxc::panelRows(const Contraction &c) {
+  int64_t fitting = std::min(panelSize / c.in(), maxPanelRows);
+  return fitting / tileRows * tileRows;
+}
+
+int64_t ctxc::scratchRows(const Contraction &c) {
+  int64_t streams = c.stored ? shortRows.streams : 0;
+  return std::max(streams, c.rounded ? 0 : panelRows(c));
+}
+
+void ctxc::emitRowsFew(OpBuilder &b, Location loc, const Contraction &c,
+                       const RowOperands &operands, Value begin, Value end) {
+  Emitter(b, loc, c, operands).fewVectors(begin, end);
+}
+
+void ctxc::emitRowsMany(OpBuilder &b, Location loc, const Contraction &c,
+                        const RowOperands &operands, Value begin, Value end) {
+  Emitter(b, loc, c, operands).blocked(begin, end);
+}

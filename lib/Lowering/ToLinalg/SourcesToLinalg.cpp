@@ -1,0 +1,124 @@
+// Lowers the xf ops that a block's values start from: parameters, settings, the token, its position
+// and its embedding.
+#include "ctxc/Lowering/LinalgArith.h"
+#include "lib/Lowering/ToLinalg/SupportCall.h"
+
+using namespace mlir;
+using namespace ctxc;
+using utils::IteratorType;
+
+namespace {
+
+struct LowerParam : Lowering<LowerParam, xf::ParamOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto param = cast<xf::ParamOp>(op);
+    if (!KernelEmitter::isBank(param)) {
+      if (param.getName().contains('*'))
+        return op->emitOpError("of several stored tensors has no compiled kernel but as a bank of "
+                               "xf.expert_linear; run it with --backend reference");
+      e.bind(param, e.param(param.getName()));
+    }
+    return success();
+  }
+};
+
+struct LowerSetting : Lowering<LowerSetting, xf::SettingOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    e.bind(op->getResult(0), e.setting(cast<xf::SettingOp>(op).getName()));
+    return success();
+  }
+};
+
+struct LowerToken : Lowering<LowerToken, xf::TokenOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    e.bind(op->getResult(0), e.tokens());
+    return success();
+  }
+};
+
+struct LowerConstant : Lowering<LowerConstant, xf::ConstantOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    Value id = arith::ConstantIntOp::create(e.builder, e.loc, cast<xf::ConstantOp>(op).getId(), 32);
+    Value ids = e.emptyRows({}, 1, e.builder.getI32Type());
+    e.bind(op->getResult(0),
+           linalg::FillOp::create(e.builder, e.loc, ValueRange{id}, ValueRange{ids}).getResult(0));
+    return success();
+  }
+};
+
+struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    int64_t offset = cast<xf::PositionOp>(op).getOffset();
+    AffineMap identity = AffineMap::getMultiDimIdentityMap(1, op->getContext());
+    Value positions = e.positions();
+    if (offset)
+      positions =
+          e.generic(tensor::EmptyOp::create(e.builder, e.loc,
+                                            tensor::getMixedSizes(e.builder, e.loc, positions),
+                                            e.builder.getI32Type()),
+                    {positions}, {identity, identity}, {IteratorType::parallel},
+                    [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                      return arith::AddIOp::create(b, l, a[0],
+                                                   arith::ConstantIntOp::create(b, l, offset, 32));
+                    });
+    e.bind(op->getResult(0), positions);
+    return success();
+  }
+};
+
+/// The rows of a quantised table at `indices`.
+Value decodeRows(KernelEmitter &e, kernel::QuantizedOp table, Value indices) {
+  auto stored = cast<RankedTensorType>(table.getStored());
+  int64_t width = stored.getDimSize(1);
+  Value rows = callResult(e, width);
+  SupportCall(e, "ctxc_decode_rows")
+      .i32(int64_t(cast<xf::QuantizedType>(stored.getElementType()).getFormat()))
+      .i64(1)
+      .i64(width)
+      .memory(table.getMemory(), 0)
+      .tensor(indices)
+      .memory(rows, 0)
+      .emit();
+  return readResult(e, rows);
+}
+
+struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto embed = cast<xf::EmbedOp>(op);
+    if (e.hasRows(embed.getTable()))
+      return op->emitOpError("with a computed table has no compiled kernel; run it with --backend "
+                             "reference");
+    Value table = e.lookup(embed.getTable());
+    if (auto quantized = KernelEmitter::quantized(table)) {
+      e.bind(embed, decodeRows(e, quantized, e.lookup(embed.getId())));
+      return success();
+    }
+    MLIRContext *context = op->getContext();
+    AffineExpr s, j;
+    bindDims(context, s, j);
+    e.bind(embed,
+           e.generic(e.emptyRows(ranked(embed).getShape()), {e.lookup(embed.getId())},
+                     {AffineMap::get(2, 0, {s}, context), AffineMap::get(2, 0, {s, j}, context)},
+                     {IteratorType::parallel, IteratorType::parallel},
+                     [&](OpBuilder &b, Location l, ValueRange args) -> Value {
+                       Value row = arith::IndexCastOp::create(b, l, b.getIndexType(), args[0]);
+                       Value column = linalg::IndexOp::create(b, l, 1);
+                       Value x = tensor::ExtractOp::create(b, l, table, ValueRange{row, column});
+                       return KernelEmitter::widen(b, l, x);
+                     }));
+    return success();
+  }
+};
+
+} // namespace
+
+namespace ctxc {
+void registerSourceLoweringModels(MLIRContext *context) {
+  xf::ParamOp::attachInterface<LowerParam>(*context);
+  xf::SettingOp::attachInterface<LowerSetting>(*context);
+  xf::TokenOp::attachInterface<LowerToken>(*context);
+  xf::PositionOp::attachInterface<LowerPosition>(*context);
+  xf::ConstantOp::attachInterface<LowerConstant>(*context);
+  xf::EmbedOp::attachInterface<LowerEmbed>(*context);
+}
+} // namespace ctxc

@@ -1,0 +1,103 @@
+// The executor over compiled kernels: ordinary forwards, and Algorithm 1 through the dual kernels.
+#ifndef CTXC_LIB_RUNTIME_COMPILEDEXECUTOR_H
+#define CTXC_LIB_RUNTIME_COMPILEDEXECUTOR_H
+
+#include "ctxc/Program/MaterializedWeights.h"
+#include "ctxc/Program/StepChecks.h"
+#include "ctxc/Runtime/CompiledExecutor.h"
+#include "lib/Runtime/KernelCalls.h"
+#include "lib/Runtime/ParallelFor.h"
+#include "lib/Runtime/PatchEach.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace ctxc {
+
+using Values = llvm::DenseMap<mlir::Value, Rows>;
+
+/// Reuses the memory of the last call's outputs.
+void takeMemory(xf::LayerOp layer, Values &values, StepCall &frame);
+
+/// Shows a step's outputs: several residual streams side by side, row by row.
+void observe(const LayerObserver &observer, ProgramStep step, bool first, const Values &values,
+             int64_t rows);
+
+class CompiledExecutor : public Executor {
+public:
+  CompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options)
+      : program(program), weights(weights), ownThreads(threadCount(options.threads)),
+        kernels(this->program, weights, options.roundedPrompts,
+                options.parallelFor ? *options.parallelFor
+                                    : ParallelFor{ctxc::parallelFor, &ownThreads},
+                [this] { return checkInterrupt(); }),
+        bidirectional(ctxc::isBidirectional(program)), names(program),
+        promptChunk(options.promptChunk) {}
+
+  llvm::Error compile() { return kernels.compile(); }
+
+  bool isBidirectional() const override { return bidirectional; }
+  int64_t vocabulary() const override { return program.vocabulary; }
+  int64_t layers() const override { return program.layers; }
+  std::optional<int64_t> embeddingWidth() const override { return ctxc::embeddingWidth(program); }
+
+protected:
+  std::unique_ptr<Run> makeRun(int64_t capacity) override {
+    return std::make_unique<CompiledRun>(capacity, program.steps.size());
+  }
+  llvm::Error copyState(const Run &given, Run &made) override;
+  llvm::Expected<Logits> computeLogits(Run &run, llvm::ArrayRef<Input> tokens,
+                                       llvm::ArrayRef<int64_t> positions,
+                                       const ForwardOptions &options) override;
+  llvm::Expected<int64_t> computeNext(Run &run, const Input &token, int64_t position,
+                                      const ForwardOptions &options) override;
+  llvm::Expected<PatchStep> computePatch(Run &full, Run &reduced, const Input &token,
+                                         int64_t position, const PatchOptions &options) override;
+  llvm::Error computePatchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
+                               llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                               PatchSink sink) override {
+    return PatchEach(program, weights, kernels, static_cast<CompiledRun &>(full),
+                     static_cast<CompiledRun &>(reduced), options)
+        .run(tokens, positions, sink);
+  }
+  llvm::Expected<Logits> computeHead(llvm::ArrayRef<double> vectors, int64_t count) override;
+
+private:
+  llvm::Error checkStep(const CompiledRun &run, llvm::ArrayRef<Input> tokens,
+                        llvm::ArrayRef<int64_t> positions) const;
+  /// Runs tokens through all steps and appends them to the run. Returns the logits that are asked
+  /// for, in memory that the next call reuses; none where `withHead` is false.
+  llvm::Expected<llvm::ArrayRef<float>> runChunk(CompiledRun &run, llvm::ArrayRef<Input> tokens,
+                                                 llvm::ArrayRef<int64_t> positions,
+                                                 const ForwardOptions &options, Weights &from,
+                                                 bool withHead);
+  /// The last chunk's logits, which are all where not every token's are asked for; the others' go
+  /// to `earlier`.
+  llvm::Expected<llvm::ArrayRef<float>> forwardAll(CompiledRun &run, llvm::ArrayRef<Input> tokens,
+                                                   llvm::ArrayRef<int64_t> positions,
+                                                   const ForwardOptions &options,
+                                                   std::vector<float> *earlier);
+  int64_t chunkOf(int64_t count, const ForwardOptions &options) const;
+  bool isHead(size_t step) const;
+  llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
+                      Values &values);
+  llvm::Error runBoth(size_t step, const Input &token, int32_t position);
+  llvm::Error readLogits(const PatchOptions &options, PatchStep &result);
+  /// Frees the memory of the values that no step after `step` reads.
+  void forget(size_t step, Values &values);
+
+  Program program;
+  Weights &weights;
+  int ownThreads; ///< OpenMP's
+  KernelCalls kernels;
+  bool bidirectional;
+  const PatchableNames names;
+  const int64_t promptChunk;
+  WeightMemory patchedMemory;
+  Values values[2]; ///< those of one token stay, as memory for the next
+  struct {
+    std::vector<Rows> inputs, outputs;
+  } both; ///< the rows of both runs for one of the model's ends
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_COMPILEDEXECUTOR_H

@@ -1,0 +1,167 @@
+// What changes from call to call of recorded launches: the tokens that go in, and the results that
+// come out.
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/GPU/GpuProgram.h"
+#include <cstring>
+
+using namespace mlir;
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+
+//===----------------------------------------------------------------------===//
+// Tokens
+//===----------------------------------------------------------------------===//
+
+Error GpuProgram::put(BufferPtr &buffer, ArrayRef<int32_t> numbers, int64_t at, int64_t capacity) {
+  auto made = own(buffer, capacity * sizeof(int32_t));
+  if (!made)
+    return made.takeError();
+  return store.device->upload(**made, at * sizeof(int32_t), asBytes(numbers));
+}
+
+/// Uploads the positions of a run's next tokens; where `hides`, the positions that the run holds
+/// and that are not before it are hidden until the next call.
+Error GpuProgram::putSlots(GpuRun &run, ArrayRef<int32_t> next, bool hides) {
+  hides = hides && run.count > 0 && run.slots[run.count - 1] >= next.front();
+  if (!hides && !run.isHidden)
+    return next.empty() ? Error::success() : put(run.slotBuffer, next, run.count, run.room);
+  std::vector<int32_t> all(run.slots.begin(), run.slots.begin() + run.count);
+  if (hides)
+    for (int32_t &slot : all)
+      slot = slot < next.front() ? slot : INT32_MAX;
+  llvm::append_range(all, next);
+  run.isHidden = hides;
+  return all.empty() ? Error::success() : put(run.slotBuffer, all, 0, run.room);
+}
+
+Error GpuProgram::setTokens(ArrayRef<int32_t> ids, ArrayRef<int32_t> where, GpuRun *full,
+                            GpuRun *reduced) {
+  std::vector<int32_t> padded(ids), at(where), slots(where);
+  padded.resize(rows, ids.back());
+  at.resize(rows, where.back());
+  slots.resize(rows, INT32_MAX);
+  if (Error error = put(tokens, padded, 0, rows))
+    return error;
+  if (Error error = put(positions, at, 0, rows))
+    return error;
+  llvm::copy(where, full->slots.begin() + full->count);
+  if (Error error = putSlots(*full, slots, /*hides=*/false))
+    return error;
+  // In a reduced run a chunk's tokens do not see each other: each comes alone after the kept
+  // tokens, and a kernel for many tokens leaves out those kept tokens that are not before it.
+  if (reduced)
+    if (Error error = putSlots(*reduced, rows == 1 ? where : ArrayRef<int32_t>(), rows == 1))
+      return error;
+  int32_t counts[2] = {int32_t(full->count + rows), reduced ? int32_t(reduced->count + 1) : 0};
+  if (Error error = put(visible[0], counts, 0, 2))
+    return error;
+  return put(visible[1], {counts[1], counts[1]}, 0, 2);
+}
+
+Error GpuProgram::clearCounts() {
+  for (auto &entry : dualParts) {
+    const Kernel &kernel = kernelOf(store.program.steps[entry.first.first].dual);
+    if (kernel.args[entry.first.second].kind != KernelArgKind::Counts)
+      continue;
+    std::vector<char> zeros(entry.second->bytes);
+    if (Error error = store.device->upload(*entry.second, 0, zeros))
+      return error;
+  }
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+Error GpuProgram::readChecks(size_t step, int64_t count, std::vector<LayerObligations> &obligations,
+                             std::vector<double> &replayError) {
+  obligations.assign(count, {});
+  replayError.assign(count, 0);
+  for (auto [a, arg] : llvm::enumerate(argumentsOf(store.program.steps[step].dual))) {
+    auto found = dualParts.find({step, int64_t(a)});
+    if (found == dualParts.end() || arg.kind == KernelArgKind::Store)
+      continue;
+    size_t each = found->second->bytes / rows;
+    std::vector<char> content(each * count);
+    if (Error error = store.device->download(content, *found->second, 0))
+      return error;
+    if (arg.kind == KernelArgKind::Replay) {
+      memcpy(replayError.data(), content.data(), content.size());
+      continue;
+    }
+    std::vector<int64_t> counts(content.size() / sizeof(int64_t));
+    memcpy(counts.data(), content.data(), content.size());
+    for (int64_t row = 0; row < count; ++row)
+      for (size_t i = 0; i + 1 < each / sizeof(int64_t); i += 2) {
+        const int64_t *pair = counts.data() + row * each / sizeof(int64_t) + i;
+        obligations[row].harmless += pair[0];
+        obligations[row].harmful += pair[1];
+      }
+  }
+  return Error::success();
+}
+
+void GpuProgram::findParts(size_t step, int64_t from, int64_t count, std::vector<Rows> &parts,
+                           std::vector<Device::Piece> &pieces) {
+  size_t next = 0;
+  for (auto [a, arg] : llvm::enumerate(argumentsOf(store.program.steps[step].dual))) {
+    if (arg.kind != KernelArgKind::Store)
+      continue;
+    const BufferPtr &buffer = dualParts.find({step, int64_t(a)})->second;
+    size_t each = buffer->bytes / rows;
+    if (parts.size() <= next)
+      parts.resize(next + 1);
+    Rows &part = parts[next++];
+    part.resize(count * each / sizeof(float));
+    pieces.push_back(
+        {buffer.get(), from * each, {reinterpret_cast<char *>(part.data()), count * each}});
+  }
+}
+
+/// The arguments with patches of one token.
+static SmallVector<KernelArg> ofOneRow(ArrayRef<KernelArg> args) {
+  SmallVector<KernelArg> made(args);
+  for (KernelArg &arg : made)
+    if (arg.kind == KernelArgKind::Store) {
+      auto type = cast<MemRefType>(arg.type);
+      SmallVector<int64_t> shape(type.getShape());
+      shape[0] = 1;
+      arg.type = MemRefType::get(shape, type.getElementType());
+    }
+  return made;
+}
+
+Error GpuProgram::readParts(size_t step, ArrayRef<Rows> parts, int64_t row, Patch &patch) {
+  const ProgramStep &at = store.program.steps[step];
+  auto args = patchArgs(at, ofOneRow(argumentsOf(at.dual)));
+  return args ? ctxc::readParts(args->stores, parts, row, patch) : args.takeError();
+}
+
+size_t GpuProgram::patchBytes(size_t step) const {
+  size_t bytes = 0;
+  for (const KernelArg &arg : argumentsOf(store.program.steps[step].dual))
+    if (arg.kind == KernelArgKind::Store)
+      bytes += argumentBytes(arg.type) / rows;
+  return bytes;
+}
+
+Expected<Rows> GpuProgram::value(Value value, int64_t run, int64_t from, int64_t count) {
+  BufferPtr &buffer = values[{value.getAsOpaquePointer(), run}];
+  if (!buffer)
+    return makeError("a value of the model was not computed");
+  size_t each = buffer->bytes / rows;
+  Rows numbers(count * each / sizeof(float));
+  llvm::MutableArrayRef<char> into(reinterpret_cast<char *>(numbers.data()), count * each);
+  if (Error error = store.device->download(into, *buffer, from * each))
+    return std::move(error);
+  return numbers;
+}
+
+Error GpuProgram::setValue(Value value, ArrayRef<float> numbers) {
+  BufferPtr &buffer = values[{value.getAsOpaquePointer(), 0}];
+  if (!buffer || buffer->bytes < numbers.size() * sizeof(float))
+    return makeError("a value of the model has another size");
+  return store.device->upload(*buffer, 0, asBytes(numbers));
+}

@@ -1,0 +1,166 @@
+// The parts that random blocks are composed of: functions, norms, attention, mixtures, MLPs.
+#ifndef CTXC_TEST_UNIT_PROPERTY_DAGPIECES_H
+#define CTXC_TEST_UNIT_PROPERTY_DAGPIECES_H
+
+#include "../Compiled/BlockText.h"
+#include <map>
+#include <random>
+
+namespace ctxc::test {
+
+constexpr const char *activations[] = {"gelu",    "gelu_tanh", "silu",       "relu", "relu2",
+                                       "sigmoid", "tanh",      "quick_gelu", "exp",  "softplus"};
+
+/// A block whose parameters are sometimes frozen, or used twice.
+class DagText : public BlockText {
+public:
+  DagText(std::mt19937_64 &random, int64_t width) : BlockText("dag", width), random(random) {}
+
+  TextValue param(const Shape &shape, const std::string &element,
+                  const std::string &suffix) override {
+    std::string type = typeOf(shape, element), key = type + suffix;
+    auto known = names.find(key);
+    bool again = known != names.end() && below(10) == 0;
+    std::string name = again ? known->second : fresh("p") + suffix;
+    names[key] = name;
+    return op("xf.param \"" + name + "\"" + (below(8) ? "" : " frozen"), type, shape);
+  }
+
+  int64_t below(int64_t n) { return random() % n; }
+
+private:
+  std::mt19937_64 &random;
+  std::map<std::string, std::string> names; ///< the last parameter of each type
+};
+
+class DagPieces {
+protected:
+  DagPieces(uint64_t seed, bool nasty)
+      : random(seed), nasty(nasty), width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
+
+  int64_t below(int64_t n) { return random() % n; }
+  bool oneIn(int64_t n) { return below(n) == 0; }
+  std::string element() { return oneIn(8) ? "bf16" : "f32"; }
+  const TextValue &pick(const std::vector<TextValue> &from) { return from[below(from.size())]; }
+  static int64_t size(const TextValue &v) {
+    int64_t n = 1;
+    for (int64_t d : v.shape)
+      n *= d;
+    return n;
+  }
+
+  TextValue act(const TextValue &x) {
+    return b.unary(std::string("activation ") + activations[below(10)], x);
+  }
+  TextValue norm(const TextValue &x) {
+    constexpr const char *kinds[] = {"rms", "rms", "rms", "l2", "layer", "layer"};
+    if (x.shape.back() == 1)
+      return b.unary("activation silu", x);
+    return b.unary(std::string("normalize ") + kinds[below(6)], x,
+                   oneIn(8) && x.shape.back() > 2 ? " eps 0.0" : " eps 1.0e-3");
+  }
+  TextValue scaled(const TextValue &x) { return b.scale(x, x.shape, oneIn(2), element()); }
+  TextValue biased(const TextValue &x) { return b.bias(x, x.shape, element()); }
+  TextValue linear(const TextValue &x, int64_t out) {
+    return b.linear(x, out, element(), oneIn(4));
+  }
+  /// A single number computed from the whole vector.
+  TextValue number(const TextValue &x) {
+    return oneIn(2) ? act(b.linear(x, 1)) : b.slice(x, below(x.shape[0]), 1);
+  }
+  TextValue normed(const TextValue &x) {
+    switch (below(6)) {
+    case 0:
+      return x;
+    case 1:
+      return norm(x);
+    case 2:
+      return biased(scaled(norm(x)));
+    case 3:
+      return biased(norm(x));
+    default:
+      return scaled(norm(x));
+    }
+  }
+
+  TextValue contextual(const TextValue &x) {
+    int64_t n = x.shape[0];
+    switch (below(6)) {
+    case 0: {
+      std::string stored = element();
+      TextValue w = b.param({n, 2 + below(2)}, stored, "");
+      return b.op("xf.conv " + w.name + ", " + x.name, typeOf(w.shape, stored) + ", " + typeOf(x),
+                  x.shape);
+    }
+    case 1: {
+      TextValue gate = b.unary("activation sigmoid", oneIn(2) ? b.linear(x, n) : x);
+      return b.op("xf.scan " + gate.name + ", " + x.name, typeOf(x), x.shape);
+    }
+    default: {
+      int64_t groups = 1 + below(2), heads = groups * (1 + below(2)), each = 2 + below(2),
+              out = 1 + below(3);
+      auto project = [&](int64_t count, int64_t to) {
+        TextValue flat = linear(x, count * to);
+        return b.reshape(oneIn(4) ? biased(flat) : flat, {count, to});
+      };
+      TextValue q = project(heads, each), k = project(groups, each), v = project(groups, out);
+      if (oneIn(2)) {
+        TextValue f = b.rope(1);
+        const char *style = oneIn(2) ? "half" : "interleaved";
+        q = b.rotary(style, q, f);
+        k = b.rotary(style, k, f);
+      }
+      if (oneIn(4)) // norms of queries, with one scale for all heads
+        q = b.scale(norm(q), {each}, false);
+      TextValue a = b.attention(q, k, v, oneIn(3) ? 2 + below(3) : 0);
+      return b.reshape(a, {heads * out});
+    }
+    }
+  }
+
+  TextValue mixture(const TextValue &x) {
+    int64_t experts = 2 + below(3), k = 1 + below(std::min<int64_t>(experts, 3));
+    TextValue logits = linear(x, experts);
+    if (oneIn(3))
+      logits = biased(logits);
+    TextValue scores = oneIn(3) ? act(logits) : b.unary("softmax", logits);
+    TextValue sel = b.topK(oneIn(4) ? logits : scores, k);
+    TextValue w = b.gather(scores, sel);
+    if (oneIn(3))
+      w = b.unary("normalize sum", w, " eps 0.0");
+    if (nasty && oneIn(3))
+      w = oneIn(2) ? b.unary("normalize layer", w, " eps 1.0e-3")
+                   : b.sub(b.unary("softmax", w), b.unary("softmax", linear(x, k)));
+    bool each = oneIn(2);
+    TextValue in = oneIn(6) ? b.outer(w, x) : x;
+    TextValue h = act(b.expertLinear(in, sel, experts, hidden, element(), oneIn(4), each));
+    if (oneIn(2))
+      h = b.mul(h, b.expertLinear(in, sel, experts, hidden, element(), false, each));
+    TextValue y = b.expertLinear(h, sel, experts, x.shape[0], element(), oneIn(4), each);
+    return b.combine(w, y);
+  }
+
+  TextValue mlp(const TextValue &x) {
+    if (oneIn(5))
+      return mixture(x);
+    TextValue h = linear(x, hidden);
+    if (oneIn(4))
+      h = biased(h);
+    h = act(h);
+    if (oneIn(2))
+      h = b.mul(h, linear(x, hidden));
+    if (oneIn(8))
+      h = scaled(norm(h));
+    TextValue y = linear(h, x.shape[0]);
+    return oneIn(4) ? biased(y) : y;
+  }
+
+  std::mt19937_64 random;
+  bool nasty;
+  int64_t width, hidden;
+  DagText b;
+};
+
+} // namespace ctxc::test
+
+#endif // CTXC_TEST_UNIT_PROPERTY_DAGPIECES_H

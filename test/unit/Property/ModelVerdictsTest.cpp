@@ -1,0 +1,179 @@
+// No false verdict on random models: where every layer has a plan and nothing passes the layers,
+// the patched model without the context gives the logits of the model with it, in float64 and
+// within what the verification itself allows. Where the verdict says that the context passes them,
+// nothing is claimed; how often the logits do differ is counted.
+//
+// CTXC_PROPERTY_SEEDS=FIRST:COUNT runs other seeds than those of the suite.
+#include "RandomModel.h"
+#include "ctxc/Evidence/MakeProof.h"
+#include "ctxc/Evidence/Trial.h"
+#include "ctxc/Planning/ModelVerdict.h"
+#include "ctxc/Proof/CheckProof.h"
+#include "ctxc/Reference/Reference.h"
+#include "ctxc/Transforms/BuildProgram.h"
+#include "ctxc/Verify/ProgramNorms.h"
+#include "ctxc/Verify/Verify.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "gtest/gtest.h"
+#include <map>
+
+using namespace ctxc;
+using namespace ctxc::test;
+using namespace mlir;
+
+namespace {
+
+class ModelJudge {
+public:
+  ModelJudge() {
+    DialectRegistry registry;
+    registry.insert<xf::XFDialect, patch::PatchDialect>();
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.disableMultithreading();
+  }
+
+  void judge(uint64_t seed);
+  void print(llvm::raw_ostream &os) const {
+    for (auto &[what, number] : counts)
+      os << "  " << number << " " << what << "\n";
+  }
+  std::map<std::string, int> counts;
+
+private:
+  void judgeProof(uint64_t seed, ModuleOp module, ArrayRef<VerdictGroup> groups,
+                  const ModelOptions &options);
+  void run(uint64_t seed, const RandomModel &model, ModuleOp module,
+           ArrayRef<LayerVerdict> verdicts, const ModelVerdict &whole, const ModelOptions &options);
+  void compare(const VerifyStep &step, const ModelVerdict &whole);
+  void count(const std::string &what) { ++counts[what]; }
+
+  MLIRContext context;
+};
+
+void ModelJudge::judge(uint64_t seed) {
+  RandomModel model = randomModel(seed);
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(model.text, &context);
+  ASSERT_TRUE(module) << "seed " << seed << "\n" << model.text;
+  ModelOptions options;
+  options.startLayer = seed % 2 ? seed / 2 % model.layers : 0;
+  options.scope = seed % 5 ? SiteScope::MLP : SiteScope::All;
+  options.confirm = confirmByTrial;
+  std::vector<LayerVerdict> verdicts = checkModel(*module, options);
+  std::vector<VerdictGroup> groups = groupVerdicts(verdicts);
+  std::optional<ModelVerdict> whole = judgeModel(*module, groups, options.startLayer);
+  ASSERT_TRUE(whole);
+  count("models");
+  if (!llvm::all_of(groups, [](const VerdictGroup &g) { return g.verdict->isSuccess(); })) {
+    EXPECT_FALSE(whole->isSuccess());
+    return count("with a layer that has no plan");
+  }
+  count(whole->isSuccess() ? "that can be patched" : "that the context passes");
+  EXPECT_EQ(whole->isSuccess(), whole->causes.empty());
+  SCOPED_TRACE("seed " + std::to_string(seed) + ", " + stringify(whole->kind).str() +
+               ", start layer " + std::to_string(options.startLayer) + "\n" + model.text);
+  judgeProof(seed, *module, groups, options);
+  run(seed, model, *module, verdicts, *whole, options);
+}
+
+/// The proof checker sees by itself what the analysis saw.
+void ModelJudge::judgeProof(uint64_t seed, ModuleOp module, ArrayRef<VerdictGroup> groups,
+                            const ModelOptions &options) {
+  llvm::Expected<proof::Proof> made = makeProof(module, groups, options);
+  if (!made) {
+    ADD_FAILURE() << llvm::toString(made.takeError());
+    return;
+  }
+  proof::CheckOptions how;
+  how.numbers = seed % 10 ? 0 : how.numbers; // most by structure alone
+  for (const std::string &problem : checkProof(module, *made, how).problems)
+    ADD_FAILURE() << problem;
+  if (made->past.empty())
+    return;
+  made->past.clear();
+  EXPECT_FALSE(checkProof(module, *made, how).problems.empty());
+  count("proofs that hide a way past the layers, seen");
+}
+
+void ModelJudge::run(uint64_t seed, const RandomModel &model, ModuleOp module,
+                     ArrayRef<LayerVerdict> verdicts, const ModelVerdict &whole,
+                     const ModelOptions &options) {
+  auto planOf = [&](xf::LayerOp layer, xf::BlockOp, int64_t) -> std::optional<BlockPlan> {
+    for (const LayerVerdict &verdict : verdicts)
+      if (verdict.op == layer && !verdict.verdict->plan.isEmpty())
+        return verdict.verdict->plan;
+    return std::nullopt;
+  };
+  FailureOr<Program> program = buildProgram(module, planOf, options.update);
+  ASSERT_TRUE(succeeded(program));
+  std::unique_ptr<Weights> weights = randomWeights(seed);
+  std::unique_ptr<Executor> executor = createReferenceExecutor(*program, *weights);
+  RunRequest request;
+  for (int64_t i = 0; i < 4; ++i)
+    request.tokens.push_back(int64_t((seed * 7 + i * i * 3 + i) % model.vocabulary));
+  if (seed % 3 == 0)
+    request.kept = {int64_t(seed / 3 % 3)};
+  request.startLayer = options.startLayer;
+  auto norms = programNorms(*program, *weights);
+  auto result = verify(*executor, request, 2, *norms, [](const VerifyStep &) {});
+  if (!result) {
+    std::string why = llvm::toString(result.takeError());
+    EXPECT_NE(why.find("not finite"), std::string::npos) << why;
+    return count("runs beyond the range of numbers");
+  }
+  for (const VerifyStep &step : result->steps)
+    compare(step, whole);
+}
+
+void ModelJudge::compare(const VerifyStep &step, const ModelVerdict &whole) {
+  count("tokens");
+  for (const LayerReport &layer : step.layers)
+    if (layer.obligations.harmful)
+      return count("tokens with an obligation that failed");
+  if (!(step.allowedLinf < 1e-2))
+    return count("tokens with numbers too large to tell");
+  bool differ = step.patched.linf > step.allowedLinf;
+  if (!whole.isSuccess())
+    return count(differ ? "tokens that the context passed to" : "tokens that it hardly passed to");
+  EXPECT_LE(step.patched.linf, step.allowedLinf) << "without the patch " << step.control.linf;
+  if (differ)
+    return count("false verdicts");
+  count(step.control.linf > step.allowedLinf ? "tokens shown" : "tokens that need no patch");
+}
+
+/// A hidden vector h that is not zero, and ‖h‖² is: the patch is not exact, and says so.
+TEST(ModelVerdicts, ALengthThatUnderflowsIsZero) {
+  ModelJudge judge;
+  judge.judge(101253);
+  EXPECT_EQ(judge.counts["tokens with an obligation that failed"], 1);
+}
+
+constexpr uint64_t modelShards = 8;
+
+struct ModelVerdicts : testing::TestWithParam<int> {};
+
+TEST_P(ModelVerdicts, AreNeverFalse) {
+  uint64_t first = 0, count = 300 * modelShards;
+  if (const char *text = std::getenv("CTXC_PROPERTY_SEEDS")) {
+    auto [from, size] = StringRef(text).split(':');
+    ASSERT_FALSE(from.getAsInteger(10, first) || size.getAsInteger(10, count)) << text;
+  }
+  first += GetParam() * count / modelShards;
+  count /= modelShards;
+  ModelJudge judge;
+  for (uint64_t seed = first; seed < first + count; ++seed)
+    judge.judge(seed);
+  llvm::outs() << "models " << first << " to " << first + count - 1 << ":\n";
+  judge.print(llvm::outs());
+  if (count >= 75)
+    for (const char *kind :
+         {"that can be patched", "that the context passes", "tokens shown",
+          "tokens that the context passed to", "proofs that hide a way past the layers, seen"})
+      EXPECT_TRUE(judge.counts.count(kind)) << kind;
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ModelVerdicts, testing::Range(0, int(modelShards)));
+
+} // namespace

@@ -1,0 +1,222 @@
+#include "RandomModel.h"
+#include "../Compiled/BlockText.h"
+#include "RandomDag.h"
+#include <random>
+
+using namespace ctxc::test;
+
+namespace {
+
+/// A block's text and what it maps to what.
+struct BlockShape {
+  std::string name, text;
+  std::vector<Shape> inputs, outputs;
+};
+
+class ModelMaker {
+public:
+  explicit ModelMaker(uint64_t seed) : random(seed), width(3 + below(3)), b("m", width) {}
+  RandomModel make();
+
+private:
+  int64_t below(int64_t n) { return random() % n; }
+  bool oneIn(int64_t n) { return below(n) == 0; }
+  template <typename T> const T &pick(const std::vector<T> &from) {
+    return from[below(from.size())];
+  }
+
+  TextValue contextual(BlockText &in, const TextValue &x);
+  TextValue mlp(BlockText &in, const TextValue &x);
+  BlockShape residual(const std::string &name);
+  BlockShape anyDag(const std::string &name);
+  BlockShape makeBlock(const std::string &name) { return oneIn(4) ? anyDag(name) : residual(name); }
+
+  TextValue input(const Shape &shape, bool isFirst);
+  void runLayer(const BlockShape &block, int64_t number);
+  TextValue head();
+
+  std::mt19937_64 random;
+  int64_t width;
+  BlockText b;                   ///< the body, as ops of a block
+  std::vector<TextValue> ofBody; ///< what was made before the layers
+  std::vector<TextValue> pool;   ///< and by them, all 1-dimensional
+  TextValue stream;              ///< the last layer's first output of the model's width
+};
+
+TextValue ModelMaker::contextual(BlockText &in, const TextValue &x) {
+  int64_t n = x.shape[0];
+  if (oneIn(3)) {
+    TextValue k = in.param({n, 2 + below(2)});
+    return in.op("xf.conv " + k.name + ", " + x.name, typeOf(k) + ", " + typeOf(x), x.shape);
+  }
+  if (oneIn(4)) {
+    TextValue gate = in.unary("activation sigmoid", in.linear(x, n));
+    return in.op("xf.scan " + gate.name + ", " + x.name, typeOf(x), x.shape);
+  }
+  auto project = [&] { return in.reshape(in.linear(x, n), {1, n}); };
+  TextValue q = project(), k = project(), v = project();
+  return in.reshape(in.attention(q, k, v, oneIn(4) ? 2 : 0), {n});
+}
+
+TextValue ModelMaker::mlp(BlockText &in, const TextValue &x) {
+  TextValue n = oneIn(2) ? in.scale(in.unary("normalize rms", x, " eps 1.0e-3"), x.shape, true) : x;
+  TextValue h = in.unary(oneIn(2) ? "activation gelu" : "activation silu", in.linear(n, 5));
+  if (oneIn(2))
+    h = in.mul(h, in.linear(n, 5));
+  TextValue y = in.linear(h, width);
+  if (oneIn(4))
+    y = in.scale(in.unary("normalize rms", y, " eps 1.0e-3"), y.shape, true);
+  return oneIn(4) ? in.bias(y, y.shape) : y;
+}
+
+/// A layer with a stream, and now and then a second input and a second output; some do not read the
+/// context.
+BlockShape ModelMaker::residual(const std::string &name) {
+  BlockText t(name, width);
+  BlockShape block{name, "", {{width}}, {{width}}};
+  TextValue x = t.input(), side;
+  bool hasSide = oneIn(3);
+  if (hasSide) {
+    side = t.input(Shape{width});
+    block.inputs.push_back({width});
+    if (oneIn(2))
+      x = t.add(x, side);
+  }
+  TextValue v = oneIn(5) ? x : t.add(x, contextual(t, x));
+  TextValue y = mlp(t, v);
+  if (hasSide && oneIn(2))
+    y = t.mul(t.unary("activation sigmoid", side), y);
+  TextValue out = t.add(v, y);
+  t.output(out);
+  if (oneIn(3)) {
+    switch (below(4)) {
+    case 0: // what the layer got
+      t.output(t.input());
+      break;
+    case 1:
+      t.output(t.bias(v, v.shape));
+      break;
+    case 2:
+      t.output(out);
+      break;
+    default:
+      t.output(t.unary("activation tanh", t.linear(out, width)));
+    }
+    block.outputs.push_back({width});
+  }
+  block.text = t.text();
+  return block;
+}
+
+/// The shapes in "%x: tensor<4xf32>, %x1: tensor<3xf32>" or "tensor<4xf32>".
+static std::vector<Shape> shapesIn(llvm::StringRef text) {
+  std::vector<Shape> shapes;
+  for (size_t at; (at = text.find("tensor<")) != llvm::StringRef::npos;) {
+    text = text.drop_front(at + 7);
+    llvm::SmallVector<llvm::StringRef> parts;
+    text.take_until([](char c) { return c == '>'; }).split(parts, 'x');
+    Shape &shape = shapes.emplace_back();
+    for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back())
+      shape.push_back(std::stoll(part.str()));
+  }
+  return shapes;
+}
+
+BlockShape ModelMaker::anyDag(const std::string &name) {
+  std::string text = randomDag(random(), oneIn(4));
+  text.replace(text.find("@dag"), 4, "@" + name);
+  auto [arguments, results] =
+      llvm::StringRef(text).take_until([](char c) { return c == '{'; }).split("->");
+  return {name, text, shapesIn(arguments), shapesIn(results)};
+}
+
+/// A value of the shape that layers and the body have made, or a new one made of the embedding.
+TextValue ModelMaker::input(const Shape &shape, bool isFirst) {
+  if (isFirst && stream.shape == shape && !oneIn(5))
+    return stream;
+  std::vector<TextValue> fitting;
+  for (const TextValue &value : pool)
+    if (value.shape == shape)
+      fitting.push_back(value);
+  if (!fitting.empty() && !oneIn(6))
+    return pick(fitting);
+  int64_t size = 1;
+  for (int64_t d : shape)
+    size *= d;
+  TextValue made = b.linear(pick(ofBody), size);
+  return shape.size() == 1 ? made : b.reshape(made, shape);
+}
+
+void ModelMaker::runLayer(const BlockShape &block, int64_t number) {
+  std::vector<std::string> names, types, results;
+  for (auto [i, shape] : llvm::enumerate(block.inputs)) {
+    names.push_back(input(shape, i == 0).name);
+    types.push_back(typeOf(shape));
+  }
+  for (const Shape &shape : block.outputs)
+    results.push_back(typeOf(shape));
+  std::string made = "%l" + std::to_string(number);
+  b.effect(made + ":" + std::to_string(block.outputs.size()) + " = xf.layer @" + block.name + "(" +
+           llvm::join(names, ", ") + ") at \"" + std::to_string(number) + ".\" : (" +
+           llvm::join(types, ", ") + ") -> (" + llvm::join(results, ", ") + ")");
+  for (auto [i, shape] : llvm::enumerate(block.outputs)) {
+    TextValue value{made + "#" + std::to_string(i), shape};
+    if (shape.size() == 1)
+      pool.push_back(value);
+    if (i == 0 && shape == Shape{width})
+      stream = value;
+  }
+}
+
+TextValue ModelMaker::head() {
+  TextValue y = stream;
+  for (int64_t i = below(4) / 2; i > 0; --i) {
+    TextValue other = pick(pool);
+    if (other.shape != y.shape)
+      other = b.linear(other, width);
+    y = oneIn(3) ? b.mul(b.unary("activation sigmoid", other), y) : b.add(y, other);
+  }
+  if (oneIn(10))
+    y = b.add(y, contextual(b, pick(ofBody)));
+  if (oneIn(16))
+    y = contextual(b, y);
+  return oneIn(2) ? b.scale(b.unary("normalize rms", y, " eps 1.0e-3"), y.shape, false) : y;
+}
+
+RandomModel ModelMaker::make() {
+  RandomModel model;
+  model.vocabulary = 7 + below(6);
+  std::vector<BlockShape> blocks;
+  for (int64_t i = 1 + below(3); i > 0; --i)
+    blocks.push_back(makeBlock("b" + std::to_string(i)));
+  std::string table = typeOf(Shape{model.vocabulary, width});
+  b.effect("%t = xf.token : tensor<i32>");
+  b.effect("%E = xf.param \"embed\" : " + table);
+  b.effect("%x = xf.embed %E[%t] : " + table + ", tensor<i32>");
+  stream = b.input();
+  ofBody = {stream};
+  if (oneIn(3))
+    ofBody.push_back(b.unary("activation tanh", b.linear(stream, width)));
+  if (oneIn(4))
+    ofBody.push_back(contextual(b, pick(ofBody)));
+  pool = ofBody;
+  if (oneIn(2))
+    stream = ofBody.back();
+  model.layers = 1 + below(4);
+  for (int64_t i = 0; i < model.layers; ++i)
+    runLayer(pick(blocks), i);
+  TextValue logits = b.linear(head(), model.vocabulary);
+  b.output(logits);
+
+  // The body's ops, out of the block that they were written as.
+  std::string body = b.text();
+  body = body.substr(body.find('\n') + 1);
+  for (const BlockShape &block : blocks)
+    model.text += block.text;
+  model.text += "xf.model @m {\n" + body;
+  return model;
+}
+
+} // namespace
+
+RandomModel ctxc::test::randomModel(uint64_t seed) { return ModelMaker(seed).make(); }
