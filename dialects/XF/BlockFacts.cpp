@@ -1,4 +1,5 @@
 #include "dialects/XF/BlockFacts.h"
+#include "dialects/XF/Sizes.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
@@ -123,8 +124,10 @@ Facts FactsPass::factsOf(Operation *op) const {
   found.piecewise |= readsPiecewise;
   if (readsLevels)
     found.levels.reset();
-  if (isContextual && !found.isZero())
+  if (isContextual && result.readsContext(op) && !found.getConstant())
     found.free = true; // by other tokens
+  else if (isContextual)
+    found.piecewise = true; // it may be one of its operands
   return found;
 }
 
@@ -158,7 +161,7 @@ void FactsPass::setSources(Operation *op, Term &term) const {
     term.reads |= this->term(operand).reads;
     term.fixed &= this->term(operand).fixed;
   }
-  if (auto context = contexts.find(op); context != contexts.end()) {
+  if (auto context = contexts.find(op); context != contexts.end() && result.readsContext(op)) {
     own(context->second);
     term.fixed = false;
   }
@@ -473,6 +476,11 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
 void FactsPass::visit(Operation *op) {
   if (op->getNumResults() == 0)
     return;
+  if (isa<ContextualOpInterface>(op)) {
+    auto ofOperands = llvm::map_to_vector(op->getOperands(), [&](Value v) { return facts(v); });
+    if (!readsContext(op, ofOperands))
+      result.blind.insert(op);
+  }
   Term term;
   setSources(op, term);
   number(op, term);
@@ -481,6 +489,8 @@ void FactsPass::visit(Operation *op) {
   if (sum)
     takeSum(op, *sum, term, facts);
   settle(op, term, facts);
+  if (isa<ContextualOpInterface>(op) && facts.getConstant())
+    result.blind.insert(op);
   for (OpResult each : op->getResults()) {
     bool isFirst = each.getResultNumber() == 0;
     terms[each] = term;
@@ -536,6 +546,8 @@ std::string BlockFacts::signature() const {
   for (Operation &each : op.getBody().front()) {
     if (isa<SettingOp, ParamOp>(each))
       continue;
+    if (isa<ContextualOpInterface>(each))
+      os << readsContext(&each);
     for (Value value : each.getResults()) {
       const Facts &f = (*this)[value];
       os << int(f.elements) << int(f.vector) << f.bothSigns << f.zeroSomewhere << f.free;

@@ -20,6 +20,7 @@
 
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace ctxc::xf {
@@ -51,6 +52,9 @@ public:
 
   const Facts &operator[](mlir::Value value) const { return table.find(value)->second; }
   const Identities &identities() const { return names; }
+  /// Whether the result of the contextual op `op` may differ with the context, by what is known of
+  /// its operands (ContextReadingOpInterface) and of the result.
+  bool readsContext(mlir::Operation *op) const { return !blind.contains(op); }
 
   /// All facts that may differ from layer to layer of one block, as a text. Layers with equal texts
   /// have equal facts.
@@ -61,6 +65,7 @@ private:
   BlockOp block;
   Identities names;
   llvm::DenseMap<mlir::Value, Facts> table;
+  llvm::DenseSet<mlir::Operation *> blind; ///< contextual ops that do not read the context
 };
 
 /// Where `obligation` on `value`, whose facts are `facts`, can fail.

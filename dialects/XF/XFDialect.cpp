@@ -1,4 +1,4 @@
-#include "dialects/XF/XF.h"
+#include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -29,6 +29,7 @@ void XFDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/XF/XFOps.cpp.inc"
       >();
+  attachSizeModels(*getContext());
 }
 
 //===----------------------------------------------------------------------===//

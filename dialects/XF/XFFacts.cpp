@@ -232,8 +232,13 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   double n = cast<RankedTensorType>(getType()).getNumElements();
   facts.bound = getKind() == NormKind::l2 ? 1.0 : std::sqrt(double(d));
   facts.length = getKind() == NormKind::l2 ? std::sqrt(n / d) : std::sqrt(n);
-  if (d == (getKind() == NormKind::layer ? 2 : 1)) // only a sign, where ε = 0
+  if (d == (getKind() == NormKind::layer ? 2 : 1)) { // only a sign, where ε = 0
     facts.piecewise = isExact;
+    bool isKnown = d == 1 && isExact && anyZero(data) == Zeros::Never;
+    for (double sign : {1.0, -1.0})
+      if (isKnown && (sign > 0 ? data.floor.value_or(-1) >= 0 : data.ceiling.value_or(1) <= 0))
+        return Facts::constant(sign, "the sign of one entry");
+  }
   if (getKind() == NormKind::layer) { // constant vectors become zero
     facts.elements = worse(Zeros::NullSet, facts.elements);
     facts.vector = worse(Zeros::NullSet, facts.vector);
@@ -310,6 +315,12 @@ Facts RotaryOp::inferFacts(ArrayRef<Facts> operands) {
 Facts AttentionOp::inferFacts(ArrayRef<Facts> operands) {
   if (operands[2].isZero())
     return Facts::constant(0, operands[2].why);
-  return {worse(Zeros::NullSet, operands[2].elements), worse(Zeros::NullSet, operands[2].vector),
-          operands[2].bound, operands[2].why};
+  const Facts &value = operands[2];
+  Facts facts{worse(Zeros::NullSet, value.elements), worse(Zeros::NullSet, value.vector),
+              value.bound, value.why};
+  if (!getSinks()) { // a mean of values
+    facts.floor = value.floor;
+    facts.ceiling = value.ceiling;
+  }
+  return facts;
 }

@@ -73,7 +73,7 @@ Extent ContextChange::transfer(Operation *op, const Extents &extents,
                                const BlockGraph::Set &sources,
                                const BlockGraph::Set &dependent) const {
   const xf::Facts &facts = zeros.facts(op->getResult(0));
-  if (op->getNumResults() != 1 || (facts.bound && *facts.bound == 0))
+  if (op->getNumResults() != 1 || facts.getConstant())
     return Extent::Unknown;
   SmallVector<OpOperand *> changing;
   for (OpOperand &operand : op->getOpOperands())
@@ -125,7 +125,7 @@ Extent ContextChange::ofSource(xf::ContextualOpInterface op, const Extents &vary
   Extent extent = Extent::Every;
   for (Value value : op.getStateOperands())
     extent = std::min(extent, varying[graph.vertex(value)]);
-  return zeros.facts(op->getResult(0)).bound == 0.0 ? Extent::Unknown : extent;
+  return zeros.readsContext(op) ? extent : Extent::Unknown;
 }
 
 ContextChange::Extents ContextChange::follow(Extents extents,

@@ -95,15 +95,16 @@ OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
   return result;
 }
 
-SmallVector<Value> ctxc::findWaists(const BlockGraph &graph, const BlockGraph::Set &sources) {
+SmallVector<Value> ctxc::findWaists(const BlockGraph &graph, const BlockGraph::Set &sources,
+                                    const BlockGraph::Set &closed) {
   SmallVector<Value> waists;
   unsigned yield = graph.vertex(graph.yield());
-  BlockGraph::Set dependent = graph.reach(sources);
+  BlockGraph::Set dependent = graph.reach(sources, closed);
   for (unsigned v = graph.size() - 1; v-- > 0;) {
     Operation *op = graph.op(v);
     if (!op || op->getNumResults() != 1 || !dependent.test(v))
       continue;
-    BlockGraph::Set blocked = graph.none();
+    BlockGraph::Set blocked = closed;
     blocked.set(v);
     if (graph.path(sources, yield, blocked).empty())
       waists.push_back(op->getResult(0));

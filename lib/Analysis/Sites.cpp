@@ -1,75 +1,7 @@
 #include "ctxc/Analysis/Sites.h"
-#include "ctxc/Analysis/ContextDependence.h"
 
 using namespace mlir;
 using namespace ctxc;
-using xf::Solvability;
-
-//===----------------------------------------------------------------------===//
-// The contextual part
-//===----------------------------------------------------------------------===//
-
-/// Whether `op` passes on the residual stream of its operand `index`: it can be
-/// solved for it, and multiplies it by nothing that depends on the context.
-static bool handsOn(Operation *op, unsigned index, const ContextDependence &context) {
-  auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
-  std::string reason;
-  if (!solvable)
-    return false;
-  switch (solvable.getSolvability(index, reason)) {
-  case Solvability::Exact:
-    return true;
-  case Solvability::Conditional:
-    return llvm::all_of(llvm::enumerate(op->getOperands()), [&](auto operand) {
-      return operand.index() == index || !context.depends(operand.value());
-    });
-  case Solvability::No:
-    return false;
-  }
-  llvm_unreachable("a solvability of no known kind");
-}
-
-/// Vertices on the residual stream, or on a branch of it beside the contextual
-/// ops: in x + (mlp(x) + attn(x)) the context enters at the inner sum. With `read`
-/// the operands of the contextual ops are on the residual stream as well.
-static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context,
-                                  bool read) {
-  BlockGraph::Set stream = graph.reach(graph.inputs(), graph.none());
-  stream.reset(context.vertices());
-  if (!read)
-    stream.reset(graph.reach(graph.contextualOps(), graph.none(), /*backwards=*/true));
-  stream |= graph.inputs();
-  for (Operation &op : graph.getBlock().getBody().front())
-    for (auto [index, operand] : llvm::enumerate(op.getOperands()))
-      if (stream.test(graph.vertex(operand)) && handsOn(&op, index, context))
-        stream.set(graph.vertex(&op));
-  return stream;
-}
-
-void Sites::findContextualPart() {
-  // Where the context enters the residual stream depends on structure alone: it is the
-  // same whether or not the layers below are patched.
-  ContextDependence context(graph, /*inputsAreSources=*/false);
-  BlockGraph::Set contextualOps = graph.contextualOps();
-
-  BlockGraph::Set joined = findStream(graph, context, /*read=*/false);
-  joined &= context.vertices();
-  // In n + attn(n), n = norm(x), the stream begins behind the norm (BLOOM's post-norm form).
-  if (joined.none()) {
-    joined = findStream(graph, context, /*read=*/true);
-    joined &= context.vertices();
-  }
-  after = graph.reach(joined);
-
-  contextual = context.vertices();
-  contextual.reset(graph.reach(joined, contextualOps));
-  before = graph.reach(contextualOps, graph.none(), /*backwards=*/true);
-  contextual |= before;
-}
-
-//===----------------------------------------------------------------------===//
-// Sites
-//===----------------------------------------------------------------------===//
 
 Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings,
              SiteScope scope)

@@ -20,7 +20,7 @@ public:
   ClaimMaker(const VerdictGroup &group, const proof::Structure &structure, StringRef sitesName)
       : group(group), plan(group.verdict->plan), structure(structure), sitesName(sitesName),
         text(structure.block), graph(structure.block), zeros(structure.block, structure.layer),
-        context(graph, group.options->inputsAreSources),
+        context(graph, zeros, group.options->inputsAreSources),
         sites(graph, zeros, group.options->bindings, group.options->scope) {}
 
   llvm::Expected<Claim> make();
@@ -117,7 +117,7 @@ Instance ClaimMaker::patchOf(Operation *op) const {
 
 /// A path on which the context reaches an op that is patched for the output.
 void ClaimMaker::findOpenPath() {
-  BlockGraph::Set sources = context.sources(), settled = graph.none();
+  BlockGraph::Set sources = context.sources(), settled = context.constants();
   for (Operation *op : plan.inputSites)
     settled.set(graph.vertex(op));
   for (const OutputPatch &output : plan.outputs) {

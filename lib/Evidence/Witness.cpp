@@ -1,5 +1,7 @@
 #include "ctxc/Evidence/Witness.h"
 #include "ReachableSet.h"
+#include "Shrink.h"
+#include "StandIn.h"
 #include "TensorWeights.h"
 #include "ctxc/Checkpoint/Safetensors.h"
 #include "ctxc/Program/MaterializedWeights.h"
@@ -209,7 +211,7 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
 
 llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
   // The part of the change that no patch can make must be more than rounding.
-  constexpr double clear = 0.5, enough = 1e-3;
+  constexpr double enough = 1e-3;
   std::optional<Witness> best;
   double bestShare = enough;
   for (const Scaling &scaling : scalings())
@@ -224,18 +226,23 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
         continue;
       bestShare = share;
       best = std::move(*found);
-      if (share >= clear)
+      if (share >= options.clear)
         return best;
     }
   return best;
 }
 
-/// Weights are held as they are stored, as they are written, and one of them in float64.
-static llvm::Error checkMemory(xf::BlockOp block) {
-  uint64_t numbers = 0;
+static int64_t countNumbers(xf::BlockOp block) {
+  int64_t numbers = 0;
   block.walk([&](xf::ParamOp param) {
     numbers += cast<RankedTensorType>(param.getType()).getNumElements();
   });
+  return numbers;
+}
+
+/// Weights are held as they are stored, as they are written, and one of them in float64.
+static llvm::Error checkMemory(xf::BlockOp block) {
+  uint64_t numbers = countNumbers(block);
   std::optional<uint64_t> there = availableMemory();
   if (!there || 16 * numbers <= *there)
     return llvm::Error::success();
@@ -254,38 +261,56 @@ static bool sharesBankMembers(xf::BlockOp block, xf::LayerOp layer) {
   return false;
 }
 
+/// `module`'s block in smaller sizes, at which the rule of the search rejects it as well.
+static Shrunk shrinkFor(StringRef rule, ModuleOp module, const PlanOptions &options) {
+  PlanOptions byRule;
+  byRule.inputsAreSources = options.inputsAreSources;
+  byRule.update = options.update;
+  byRule.scope = options.scope;
+  byRule.bindings = options.bindings;
+  return shrink(module, [&](xf::BlockOp smaller) {
+    // Products of sizes that keep their order are not always small.
+    if (countNumbers(smaller) > 2 * WitnessOptions::mostNumbers)
+      return false;
+    Verdict verdict = planBlock(smaller, byRule);
+    return verdict.kind == VerdictKind::Rejected && verdict.causes.front().rule == rule;
+  });
+}
+
 llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
                                                          const PlanOptions &options,
                                                          xf::LayerOp layer,
                                                          const WitnessOptions &search) {
-  if (llvm::Error error = checkMemory(block))
-    return std::move(error);
   if (sharesBankMembers(block, layer))
     return std::nullopt; // a block by itself cannot say that
+  needReference(block);
   OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, layer);
-  Subject subject(*module->getOps<xf::BlockOp>().begin(), options.scope);
+  std::string sizes;
+  // What a rule says of any contextual op may be shown of one.
+  if (!search.rule.empty())
+    replaceUnknownContext(*module->getOps<xf::BlockOp>().begin());
+  if (countNumbers(block) > WitnessOptions::mostNumbers) {
+    Shrunk shrunk = search.rule.empty() ? Shrunk() : shrinkFor(search.rule, *module, options);
+    if (shrunk.module) {
+      module = std::move(shrunk.module);
+      sizes = shrunk.sizes;
+    } else if (!search.anySize) {
+      return errorAt(block, "has " + std::to_string(countNumbers(block)) + " numbers, more than " +
+                                std::to_string(WitnessOptions::mostNumbers));
+    }
+  }
+  xf::BlockOp alone = *module->getOps<xf::BlockOp>().begin();
+  if (llvm::Error error = checkMemory(alone))
+    return std::move(error);
+  Subject subject(alone, options.scope);
   auto found = WitnessFinder(subject, options.inputsAreSources, search).find();
   if (!found || !*found)
     return found;
   (*found)->name = block.getSymName().str();
   (*found)->allSites = options.scope == SiteScope::All;
+  (*found)->sizes = sizes;
   llvm::raw_string_ostream((*found)->block) << *module;
   return found;
-}
-
-std::optional<double> ctxc::refuteByWitness(xf::BlockOp block, const PlanOptions &options) {
-  int64_t numbers = 0;
-  block.walk([&](xf::ParamOp param) {
-    numbers += cast<RankedTensorType>(param.getType()).getNumElements();
-  });
-  if (numbers > 200000)
-    return std::nullopt;
-  auto witness = findWitness(block, options, options.layer);
-  if (!witness) {
-    llvm::consumeError(witness.takeError());
-    return std::nullopt;
-  }
-  return *witness ? std::optional((*witness)->leastError) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//

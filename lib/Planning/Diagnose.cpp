@@ -1,56 +1,9 @@
-// Why a block has no plan: shown to be impossible, or not shown either way.
-#include "Diagnose.h"
-#include "ctxc/Analysis/ContextChange.h"
-#include "ctxc/Analysis/PatchReach.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
+// Why a block has no plan: shown to be impossible, or not shown either way (Undecided.cpp).
+#include "Explanation.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace ctxc;
-
-static int64_t entries(Value value) {
-  return cast<RankedTensorType>(value.getType()).getNumElements();
-}
-
-namespace {
-
-class Explanation {
-public:
-  Explanation(const BlockFacts &facts, Verdict &verdict)
-      : facts(facts), verdict(verdict), reach(facts.graph, facts.sites, facts.zeros),
-        change(facts.graph, facts.zeros, facts.context.inputsAreSources()),
-        subject("block '" + facts.graph.getBlock().getSymName().str() + "'") {}
-
-  void explain(const PlanOptions &options);
-
-private:
-  Operation *findUnabsorbed(Value output) const;
-  bool standsAlone(Operation *unabsorbed, const Reach &r) const;
-  bool reject(Value output, unsigned number);
-  void rejectFixed(Operation *unabsorbed, unsigned output);
-  void rejectBounded(const Reach &r);
-  void rejectThin(const Reach &r, int64_t dimensions);
-  void rejectOneSided(const Reach &r);
-  void cause(StringRef rule, Operation *op, const Twine &message) {
-    verdict.causes.push_back({op, message.str(), rule});
-  }
-  void note(Operation *op, const Twine &message) {
-    verdict.causes.back().notes.push_back({op, message.str()});
-  }
-  void advise(const Twine &text) { verdict.causes.back().advice = text.str(); }
-  void noteOrigins(const Reach &r);
-  void notePathPastGoals();
-  void undecided();
-  void refuted(double leastError);
-  std::string wayRound() const;
-
-  const BlockFacts &facts;
-  Verdict &verdict;
-  PatchReach reach;
-  ContextChange change;
-  std::string subject; ///< "block 'name'"
-};
 
 /// The value, on the solvable way to `output`, that the context certainly changes and that no
 /// patch moves: other values must absorb its change. Null if there is none.
@@ -240,128 +193,6 @@ bool Explanation::reject(Value output, unsigned number) {
   return true;
 }
 
-/// Whether G of `chain` reaches outputs through `target` alone: the patch would change an output
-/// that it reaches by another way, even one that does not depend on the context.
-static bool leavesOthersAlone(const BlockGraph &graph, const OutputChain &chain, Value target) {
-  // Where G's own result is the target, every path goes through it.
-  if (chain.links.empty())
-    return true;
-  BlockGraph::Set site = graph.none(), blocked = graph.none();
-  site.set(graph.vertex(chain.site));
-  blocked.set(graph.vertex(target));
-  BlockGraph::Set reached = graph.reach(site, blocked);
-  return llvm::none_of(graph.yield()->getOperands(),
-                       [&](Value v) { return reached.test(graph.vertex(v)); });
-}
-
-/// The path on which the context passes a patch for one output alone.
-void Explanation::notePathPastGoals() {
-  for (Value output : facts.graph.yield()->getOperands())
-    for (const OutputChain &chain :
-         findOutputChains(facts.graph, facts.sites, facts.zeros, output).chains) {
-      if (!facts.context.depends(output) || !leavesOthersAlone(facts.graph, chain, output))
-        continue;
-      BlockPlan plan;
-      plan.outputs.push_back({chain, output});
-      InputCut cut =
-          findMinimumCut(facts.graph, facts.sites, inputProblem(facts, plan, /*outputOnly=*/true),
-                         facts.graph.reach(outputPatches(facts.graph, plan)));
-      if (cut.exists)
-        continue;
-      note(chain.site, "with a patch of '" + Sites::name(chain.site) +
-                           "' alone, another output is not reached:");
-      llvm::append_range(verdict.causes.back().notes, witnessNotes(facts, cut.witness));
-      return;
-    }
-}
-
-/// The walks back from the outputs, and where each broke.
-void Explanation::undecided() {
-  verdict.kind = VerdictKind::Undecided;
-  SmallVector<ChainBreak> breaks;
-  bool anyChain = false;
-  unsigned outputs = 0;
-  int64_t wanted = 0, supplied = 0; // entries of the outputs, and of what solves for them
-  llvm::SmallPtrSet<Operation *, 8> solvers;
-  for (Value output : facts.graph.yield()->getOperands()) {
-    if (!facts.context.depends(output))
-      continue;
-    ++outputs;
-    wanted += entries(output);
-    OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, output);
-    for (const OutputChain &chain : found.chains) {
-      if (solvers.insert(chain.site).second)
-        supplied += entries(chain.site->getResult(0));
-      bool alone = leavesOthersAlone(facts.graph, chain, output);
-      anyChain |= alone;
-      if (!alone)
-        breaks.push_back({chain.site,
-                          "a patch of '" + Sites::name(chain.site) +
-                              "' would also change another "
-                              "output, which is right as it is or differs in another way",
-                          /*isSite=*/true});
-    }
-    for (const ChainBreak &b : found.breaks) {
-      if (facts.sites.inContextualPart(b.op) && !facts.sites.followsContext(b.op))
-        continue;
-      auto known = llvm::find_if(breaks, [&](const ChainBreak &o) { return o.op == b.op; });
-      if (known == breaks.end())
-        breaks.push_back(b);
-      else if (known->reason != b.reason)
-        known->reason += ", and " + b.reason;
-    }
-  }
-  std::string what =
-      "whether " + subject + " can take the context into its parameters is undecided: ";
-  if (outputs > 1 && anyChain) {
-    std::string rank =
-        supplied < wanted
-            ? " with " + std::to_string(wanted) +
-                  " entries depend on the context, and what may be "
-                  "patched can be solved for " +
-                  std::to_string(supplied) + " of them at once"
-            : " depend on the context, and no set of patches was found that brings each of them to "
-              "its target";
-    cause(rules::SeveralOutputs, facts.graph.yield(), what + Twine(outputs) + " outputs" + rank);
-    notePathPastGoals();
-    advise("give each output a matrix or bias of its own, yield one, or let all of the "
-           "context pass one sum before they part");
-    return;
-  }
-  if (breaks.empty()) {
-    cause(rules::NoSolvableChain, facts.graph.yield(),
-          what + "no parameter outside the contextual part reaches the output "
-                 "by a chain that can be solved");
-    advise(wayRound());
-    return;
-  }
-  cause(rules::NoSolvableChain, breaks.front().op, what + breaks.front().reason);
-  for (const ChainBreak &b : ArrayRef(breaks).drop_front())
-    note(b.op, b.reason);
-  advise("give the block a bias, a scale or a matrix of its own between this op and its "
-         "output, or " +
-         wayRound());
-}
-
-/// A counterexample decides where no rule does; the missing rule becomes its explanation.
-void Explanation::refuted(double leastError) {
-  verdict.kind = VerdictKind::Rejected;
-  std::vector<Finding> missing = std::move(verdict.causes);
-  verdict.causes.clear();
-  cause(rules::Counterexample, missing.front().op,
-        subject +
-            " cannot take the context into its parameters: weights and a context were found "
-            "for which no patch brings the output nearer than " +
-            llvm::formatv("{0}", llvm::format("%.3g", leastError)).str() +
-            " to what it should be (ctxc check --witness)");
-  for (const Finding &finding : missing) {
-    note(finding.op, StringRef(finding.message).split("undecided: ").second);
-    for (const Remark &remark : finding.notes)
-      note(remark.op, remark.message);
-  }
-  advise(missing.front().advice);
-}
-
 /// A cause that several outputs share is reported once, with the notes of each.
 static void mergeCauses(std::vector<Finding> &causes) {
   std::vector<Finding> merged;
@@ -388,16 +219,20 @@ void Explanation::explain(const PlanOptions &options) {
   for (auto [i, output] : llvm::enumerate(facts.graph.yield()->getOperands()))
     if (seen.insert(output).second)
       rejected |= reject(output, i);
-  if (!rejected) {
+  if (!rejected)
     undecided();
-    if (options.refute)
-      if (std::optional<double> error = options.refute(facts.graph.getBlock(), options))
-        refuted(*error);
+  if (options.refute) {
+    StringRef rule = rejected ? verdict.causes.front().rule : StringRef();
+    Refuted found = options.refute(facts.graph.getBlock(), options, rule);
+    if (rejected && !found.leastError)
+      unconfirmed(found.words);
+    else if (rejected && !found.words.empty())
+      note(verdict.causes.back().op, found.words);
+    else if (!rejected && found.leastError)
+      refuted(*found.leastError);
   }
   mergeCauses(verdict.causes);
 }
-
-} // namespace
 
 void ctxc::explainFailure(const BlockFacts &facts, const PlanOptions &options, Verdict &verdict) {
   Explanation(facts, verdict).explain(options);

@@ -12,7 +12,7 @@ namespace ctxc {
 /// All analyses of one block under one set of options.
 struct BlockFacts {
   BlockFacts(xf::BlockOp block, const PlanOptions &options)
-      : graph(block), zeros(block, options.layer), context(graph, options.inputsAreSources),
+      : graph(block), zeros(block, options.layer), context(graph, zeros, options.inputsAreSources),
         sites(graph, zeros, options.bindings, options.scope) {}
 
   BlockGraph graph;

@@ -5,7 +5,7 @@ using namespace ctxc;
 
 SmallVector<Goals> PlanSearch::goals() const {
   SmallVector<Goals> result;
-  for (Value waist : findWaists(facts.graph, facts.context.sources()))
+  for (Value waist : findWaists(facts.graph, facts.context.sources(), facts.context.constants()))
     result.push_back({waist});
   Goals outputs;
   for (Value output : facts.graph.yield()->getOperands())
@@ -142,6 +142,7 @@ void PlanSearch::addSelections(BlockPlan &plan) const {
   BlockGraph::Set patched = facts.graph.none();
   for (Operation *op : plan.inputSites)
     patched.set(facts.graph.vertex(op));
+  patched |= facts.context.constants();
   BlockGraph::Set unsettled = facts.graph.reach(facts.context.sources(), patched);
   unsettled |= facts.graph.reach(outputPatches(facts.graph, plan));
   for (Operation &op : facts.graph.getBlock().getBody().front().without_terminator())

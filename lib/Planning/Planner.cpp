@@ -68,21 +68,6 @@ findPaperPlan(const PlanSearch &search, llvm::function_ref<bool(const BlockPlan 
   return std::nullopt;
 }
 
-static std::optional<PlanCandidate> choosePaper(const PlanSearch &search,
-                                                const PlanOptions &options) {
-  auto any = [](const BlockPlan &) { return true; };
-  std::optional<PlanCandidate> paper = findPaperPlan(search, any);
-  // With the naive update the user asked for a fragile plan.
-  if (!paper || options.objective == Objective::Paper ||
-      options.update == patch::UpdateKind::naive || costOf(paper->plan).fragility.empty())
-    return paper;
-  auto robust =
-      findPaperPlan(search, [](const BlockPlan &plan) { return costOf(plan).fragility.empty(); });
-  if (robust && robust->outputOnly && !paper->outputOnly)
-    robust->avoided = costOf(paper->plan).fragility;
-  return robust ? robust : paper;
-}
-
 //===----------------------------------------------------------------------===//
 // All plans
 //===----------------------------------------------------------------------===//
@@ -93,8 +78,9 @@ static std::vector<Operation *> keyOf(const BlockPlan &plan) {
   return {ops.begin(), ops.end()};
 }
 
-static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const PlanOptions &options,
-                                            unsigned limit) {
+/// `first`, if there is one, and all others by the numbers that a patch stores; at most `limit`.
+static std::vector<PlanCandidate>
+listPlans(const PlanSearch &search, const std::optional<PlanCandidate> &first, unsigned limit) {
   std::vector<PlanCandidate> found;
   std::map<std::vector<Operation *>, size_t> seen;
   auto isFragile = [](const BlockPlan &plan) { return !costOf(plan).fragility.empty(); };
@@ -105,8 +91,8 @@ static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const Plan
     else if (isFragile(found[known->second].plan) && !isFragile(plan))
       found[known->second] = {plan, outputOnly};
   };
-  if (std::optional<PlanCandidate> paper = choosePaper(search, options))
-    add(paper->plan, paper->outputOnly);
+  if (first)
+    add(first->plan, first->outputOnly);
   // Plans with F come before those without: one set of ops may be found both ways.
   SmallVector<BlockPlan> withoutInputs;
   for (const Goals &goals : search.goals())
@@ -122,13 +108,46 @@ static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const Plan
     search.addObligations(candidate.plan);
     candidate.cost = costOf(candidate.plan);
   }
-  // The paper's plan stays first; equal plans keep their order.
-  for (size_t i = 1; i < found.size(); ++i)
-    for (size_t j = i; j > 1 && found[j].cost.numbers < found[j - 1].cost.numbers; --j)
+  // Equal plans keep their order.
+  size_t begin = first ? 1 : 0;
+  for (size_t i = begin; i < found.size(); ++i)
+    for (size_t j = i; j > begin && found[j].cost.numbers < found[j - 1].cost.numbers; --j)
       std::swap(found[j], found[j - 1]);
   if (found.size() > limit)
     found.resize(limit);
   return found;
+}
+
+/// More plans than any block has that is worth a choice.
+static constexpr unsigned mostPlans = 64;
+
+static std::optional<PlanCandidate> choosePaper(const PlanSearch &search,
+                                                const PlanOptions &options) {
+  auto any = [](const BlockPlan &) { return true; };
+  std::optional<PlanCandidate> paper = findPaperPlan(search, any);
+  // With the naive update the user asked for a fragile plan.
+  if (!paper || options.objective == Objective::Paper ||
+      options.update == patch::UpdateKind::naive || costOf(paper->plan).fragility.empty())
+    return paper;
+  auto robust =
+      findPaperPlan(search, [](const BlockPlan &plan) { return costOf(plan).fragility.empty(); });
+  if (paper->outputOnly || (robust && !robust->outputOnly))
+    return robust ? robust : paper;
+  // The internals are kept by any plan that keeps them, sooner than given up.
+  for (PlanCandidate &other : listPlans(search, std::nullopt, mostPlans))
+    if (!other.outputOnly && other.cost.fragility.empty()) {
+      other.plan.obligations.clear(); // planBlock() adds them
+      return other;
+    }
+  if (robust)
+    robust->avoided = costOf(paper->plan).fragility;
+  return robust ? robust : paper;
+}
+
+/// The plan of the paper's rule, and all others.
+static std::vector<PlanCandidate> enumerate(const PlanSearch &search, const PlanOptions &options,
+                                            unsigned limit) {
+  return listPlans(search, choosePaper(search, options), limit);
 }
 
 /// What speaks against a plan in numbers; empty where nothing does.
@@ -192,7 +211,7 @@ static std::optional<PlanCandidate> choose(const PlanSearch &search, xf::BlockOp
   bool byRule = objective == Objective::Default || objective == Objective::Paper;
   if (byRule && options.parameters.empty())
     return choosePaper(search, options);
-  std::vector<PlanCandidate> all = enumerate(search, options, 64);
+  std::vector<PlanCandidate> all = enumerate(search, options, mostPlans);
   if (!options.parameters.empty())
     llvm::erase_if(all, [&](const PlanCandidate &candidate) {
       return !patchesJust(candidate.plan, block, options.parameters);
@@ -206,7 +225,7 @@ static std::optional<PlanCandidate> choose(const PlanSearch &search, xf::BlockOp
   });
   if (best == all.end())
     return std::nullopt;
-  best->plan.obligations.clear(); // decide() adds them
+  best->plan.obligations.clear(); // planBlock() adds them
   return *best;
 }
 
@@ -275,13 +294,38 @@ static std::optional<PlanCandidate> confirmed(const PlanSearch &search, xf::Bloc
   return std::nullopt;
 }
 
+/// Why no output depends on the context.
+static std::string nothingToAbsorb(const BlockFacts &facts) {
+  std::string blind, constant;
+  BlockGraph::Set read = facts.graph.contextualOps(), reached = facts.graph.reach(read);
+  auto list = [&](std::string &names, Operation *op, const std::string &why) {
+    names += (names.empty() ? "" : ", ") + op->getName().getStringRef().str() +
+             (why.empty() ? "" : " (" + why + ")");
+  };
+  for (unsigned v : reached.set_bits()) {
+    Operation *op = facts.graph.op(v);
+    if (facts.context.constants().test(v))
+      list(constant, op, facts.zeros.facts(op->getResult(0)).why);
+    else if (read.test(v) && !facts.zeros.readsContext(op))
+      list(blind, op, "");
+  }
+  std::string why = "nothing in the block reads the context";
+  if (!blind.empty())
+    why = blind + " reads no token but its own";
+  if (!constant.empty())
+    why = (blind.empty() ? "" : why + ", and ") + "what " + constant + " gives is a constant";
+  if (blind.empty() && constant.empty() && read.any())
+    why = "what reads the context reaches no output";
+  return why + ", so there is nothing to absorb";
+}
+
 Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
   BlockFacts facts(block, options);
   PlanSearch search(facts, options);
   Verdict verdict;
   if (!facts.context.depends(facts.graph.yield())) {
     verdict.kind = VerdictKind::Controllable;
-    verdict.remark = "nothing in the block reads the context, so there is nothing to absorb";
+    verdict.remark = nothingToAbsorb(facts);
     return verdict;
   }
   if (std::optional<PlanCandidate> chosen = choose(search, block, options)) {

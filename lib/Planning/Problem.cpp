@@ -30,7 +30,7 @@ BlockGraph::Set ctxc::outputPatches(const BlockGraph &graph, const BlockPlan &pl
 
 InputProblem ctxc::inputProblem(const BlockFacts &facts, const BlockPlan &plan, bool outputOnly) {
   const BlockGraph &graph = facts.graph;
-  InputProblem problem{facts.context.sources(), graph.none(), graph.none()};
+  InputProblem problem{facts.context.sources(), graph.none(), facts.context.constants()};
   problem.sources |= outputPatches(graph, plan);
   for (Value output : graph.yield()->getOperands())
     problem.sinks.set(graph.vertex(output));

@@ -227,8 +227,11 @@ void proof::checkUndecided(Subject &s) {
     if (stops.contains(&op))
       expected.push_back(s.text.name(op.getResult(0)).str());
   s.expect("stops", s.claim.stops, expected);
-  // A plan that stands by its structure, and that numbers speak against.
+  // A plan that stands by its structure, and that numbers speak against; an impossibility that none
+  // show.
   if (s.claim.missing == "unconfirmed-plan" && hasChain)
+    return;
+  if (s.claim.missing == "unconfirmed-rejection" && outputs && (outputs > 1 || !hasChain))
     return;
   if (outputs < 2 && (hasChain || !outputs))
     s.wrong("verdict: found undecided, and the block's output can be solved for");

@@ -270,9 +270,9 @@ Values SuccessChecker::patchedForOutputs() const {
   return values;
 }
 
-/// The values that have their full-run value by the claim.
+/// The values that have their full-run value, by the claim or whatever is patched.
 Values SuccessChecker::cutAndGoals() const {
-  Values values;
+  Values values = flow.constants();
   for (Operation *op : plan.cut)
     values.insert(op->getResult(0));
   for (const ResolvedOutput &output : plan.outputs)
@@ -347,7 +347,7 @@ void SuccessChecker::checkOpenPath(const Values &differing) {
 
 /// Choices of experts that depend on the context and are the same in both runs by the cut.
 void SuccessChecker::checkSelections() {
-  Values starts = flow.sources(), cut;
+  Values starts = flow.sources(), cut = flow.constants();
   for (Operation *op : plan.cut)
     cut.insert(op->getResult(0));
   Values differing = flow.forward(starts, cut);

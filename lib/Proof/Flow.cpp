@@ -21,10 +21,18 @@ Flow::Flow(const Structure &structure, StringRef sites)
     if (isa<xf::ContextualOpInterface>(op))
       starts.insert(op.result_begin(), op.result_end());
   findContextualPart();
+  // An op that reads no token but its own, and a value that nothing changes, bring no context.
+  for (Operation &op : body()) {
+    if (isa<xf::ContextualOpInterface>(op) && !known.readsContext(&op))
+      for (Value result : op.getResults())
+        starts.erase(result);
+    if (op.getNumResults() == 1 && known[op.getResult(0)].getConstant())
+      unchanging.insert(op.getResult(0));
+  }
   for (BlockArgument input : body().getArguments())
     if (structure.inputsDepend && !structure.equalInputs.count(input.getArgNumber()))
       starts.insert(input);
-  dependent = forward(starts);
+  dependent = forward(starts, unchanging);
 }
 
 Values Flow::forward(const Values &seeds, const Values &walls) const {
@@ -38,69 +46,6 @@ Values Flow::forward(const Values &seeds, const Values &walls) const {
         if (!walls.contains(result))
           reached.insert(result);
   return reached;
-}
-
-//===----------------------------------------------------------------------===//
-// The contextual part: A(C, x)
-//===----------------------------------------------------------------------===//
-
-/// Whether `op` passes the residual stream of its operand `index` on: solvable for it, and
-/// not multiplied with a value of `mixing`.
-static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
-  auto link = dyn_cast<xf::SolvableOpInterface>(op);
-  std::string reason;
-  Solvability how = link ? link.getSolvability(index, reason) : Solvability::No;
-  if (how != Solvability::Conditional)
-    return how == Solvability::Exact;
-  for (OpOperand &other : op->getOpOperands())
-    if (other.getOperandNumber() != index && mixing.contains(other.get()))
-      return false;
-  return true;
-}
-
-void Flow::findContextualPart() {
-  // Ops that a contextual op reads, directly or not.
-  for (Operation &op : llvm::reverse(body()))
-    if (isa<xf::ContextualOpInterface>(op) ||
-        llvm::any_of(op.getUsers(), [&](Operation *user) { return upstream.contains(user); }))
-      upstream.insert(&op);
-
-  // The residual stream: inputs, branches beside the contextual ops, and ops that pass either on.
-  // Where the context joins no such stream, the operands of the contextual ops are one too: n +
-  // attn(n).
-  Values inputs(body().args_begin(), body().args_end());
-  Values ofContext = forward(starts), ofInputs = forward(inputs), entered;
-  auto enter = [&](bool read) {
-    Values stream = inputs;
-    for (Operation &op : body()) {
-      bool onStream = false;
-      for (OpOperand &operand : op.getOpOperands())
-        onStream |= stream.contains(operand.get()) &&
-                    passesStream(&op, operand.getOperandNumber(), ofContext);
-      for (Value result : op.getResults()) {
-        bool isBranch = ofInputs.contains(result) && !ofContext.contains(result) &&
-                        (read || !upstream.contains(&op));
-        if (onStream || isBranch)
-          stream.insert(result);
-        if (onStream && ofContext.contains(result))
-          entered.insert(result); // here the context joins the residual stream
-      }
-    }
-  };
-  enter(/*read=*/false);
-  if (entered.empty())
-    enter(/*read=*/true);
-
-  Values after = forward(entered), nearby = forward(entered, starts);
-  for (Operation &op : body()) {
-    auto anyIn = [&](const Values &set) {
-      return llvm::any_of(op.getResults(), [&](Value v) { return set.contains(v); });
-    };
-    if (upstream.contains(&op) || (anyIn(ofContext) && !anyIn(nearby)))
-      contextual.insert(&op);
-    if (anyIn(after))
-      following.insert(&op);
-  }
 }
 
 //===----------------------------------------------------------------------===//

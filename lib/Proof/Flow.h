@@ -27,6 +27,8 @@ public:
   /// Where the context comes in: contextual ops, and inputs that depend on it.
   const Values &sources() const { return starts; }
   bool depends(mlir::Value value) const { return dependent.contains(value); }
+  /// Values that are the same number for all activations and parameters, which end the dependence.
+  const Values &constants() const { return unchanging; }
   bool inContextualPart(mlir::Operation *op) const { return contextual.contains(op); }
 
   const xf::Facts &facts(mlir::Value value) const { return known[value]; }
@@ -58,11 +60,12 @@ public:
   }
 
 private:
+  friend class PartWalk;
   void findContextualPart();
 
   const Structure &structure;
   bool allSites;
-  Values starts, dependent;
+  Values starts, dependent, unchanging;
   llvm::DenseSet<mlir::Operation *> upstream, contextual, following;
   xf::BlockFacts known;
 };

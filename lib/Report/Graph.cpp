@@ -18,7 +18,8 @@ class BlockDrawing {
 public:
   BlockDrawing(llvm::raw_ostream &os, ValueNames &names, const VerdictGroup &group, unsigned number)
       : os(os), names(names), group(group), number(number), graph(group.block),
-        zeros(group.block, group.options->layer), context(graph, group.options->inputsAreSources),
+        zeros(group.block, group.options->layer),
+        context(graph, zeros, group.options->inputsAreSources),
         sites(graph, zeros, group.options->bindings, group.options->scope),
         mixtures(findMixtures(group.block)) {
     readVerdict();

@@ -68,8 +68,10 @@ const Rule *ctxc::findRuleOfLemma(StringRef lemma) {
 }
 
 const Rule *ctxc::findTheorem(const Verdict &verdict) {
-  if (!verdict.isSuccess() || verdict.plan.isEmpty())
+  if (!verdict.isSuccess())
     return nullptr;
+  if (verdict.plan.isEmpty())
+    return findRule("nothing-to-absorb");
   if (verdict.kind == VerdictKind::OutputOnly)
     return findRule("one-patch-block");
   return findRule(verdict.plan.inputSites.empty() ? "parallel-block" : "unified");

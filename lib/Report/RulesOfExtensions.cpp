@@ -138,6 +138,32 @@ xf.block @attention_output(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
+static constexpr llvm::StringLiteral oneTap = R"(
+xf.block @one_tap(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %K = xf.param "conv" : tensor<8x1xf32>
+  %a = xf.conv %K, %x : tensor<8x1xf32>, tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W = xf.param "w" frozen : tensor<8x8xf32>
+  %h = xf.activation gelu %v : tensor<8xf32>
+  %d = xf.linear %W * %h : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral twoTaps = R"(
+xf.block @two_taps(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %K = xf.param "conv" : tensor<8x2xf32>
+  %a = xf.conv %K, %x : tensor<8x2xf32>, tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W = xf.param "w" frozen : tensor<8x8xf32>
+  %h = xf.activation gelu %v : tensor<8xf32>
+  %d = xf.linear %W * %h : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
 static const Rule table[] = {
     {"norm-bias-input",
      "Input Controllability by a Bias",
@@ -188,6 +214,17 @@ static const Rule table[] = {
      R"(The paper patches the MLP. The output projection of attention can absorb the same difference, wherever it joins the residual stream by a sum; --sites all lets plans use it. It is the way out for a block whose MLP is rejected, and never the default.)",
      {attentionOutput, VerdictKind::Controllable, "output-matrix", "--sites all"},
      {attentionOutput, VerdictKind::Rejected, "bounded-output"}},
+
+    {"nothing-to-absorb",
+     "Nothing to Absorb",
+     RuleKind::Extension,
+     "",
+     R"(T(C, x) = T(C∖Y, x) for all weights, contexts and tokens: the empty patch is exact.)",
+     R"(No output of the block changes with the context. Either no op reads it; or those that could do not, as an attention whose window holds the token alone, a convolution with one tap, a recurrence whose gate is 0; or what they give is lost on the way, in a value that is the same number for all activations, such as a layer norm of one entry, a product with 0, or a difference of equals. The facts of the block must show it; that a trial found no change is not enough.
+
+A window can differ from layer to layer, and then the verdict does as well.)",
+     {oneTap, VerdictKind::Controllable},
+     {twoTaps, VerdictKind::Rejected, "nothing-reaches-output"}},
 };
 
 llvm::ArrayRef<Rule> ctxc::extensionRules() { return table; }

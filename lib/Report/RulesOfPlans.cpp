@@ -109,6 +109,23 @@ xf.block @cancelling(%x: tensor<2xf32>) -> tensor<2xf32> {
 }
 )";
 
+static constexpr llvm::StringLiteral oneDirection = R"(
+xf.block @one_direction(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %K = xf.param "conv" : tensor<8x3xf32>
+  %c = xf.conv %K, %x : tensor<8x3xf32>, tensor<8xf32>
+  %A = xf.param "a" : tensor<1x8xf32>
+  %a = xf.linear %A * %c : tensor<1x8xf32>, tensor<8xf32>
+  %one = xf.setting "ones" : tensor<8xf32> = dense<1.0> : tensor<8xf32>
+  %s = xf.mul %one, %a : tensor<8xf32>, tensor<1xf32>
+  %v = xf.add %x, %s : tensor<8xf32>
+  %W = xf.param "w" : tensor<1x8xf32>
+  %d = xf.linear %W * %x : tensor<1x8xf32>, tensor<8xf32>
+  %t = xf.mul %one, %d : tensor<8xf32>, tensor<1xf32>
+  %y = xf.add %v, %t : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
 static constexpr llvm::StringLiteral gateInTheLayer = R"(
 xf.block @layer(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -204,6 +221,19 @@ Ways out: a matrix or bias of its own for each output, or one sum that all of th
 `ctxc check --try` repeats the trial on the model's own weights.)",
      {plain, VerdictKind::Controllable, "output-matrix"},
      {cancelling, VerdictKind::Undecided}},
+
+    {rules::UnconfirmedRejection,
+     "An Impossibility That No Numbers Show",
+     RuleKind::Undecided,
+     "",
+     R"(By structure, patches move the output within a bounded, thin or one-sided set. Nothing was found
+  for which T(C, x) lies outside: no (θ, C, x) with
+  ‖T(C, x; θ) − T(C∖Y, x; θ′)‖ ≥ ε > 0 for every change θ′ of what may be patched.)",
+     R"(The analysis bounds what patches can do; that the context does more is shown by a counterexample. `ctxc check` looks for one in the same run, on random weights and activations of several seeds, also with the context's part made larger, and evaluates it again. Where none is found the context may move the output in just the directions that patches have: two branches that end in the same frozen matrix, or in the same half of the stream.
+
+Blocks of more than 200,000 numbers are looked at in smaller sizes of the same structure, at which the same rule rejects them. In the place of a contextual op that the float64 reference cannot run, an attention is looked at.)",
+     {plain, VerdictKind::Controllable, "output-matrix"},
+     {oneDirection, VerdictKind::Undecided}},
 
     {rules::ContextPastLayers,
      "The Context Goes Past the Layers",

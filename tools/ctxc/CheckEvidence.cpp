@@ -97,7 +97,10 @@ llvm::Error CheckEvidence::findWitnesses(const Arguments &arguments,
     if (group.verdict->isSuccess())
       continue;
     result.emplace();
-    auto witness = findWitness(group.block, *group.options, layerOf(group));
+    WitnessOptions how;
+    if (group.verdict->kind == VerdictKind::Rejected)
+      how.rule = group.verdict->causes.front().rule;
+    auto witness = findWitness(group.block, *group.options, layerOf(group), how);
     if (!witness) {
       result->failure = llvm::toString(witness.takeError());
       continue;
@@ -207,6 +210,8 @@ static void printWitness(llvm::raw_ostream &os, const Witness &witness, const Re
      << "\n    random weights and activations, seed " << witness.seed;
   if (!witness.scaled.empty())
     os << ", " << witness.scaled;
+  if (!witness.sizes.empty())
+    os << "\n    the block in smaller sizes: " << witness.sizes;
   os << "\n    ";
   if (!replay.search)
     os << "too many numbers to search for a patch\n";

@@ -37,9 +37,10 @@ OutputChains findOutputChains(const BlockGraph &graph, const Sites &sites, const
 std::string checkChain(const BlockGraph &graph, const ZeroRange &zeros, const OutputChain &chain);
 
 /// Values through which the whole context reaches the block's outputs: every path from
-/// a vertex of `sources` to an output passes each of them. The outermost first; an
-/// output that alone depends on the context is the first of them.
-llvm::SmallVector<mlir::Value> findWaists(const BlockGraph &graph, const BlockGraph::Set &sources);
+/// a vertex of `sources` to an output, but for those through `closed`, passes each of them. The
+/// outermost first; an output that alone depends on the context is the first of them.
+llvm::SmallVector<mlir::Value> findWaists(const BlockGraph &graph, const BlockGraph::Set &sources,
+                                          const BlockGraph::Set &closed);
 
 } // namespace ctxc
 

@@ -7,10 +7,19 @@
 //     of it without mixing it with a product of context-dependent values
 //     (sums, constants, scales; not norms, matrices, activations);
 //   contextual part: what a contextual op still reads, directly or not, and what
-//     lies between a contextual op and the residual stream that its result joins.
+//     lies between a contextual op and the end of the part.
+//
+// The part ends where the context joins the residual stream by a sum. It may do so in another way,
+// or not at all, and then the part ends
+//
+//   - where an op reads the stream itself and the context beside it ([x; a], a gate): with the
+//     value behind it that all of the context passes and that begins a stream anew, as several ops
+//     read it (v = W [x; a], the gated sum of GTrXL); with the op itself where there is none;
+//   - with such a value behind the last contextual op, where no stream goes past it (v = W_o a);
+//   - behind the first matrix, the output projection, where another matrix follows it.
 //
 // So W_q, W_k, W_v, W_o, norms of queries and of the attention's output are in the
-// contextual part, and so is a norm that attention and a parallel MLP share.
+// contextual part, and so is a norm that attention and a parallel MLP share; an MLP is not.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_SITES_H

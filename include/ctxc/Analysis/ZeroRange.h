@@ -20,6 +20,9 @@ public:
   /// Which parameters are one, whatever the block calls them.
   const xf::Identities &identities() const { return all.identities(); }
 
+  /// Whether the contextual op's result may differ with the context.
+  bool readsContext(mlir::Operation *contextual) const { return all.readsContext(contextual); }
+
   /// Where `obligation` on `value` can fail.
   xf::Zeros failure(xf::Obligation obligation, mlir::Value value) const {
     return xf::failureOf(obligation, value, facts(value));

@@ -34,12 +34,14 @@ struct WitnessTensor {
 
 struct Witness {
   std::string block;     ///< the text of a module that holds the block alone; what a layer
-                         ///< freezes or sets is written into it
+                         ///< freezes or sets is written into it, and what the reference cannot
+                         ///< run has been replaced
   std::string name;      ///< the block's
   std::string why;       ///< the verdict's chief cause, in words
   bool allSites = false; ///< patches may also change W_o (SiteScope::All)
   uint64_t seed = 1;
   std::string scaled; ///< "'o' by 64": what was made larger; empty where nothing was
+  std::string sizes;  ///< "36 for 4096", of a block in smaller sizes; is not stored
   std::vector<WitnessTensor> weights;
   Sample sample;
 
@@ -58,18 +60,30 @@ struct WitnessOptions {
   uint64_t seed = 1;
   int seeds = 3;       ///< how many are tried, from `seed` on
   int64_t context = 3; ///< tokens
+  /// The search ends with a witness whose least error is this share of what the context changes;
+  /// else with the best.
+  double clear = 0.5;
+  /// Where not empty: the rule by which the block is rejected. In the place of a contextual op
+  /// without a meaning in the reference an attention is then looked at; and if the block has more
+  /// than `mostNumbers`, it is looked at in smaller sizes at which the rule rejects it as well,
+  /// where there are some.
+  llvm::StringRef rule = "";
+  /// Whether a block of more numbers, for which there are no smaller sizes, is looked at.
+  bool anySize = true;
+
+  static constexpr int64_t mostNumbers = 200'000;
 };
 
 /// Looks for a witness against `block` under `options`; none where a patch may reach the
-/// output of every candidate that was tried. `layer` gives settings, or is null. Errors: those
-/// of the reference, such as an op that has no meaning in it.
+/// output of every candidate that was tried. `layer` gives settings, or is null. Errors: those of
+/// the reference, such as an op that has no meaning in it; a block that is too large.
 llvm::Expected<std::optional<Witness>> findWitness(xf::BlockOp block, const PlanOptions &options,
                                                    xf::LayerOp layer,
                                                    const WitnessOptions &search = {});
 
-/// A Refutation (Planner.h) by findWitness: the witness's least error. Blocks with more
-/// than 200,000 numbers, and ones that the reference cannot run, are left undecided.
-std::optional<double> refuteByWitness(xf::BlockOp block, const PlanOptions &options);
+/// A Refutation (Planner.h) by findWitness and replayWitness: the least error of a witness that was
+/// confirmed.
+Refuted refuteByWitness(xf::BlockOp block, const PlanOptions &options, llvm::StringRef rule);
 
 /// A witness evaluated again.
 struct Replay {

@@ -31,8 +31,8 @@ namespace ctxc {
 enum class VerdictKind {
   Controllable, ///< Theorem 3: f input-controllable, g output-controllable
   OutputOnly,   ///< only g is: exact, but the MLP's internals differ
-  Rejected,     ///< no patch can exist: the reach of every parameter is too small, or a
-                ///< counterexample is known
+  Rejected,     ///< no patch can exist: a counterexample is known, and mostly a rule that says
+                ///< why; by the rule alone where no Refutation was asked
   Undecided     ///< neither is shown
 };
 llvm::StringRef stringify(VerdictKind kind);
@@ -62,7 +62,8 @@ struct Verdict {
 
   /// Rejected and Undecided: what is wrong, at its op, the chief cause first.
   std::vector<Finding> causes;
-  /// A remark on the plan of Controllable and OutputOnly, or empty.
+  /// A remark on the plan of Controllable and OutputOnly, or why there is nothing to absorb; or
+  /// empty.
   std::string remark;
   /// Rejected by a bound: how far a patch can move the output, in the L2 norm,
   /// without the symbolic factors that `causes` names.
@@ -104,10 +105,17 @@ struct PlanOptions;
 using PlanMeasure =
     std::function<mlir::LogicalResult(xf::BlockOp, const PlanOptions &, PlanCandidate &)>;
 
-/// Looks for a counterexample to a block that no rule decides: weights and a context for
-/// which no patch is exact. Returns the least error that any patch has there; none where
-/// nothing was found.
-using Refutation = std::function<std::optional<double>(xf::BlockOp, const PlanOptions &)>;
+/// A counterexample to a block: weights and a context for which no patch is exact.
+struct Refuted {
+  /// That any patch has there; none where no counterexample was found.
+  std::optional<double> leastError;
+  /// Where one was found: on what, if not on the block as it is. Else why there is none.
+  std::string words;
+};
+
+/// Looks for a counterexample to a block that `rule` rejects; where that is empty, to one that no
+/// rule decides.
+using Refutation = std::function<Refuted(xf::BlockOp, const PlanOptions &, llvm::StringRef rule)>;
 
 /// Tries a plan of a block in numbers: what speaks against it, in words; empty where it is exact,
 /// or cannot be tried.
@@ -132,7 +140,8 @@ struct PlanOptions {
   PlanMeasure measure;
   /// Whose settings and stored tensors the block runs with; null: its own.
   xf::LayerOp layer = {};
-  /// Where set: asked before a block is called undecided.
+  /// Where set: asked before a block is called rejected, which it is with a counterexample alone,
+  /// or undecided.
   Refutation refute;
   /// Where set: asked of each plan, which is a plan only where nothing speaks against it.
   Confirmation confirm;

@@ -25,6 +25,7 @@ inline constexpr Id NoSolvableChain = "no-solvable-chain";
 inline constexpr Id SeveralOutputs = "several-outputs";
 inline constexpr Id NoSuchPlan = "no-such-plan";
 inline constexpr Id UnconfirmedPlan = "unconfirmed-plan";
+inline constexpr Id UnconfirmedRejection = "unconfirmed-rejection";
 // Why a model is, whose layers are not.
 inline constexpr Id ContextPastLayers = "context-past-layers";
 

@@ -47,8 +47,8 @@ llvm::ArrayRef<Rule> allRules();
 /// Null where there is none.
 const Rule *findRule(llvm::StringRef id);
 const Rule *findRuleOfLemma(llvm::StringRef lemma);
-/// The theorem that a plan as a whole rests on: unified, parallel-block (F = ∅) or
-/// one-patch-block (the output alone); null where there is no plan, or nothing to absorb.
+/// What a success as a whole rests on: unified, parallel-block (F = ∅), one-patch-block (the output
+/// alone) or nothing-to-absorb (no plan is needed); null where the verdict is none.
 const Rule *findTheorem(const Verdict &verdict);
 
 /// `ctxc explain`: one line for each rule, in groups.

@@ -122,6 +122,9 @@ std::vector<json::Value> Mutator::othersOf(const json::Value &value, StringRef k
   for (const auto &[known, list] : choices)
     if (known == key)
       addAll(list);
+  // What no numbers confirm has no chain that can be solved either: it is the weaker reason.
+  if (text == rules::UnconfirmedRejection)
+    llvm::erase(others, json::Value("no-solvable-chain"));
   if (key == "op" || key == "of" || key == "chain" || key == "open" || key == "value" ||
       key == "stops" || key == "goal")
     addAll(values);

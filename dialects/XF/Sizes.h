@@ -1,0 +1,39 @@
+//===- Sizes.h - interfaces about sizes, and about what a size leaves to read ===//
+//
+// SizesOpInterface: a block written again with other sizes. ContextReadingOpInterface: contextual
+// ops that read no token but their own, such as a convolution with one tap.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_DIALECTS_XF_SIZES_H
+#define CTXC_DIALECTS_XF_SIZES_H
+
+#include "dialects/XF/XF.h"
+
+namespace ctxc::xf {
+
+/// A relation between sizes that a change of sizes must keep.
+struct SizeRelation {
+  enum Kind {
+    Product, ///< the product of `left` is that of `right`
+    Sum,     ///< the sum of `left` is that of `right`
+    Multiple ///< left[0] is a multiple of right[0]
+  } kind;
+  llvm::SmallVector<int64_t, 4> left, right;
+  /// Multiple: right[0] is a number that stays as it is.
+  bool fixed = false;
+};
+
+/// Gives the ops of xf their models of the interfaces below.
+void attachSizeModels(mlir::MLIRContext &context);
+
+} // namespace ctxc::xf
+
+#include "dialects/XF/XFSizes.h.inc"
+
+namespace ctxc::xf {
+/// Whether the result of `contextual` may differ with the context, where `operands` are the facts
+/// of its operands.
+bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
+} // namespace ctxc::xf
+
+#endif // CTXC_DIALECTS_XF_SIZES_H

@@ -1,0 +1,36 @@
+#ifndef CTXC_XF_SIZES_TD
+#define CTXC_XF_SIZES_TD
+
+include "mlir/IR/OpBase.td"
+
+// Interfaces that few analyses ask, in headers of their own (ContextReading.h, Sizes.h). Ops of xf
+// get them when the dialect is loaded; an op of another dialect joins by an external model.
+
+def XF_ContextReadingOpInterface : OpInterface<"ContextReadingOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    A contextual op that may, for some attributes and operands, give what it gives without any
+    context: an attention whose window holds the token alone. One without this interface always
+    reads the context.
+  }];
+  let methods = [
+    InterfaceMethod<"Whether the result may differ with the context, where `operands` are the facts of the operands.",
+      "bool", "readsContext", (ins "::llvm::ArrayRef<::ctxc::xf::Facts>":$operands)>
+  ];
+}
+
+def XF_SizesOpInterface : OpInterface<"SizesOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    An op whose sizes are related by more than equality, or are also in its attributes. With it a
+    block can be written again with other sizes: every size n becomes f(n), the same for all ops.
+  }];
+  let methods = [
+    InterfaceMethod<"The relations that f must keep.",
+      "::llvm::SmallVector<::ctxc::xf::SizeRelation>", "getSizeRelations">,
+    InterfaceMethod<"Changes the attributes that hold sizes. The types are still the old ones.",
+      "void", "resize", (ins "::llvm::function_ref<int64_t(int64_t)>":$f)>
+  ];
+}
+
+#endif // CTXC_XF_SIZES_TD
