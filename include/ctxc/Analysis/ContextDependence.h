@@ -22,7 +22,8 @@ class ContextDependence {
 public:
   /// By structure alone.
   ContextDependence(const BlockGraph &graph, const InputSources &inputsAreSources);
-  ContextDependence(const BlockGraph &graph, const ZeroRange &facts, const InputSources &inputsAreSources);
+  ContextDependence(const BlockGraph &graph, const ZeroRange &facts,
+                    const InputSources &inputsAreSources);
 
   bool depends(mlir::Value value) const { return dependent.test(graph.vertex(value)); }
   bool depends(mlir::Operation *op) const { return dependent.test(graph.vertex(op)); }
