@@ -43,12 +43,15 @@ public:
   /// Keeps the exception that is being handled until `raise`; the running call ends soon.
   void interruptWith(nanobind::python_error &error);
   bool isInterrupted() const { return bool(pending); }
+  /// Those that a call gave, in order, since the last time that Python took them.
+  std::vector<ModelDiagnostic> takeDiagnostics() { return std::exchange(diagnostics, {}); }
 
 private:
   BoundModel() = default;
   LoadOptions read(const nanobind::dict &options);
   bool asksToStop();
 
+  std::vector<ModelDiagnostic> diagnostics;
   std::unique_ptr<nanobind::python_error> pending;
   std::chrono::steady_clock::time_point asked{};
   std::vector<nanobind::object> kept; ///< owners of tensors in memory

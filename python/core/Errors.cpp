@@ -29,11 +29,16 @@ static const char *classOf(const llvm::Error &error) {
 
 void python::raiseError(llvm::Error error, std::vector<ModelDiagnostic> diagnostics) {
   const char *name = classOf(error);
-  std::string text = llvm::toString(std::move(error));
+  std::string message;
   nb::list all;
-  for (const ModelDiagnostic &each : diagnostics)
+  for (const ModelDiagnostic &each : diagnostics) {
     all.append(toDict(each));
+    if (each.severity == mlir::DiagnosticSeverity::Error)
+      message += text(each);
+  }
+  message += llvm::toString(std::move(error));
+  message = llvm::StringRef(message).rtrim().str();
   nb::object type = nb::module_::import_("ctxc._errors").attr("raised_as")(name, all);
-  PyErr_SetObject(type.ptr(), type(text, all).ptr());
+  PyErr_SetObject(type.ptr(), type(message, all).ptr());
   throw nb::python_error();
 }

@@ -89,6 +89,7 @@ LoadOptions BoundModel::read(const nb::dict &options) {
          result.engine);
   given(options, "threads", result.threads);
   given(options, "round_prompts", result.roundedPrompts);
+  result.diagnostics = [this](const ModelDiagnostic &each) { diagnostics.push_back(each); };
   result.interrupt = [this] { return asksToStop(); };
   return result;
 }
@@ -122,10 +123,10 @@ void BoundModel::raise(llvm::Error error) {
     llvm::consumeError(std::move(error));
     nb::python_error raised = std::move(*pending);
     pending.reset();
-    model->takeDiagnostics();
+    takeDiagnostics();
     throw raised;
   }
-  raiseError(std::move(error), model ? model->takeDiagnostics() : std::vector<ModelDiagnostic>());
+  raiseError(std::move(error), takeDiagnostics());
 }
 
 std::shared_ptr<BoundModel> BoundModel::load(const std::string &path, const nb::dict &options) {
@@ -358,7 +359,7 @@ void python::addModel(nb::module_ &m) {
            })
       .def("take_diagnostics", [](BoundModel &self) {
         nb::list all;
-        for (const ModelDiagnostic &each : self.get().takeDiagnostics())
+        for (const ModelDiagnostic &each : self.takeDiagnostics())
           all.append(toDict(each));
         return all;
       });
