@@ -158,7 +158,7 @@ class Core(unittest.TestCase):
 
     def test_a_refusal_has_its_diagnostics(self):
         source = self.file("refused.mlir")
-        source.write_text((ROOT / "test/python/refused.mlir").read_text())
+        source.write_text((ROOT / "test/python/Inputs/refused.mlir").read_text())
         self.assertFalse(ctxc.check(source).patchable)
         with self.assertRaises(ctxc.Refused) as raised:
             ctxc.Context(ctxc.load(source, seed=1), [1, 2, 3])
