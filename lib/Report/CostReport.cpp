@@ -105,6 +105,7 @@ static void writeCost(const Cost &cost, const CostOptions &options, llvm::json::
 void ctxc::writeCostJson(const TokenCosts &costs, llvm::raw_ostream &os) {
   llvm::json::OStream json(os, 2);
   json.object([&] {
+    json.attribute("format", "ctxc-cost");
     json.attribute("target", costs.target);
     if (costs.rows > 1)
       json.attribute("rows", costs.rows);

@@ -1,5 +1,6 @@
 #include "DrawRecords.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -22,9 +23,9 @@ Error driver::drawRecords(StringRef directory, StringRef given) {
   std::string python = given.empty() && known ? known : given.str();
   std::string script = plotScript();
   if (python.empty()) {
-    llvm::outs() << "plots and page: PYTHON " << script << " " << directory
-                 << ", with a Python that has matplotlib; or name it with --python or "
-                    "CTXC_PYTHON\n";
+    out() << "plots and page: PYTHON " << script << " " << directory
+          << ", with a Python that has matplotlib; or name it with --python or "
+             "CTXC_PYTHON\n";
     return Error::success();
   }
   auto program = llvm::sys::findProgramByName(python);
@@ -32,7 +33,7 @@ Error driver::drawRecords(StringRef directory, StringRef given) {
     return makeError("--python: " + python + ": " + program.getError().message());
   if (!llvm::sys::fs::can_execute(*program)) // a path is taken as it is
     return makeError("--python: " + python + ": is no program that can be run");
-  llvm::outs().flush();
+  flushOutput();
   std::string message;
   int code = llvm::sys::ExecuteAndWait(*program, {python, script, directory}, std::nullopt, {}, 0,
                                        0, &message);

@@ -3,13 +3,14 @@
 #include "Commands.h"
 #include "DrawRecords.h"
 #include "MemoryNeed.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Experiments/Lab.h"
 #include "ctxc/Lowering/CpuTarget.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -68,8 +69,7 @@ public:
     if (!records)
       return records.takeError();
     if ((*records)->found())
-      llvm::errs() << (*records)->path() << ": goes on after " << (*records)->found()
-                   << " records\n";
+      err() << (*records)->path() << ": goes on after " << (*records)->found() << " records\n";
 
     Progress progress(llvm::errs(), llvm::sys::Process::StandardErrIsDisplayed());
     Lab lab{*model,  **records,      progress,           directory, prompts, generate,       dtypes,
@@ -86,8 +86,8 @@ public:
     if (added)
       if (Error error = (*records)->note(Object{{"seconds", seconds}, {"records", added}}))
         return std::move(error);
-    llvm::outs() << (*records)->path() << ": " << (*records)->size() << " records, " << added
-                 << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
+    out() << (*records)->path() << ": " << (*records)->size() << " records, " << added
+          << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
     if (Error error = drawRecords(directory, arguments.get("--python", "")))
       return std::move(error);
     return ExitGood;
@@ -343,17 +343,19 @@ Command driver::experimentCommand() {
       "experiment",
       "the paper's experiments: data, plots and a page",
       {"NAME", "MODEL"},
-      {{"-o", "DIR", "where data, plots and page go; one experiment a directory",
-        /*choices=*/{}, /*required=*/true},
-       {"--prompts", "FILE",
-        "a prompt a line; token ids separated by commas where MODEL has no tokenizer"},
+      {writesInto({"-o", "DIR", "where data, plots and page go; one experiment a directory",
+                   /*choices=*/{}, /*required=*/true}),
+       reads({"--prompts", "FILE",
+              "a prompt a line; token ids separated by commas where MODEL has no tokenizer"}),
        {"--generate", "N", "tokens to generate of each prompt; each experiment has a default"},
        {"--dtypes", "TYPES", "f32, bf16, f16: some of them, separated by commas"},
        {"--updates", "NAMES", "least, balanced, naive, stable, scaled: some of them"},
        {"--threads", "N", "default: one a core"},
-       {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
-       {"--python", "PYTHON",
-        "a Python with matplotlib, which draws the records; default: $CTXC_PYTHON, else none does"},
+       reads(
+           {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"}),
+       reads({"--python", "PYTHON",
+              "a Python with matplotlib, which draws the records; default: $CTXC_PYTHON, else none "
+              "does"}),
        {"--memory", "MIB", "what the run may take at most; default: what the machine has"}},
       description(),
       "  ctxc experiment generation examples/models/gemma3-kjv-1m -o build/kjv-generation\n"
@@ -363,6 +365,8 @@ Command driver::experimentCommand() {
     for (const ExperimentOption &option : experiment.options)
       if (llvm::none_of(command.options,
                         [&](const OptionSpec &known) { return known.name == option.name; }))
-        command.options.push_back({option.name, option.value, option.help});
+        command.options.push_back(isPathWord(option.value)
+                                      ? reads({option.name, option.value, option.help})
+                                      : OptionSpec{option.name, option.value, option.help});
   return command;
 }

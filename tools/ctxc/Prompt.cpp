@@ -1,7 +1,7 @@
 #include "Prompt.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/Npy.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Memory.h"
 #include "tools/CommandLine/Values.h"
 
@@ -18,10 +18,10 @@ std::vector<OptionSpec> driver::promptOptions() {
 }
 
 std::vector<OptionSpec> driver::embeddingsOptions() {
-  return {{"--embeddings", "FILE.npy",
-           "rows of numbers in place of tokens, as an image's soft tokens are: float16,\n"
-           "float32 or float64, (rows, width). Each takes the place of a token's embedding\n"
-           "(after its constant factor, before positions are added), and has a position"},
+  return {reads({"--embeddings", "FILE.npy",
+                 "rows of numbers in place of tokens, as an image's soft tokens are: float16,\n"
+                 "float32 or float64, (rows, width). Each takes the place of a token's embedding\n"
+                 "(after its constant factor, before positions are added), and has a position"}),
           {"--embeddings-at", "N",
            "at which position of the prompt the rows come in, in front of what is there;\n"
            "default 1, behind the begin-of-sequence token"}};
