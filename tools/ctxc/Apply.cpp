@@ -2,6 +2,8 @@
 #include "Commands.h"
 #include "ctxc/Export/ApplyPatch.h"
 #include "ctxc/Export/PatchFile.h"
+#include "ctxc/Support/Count.h"
+#include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/Support/Format.h"
@@ -25,7 +27,8 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto report = applyPatch(**checkpoint, file->first, directory, storage);
   if (!report)
     return report.takeError();
-  out() << directory << ": " << report->patched << " tensors patched; rounding them to "
+  out() << printableLine(directory) << ": " << counted(report->patched, "tensor")
+        << " patched; rounding them to "
         << "their storage type took " << llvm::format("%.2g", 100 * report->relativeRounding)
         << " % of the patch\n";
   return ExitGood;

@@ -1,6 +1,7 @@
 // ctxc check-proof
 #include "ctxc/Proof/CheckProof.h"
 #include "Commands.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/InputFile.h"
@@ -65,15 +66,15 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     out() << "the model: undecided: the context goes past the layers by "
           << llvm::join(found->past, ", ") << "\n";
   flushOutput();
+  std::string path = printableLine(arguments.positional(1));
   constexpr size_t most = 100;
   size_t count = judgement.problems.size();
   for (const std::string &problem : llvm::ArrayRef(judgement.problems).take_front(most))
-    err() << arguments.positional(1) << ": error: " << printableLine(problem) << "\n";
+    err() << path << ": error: " << printableLine(problem) << "\n";
   if (count > most)
-    err() << arguments.positional(1) << ": error: and " << count - most << " more\n";
+    err() << path << ": error: and " << count - most << " more\n";
   if (count)
-    out() << "\nthe proof does not hold: " << count << (count == 1 ? " claim" : " claims")
-          << " wrong\n";
+    out() << "\nthe proof does not hold: " << counted(count, "claim") << " wrong\n";
   else if (judgement.skipped)
     out() << "\nthe proof is not shown to hold: nothing was found against it, and "
           << judgement.skipped << " of " << found->claims.size() << " claims were not replayed\n";

@@ -1,5 +1,6 @@
 #include "DrawRecords.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -23,7 +24,7 @@ Error driver::drawRecords(StringRef directory, StringRef given) {
   std::string python = given.empty() && known ? known : given.str();
   std::string script = plotScript();
   if (python.empty()) {
-    out() << "plots and page: PYTHON " << script << " " << directory
+    out() << "plots and page: PYTHON " << script << " " << printableLine(directory)
           << ", with a Python that has matplotlib; or name it with --python or "
              "CTXC_PYTHON\n";
     return Error::success();

@@ -6,7 +6,9 @@
 #include "ctxc/Experiments/Lab.h"
 #include "ctxc/Lowering/CpuTarget.h"
 #include "ctxc/Program/StepChecks.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/ModelArguments.h"
@@ -69,7 +71,8 @@ public:
     if (!records)
       return records.takeError();
     if ((*records)->found())
-      err() << (*records)->path() << ": goes on after " << (*records)->found() << " records\n";
+      err() << printableLine((*records)->path()) << ": goes on after "
+            << counted((*records)->found(), "record") << "\n";
 
     Progress progress(llvm::errs(), llvm::sys::Process::StandardErrIsDisplayed());
     Lab lab{*model,  **records,      progress,           directory, prompts, generate,       dtypes,
@@ -86,8 +89,8 @@ public:
     if (added)
       if (Error error = (*records)->note(Object{{"seconds", seconds}, {"records", added}}))
         return std::move(error);
-    out() << (*records)->path() << ": " << (*records)->size() << " records, " << added
-          << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
+    out() << printableLine((*records)->path()) << ": " << counted((*records)->size(), "record")
+          << ", " << added << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
     if (Error error = drawRecords(directory, arguments.get("--python", "")))
       return std::move(error);
     return ExitGood;

@@ -3,6 +3,7 @@
 #include "ctxc/Report/Rules.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/Streams.h"
@@ -39,8 +40,8 @@ static llvm::Expected<int> writePages(StringRef folder) {
 static llvm::Expected<int> checkPages(StringRef folder) {
   int code = ExitGood;
   auto complain = [&](StringRef name, StringRef what) {
-    err() << pathIn(folder, name) << ": " << what << "; run `ctxc explain --pages " << folder
-          << "`\n";
+    err() << printableLine(pathIn(folder, name)) << ": " << what << "; run `ctxc explain --pages "
+          << printableLine(folder) << "`\n";
     code = ExitAgainst;
   };
   auto pages = rulePages();

@@ -3,7 +3,9 @@
 #include "PatchOutput.h"
 #include "Prompt.h"
 #include "ctxc/Export/PatchDirectory.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/Support/Format.h"
@@ -15,8 +17,8 @@ using llvm::Expected;
 
 static void noteHarmful(int64_t divisors) {
   if (divisors)
-    out() << "note: " << divisors
-          << " divisors were zero where a change was needed; the patch is not exact there\n";
+    out() << "note: " << counted(divisors, "divisor") << (divisors == 1 ? " was" : " were")
+          << " zero where a change was needed; the patch is not exact there\n";
 }
 
 /// Prints what was written on one line, and a note where the patch is not exact.
@@ -33,8 +35,8 @@ static Error summarizePatch(Model &model, const VerifySettings &settings, const 
     all.harmless += layer.harmless;
     all.harmful += layer.harmful;
   }
-  out() << path << ": " << step.patch.parameters.size() << " parameters of "
-        << settings.patchedLayers << " layers; norm of matrices "
+  out() << printableLine(path) << ": " << counted(step.patch.parameters.size(), "parameter")
+        << " of " << counted(settings.patchedLayers, "layer") << "; norm of matrices "
         << llvm::format("%.3g", norms->total.matrix) << ", of vectors "
         << llvm::format("%.3g", norms->total.vector) << "\n";
   noteHarmful(all.harmful);
@@ -76,11 +78,13 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
   };
   if (Error error = writePatchDirectory(path, settings.request.tokens.size() - 1, makeAll))
     return std::move(error);
-  out() << path << ": " << settings.request.positions.size() << " patches, of positions "
+  out() << printableLine(path) << ": " << counted(settings.request.positions.size(), "patch")
+        << (settings.request.positions.size() == 1 ? ", of position " : ", of positions ")
         << positionsText(settings.request.positions) << "\n"
-        << "each " << parameters << " parameters of " << settings.patchedLayers
-        << " layers; norm of matrices at most " << llvm::format("%.3g", largest.matrix)
-        << ", of vectors " << llvm::format("%.3g", largest.vector) << "\n"
+        << "each " << counted(parameters, "parameter") << " of "
+        << counted(settings.patchedLayers, "layer") << "; norm of matrices at most "
+        << llvm::format("%.3g", largest.matrix) << ", of vectors "
+        << llvm::format("%.3g", largest.vector) << "\n"
         << llvm::format("time: prefill %.2f s, patch %.2f s, write %.2f s\n", times.prefill,
                         times.patch, writing);
   noteHarmful(harmful);
