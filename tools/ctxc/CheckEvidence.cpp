@@ -259,12 +259,17 @@ llvm::Expected<int> driver::replayWitnesses(StringRef path) {
   pluginDialects().appendTo(dialects);
   mlir::MLIRContext context(dialects);
   context.loadAllAvailableDialects();
+  std::string block;
   context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
-    printDiagnostic(toModelDiagnostic(diagnostic, path));
+    ModelDiagnostic told = toModelDiagnostic(diagnostic, path);
+    if (told.place.file == "-") // a text that is no file
+      told.place.file = (path + ", block '" + block + "'").str();
+    printDiagnostic(told);
     return mlir::success();
   });
   bool good = true;
   for (const Witness &witness : *witnesses) {
+    block = witness.name;
     auto replay = replayWitness(witness, context);
     if (!replay)
       return makeError(path + ": " + llvm::toString(replay.takeError()));
