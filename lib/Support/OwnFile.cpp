@@ -82,7 +82,10 @@ static bool isOwnSafetensors(const OpenFile &file, StringRef head) {
   if (length > largestText || length > file.size - 8)
     return false;
   std::optional<json::Object> header = parseObject(file.bytes(8, length));
-  return header && hasOwnFormat(header->getObject("__metadata__"));
+  const json::Object *metadata = header ? header->getObject("__metadata__") : nullptr;
+  // A patch of ctxc 0.1 has no format.
+  bool isPatch = metadata && metadata->get("format_version") && metadata->get("model_hash");
+  return isPatch || hasOwnFormat(metadata);
 }
 
 bool ctxc::isOwnFile(StringRef path) {

@@ -1,6 +1,7 @@
 // Runs a command: parses its command line, prints its errors, and returns the exit code.
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Session/Options.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/CommandLine.h"
 #include "tools/CommandLine/ModelArguments.h"
@@ -45,11 +46,14 @@ static std::string messageOf(const llvm::ErrorInfoBase &info) {
 }
 
 int ctxc::driver::reportError(llvm::Error error) {
-  int code = ExitAgainst;
+  constexpr int most = 50;
+  int code = ExitAgainst, count = 0;
   llvm::handleAllErrors(
       std::move(error), [](const VerdictAgainst &) { /* its diagnostics are printed */ },
       [&](const llvm::ErrorInfoBase &info) {
         code = ExitBadInput;
+        if (++count > most)
+          return;
         std::string message = messageOf(info);
         StringRef kind = "error", rest = message;
         do {
@@ -59,6 +63,8 @@ int ctxc::driver::reportError(llvm::Error error) {
           rest = others;
         } while (!rest.empty());
       });
+  if (count > most)
+    err() << "ctxc: error: and " << counted(count - most, "more error") << "\n";
   return code;
 }
 

@@ -19,7 +19,7 @@ static std::string plotScript() {
   return std::string(script);
 }
 
-Error driver::drawRecords(StringRef directory, StringRef given) {
+Error driver::drawRecords(StringRef directory, StringRef given, bool force) {
   const char *known = std::getenv("CTXC_PYTHON");
   std::string python = given.empty() && known ? known : given.str();
   std::string script = plotScript();
@@ -36,8 +36,10 @@ Error driver::drawRecords(StringRef directory, StringRef given) {
     return makeError("--python: " + python + ": is no program that can be run");
   flushOutput();
   std::string message;
-  int code = llvm::sys::ExecuteAndWait(*program, {python, script, directory}, std::nullopt, {}, 0,
-                                       0, &message);
+  llvm::SmallVector<StringRef> words = {python, script, directory};
+  if (force)
+    words.push_back("--force");
+  int code = llvm::sys::ExecuteAndWait(*program, words, std::nullopt, {}, 0, 0, &message);
   if (code < 0)
     return makeError("--python: " + python + ": " + message);
   if (code)

@@ -91,7 +91,8 @@ public:
         return std::move(error);
     out() << printableLine((*records)->path()) << ": " << counted((*records)->size(), "record")
           << ", " << added << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
-    if (Error error = drawRecords(directory, arguments.get("--python", "")))
+    if (Error error =
+            drawRecords(directory, arguments.get("--python", ""), arguments.has("--force")))
       return std::move(error);
     return ExitGood;
   }
@@ -212,7 +213,10 @@ private:
   /// Reads one prompt from each line: text, or token ids where the model has no tokenizer.
   Error readPrompts() {
     std::vector<std::string> lines;
+    std::string where = "--prompts: ";
     if (auto file = arguments.get("--prompts")) {
+      where += *file;
+      where += ": ";
       auto text = readSmallFile(*file, 64 << 20);
       if (!text)
         return text.takeError();
@@ -232,16 +236,16 @@ private:
             llvm::join(llvm::map_range(ids, [](int64_t id) { return std::to_string(id); }), ","));
     }
     for (const std::string &line : lines) {
-      auto tokens =
-          model->hasTokenizer() ? model->tokenize(line) : parseIntegers(line, "--prompts");
+      auto tokens = model->hasTokenizer() ? model->tokenize(line)
+                                          : parseIntegers(line, StringRef(where).drop_back(2));
       if (!tokens)
         return tokens.takeError();
       for (int64_t token : *tokens)
         if (token < 0 || token >= vocabulary)
-          return makeError("--prompts: token " + llvm::Twine(token) + ", expected ids from 0 to " +
+          return makeError(where + "token " + llvm::Twine(token) + ", expected ids from 0 to " +
                            llvm::Twine(vocabulary - 1));
       if (tokens->size() < 2)
-        return makeError("--prompts: '" + line +
+        return makeError(where + "'" + line +
                          "' is fewer than two tokens, a context and the "
                          "last token, which is run after it");
       prompts.push_back({line, std::move(*tokens)});

@@ -27,6 +27,7 @@ const Overview &driver::overview() {
       {{"CTXC_KERNEL_CACHE", "`off` compiles every kernel anew, and keeps none."},
        {"CTXC_KERNEL_OPT", "How hard LLVM tries on kernels that run here, 0 to 3 (the default)."},
        {"CTXC_PYTHON", "A Python with matplotlib, with which `ctxc experiment` draws."},
+       {"NO_COLOR", "If it is set, nothing is coloured."},
        {"XDG_CACHE_HOME", "Kernels are kept below it, in `ctxc/kernels`; default ~/.cache."}},
       "  ctxc check examples/models/gemma3-kjv-1m\n"
       "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"

@@ -49,6 +49,8 @@ TEST_F(OwnFile, JsonIsKnownByItsFormat) {
 TEST_F(OwnFile, SafetensorsAreKnownByTheirMetadata) {
   EXPECT_TRUE(isOwn(safetensors("{\"__metadata__\":{\"format\":\"ctxc-patch\"}}")));
   EXPECT_FALSE(isOwn(safetensors("{\"__metadata__\":{\"format\":\"pt\"}}")));
+  EXPECT_TRUE(isOwn(safetensors(
+      "{\"__metadata__\":{\"format_version\":\"1\",\"model_hash\":\"0\",\"tokens\":\"\"}}")));
   EXPECT_FALSE(isOwn(safetensors("{}")));
   std::string text = safetensors("{\"__metadata__\":{\"format\":\"ctxc-patch\"}}");
   EXPECT_FALSE(isOwn(StringRef(text).drop_back(3)));
