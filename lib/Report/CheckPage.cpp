@@ -15,6 +15,7 @@ using llvm::Error;
 using llvm::StringRef;
 
 static constexpr StringRef head = R"(<!doctype html>
+<!-- Written by ctxc check. -->
 <html lang="en">
 <head>
 <meta charset="utf-8">

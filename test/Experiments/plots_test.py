@@ -120,6 +120,18 @@ def main():
                         "--python", sys.executable], check=True, capture_output=True)
         assert (directories[0] / "summary.svg").read_bytes() == before
 
+        # A page that somebody else wrote is replaced by --force alone.
+        page = directories[0] / "index.html"
+        page.write_text("<p>mine</p>")
+        done = subprocess.run([sys.executable, script, directories[0]], capture_output=True,
+                              text=True)
+        assert done.returncode == 2 and "is not known to be written by ctxc" in done.stderr
+        assert page.read_text() == "<p>mine</p>"
+        subprocess.run([sys.executable, script, "--force", directories[0]], check=True,
+                       capture_output=True)
+        assert page.read_text().startswith("<!DOCTYPE html>")
+        assert not list(directories[0].glob("*.tmp-*"))
+
         bad = Path(folder, "bad")
         bad.mkdir()
         for text, message in (("", "is not a file of an experiment's records"),

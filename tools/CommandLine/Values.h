@@ -17,7 +17,7 @@ llvm::Expected<std::vector<int64_t>> parsePositions(llvm::StringRef text, llvm::
 
 /// Fails where a file at `path` could not be written, so that the error comes before the work
 /// instead of after it.
-llvm::Error checkWritable(llvm::StringRef option, llvm::StringRef path);
+llvm::Error checkWritable(llvm::StringRef path);
 
 } // namespace ctxc::driver
 

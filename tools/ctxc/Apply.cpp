@@ -2,7 +2,10 @@
 #include "Commands.h"
 #include "ctxc/Export/ApplyPatch.h"
 #include "ctxc/Export/PatchFile.h"
+#include "ctxc/Support/Count.h"
+#include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/Support/Format.h"
 
 using namespace ctxc;
@@ -24,9 +27,10 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto report = applyPatch(**checkpoint, file->first, directory, storage);
   if (!report)
     return report.takeError();
-  llvm::outs() << directory << ": " << report->patched << " tensors patched; rounding them to "
-               << "their storage type took " << llvm::format("%.2g", 100 * report->relativeRounding)
-               << " % of the patch\n";
+  out() << printableLine(directory) << ": " << counted(report->patched, "tensor")
+        << " patched; rounding them to "
+        << "their storage type took " << llvm::format("%.2g", 100 * report->relativeRounding)
+        << " % of the patch\n";
   return ExitGood;
 }
 
@@ -35,7 +39,7 @@ Command driver::applyCommand() {
       "apply",
       "write a checkpoint with a patch added, loadable by others",
       {"MODEL", "FILE"},
-      {{"-o", "DIR", "the directory to write; it must not exist", {}, true},
+      {writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
        {"--dtype", "TYPE",
         "store all floating tensors as f32, bf16 or f16; default: each as it was", storageNames()}},
       "MODEL is a Hugging Face directory, FILE a patch that `ctxc patch` wrote for it. A patch\n"

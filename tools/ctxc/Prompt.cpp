@@ -1,7 +1,8 @@
 #include "Prompt.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/Npy.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Memory.h"
 #include "tools/CommandLine/Values.h"
 
@@ -18,10 +19,10 @@ std::vector<OptionSpec> driver::promptOptions() {
 }
 
 std::vector<OptionSpec> driver::embeddingsOptions() {
-  return {{"--embeddings", "FILE.npy",
-           "rows of numbers in place of tokens, as an image's soft tokens are: float16,\n"
-           "float32 or float64, (rows, width). Each takes the place of a token's embedding\n"
-           "(after its constant factor, before positions are added), and has a position"},
+  return {reads({"--embeddings", "FILE.npy",
+                 "rows of numbers in place of tokens, as an image's soft tokens are: float16,\n"
+                 "float32 or float64, (rows, width). Each takes the place of a token's embedding\n"
+                 "(after its constant factor, before positions are added), and has a position"}),
           {"--embeddings-at", "N",
            "at which position of the prompt the rows come in, in front of what is there;\n"
            "default 1, behind the begin-of-sequence token"}};
@@ -91,7 +92,7 @@ Expected<std::vector<Input>> driver::promptInputs(const Arguments &arguments, Mo
     return at.takeError();
   if (*at > count)
     return makeError("--embeddings-at: found " + llvm::Twine(*at) + ", and the prompt has " +
-                     llvm::Twine(count) + " tokens; expected a position from 0 to " +
+                     counted(count, "token") + "; expected a position from 0 to " +
                      llvm::Twine(count));
   inputs.insert(inputs.begin() + *at, rows->begin(), rows->end());
   return inputs;
@@ -105,15 +106,15 @@ Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
   if (!wanted && path)
     return makeError("--embeddings: the patch was made without rows in place of tokens");
   if (wanted && !path)
-    return makeError("--patch: the patch was made with " + llvm::Twine(wanted) +
-                     " rows in place of tokens, which are not in its file; give them with "
+    return makeError("--patch: the patch was made with " + counted(wanted, "row") +
+                     " in place of tokens, which are not in its file; give them with "
                      "--embeddings FILE.npy");
   Expected<std::vector<Input>> rows = givenEmbeddings(arguments);
   if (!rows)
     return rows.takeError();
   if (rows->size() < wanted)
-    return makeError("--embeddings: " + *path + " has " + llvm::Twine(rows->size()) +
-                     " rows, and the patch was made with " + llvm::Twine(wanted));
+    return makeError("--embeddings: " + *path + " has " + counted(rows->size(), "row") +
+                     ", and the patch was made with " + llvm::Twine(wanted));
   size_t next = 0;
   for (Input &input : inputs)
     if (input.token() == -1)

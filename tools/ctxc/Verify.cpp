@@ -6,6 +6,7 @@
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -75,10 +76,6 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
       return value.takeError();
     options.traceTolerance = *value;
   }
-  for (StringRef option : {"--json", "--trace", "--logits"})
-    if (arguments.has(option))
-      if (Error error = checkWritable(option, arguments.get(option, "")))
-        return std::move(error);
   return options;
 }
 
@@ -120,7 +117,7 @@ public:
     if (!options.logits.empty())
       settings.request.logits = logits.observer();
     TokenName name = model->tokenName();
-    VerifyText text(llvm::outs(), settings, name);
+    VerifyText text(out(), settings, name);
     Expected<Executor &> executor = model->executor();
     if (!executor)
       return executor.takeError();
@@ -247,7 +244,7 @@ private:
 
   Error write(const VerifyResult &result, const TokenName &name) {
     if (trace) {
-      trace->summarize(llvm::outs());
+      trace->summarize(out());
       if (Error error = writeFileAtomically(options.trace, [&](llvm::raw_pwrite_stream &os) {
             trace->write(os);
             return Error::success();
@@ -311,18 +308,18 @@ Command driver::verifyCommand() {
   std::vector<OptionSpec> own = {
       positionsOption(),
       {"--generate", "N", "how many tokens to generate and verify; default 1"},
-      {"--patch", "FILE", "check this stored patch instead; it names its tokens"},
+      reads({"--patch", "FILE", "check this stored patch instead; it names its tokens"}),
       {"--materialize", "",
        "add each patch to the weights, rounded to their type, and run the plain\n"
        "model on them"},
       {"--tolerance", "X", "a logit that differs by more than X is a mismatch too"},
-      {"--json", "FILE", "write everything measured as JSON"},
-      {"--logits", "FILE",
-       "write the logits of all steps as safetensors: full, patched and control,\n"
-       "each (steps, vocabulary) in f32"},
-      {"--trace", "FILE",
-       "write, as JSON lines, each layer's difference between the runs (full,\n"
-       "patched, control; compiled, reference), and say where they first part"},
+      writes({"--json", "FILE", "write everything measured as JSON"}),
+      writes({"--logits", "FILE",
+              "write the logits of all steps as safetensors: full, patched and control,\n"
+              "each (steps, vocabulary) in f32"}),
+      writes({"--trace", "FILE",
+              "write, as JSON lines, each layer's difference between the runs (full,\n"
+              "patched, control; compiled, reference), and say where they first part"}),
       {"--trace-tolerance", "X",
        "what counts as parting, relative to a layer's largest output; default 1e-4"}};
   llvm::append_range(command.options, embeddingsOptions());
