@@ -2,6 +2,7 @@
 // file of its own.
 #include "Commands.h"
 #include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Support/Memory.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/ModelArguments.h"
 #include "llvm/ADT/STLExtras.h"
@@ -50,6 +51,7 @@ static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &o
 
 int main(int argc, char **argv) {
   ctxc::installMappedFileGuard();
+  ctxc::installMemoryGuard();
   const std::vector<Command> commands = allCommands();
   std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))
