@@ -34,8 +34,8 @@ dictionary() {
 export CTXC_BUILD=${CTXC_BUILD_FUZZ:-$root/build-fuzz}
 build=$CTXC_BUILD
 timed build "$root/tools/build.sh" --fuzz ctxc-fuzz >&2
-# LLVM's libraries grow containers of ctxc without telling the sanitizer.
-export ASAN_OPTIONS=detect_container_overflow=0:strict_string_checks=1:allocator_may_return_null=1
+# LLVM's libraries grow containers and use allocators of ctxc without telling the sanitizer.
+export ASAN_OPTIONS=detect_container_overflow=0:strict_string_checks=1:allow_user_poisoning=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p "$build/findings"
 

@@ -21,18 +21,20 @@ import sys
 from pathlib import Path
 
 KINDS = ["file", "short", "map", "memory", "kill", "killed"]
-LEAST_MEMORY = 16384
+# Bytes of the smallest allocation that fails; where kernels are compiled there are too many.
+LEAST_MEMORY, LEAST_MEMORY_SLOW = 1 << 14, 1 << 18
 
 
 class Command:
     """`outputs` are the files that it writes, in the folder it runs in. `comparable` has what of a file does not
-    change from run to run, and fails where the file is not whole."""
+    change from run to run, and fails where the file is not whole. With `folder` they are in one that the command makes.
+    With `again` the same command goes on where it was ended."""
 
     def __init__(self, name, arguments, outputs, comparable=None, needs=(), again=False,
-                 slow=False):
+                 slow=False, folder=False):
         self.name, self.arguments, self.outputs, self.slow = name, arguments, outputs, slow
         self.comparable = comparable or (lambda data: data)
-        self.needs, self.again = needs, again
+        self.needs, self.again, self.folder = needs, again, folder
 
 
 def whole_json(data):
@@ -55,8 +57,10 @@ def commands(source):
     patched = ["patched/" + name for name in ("config.json", "model.safetensors")]
     return [
         Command("patch", ["patch", model, *tokens, "-o", "p.safetensors"], ["p.safetensors"]),
+        Command("positions", ["patch", model, *tokens, "--positions", "all", "-o", "each"],
+                [f"each/position-{i}.safetensors" for i in (1, 2)], folder=True),
         Command("apply", ["apply", model, "given.safetensors", "-o", "patched"], patched,
-                needs=["given.safetensors"]),
+                needs=["given.safetensors"], folder=True),
         Command("import", ["import", model, "-o", "m.mlir"], ["m.mlir"]),
         Command("verify", ["verify", model, *tokens, "--json", "v.json", "--logits", "l.safetensors"],
                 ["v.json", "l.safetensors"],
@@ -67,7 +71,7 @@ def commands(source):
                 ["p.safetensors"], slow=True),
         Command("compile", ["compile", model, "--emit=obj", "-o", "k.o"], ["k.o"], slow=True),
         Command("experiment", ["experiment", "norms", model, "-o", "data", "--generate", "1"],
-                ["data/records.jsonl"], records, again=True, slow=True),
+                ["data/records.jsonl"], records, again=True, slow=True, folder=True),
     ]
 
 
@@ -85,8 +89,9 @@ class Sweep:
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"),
                        "CTXC_KERNEL_OPT": "0", "OMP_NUM_THREADS": "1"}
         if fault:
+            size = LEAST_MEMORY_SLOW if command.slow else LEAST_MEMORY
             environment.update(LD_PRELOAD=str(self.options.library), CTXC_FAULT=fault,
-                               CTXC_FAULT_SIZE=str(LEAST_MEMORY))
+                               CTXC_FAULT_SIZE=str(size))
             environment["CTXC_FAULT_AT" if at else "CTXC_FAULT_COUNT"] = (
                 str(at) if at else str(self.work / "count"))
         done = subprocess.run([self.options.ctxc, *command.arguments], cwd=folder, env=environment,
@@ -112,7 +117,7 @@ class Sweep:
 
     def earlier(self, command, folder):
         """Another result under each output's name, where that is replaced."""
-        if command.name in ("apply", "experiment"):
+        if command.folder:
             shutil.rmtree(folder / Path(command.outputs[0]).parent)
             return
         for name in command.outputs:
@@ -179,7 +184,7 @@ class Sweep:
             return
         data = now.read_bytes()
         if before.exists() and data == before.read_bytes():
-            if code == self.good and kind_replaces(command):
+            if code == self.good:
                 yield f"{name} is the old one, with exit code {code}"
             return
         try:
@@ -188,10 +193,6 @@ class Sweep:
             same = False
         if not same:
             yield f"{name} is neither the old nor the new one, with exit code {code}"
-
-
-def kind_replaces(command):
-    return command.name not in ("apply", "experiment")
 
 
 def main():

@@ -4,8 +4,6 @@
 #include "ctxc/Checkpoint/Npy.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
-#include "dialects/XF/XF.h"
-#include "mlir/IR/MLIRContext.h"
 
 using namespace ctxc;
 using namespace ctxc::fuzz;
@@ -70,11 +68,9 @@ void fuzz::readIndex(StringRef bytes) {
 
 /// The model that `path` describes, as a module of blocks.
 static void import(StringRef path, bool needWeights) {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
   ImportOptions options;
   options.needWeights = needWeights;
-  auto imported = importModel(path, context, options);
+  auto imported = importModel(path, context(), options);
   if (!heard(imported))
     return;
   std::string text;

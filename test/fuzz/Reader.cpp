@@ -1,4 +1,6 @@
 #include "Reader.h"
+#include "ctxc/Session/Diagnostic.h"
+#include "ctxc/Session/Model.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
@@ -59,6 +61,24 @@ std::string fuzz::scratch(StringRef name, StringRef bytes) {
   require(!code, "a temporary file can be written");
   os << bytes;
   return path;
+}
+
+mlir::MLIRContext &fuzz::context() {
+  constexpr int most = 1000;
+  static std::unique_ptr<mlir::MLIRContext> made;
+  static int uses = 0;
+  if (made && ++uses % most)
+    return *made;
+  mlir::DialectRegistry dialects;
+  registerModelDialects(dialects);
+  made = std::make_unique<mlir::MLIRContext>(dialects, mlir::MLIRContext::Threading::DISABLED);
+  made->loadAllAvailableDialects();
+  made->getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
+    ModelDiagnostic told = toModelDiagnostic(diagnostic, "model.mlir");
+    require(!text(told).empty(), "a diagnostic has a text");
+    return mlir::success();
+  });
+  return *made;
 }
 
 void fuzz::hear(llvm::Error error) {

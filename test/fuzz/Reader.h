@@ -14,6 +14,10 @@
 #include "llvm/Support/Error.h"
 #include <string>
 
+namespace mlir {
+class MLIRContext;
+}
+
 namespace ctxc::fuzz {
 
 struct Reader {
@@ -46,6 +50,11 @@ void readModelText(llvm::StringRef bytes);
 std::string scratch(llvm::StringRef name, llvm::StringRef bytes);
 /// The path of `name` there.
 std::string scratchPath(llvm::StringRef name);
+
+/// A context with all dialects, whose diagnostics are heard. To make one takes longer than most
+/// inputs, and it keeps every attribute that it has seen: now and then it is a new one. What a
+/// reader holds of it must be gone before its next call.
+mlir::MLIRContext &context();
 
 /// Every error says something.
 void hear(llvm::Error error);

@@ -59,16 +59,12 @@ void fuzz::readWitness(StringRef bytes) {
   auto witnesses = readWitnesses(scratch("witness.json", text));
   if (!heard(witnesses))
     return;
-  mlir::DialectRegistry dialects;
-  registerModelDialects(dialects);
-  mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
+  mlir::MLIRContext &shared = context();
   SearchOptions search;
   search.restarts = 2;
   search.budget = 100000;
   for (const Witness &witness : *witnesses) {
-    auto replay = replayWitness(witness, context, search);
+    auto replay = replayWitness(witness, shared, search);
     if (heard(replay))
       (void)replay->confirms(witness);
   }
