@@ -19,6 +19,9 @@ if [[ ${1-} == --single-files ]]; then
   options+=(-DCTXC_SINGLE_FILES=ON)
   shift
 fi
+if "$build/python-tools/bin/python" -c 'import nanobind' 2>/dev/null; then
+  options+=(-DCTXC_BUILD_PYTHON=ON -DPython_EXECUTABLE="$build/python-tools/bin/python")
+fi
 if command -v ccache >/dev/null; then
   options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   # Without this ccache refuses every file that uses the precompiled header.

@@ -7,6 +7,8 @@
 #                               AArch64, a browser for the pages that ctxc writes, a Vulkan driver
 #                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
 #                               what makes a clean Debian root
+#   tools/setup.sh --python     and for the Python package: an environment in build/python-tools with
+#                               nanobind, which tools/build.sh then uses
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
 #   tools/setup.sh --package    and to make Debian packages: dpkg-dev
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
@@ -68,6 +70,20 @@ make_judges() {
     fail "the judges' packages could not be installed; see the messages of pip above"
 }
 
+# Python's headers, and nanobind, by which the package's extension is made.
+make_python() {
+  local tools=$build/python-tools
+  python3 -c 'import sysconfig, os; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null ||
+    install_packages python3-dev
+  if [[ ! -x $tools/bin/python ]]; then
+    python3 -c 'import ensurepip' 2>/dev/null || install_packages python3-venv
+    mkdir -p "$build"
+    python3 -m venv "$tools"
+  fi
+  "$tools/bin/python" -c 'import nanobind' 2>/dev/null ||
+    "$tools/bin/python" -m pip install -qq --disable-pip-version-check -r "$root/tools/requirements-python.txt"
+}
+
 make_bench() {
   make_judges
   pip_into "$judges/.ctxc-bench" "$root/tools/requirements-bench.txt" ||
@@ -98,7 +114,7 @@ make_gemma() {
   [[ -f $gguf ]] || "$judges/bin/python" "$example/make-directory.py" "$gguf" || return 1
 }
 
-with_judges=0 with_bench=0
+with_judges=0 with_bench=0 with_python=0
 for argument in "$@"; do
   case $argument in
   --judges)
@@ -111,13 +127,14 @@ for argument in "$@"; do
     with_bench=1
     packages+=(libbenchmark-dev libopenblas-dev libdnnl-dev)
     ;;
+  --python) with_python=1 ;;
   --package) packages+=(dpkg-dev) ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown argument '$argument'; expected --judges, --sanitizers, --package or --bench" ;;
+  *) fail "unknown argument '$argument'; expected --judges, --python, --sanitizers, --package or --bench" ;;
   esac
 done
 
@@ -129,3 +146,6 @@ if [[ $with_judges == 1 ]]; then
   make_gemma || say "Gemma 3 270M is not available here: the tests that need it will be skipped"
 fi
 [[ $with_bench == 0 ]] || make_bench
+if [[ $with_python == 1 ]]; then
+  make_python || say "nanobind is not available here: the Python package is not built, nor tested"
+fi

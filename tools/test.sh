@@ -46,7 +46,7 @@ if [[ ${1-} == --changed ]]; then
 fi
 
 # The judges are downloaded while the build runs.
-timed setup "$root/tools/setup.sh"
+timed setup "$root/tools/setup.sh" --python
 mkdir -p "$build"
 timed judges "$root/tools/setup.sh" --judges >"$build/judges.log" 2>&1 &
 judging=$!

@@ -1,0 +1,106 @@
+#include "Core.h"
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+
+namespace nb = nanobind;
+using namespace ctxc;
+using namespace ctxc::python;
+
+namespace {
+
+/// A context, and the model that must outlive it.
+struct BoundContext {
+  std::shared_ptr<BoundModel> model;
+  Context context;
+
+  std::vector<int64_t> tokens() const { return tokensOf(context.tokens()); }
+  std::vector<int64_t> kept() const { return context.keptPositions().vec(); }
+};
+
+/// What one call of patch gives.
+struct BoundStep {
+  std::shared_ptr<BoundPatch> patch;
+  std::shared_ptr<PatchStep> step;
+};
+
+template <typename Call> auto unlocked(Call call) {
+  nb::gil_scoped_release release;
+  return call();
+}
+
+/// An array that shows `logits`, which `owner` keeps alive.
+nb::object show(const Logits &logits, nb::handle owner) {
+  size_t size = logits.size();
+  if (logits.isFloat32())
+    return nb::cast(nb::ndarray<nb::numpy, const float>(logits.floats().data(), {size}, owner));
+  return nb::cast(nb::ndarray<nb::numpy, const double>(logits.float64s().data(), {size}, owner));
+}
+
+nb::object owned(Logits logits) {
+  auto *kept = new Logits(std::move(logits));
+  nb::capsule owner(kept, [](void *p) noexcept { delete static_cast<Logits *>(p); });
+  return show(*kept, owner);
+}
+
+std::shared_ptr<BoundContext> makeContext(std::shared_ptr<BoundModel> model,
+                                          const std::vector<int64_t> &tokens,
+                                          const std::vector<int64_t> &kept) {
+  Context context = model->take(unlocked([&] { return model->get().context(tokens, kept); }));
+  return std::make_shared<BoundContext>(BoundContext{std::move(model), std::move(context)});
+}
+
+BoundStep patchOf(BoundContext &self) {
+  BoundModel &model = *self.model;
+  auto step =
+      std::make_shared<PatchStep>(model.take(unlocked([&] { return self.context.patch(); })));
+  RunRequest request;
+  request.tokens = self.context.tokens().vec();
+  request.kept = self.kept();
+  BoundPatch patch;
+  if (model.get().checkpoint())
+    patch.metadata = model.take(model.get().metadata(request, int64_t(request.tokens.size()) - 1));
+  patch.patch = std::shared_ptr<const Patch>(step, &step->patch);
+  return {std::make_shared<BoundPatch>(std::move(patch)), std::move(step)};
+}
+
+} // namespace
+
+void python::addContext(nb::module_ &m) {
+  nb::class_<BoundStep>(m, "PatchStep")
+      .def_ro("patch", &BoundStep::patch)
+      .def_prop_ro(
+          "full_logits",
+          [](nb::handle self) { return show(nb::cast<BoundStep &>(self).step->fullLogits, self); })
+      .def_prop_ro("full_next", [](BoundStep &self) { return self.step->fullNext; })
+      .def_prop_ro("reduced_next", [](BoundStep &self) { return self.step->reducedNext; })
+      .def_prop_ro("replay_error", [](BoundStep &self) { return self.step->replayError; })
+      .def_prop_ro("harmful", [](BoundStep &self) {
+        int64_t sum = 0;
+        for (const LayerObligations &layer : self.step->obligations)
+          sum += layer.harmful;
+        return sum;
+      });
+
+  nb::class_<BoundContext>(m, "Context")
+      .def_static("make", &makeContext)
+      .def_prop_ro("tokens", &BoundContext::tokens)
+      .def_prop_ro("kept", &BoundContext::kept)
+      .def("extend",
+           [](BoundContext &self, const std::vector<int64_t> &more) {
+             std::vector<Input> inputs = python::toInputs(more);
+             self.model->check(unlocked([&] { return self.context.extend(inputs); }));
+           })
+      .def("fork",
+           [](BoundContext &self) {
+             return std::make_shared<BoundContext>(BoundContext{
+                 self.model, self.model->take(unlocked([&] { return self.context.fork(); }))});
+           })
+      .def("patch", &patchOf)
+      .def("logits",
+           [](BoundContext &self) {
+             return owned(self.model->take(unlocked([&] { return self.context.logits(); })));
+           })
+      .def("patched_logits", [](BoundContext &self, const BoundPatch &patch) {
+        return owned(self.model->take(unlocked([&] { return self.context.logits(*patch.patch); })));
+      });
+}

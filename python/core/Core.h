@@ -1,0 +1,85 @@
+// The extension module ctxc._core: Session's calls as Python objects, and nothing else. What is
+// more convenient in Python is written in Python (python/ctxc).
+#ifndef CTXC_PYTHON_CORE_CORE_H
+#define CTXC_PYTHON_CORE_CORE_H
+
+#include "ctxc/Session/Context.h"
+#include "ctxc/Session/Model.h"
+#include <memory>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace ctxc::python {
+
+/// A model with what Python adds: Ctrl-C, and the exception of a callback.
+class BoundModel {
+public:
+  /// `options`: what ctxc.load takes, as a dict (ctxc/_options.py has their meaning).
+  static std::shared_ptr<BoundModel> load(const std::string &path, const nanobind::dict &options);
+  static std::shared_ptr<BoundModel> fromTensors(const std::string &name, const std::string &config,
+                                                 const nanobind::list &tensors,
+                                                 const nanobind::dict &options);
+
+  Model &get() { return *model; }
+  /// Throws the error, or the exception that a signal or a callback raised in this call.
+  [[noreturn]] void raise(llvm::Error error);
+  template <typename T> T take(llvm::Expected<T> value) {
+    if (!value)
+      raise(value.takeError());
+    return std::move(*value);
+  }
+  template <typename T> T &take(llvm::Expected<T &> value) {
+    if (!value)
+      raise(value.takeError());
+    return *value;
+  }
+  void check(llvm::Error error) {
+    if (error)
+      raise(std::move(error));
+  }
+  /// Keeps the exception that is being handled until `raise`; the running call ends soon.
+  void interruptWith(nanobind::python_error &error);
+  bool isInterrupted() const { return bool(pending); }
+  /// Those that a call gave, in order, since the last time that Python took them.
+  std::vector<ModelDiagnostic> takeDiagnostics() { return std::exchange(diagnostics, {}); }
+
+private:
+  BoundModel() = default;
+  LoadOptions read(const nanobind::dict &options);
+  bool asksToStop();
+
+  std::vector<ModelDiagnostic> diagnostics;
+  std::unique_ptr<nanobind::python_error> pending;
+  std::chrono::steady_clock::time_point asked{};
+  std::vector<nanobind::object> kept; ///< owners of tensors in memory
+  std::unique_ptr<Model> model;       ///< destroyed before what it reads
+};
+
+/// A patch, and what it was made for.
+struct BoundPatch {
+  std::shared_ptr<const Patch> patch;
+  PatchMetadata metadata;
+};
+
+/// Throws `error` as an exception of ctxc; `diagnostics` are the model's since its last call.
+[[noreturn]] void raiseError(llvm::Error error, std::vector<ModelDiagnostic> diagnostics = {});
+
+/// A dict of a diagnostic: place, line, column, severity, rule, message, source, notes.
+nanobind::dict toDict(const ModelDiagnostic &diagnostic);
+
+/// An array that shows `numbers`, which `owner` keeps alive.
+nanobind::object view(const std::vector<double> &numbers, const std::vector<int64_t> &shape,
+                      nanobind::handle owner);
+
+std::vector<Input> toInputs(const std::vector<int64_t> &tokens);
+
+void addModel(nanobind::module_ &m);
+void addContext(nanobind::module_ &m);
+void addPatch(nanobind::module_ &m);
+
+} // namespace ctxc::python
+
+#endif

@@ -1,0 +1,26 @@
+"""ctxc, the context compiler: what a context does to a transformer, as a change of its weights.
+
+>>> import ctxc
+>>> model = ctxc.load("examples/models/gemma3-kjv-1m")
+>>> ctxc.check(model).patchable
+True
+>>> patch = ctxc.Context(model, "And David said").patch()
+>>> ctxc.verify(model, "And David said").verified
+True
+
+A patch is exact for one token at one position: the patched model, which sees that token alone, gives the logits
+of the model that sees the whole context. It goes stale with the next token.
+"""
+
+from ctxc._core import __version__
+from ctxc._errors import BadInput, Error, Mismatch, Refused, Undecided
+from ctxc._context import Context, inspect, positions, verify
+from ctxc._model import Model, check, from_tensors, load
+from ctxc._patch import ParameterPatch, Patch
+from ctxc._report import CheckReport, Inspection, Verification
+
+__all__ = [
+    "BadInput", "CheckReport", "Context", "Error", "Inspection", "Mismatch", "Model", "ParameterPatch",
+    "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "from_tensors", "inspect",
+    "load", "positions", "verify",
+]

@@ -1,0 +1,138 @@
+"""Contexts, and what is done with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from ctxc import _core
+from ctxc._errors import BadInput
+from ctxc._model import Model, Prompt
+from ctxc._patch import Patch
+from ctxc._report import Inspection, Verification
+
+Progress = Union[bool, Callable[[int], None]]
+
+
+class Context:
+    """The full run of some tokens, kept: it is read once, and a further token costs one token.
+
+    keep: positions of the context that the reduced run keeps (ascending, before the last token).
+    """
+
+    def __init__(self, model: Model, prompt: Prompt, keep: Sequence[int] = ()):
+        self._model = model
+        self._core = _core.Context.make(model._core, model.tokens(prompt), [int(at) for at in keep])
+
+    @property
+    def model(self) -> Model:
+        return self._model
+
+    @property
+    def tokens(self) -> list[int]:
+        """All tokens, at positions from 0 on. The last is the one that is patched."""
+        return self._core.tokens
+
+    @property
+    def kept(self) -> list[int]:
+        return self._core.kept
+
+    def __len__(self) -> int:
+        return len(self._core.tokens)
+
+    def __repr__(self) -> str:
+        return f"ctxc.Context of {len(self)} tokens, {len(self.kept)} kept"
+
+    def extend(self, more: Union[int, Sequence[int]]) -> Context:
+        """Appends a token or several, and returns this context."""
+        self._core.extend([more] if isinstance(more, (int, np.integer)) else [int(token) for token in more])
+        return self
+
+    def fork(self) -> Context:
+        """An independent context of the same tokens; what was read is copied, not read again."""
+        other = object.__new__(Context)
+        other._model, other._core = self._model, self._core.fork()
+        return other
+
+    def patch(self) -> Patch:
+        """The patch of the last token (Algorithm 1). The context stays as it is."""
+        return Patch._of_step(self._core.patch())
+
+    def logits(self, patch: Optional[Patch] = None) -> np.ndarray:
+        """The logits after the last token, (vocabulary,): with the context; or, given a patch, of the patched
+        model, which has seen the kept tokens and the last alone."""
+        return self._core.logits() if patch is None else self._core.patched_logits(patch._bound())
+
+
+def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Patch] = None, generate: int = 1,
+           keep: Sequence[int] = (), positions: Sequence[int] = (), materialize: bool = False,
+           progress: Progress = False) -> Verification:
+    """Compares the patched model without the context with the model that sees it.
+
+    generate: how many tokens the full run adds, each with a patch of its own. positions: verifies those of the
+    prompt instead. patch: verifies this one, for the token that it was made for. materialize: patches are added to
+    the weights, in their storage type. progress: True shows a bar where tqdm is installed; a function is called
+    with the number of tokens done.
+    """
+    if patch is not None:
+        if prompt is not None:
+            raise TypeError("a patch has the tokens that it was made for; leave the prompt out")
+        return Verification(json.loads(model._core.verify_patch_json(patch._bound())))
+    if prompt is None:
+        raise TypeError("expected a prompt, or patch=")
+    with _told(progress, len(positions) or generate) as tell:
+        text = model._core.verify_json(model.tokens(prompt), [int(at) for at in keep], int(generate),
+                                       bool(materialize), [int(at) for at in positions], tell)
+    model._tell()
+    return Verification(json.loads(text))
+
+
+def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
+              keep: Sequence[int] = ()) -> list[Patch]:
+    """The patches of several positions of a prompt (by default of all from 1 on), made in one pass."""
+    tokens = model.tokens(prompt)
+    wanted = list(range(1, len(tokens))) if at is None else [int(each) for each in at]
+    patches: list[Patch] = []
+    model._core.patch_positions(tokens, [int(each) for each in keep], wanted,
+                                lambda patch: patches.append(Patch._of_core(patch)))
+    return patches
+
+
+def inspect(model: Model, prompt: Prompt, *, generate: int = 0, token: Optional[int] = None, by: str = "token",
+            top: int = 5, keep: Sequence[int] = ()) -> Inspection:
+    """What the context did to the weights of a token (by default the last), layer by layer.
+
+    by: "token" or "sentence", into which the context is cut; top: how many tokens are named at either end of a
+    direction.
+    """
+    if by not in ("token", "sentence"):
+        raise BadInput(f"by: found {by!r}, expected 'token' or 'sentence'")
+    text, page = model._core.inspect(model.tokens(prompt), [int(at) for at in keep], int(generate), token, by, int(top))
+    model._tell()
+    return Inspection(json.loads(text), page)
+
+
+class _told:
+    """A function that shows progress, or None."""
+
+    def __init__(self, progress: Progress, total: int):
+        self.progress, self.total, self.bar = progress, total, None
+
+    def __enter__(self) -> Optional[Callable[[int], None]]:
+        if callable(self.progress):
+            return self.progress
+        if not self.progress:
+            return None
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return None
+        self.bar = tqdm(total=self.total, unit="token")
+        return lambda done: self.bar.update(done - self.bar.n)
+
+    def __exit__(self, *raised: Any) -> None:
+        if self.bar is not None:
+            self.bar.close()

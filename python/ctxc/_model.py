@@ -1,0 +1,143 @@
+"""Models: how they are loaded, and what is said of their structure."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from ctxc import _core
+from ctxc._errors import BadInput
+from ctxc._report import CheckReport
+
+Prompt = Union[str, Sequence[int]]
+"""A text, which needs the model's tokenizer, or the ids of tokens."""
+
+_OPTIONS = {
+    "dtype", "weights", "seed", "update", "sites", "objective", "split", "parameters", "start_layer", "gpu",
+    "engine", "threads", "round_prompts",
+}
+_log = logging.getLogger("ctxc")
+
+
+class Model:
+    """A model, ready to be asked. Made by `load` and `from_tensors`.
+
+    One thread at a time may use a model; another's call meanwhile raises BadInput. Calls release Python's lock,
+    and Ctrl-C ends them within a second.
+    """
+
+    def __init__(self, core: _core.Model):
+        self._core = core
+        self._tell()
+
+    def __repr__(self) -> str:
+        return f"ctxc.Model({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The path that it was loaded from."""
+        return self._core.name
+
+    @property
+    def hash(self) -> str:
+        """The identity of the weights: 64 hexadecimal digits, which a patch of this model carries."""
+        return self._core.hash()
+
+    @property
+    def layers(self) -> int:
+        return self._core.layers()
+
+    @property
+    def has_tokenizer(self) -> bool:
+        return self._core.has_tokenizer
+
+    def tokenize(self, text: str) -> list[int]:
+        """The tokens of a text, with those that the tokenizer adds around it."""
+        return self._core.tokenize(text)
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        return self._core.decode([int(token) for token in tokens])
+
+    def tokens(self, prompt: Prompt) -> list[int]:
+        """The ids of a prompt, which may be a text or ids already."""
+        if isinstance(prompt, str):
+            return self.tokenize(prompt)
+        return [int(token) for token in prompt]
+
+    def _tell(self) -> None:
+        """Hands on what the library has to say beside errors: warnings as Python's, notes to the log."""
+        for each in self._core.take_diagnostics():
+            place = each["file"] or each["module"]
+            text = f"{place}:{each['line']}: {each['message']}" if each["line"] else each["message"]
+            if each["severity"] == "warning":
+                warnings.warn(text, stacklevel=3)
+            else:
+                _log.info(text)
+
+
+def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
+    """Loads a Hugging Face directory, a GGUF file or an .mlir file.
+
+    Options, all by name; what is left out is as on the command line:
+      dtype          storage type of the weights: "f32", "bf16" or "f16"; activations are float32
+      weights, seed  for an .mlir model: a checkpoint directory, or the seed of random numbers
+      update         of a post-norm: "least" (default), "balanced", "naive", "stable" or "scaled"
+      sites, objective, split, parameters   which parameters are patched, as `ctxc check --help` says
+      start_layer    layers before this one stay unpatched
+      engine         "compiled" (default), or "reference": float64, slow, the judge of the other
+      gpu            "cuda", "rocm" or "vulkan"
+      threads        of the compiled engine; 0 (default): one for each core
+      round_prompts  activations of prompts are rounded to bfloat16 where they meet weights that are
+
+    Raises BadInput where it cannot be read or imported, with all problems together.
+    """
+    return Model(_core.Model.load(os.fspath(path), _checked(options)))
+
+
+def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str = "model",
+                 **options: Any) -> Model:
+    """A model whose tensors are in memory: they are used as they are, without a copy, and kept alive.
+
+    config is what config.json has; tensors are by their names in a checkpoint, contiguous, in float32, float16
+    or (as ml_dtypes or uint16 views) bfloat16.
+    """
+    rows = []
+    for key, value in tensors.items():
+        array = np.asarray(value)
+        if not array.flags.c_contiguous:
+            raise BadInput(f"{name}: tensor {key} is not contiguous; expected np.ascontiguousarray(tensor)")
+        rows.append((key, _dtype_of(key, array), list(array.shape), array.ctypes.data, array))
+    return Model(_core.Model.from_tensors(name, json.dumps(dict(config)), rows, _checked(options)))
+
+
+def check(model: Union[Model, str, os.PathLike[str]], plans: bool = False, **options: Any) -> CheckReport:
+    """The verdict on every layer: which parameters an exact patch changes, and under which conditions; or why
+    there is none. A path is enough: weights are not read. plans=True lists every plan with its cost."""
+    if not isinstance(model, Model):
+        model = Model(_core.Model.load(os.fspath(model), _checked(options) | {"need_weights": False}))
+    elif options:
+        raise TypeError("a loaded model has its options; give a path, or give them to ctxc.load")
+    report = CheckReport(json.loads(model._core.check_json(plans)), model._core.check_text(plans))
+    model._tell()
+    return report
+
+
+def _dtype_of(key: str, array: np.ndarray) -> str:
+    names = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "uint16": "BF16"}
+    try:
+        return names[array.dtype.name]
+    except KeyError:
+        raise BadInput(f"tensor {key}: found type {array.dtype}, expected float32, float16 or bfloat16") from None
+
+
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        raise TypeError(f"unknown option {unknown[0]!r}; expected one of {', '.join(sorted(_OPTIONS))}")
+    return dict(options)

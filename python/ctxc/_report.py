@@ -1,0 +1,116 @@
+"""What check, verify and inspect found: views of the same JSON that the command line writes."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import Any, Union
+
+
+class Report:
+    """json has everything, with the command line's names."""
+
+    def __init__(self, json: dict[str, Any]):
+        self.json = json
+
+
+class CheckReport(Report):
+    """Verdicts on the layers of a model. Shows itself: print(report), or as a notebook's last value."""
+
+    def __init__(self, json: dict[str, Any], text: str):
+        super().__init__(json)
+        self._text = text
+
+    @property
+    def patchable(self) -> bool:
+        """Whether every layer has an exact patch, and the context reaches the logits through them alone."""
+        return bool(self.json["patchable"])
+
+    @property
+    def verdicts(self) -> list[dict[str, Any]]:
+        """One for each kind of layer."""
+        return list(self.json["groups"])
+
+    @property
+    def plans(self) -> list[dict[str, Any]]:
+        """What is patched in each kind of layer that has a plan: its verdict's "input" and "output"."""
+        return [{"input": each["input"], "output": each["output"]} for each in self.verdicts
+                if each.get("input") or each.get("output")]
+
+    def __getitem__(self, layer: Union[int, str]) -> dict[str, Any]:
+        """The verdict on a layer: report[0] or report["layers.0"]."""
+        number = int(str(layer).rpartition(".")[2])
+        for each in self.verdicts:
+            if number in each["layers"]:
+                return each
+        raise KeyError(f"no layer {layer!r}")
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self._text)}</pre>"
+
+
+class Verification(Report):
+    """The patched run beside the full run, token by token."""
+
+    @property
+    def verified(self) -> bool:
+        """Whether every token is the full run's, and all logits but for what roundings allow."""
+        return bool(self.json["verified"])
+
+    def __bool__(self) -> bool:
+        return self.verified
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each token: what it was, L∞ of the patched run and of the control without the patch, …"""
+        return list(self.json["steps"])
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return dict(self.json["summary"])
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas table; nested values have names such as "patched.linf"."""
+        import pandas
+
+        return pandas.json_normalize(self.rows)
+
+    def __repr__(self) -> str:
+        summary = self.summary
+        word = "verified" if self.verified else "not verified"
+        return (f"{word}: {summary['matches']} of {summary['steps']} tokens, L∞ {summary['linf']:.3g}, "
+                f"without the patch {summary['controlLinf']:.3g}")
+
+    def _repr_html_(self) -> str:
+        def cells(values: list[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values) + "</tr>"
+
+        lines = [cells(["token", "next", "L∞ patched", "L∞ without"], "th")]
+        for row in self.rows:
+            lines.append(cells([str(row["token"]), str(row["next"]), f"{row['patched']['linf']:.3g}",
+                                f"{row['control']['linf']:.3g}"], "td"))
+        return f"<p>{escape(repr(self))}</p><table>{''.join(lines)}</table>"
+
+
+class Inspection(Report):
+    """What a context did to a token's weights. In a notebook it shows the page."""
+
+    def __init__(self, json: dict[str, Any], page: str):
+        super().__init__(json)
+        self._page = page
+
+    @property
+    def html(self) -> str:
+        """The page: one file, which loads nothing."""
+        return self._page
+
+    def save(self, path: Union[str, Path]) -> None:
+        Path(path).write_text(self._page, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self._page)}" width="100%" height="900" style="border:0"></iframe>'

@@ -1,0 +1,180 @@
+"""Live models of transformers: load one into ctxc as it is in memory, and patch it for a token.
+
+>>> import ctxc, ctxc.hf                                              # doctest: +SKIP
+>>> model = ctxc.hf.from_module(hf_model)                             # doctest: +SKIP
+>>> patch = ctxc.Context(model, ids).patch()                          # doctest: +SKIP
+>>> with ctxc.hf.patched(hf_model, patch):                            # doctest: +SKIP
+...     logits = hf_model(torch.tensor([ids[-1:]])).logits            # of the last token alone
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional
+
+import torch
+
+from ctxc import _core
+from ctxc._context import Context
+from ctxc._errors import BadInput, Mismatch
+from ctxc._model import Model, Prompt, _checked
+from ctxc._patch import ParameterPatch, Patch
+
+_TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
+
+
+class ModuleModel(Model):
+    """A model whose weights are a live module's own."""
+
+    def __init__(self, core: _core.Model, module: torch.nn.Module, copied: list[str]):
+        super().__init__(core)
+        self.copied = copied
+        """The names of the tensors that had to be copied: those that are not contiguous on the CPU."""
+        self._seen = _versions(module)
+        self._module = module
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a tensor of the module was replaced or written to since the model was made."""
+        return _versions(self._module) != self._seen
+
+
+def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
+    """The model of a module of transformers, by its configuration and the memory of its parameters.
+
+    Nothing is copied but what is not contiguous on the CPU (`copied` of the result names it). Parameters have the
+    module's names, so that a patch fits it. The options are those of `ctxc.load`. The module must live as long as
+    the model, which keeps it.
+    """
+    if not hasattr(module, "config"):
+        raise BadInput(f"{type(module).__name__}: has no config; expected a model of transformers")
+    config = json.loads(module.config.to_json_string(use_diff=True))
+    config.setdefault("architectures", [type(module).__name__])
+    name = module.config.name_or_path or type(module).__name__
+    rows, copied = [], []
+    for key, tensor in _tensors(module).items():
+        if tensor.dtype not in _TYPES:
+            raise BadInput(f"{name}: tensor {key}: found type {tensor.dtype}, expected float32, bfloat16 or float16")
+        plain = tensor.detach().to("cpu").contiguous()
+        if plain.data_ptr() != tensor.data_ptr():
+            copied.append(key)
+        rows.append((key, _TYPES[tensor.dtype], list(tensor.shape), plain.data_ptr(), plain))
+    core = _core.Model.from_tensors(name, json.dumps(config), rows, _checked(options))
+    return ModuleModel(core, module, copied)
+
+
+@contextlib.contextmanager
+def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False) -> Iterator[torch.nn.Module]:
+    """The module with the patch added to its weights, inside the context; afterwards every tensor is the one that it
+    was, also after an exception.
+
+    A call gets the token's own absolute position where it does not give position_ids. A call with other tokens than
+    the one that the patch was made for (after the kept ones, in a cache, which were run unpatched) raises Mismatch,
+    as does a patch that does not fit the module; anyway=True lets other tokens pass: the patch is not exact for them.
+    """
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    changes: dict[str, torch.Tensor] = {}
+    for each in patch.values():
+        name, index = _place(module, parameters, each)
+        target = parameters[name]
+        changed = changes.get(name)
+        if changed is None:
+            changed = changes[name] = target.detach().clone()
+        part = changed if index is None else changed[index]
+        part.add_(torch.tensor(each.dense()).to(part.device).to(part.dtype))
+    handle = module.register_forward_pre_hook(_guard(module, patch, anyway), with_kwargs=True)
+    originals = {name: parameters[name].data for name in changes}
+    try:
+        for name, changed in changes.items():
+            parameters[name].data = changed
+        yield module
+    finally:
+        for name, original in originals.items():
+            parameters[name].data = original
+        handle.remove()
+
+
+def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: int = 20,
+             keep: Sequence[int] = (), **options: Any) -> Iterator[tuple[int, Patch]]:
+    """The paper's Algorithm 1 on a live model: for each of `tokens` steps, the token that the patched module chooses
+    without the context, and the patch with which it does. The context is read once."""
+    model = from_module(module, **options)
+    ids = tokenizer(prompt)["input_ids"] if isinstance(prompt, str) else [int(token) for token in prompt]
+    context = Context(model, ids, keep)
+    for _ in range(tokens):
+        patch = context.patch()
+        chosen = int(patched_logits(module, patch).argmax())
+        yield chosen, patch
+        context.extend(chosen)
+
+
+@torch.no_grad()
+def patched_logits(module: torch.nn.Module, patch: Patch) -> torch.Tensor:
+    """The patched module's logits for its token, (vocabulary,): kept tokens are run before it, unpatched."""
+    origin = patch.origin
+    cache = None
+    device = next(module.parameters()).device
+    if origin.kept:
+        kept = torch.tensor([[origin.tokens[at] for at in origin.kept]], device=device)
+        cache = module(kept, position_ids=torch.tensor([list(origin.kept)], device=device), use_cache=True).past_key_values
+    with patched(module, patch):
+        last = torch.tensor([[origin.tokens[-1]]], device=device)
+        given = {} if cache is None else {"past_key_values": cache}
+        return module(last, **given).logits[0, -1]
+
+
+def _versions(module: torch.nn.Module) -> list[tuple[str, int, int]]:
+    return [(name, tensor.data_ptr(), tensor._version) for name, tensor in _tensors(module).items()]
+
+
+def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """What a checkpoint of the module has: each tied tensor once, and its persistent buffers."""
+    tied = {name for name, _ in module.named_parameters(remove_duplicate=False)} - \
+        {name for name, _ in module.named_parameters()}
+    return {name: tensor for name, tensor in module.state_dict(keep_vars=True).items()
+            if name not in tied and torch.is_floating_point(tensor)}
+
+
+def _place(module: torch.nn.Module, parameters: dict[str, torch.nn.Parameter],
+           change: ParameterPatch) -> tuple[str, Optional[int]]:
+    """The module's parameter, and the slice of it, that a patch's parameter names. Stored names may lack the
+    module's prefix, or have one that it lacks."""
+    found = re.fullmatch(r"(.+)\[(\d+)\]", change.name)
+    stored, index = (found[1], int(found[2])) if found else (change.name, None)
+    prefix = getattr(module, "base_model_prefix", "")
+    names = [stored, f"{prefix}.{stored}", stored.removeprefix(f"{prefix}.")]
+    for name in names:
+        if name in parameters:
+            shape = tuple(parameters[name].shape)
+            part = shape if index is None else shape[1:]
+            if part != tuple(change.shape):
+                raise Mismatch(f"{change.name}: the patch has shape {change.shape}, the module {part}; the patch is "
+                               "of another model")
+            return name, index
+    raise Mismatch(f"{change.name}: the module has no such parameter; make the patch with ctxc.hf.from_module(module), "
+                   "which uses the module's own names")
+
+
+def _guard(module: torch.nn.Module, patch: Patch, anyway: bool) -> Any:
+    """Checks a call's token, and gives it its position."""
+    signature = inspect.signature(module.forward)
+    origin = patch.origin
+
+    def before(_: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        given = signature.bind_partial(*args, **kwargs).arguments
+        ids = given.get("input_ids")
+        if ids is None or anyway:
+            return args, kwargs
+        if ids.shape[-1] != 1 or bool((ids != origin.tokens[-1]).any()):
+            raise Mismatch(f"found tokens {ids.tolist()}, expected [[{origin.tokens[-1]}]]: the patch is exact for this "
+                           f"token at position {origin.position} alone; anyway=True runs others with it")
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
+        if given.get("position_ids") is None and ("position_ids" in signature.parameters or takes_any):
+            kwargs = kwargs | {"position_ids": torch.full_like(ids, origin.position)}
+        return args, kwargs
+
+    return before

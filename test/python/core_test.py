@@ -1,0 +1,273 @@
+"""The package ctxc without torch: what a person writes, compared with what the command line gives.
+
+  core_test.py CTXC REPOSITORY
+"""
+
+import copy
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+from pathlib import Path
+
+import ctxc
+import numpy as np
+
+CTXC, ROOT = sys.argv[1], Path(sys.argv[2])
+MODEL = ROOT / "examples/models/gemma3-kjv-1m"
+PROMPT = "And David said unto Saul"
+
+
+def command(*words):
+    return subprocess.run([CTXC, *map(str, words)], capture_output=True, text=True)
+
+
+class Core(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = ctxc.load(MODEL)
+        cls.folder = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def file(self, name):
+        return Path(self.folder.name) / name
+
+    def test_patch_is_the_command_lines(self):
+        ours, theirs = self.file("ours.safetensors"), self.file("theirs.safetensors")
+        ctxc.Context(self.model, PROMPT, keep=[0, 2]).patch().save(ours)
+        done = command("patch", MODEL, "--prompt", PROMPT, "--keep", "0,2", "-o", theirs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(ours.read_bytes(), theirs.read_bytes())
+        self.assertEqual(command("verify", MODEL, "--patch", ours).returncode, 0)
+
+    def test_verify_is_the_command_lines(self):
+        report = self.file("verify.json")
+        done = command("verify", MODEL, "--prompt", PROMPT, "--generate", "4", "--json", report)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        seen = []
+        found = ctxc.verify(self.model, PROMPT, generate=4, progress=seen.append)
+        self.assertEqual(seen, [1, 2, 3, 4])
+        self.assertTrue(found.verified)
+        self.assertEqual(found.rows, json.loads(report.read_text())["steps"])
+        self.assertGreater(found.summary["controlLinf"], 100 * found.summary["linf"])
+        self.assertIn("verified: 4 of 4", repr(found))
+        self.assertIn("<table>", found._repr_html_())
+
+    def test_check_is_the_command_lines(self):
+        report = ctxc.check(str(MODEL))
+        self.assertTrue(report.patchable)
+        self.assertEqual(str(report), command("check", MODEL).stdout)
+        self.assertEqual(report["layers.3"]["verdict"], "controllable")
+        self.assertIs(report[0]["layers"], report["layers.5"]["layers"])
+        with self.assertRaises(KeyError):
+            report[6]
+
+    def test_views_show_the_patch(self):
+        patch = ctxc.Context(self.model, PROMPT).patch()
+        for each in patch.values():
+            for part in (each.u, each.v, each.delta):
+                if part is not None:
+                    self.assertFalse(part.flags.owndata)
+                    self.assertFalse(part.flags.writeable)
+        down = patch["model.layers.0.mlp.down_proj.weight"]
+        self.assertEqual((down.u.shape[0], down.v.shape[0]), down.shape)
+        u = down.u
+        del patch, down
+        self.assertTrue(np.isfinite(u).all())  # the view keeps its memory
+
+    def test_patches_are_vectors(self):
+        a = ctxc.Context(self.model, PROMPT).patch()
+        b = ctxc.Context(self.model, "In the beginning God").patch()
+        total = a * 2.0 + b
+        for name in a:
+            np.testing.assert_allclose(total[name].dense(), 2 * a[name].dense() + b[name].dense(), atol=1e-12)
+        self.assertEqual(total["model.layers.0.mlp.down_proj.weight"].rank, 2)
+        self.assertAlmostEqual((a - a).norm, 0, places=6)
+        self.assertAlmostEqual(a.cosine(a * 3.0), 1, places=12)
+        self.assertLess(abs(a.cosine(b)), 1)
+        file = self.file("sum.safetensors")
+        total.save(file)
+        np.testing.assert_allclose(ctxc.Patch.load(file)["model.layers.0.mlp.down_proj.weight"].delta,
+                                   total["model.layers.0.mlp.down_proj.weight"].dense(), rtol=1e-6, atol=1e-7)
+        for other in (pickle.loads(pickle.dumps(a)), copy.deepcopy(a), copy.copy(a)):
+            self.assertEqual(other.origin, a.origin)
+            self.assertEqual((other - a).norm, 0)
+
+    def test_contexts_extend_and_fork(self):
+        context = ctxc.Context(self.model, PROMPT)
+        patch = context.patch()
+        full = context.logits()
+        self.assertLess(np.abs(context.logits(patch) - full).max(), 1e-4)
+        self.assertEqual(int(full.argmax()), patch.full_next)
+        other = context.fork().extend(patch.full_next)
+        self.assertEqual((len(context), len(other)), (6, 7))
+        whole = ctxc.Context(self.model, other.tokens)
+        np.testing.assert_allclose(other.logits(), whole.logits(), atol=1e-4)
+
+    def test_positions(self):
+        tokens = self.model.tokenize(PROMPT)
+        patches = ctxc.positions(self.model, tokens, at=[2, 5])
+        self.assertEqual([each.origin.position for each in patches], [2, 5])
+        self.assertTrue(ctxc.verify(self.model, patch=patches[0]).verified)
+
+    def test_inspect(self):
+        found = ctxc.inspect(self.model, PROMPT)
+        page = self.file("page.html")
+        found.save(page)
+        self.assertTrue(page.read_text().lower().startswith("<!doctype html>"))
+        self.assertIn("srcdoc=", found._repr_html_())
+
+    def test_tensors_in_memory(self):
+        tensors = stored(MODEL / "model.safetensors")
+        config = json.loads((MODEL / "config.json").read_text())
+        model = ctxc.from_tensors(config, tensors)
+        ids = self.model.tokenize(PROMPT)
+        found, expected = ctxc.Context(model, ids).patch(), ctxc.Context(self.model, ids).patch()
+        self.assertEqual((found - ctxc.Patch(dict(expected), found.origin)).norm, 0)
+        with self.assertRaisesRegex(ctxc.BadInput, "expected float32, float16 or bfloat16"):
+            ctxc.from_tensors(config, tensors | {"x": np.zeros(3)})
+
+    def test_errors_say_what_to_do(self):
+        for wrong, text in [
+                (lambda: ctxc.load("/nowhere"), "/nowhere: no such file"),
+                (lambda: ctxc.load(MODEL, update="fast"), "update: found 'fast', expected one of"),
+                (lambda: ctxc.Context(self.model, [1]), "at least two"),
+                (lambda: ctxc.Context(self.model, [1, 10 ** 9]), "token 1 is 1000000000"),
+                (lambda: ctxc.Context(self.model, [1, 2, 3], keep=[2]), "kept|keep"),
+                (lambda: ctxc.Patch.load(MODEL / "config.json"), "config.json"),
+                (lambda: ctxc.inspect(self.model, PROMPT, by="word"), "expected 'token' or 'sentence'"),
+        ]:
+            with self.assertRaisesRegex(ctxc.BadInput, text):
+                wrong()
+        with self.assertRaisesRegex(TypeError, "unknown option 'treads'"):
+            ctxc.load(MODEL, treads=2)
+        other = ctxc.Context(self.model, PROMPT).patch()
+        stranger = ctxc.Patch(dict(other), ctxc._patch.Origin("0" * 64, (1, 2), 1, ()))
+        with self.assertRaises(ctxc.Mismatch):
+            other + stranger
+
+    def test_a_refusal_has_its_diagnostics(self):
+        source = self.file("refused.mlir")
+        source.write_text((ROOT / "test/python/Inputs/refused.mlir").read_text())
+        self.assertFalse(ctxc.check(source).patchable)
+        with self.assertRaises(ctxc.Refused) as raised:
+            ctxc.Context(ctxc.load(source, seed=1), [1, 2, 3])
+        errors = [each for each in raised.exception.diagnostics if each["severity"] == "error"]
+        self.assertTrue(errors)
+        self.assertEqual(errors[0]["file"], str(source))
+        self.assertGreater(errors[0]["line"], 0)
+        self.assertEqual(pickle.loads(pickle.dumps(raised.exception)).diagnostics, raised.exception.diagnostics)
+
+    def test_a_model_is_used_by_one_thread_at_a_time(self):
+        outcomes = []
+
+        def work():
+            try:
+                outcomes.append(ctxc.verify(self.model, PROMPT, generate=30).verified)
+            except ctxc.BadInput as error:
+                outcomes.append("thread" in str(error))
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        self.assertEqual(outcomes, [True, True])
+
+    def test_two_models_in_two_threads(self):
+        models = [ctxc.load(MODEL), ctxc.load(MODEL)]
+        norms = [None, None]
+
+        def work(i):
+            norms[i] = ctxc.Context(models[i], PROMPT).patch().norm
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        self.assertEqual(norms[0], norms[1])
+        self.assertIsNotNone(norms[0])
+
+    def test_an_exception_in_progress_ends_the_call(self):
+        def stop(done):
+            if done == 2:
+                raise RuntimeError("enough")
+
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            ctxc.verify(self.model, PROMPT, generate=1000, progress=stop)
+        self.assertTrue(ctxc.verify(self.model, PROMPT).verified)
+
+    def test_ctrl_c_ends_a_call(self):
+        program = ("import ctxc, sys\n"
+                   f"model = ctxc.load({str(MODEL)!r})\n"
+                   "def tell(done):\n"
+                   "    if done == 1: print('started', flush=True)\n"
+                   "try:\n"
+                   f"    ctxc.verify(model, {PROMPT!r}, generate=100000, progress=tell)\n"
+                   "except KeyboardInterrupt:\n"
+                   f"    print(ctxc.verify(model, {PROMPT!r}).verified)\n"
+                   "    sys.exit(3)\n")
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(process.stdout.readline(), "started\n")
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, rest), (3, "True\n"))
+
+    def test_many_patches_take_no_memory(self):
+        def resident():
+            fields = Path("/proc/self/statm").read_text().split()
+            return int(fields[1]) * 4096
+
+        context = ctxc.Context(self.model, PROMPT)
+        for _ in range(50):
+            context.patch()
+        before = resident()
+        for _ in range(500):
+            context.patch()
+        self.assertLess(resident() - before, 4 << 20)
+
+    def test_pages_are_true(self):
+        import doctest
+
+        page = doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False)
+        self.assertEqual((page.failed, page.attempted > 10), (0, True))
+        self.assertEqual(doctest.testmod(ctxc).failed, 0)
+
+    def test_processes(self):
+        import multiprocessing
+
+        for method in ("spawn", "fork"):
+            with multiprocessing.get_context(method).Pool(1) as pool:
+                self.assertAlmostEqual(pool.apply(norm_of, (str(MODEL), PROMPT)),
+                                       ctxc.Context(self.model, PROMPT).patch().norm, places=6)
+
+
+def stored(path):
+    """The tensors of a safetensors file of bfloat16, as uint16, of which a copy is held in memory."""
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    return {name: np.frombuffer(data[start + each["data_offsets"][0]:start + each["data_offsets"][1]],
+                                np.uint16).reshape(each["shape"]) for name, each in header.items()}
+
+
+def norm_of(path, prompt):
+    return ctxc.Context(ctxc.load(path, threads=1), prompt).patch().norm
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    warnings.simplefilter("error")
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,129 @@
+"""ctxc.hf on live modules of transformers.
+
+  live_test.py GOLDENS
+
+For each checkpoint the module itself is the judge: its run of all tokens, its run of the last token with the patch, and
+without. With CTXC_KERNEL_OPT=3, as every night, of all checkpoints; else of some that cover every mechanism.
+"""
+
+import os
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
+
+import ctxc
+import ctxc.hf
+import judge
+import torch
+import transformers
+
+GOLDENS = Path(sys.argv[1])
+TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
+# Post-norms; Conv1D's transposed matrices; positions of OPT and its biases; slopes; attention beside the MLP;
+# experts in banks, by name and as mxfp4 stores them; latent attention; an encoder.
+SOME = ("gemma3", "gpt2", "gpt2-bare", "opt", "bloom", "falcon", "gpt-oss", "mixtral", "qwen3-moe-fused", "deepseek-v3",
+        "bert", "cohere", "llama")
+
+
+def names():
+    every = sorted(folder.name for folder in GOLDENS.iterdir() if (folder / "golden.safetensors").exists())
+    return every if os.environ.get("CTXC_KERNEL_OPT") == "3" else [name for name in every if name in SOME]
+
+
+def bits(module):
+    return {name: (tensor.data_ptr(), tensor.detach().clone()) for name, tensor in module.state_dict(keep_vars=True).items()}
+
+
+class Live(unittest.TestCase):
+    def same(self, module, before):
+        for name, (address, tensor) in before.items():
+            now = module.state_dict(keep_vars=True)[name]
+            self.assertEqual(now.data_ptr(), address, name)
+            self.assertTrue(torch.equal(now, tensor), name)
+
+    @torch.no_grad()
+    def test_every_family(self):
+        for name in names():
+            with self.subTest(name):
+                module = judge.load_checkpoint(GOLDENS / name).eval()
+                before = bits(module)
+                model = ctxc.hf.from_module(module)
+                self.assertEqual(model.copied, [])
+                patch = ctxc.Context(model, TOKENS).patch()
+                full = module(torch.tensor([TOKENS])).logits[0, -1]
+                patched = ctxc.hf.patched_logits(module, patch)
+                control = module(torch.tensor([TOKENS[-1:]])).logits[0, -1]
+                error = (patched - full).abs().max().item()
+                self.assertLessEqual(error, 1e-3)
+                self.assertGreater((control - full).abs().max().item(), 100 * error)
+                self.same(module, before)
+                self.assertFalse(model.is_stale)
+
+    @torch.no_grad()
+    def test_kept_tokens(self):
+        module = judge.load_checkpoint(GOLDENS / "llama").eval()
+        patch = ctxc.Context(ctxc.hf.from_module(module), TOKENS, keep=[0, 1, 2]).patch()
+        full = module(torch.tensor([TOKENS])).logits[0, -1]
+        self.assertLessEqual((ctxc.hf.patched_logits(module, patch) - full).abs().max().item(), 1e-3)
+
+    @torch.no_grad()
+    def test_a_patch_of_the_files_fits_the_module(self):
+        patch = ctxc.Context(ctxc.load(GOLDENS / "gpt2-bare"), TOKENS).patch()
+        module = judge.load_checkpoint(GOLDENS / "gpt2-bare").eval()
+        full = module(torch.tensor([TOKENS])).logits[0, -1]
+        self.assertLessEqual((ctxc.hf.patched_logits(module, patch) - full).abs().max().item(), 1e-3)
+
+    def test_an_exception_undoes_it(self):
+        module = judge.load_checkpoint(GOLDENS / "llama").eval()
+        before = bits(module)
+        patch = ctxc.Context(ctxc.hf.from_module(module), TOKENS).patch()
+        with self.assertRaisesRegex(RuntimeError, "inside"), ctxc.hf.patched(module, patch):
+            self.assertFalse(torch.equal(module.state_dict()["model.layers.0.mlp.down_proj.weight"],
+                                         before["model.layers.0.mlp.down_proj.weight"][1]))
+            raise RuntimeError("inside")
+        self.same(module, before)
+        self.assertEqual(len(module._forward_pre_hooks), 0)
+
+    @torch.no_grad()
+    def test_other_tokens_are_refused(self):
+        module = judge.load_checkpoint(GOLDENS / "llama").eval()
+        patch = ctxc.Context(ctxc.hf.from_module(module), TOKENS).patch()
+        with ctxc.hf.patched(module, patch):
+            with self.assertRaisesRegex(ctxc.Mismatch, r"expected \[\[6\]\]: the patch is exact for this token at position 11"):
+                module(torch.tensor([[7]]))
+        with ctxc.hf.patched(module, patch, anyway=True):
+            module(torch.tensor([[7]]))
+        with self.assertRaisesRegex(ctxc.Mismatch, "no such parameter|has shape"):
+            with ctxc.hf.patched(judge.load_checkpoint(GOLDENS / "gpt2"), patch):
+                pass
+
+    @torch.no_grad()
+    def test_a_changed_module_is_stale(self):
+        module = judge.load_checkpoint(GOLDENS / "llama").eval()
+        model = ctxc.hf.from_module(module)
+        module.model.layers[0].mlp.up_proj.weight.mul_(2)
+        self.assertTrue(model.is_stale)
+
+    @torch.no_grad()
+    def test_generate_is_greedy(self):
+        module = judge.load_checkpoint(GOLDENS / "gemma3").eval()
+        found = [token for token, patch in ctxc.hf.generate(module, None, TOKENS, tokens=6)]
+        ids = list(TOKENS)
+        for _ in range(6):
+            ids.append(int(module(torch.tensor([ids])).logits[0, -1].argmax()))
+        self.assertEqual(found, ids[len(TOKENS):])
+
+    @torch.no_grad()
+    def test_bfloat16_by_pointer(self):
+        module = judge.load_checkpoint(GOLDENS / "llama").to(torch.bfloat16).eval()
+        model = ctxc.hf.from_module(module)
+        self.assertEqual(model.copied, [])
+        self.assertTrue(ctxc.verify(model, TOKENS).verified)
+
+
+if __name__ == "__main__":
+    transformers.utils.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    unittest.main(argv=sys.argv[:1])
