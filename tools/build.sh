@@ -2,7 +2,7 @@
 # Configures and builds ctxc in build/ (or $CTXC_BUILD) by a preset of CMakePresets.json; run
 # tools/setup.sh before it.
 #
-#   tools/build.sh [--sanitized] [--single-files] [TARGET…]    everything, or the named CMake targets
+#   tools/build.sh [--sanitized|--fuzz] [--single-files] [TARGET…]    everything, or the named CMake targets
 #
 # --single-files compiles each source by itself (ctxc_join_files in cmake/CtxcLibrary.cmake).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -11,8 +11,8 @@ preset=release
 options=(
   -DCTXC_JUDGES="$judges" -DCTXC_MODELS="$models" -DCTXC_TEST_KERNEL_OPT="${CTXC_KERNEL_OPT:-0}"
 )
-if [[ ${1-} == --sanitized ]]; then
-  preset=sanitized
+if [[ ${1-} == --sanitized || ${1-} == --fuzz ]]; then
+  preset=${1#--}
   shift
 fi
 if [[ ${1-} == --single-files ]]; then

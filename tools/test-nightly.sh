@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs what takes hours: every test, with kernels optimised as users have them; hundreds of
 # thousands of random blocks, different ones every night; every source compiled by itself; every
-# unit test under the sanitizers. Continues where a part fails, and fails at the end.
+# unit test under the sanitizers; ten minutes of fuzzing for each reader of untrusted files; every
+# fault of the system. Continues where a part fails, and fails at the end.
 #
 #   tools/test-nightly.sh [BLOCKS]    how many random blocks (default: 1000000)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -32,8 +33,16 @@ single_files() {
 
 sanitized() { "$root/tools/test-sanitized.sh" --all; }
 
+# Ten minutes a reader of untrusted files.
+fuzzed() { "$root/tools/fuzz.sh" 600; }
+
+# Every call fails once.
+all_faults() { "$root/tools/build.sh" all-faults; }
+
 part optimised
 part random_blocks
 part single_files
 part sanitized
+part fuzzed
+part all_faults
 [[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}"

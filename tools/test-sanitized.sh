@@ -18,7 +18,7 @@ timed setup "$root/tools/setup.sh" --sanitizers
 export CTXC_BUILD=${CTXC_BUILD_SANITIZED:-$root/build-sanitized}
 timed build "$root/tools/build.sh" --sanitized "${targets[@]}"
 
-# LLVM's libraries grow containers of ctxc without telling the sanitizer.
-export ASAN_OPTIONS=detect_container_overflow=0:strict_string_checks=1
+# LLVM's libraries grow containers and use allocators of ctxc without telling the sanitizer.
+export ASAN_OPTIONS=detect_container_overflow=0:strict_string_checks=1:allow_user_poisoning=0
 export UBSAN_OPTIONS=print_stacktrace=1
 exec ctest --test-dir "$CTXC_BUILD" -j "$jobs" --output-on-failure "${chosen[@]}"

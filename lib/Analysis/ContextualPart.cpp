@@ -167,7 +167,8 @@ BlockGraph::Set PartEnds::lastContextualOps() const {
 
 /// Without a stream that goes past the contextual ops, one may begin behind them.
 void PartEnds::addNewStream() {
-  for (unsigned v : lastContextualOps().set_bits())
+  const BlockGraph::Set last = lastContextualOps();
+  for (unsigned v : last.set_bits())
     if (std::optional<unsigned> anew = newStream(v)) {
       streamsAnew = true;
       addReaders(*anew);

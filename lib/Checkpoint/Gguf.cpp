@@ -180,11 +180,14 @@ Entry readEntry(Reader &reader, StringRef path, uint64_t index) {
     reader.fail(what + " has " + Twine(dims) + " dimensions; expected at most 4");
     return entry;
   }
+  // Of the sizes but zeros, so that no part of the product wraps, in whatever order.
   int64_t elements = 1;
+  bool isEmpty = false;
   for (uint32_t i = 0; i < dims; ++i) {
     uint64_t size = reader.number<uint64_t>(what);
+    isEmpty |= size == 0;
     std::optional<int64_t> product =
-        size > INT64_MAX ? std::nullopt : checkedMul<int64_t>(elements, int64_t(size));
+        size > INT64_MAX ? std::nullopt : checkedMul<int64_t>(elements, size ? int64_t(size) : 1);
     // No element takes more than eight bytes.
     if (!product || *product > INT64_MAX / 8) {
       reader.fail(what + " has more elements than any file");
@@ -210,7 +213,7 @@ Entry readEntry(Reader &reader, StringRef path, uint64_t index) {
   if (row % block.elements)
     reader.fail(what + " has rows of " + Twine(row) + " elements; expected a multiple of " +
                 Twine(block.elements) + " for type " + nameOf(*dtype));
-  entry.view.bytes = bytesOf(*dtype, elements);
+  entry.view.bytes = isEmpty ? 0 : bytesOf(*dtype, elements);
   return entry;
 }
 

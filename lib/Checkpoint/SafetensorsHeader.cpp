@@ -154,15 +154,15 @@ Error HeaderReader::readEntry(StrictJson &json, const std::string &name) {
   return Error::success();
 }
 
-/// Checks that the offsets enclose exactly the bytes of dtype and shape. All factors are
-/// multiplied before a zero is considered, so no partial product wraps.
+/// Checks that the offsets enclose exactly the bytes of dtype and shape. Zeros come after all other
+/// factors are multiplied, so that no part of the product wraps, in whatever order.
 void HeaderReader::checkSize(const SafetensorsEntry &entry) {
   if (entry.end < entry.begin)
     return report("tensor " + quoted(entry.name) + ": data_offsets [" + Twine(entry.begin) + ", " +
                   Twine(entry.end) + "] end before they begin");
   int64_t count = 1;
   for (int64_t size : entry.shape) {
-    std::optional<int64_t> product = checkedMul(count, size);
+    std::optional<int64_t> product = checkedMul<int64_t>(count, size ? size : 1);
     if (!product)
       return report("tensor " + quoted(entry.name) + ": the product of shape " +
                     shapeText(entry.shape) + " overflows");
@@ -172,6 +172,8 @@ void HeaderReader::checkSize(const SafetensorsEntry &entry) {
   if (!bits)
     return report("tensor " + quoted(entry.name) + ": the size of shape " + shapeText(entry.shape) +
                   " overflows");
+  if (llvm::is_contained(entry.shape, 0))
+    bits = count = 0;
   if (*bits % 8)
     return report("tensor " + quoted(entry.name) + ": " + Twine(count) + " elements of " +
                   nameOf(entry.dtype) + " do not end on a byte");

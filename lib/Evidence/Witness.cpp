@@ -255,7 +255,8 @@ static llvm::Error checkMemory(xf::BlockOp block) {
 
 /// Whether a bank has a member that another parameter of the block is, too.
 static bool sharesBankMembers(xf::BlockOp block, xf::LayerOp layer) {
-  for (auto &alias : xf::Identities(block, layer).aliases())
+  const xf::Identities identities(block, layer);
+  for (auto &alias : identities.aliases())
     if (alias.first().contains('*') || StringRef(alias.second).contains('*'))
       return true;
   return false;

@@ -1,8 +1,44 @@
 #include "ctxc/Support/Memory.h"
-
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Signals.h"
 #include <cstddef>
+#include <cstdlib>
+#include <exception>
 #include <fstream>
+#include <new>
 #include <string>
+#include <unistd.h>
+
+/// Nothing here may ask for memory.
+[[noreturn]] static void endWithoutMemory() {
+  static constexpr char message[] =
+      "ctxc: error: there is not enough memory; free some, or use a smaller model or prompt\n";
+  (void)!::write(STDERR_FILENO, message, sizeof message - 1);
+  llvm::sys::RunInterruptHandlers();
+  ::_exit(2);
+}
+
+static std::terminate_handler previousTerminate;
+
+/// Some libraries (Eigen) call malloc and throw themselves, through code that catches nothing.
+[[noreturn]] static void endBecauseOfException() {
+  if (std::exception_ptr exception = std::current_exception()) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const std::bad_alloc &) {
+      endWithoutMemory();
+    } catch (...) {
+    }
+  }
+  previousTerminate();
+  std::abort();
+}
+
+void ctxc::installMemoryGuard() {
+  previousTerminate = std::set_terminate(endBecauseOfException);
+  std::set_new_handler(endWithoutMemory);
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { endWithoutMemory(); });
+}
 
 #ifdef __GLIBC__
 #include <cstdint>
@@ -10,7 +46,6 @@
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /// Whether pages equal the file's: those that cannot be written to.
 static int giveBackPages(dl_phdr_info *object, size_t, void *) {

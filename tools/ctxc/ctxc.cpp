@@ -1,7 +1,9 @@
 // The main program: finds the subcommand, runs it, and returns its exit code. Each subcommand has a
 // file of its own.
 #include "Commands.h"
+#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Memory.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/Streams.h"
@@ -74,5 +76,7 @@ static int run(std::vector<StringRef> words) {
 
 int main(int argc, char **argv) {
   beginProgram();
+  ctxc::installMappedFileGuard();
+  ctxc::installMemoryGuard();
   return flushed(run(std::vector<StringRef>(argv + 1, argv + argc)));
 }

@@ -1,4 +1,4 @@
-//===- Memory.h - memory given back to the system, and to be had ------------------------===//
+//===- Memory.h - memory given back, to be had, and not to be had -----------------------===//
 #ifndef CTXC_SUPPORT_MEMORY_H
 #define CTXC_SUPPORT_MEMORY_H
 
@@ -16,6 +16,11 @@ void giveBackMemory();
 /// How many bytes can still be had, by the system's word and this process's limits; none where
 /// neither is known.
 std::optional<uint64_t> availableMemory();
+
+/// Has this process say `ctxc: error: …`, remove the temporary files of unfinished outputs, and exit
+/// with code 2 where memory cannot be had, by new or by LLVM's own containers, and not abort. For
+/// main().
+void installMemoryGuard();
 
 } // namespace ctxc
 

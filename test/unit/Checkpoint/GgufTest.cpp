@@ -102,6 +102,11 @@ TEST_F(Gguf, RefusesWhatDoesNotHold) {
   EXPECT_NE(with({{"w", {4, 1, 1, 1, 1}, 0, 16}}).find("has 5 dimensions"), std::string::npos);
   EXPECT_NE(with({{"w", {1ull << 40, 1ull << 40}, 0, 16}}).find("more elements than any file"),
             std::string::npos);
+  // Whatever the order in which the sizes are multiplied.
+  for (std::vector<uint64_t> sizes : {std::vector<uint64_t>{0, 1ull << 40, 1ull << 40},
+                                      {1ull << 40, 0, 1ull << 40},
+                                      {1ull << 40, 1ull << 40, 0}})
+    EXPECT_NE(with({{"w", sizes, 0, 0}}).find("more elements than any file"), std::string::npos);
   EXPECT_NE(with({{"w", {~0ull}, 0, 16}}).find("more elements than any file"), std::string::npos);
   EXPECT_NE(with({{"w", {1ull << 40}, 0, 16}}).find("goes beyond the end"), std::string::npos);
   EXPECT_NE(with({good, good}).find("tensor 'w' is given twice"), std::string::npos);

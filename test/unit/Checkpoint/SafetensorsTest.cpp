@@ -133,6 +133,7 @@ std::vector<Malformed> malformed() {
       {"string size", one("\"F32\"", "[\"2\"]", "[0,8]"), "expected a number"},
       {"shape is a number", one("\"F32\"", "2", "[0,8]"), "expected '['"},
       {"product wraps to 2", one("\"F32\"", "[4294967296,4294967297,2]", "[0,8]"), "overflows"},
+      {"a zero before the wrap", one("\"F32\"", "[0,4294967296,4294967296]", "[0,0]"), "overflows"},
       {"bytes wrap to 8", one("\"F32\"", "[4611686018427387906]", "[0,8]"), "overflows"},
       {"bits wrap", one("\"F64\"", "[288230376151711745]", "[0,8]"), "overflows"},
       {"2^60 elements in a few bytes", one("\"U8\"", "[1152921504606846975]", "[0,8]"),

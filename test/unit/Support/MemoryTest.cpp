@@ -1,7 +1,10 @@
 #include "ctxc/Support/Memory.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 #include <fstream>
+#include <new>
+#include <stdexcept>
 #include <string>
 
 using namespace ctxc;
@@ -37,3 +40,20 @@ TEST(Memory, OfLibrariesIsGivenBackAndComesAgain) {
 #endif
 
 } // namespace
+
+static void catchesNothing(void (*call)()) noexcept { call(); }
+
+/// However the lack is noticed: by new, by LLVM's containers, by a library that throws.
+TEST(MemoryDeathTest, NoMemoryIsAMessage) {
+  auto lack = testing::ExitedWithCode(2);
+  const char *message = "^ctxc: error: there is not enough memory; ";
+  EXPECT_EXIT((ctxc::installMemoryGuard(), std::get_new_handler()()), lack, message);
+  EXPECT_EXIT((ctxc::installMemoryGuard(), llvm::report_bad_alloc_error("a buffer")), lack,
+              message);
+  EXPECT_EXIT((ctxc::installMemoryGuard(), catchesNothing([] { throw std::bad_alloc(); })), lack,
+              message);
+  // Other exceptions end as before.
+  EXPECT_DEATH(
+      (ctxc::installMemoryGuard(), catchesNothing([] { throw std::logic_error("other"); })),
+      "other");
+}
