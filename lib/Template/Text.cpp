@@ -181,7 +181,7 @@ std::vector<StringRef> jinja::splitWords(StringRef text, int64_t most, bool from
   std::vector<StringRef> words;
   while (!(text = strip(text, !fromRight, fromRight)).empty()) {
     if (most-- == 0) {
-      words.push_back(strip(text, fromRight, !fromRight));
+      words.push_back(text);
       break;
     }
     size_t end = fromRight ? text.size() : 0, size;
