@@ -41,16 +41,23 @@ def module_of(name):
                        f"{name.replace('-', '_')}.py") from None
 
 
-def save(figure, directory):
-    """Writes SVG and PNG; returns the SVG's text."""
+def svg_text(figure):
     buffer = io.StringIO()
     figure.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
-    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # hundredths of a point are invisible
+    return re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # hundredths of a point are invisible
+
+
+def save(figure, directory):
+    """Writes SVG and PNG, with the figure's title; returns the SVG's text without it, for a page that has
+    headings."""
+    inline = svg_text(figure)
+    figure.figure.suptitle(figure.title, x=0.01, ha="left", fontsize=12)
+    text = svg_text(figure)
     (directory / f"{figure.name}.svg").write_text(text, encoding="utf-8")
     figure.figure.savefig(directory / f"{figure.name}.png")
     style.plt.close(figure.figure)
-    return text
+    return inline
 
 
 def inlined(svg, number, title):
