@@ -14,12 +14,15 @@ function(ctxc_see target)
   endforeach()
 endfunction()
 
-# ctxc_join_files(TARGET COUNT): COUNT sources of TARGET are one translation unit, so that the headers
-# that they have in common are read once. Names in anonymous namespaces are then different in all of
-# TARGET. With CTXC_SINGLE_FILES each source is compiled by itself, which shows a missing include.
+# ctxc_join_files(TARGET COUNT [APART FILE…]): COUNT sources of TARGET are one translation unit, so that the
+# headers that they have in common are read once. Names in anonymous namespaces are then different in all of
+# TARGET, but for the files APART. With CTXC_SINGLE_FILES each source is compiled by itself, which shows a
+# missing include.
 function(ctxc_join_files target count)
+  cmake_parse_arguments(ARG "" "" "APART" ${ARGN})
   if(NOT CTXC_SINGLE_FILES)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+    set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 
@@ -46,13 +49,14 @@ macro(ctxc_tablegen name output)
                 EXTRA_INCLUDES ${MLIR_INCLUDE_DIRS} ${CTXC_DIALECT_FOLDERS})
 endmacro()
 
-# ctxc_add_library(NAME [PLAIN] [DEPS LIBRARY…] [PRIVATE_DEPS LIBRARY…] [GENERATED TARGET…]): the static
+# ctxc_add_library(NAME [PLAIN] [DEPS LIBRARY…] [PRIVATE_DEPS LIBRARY…] [GENERATED TARGET…] [APART FILE…]): the static
 # library of every .cpp in this folder and below. It sees the public headers of its own room and of
 # DEPS, which its public headers may include, and of PRIVATE_DEPS, which its sources alone may.
 # Libraries of this project stand below it in the order of docs/architecture.md. PLAIN leaves MLIR
-# out, for code that needs LLVM's Support only. GENERATED writes headers of this room.
+# out, for code that needs LLVM's Support only. GENERATED writes headers of this room. Its files are joined, but
+# for those APART.
 function(ctxc_add_library name)
-  cmake_parse_arguments(ARG "PLAIN" "" "DEPS;PRIVATE_DEPS;GENERATED" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN" "" "DEPS;PRIVATE_DEPS;GENERATED;APART" ${ARGN})
   file(RELATIVE_PATH _folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   get_filename_component(_room ${_folder} NAME)
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -81,6 +85,9 @@ function(ctxc_add_library name)
     set(_upstream ctxc::LLVM)
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} ${_upstream} PRIVATE ${ARG_PRIVATE_DEPS})
+  if(NOT ARG_PLAIN)
+    ctxc_join_files(${name} 8 APART ${ARG_APART})
+  endif()
   ctxc_install_library(${name} ${_headers} ${_public})
 
   set_property(GLOBAL APPEND PROPERTY CTXC_LIBRARIES ${name})

@@ -1,6 +1,6 @@
 #include "dialects/XF/BlockFacts.h"
 #include "dialects/XF/Sizes.h"
-#include "llvm/ADT/BitVector.h"
+#include "dialects/XF/SumFacts.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
 
@@ -13,25 +13,6 @@ using namespace ctxc::xf;
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-using Sources = llvm::BitVector;
-
-/// What is known of a value beside its facts: all values of one number are the same.
-struct Term {
-  unsigned number = 0;
-  bool fixed = false; ///< it depends on settings alone
-  Sources reads;      ///< the parameters, inputs and contexts that it reads, at any remove
-  /// Those that by themselves move each of its entries, or else the entry is zero: at other
-  /// values of that source, all else being as it is, it is different but for a null set.
-  Sources movers;
-};
-
-/// Σ factor · value + constant, by numbers of values.
-struct Combination {
-  std::map<unsigned, double> terms;
-  double constant = 0;
-  bool doubtful = false; ///< something cancels but for what may be a rounding
-};
 
 /// More terms than any block has: sums of more are taken as values of their own.
 constexpr size_t mostTerms = 512;
@@ -51,11 +32,7 @@ private:
   void number(Operation *op, Term &term);
   void settle(Operation *op, Term &term, Facts &facts);
   std::optional<Combination> combine(Operation *op) const;
-  void takeSum(Operation *op, const Combination &sum, Term &term, Facts &facts);
-  Facts ofOne(const Facts &facts, double factor, double constant) const;
-  Zeros zerosOfSum(std::vector<unsigned> atoms, bool hasConstant, bool elements) const;
-  bool isFree(std::vector<unsigned> atoms) const;
-  std::optional<Zeros> zerosOfProduct(const Combination &sum) const;
+  void takeSum(const Combination &sum, Term &term, Facts &facts);
   /// Null where the layer decides, and there is none.
   Attribute valueOf(SettingOp setting) const {
     LayerOp of = layer;
@@ -64,10 +41,6 @@ private:
   const Term &term(Value value) const { return terms.find(value)->second; }
   const Facts &facts(Value value) const { return result.table.find(value)->second; }
 
-  struct Atom {
-    Term term;
-    Facts facts;
-  };
   unsigned numberOf(std::vector<uintptr_t> key) {
     return numbers.try_emplace(std::move(key), numbers.size()).first->second;
   }
@@ -79,8 +52,7 @@ private:
   llvm::DenseMap<Operation *, unsigned> contexts;
   llvm::DenseMap<Value, Term> terms;
   llvm::DenseMap<Value, Combination> sums;
-  std::map<unsigned, Atom> atoms;                             ///< the first of each number
-  std::map<unsigned, std::pair<unsigned, unsigned>> products; ///< entry by entry, of two values
+  Atoms atoms;
   std::map<std::vector<uintptr_t>, unsigned> numbers;
 };
 } // namespace ctxc::xf
@@ -265,111 +237,6 @@ std::optional<Combination> FactsPass::combine(Operation *op) const {
   return sum;
 }
 
-/// Of factor · a + constant.
-Facts FactsPass::ofOne(const Facts &a, double factor, double constant) const {
-  Facts facts = a;
-  auto map = [&](double x) { return factor * x + constant; };
-  if (factor < 0)
-    std::swap(facts.floor, facts.ceiling);
-  for (std::optional<double> *side : {&facts.floor, &facts.ceiling})
-    if (*side)
-      *side = map(**side);
-  if (facts.levels)
-    for (double &level : *facts.levels)
-      level = map(level);
-  if (facts.bound)
-    facts.bound = std::abs(factor) * *facts.bound + std::abs(constant);
-  if (facts.length)
-    facts.length = std::abs(factor) * *facts.length;
-  if (constant == 0)
-    return facts;
-  facts.length.reset();
-  facts.bothSigns = facts.zeroSomewhere = false;
-  facts.why.clear();
-  bool avoids = facts.excludes(0) || !a.piecewise || a.free ||
-                (facts.levels && llvm::none_of(*facts.levels, [&](double level) {
-                   return std::abs(level) <= 1e-6 * std::abs(constant);
-                 }));
-  facts.elements = facts.vector = avoids ? Zeros::NullSet : Zeros::OpenSet;
-  if (!avoids)
-    facts.why = "the terms of a sum may cancel on an open set";
-  return facts;
-}
-
-/// Where a sum of different values vanishes (BlockFacts.h).
-Zeros FactsPass::zerosOfSum(std::vector<unsigned> left, bool hasConstant, bool elements) const {
-  auto zerosOf = [&](const Atom &atom) {
-    return elements ? std::max(atom.facts.elements, atom.facts.vector) : atom.facts.vector;
-  };
-  while (!left.empty()) {
-    auto atomOf = [&](unsigned number) -> const Atom & { return atoms.find(number)->second; };
-    if (llvm::all_of(left, [&](unsigned n) { return atomOf(n).term.fixed; }))
-      return Zeros::OpenSet;
-    bool isAnalytic = llvm::none_of(left, [&](unsigned n) { return atomOf(n).facts.piecewise; });
-    if (left.size() == 1 && !hasConstant)
-      return std::max(Zeros::NullSet, zerosOf(atomOf(left[0])));
-    if (isAnalytic && llvm::any_of(left, [&](unsigned n) {
-          return zerosOf(atomOf(n)) != Zeros::OpenSet && !atomOf(n).term.fixed;
-        }))
-      return Zeros::NullSet;
-    auto moved = llvm::find_if(left, [&](unsigned number) {
-      Sources own = atomOf(number).term.movers;
-      for (unsigned other : left)
-        if (other != number)
-          own.reset(atomOf(other).term.reads);
-      return own.any();
-    });
-    if (moved == left.end())
-      return Zeros::OpenSet;
-    if (zerosOf(atomOf(*moved)) != Zeros::OpenSet)
-      return Zeros::NullSet;
-    left.erase(moved); // where it is zero, the others are left
-  }
-  return hasConstant ? Zeros::NullSet : Zeros::OpenSet;
-}
-
-/// Whether each entry of the sum is moved by a number of its own: as above, where that of a term
-/// is not cancelled by another's.
-bool FactsPass::isFree(std::vector<unsigned> left) const {
-  while (!left.empty()) {
-    auto moved = llvm::find_if(left, [&](unsigned number) {
-      Sources own = atoms.find(number)->second.term.movers;
-      for (unsigned other : left)
-        if (other != number)
-          own.reset(atoms.find(other)->second.term.reads);
-      return own.any();
-    });
-    if (moved == left.end())
-      return llvm::any_of(left, [&](unsigned n) { return atoms.find(n)->second.facts.free; }) &&
-             llvm::none_of(left, [&](unsigned n) { return atoms.find(n)->second.facts.piecewise; });
-    if (atoms.find(*moved)->second.facts.free)
-      return true;
-    left.erase(moved);
-  }
-  return false;
-}
-
-/// Where c a ⊙ b + d a = a ⊙ (c b + d) is zero; none where the sum is no such.
-std::optional<Zeros> FactsPass::zerosOfProduct(const Combination &sum) const {
-  if (sum.terms.size() != 2 || sum.constant != 0)
-    return std::nullopt;
-  auto anyZero = [](const Facts &f) { return std::max(f.elements, f.vector); };
-  auto first = *sum.terms.begin(), second = *std::next(sum.terms.begin());
-  for (auto [product, factor] : {std::pair(first, second), std::pair(second, first)}) {
-    auto found = products.find(product.first);
-    if (found == products.end())
-      continue;
-    auto [a, b] = found->second;
-    if (b == factor.first)
-      std::swap(a, b);
-    if (a != factor.first)
-      continue;
-    Facts other = ofOne(atoms.find(b)->second.facts, product.second, factor.second);
-    return std::max({Zeros::NullSet, anyZero(atoms.find(a)->second.facts), anyZero(other)});
-  }
-  return std::nullopt;
-}
-
 /// Whether the result is the product of the two operands, entry by entry: solved for either, it
 /// divides by the other.
 static bool isProduct(Operation *op) {
@@ -382,52 +249,13 @@ static bool isProduct(Operation *op) {
          link.getSolvability(1, reason) == Solvability::Conditional;
 }
 
-void FactsPass::takeSum(Operation *op, const Combination &sum, Term &term, Facts &facts) {
-  std::vector<unsigned> left;
-  for (auto [number, factor] : sum.terms)
-    left.push_back(number);
-  if (left.empty()) {
-    facts = Facts::constant(sum.constant, sum.constant == 0 ? "its terms cancel" : "");
-  } else if (left.size() == 1) {
-    const Atom &atom = atoms.find(left[0])->second;
-    Facts one = ofOne(atom.facts, sum.terms.begin()->second, sum.constant);
-    if (facts.length)
-      one.length = std::min(one.length.value_or(*facts.length), *facts.length);
-    facts = one;
-    if (sum.constant == 0)
-      term.movers = atom.term.movers;
-  } else {
-    bool hasConstant = sum.constant != 0;
-    facts.elements = zerosOfSum(left, hasConstant, /*elements=*/true);
-    facts.vector = std::min(facts.elements, zerosOfSum(left, hasConstant, /*elements=*/false));
-    if (std::optional<Zeros> zeros = zerosOfProduct(sum)) {
-      facts.elements = std::min(facts.elements, *zeros);
-      facts.vector = std::min(facts.vector, *zeros);
-    }
-    if (facts.elements == Zeros::OpenSet && facts.why.empty())
-      facts.why = "the terms of a sum may cancel on an open set";
-    facts.free = isFree(left);
-    term.movers.reset();
-    for (unsigned number : left) {
-      const Atom &atom = atoms.find(number)->second;
-      Sources own = atom.term.movers;
-      for (unsigned other : left)
-        if (other != number)
-          own.reset(atoms.find(other)->second.term.reads);
-      if (atom.facts.elements != Zeros::OpenSet && atom.facts.vector != Zeros::OpenSet)
-        term.movers |= own;
-    }
-  }
-  if (sum.doubtful) {
-    facts.elements = facts.vector = Zeros::OpenSet;
-    facts.why = "the terms of a sum cancel but for a rounding";
-    facts.free = false;
-  }
-  std::vector<uintptr_t> key{0};
-  if (left.size() == 1 && sum.constant == 0 && sum.terms.begin()->second == 1) {
-    term.number = left[0];
+void FactsPass::takeSum(const Combination &sum, Term &term, Facts &facts) {
+  atoms.inferSum(sum, term, facts);
+  if (sum.terms.size() == 1 && sum.constant == 0 && sum.terms.begin()->second == 1) {
+    term.number = sum.terms.begin()->first;
     return;
   }
+  std::vector<uintptr_t> key{0};
   auto bits = [](double x) { return uintptr_t(llvm::bit_cast<uint64_t>(x)); };
   for (auto [number, factor] : sum.terms) {
     key.push_back(number);
@@ -487,7 +315,7 @@ void FactsPass::visit(Operation *op) {
   Facts facts = factsOf(op);
   std::optional<Combination> sum = combine(op);
   if (sum)
-    takeSum(op, *sum, term, facts);
+    takeSum(*sum, term, facts);
   settle(op, term, facts);
   if (isa<ContextualOpInterface>(op) && facts.getConstant())
     result.blind.insert(op);
@@ -497,11 +325,11 @@ void FactsPass::visit(Operation *op) {
     result.table[each] = isFirst ? facts : Facts();
   }
   if (isProduct(op))
-    products.try_emplace(term.number, this->term(op->getOperand(0)).number,
-                         this->term(op->getOperand(1)).number);
+    atoms.addProduct(term.number, this->term(op->getOperand(0)).number,
+                     this->term(op->getOperand(1)).number);
   if (sum && !facts.getConstant())
     sums[op->getResult(0)] = std::move(*sum);
-  atoms.try_emplace(term.number, Atom{term, facts});
+  atoms.add(term, facts);
 }
 
 void FactsPass::run() {
@@ -524,7 +352,7 @@ void FactsPass::run() {
     term.movers = term.reads;
     terms[argument] = term;
     result.table[argument] = facts;
-    atoms.try_emplace(term.number, Atom{term, facts});
+    atoms.add(term, facts);
   }
   for (Operation &op : body)
     visit(&op);

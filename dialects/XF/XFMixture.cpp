@@ -1,19 +1,11 @@
 // The ops of mixtures of experts: type inference, facts, and their part in control.
 #include "dialects/XF/FactsArith.h"
+#include "dialects/XF/InferTypes.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace ctxc::xf;
-
-/// Types are inferred before a parsed op's attributes get their defaults.
-static int64_t valueOr(IntegerAttr attr, int64_t absent) { return attr ? attr.getInt() : absent; }
-
-static RankedTensorType ranked(Type t) { return cast<RankedTensorType>(t); }
-
-static RankedTensorType activation(MLIRContext *context, ArrayRef<int64_t> shape) {
-  return RankedTensorType::get(shape, Float32Type::get(context));
-}
 
 //===----------------------------------------------------------------------===//
 // Type inference

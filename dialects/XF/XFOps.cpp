@@ -1,4 +1,5 @@
 // Verifiers, type inference, and the states of contextual ops.
+#include "dialects/XF/InferTypes.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 #include <cmath>
@@ -8,15 +9,6 @@ using namespace ctxc::xf;
 
 #define GET_OP_CLASSES
 #include "dialects/XF/XFOps.cpp.inc"
-
-/// Types are inferred before a parsed op's attributes get their defaults.
-static int64_t valueOr(IntegerAttr attr, int64_t absent) { return attr ? attr.getInt() : absent; }
-
-static RankedTensorType ranked(Type t) { return cast<RankedTensorType>(t); }
-
-static RankedTensorType activation(MLIRContext *context, ArrayRef<int64_t> shape) {
-  return RankedTensorType::get(shape, Float32Type::get(context));
-}
 
 //===----------------------------------------------------------------------===//
 // Type inference

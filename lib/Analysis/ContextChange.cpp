@@ -1,15 +1,11 @@
 #include "ctxc/Analysis/ContextChange.h"
+#include "lib/Analysis/Entries.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ctxc;
 using xf::Solvability;
 using xf::Zeros;
-
-static int64_t entries(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.hasStaticShape() ? type.getNumElements() : 1;
-}
 
 static bool mayBeZero(const xf::Facts &facts) {
   return facts.elements == Zeros::OpenSet || facts.vector == Zeros::OpenSet;

@@ -1,14 +1,11 @@
 #include "ctxc/Analysis/PatchReach.h"
+#include "lib/Analysis/Entries.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
-
-static int64_t entries(Value value) {
-  return cast<RankedTensorType>(value.getType()).getNumElements();
-}
 
 static std::string text(double x) {
   std::string result;

@@ -5,6 +5,7 @@
 #include "ctxc/Reference/Evaluation.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Experiments/Vectors.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -18,13 +19,6 @@ Value dataOf(Operation *op) { return cast<xf::AssignableOpInterface>(op).getData
 Vector row(const Evaluation &evaluation, Value value) {
   const Matrix &rows = evaluation.rows(value);
   return Vector(rows.data(), rows.data() + rows.cols());
-}
-
-Vector minus(const Vector &a, const Vector &b) {
-  Vector result(a.size());
-  for (size_t k = 0; k < a.size(); ++k)
-    result[k] = a[k] - b[k];
-  return result;
 }
 
 /// One layer, whose block is run on the last token after each prefix of the context.

@@ -2,6 +2,7 @@
 #include "ctxc/Experiments/ImplicitGradient.h"
 #include "ctxc/Numerics/NormInversion.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Experiments/Vectors.h"
 #include "llvm/ADT/StringMap.h"
 #include <cmath>
 #include <limits>
@@ -10,25 +11,6 @@ using namespace ctxc;
 using namespace ctxc::experiments;
 
 namespace {
-
-double dot(const Vector &a, const Vector &b) {
-  double sum = 0;
-  for (size_t k = 0; k < a.size(); ++k)
-    sum += a[k] * b[k];
-  return sum;
-}
-
-Vector minus(const Vector &a, const Vector &b) {
-  Vector result(a.size());
-  for (size_t k = 0; k < a.size(); ++k)
-    result[k] = a[k] - b[k];
-  return result;
-}
-
-void add(Vector &to, const Vector &a) {
-  for (size_t k = 0; k < a.size(); ++k)
-    to[k] += a[k];
-}
 
 /// ‖a − b‖ / ‖b‖; 0 where both are zero.
 double relativeDifference(const Vector &a, const Vector &b) {

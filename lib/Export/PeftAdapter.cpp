@@ -32,8 +32,8 @@ static bool takesNamesForExperts(StringRef modelType) {
       .Default(false);
 }
 
-static Error writeConfig(StringRef path, ArrayRef<std::string> modules, bool inFirst,
-                         const AdapterModel &model) {
+static Error writeAdapterConfig(StringRef path, ArrayRef<std::string> modules, bool inFirst,
+                                const AdapterModel &model) {
   // PEFT has no name for the task of predicting masked tokens, and needs none.
   json::Value task = model.modelType == "bert" ? json::Value(nullptr) : "CAUSAL_LM";
   json::Object config{{"peft_type", "LORA"},
@@ -89,7 +89,7 @@ Error ctxc::writePeftAdapter(StringRef outDir, const Patch &patch, const PatchMe
     if (Error e = writeSafetensors(pathIn(directory, "adapter_model.safetensors"),
                                    std::move(tensors), strings))
       return e;
-    return writeConfig(pathIn(directory, "adapter_config.json"), modules, !model.inFirst.empty(),
-                       model);
+    return writeAdapterConfig(pathIn(directory, "adapter_config.json"), modules,
+                              !model.inFirst.empty(), model);
   });
 }

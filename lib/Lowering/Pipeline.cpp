@@ -1,6 +1,7 @@
 // The pipelines that lower kernels in linalg to a target.
 #include "ctxc/Lowering/Passes.h"
 #include "dialects/Patch/Patch.h"
+#include "lib/Lowering/RunPipeline.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -73,9 +74,7 @@ void ctxc::buildCpuPipeline(OpPassManager &pm, const CpuTarget &target) {
 }
 
 LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target) {
-  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
-  buildCpuPipeline(pm, target);
-  return pm.run(module);
+  return runPipeline(module, [&](OpPassManager &pm) { buildCpuPipeline(pm, target); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,7 +46,7 @@ code { font-size: .92em; overflow-wrap: anywhere; }
 )";
 
 /// A model's words, as text of the page.
-static std::string text(StringRef words) { return graph::escape(printable(words)); }
+static std::string escaped(StringRef words) { return graph::escape(printable(words)); }
 
 static void printTable(llvm::raw_ostream &os, StringRef caption, llvm::ArrayRef<StringRef> columns,
                        llvm::ArrayRef<std::vector<std::string>> rows) {
@@ -68,8 +68,8 @@ static void printTable(llvm::raw_ostream &os, StringRef caption, llvm::ArrayRef<
 /// The statement of a rule, as `ctxc explain` prints it.
 static void printRuleOf(llvm::raw_ostream &os, const Rule *rule) {
   if (rule)
-    os << "<p><b>" << text(rule->title) << "</b> <code class=\"soft\">" << text(rule->id)
-       << "</code></p>\n<pre>" << text(StringRef(rule->statement).trim('\n')) << "</pre>\n";
+    os << "<p><b>" << escaped(rule->title) << "</b> <code class=\"soft\">" << escaped(rule->id)
+       << "</code></p>\n<pre>" << escaped(StringRef(rule->statement).trim('\n')) << "</pre>\n";
 }
 
 static void printPlan(llvm::raw_ostream &os, const VerdictGroup &group) {
@@ -81,17 +81,17 @@ static void printPlan(llvm::raw_ostream &os, const VerdictGroup &group) {
   for (auto [side, list] : {std::pair("input", &rows.input), {"output", &rows.output}})
     for (const PatchRow &row : *list) {
       patched.push_back(
-          {side, "<code>" + text(row.parameter) + "</code>", row.change, text(row.lemma)});
+          {side, "<code>" + escaped(row.parameter) + "</code>", row.change, escaped(row.lemma)});
       if (const Rule *rule = findRuleOfLemma(row.lemma))
         rules.insert(rule);
     }
   for (const ObligationRow &row : rows.obligations)
     if (row.condition != "nothing")
-      needed.push_back({"<code>" + text(row.parameter) + "</code>", row.condition, row.holds});
+      needed.push_back({"<code>" + escaped(row.parameter) + "</code>", row.condition, row.holds});
   for (const PlanRow &row : planRows(group))
     plans.push_back({row.chosen ? "chosen" : "",
-                     "<code>" + text(llvm::join(row.parameters, ", ")) + "</code>",
-                     stringify(row.kind).str(), text(costText(row))});
+                     "<code>" + escaped(llvm::join(row.parameters, ", ")) + "</code>",
+                     stringify(row.kind).str(), escaped(costText(row))});
   printTable(os, "What is patched", {"side", "parameter", "change", "lemma"}, patched);
   printTable(os, "What must hold of the data", {"parameter", "condition", "holds"}, needed);
   printTable(os, "All plans, and what they cost", {"", "parameters", "verdict", "cost"}, plans);
@@ -121,17 +121,17 @@ static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
        << ", block ";
   else
     os << "Block ";
-  os << "<code>" << text(block.getSymName()) << "</code>: <span class=\""
+  os << "<code>" << escaped(block.getSymName()) << "</code>: <span class=\""
      << (verdict.isSuccess() ? "good" : "bad") << "\">" << stringify(verdict.kind)
      << "</span></h2>\n<div class=\"columns\"><div>\n";
   for (const Finding &cause : verdict.causes) {
-    os << "<p>" << text(cause.message) << ".</p>\n";
+    os << "<p>" << escaped(cause.message) << ".</p>\n";
     if (!cause.advice.empty())
-      os << "<p><b>Way out:</b> " << text(cause.advice) << ".</p>\n";
+      os << "<p><b>Way out:</b> " << escaped(cause.advice) << ".</p>\n";
     printRuleOf(os, findRule(cause.rule));
   }
   if (!verdict.remark.empty())
-    os << "<p>" << text(verdict.remark) << ".</p>\n";
+    os << "<p>" << escaped(verdict.remark) << ".</p>\n";
   if (!verdict.plan.isEmpty())
     printPlan(os, group);
   auto drawing = inlineDrawing(group);
@@ -147,9 +147,9 @@ static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
 Error ctxc::writeCheckPage(StringRef path, StringRef model, llvm::ArrayRef<VerdictGroup> groups) {
   std::string page;
   llvm::raw_string_ostream os(page);
-  os << head << "<title>Verdicts: " << text(model) << "</title>\n</head>\n<body>\n<header><p "
+  os << head << "<title>Verdicts: " << escaped(model) << "</title>\n</head>\n<body>\n<header><p "
      << "class=\"soft\">ctxc check</p>\n<h1>Can a context go into the weights of <code>"
-     << text(model) << "</code>?</h1></header>\n<main>\n";
+     << escaped(model) << "</code>?</h1></header>\n<main>\n";
   size_t total = 0, good = 0;
   for (const VerdictGroup &group : groups) {
     total += group.layers.size();

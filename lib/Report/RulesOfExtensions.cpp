@@ -164,7 +164,7 @@ xf.block @two_taps(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
-static const Rule table[] = {
+static const Rule extensionTable[] = {
     {"norm-bias-input",
      "Input Controllability by a Bias",
      RuleKind::Extension,
@@ -227,4 +227,4 @@ A window can differ from layer to layer, and then the verdict does as well.)",
      {twoTaps, VerdictKind::Rejected, "nothing-reaches-output"}},
 };
 
-llvm::ArrayRef<Rule> ctxc::extensionRules() { return table; }
+llvm::ArrayRef<Rule> ctxc::extensionRules() { return extensionTable; }

@@ -207,7 +207,7 @@ xf.block @parallel_frozen(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
-static const Rule table[] = {
+static const Rule lemmaTable[] = {
     {"input-mlp",
      "Input Controllability of MLPs",
      RuleKind::Lemma,
@@ -287,4 +287,4 @@ Each expert must be output-controllable by itself: one that ends in a tanh is no
      {parallelFrozen, VerdictKind::Undecided, "no-solvable-chain"}},
 };
 
-llvm::ArrayRef<Rule> ctxc::lemmaRules() { return table; }
+llvm::ArrayRef<Rule> ctxc::lemmaRules() { return lemmaTable; }

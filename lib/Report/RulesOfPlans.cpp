@@ -81,7 +81,7 @@ xf.block @scale_alone(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
-static constexpr llvm::StringLiteral oneMatrix = R"(
+static constexpr llvm::StringLiteral oneMatrixAlone = R"(
 xf.block @one_matrix(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
   %v = xf.add %x, %a : tensor<8xf32>
@@ -174,7 +174,7 @@ xf.model @context_past_the_layer {
 }
 )";
 
-static const Rule table[] = {
+static const Rule planTable[] = {
     {rules::NoSolvableChain,
      "No Chain That Can Be Solved",
      RuleKind::Undecided,
@@ -279,7 +279,7 @@ Ways out: --objective no-division; an outer bias; a matrix of its own before the
   change. g is, and G absorbs the whole difference: see one-patch-block.)",
      R"(A remark and not a warning by default, as the patch is exact. The notes follow the path that no patch interrupts. -Woutput-only makes it a warning, -Werror=output-only an error: for models whose internals are read by probes, adapters or early exits.)",
      {plain, VerdictKind::Controllable, "unified"},
-     {oneMatrix, VerdictKind::OutputOnly}},
+     {oneMatrixAlone, VerdictKind::OutputOnly}},
 };
 
-llvm::ArrayRef<Rule> ctxc::planRules() { return table; }
+llvm::ArrayRef<Rule> ctxc::planRules() { return planTable; }

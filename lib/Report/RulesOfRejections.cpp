@@ -101,7 +101,7 @@ xf.block @one_matrix_for_two_streams(%x: tensor<8xf32>) -> (tensor<8xf32>, tenso
 }
 )";
 
-static const Rule table[] = {
+static const Rule rejectionTable[] = {
     {rules::BoundedOutput,
      "The Output Is Bounded",
      RuleKind::Rejection,
@@ -160,4 +160,4 @@ Ways out: make the named matrix trainable, or give the block a bias or matrix of
      {oneMatrixForTwoStreams, VerdictKind::Undecided, "no-solvable-chain"}},
 };
 
-llvm::ArrayRef<Rule> ctxc::rejectionRules() { return table; }
+llvm::ArrayRef<Rule> ctxc::rejectionRules() { return rejectionTable; }

@@ -98,7 +98,7 @@ xf.block @cap_on_the_sum(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
-static const Rule table[] = {
+static const Rule theoremTable[] = {
     {"single-block",
      "Single Block Equivalence",
      RuleKind::Theorem,
@@ -163,4 +163,4 @@ With a trainable m the scale absorbs the difference (`output-scale`).)",
      {gemmaWithoutScale, VerdictKind::Rejected, "bounded-output"}},
 };
 
-llvm::ArrayRef<Rule> ctxc::theoremRules() { return table; }
+llvm::ArrayRef<Rule> ctxc::theoremRules() { return theoremTable; }

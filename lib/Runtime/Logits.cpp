@@ -8,7 +8,7 @@ using llvm::ArrayRef;
 
 namespace {
 
-struct Range {
+struct Extremes {
   float largest;
   bool isFinite;
 };
@@ -16,7 +16,7 @@ struct Range {
 } // namespace
 
 /// A loop that compilers vectorise: no branch, and several maxima side by side.
-static Range rangeOf(ArrayRef<float> numbers) {
+static Extremes extremesOf(ArrayRef<float> numbers) {
   constexpr size_t width = 32;
   float largest[width];
   std::fill(largest, largest + width, -FLT_MAX);
@@ -31,7 +31,7 @@ static Range rangeOf(ArrayRef<float> numbers) {
       see(numbers[i + lane], lane);
   for (size_t i = whole; i < numbers.size(); ++i)
     see(numbers[i], 0);
-  Range range{largest[0], bad[0] == 0};
+  Extremes range{largest[0], bad[0] == 0};
   for (size_t lane = 1; lane < width; ++lane) {
     range.largest = std::max(range.largest, largest[lane]);
     range.isFinite &= bad[lane] == 0;
@@ -44,7 +44,7 @@ static llvm::Error notFinite() {
 }
 
 llvm::Error ctxc::checkFinite(ArrayRef<float> logits) {
-  return rangeOf(logits).isFinite ? llvm::Error::success() : notFinite();
+  return extremesOf(logits).isFinite ? llvm::Error::success() : notFinite();
 }
 
 llvm::Expected<Logits> ctxc::finiteLogits(ArrayRef<float> logits) {
@@ -54,7 +54,7 @@ llvm::Expected<Logits> ctxc::finiteLogits(ArrayRef<float> logits) {
 }
 
 llvm::Expected<int64_t> ctxc::largestLogit(ArrayRef<float> logits) {
-  Range range = rangeOf(logits);
+  Extremes range = extremesOf(logits);
   if (!range.isFinite)
     return notFinite();
   return llvm::find(logits, range.largest) - logits.begin();

@@ -17,7 +17,7 @@ constexpr int64_t maxLength = 4096;
 constexpr int64_t tileGroups = 2;
 /// Vectors in a tile: the largest number whose sums leave registers for the factors. The vectors
 /// that remain go in smaller tiles.
-constexpr int64_t tileVectors[] = {12, 4, 1};
+constexpr int64_t roundedTileVectors[] = {12, 4, 1};
 
 class Emitter : LoopBuilder {
 public:
@@ -162,7 +162,7 @@ void Emitter::transpose(SmallVector<Value> &rows) {
 void Emitter::compute(const Part &part) {
   Value groups = groupsOf(sub(part.to, part.from)), even = multiples(groups, tileGroups);
   Value done = index(0);
-  for (int64_t vectors : tileVectors) {
+  for (int64_t vectors : roundedTileVectors) {
     Value last = add(done, multiples(sub(given.rows, done), vectors));
     forRange(done, last, vectors, [&](Value vector) {
       forRange(index(0), even, tileGroups,

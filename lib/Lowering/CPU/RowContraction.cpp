@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t tileRows = 4;
 /// Vectors x in a tile, so that the sums, one register for each x and one for W fill the register
 /// file.
-int64_t tileVectors(const Contraction &c) { return c.registers >= 32 ? 6 : 3; }
+int64_t vectorsOfATile(const Contraction &c) { return c.registers >= 32 ? 6 : 3; }
 /// Elements of a panel: 256 KB of float32.
 constexpr int64_t panelSize = 1 << 16;
 constexpr int64_t maxPanelRows = 64;
@@ -37,9 +37,9 @@ Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
   return {std::min({int64_t(8), c.lanes, c.registers / 2 / vectors}), true};
 }
 
-class Emitter : LoopBuilder {
+class RowEmitter : LoopBuilder {
 public:
-  Emitter(OpBuilder &b, Location loc, const Contraction &c, const RowOperands &given)
+  RowEmitter(OpBuilder &b, Location loc, const Contraction &c, const RowOperands &given)
       : LoopBuilder(b, loc), c(c), accumulator(VectorType::get({c.lanes}, b.getF32Type())),
         w(given.w), x(given.x), y(given.y), rows(given.rows), address(given.address),
         scratchAddress(given.scratchAddress), scratch(given.scratch) {}
@@ -92,7 +92,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// Decodes `count` rows of a quantised W, from `row` on, into the scratch memory from `intoRow` on.
-void Emitter::decode(Value row, Value count, Value intoRow) {
+void RowEmitter::decode(Value row, Value count, Value intoRow) {
   auto element = cast<xf::QuantizedType>(c.stored.getElementType());
   StringRef name = "ctxc_decode";
   Value into = LLVM::GEPOp::create(b, loc, address.getType(), b.getF32Type(), scratchAddress,
@@ -109,7 +109,7 @@ void Emitter::decode(Value row, Value count, Value intoRow) {
   func::CallOp::create(b, loc, name, TypeRange(), operands);
 }
 
-void Emitter::copyRow(Value row, Value intoRow) {
+void RowEmitter::copyRow(Value row, Value intoRow) {
   int64_t whole = c.in() / c.lanes * c.lanes;
   if (whole > 0)
     forRange(index(0), index(whole), c.lanes, [&](Value k) {
@@ -128,7 +128,7 @@ void Emitter::copyRow(Value row, Value intoRow) {
 // Ranges of rows
 //===----------------------------------------------------------------------===//
 
-void Emitter::fewVectors(Value begin, Value end) {
+void RowEmitter::fewVectors(Value begin, Value end) {
   auto any = [&](ArrayRef<Value> at) { anyVectors(at); };
   if (!readingFor(c, 2, longShared).isPrefetched)
     return streamed(begin, end, shortRows.streams, any);
@@ -164,7 +164,7 @@ void Emitter::fewVectors(Value begin, Value end) {
 }
 
 /// Multiplies the rows `at` with every vector, whatever their number is.
-void Emitter::anyVectors(ArrayRef<Value> at) {
+void RowEmitter::anyVectors(ArrayRef<Value> at) {
   SmallVector<Value> outputRows(at), from(at);
   if (c.stored)
     for (auto [i, row] : llvm::enumerate(at)) {
@@ -182,7 +182,7 @@ void Emitter::anyVectors(ArrayRef<Value> at) {
 
 /// Calls `body` with one row of each stream at a time, then with the rows that do not divide by the
 /// number of streams.
-void Emitter::streamed(Value begin, Value end, int64_t streams, RowsBody body) {
+void RowEmitter::streamed(Value begin, Value end, int64_t streams, RowsBody body) {
   Value length = over(sub(end, begin), streams);
   forRange(index(0), length, 1, [&](Value i) {
     SmallVector<Value> at{add(begin, i)};
@@ -193,8 +193,8 @@ void Emitter::streamed(Value begin, Value end, int64_t streams, RowsBody body) {
   forRange(add(begin, times(length, streams)), end, 1, [&](Value row) { body(row); });
 }
 
-void Emitter::blocked(Value begin, Value end) {
-  int64_t vectors = tileVectors(c);
+void RowEmitter::blocked(Value begin, Value end) {
+  int64_t vectors = vectorsOfATile(c);
   forRange(begin, end, panelRows(c), [&](Value from) {
     Value to = least(add(from, index(panelRows(c))), end);
     if (c.stored)
@@ -211,7 +211,7 @@ void Emitter::blocked(Value begin, Value end) {
 }
 
 /// The panel from row `from` on, divided among the tiles of the panel before it for prefetching.
-Emitter::NextPanel Emitter::shareOut(Value from, Value end, int64_t vectors) {
+RowEmitter::NextPanel RowEmitter::shareOut(Value from, Value end, int64_t vectors) {
   Value count = times(least(sub(end, from), index(panelRows(c))), c.in());
   Value tiles = times(over(add(rows, index(vectors - 1)), vectors), panelRows(c) / tileRows);
   Value lines = arith::CeilDivUIOp::create(b, loc, over(count, lineNumbers()), tiles);
@@ -219,7 +219,7 @@ Emitter::NextPanel Emitter::shareOut(Value from, Value end, int64_t vectors) {
 }
 
 /// Multiplies rows `from` to `to` with `vectors` vectors from `s` on.
-void Emitter::panel(Value from, Value to, int64_t vectors, Value s, const NextPanel &next) {
+void RowEmitter::panel(Value from, Value to, int64_t vectors, Value s, const NextPanel &next) {
   Value before = times(over(add(s, index(vectors - 1)), vectors), panelRows(c) / tileRows);
   auto tiles = [&](Value begin, Value end, int64_t count) {
     forRange(begin, end, count, [&](Value row) {
@@ -239,7 +239,7 @@ void Emitter::panel(Value from, Value to, int64_t vectors, Value s, const NextPa
 }
 
 /// Prefetches the part of the next panel that falls to `tile`.
-void Emitter::prefetchShare(const NextPanel &next, Value tile) {
+void RowEmitter::prefetchShare(const NextPanel &next, Value tile) {
   Value first = arith::MulIOp::create(b, loc, tile, next.share);
   forRange(first, least(add(first, next.share), next.count), lineNumbers(),
            [&](Value k) { prefetch(w, {next.from, k}); });
@@ -250,18 +250,18 @@ void Emitter::prefetchShare(const NextPanel &next, Value tile) {
 //===----------------------------------------------------------------------===//
 
 /// Loads as many elements as one register holds in float32.
-Value Emitter::numbers(Value memref, Value row, Value column, Value mask) {
+Value RowEmitter::numbers(Value memref, Value row, Value column, Value mask) {
   auto element = cast<MemRefType>(memref.getType()).getElementType();
   return load(VectorType::get({c.lanes}, element), memref, {row, column}, mask);
 }
 
-Value Emitter::extended(Value vector) {
+Value RowEmitter::extended(Value vector) {
   bool isFloat = cast<VectorType>(vector.getType()).getElementType().isF32();
   return isFloat ? vector : Value(arith::ExtFOp::create(b, loc, accumulator, vector));
 }
 
 /// One step along k: sums += W[·, k…] x[·, k…]. The sums of one row of W lie side by side.
-SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
+SmallVector<Value> RowEmitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
   SmallVector<Value> xs, next;
   for (int64_t j = 0; j < tile.count; ++j)
     xs.push_back(numbers(x, add(tile.vector, index(j)), k, mask));
@@ -273,7 +273,7 @@ SmallVector<Value> Emitter::step(ValueRange sums, const Tile &tile, Value k, Val
   return next;
 }
 
-void Emitter::compute(const Tile &tile) {
+void RowEmitter::compute(const Tile &tile) {
   SmallVector<Value> sums(tile.rows.size() * tile.count, zeros(accumulator));
   int64_t stride = c.lanes;
   if (tile.isPrefetched) // one prefetch for each cache line of each row
@@ -320,10 +320,10 @@ int64_t ctxc::scratchRows(const Contraction &c) {
 
 void ctxc::emitRowsFew(OpBuilder &b, Location loc, const Contraction &c,
                        const RowOperands &operands, Value begin, Value end) {
-  Emitter(b, loc, c, operands).fewVectors(begin, end);
+  RowEmitter(b, loc, c, operands).fewVectors(begin, end);
 }
 
 void ctxc::emitRowsMany(OpBuilder &b, Location loc, const Contraction &c,
                         const RowOperands &operands, Value begin, Value end) {
-  Emitter(b, loc, c, operands).blocked(begin, end);
+  RowEmitter(b, loc, c, operands).blocked(begin, end);
 }

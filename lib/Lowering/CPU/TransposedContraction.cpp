@@ -34,9 +34,10 @@ int64_t blockRows(const Contraction &c) {
   return llvm::alignTo(llvm::divideCeil(c.in(), blocks), readingOf(c).streams);
 }
 
-class Emitter : LoopBuilder {
+class TransposedEmitter : LoopBuilder {
 public:
-  Emitter(OpBuilder &b, Location loc, const Contraction &c, const TransposedOperands &given)
+  TransposedEmitter(OpBuilder &b, Location loc, const Contraction &c,
+                    const TransposedOperands &given)
       : LoopBuilder(b, loc), c(c), given(given), sums(VectorType::get({c.lanes}, b.getF32Type())),
         stored(VectorType::get({c.lanes}, c.weight.getElementType())) {}
 
@@ -83,7 +84,7 @@ private:
 };
 
 /// Loads a vector of W and widens it to float32.
-Value Emitter::weights(Value row, Value column, Value mask) {
+Value TransposedEmitter::weights(Value row, Value column, Value mask) {
   Value w = load(stored, given.w, {row, column}, mask);
   return stored == sums ? w : Value(arith::ExtFOp::create(b, loc, sums, w));
 }
@@ -92,7 +93,7 @@ Value Emitter::weights(Value row, Value column, Value mask) {
 // Few vectors
 //===----------------------------------------------------------------------===//
 
-void Emitter::few(Value begin, Value end) {
+void TransposedEmitter::few(Value begin, Value end) {
   auto type = MemRefType::get({ShapedType::kDynamic, c.out()}, b.getF32Type());
   given.y = memrefAt(b, loc, given.y, type, times(given.rows, transposedBlocks(c)));
   forRange(begin, end, 1, [&](Value block) {
@@ -108,8 +109,8 @@ void Emitter::few(Value begin, Value end) {
 
 /// Calls body(rows, position of the first of them in this order) for the rows of a block: one row
 /// of each stream at a time, then one by one the rows that do not divide by the number of streams.
-void Emitter::inOrder(Value first, Value count,
-                      llvm::function_ref<void(ArrayRef<Value>, Value)> body) {
+void TransposedEmitter::inOrder(Value first, Value count,
+                                llvm::function_ref<void(ArrayRef<Value>, Value)> body) {
   int64_t streams = readingOf(c).streams;
   Value length = over(count, streams);
   forRange(index(0), length, 1, [&](Value i) {
@@ -122,7 +123,7 @@ void Emitter::inOrder(Value first, Value count,
 }
 
 /// Adds up the blocks in order, for all columns.
-void Emitter::totals() {
+void TransposedEmitter::totals() {
   auto type = MemRefType::get({ShapedType::kDynamic, c.out()}, b.getF32Type());
   Value partial = memrefAt(b, loc, given.x, type, times(given.rows, transposedBlocks(c)));
   forRange(index(0), given.rows, 1, [&](Value s) {
@@ -138,8 +139,8 @@ void Emitter::totals() {
   });
 }
 
-void Emitter::forColumns(llvm::function_ref<void(Value, Value)> body,
-                         llvm::function_ref<void(Value)> ofLine) {
+void TransposedEmitter::forColumns(llvm::function_ref<void(Value, Value)> body,
+                                   llvm::function_ref<void(Value)> ofLine) {
   int64_t step = ofLine ? std::max(c.lanes, lineNumbers()) : c.lanes;
   int64_t whole = c.out() / step * step;
   forRange(index(0), index(whole), step, [&](Value column) {
@@ -153,13 +154,13 @@ void Emitter::forColumns(llvm::function_ref<void(Value, Value)> body,
 }
 
 /// Adds the products of these rows to the sums of their block, for all vectors.
-void Emitter::addRows(ArrayRef<Value> rows, Value sumsFrom) {
+void TransposedEmitter::addRows(ArrayRef<Value> rows, Value sumsFrom) {
   Value pairs = multiples(given.rows, 2);
   forRange(index(0), pairs, 2, [&](Value s) { sweep(rows, sumsFrom, s, 2); });
   forRange(pairs, given.rows, 1, [&](Value s) { sweep(rows, sumsFrom, s, 1); });
 }
 
-void Emitter::sweep(ArrayRef<Value> rows, Value sumsFrom, Value vector, int64_t vectors) {
+void TransposedEmitter::sweep(ArrayRef<Value> rows, Value sumsFrom, Value vector, int64_t vectors) {
   Values places, numbers;
   for (int64_t v = 0; v < vectors; ++v)
     places.push_back(add(sumsFrom, add(vector, index(v))));
@@ -194,11 +195,11 @@ void Emitter::sweep(ArrayRef<Value> rows, Value sumsFrom, Value vector, int64_t 
 /// The numbers of vectors that tiles take: first the largest number for which the sums, one element
 /// of each vector and one register of W fill the register file; smaller tiles take the vectors that
 /// remain.
-SmallVector<int64_t> tileVectors(const Contraction &c) {
+SmallVector<int64_t> vectorsOfTiles(const Contraction &c) {
   return c.registers >= 32 ? SmallVector<int64_t>{6, 2, 1} : SmallVector<int64_t>{3, 1};
 }
 
-void Emitter::many(Value begin, Value end) {
+void TransposedEmitter::many(Value begin, Value end) {
   Type ptr = LLVM::LLVMPointerType::get(b.getContext());
   auto type = MemRefType::get({panelColumns() / tileColumns(), blockRows(c), tileColumns()},
                               b.getF32Type());
@@ -211,10 +212,10 @@ void Emitter::many(Value begin, Value end) {
     Value to = least(add(from, index(panelColumns())), end);
     forRange(index(0), index(c.in()), blockRows(c), [&](Value k) {
       Panel panel{from, to, k, least(index(blockRows(c)), sub(index(c.in()), k)), {}, {}, {}, {}};
-      shareOut(panel, end, tileVectors(c).front());
+      shareOut(panel, end, vectorsOfTiles(c).front());
       copy(panel);
       Value done = index(0);
-      for (int64_t vectors : tileVectors(c)) {
+      for (int64_t vectors : vectorsOfTiles(c)) {
         Value last = add(done, multiples(sub(given.rows, done), vectors));
         forRange(done, last, vectors, [&](Value vector) {
           forTiles(panel, [&](Value column, int64_t columns) {
@@ -227,7 +228,8 @@ void Emitter::many(Value begin, Value end) {
   });
 }
 
-void Emitter::forTiles(const Panel &panel, llvm::function_ref<void(Value, int64_t)> body) {
+void TransposedEmitter::forTiles(const Panel &panel,
+                                 llvm::function_ref<void(Value, int64_t)> body) {
   Value whole = add(panel.from, multiples(sub(panel.to, panel.from), tileColumns()));
   forRange(panel.from, whole, tileColumns(), [&](Value column) { body(column, tileColumns()); });
   if (int64_t left = c.out() % tileColumns())
@@ -235,13 +237,13 @@ void Emitter::forTiles(const Panel &panel, llvm::function_ref<void(Value, int64_
 }
 
 /// The mask of register i of a tile's columns; null where all lanes are used.
-Value Emitter::maskOf(int64_t columns, int64_t i) {
+Value TransposedEmitter::maskOf(int64_t columns, int64_t i) {
   int64_t left = columns - i * c.lanes;
   return left < c.lanes ? firstLanes(c.lanes, left) : Value();
 }
 
 /// Divides the next panel into equal parts, which the tiles of the largest size prefetch.
-void Emitter::shareOut(Panel &panel, Value end, int64_t vectors) {
+void TransposedEmitter::shareOut(Panel &panel, Value end, int64_t vectors) {
   Value below = add(panel.k, index(blockRows(c)));
   Value isBelow = isLess(below, index(c.in()));
   auto either = [&](Value x, Value y) -> Value {
@@ -256,7 +258,8 @@ void Emitter::shareOut(Panel &panel, Value end, int64_t vectors) {
   panel.share = arith::CeilDivUIOp::create(b, loc, panel.nextCount, tiles);
 }
 
-void Emitter::prefetchShare(const Panel &panel, Value column, Value vector, int64_t vectors) {
+void TransposedEmitter::prefetchShare(const Panel &panel, Value column, Value vector,
+                                      int64_t vectors) {
   Value tile = add(times(over(vector, vectors), panelColumns() / tileColumns()),
                    over(sub(column, panel.from), tileColumns()));
   Value first = arith::MulIOp::create(b, loc, tile, panel.share);
@@ -268,7 +271,7 @@ void Emitter::prefetchShare(const Panel &panel, Value column, Value vector, int6
 }
 
 /// Copies the rows of the panel in their order.
-void Emitter::copy(const Panel &panel) {
+void TransposedEmitter::copy(const Panel &panel) {
   inOrder(panel.k, panel.count, [&](ArrayRef<Value> rows, Value number) {
     for (auto [i, row] : llvm::enumerate(rows))
       forTiles(panel, [&, i = i, row = row](Value column, int64_t columns) {
@@ -281,9 +284,9 @@ void Emitter::copy(const Panel &panel) {
 }
 
 /// y[vector…, column…] += their products along the panel.
-void Emitter::tile(const Panel &panel, Value column, int64_t columns, Value vector,
-                   int64_t vectors) {
-  if (vectors == tileVectors(c).front() && columns == tileColumns())
+void TransposedEmitter::tile(const Panel &panel, Value column, int64_t columns, Value vector,
+                             int64_t vectors) {
+  if (vectors == vectorsOfTiles(c).front() && columns == tileColumns())
     prefetchShare(panel, column, vector, vectors);
   int64_t width = llvm::divideCeil(columns, c.lanes);
   Values places, masks;
@@ -367,17 +370,17 @@ func::FuncOp ctxc::emitTransposedTotals(const Contraction &c, ModuleOp module, S
   Value rows = toIndex(b, loc, field(3, b.getI64Type()));
   auto type = MemRefType::get({ShapedType::kDynamic, c.out()}, b.getF32Type());
   Value y = memrefAt(b, loc, field(2, ptr), type, rows);
-  Emitter(b, loc, c, {{}, field(4, ptr), y, {}, rows}).totals();
+  TransposedEmitter(b, loc, c, {{}, field(4, ptr), y, {}, rows}).totals();
   func::ReturnOp::create(b, loc);
   return function;
 }
 
 void ctxc::emitTransposedFew(OpBuilder &b, Location loc, const Contraction &c,
                              const TransposedOperands &operands, Value begin, Value end) {
-  Emitter(b, loc, c, operands).few(begin, end);
+  TransposedEmitter(b, loc, c, operands).few(begin, end);
 }
 
 void ctxc::emitTransposedMany(OpBuilder &b, Location loc, const Contraction &c,
                               const TransposedOperands &operands, Value begin, Value end) {
-  Emitter(b, loc, c, operands).many(begin, end);
+  TransposedEmitter(b, loc, c, operands).many(begin, end);
 }

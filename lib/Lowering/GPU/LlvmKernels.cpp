@@ -2,6 +2,7 @@
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/GPU/Targets.h"
+#include "lib/Lowering/RunPipeline.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
@@ -128,9 +129,7 @@ llvm::Expected<std::string> LlvmKernels::emit(ModuleOp module, const MachineName
                                               const GpuTarget &target,
                                               llvm::CodeGenFileType type) const {
   OwningOpRef<ModuleOp> copy(module.clone());
-  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
-  addPasses(pm, target);
-  if (failed(pm.run(*copy)))
+  if (failed(runPipeline(*copy, [&](OpPassManager &pm) { addPasses(pm, target); })))
     return makeError(target.name() +
                      ": the kernels could not be lowered to the llvm dialect; see the "
                      "messages above");

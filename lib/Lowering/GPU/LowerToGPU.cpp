@@ -4,6 +4,7 @@
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "lib/Lowering/Order.h"
+#include "lib/Lowering/RunPipeline.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -247,9 +248,8 @@ void ctxc::buildGpuPipeline(OpPassManager &pm, const GpuTarget &target, int64_t 
 FailureOr<std::vector<GpuRefusal>> ctxc::lowerKernelsToGPU(ModuleOp module, const GpuTarget &target,
                                                            int64_t rows) {
   std::vector<GpuRefusal> refusals;
-  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
-  buildGpuPipeline(pm, target, rows, &refusals);
-  if (failed(pm.run(module)))
+  if (failed(runPipeline(
+          module, [&](OpPassManager &pm) { buildGpuPipeline(pm, target, rows, &refusals); })))
     return failure();
   return refusals;
 }

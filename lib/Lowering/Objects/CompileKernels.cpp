@@ -8,6 +8,7 @@
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/RunPipeline.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
@@ -52,14 +53,6 @@ private:
 };
 
 } // namespace
-
-static LogicalResult
-runPipeline(ModuleOp module, const CpuTarget &target,
-            llvm::function_ref<void(OpPassManager &, const CpuTarget &)> build) {
-  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
-  build(pm, target);
-  return pm.run(module);
-}
 
 /// The names of the contractions that an object calls.
 static SmallVector<std::string> contractionsOf(const llvm::MemoryBuffer &object) {
@@ -123,7 +116,8 @@ void KernelCompiler::separateContractions(ModuleOp kernel) {
 }
 
 llvm::Expected<Object> KernelCompiler::emit(Unit &unit) {
-  if (failed(runPipeline(unit.module, target, buildContractedToLLVMPipeline)))
+  if (failed(runPipeline(unit.module,
+                         [&](OpPassManager &pm) { buildContractedToLLVMPipeline(pm, target); })))
     return makeError("the kernels could not be lowered");
   if (unit.own) // called by the other objects of a library
     for (auto function : unit.module.getOps<LLVM::LLVMFuncOp>())
@@ -179,7 +173,8 @@ llvm::Expected<std::vector<Object>> KernelCompiler::compile(ArrayRef<ModuleOp> k
   if (!missing.empty()) {
     MLIRContext *context = missing.front()->module.getContext();
     if (failed(failableParallelForEach(context, missing, [&](Unit *unit) {
-          return runPipeline(unit->module, target, buildContractPipeline);
+          return runPipeline(unit->module,
+                             [&](OpPassManager &pm) { buildContractPipeline(pm, target); });
         })))
       return makeError("the kernels could not be lowered");
     for (Unit *unit : missing)

@@ -1,13 +1,12 @@
 // The shapes of linalg ops that kernels consist of, and reads and writes of memory.
 #include "ctxc/Lowering/KernelEmitter.h"
+#include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 
 using namespace mlir;
 using namespace ctxc;
 using utils::IteratorType;
-
-static RankedTensorType ranked(Value v) { return cast<RankedTensorType>(v.getType()); }
 
 bool KernelEmitter::hasRows(Value value) const {
   Value tensor = lookup(value);

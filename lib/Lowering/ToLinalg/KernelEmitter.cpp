@@ -1,6 +1,7 @@
 // Turns a block into a kernel: its arguments, and the walk over its ops. KernelBuilding.cpp has the
 // functions that build ops.
 #include "ctxc/Lowering/KernelEmitter.h"
+#include "ctxc/Lowering/LinalgArith.h"
 #include "ctxc/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -21,8 +22,6 @@ namespace ctxc {
 } // namespace ctxc
 
 #include "ctxc/Lowering/LoweringInterface.cpp.inc"
-
-static RankedTensorType ranked(Value v) { return cast<RankedTensorType>(v.getType()); }
 
 int64_t ctxc::runIndex(StringRef run) { return run == "reduced" ? 1 : 0; }
 
@@ -50,7 +49,7 @@ void KernelEmitter::addArgument(KernelArgKind kind, MemRefType type, StringRef n
 }
 
 /// A memref of `shape` with a leading dynamic dimension.
-static MemRefType rowsOf(ArrayRef<int64_t> shape, Type element) {
+static MemRefType tokensOf(ArrayRef<int64_t> shape, Type element) {
   SmallVector<int64_t> full{ShapedType::kDynamic};
   llvm::append_range(full, shape);
   return MemRefType::get(full, element);
@@ -58,12 +57,14 @@ static MemRefType rowsOf(ArrayRef<int64_t> shape, Type element) {
 
 void KernelEmitter::addArguments() {
   Type f32 = builder.getF32Type(), i32 = builder.getI32Type(), i64 = builder.getI64Type();
-  addArgument(KernelArgKind::Positions, rowsOf({}, i32));
-  addArgument(KernelArgKind::Tokens, rowsOf({}, i32));
+  addArgument(KernelArgKind::Positions, tokensOf({}, i32));
+  addArgument(KernelArgKind::Tokens, tokensOf({}, i32));
   for (auto [i, type] : llvm::enumerate(block.getArgumentTypes()))
-    addArgument(KernelArgKind::Input, rowsOf(cast<RankedTensorType>(type).getShape(), f32), "", i);
+    addArgument(KernelArgKind::Input, tokensOf(cast<RankedTensorType>(type).getShape(), f32), "",
+                i);
   for (auto [i, type] : llvm::enumerate(block.getResultTypes()))
-    addArgument(KernelArgKind::Output, rowsOf(cast<RankedTensorType>(type).getShape(), f32), "", i);
+    addArgument(KernelArgKind::Output, tokensOf(cast<RankedTensorType>(type).getShape(), f32), "",
+                i);
 
   llvm::StringSet<> seenParams, seenSettings;
   block.walk([&](xf::ParamOp p) {
@@ -101,18 +102,18 @@ void KernelEmitter::addArguments() {
     runs[run] = true;
     for (Value operand : op.getStateOperands())
       if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
-        addArgument(KernelArgKind::State, rowsOf(type.getShape(), f32), "", states++, run);
+        addArgument(KernelArgKind::State, tokensOf(type.getShape(), f32), "", states++, run);
   });
   for (int64_t run : {0, 1})
     if (runs[run])
-      addArgument(KernelArgKind::Slots, rowsOf({}, i32), "", 0, run);
+      addArgument(KernelArgKind::Slots, tokensOf({}, i32), "", 0, run);
 
   int64_t obligations = 0;
   block.walk([&](Operation *op) {
     if (auto store = dyn_cast<patch::StoreOp>(op))
       for (auto [i, part] : llvm::enumerate(store.getParts()))
         addArgument(KernelArgKind::Store,
-                    rowsOf(ranked(part).getShape(), ranked(part).getElementType()),
+                    tokensOf(ranked(part).getShape(), ranked(part).getElementType()),
                     store.getParameter(), i);
     if (auto load = dyn_cast<patch::LoadOp>(op))
       for (auto [i, part] : llvm::enumerate(load.getParts()))
@@ -127,9 +128,9 @@ void KernelEmitter::addArguments() {
       obligations = std::max<int64_t>(obligations, same.getIndex() + 1);
   });
   if (obligations)
-    addArgument(KernelArgKind::Counts, rowsOf({obligations, 2}, i64));
+    addArgument(KernelArgKind::Counts, tokensOf({obligations, 2}, i64));
   if (!block.getBody().getOps<patch::StoreOp>().empty())
-    addArgument(KernelArgKind::Replay, rowsOf({}, builder.getF64Type()));
+    addArgument(KernelArgKind::Replay, tokensOf({}, builder.getF64Type()));
 }
 
 Value KernelEmitter::argument(KernelArgKind kind, StringRef name, int64_t index) {

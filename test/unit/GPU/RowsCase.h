@@ -18,15 +18,19 @@ public:
       : program(program), weights(weights), rows(rows), visible{before + rows, kept + 1},
         random(unsigned(rows * 31 + before)) {}
 
-  /// Checks every block of the program. A result may differ by `tolerance` of its largest element.
-  void expectAgreement(Device &device, double tolerance) {
+  /// All of the program's blocks, or those that compute with a given patch.
+  enum class Blocks { All, Applied };
+
+  /// Checks the blocks. A result may differ by `tolerance` of its largest element.
+  void expectAgreement(Device &device, double tolerance, Blocks blocks = Blocks::All) {
     if (!lower(device) || !load())
       return;
     std::vector<xf::BlockOp> seen;
     for (size_t i = 0; i < program.steps.size(); ++i)
       for (xf::BlockOp block :
            {program.steps[i].block, program.steps[i].dual, program.steps[i].applied})
-        if (block && !llvm::is_contained(seen, block)) {
+        if (block && !llvm::is_contained(seen, block) &&
+            (blocks == Blocks::All || block == program.steps[i].applied)) {
           seen.push_back(block);
           SCOPED_TRACE(kernelName(block) + ", " + std::to_string(rows) + " rows");
           expectSame(device, i, block, tolerance);

@@ -3,6 +3,7 @@
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/GPU/Targets.h"
+#include "lib/Lowering/RunPipeline.h"
 #include "mlir/Conversion/GPUToSPIRV/GPUToSPIRVPass.h"
 #include "mlir/Conversion/MathToSPIRV/MathToSPIRVPass.h"
 #include "mlir/Conversion/MemRefToSPIRV/MemRefToSPIRVPass.h"
@@ -157,9 +158,7 @@ void VulkanTarget::addCodePasses(OpPassManager &pm) const {
 
 llvm::Expected<std::string> VulkanTarget::emit(ModuleOp module) const {
   OwningOpRef<ModuleOp> copy(module.clone());
-  PassManager pm = PassManager::on<ModuleOp>(module.getContext());
-  addCodePasses(pm);
-  if (failed(pm.run(*copy)))
+  if (failed(runPipeline(*copy, [&](OpPassManager &pm) { addCodePasses(pm); })))
     return makeError(name() + ": the kernels could not be lowered to SPIR-V; see the messages "
                               "above");
   auto found = copy->getOps<spirv::ModuleOp>();
