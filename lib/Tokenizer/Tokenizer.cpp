@@ -40,8 +40,13 @@ static std::optional<int64_t> configuredBos(StringRef directory) {
 }
 
 Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
-  if (!sys::fs::is_directory(directory))
+  if (!sys::fs::is_directory(directory)) {
+    if (directory.ends_with(".json"))
+      return openTokenizerJson(directory);
+    if (directory.ends_with(".model"))
+      return openSentencePiece(directory, configuredBos(sys::path::parent_path(directory)));
     return openGgufTokenizer(directory);
+  }
   std::string json = inside(directory, "tokenizer.json");
   if (sys::fs::exists(json))
     return openTokenizerJson(json);

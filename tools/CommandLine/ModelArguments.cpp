@@ -135,6 +135,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   if (!weights)
     return weights.takeError();
   options.weights = *weights;
+  options.tokenizer = arguments.get("--tokenizer", "").str();
   auto startLayer = arguments.integer("--start-layer", 0, INT32_MAX, 0);
   if (!startLayer)
     return startLayer.takeError();

@@ -4,8 +4,11 @@
 #include "ctxc/Support/InputFile.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <cerrno>
+#include <unistd.h>
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -61,6 +64,24 @@ llvm::Expected<std::vector<int64_t>> driver::parseIntegers(StringRef text, Strin
 
 llvm::Expected<std::vector<int64_t>> driver::parsePositions(StringRef text, StringRef what) {
   return parseList(text, true, what);
+}
+
+llvm::Expected<std::string> driver::readStandardInput(uint64_t limit) {
+  std::string text;
+  char buffer[1 << 16];
+  while (true) {
+    ssize_t count = ::read(STDIN_FILENO, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return makeError("standard input: cannot read: " + llvm::sys::StrError(errno));
+    if (count == 0)
+      return text;
+    text.append(buffer, size_t(count));
+    if (text.size() > limit)
+      return makeError("standard input: found more than " + llvm::Twine(limit) +
+                       " bytes, expected at most that many");
+  }
 }
 
 llvm::Error driver::checkWritable(StringRef path) {

@@ -95,9 +95,8 @@ Expected<int> run(const Arguments &arguments) {
   Expected<LoadOptions> loading = loadOptions(arguments);
   if (!loading)
     return loading.takeError();
-  Expected<std::vector<int64_t>> kept = keptPositions(arguments);
-  if (!kept)
-    return kept.takeError();
+  if (Error error = keptPositions(arguments).takeError())
+    return std::move(error);
   auto opened = openToRun(arguments, arguments.positional(0), std::move(*loading));
   if (!opened)
     return opened.takeError();
@@ -108,11 +107,11 @@ Expected<int> run(const Arguments &arguments) {
   InspectSettings settings;
   settings.run = std::move(*about);
   settings.times = model.times();
-  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, model);
-  if (!tokens)
-    return tokens.takeError();
-  settings.run.request.tokens = toInputs(*tokens);
-  settings.run.request.kept = std::move(*kept);
+  Expected<Prompt> prompt = promptTokens(arguments, model);
+  if (!prompt)
+    return prompt.takeError();
+  settings.run.request.tokens = toInputs(prompt->tokens);
+  settings.run.request.kept = std::move(prompt->kept);
 
   InspectRequest request;
   request.run = settings.run.request;

@@ -100,9 +100,8 @@ static Expected<int> run(const Arguments &arguments) {
   Expected<LoadOptions> options = loadOptions(arguments);
   if (!options)
     return options.takeError();
-  Expected<std::vector<int64_t>> kept = keptPositions(arguments);
-  if (!kept)
-    return kept.takeError();
+  if (Error error = keptPositions(arguments).takeError())
+    return std::move(error);
   if (options->weights.seed)
     return makeError("--weights: a patch file names the checkpoint that it was made for, and "
                      "random weights are none; expected --weights DIR");
@@ -113,11 +112,8 @@ static Expected<int> run(const Arguments &arguments) {
   Expected<VerifySettings> settings = model.verifySettings();
   if (!settings)
     return settings.takeError();
-  Expected<std::vector<Input>> tokens = promptInputs(arguments, model);
-  if (!tokens)
-    return tokens.takeError();
-  settings->request.tokens = std::move(*tokens);
-  settings->request.kept = std::move(*kept);
+  if (Error error = readPrompt(arguments, model, settings->request))
+    return std::move(error);
   int64_t last = settings->request.tokens.size() - 1;
   auto positions = promptPositions(arguments, last + 1);
   if (!positions)

@@ -82,8 +82,9 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
 /// Refuses the options whose values the file of --patch determines.
 Error refuseWithPatch(const Arguments &arguments) {
   Error errors = Error::success();
-  for (StringRef option : {"--tokens", "--prompt", "--embeddings-at", "--positions", "--keep",
-                           "--generate", "--update", "--start-layer"})
+  for (StringRef option :
+       {"--tokens", "--prompt", "--chat", "--system", "--absorb", "--embeddings-at", "--positions",
+        "--keep", "--generate", "--update", "--start-layer"})
     if (arguments.has(option))
       errors = llvm::joinErrors(std::move(errors),
                                 makeError(option + ": does not go with --patch, whose file has "
@@ -138,9 +139,8 @@ private:
     Expected<LoadOptions> loading = loadOptions(arguments);
     if (!loading)
       return loading.takeError();
-    Expected<std::vector<int64_t>> kept = keptPositions(arguments);
-    if (!kept)
-      return kept.takeError();
+    if (Error error = keptPositions(arguments).takeError())
+      return error;
     if (!options.patchFile.empty())
       if (Error error = readPatch(*loading))
         return error;
@@ -160,13 +160,10 @@ private:
     settings.embeddingsFile = arguments.get("--embeddings", "");
     settings.tolerance = options.tolerance;
     settings.request.materialize = options.materialize;
-    settings.request.kept = std::move(*kept);
     if (!options.patchFile.empty())
       return takePatch();
-    Expected<std::vector<Input>> tokens = promptInputs(arguments, *model);
-    if (!tokens)
-      return tokens.takeError();
-    settings.request.tokens = std::move(*tokens);
+    if (Error error = readPrompt(arguments, *model, settings.request))
+      return error;
     auto positions = promptPositions(arguments, settings.request.tokens.size());
     if (!positions)
       return positions.takeError();
@@ -301,6 +298,8 @@ Command driver::verifyCommand() {
       "  ctxc verify gemma-3-270m --tokens 2,818,5279 --update naive --dtype bf16 --materialize\n"
       "  ctxc verify gemma-3-270m --tokens @tokens.txt --keep 0-3 --backend reference\n"
       "  ctxc verify gemma-3-270m --prompt @prompt.txt --positions all\n"
+      "  ctxc verify gemma-3-270m-it --chat --system 'Answer in rhyme.' --prompt 'Who are you?' "
+      "--absorb system\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc verify gemma-3-270m --prompt ' Describe it:' --embeddings picture.npy\n"
       "  ctxc verify block.mlir --weights random:1 --tokens 1,2,3 --trace trace.jsonl\n",

@@ -61,20 +61,26 @@ def module_of(name):
                        f"{name.replace('-', '_')}.py") from None
 
 
-def save(figure, directory, force):
-    """Writes SVG and PNG; returns the SVG's text."""
+def svg_text(figure):
     buffer = io.StringIO()
     figure.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
     text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # hundredths of a point are invisible
     head, rest = text.split("\n", 1)
-    text = f"{head}\n<!-- {MARK} experiment. -->\n{rest}"
-    put(directory / f"{figure.name}.svg", text.encode(), force)
+    return f"{head}\n<!-- {MARK} experiment. -->\n{rest}"
+
+
+def save(figure, directory, force):
+    """Writes SVG and PNG, with the figure's title; returns the SVG's text without it, for a page that has
+    headings."""
+    inline = svg_text(figure)
+    figure.figure.suptitle(figure.title, x=0.01, ha="left", fontsize=12)
+    put(directory / f"{figure.name}.svg", svg_text(figure).encode(), force)
     picture = io.BytesIO()
     figure.figure.savefig(picture, format="png", metadata={"Software": f"{MARK} experiment"})
     put(directory / f"{figure.name}.png", picture.getvalue(), force)
     style.plt.close(figure.figure)
-    return text
+    return inline
 
 
 def inlined(svg, number, title):
