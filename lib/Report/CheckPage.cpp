@@ -108,7 +108,7 @@ static llvm::Expected<std::string> inlineDrawing(const VerdictGroup &group) {
     return picture.takeError();
   std::string drawing = picture->substr(std::min(picture->find("<svg"), picture->size()));
   if (StringRef(drawing).starts_with("<svg"))
-    drawing.insert(4, " role=\"img\" aria-label=\"The block " + text(group.block.getSymName()) +
+    drawing.insert(4, " role=\"img\" aria-label=\"The block " + escaped(group.block.getSymName()) +
                           ", op by op\"");
   return drawing;
 }
@@ -140,7 +140,7 @@ static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
     return drawing.takeError();
   os << "</div><div class=\"drawing\" tabindex=\"0\" role=\"region\" aria-label=\"The drawing of "
         "block "
-     << text(block.getSymName()) << "\">\n"
+     << escaped(block.getSymName()) << "\">\n"
      << *drawing << "</div></div>\n</section>\n";
   return Error::success();
 }
