@@ -119,12 +119,6 @@ ExprPtr Parser::constant(Value value) {
   return made;
 }
 
-template <typename... Operands> static std::vector<ExprPtr> all(Operands... operands) {
-  std::vector<ExprPtr> list;
-  (list.push_back(std::move(operands)), ...);
-  return list;
-}
-
 //===----------------------------------------------------------------------===//
 // Expressions, the loosest operator first
 //===----------------------------------------------------------------------===//
@@ -138,7 +132,8 @@ ExprPtr Parser::expression() {
     unsigned line = now().line;
     ExprPtr test = either();
     ExprPtr otherwise = takeName("else") ? expression() : nullptr;
-    then = make(Expr::Condition, line, all(std::move(test), std::move(then), std::move(otherwise)));
+    then =
+        make(Expr::Condition, line, listOf(std::move(test), std::move(then), std::move(otherwise)));
   }
   return then;
 }
@@ -146,21 +141,21 @@ ExprPtr Parser::expression() {
 ExprPtr Parser::either() {
   ExprPtr left = both();
   while (takeName("or"))
-    left = make(Expr::Or, now().line, all(std::move(left), both()));
+    left = make(Expr::Or, now().line, listOf(std::move(left), both()));
   return left;
 }
 
 ExprPtr Parser::both() {
   ExprPtr left = negation();
   while (takeName("and"))
-    left = make(Expr::And, now().line, all(std::move(left), negation()));
+    left = make(Expr::And, now().line, listOf(std::move(left), negation()));
   return left;
 }
 
 ExprPtr Parser::negation() {
   Deeper deeper(*this);
   if (takeName("not"))
-    return make(Expr::Not, now().line, all(negation()));
+    return make(Expr::Not, now().line, listOf(negation()));
   return failed() ? nullptr : comparison();
 }
 
@@ -198,7 +193,7 @@ ExprPtr Parser::sum() {
   ExprPtr left = concatenation();
   while (!failed() && (now().isOperator("+") || now().isOperator("-"))) {
     Token sign = take();
-    left = make(Expr::Arithmetic, sign.line, all(std::move(left), concatenation()), sign.text);
+    left = make(Expr::Arithmetic, sign.line, listOf(std::move(left), concatenation()), sign.text);
   }
   return left;
 }
@@ -208,7 +203,7 @@ ExprPtr Parser::concatenation() {
   if (!now().isOperator("~"))
     return first;
   unsigned line = now().line;
-  std::vector<ExprPtr> operands = all(std::move(first));
+  std::vector<ExprPtr> operands = listOf(std::move(first));
   while (takeOperator("~"))
     operands.push_back(product());
   return make(Expr::Concatenate, line, std::move(operands));
@@ -219,7 +214,7 @@ ExprPtr Parser::product() {
   while (!failed() && (now().isOperator("*") || now().isOperator("/") || now().isOperator("//") ||
                        now().isOperator("%"))) {
     Token sign = take();
-    left = make(Expr::Arithmetic, sign.line, all(std::move(left), power()), sign.text);
+    left = make(Expr::Arithmetic, sign.line, listOf(std::move(left), power()), sign.text);
   }
   return left;
 }
@@ -227,7 +222,7 @@ ExprPtr Parser::product() {
 ExprPtr Parser::power() {
   ExprPtr left = unary(true);
   while (takeOperator("**"))
-    left = make(Expr::Arithmetic, now().line, all(std::move(left), unary(true)), "**");
+    left = make(Expr::Arithmetic, now().line, listOf(std::move(left), unary(true)), "**");
   return left;
 }
 
@@ -238,9 +233,9 @@ ExprPtr Parser::unary(bool withFilters) {
   ExprPtr made;
   unsigned line = now().line;
   if (takeOperator("-"))
-    made = make(Expr::Negative, line, all(unary(false)));
+    made = make(Expr::Negative, line, listOf(unary(false)));
   else if (takeOperator("+"))
-    made = make(Expr::Positive, line, all(unary(false)));
+    made = make(Expr::Positive, line, listOf(unary(false)));
   else
     made = primary();
   made = postfix(std::move(made));

@@ -92,6 +92,13 @@ private:
   std::string message;
 };
 
+/// The operands of a node, in order.
+template <typename... Operands> std::vector<ExprPtr> listOf(Operands... given) {
+  std::vector<ExprPtr> list;
+  (list.push_back(std::move(given)), ...);
+  return list;
+}
+
 /// How a message shows a token.
 std::string describe(const Token &token);
 

@@ -4,12 +4,6 @@
 using namespace ctxc;
 using namespace ctxc::jinja;
 
-template <typename... Operands> static std::vector<ExprPtr> all(Operands... operands) {
-  std::vector<ExprPtr> list;
-  (list.push_back(std::move(operands)), ...);
-  return list;
-}
-
 ExprPtr Parser::postfix(ExprPtr operand) {
   while (!failed()) {
     if (now().isOperator(".") || now().isOperator("["))
@@ -41,11 +35,11 @@ ExprPtr Parser::subscript(ExprPtr object) {
   if (token.text == ".") {
     Token attribute = take();
     if (attribute.kind == Token::Name)
-      return make(Expr::Attribute, token.line, all(std::move(object)), attribute.text);
+      return make(Expr::Attribute, token.line, listOf(std::move(object)), attribute.text);
     if (attribute.kind != Token::Integer)
       return fail("found " + describe(attribute) + ", expected a name or a number behind '.'");
     return make(Expr::Item, token.line,
-                all(std::move(object), constant(Value::integer(attribute.integer))));
+                listOf(std::move(object), constant(Value::integer(attribute.integer))));
   }
   std::vector<ExprPtr> bounds(3);
   bool isSlice = false;
@@ -58,12 +52,12 @@ ExprPtr Parser::subscript(ExprPtr object) {
   }
   expectOperator("]");
   if (isSlice)
-    return make(
-        Expr::Slice, token.line,
-        all(std::move(object), std::move(bounds[0]), std::move(bounds[1]), std::move(bounds[2])));
+    return make(Expr::Slice, token.line,
+                listOf(std::move(object), std::move(bounds[0]), std::move(bounds[1]),
+                       std::move(bounds[2])));
   if (!bounds[0])
     return fail("expected an index in '[]'");
-  return make(Expr::Item, token.line, all(std::move(object), std::move(bounds[0])));
+  return make(Expr::Item, token.line, listOf(std::move(object), std::move(bounds[0])));
 }
 
 std::unique_ptr<ArgumentExprs> Parser::arguments() {
@@ -92,7 +86,7 @@ std::unique_ptr<ArgumentExprs> Parser::arguments() {
 
 ExprPtr Parser::call(ExprPtr function) {
   unsigned line = now().line;
-  ExprPtr made = make(Expr::Call, line, all(std::move(function)));
+  ExprPtr made = make(Expr::Call, line, listOf(std::move(function)));
   made->arguments = arguments();
   return withHeight(std::move(made));
 }
@@ -100,7 +94,7 @@ ExprPtr Parser::call(ExprPtr function) {
 ExprPtr Parser::filter(ExprPtr subject) {
   unsigned line = now().line;
   ExprPtr made =
-      make(Expr::Filter, line, all(std::move(subject)), identifier("the name of a filter"));
+      make(Expr::Filter, line, listOf(std::move(subject)), identifier("the name of a filter"));
   if (now().isOperator("("))
     made->arguments = arguments();
   return withHeight(std::move(made));
@@ -109,7 +103,8 @@ ExprPtr Parser::filter(ExprPtr subject) {
 ExprPtr Parser::test(ExprPtr subject) {
   bool isNegated = takeName("not");
   unsigned line = now().line;
-  ExprPtr made = make(Expr::Test, line, all(std::move(subject)), identifier("the name of a test"));
+  ExprPtr made =
+      make(Expr::Test, line, listOf(std::move(subject)), identifier("the name of a test"));
   const Token &next = now();
   bool isOperand = next.kind == Token::Name || next.kind == Token::String ||
                    next.kind == Token::Integer || next.kind == Token::Real ||
@@ -124,5 +119,5 @@ ExprPtr Parser::test(ExprPtr subject) {
     made->arguments->positional.push_back(postfix(primary()));
   }
   made = withHeight(std::move(made));
-  return isNegated ? make(Expr::Not, line, all(std::move(made))) : std::move(made);
+  return isNegated ? make(Expr::Not, line, listOf(std::move(made))) : std::move(made);
 }

@@ -11,7 +11,7 @@
 using namespace llvm;
 using namespace ctxc;
 
-static constexpr uint64_t maxBytes = 64 << 20;
+static constexpr uint64_t maxTemplateBytes = 64 << 20;
 
 /// The names under which a template sees special tokens, and GGUF's names of them.
 static constexpr std::pair<StringLiteral, StringLiteral> specialNames[] = {
@@ -19,7 +19,7 @@ static constexpr std::pair<StringLiteral, StringLiteral> specialNames[] = {
     {"sep_token", "seperator"}, // as llama.cpp spells it
     {"pad_token", "padding"},   {"cls_token", "cls"}, {"mask_token", "mask"}};
 
-static std::string inside(StringRef directory, StringRef name) {
+static std::string fileIn(StringRef directory, StringRef name) {
   SmallString<256> path(directory);
   sys::path::append(path, name);
   return path.str().str();
@@ -78,7 +78,7 @@ static Error readTemplates(const json::Value &value, StringRef path, TokenizerCo
 static Error readConfig(StringRef path, TokenizerConfig &config) {
   if (!sys::fs::exists(path))
     return Error::success();
-  Expected<std::string> text = readSmallFile(path, maxBytes);
+  Expected<std::string> text = readSmallFile(path, maxTemplateBytes);
   if (!text)
     return text.takeError();
   size_t bad;
@@ -143,16 +143,16 @@ Expected<ChatTemplate> ChatTemplate::open(StringRef path) {
     if (directory.empty())
       directory = ".";
   }
-  std::string configPath = inside(directory, "tokenizer_config.json"),
-              ownPath = inside(directory, "chat_template.jinja");
+  std::string configPath = fileIn(directory, "tokenizer_config.json"),
+              ownPath = fileIn(directory, "chat_template.jinja");
   TokenizerConfig config;
   if (Error error = readConfig(configPath, config))
     return std::move(error);
-  if (Error error = readConfig(inside(directory, "special_tokens_map.json"), config))
+  if (Error error = readConfig(fileIn(directory, "special_tokens_map.json"), config))
     return std::move(error);
   std::string place = configPath + ": chat_template";
   if (sys::fs::exists(ownPath)) {
-    Expected<std::string> text = readSmallFile(ownPath, maxBytes);
+    Expected<std::string> text = readSmallFile(ownPath, maxTemplateBytes);
     if (!text)
       return text.takeError();
     config.text = std::move(*text);
