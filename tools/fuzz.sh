@@ -45,12 +45,13 @@ for reader in "${readers[@]}"; do
   found=$build/found/$reader log=$build/found/$reader.log
   mkdir -p "$found"
   dictionary "$reader" >"$build/found/$reader.dict"
-  ending=(-max_total_time="$seconds")
-  [[ $seconds == 0 ]] && ending=(-runs=0)
+  options=(-max_total_time="$seconds")
+  [[ $seconds == 0 ]] && options=(-runs=0)
+  [[ -s $build/found/$reader.dict ]] && options+=(-dict="$build/found/$reader.dict")
   before=$(ls "$build/findings" | grep -c "^$reader-" || true)
   code=0
-  "$build/bin/ctxc-fuzz" --reader="$reader" "${ending[@]}" -timeout=20 -rss_limit_mb=2500 \
-    -max_len=8192 -dict="$build/found/$reader.dict" -print_final_stats=1 \
+  "$build/bin/ctxc-fuzz" --reader="$reader" "${options[@]}" -timeout=20 -report_slow_units=20 -rss_limit_mb=2500 \
+    -max_len=8192 -print_final_stats=1 \
     -artifact_prefix="$build/findings/$reader-" "$found" "$root/test/fuzz/corpus/$reader" \
     >"$log" 2>&1 || code=$?
   executions=$(sed -nE 's/^stat::number_of_executed_units: *//p' "$log")
