@@ -11,6 +11,7 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include <chrono>
@@ -207,6 +208,7 @@ void writeJson(llvm::raw_ostream &os, const Model &model, int64_t threads, int64
       json.attribute(name, value);
   };
   json.object([&] {
+    json.attribute("format", "ctxc-bench");
     json.attribute("model", model.name());
     json.attribute("dtype", model.storage());
     json.attribute("threads", threads);
@@ -240,20 +242,20 @@ void writeText(llvm::raw_ostream &os, const Sizes &sizes, int64_t weightBytes, c
 
 /// Answers each name of a measurement on standard input with a line of JSON, until the input ends.
 Expected<int> answer(Bench &bench) {
-  llvm::outs() << "{}\n";
-  llvm::outs().flush();
+  out() << "{}\n";
+  flushOutput();
   for (std::string name; std::getline(std::cin, name);) {
     Round result{};
     if (Error error = bench.measure(name, result))
       return std::move(error);
-    llvm::json::OStream json(llvm::outs());
+    llvm::json::OStream json(out());
     json.object([&] {
       for (auto [column, value] : llvm::zip(columns, result))
         if (value)
           json.attribute(column, value);
     });
-    llvm::outs() << "\n";
-    llvm::outs().flush();
+    out() << "\n";
+    flushOutput();
   }
   return ExitGood;
 }
@@ -310,14 +312,14 @@ Expected<int> run(const Arguments &arguments) {
   int64_t bytes = bench::weightBytes(*program);
   auto path = arguments.get("--json");
   if (!path) {
-    writeText(llvm::outs(), sizes, bytes, medians);
+    writeText(out(), sizes, bytes, medians);
     return ExitGood;
   }
   auto write = [&](llvm::raw_ostream &os) {
     writeJson(os, **model, threads, bytes, rounds, medians);
   };
   if (*path == "-") {
-    write(llvm::outs());
+    write(out());
     return ExitGood;
   }
   if (Error error = writeFileAtomically(*path, [&](llvm::raw_pwrite_stream &os) {
@@ -340,7 +342,7 @@ int main(int argc, char **argv) {
        {"--context", "N", "tokens before them; default: 64"},
        {"--prefill", "N", "tokens of the prompt; default: 512"},
        {"--seconds", "N", "of each round for reading memory; default: 1"},
-       {"--json", "PATH", "write JSON, - for the screen"},
+       writes({"--json", "PATH", "write JSON, - for the screen"}),
        {"--ask", "",
         "measure what standard input names, line by line: read, plain, patch, decode, "
         "prefill or positions"}},
@@ -350,6 +352,7 @@ int main(int argc, char **argv) {
       run};
   for (OptionSpec &option : runOptions())
     command.options.push_back(option);
+  beginProgram();
   std::vector<llvm::StringRef> words(argv + 1, argv + argc);
   return runCommand(command, words);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws what `ctxc experiment` wrote: plots and a page.
 
-  plot_experiment.py DIR...
+  plot_experiment.py [--force] DIR...
 
 DIR has the records.jsonl of one experiment. It gets an SVG and a PNG for each figure, and index.html,
 which has all of them, the settings, the machine, the command and tables, and needs no network. All
@@ -20,6 +20,8 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directories", nargs="+", metavar="DIR")
+    parser.add_argument("--force", action="store_true",
+                        help="replace files that ctxc did not write, too")
     args = parser.parse_args()
     try:
         import matplotlib  # noqa: F401
@@ -31,7 +33,7 @@ def main():
     from plots.data import BadInput
     try:
         for directory in args.directories:
-            print(page.write(Path(directory)))
+            print(page.write(Path(directory), args.force))
     except (BadInput, OSError) as error:
         print(f"plot_experiment: {error}", file=sys.stderr)
         return 2

@@ -6,7 +6,7 @@
 #   tools/test-sanitized.sh [--all]
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-suites=(Support Checkpoint Tokenizer Numerics Export)
+suites=(Support Template Checkpoint Tokenizer Numerics Export)
 targets=("${suites[@]/#/unit-}")
 chosen=(-R "^($(IFS='|'; echo "${suites[*]}"))\\.")
 if [[ ${1-} == --all ]]; then

@@ -11,6 +11,7 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include <numeric>
 
 using namespace ctxc;
@@ -163,7 +164,7 @@ int main(int argc, char **argv) {
   Command command{"ctxc-gpu-record",
                   "write down a model's work on an NVIDIA GPU, for ctxc-gpu-replay",
                   {"MODEL"},
-                  {{"-o", "PATH", "where to; required"},
+                  {writes({"-o", "PATH", "where to; required"}),
                    {"--context", "N", "tokens before the measured one; default: 64"},
                    {"--prompt", "N", "read N tokens, and patch them all, in place of decoding"},
                    {"--rows", "N", "tokens of a chunk; default: 256"},
@@ -173,6 +174,7 @@ int main(int argc, char **argv) {
                   run};
   for (OptionSpec &option : runOptions())
     command.options.push_back(option);
+  beginProgram();
   std::vector<llvm::StringRef> words(argv + 1, argv + argc);
   return runCommand(command, words);
 }

@@ -14,8 +14,9 @@ include "mlir/IR/OpBase.td"
 def XF_BlockFormat : I32Enum<"BlockFormat", "how a block of numbers is stored", [
   I32EnumCase<"q4_0", 0>, I32EnumCase<"q4_1", 1>, I32EnumCase<"q5_0", 2>, I32EnumCase<"q5_1", 3>,
   I32EnumCase<"q8_0", 4>, I32EnumCase<"q4_k", 5>, I32EnumCase<"q5_k", 6>, I32EnumCase<"q6_k", 7>,
+  I32EnumCase<"block_mxfp4", 8>,
   // These formats keep their scales in a tensor of their own.
-  I32EnumCase<"f8e4m3", 8>, I32EnumCase<"mxfp4", 9>
+  I32EnumCase<"f8e4m3", 9>, I32EnumCase<"mxfp4", 10>
 ]> { let cppNamespace = "::ctxc::xf"; }
 
 def XF_QuantizedType : TypeDef<XF_Dialect, "Quantized"> {
@@ -28,7 +29,8 @@ def XF_QuantizedType : TypeDef<XF_Dialect, "Quantized"> {
 
     GGUF's formats keep a block's scales inside the block. Two other formats keep them in a second
     stored tensor: `f8e4m3`, where 128 × 128 elements share a scale (DeepSeek-V3's checkpoints), and
-    `mxfp4`, where 32 elements of a row share a power of two (gpt-oss's checkpoints).
+    `mxfp4`, where 32 elements of a row share a power of two (gpt-oss's checkpoints; GGUF's form of
+    it is `block_mxfp4`).
 
     ```mlir
     %W = xf.param "mlp.down_proj.weight" : tensor<640x2048x!xf.quantized<q6_k>>

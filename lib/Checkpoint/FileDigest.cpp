@@ -1,12 +1,10 @@
 #include "ctxc/Checkpoint/FileDigest.h"
-#include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/UserCache.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace llvm;
@@ -15,7 +13,7 @@ using namespace ctxc;
 namespace {
 
 constexpr uint64_t chunkBytes = 4 << 20;
-constexpr StringLiteral cacheVersion = "ctxc-digest 1";
+constexpr StringLiteral cacheVersion = "ctxc-digest 2";
 
 std::string realPath(StringRef path) {
   SmallString<256> real;
@@ -32,26 +30,11 @@ std::string cacheKey(StringRef path, const FileStamp &stamp) {
       .str();
 }
 
-std::string cached(StringRef cachePath, StringRef key) {
-  Expected<std::string> text = readSmallFile(cachePath, 1 << 16);
-  if (!text) {
-    consumeError(text.takeError());
-    return "";
-  }
-  StringRef rest = *text;
-  if (!rest.consume_front(key) || !rest.consume_back("\n") || rest.size() != 64 ||
-      !all_of(rest, isHexDigit))
-    return "";
-  return rest.str();
-}
-
-void remember(StringRef cachePath, StringRef key, StringRef digest) {
-  if (sys::fs::create_directories(sys::path::parent_path(cachePath)))
-    return;
-  consumeError(writeFileAtomically(cachePath, [&](raw_pwrite_stream &os) {
-    os << key << digest << "\n";
-    return Error::success();
-  }));
+std::string cached(const UserCache &cache, StringRef name, StringRef key) {
+  std::optional<std::string> text = cache.find(name);
+  StringRef rest = text ? StringRef(*text) : "";
+  bool isOne = rest.consume_front(key) && rest.size() == 64 && all_of(rest, isHexDigit);
+  return isOne ? rest.str() : "";
 }
 
 Expected<std::string> compute(const MappedFile &file, uint64_t dataStart) {
@@ -79,11 +62,14 @@ Expected<std::string> compute(const MappedFile &file, uint64_t dataStart) {
 
 } // namespace
 
+static std::string cacheName(StringRef path) {
+  std::string real = realPath(path);
+  return "digest-" + toHex(SHA256::hash(arrayRefFromStringRef(real)), true);
+}
+
 std::string ctxc::digestCachePath(StringRef path) {
-  std::string directory = userCacheDirectory(), real = realPath(path);
-  if (directory.empty())
-    return "";
-  return directory + "/digest-" + toHex(SHA256::hash(arrayRefFromStringRef(real)), true);
+  std::string directory = userCacheDirectory();
+  return directory.empty() ? "" : directory + "/" + cacheName(path);
 }
 
 Expected<std::string> ctxc::digestOfFile(const MappedFile &file, uint64_t dataStart) {
@@ -93,10 +79,10 @@ Expected<std::string> ctxc::digestOfFile(const MappedFile &file, uint64_t dataSt
   Expected<FileStamp> before = file.stamp();
   if (!before)
     return before.takeError();
-  std::string cachePath = digestCachePath(path), key = cacheKey(path, *before);
-  if (!cachePath.empty())
-    if (std::string digest = cached(cachePath, key); !digest.empty())
-      return digest;
+  UserCache cache(userCacheDirectory());
+  std::string name = cacheName(path), key = cacheKey(path, *before);
+  if (std::string digest = cached(cache, name, key); !digest.empty())
+    return digest;
   Expected<std::string> digest = compute(file, dataStart);
   if (!digest)
     return digest;
@@ -106,7 +92,6 @@ Expected<std::string> ctxc::digestOfFile(const MappedFile &file, uint64_t dataSt
   if (!(*before == *after))
     return makeError(path + ": file was changed while it was being read; run again when its "
                             "writer is done");
-  if (!cachePath.empty())
-    remember(cachePath, key, *digest);
+  cache.insert(name, key + *digest);
   return digest;
 }

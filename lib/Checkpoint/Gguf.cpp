@@ -45,6 +45,8 @@ std::optional<DType> dtypeOf(uint32_t type) {
     return DType::F64;
   case 30:
     return DType::BF16;
+  case 39:
+    return DType::BlockMXFP4;
   default:
     return std::nullopt;
   }
@@ -204,7 +206,7 @@ Entry readEntry(Reader &reader, StringRef path, uint64_t index) {
   if (!dtype) {
     reader.fail(what + " has ggml's type " + Twine(type) +
                 ", which is not read; F32, F16, BF16, F64, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, "
-                "Q5_K and Q6_K are");
+                "Q5_K, Q6_K and MXFP4 are");
     return entry;
   }
   entry.view.dtype = *dtype;

@@ -51,6 +51,12 @@ constexpr GgufName phi2[] = {
     {"attn_output", "self_attn.dense"}, {"ffn_up", "mlp.fc1"}, {"ffn_down", "mlp.fc2"}};
 constexpr GgufName phi3[] = {{"attn_qkv", "self_attn.qkv_proj"}, {"ffn_up", "mlp.gate_up_proj"}};
 constexpr GgufName starcoder2[] = {{"ffn_up", "mlp.c_fc"}, {"ffn_down", "mlp.c_proj"}};
+constexpr GgufName gptOss[] = {{"post_attention_norm", "post_attention_layernorm"},
+                               {"attn_sinks.weight", "self_attn.sinks"},
+                               {"ffn_gate_inp", "mlp.router"},
+                               {"ffn_gate_exps.bias", "mlp.experts.gate_proj_bias"},
+                               {"ffn_up_exps.bias", "mlp.experts.up_proj_bias"},
+                               {"ffn_down_exps.bias", "mlp.experts.down_proj_bias"}};
 constexpr GgufName gpt2Model[] = {{"token_embd", "transformer.wte"},
                                   {"position_embd", "transformer.wpe"},
                                   {"output_norm", "transformer.ln_f"}};
@@ -163,6 +169,16 @@ void completeStableLm(GgufConfig &c) {
 
 void completeNemotron(GgufConfig &c) { completeBiases(c); }
 
+/// The rotation is YaRN's without rounding its bounds, which a file does not say.
+void completeGptOss(GgufConfig &c) {
+  completeMixtral(c);
+  c.keys.require("expert_feed_forward_length", *c.config.getInteger("intermediate_size"));
+  c.needed("attention.sliding_window", "sliding_window");
+  c.config["attention_bias"] = c.has("attn_q.bias");
+  if (json::Object *rope = c.config.getObject("rope_parameters"); rope && rope->get("factor"))
+    (*rope)["truncate"] = false;
+}
+
 /// The keys of GPT-2's generation, whose positions are no rotations.
 void completeGpt2(GgufConfig &c) {
   c.rename("num_hidden_layers", "n_layer");
@@ -221,6 +237,7 @@ constexpr GgufFamily families[] = {
     {"gemma2", "gemma2", "", whole, {}, sandwich, stem, rms, false, 10000, completeGemma2},
     {"gemma3", "gemma3_text", "", whole, {}, sandwich, stem, rms, false, 1e6, completeGemma3},
     {"glm4", "glm4", "", {}, {}, glm4, stem, rms, true, 10000, completeGlm4},
+    {"gpt-oss", "gpt_oss", "", {}, {}, gptOss, stem, rms, false, 150000, completeGptOss},
     {"gpt2", "gpt2", "", plain, gpt2Model, gpt2, h, epsilon, false, 10000, completeGpt2},
     {"gptneox", "gpt_neox", "", blocks, neoxModel, neox, nx, eps, true, 10000, completeNeoX},
     {"granite", "granite", "", interleaved, {}, {}, stem, rms, false, 10000, completeGranite},
@@ -289,6 +306,9 @@ std::string ctxc::nameOfGguf(StringRef name, const GgufFamily &family) {
   auto [layer, part] = rest.split('.');
   if (blk != "blk" || layer.empty() || !llvm::all_of(layer, isDigit))
     return name.str();
+  std::string lead = (family.layers + layer + ".").str();
+  if (std::optional<StringRef> whole = lookup(family.layer, {}, (part + "." + kind).str()))
+    return lead + whole->str();
   std::optional<StringRef> to = lookup(family.layer, commonLayer, part);
-  return to ? (family.layers + layer + "." + *to + "." + kind).str() : name.str();
+  return to ? lead + (*to + "." + kind).str() : name.str();
 }

@@ -39,7 +39,7 @@ struct GgufFamily {
   llvm::StringLiteral sign = "";
   StorageConventions conventions = {};
   /// Names of the model's tensors, and of a layer's without "blk.N.", both without ".weight" and
-  /// ".bias". They go before those that most families have.
+  /// ".bias" but where a layer's has another end. They go before those that most families have.
   llvm::ArrayRef<GgufName> model = {}, layer = {};
   llvm::StringLiteral layers = "model.layers."; ///< what leads a layer's
   llvm::StringLiteral epsilon = "rms_norm_eps"; ///< the norms' ε in config.json; empty: 1e-5

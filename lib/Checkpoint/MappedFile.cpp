@@ -1,16 +1,17 @@
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "ctxc/Support/Unfinished.h"
 #include "llvm/Support/Errno.h"
-#include "llvm/Support/Signals.h"
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
+#include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace llvm;
 using namespace ctxc;
@@ -63,6 +64,16 @@ void put(const char *text) {
   }
 }
 
+/// As printable() writes it, but in ASCII.
+void putName(const char *name) {
+  const char *digits = "0123456789abcdef";
+  for (; *name; ++name) {
+    auto c = static_cast<unsigned char>(*name);
+    char escaped[] = {'\\', 'x', digits[c >> 4], digits[c & 15], 0}, plain[] = {*name, 0};
+    put(c < 0x20 || c >= 0x7f ? escaped : plain);
+  }
+}
+
 void onBusError(int signal, siginfo_t *info, void *context) {
   auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   for (Slot &slot : slots) {
@@ -72,75 +83,63 @@ void onBusError(int signal, siginfo_t *info, void *context) {
     if (base <= 1 || address < base || address - base >= mapped)
       continue;
     put("ctxc: error: ");
-    put(slot.path.load());
+    putName(slot.path.load());
     put(": file was cut short while it was being read; restore it and run again\n");
-    sys::RunInterruptHandlers();
+    removeUnfinished();
     ::_exit(2);
   }
   // Not in a mapped file: restore the previous handler; the access faults again.
   ::sigaction(SIGBUS, &previousAction, nullptr);
 }
 
-//===--- Opening ------------------------------------------------------------===//
+//===--- The files that a program has read ----------------------------------===//
+
+std::mutex mapsMutex;
+std::set<const MappedFile *> &openMaps() {
+  static auto &maps = *new std::set<const MappedFile *>();
+  return maps;
+}
+/// The messages of those that had changed when they were closed.
+std::vector<std::string> &changedMaps() {
+  static auto &messages = *new std::vector<std::string>();
+  return messages;
+}
 
 std::string systemMessage() { return sys::StrError(errno); }
 
-StringRef kindOf(mode_t mode) {
-  if (S_ISDIR(mode))
-    return "a directory";
-  if (S_ISFIFO(mode))
-    return "a FIFO";
-  if (S_ISSOCK(mode))
-    return "a socket";
-  if (S_ISCHR(mode) || S_ISBLK(mode))
-    return "a device";
-  return "not a regular file";
+FileStamp stampOf(const struct stat &status) {
+  auto ns = [](const timespec &t) { return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec; };
+  FileStamp stamp;
+  stamp.device = status.st_dev;
+  stamp.inode = status.st_ino;
+  stamp.size = status.st_size;
+  stamp.modifiedNs = ns(status.st_mtim);
+  stamp.changedNs = ns(status.st_ctim);
+  stamp.links = status.st_nlink;
+  stamp.mode = status.st_mode;
+  stamp.owner = status.st_uid;
+  return stamp;
 }
 
-Expected<int> openRegular(StringRef path, struct stat &status) {
-  std::string name = path.str();
-  if (name.find('\0') != std::string::npos)
-    return makeError("a path contains a zero byte");
-  // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0)
-    return makeError(path + ": cannot open: " + systemMessage());
-  scope_exit closer([&] { ::close(fd); });
-  if (::fstat(fd, &status) != 0)
-    return makeError(path + ": cannot read its size: " + systemMessage());
-  if (!S_ISREG(status.st_mode))
-    return makeError(path + ": is " + kindOf(status.st_mode) + ", expected a regular file");
-  closer.release();
-  return fd;
-}
-
-Error readAt(int fd, StringRef path, uint64_t offset, MutableArrayRef<uint8_t> to) {
-  while (!to.empty()) {
-    ssize_t n = ::pread(fd, to.data(), std::min<size_t>(to.size(), 1u << 30), offset);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return makeError(path + ": cannot read: " + systemMessage());
-    if (n == 0)
-      return makeError(path + ": file was cut short while it was being read: it ends at byte " +
-                       Twine(offset) + ", expected " + Twine(to.size()) +
-                       " bytes more; restore it and run again");
-    to = to.drop_front(n);
-    offset += n;
-  }
-  return Error::success();
+/// Whether the content may be another. The time of modification can be set back; the time of change
+/// cannot, but is also that of a new name, mode or owner.
+bool mayDiffer(const FileStamp &a, const FileStamp &b) {
+  bool isRenamed = a.links != b.links || a.mode != b.mode || a.owner != b.owner;
+  return a.size != b.size || a.modifiedNs != b.modifiedNs ||
+         (a.changedNs != b.changedNs && !isRenamed);
 }
 
 } // namespace
 
 Expected<std::unique_ptr<MappedFile>> MappedFile::open(StringRef path) {
   struct stat status;
-  Expected<int> fd = openRegular(path, status);
+  Expected<int> fd = openRegularFile(path, status);
   if (!fd)
     return fd.takeError();
   std::unique_ptr<MappedFile> file(new MappedFile);
   file->filePath = path.str();
   file->fd = *fd;
+  file->opened = stampOf(status);
   file->size = status.st_size;
   if (file->size == 0)
     return makeError(path + ": the file is empty");
@@ -152,10 +151,18 @@ Expected<std::unique_ptr<MappedFile>> MappedFile::open(StringRef path) {
   (void)::madvise(base, file->size, MADV_HUGEPAGE);
   file->base = static_cast<const uint8_t *>(base);
   file->guardSlot = publish(file->base, file->size, file->filePath.c_str());
+  std::lock_guard<std::mutex> guard(mapsMutex);
+  openMaps().insert(file.get());
   return file;
 }
 
 MappedFile::~MappedFile() {
+  {
+    std::lock_guard<std::mutex> guard(mapsMutex);
+    if (openMaps().erase(this) && installed)
+      if (Error error = checkUnchanged())
+        changedMaps().push_back(toString(std::move(error)));
+  }
   withdraw(guardSlot);
   if (base)
     ::munmap(const_cast<uint8_t *>(base), size);
@@ -165,21 +172,14 @@ MappedFile::~MappedFile() {
 
 Error MappedFile::read(uint64_t offset, MutableArrayRef<uint8_t> to) const {
   assert(offset <= size && to.size() <= size - offset && "range outside the file");
-  return readAt(fd, filePath, offset, to);
+  return ctxc::readAt(fd, filePath, offset, to);
 }
 
 Expected<FileStamp> MappedFile::stamp() const {
   struct stat status;
   if (::fstat(fd, &status) != 0)
     return makeError(filePath + ": cannot read its size: " + systemMessage());
-  auto ns = [](const timespec &t) { return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec; };
-  FileStamp stamp;
-  stamp.device = status.st_dev;
-  stamp.inode = status.st_ino;
-  stamp.size = status.st_size;
-  stamp.modifiedNs = ns(status.st_mtim);
-  stamp.changedNs = ns(status.st_ctim);
-  return stamp;
+  return stampOf(status);
 }
 
 Error MappedFile::checkUnchanged() const {
@@ -192,22 +192,20 @@ Error MappedFile::checkUnchanged() const {
   if (now->size > size)
     return makeError(filePath + ": file grew while mapped: found " + Twine(now->size) +
                      " bytes, expected " + Twine(size) + "; run again when it is complete");
+  if (mayDiffer(*now, opened))
+    return makeError(filePath + ": file was changed while it was being read; run again when its "
+                                "writer is done");
   return Error::success();
 }
 
-Expected<std::string> ctxc::readSmallFile(StringRef path, uint64_t limit) {
-  struct stat status;
-  Expected<int> fd = openRegular(path, status);
-  if (!fd)
-    return fd.takeError();
-  scope_exit closer([&] { ::close(*fd); });
-  uint64_t size = status.st_size;
-  if (size > limit)
-    return makeError(path + ": found " + Twine(size) + " bytes, expected at most " + Twine(limit));
-  std::string text(size, '\0');
-  if (Error e = readAt(*fd, path, 0, {reinterpret_cast<uint8_t *>(text.data()), text.size()}))
-    return std::move(e);
-  return text;
+Error ctxc::checkMappedFiles() {
+  std::lock_guard<std::mutex> guard(mapsMutex);
+  Error errors = Error::success();
+  for (const std::string &message : changedMaps())
+    errors = joinErrors(std::move(errors), makeError(message));
+  for (const MappedFile *file : openMaps())
+    errors = joinErrors(std::move(errors), file->checkUnchanged());
+  return errors;
 }
 
 void ctxc::installMappedFileGuard() {

@@ -1,7 +1,7 @@
 #include "ShardIndex.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;

@@ -1,11 +1,11 @@
 // A witness on disk: JSON for the claims, safetensors for the numbers.
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/Safetensors.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Evidence/Witness.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 

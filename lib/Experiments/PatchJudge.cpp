@@ -1,8 +1,9 @@
 #include "PatchJudge.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
+#include "ctxc/Support/Unfinished.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Program.h"
@@ -34,7 +35,10 @@ static Expected<std::vector<Object>> objectsOf(StringRef text, StringRef command
 Expected<std::vector<Object>> experiments::judgePatches(StringRef command, StringRef model,
                                                         llvm::ArrayRef<std::string> files,
                                                         StringRef directory) {
-  std::string list = (directory + "/judge-list.json").str();
+  Expected<Unfinished> scratch = Unfinished::temporaryDirectory();
+  if (!scratch)
+    return scratch.takeError();
+  std::string list = (scratch->path() + "/list.json").str();
   if (Error error = writeFileAtomically(list, [&](llvm::raw_pwrite_stream &os) {
         os << llvm::formatv("{0}\n", llvm::json::Value(llvm::json::Array(files)));
         return Error::success();

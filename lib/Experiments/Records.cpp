@@ -1,11 +1,15 @@
 #include "ctxc/Experiments/Records.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
+#include <fstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace ctxc;
 using namespace ctxc::experiments;
@@ -18,6 +22,10 @@ using llvm::json::Value;
 /// The format that the first line names.
 static constexpr StringRef Format = "ctxc-experiment";
 static constexpr int64_t Version = 1;
+/// How the first line begins, so that one that was cut off is known for what it is.
+static constexpr StringRef Opening = "{\"format\":\"ctxc-experiment\",";
+/// Far above what any experiment records.
+static constexpr uint64_t largestFile = uint64_t(4) << 30;
 
 Value experiments::number(double value) {
   return std::isfinite(value) ? Value(value) : Value(nullptr);
@@ -74,17 +82,33 @@ static Error compareSettings(StringRef file, const Object &found, const Object &
   return errors;
 }
 
+/// Whether `text`, which has no complete first line, is the beginning of one of ours. A file system
+/// that allocates first leaves zeros.
+static bool isCutOff(StringRef text) {
+  text = text.rtrim('\0');
+  return text.starts_with(Opening) || Opening.starts_with(text);
+}
+
 /// Reads the complete lines of `text`, which are `whole` bytes.
 Error Records::read(StringRef text, const Object &settings, size_t &whole) {
   whole = 0;
+  auto notOurs = [&] {
+    return makeError(file + ": is not a file of an experiment's records, version " +
+                     llvm::Twine(Version) + "; name another directory with -o");
+  };
   for (int64_t line = 1; whole < text.size(); ++line) {
     size_t end = text.find('\n', whole);
-    if (end == StringRef::npos)
+    if (end == StringRef::npos) {
+      if (line == 1 && !isCutOff(text))
+        return notOurs();
       break; // cut off while it was written
+    }
     auto parsed =
         parseStrictJson(text.slice(whole, end), (file + ": line " + llvm::Twine(line)).str());
     if (!parsed && end + 1 == text.size()) {
       llvm::consumeError(parsed.takeError()); // also cut off, on a file system that allocates first
+      if (line == 1 && !isCutOff(text))
+        return notOurs();
       break;
     }
     if (!parsed)
@@ -95,8 +119,7 @@ Error Records::read(StringRef text, const Object &settings, size_t &whole) {
       const Object *stored = object ? object->getObject("settings") : nullptr;
       if (!stored || object->getString("format") != Format ||
           object->getInteger("version") != Version)
-        return makeError(file + ": is not a file of an experiment's records, version " +
-                         llvm::Twine(Version) + "; name another directory with -o");
+        return notOurs();
       if (Error error = compareSettings(file, *stored, settings))
         return error;
     } else if (object) {
@@ -108,42 +131,72 @@ Error Records::read(StringRef text, const Object &settings, size_t &whole) {
   return Error::success();
 }
 
+/// The process that holds the lock of the open file, as /proc/locks tells.
+static std::string holderOf(int descriptor) {
+  struct stat status;
+  std::ifstream locks("/proc/locks");
+  std::string line;
+  while (::fstat(descriptor, &status) == 0 && std::getline(locks, line)) {
+    // "1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF"
+    llvm::SmallVector<StringRef> words;
+    llvm::SplitString(line, words);
+    if (words.size() > 5 && words[1] == "FLOCK" &&
+        words[5].ends_with((":" + llvm::Twine(status.st_ino)).str()))
+      return ("process " + words[4]).str();
+  }
+  return "another process";
+}
+
+/// Opens the file for this process alone. The lock ends with the process, however that ends.
+static Expected<int> openLocked(StringRef file) {
+  if (llvm::sys::fs::exists(file))
+    if (Error error = checkRegularFile(file))
+      return std::move(error);
+  int descriptor = -1;
+  if (std::error_code code = llvm::sys::fs::openFileForReadWrite(
+          file, descriptor, llvm::sys::fs::CD_OpenAlways, llvm::sys::fs::OF_Append))
+    return makeError(file + ": " + code.message());
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+    return descriptor;
+  std::error_code code = llvm::errnoAsErrorCode();
+  std::string holder = holderOf(descriptor);
+  ::close(descriptor);
+  if (code != std::errc::operation_would_block)
+    return makeError(file + ": cannot be locked: " + code.message());
+  return makeError(file + ": " + holder +
+                   " is writing to it; wait for it, or name another directory with -o");
+}
+
 Expected<std::unique_ptr<Records>> Records::open(StringRef directory, Object settings,
                                                  Object about) {
   if (std::error_code code = llvm::sys::fs::create_directories(directory))
     return makeError("-o: " + directory + ": " + code.message());
   std::unique_ptr<Records> records(new Records());
   records->file = (directory + "/records.jsonl").str();
+  Expected<int> descriptor = openLocked(records->file);
+  if (!descriptor)
+    return descriptor.takeError();
+  records->os = std::make_unique<llvm::raw_fd_ostream>(*descriptor, /*shouldClose=*/true);
+  Expected<std::string> text = readSmallFile(records->file, largestFile);
+  if (!text)
+    return text.takeError();
   size_t whole = 0;
-  if (auto buffer = llvm::MemoryBuffer::getFile(records->file, /*IsText=*/false,
-                                                /*RequiresNullTerminator=*/false)) {
-    if (Error error = records->read((*buffer)->getBuffer(), settings, whole))
-      return std::move(error);
-  } else if (buffer.getError() != std::errc::no_such_file_or_directory) {
-    return makeError(records->file + ": " + buffer.getError().message());
-  }
+  if (Error error = records->read(*text, settings, whole))
+    return std::move(error);
   records->foundBefore = records->keys.size();
-
-  int descriptor = -1;
-  std::error_code code = llvm::sys::fs::openFileForReadWrite(
-      records->file, descriptor, llvm::sys::fs::CD_OpenAlways, llvm::sys::fs::OF_Append);
-  if (!code)
-    code = llvm::sys::fs::resize_file(descriptor, whole);
-  if (code)
+  if (std::error_code code = llvm::sys::fs::resize_file(*descriptor, whole))
     return makeError(records->file + ": " + code.message());
-  records->os = std::make_unique<llvm::raw_fd_ostream>(descriptor, /*shouldClose=*/true);
   if (whole == 0) {
-    Object first{{"format", Format}, {"version", Version}, {"settings", std::move(settings)}};
+    Object first{{"version", Version}, {"settings", std::move(settings)}};
     merge(first, std::move(about));
-    if (Error error = records->append(std::move(first)))
+    if (Error error = records->append(Opening.str() + compact(std::move(first)).substr(1)))
       return std::move(error);
   }
   return records;
 }
 
-Error Records::append(Object line) {
-  std::string text = compact(std::move(line)) + "\n";
-  *os << text;
+Error Records::append(StringRef line) {
+  *os << (line + "\n").str();
   os->flush();
   if (!os->has_error())
     return Error::success();
@@ -156,7 +209,7 @@ Error Records::add(StringRef key, Object record) {
   if (!keys.insert(key).second)
     return Error::success();
   record["key"] = key;
-  return append(std::move(record));
+  return append(compact(std::move(record)));
 }
 
-Error Records::note(Object line) { return append(std::move(line)); }
+Error Records::note(Object line) { return append(compact(std::move(line))); }

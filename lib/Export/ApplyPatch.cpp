@@ -1,10 +1,13 @@
 #include "ctxc/Export/ApplyPatch.h"
+#include "AppliedNote.h"
 #include "NewDirectory.h"
 #include "SmallFiles.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Export/PatchFile.h"
+#include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
 #include <cmath>
 #include <cstdio>
 
@@ -118,7 +121,8 @@ private:
 };
 
 Expected<ApplyReport> writeWeights(const Checkpoint &checkpoint, const Patch &patch,
-                                   StringRef directory, std::optional<DType> storage) {
+                                   const PatchMetadata &metadata, StringRef directory,
+                                   std::optional<DType> storage) {
   std::map<std::string, Changes> patches;
   for (const ParameterPatch &p : patch.parameters) {
     auto [stored, slice] = findStored(checkpoint, p.parameter);
@@ -148,9 +152,10 @@ Expected<ApplyReport> writeWeights(const Checkpoint &checkpoint, const Patch &pa
     };
     tensors.push_back(std::move(source));
   }
-  // transformers refuses a file that does not say which framework wrote it.
+  std::map<std::string, std::string> strings = appliedMetadata(metadata);
+  strings["format"] = "pt"; // without which transformers refuses a file
   if (Error e = writeSafetensors(pathIn(directory, "model.safetensors"), std::move(tensors),
-                                 {{"format", "pt"}}))
+                                 std::move(strings)))
     return std::move(e);
   if (changeSquared > 0)
     report.relativeRounding = std::sqrt(lostSquared / changeSquared);
@@ -173,15 +178,31 @@ Error checkWritable(const Checkpoint &checkpoint) {
       "of the patch file");
 }
 
-Expected<ApplyReport> build(const Checkpoint &checkpoint, const Patch &patch, StringRef directory,
+/// README.md, in the place of the checkpoint's, which was copied.
+Error writeReadme(const PatchMetadata &metadata, const ApplyReport &report, StringRef directory) {
+  std::string readme = pathIn(directory, "README.md");
+  bool hasOriginal = sys::fs::exists(readme);
+  if (hasOriginal)
+    if (std::error_code ec = sys::fs::rename(readme, pathIn(directory, originalReadme)))
+      return makeError(readme + ": cannot rename: " + ec.message());
+  return writeFileAtomically(readme, [&](raw_pwrite_stream &os) {
+    os << appliedReadme(metadata, report.relativeRounding, hasOriginal);
+    return Error::success();
+  });
+}
+
+Expected<ApplyReport> build(const Checkpoint &checkpoint, const Patch &patch,
+                            const PatchMetadata &metadata, StringRef directory,
                             std::optional<DType> storage) {
   if (Error e = writeConfig(checkpoint, directory, storage))
     return std::move(e);
   if (Error e = copySmallFiles(checkpoint, directory))
     return std::move(e);
-  Expected<ApplyReport> report = writeWeights(checkpoint, patch, directory, storage);
+  Expected<ApplyReport> report = writeWeights(checkpoint, patch, metadata, directory, storage);
   if (!report)
     return report;
+  if (Error e = writeReadme(metadata, *report, directory))
+    return std::move(e);
   if (Error e = checkpoint.checkUnchanged())
     return std::move(e);
   return report;
@@ -190,7 +211,8 @@ Expected<ApplyReport> build(const Checkpoint &checkpoint, const Patch &patch, St
 } // namespace
 
 Expected<ApplyReport> ctxc::applyPatch(const Checkpoint &checkpoint, const Patch &patch,
-                                       StringRef outDir, std::optional<DType> storage) {
+                                       const PatchMetadata &metadata, StringRef outDir,
+                                       std::optional<DType> storage) {
   if (storage && (!isFloating(*storage) || *storage == DType::F64))
     return makeError("cannot store weights as " + nameOf(*storage) + ", expected F32, F16 or BF16");
   if (Error e = checkWritable(checkpoint))
@@ -200,7 +222,7 @@ Expected<ApplyReport> ctxc::applyPatch(const Checkpoint &checkpoint, const Patch
   ApplyReport report;
   Error failure =
       writeNewDirectory(outDir, "a checkpoint directory", [&](StringRef directory) -> Error {
-        return build(checkpoint, patch, directory, storage).moveInto(report);
+        return build(checkpoint, patch, metadata, directory, storage).moveInto(report);
       });
   if (failure)
     return std::move(failure);

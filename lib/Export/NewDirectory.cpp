@@ -1,5 +1,6 @@
 #include "NewDirectory.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Unfinished.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
@@ -52,14 +53,13 @@ Error ctxc::writeNewDirectory(StringRef path, StringRef what, function_ref<Error
   if (std::error_code ec = sys::fs::make_absolute(target))
     return makeError(path + ": cannot write: " + ec.message());
 
-  SmallString<256> temporary;
-  if (std::error_code ec = sys::fs::createUniqueDirectory(target + ".tmp", temporary))
-    return makeError(path + ": cannot write: " + ec.message());
-  sys::fs::setPermissions(temporary, static_cast<sys::fs::perms>(0777 & ~sys::fs::getUmask()));
-  Error failure = fill(temporary);
-  if (!failure)
-    failure = publish(temporary, target);
-  if (failure)
-    sys::fs::remove_directories(temporary);
-  return failure;
+  Expected<Unfinished> made = Unfinished::directory((target + ".tmp-").str());
+  if (!made)
+    return makeError(path + ": cannot write: " + toString(made.takeError()));
+  if (Error failure = fill(made->path()))
+    return failure;
+  if (Error failure = publish(made->path(), target))
+    return failure;
+  made->release();
+  return Error::success();
 }

@@ -172,6 +172,7 @@ Error ctxc::writePatchFile(StringRef path, const Patch &patch, const PatchMetada
   parsePatchMetadata(strings, [&](const Twine &message) { problems.add(message); });
   if (Error e = joinErrors(checkPatch(patch), problems.take()))
     return e;
+  strings["format"] = "ctxc-patch";
   std::vector<TensorSource> tensors;
   for (const ParameterPatch &p : patch.parameters) {
     if (p.kind == ParameterPatch::Kind::Delta) {

@@ -1,5 +1,6 @@
 #include "PatchMetadata.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Count.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -134,7 +135,7 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
       "f32, bf16 or f16");
   if (hasTokens && hasPosition && metadata.position >= static_cast<int64_t>(metadata.tokens.size()))
     report("found position " + Twine(metadata.position) + ", expected one of the " +
-           Twine(metadata.tokens.size()) + " tokens");
+           counted(metadata.tokens.size(), "token"));
   if (hasKept && hasPosition)
     for (size_t i = 0; i < metadata.kept.size(); ++i)
       if (metadata.kept[i] >= metadata.position ||

@@ -2,6 +2,7 @@
 #include "HuggingFace/HuggingFace.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
+#include "ctxc/Support/InputFile.h"
 #include "dialects/XF/XF.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -57,15 +58,18 @@ mlir::OwningOpRef<mlir::ModuleOp> parse(const SourceMgr &sources, StringRef path
   return succeeded(mlir::verify(module)) ? std::move(owned) : nullptr;
 }
 
+/// Far above any model that is written out.
+constexpr uint64_t largestText = 1 << 30;
+
 /// importModel for a file *.mlir.
 Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer)
-    return makeError(path + ": cannot be read: " + buffer.getError().message());
-  if (Error error = checkNesting((*buffer)->getBuffer(), path))
+  Expected<std::string> text = readSmallFile(path, largestText);
+  if (!text)
+    return text.takeError();
+  if (Error error = checkNesting(*text, path))
     return std::move(error);
   SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
+  sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(*text, path), SMLoc());
   ImportedModel imported;
   imported.module = parse(sources, path, context);
   if (!imported.module)

@@ -96,6 +96,27 @@ CTXC_EACH_CPU void decodeQ8_0(int64_t blocks, const uint8_t *from, float *to) {
   }
 }
 
+/// Sign, two bits of exponent, one of fraction, in halves: 0, 1, 2, 3, 4, 6, 8, 12.
+int halves(uint32_t element) {
+  int exponent = element >> 1 & 3, fraction = element & 1;
+  int magnitude = exponent ? (2 + fraction) << (exponent - 1) : fraction;
+  return element & 8 ? -magnitude : magnitude;
+}
+
+// 2^(e − 128) q, q in halves: e, 16 bytes
+CTXC_EACH_CPU void decodeBlockMXFP4(int64_t blocks, const uint8_t *from, float *to) {
+  for (; blocks > 0; --blocks, from += 17, to += 32) {
+    // A power of two; the smallest two are no normal numbers.
+    uint32_t e = from[0], bits = e < 2 ? 0x00200000u << e : (e - 1) << 23;
+    float d;
+    std::memcpy(&d, &bits, sizeof d);
+    for (int i = 0; i < 16; ++i) {
+      to[i] = d * float(halves(from[1 + i] & 15));
+      to[i + 16] = d * float(halves(from[1 + i] >> 4));
+    }
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // 256 elements
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,6 @@
 #include "ctxc/Plugins/DialectPlugins.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -17,6 +18,9 @@ llvm::Error ctxc::loadDialectPlugin(StringRef file, mlir::DialectRegistry &regis
   llvm::SmallString<256> path(file);
   if (std::error_code error = llvm::sys::fs::make_absolute(path))
     return fail(file + ": " + error.message());
+  // The loader would wait for a FIFO's writer.
+  if (llvm::Error error = checkRegularFile(path))
+    return fail(llvm::toString(std::move(error)));
   llvm::Expected<mlir::DialectPlugin> plugin = mlir::DialectPlugin::load(path.str().str());
   if (!plugin) {
     std::string message = llvm::toString(plugin.takeError());

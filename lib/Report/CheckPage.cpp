@@ -15,6 +15,7 @@ using llvm::Error;
 using llvm::StringRef;
 
 static constexpr StringRef head = R"(<!doctype html>
+<!-- Written by ctxc check. -->
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -33,8 +34,8 @@ section { border-top: 1px solid var(--line); margin-top: 2.5rem; }
 .good { color: var(--good); } .bad { color: var(--bad); }
 .columns { display: flex; flex-wrap: wrap; gap: 2rem; align-items: flex-start; }
 .columns > * { min-width: 0; flex: 1 1 20rem; }
-.columns > .drawing { flex: 0 1 auto; }
-.drawing svg { display: block; max-width: 100%; height: auto; }
+.columns > .drawing { flex: 0 1 auto; max-width: 100%; overflow-x: auto; }
+.drawing svg { display: block; }
 .scroll { overflow-x: auto; }
 table { overflow-wrap: normal; border-collapse: collapse; margin: .5rem 0 1.5rem; font-size: .92rem; }
 caption { text-align: left; font-weight: 600; padding: .2rem 0; }
@@ -105,7 +106,11 @@ static llvm::Expected<std::string> inlineDrawing(const VerdictGroup &group) {
   auto picture = drawGraph(group);
   if (!picture)
     return picture.takeError();
-  return picture->substr(std::min(picture->find("<svg"), picture->size()));
+  std::string drawing = picture->substr(std::min(picture->find("<svg"), picture->size()));
+  if (StringRef(drawing).starts_with("<svg"))
+    drawing.insert(4, " role=\"img\" aria-label=\"The block " + text(group.block.getSymName()) +
+                          ", op by op\"");
+  return drawing;
 }
 
 static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
@@ -133,7 +138,10 @@ static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
   auto drawing = inlineDrawing(group);
   if (!drawing)
     return drawing.takeError();
-  os << "</div><div class=\"drawing\">\n" << *drawing << "</div></div>\n</section>\n";
+  os << "</div><div class=\"drawing\" tabindex=\"0\" role=\"region\" aria-label=\"The drawing of "
+        "block "
+     << text(block.getSymName()) << "\">\n"
+     << *drawing << "</div></div>\n</section>\n";
   return Error::success();
 }
 

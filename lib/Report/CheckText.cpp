@@ -106,12 +106,13 @@ static void printPlans(llvm::raw_ostream &os, const VerdictGroup &group) {
   }
 }
 
-static void printCauses(llvm::raw_ostream &os, ArrayRef<Finding> causes) {
-  for (const Finding &cause : causes) {
-    printWrapped(os, "why", cause.message);
-    if (!cause.advice.empty())
-      printWrapped(os, "way out", cause.advice);
-  }
+/// " [bounded-output]": the rules of the messages that say why.
+static std::string rulesOf(ArrayRef<Finding> causes) {
+  llvm::SmallVector<StringRef> rules;
+  for (const Finding &cause : causes)
+    if (!llvm::is_contained(rules, cause.rule))
+      rules.push_back(cause.rule);
+  return rules.empty() ? "" : " [" + llvm::join(rules, ", ") + "]";
 }
 
 static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
@@ -120,10 +121,10 @@ static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
   xf::BlockOp block = group.block;
   if (!group.ops.empty())
     os << (group.layers.size() == 1 ? "layer " : "layers ") << formatRanges(group.layers) << ", ";
-  os << "block '" << block.getSymName() << "': " << stringify(verdict.kind) << "\n";
+  os << "block '" << block.getSymName() << "': " << stringify(verdict.kind)
+     << rulesOf(verdict.causes) << "\n";
   if (!verdict.plan.isEmpty())
     printPlan(os, verdict);
-  printCauses(os, verdict.causes);
   if (!verdict.remark.empty())
     printWrapped(os, "note", verdict.remark);
   if (options.plans)
@@ -147,9 +148,8 @@ void ctxc::printCheckReport(llvm::raw_ostream &os, ArrayRef<VerdictGroup> groups
   }
   if (options.model && !options.model->causes.empty()) {
     xf::ModelOp model = options.model->model;
-    os << "model '" << model.getSymName() << "': " << stringify(options.model->kind) << "\n";
-    printCauses(os, options.model->causes);
-    os << "\n";
+    os << "model '" << model.getSymName() << "': " << stringify(options.model->kind)
+       << rulesOf(options.model->causes) << "\n\n";
   }
   os << good << " of " << total << (isModel ? " layers" : " blocks")
      << " can take the context into their parameters\n";

@@ -1,6 +1,7 @@
 #include "ctxc/Report/CostReport.h"
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Program/TokenKernels.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -105,6 +106,7 @@ static void writeCost(const Cost &cost, const CostOptions &options, llvm::json::
 void ctxc::writeCostJson(const TokenCosts &costs, llvm::raw_ostream &os) {
   llvm::json::OStream json(os, 2);
   json.object([&] {
+    json.attribute("format", "ctxc-cost");
     json.attribute("target", costs.target);
     if (costs.rows > 1)
       json.attribute("rows", costs.rows);
@@ -158,7 +160,8 @@ void ctxc::writeCostText(const TokenCosts &costs, llvm::raw_ostream &os) {
     os << '\n';
   };
   os << costs.target << ": bytes to and from the device's memory, and operations, with "
-     << options.visible[0] << " visible tokens (of a reduced run " << options.visible[1] << ")\n\n";
+     << counted(options.visible[0], "visible token") << " (of a reduced run " << options.visible[1]
+     << ")\n\n";
   heading(costs.rows == 1 ? "a token" : "a chunk of " + std::to_string(costs.rows), "launches");
   for (const TokenCost &token : costs.tokens)
     line(token.name, token.cost.launches, token.cost);

@@ -3,8 +3,9 @@
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/OwnFile.h"
+#include "ctxc/Support/Unfinished.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -15,18 +16,18 @@ using llvm::StringRef;
 
 /// The picture of `text`, by the program `dot`.
 static llvm::Expected<std::string> draw(StringRef dot, StringRef text) {
-  llvm::SmallString<128> in, out, err;
-  for (auto [path, ending] : {std::pair(&in, "dot"), {&out, "svg"}, {&err, "txt"}})
-    if (std::error_code error = llvm::sys::fs::createTemporaryFile("ctxc", ending, *path))
-      return makeError("a temporary file: " + error.message());
-  llvm::FileRemover removeIn(in), removeOut(out), removeErr(err);
+  llvm::Expected<Unfinished> folder = Unfinished::temporaryDirectory();
+  if (!folder)
+    return folder.takeError();
+  std::string in = (folder->path() + "/in.dot").str(), out = (folder->path() + "/out.svg").str(),
+              err = (folder->path() + "/err.txt").str();
   std::error_code error;
   {
     llvm::raw_fd_ostream os(in, error);
     os << text;
   }
   std::string why;
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(""), err.str()};
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(""), StringRef(err)};
   int code = error ? -1
                    : llvm::sys::ExecuteAndWait(dot, {dot, "-Tsvg", in, "-o", out}, std::nullopt,
                                                redirects, /*SecondsToWait=*/120, 0, &why);
@@ -62,8 +63,11 @@ Error ctxc::writeGraph(StringRef path, llvm::ArrayRef<VerdictGroup> groups) {
       return makeError("--graph: " + path + ": " + llvm::toString(picture.takeError()) +
                        " (a .dot file needs nothing)");
     text = std::move(*picture);
+    if (size_t start = text.find("<svg"); start != std::string::npos)
+      text.insert(text.find('>', start) + 1, ("\n<!-- " + ownMark + " check. -->").str());
   } else if (ending == ".dot") {
     llvm::raw_string_ostream os(text);
+    os << "// " << ownMark << " check.\n";
     printGraph(os, groups);
   } else {
     return makeError("--graph: found '" + path + "', expected a name that ends in .dot or .svg");

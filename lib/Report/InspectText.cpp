@@ -1,4 +1,6 @@
 #include "ctxc/Report/InspectReport.h"
+#include "ctxc/Support/Count.h"
+#include "ctxc/Support/ForeignText.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -82,10 +84,11 @@ private:
 
 void InspectText::begin() {
   const VerifySettings &run = settings.run;
-  os << "model      " << run.model << " (" << run.layers << " layers, " << run.vocabulary
-     << (inspection.hasHead ? " tokens in the vocabulary)" : " numbers as its output, no head)")
-     << "\nupdate     " << (run.updateApplies ? run.update : "none applies") << "; " << run.dtype
-     << " weights; " << run.backend << "\nplan       " << run.plan << "\ntoken      "
+  os << "model      " << printableLine(run.model) << " (" << counted(run.layers, "layer") << ", "
+     << counted(run.vocabulary, inspection.hasHead ? "token" : "number")
+     << (inspection.hasHead ? " in the vocabulary)" : " as its output, no head)") << "\nupdate     "
+     << (run.updateApplies ? run.update : "none applies") << "; " << run.dtype << " weights; "
+     << run.backend << "\nplan       " << run.plan << "\ntoken      "
      << fitColumns(name(subject.token), 40, false) << " at position " << subject.position
      << "; of the " << subject.position << " before it ";
   llvm::ArrayRef<int64_t> kept = run.request.kept;
@@ -192,8 +195,8 @@ void InspectText::tokens() {
        << (token.next >= 0 ? fitColumns(name(token.next), 15, false) : "") << "\n";
   }
   if (shown.size() < inspection.patches.size())
-    os << "     " << inspection.patches.size() - shown.size()
-       << " more tokens in --json and --html\n";
+    os << "     " << counted(inspection.patches.size() - shown.size(), "more token")
+       << " in --json and --html\n";
   os << "\n";
 }
 
@@ -256,8 +259,8 @@ void InspectText::end() {
   for (const LayerObligations &layer : subject.obligations)
     harmful += layer.harmful;
   if (harmful)
-    os << "note: " << harmful
-       << " divisors were zero where a change was needed; the patch is not exact there\n";
+    os << "note: " << counted(harmful, "divisor") << (harmful == 1 ? " was" : " were")
+       << " zero where a change was needed; the patch is not exact there\n";
   const InspectTimes &times = inspection.times;
   os << llvm::format("time: %.2f s to open the model; %.2f s for the patches of all tokens, %.2f s "
                      "for what layers\nwrite, %.2f s for what parts of the context change\n",

@@ -1,5 +1,6 @@
 #include "OpText.h"
 #include "ctxc/Report/Place.h"
+#include "ctxc/Support/InputFile.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,12 +12,12 @@ using namespace ctxc;
 
 llvm::StringRef ValueNames::line(StringRef file, unsigned number) {
   auto [known, isNew] = files.try_emplace(file);
-  if (isNew)
-    if (auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/true))
-      known->second = std::move(*buffer);
-  if (!known->second)
-    return "";
-  StringRef rest = known->second->getBuffer(), found;
+  if (isNew) {
+    llvm::Expected<std::string> text = readSmallFile(file, 1 << 30);
+    known->second = text ? std::move(*text) : "";
+    llvm::consumeError(text.takeError()); // ops are then named otherwise
+  }
+  StringRef rest = known->second, found;
   for (unsigned i = 0; i < number; ++i)
     std::tie(found, rest) = rest.split('\n');
   return found;

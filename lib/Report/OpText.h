@@ -4,7 +4,7 @@
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include <string>
 
 namespace ctxc {
 
@@ -17,7 +17,7 @@ public:
 
 private:
   llvm::StringRef line(llvm::StringRef file, unsigned number);
-  llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> files;
+  llvm::StringMap<std::string> files; ///< their content, empty where there is none
 };
 
 /// "normalize rms", "softcap at 30", "contextual attention": the op's name and those of its

@@ -1,6 +1,7 @@
 // The table of rules as a whole, and how it is shown.
 #include "ctxc/Report/Rules.h"
 #include "RuleTable.h"
+#include "ctxc/Support/OwnFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -180,5 +181,7 @@ std::vector<std::pair<std::string, std::string>> ctxc::rulePages() {
     pages.emplace_back(rule.id.str() + ".md", rulePage(rule));
   }
   pages.emplace(pages.begin(), "README.md", index);
+  for (auto &[name, text] : pages)
+    text.insert(0, ("<!-- " + ownMark + " explain --pages. -->\n\n").str());
   return pages;
 }

@@ -1,4 +1,6 @@
 #include "ctxc/Report/VerifyReport.h"
+#include "ctxc/Support/Count.h"
+#include "ctxc/Support/ForeignText.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -44,17 +46,17 @@ void VerifyText::mark(bool good) {
 static std::string contextText(const RunRequest &request) {
   llvm::ArrayRef<Input> context = llvm::ArrayRef(request.tokens).drop_back();
   int64_t rows = llvm::count_if(context, [](const Input &input) { return input.isEmbedding(); });
-  std::string tokens = std::to_string(context.size() - rows) + " tokens";
-  return rows ? tokens + " and " + std::to_string(rows) + " rows in place of tokens" : tokens;
+  std::string tokens = counted(context.size() - rows, "token");
+  return rows ? tokens + " and " + counted(rows, "row") + " in place of tokens" : tokens;
 }
 
 void VerifyText::begin() {
   const RunRequest &request = settings.request;
-  os << "model      " << settings.model << " (" << settings.layers << " layers, "
-     << settings.vocabulary << " tokens in the vocabulary)\n"
+  os << "model      " << printableLine(settings.model) << " (" << counted(settings.layers, "layer")
+     << ", " << counted(settings.vocabulary, "token") << " in the vocabulary)\n"
      << "weights    " << settings.dtype << ", hash " << settings.modelHash << "\n";
   if (!settings.patchFile.empty())
-    os << "patch      " << settings.patchFile << "\n";
+    os << "patch      " << printableLine(settings.patchFile) << "\n";
   os << "update     " << (settings.updateApplies ? settings.update : "none applies") << ", "
      << (request.materialize ? "added to the weights and rounded to their type"
                              : "kept factored beside the weights")
@@ -63,11 +65,13 @@ void VerifyText::begin() {
     os << "context    " << contextText(request) << "; ";
   else
     os << "positions  " << fitColumns(positionsText(request.positions), 88, false) << " of "
-       << request.tokens.size() << " tokens, each patched after the tokens before it\n           ";
+       << counted(request.tokens.size(), "token")
+       << ", each patched after the tokens before it\n           ";
   if (request.kept.empty())
-    os << "none of them kept in the reduced run";
+    os << (request.tokens.size() == 2 ? "it is not" : "none of them") << " kept in the reduced run";
   else
-    os << "kept in the reduced run: positions " << positionsText(request.kept);
+    os << "kept in the reduced run: " << (request.kept.size() == 1 ? "position " : "positions ")
+       << positionsText(request.kept);
   os << "\n\n"
      << "                      full run          patched run         unpatched\n"
      << (request.positions.empty() ? "step" : "pos.")
@@ -126,15 +130,16 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
     os << "not verified: a logit differs by " << brief(summary.worstLinf) << ", more than "
        << brief(*settings.tolerance) << "\n";
   else if (summary.matches < summary.steps || !summary.finite)
-    os << "not verified: " << summary.steps - summary.matches << " of " << summary.steps
-       << " tokens differ\n";
+    os << "not verified: " << summary.steps - summary.matches << " of "
+       << counted(summary.steps, "token")
+       << (summary.steps - summary.matches == 1 ? " differs\n" : " differ\n");
   else
-    os << "not verified: in " << summary.beyond << " of " << summary.steps
-       << " steps a logit differs by more than roundings allow: found "
-       << brief(summary.nearestLinf) << ", expected at most " << brief(summary.nearestAllowed)
-       << "\n";
+    os << "not verified: in " << summary.beyond << " of " << counted(summary.steps, "step")
+       << " a logit differs by more than roundings allow: found " << brief(summary.nearestLinf)
+       << ", expected at most " << brief(summary.nearestAllowed) << "\n";
   if (summary.harmful)
-    os << "note: " << summary.harmful
-       << " divisors were zero where a change was needed; the patch is "
+    os << "note: " << counted(summary.harmful, "divisor")
+       << (summary.harmful == 1 ? " was" : " were")
+       << " zero where a change was needed; the patch is "
           "not exact there\n";
 }

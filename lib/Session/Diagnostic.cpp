@@ -3,6 +3,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace ctxc;
+using llvm::StringRef;
 
 ModelDiagnostic ctxc::toModelDiagnostic(mlir::Diagnostic &from, llvm::StringRef otherwise) {
   ModelDiagnostic to{placeOf(from.getLocation()), from.getSeverity(), from.str(), "", {}};
@@ -30,8 +31,12 @@ llvm::StringRef ctxc::stringify(mlir::DiagnosticSeverity severity) {
 static void print(const ModelDiagnostic &diagnostic, llvm::raw_ostream &os) {
   std::string place = text(diagnostic.place);
   if (!place.empty())
-    os << printable(place) << ": ";
-  os << stringify(diagnostic.severity) << ": " << printable(diagnostic.message) << "\n";
+    os << printableLine(place) << ": ";
+  // MLIR shows an op as it prints it, in lines, and escapes the names there itself.
+  StringRef message = diagnostic.message;
+  bool isOp = message.starts_with("see current operation: ");
+  os << stringify(diagnostic.severity) << ": "
+     << (isOp ? printable(message) : printableLine(message)) << "\n";
   if (!diagnostic.sourceLine.empty()) {
     os << printable(diagnostic.sourceLine) << "\n";
     if (diagnostic.place.column)

@@ -5,9 +5,9 @@
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Timer.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace ctxc;
 using llvm::Error;
@@ -176,8 +176,9 @@ std::string Model::lineOf(const Place &place) {
   if (!isReading || place.file != path || !place.line)
     return "";
   if (!readText) {
-    auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-    readText = buffer ? (*buffer)->getBuffer().str() : "";
+    Expected<std::string> text = readSmallFile(path, 1 << 30);
+    readText = text ? std::move(*text) : "";
+    llvm::consumeError(text.takeError()); // the message is shown without the line
   }
   StringRef rest = *readText, line;
   for (unsigned i = 0; i < place.line; ++i)

@@ -5,16 +5,28 @@
 using namespace ctxc;
 using llvm::Expected;
 
-bool Model::hasTokenizer() const { return modelCheckpoint && modelCheckpoint->tokenizerPath(); }
+bool Model::hasTokenizer() const {
+  return !settings.tokenizer.empty() || (modelCheckpoint && modelCheckpoint->tokenizerPath());
+}
+
+/// Where the tokenizer and the chat template are.
+Expected<std::string> Model::tokenizerPath() const {
+  if (!settings.tokenizer.empty())
+    return settings.tokenizer;
+  if (!modelCheckpoint || inMemory)
+    return makeError(path + ": has no tokenizer; give token ids, or another's tokenizer");
+  return path;
+}
 
 Expected<Tokenizer &> Model::tokenizer() {
   Expected<Use> inUse = use();
   if (!inUse)
     return inUse.takeError();
   if (!pieces) {
-    if (!modelCheckpoint || inMemory)
-      return makeError(path + ": has no tokenizer; give token ids");
-    auto opened = Tokenizer::open(path);
+    Expected<std::string> place = tokenizerPath();
+    if (!place)
+      return place.takeError();
+    auto opened = Tokenizer::open(*place);
     if (!opened)
       return opened.takeError();
     pieces = std::move(*opened);

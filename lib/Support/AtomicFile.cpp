@@ -1,26 +1,69 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Unfinished.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
+#include <unistd.h>
+#include <utility>
 
 using namespace llvm;
 
-/// A device or a pipe is written into. Renaming a file over it, as root may,
-/// would replace /dev/null for everyone.
-static bool isSpecial(StringRef path) {
-  sys::fs::file_status status;
-  return !sys::fs::status(path, status) && !sys::fs::is_regular_file(status) &&
-         !sys::fs::is_directory(status);
+static ctxc::OutputCheck &outputCheck() {
+  static ctxc::OutputCheck check;
+  return check;
 }
 
-static Error writeSpecial(StringRef path, function_ref<Error(raw_pwrite_stream &)> write) {
+ctxc::OutputCheck ctxc::setOutputCheck(OutputCheck check) {
+  return std::exchange(outputCheck(), std::move(check));
+}
+
+static Error checkOutput(StringRef path) {
+  return outputCheck() ? outputCheck()(path) : Error::success();
+}
+
+/// The open descriptor that `path` names, as /dev/stdout does; −1 where it names none. Where that
+/// leads to a file, a rename would replace the link in /dev, and opening the file again would write
+/// over what is there.
+static int namedDescriptor(StringRef path) {
+  int descriptor =
+      StringSwitch<int>(path).Case("/dev/stdout", 1).Case("/dev/stderr", 2).Default(-1);
+  for (StringRef folder : {"/dev/fd/", "/proc/self/fd/"})
+    if (StringRef number = path; number.consume_front(folder))
+      if (number.getAsInteger(10, descriptor))
+        descriptor = -1;
+  return descriptor;
+}
+
+/// A device or a pipe is written into. Renaming a file over it, as root may,
+/// would replace /dev/null for everyone.
+bool ctxc::isWrittenInto(StringRef path) {
+  sys::fs::file_status status;
+  return namedDescriptor(path) >= 0 ||
+         (!sys::fs::status(path, status) && !sys::fs::is_regular_file(status) &&
+          !sys::fs::is_directory(status));
+}
+
+static Error writeInto(StringRef path, function_ref<Error(raw_pwrite_stream &)> write) {
   SmallVector<char, 0> content; // a pipe cannot seek, and `write` may
   raw_svector_ostream buffer(content);
   if (Error failure = write(buffer))
     return failure;
+  if (Error failure = checkOutput(path))
+    return failure;
+  outs().flush(); // may lead to the same place
+  int descriptor = namedDescriptor(path);
   std::error_code error;
-  raw_fd_ostream os(path, error, sys::fs::CD_OpenExisting, sys::fs::FA_Write, sys::fs::OF_None);
+  if (descriptor >= 0)
+    descriptor = ::dup(descriptor);
+  else
+    error = sys::fs::openFile(path, descriptor, sys::fs::CD_OpenExisting, sys::fs::FA_Write,
+                              sys::fs::OF_None);
+  if (!error && descriptor < 0)
+    error = errnoAsErrorCode();
   if (error)
     return ctxc::makeError(path + ": cannot write: " + error.message());
+  raw_fd_ostream os(descriptor, /*shouldClose=*/true);
   os << buffer.str();
   os.close();
   if (!os.has_error())
@@ -31,14 +74,14 @@ static Error writeSpecial(StringRef path, function_ref<Error(raw_pwrite_stream &
 }
 
 Error ctxc::writeFileAtomically(StringRef path, function_ref<Error(raw_pwrite_stream &)> write) {
-  if (isSpecial(path))
-    return writeSpecial(path, write);
-  auto temp = sys::fs::TempFile::create(path + ".tmp%%%%%%");
-  if (!temp)
-    return ctxc::makeError(path + ": cannot write: " + toString(temp.takeError()));
+  if (isWrittenInto(path))
+    return writeInto(path, write);
+  Expected<Unfinished> made = Unfinished::file((path + ".tmp-").str());
+  if (!made)
+    return ctxc::makeError(path + ": cannot write: " + toString(made.takeError()));
   Error failure = Error::success();
   {
-    raw_fd_ostream os(temp->FD, /*shouldClose=*/false);
+    raw_fd_ostream os(made->descriptor(), /*shouldClose=*/false);
     failure = write(os);
     os.flush();
     if (os.has_error()) {
@@ -48,9 +91,10 @@ Error ctxc::writeFileAtomically(StringRef path, function_ref<Error(raw_pwrite_st
     }
   }
   if (!failure)
-    if (Error renamed = temp->keep(path))
-      failure = makeError(path + ": cannot write: " + toString(std::move(renamed)));
+    failure = checkOutput(path);
   if (failure)
-    return joinErrors(std::move(failure), temp->discard());
+    return failure;
+  if (Error error = made->keepAs(path))
+    return makeError(path + ": cannot write: " + toString(std::move(error)));
   return Error::success();
 }

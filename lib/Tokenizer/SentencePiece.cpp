@@ -6,6 +6,7 @@
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/LEB128.h"
+#include <map>
 #include <sentencepiece_processor.h>
 
 using namespace llvm;
@@ -22,6 +23,7 @@ public:
                 StringRef file);
 
   Expected<std::vector<int64_t>> encode(StringRef text, bool addSpecial) const override;
+  Expected<std::vector<int64_t>> encodeChat(StringRef text) const override;
   Expected<std::string> decode(ArrayRef<int64_t> ids) const override;
   std::string piece(int64_t id) const override {
     if (id < 0 || id >= size())
@@ -130,6 +132,44 @@ Expected<std::vector<int64_t>> SentencePiece::encode(StringRef text, bool addSpe
   if (addSpecial)
     ids.push_back(*bos);
   ids.insert(ids.end(), pieces.begin(), pieces.end());
+  return ids;
+}
+
+Expected<std::vector<int64_t>> SentencePiece::encodeChat(StringRef text) const {
+  Expected<const Processor *> processor = this->processor();
+  if (!processor)
+    return processor.takeError();
+  std::map<std::string, int64_t, std::greater<>> controls; // of two that match, the longer is first
+  std::string firstBytes;
+  for (int64_t id = 0; id < size(); ++id)
+    if ((*processor)->IsControl(int(id)) && !piece(id).empty()) {
+      controls.emplace(piece(id), id);
+      firstBytes += piece(id).front();
+    }
+  std::vector<int64_t> ids;
+  size_t begin = 0;
+  auto encodePart = [&](size_t end) -> Error {
+    if (begin == end)
+      return Error::success();
+    auto part = encode(text.slice(begin, end), /*addSpecial=*/false);
+    if (part)
+      append_range(ids, *part);
+    return part.takeError();
+  };
+  for (size_t at = 0; (at = text.find_first_of(firstBytes, at)) != StringRef::npos;) {
+    auto control = find_if(
+        controls, [&](const auto &each) { return text.drop_front(at).starts_with(each.first); });
+    if (control == controls.end()) {
+      ++at;
+      continue;
+    }
+    if (Error error = encodePart(at))
+      return std::move(error);
+    ids.push_back(control->second);
+    begin = at += control->first.size();
+  }
+  if (Error error = encodePart(text.size()))
+    return std::move(error);
   return ids;
 }
 

@@ -1,8 +1,8 @@
 // Which file of a checkpoint is its tokenizer.
 #include "ctxc/Tokenizer/Tokenizer.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -40,8 +40,13 @@ static std::optional<int64_t> configuredBos(StringRef directory) {
 }
 
 Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
-  if (!sys::fs::is_directory(directory))
+  if (!sys::fs::is_directory(directory)) {
+    if (directory.ends_with(".json"))
+      return openTokenizerJson(directory);
+    if (directory.ends_with(".model"))
+      return openSentencePiece(directory, configuredBos(sys::path::parent_path(directory)));
     return openGgufTokenizer(directory);
+  }
   std::string json = inside(directory, "tokenizer.json");
   if (sys::fs::exists(json))
     return openTokenizerJson(json);

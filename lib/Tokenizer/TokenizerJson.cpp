@@ -7,9 +7,9 @@
 #include "PostProcessor.h"
 #include "PreTokenizer.h"
 #include "Unicode.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -55,7 +55,8 @@ static llvm::json::Value number(double value) {
 void Trace::write(llvm::raw_ostream &os) const {
   for (const Entry &entry : entries)
     for (const TraceLine &line : entry.lines)
-      os << llvm::json::Value(llvm::json::Object{{"position", entry.position},
+      os << llvm::json::Value(llvm::json::Object{{"format", "ctxc-trace"},
+                                                 {"position", entry.position},
                                                  {"runs", llvm::json::Array{entry.a, entry.b}},
                                                  {"layer", line.layer},
                                                  {"linf", number(line.linf)},

@@ -32,7 +32,7 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.ids, self.references, self.text = [], [], [], []
+        self.open, self.ids, self.references, self.text, self.headings = [], [], [], [], []
 
     def handle_starttag(self, tag, attributes):
         if tag not in VOID:
@@ -54,6 +54,8 @@ class Page(html.parser.HTMLParser):
 
     def handle_data(self, data):
         self.text.append(data)
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(data)
 
 
 def check_page(path, head):
@@ -71,12 +73,14 @@ def check_page(path, head):
     for wanted in (head["command"], head["settings"]["hash"], head["machine"]["processor"],
                    head["settings"]["prompts"][0]["text"]):
         assert wanted in text, wanted
+    return page.headings
 
 
-def check_figure(directory, name):
+def check_figure(directory, name, headings):
     root = ElementTree.parse(directory / f"{name}.svg").getroot()
     texts = [t for t in ("".join(e.itertext()).strip() for e in root.iter()
                          if e.tag.endswith("}text")) if t]
+    assert any(t in headings for t in texts), f"{name}.svg lacks the title that the page gives it: {texts}"
     assert len(texts) > 5, f"{name}.svg: has hardly any text: {texts}"
     # Math markup that was not typeset.
     assert not [t for t in texts if "mathdefault" in t], texts
@@ -109,8 +113,8 @@ def main():
         assert done.returncode == 0 and not done.stderr, done.stderr
         for (name, figures, _), directory in zip(RUNS, directories):
             first = (directory / "records.jsonl").read_text().splitlines()[0]
-            check_page(directory / "index.html", json.loads(first))
-            texts = {t for figure in figures for t in check_figure(directory, figure)}
+            headings = check_page(directory / "index.html", json.loads(first))
+            texts = {t for figure in figures for t in check_figure(directory, figure, headings)}
             assert all(any(t.startswith(u) for t in texts) for u in ("least", "naive")), \
                 f"{name}: {texts}"
         # The same records give the same files, whatever existed before.
@@ -119,6 +123,18 @@ def main():
                         "f32", "--updates", "least,naive", *RUNS[0][2], "-o", directories[0],
                         "--python", sys.executable], check=True, capture_output=True)
         assert (directories[0] / "summary.svg").read_bytes() == before
+
+        # A page that somebody else wrote is replaced by --force alone.
+        page = directories[0] / "index.html"
+        page.write_text("<p>mine</p>")
+        done = subprocess.run([sys.executable, script, directories[0]], capture_output=True,
+                              text=True)
+        assert done.returncode == 2 and "is not known to be written by ctxc" in done.stderr
+        assert page.read_text() == "<p>mine</p>"
+        subprocess.run([sys.executable, script, "--force", directories[0]], check=True,
+                       capture_output=True)
+        assert page.read_text().startswith("<!DOCTYPE html>")
+        assert not list(directories[0].glob("*.tmp-*"))
 
         bad = Path(folder, "bad")
         bad.mkdir()

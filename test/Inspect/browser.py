@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""browser.py CTXC CHROMIUM SOURCE [--keep DIR]: the page of `ctxc inspect` in a real browser.
+"""browser.py CTXC CHROMIUM SOURCE [--keep DIR]: the pages of `ctxc inspect` and `ctxc check` in a real browser.
 
-The pages are of the shipped model, of a tokenizer with hostile pieces, of an encoder and of a model without a
-head. There must be no error on the console, no request except for the file itself, the JSON's numbers on hover
+Those of inspect are of the shipped model, of a tokenizer with hostile pieces, of an encoder and of a model
+without a head; those of check, of the shipped model, of experts and of a block that is rejected. There must be no error on the console, no request except for the file itself, the JSON's numbers on hover
 and on keyboard focus, pictures without the script, a contrast of at least 4.5 in light and dark mode, nothing
-that overflows a width of 390 pixels, and no label of a picture that is too small to read there. --keep leaves
+that overflows a width of 1200, 768 or 390 pixels, and no label of a picture that is too small to read there. --keep leaves
 pages and screenshots in DIR.
 """
 
@@ -55,7 +55,7 @@ CONTRAST = """(() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement, style = getComputedStyle(element);
-    if (!walker.currentNode.data.trim() || !element.getClientRects().length) continue;
+    if (!/[\\p{L}\\p{N}]/u.test(walker.currentNode.data) || !element.getClientRects().length) continue;
     if (element.closest("script, style, title, #tip, .skip")) continue;
     const ink = element instanceof SVGElement ? style.fill : style.color;
     for (const ground of behind(element)) {
@@ -85,6 +85,12 @@ def ctxc(program, *words):
                    stdout=subprocess.DEVNULL)
 
 
+def check_page(program, page, model, code=0):
+    done = subprocess.run([str(word) for word in (program, "check", model, "--html", page)],
+                          capture_output=True)
+    assert done.returncode == code, done.stderr
+
+
 def make_pages(program, source, folder):
     """The pages, and the JSON of the first page."""
     ctxc(program, source / "examples/models/gemma3-kjv-1m", "--prompt", PROMPT, "--generate", "3",
@@ -106,6 +112,12 @@ def make_pages(program, source, folder):
          "--html", folder / "encoder.html")
     ctxc(program, source / "test/Driver/Inputs/headless.mlir", "--weights", "random:1", "--tokens",
          "1,2,3", "--backend", "reference", "--html", folder / "headless.html")
+    check_page(program, folder / "check-shipped.html", source / "examples/models/gemma3-kjv-1m")
+    check_page(program, folder / "check-experts.html", source / "test/goldens/deepseek-v3")
+    rejected = folder / "rejected.mlir"
+    rejected.write_text(subprocess.run([str(program), "explain", "bounded-output", "--example", "fails"],
+                                       check=True, capture_output=True, text=True).stdout)
+    check_page(program, folder / "check-rejected.html", rejected, 1)
     return json.loads((folder / "shipped.json").read_text())
 
 
@@ -133,7 +145,7 @@ def check_looks(browser, page, folder):
         browser.size(1200, 900)
         worst = browser.evaluate(CONTRAST)
         assert worst["ratio"] >= 4.5, f"{page}, {scheme}: contrast {worst}"
-        for width in (1200, 390):
+        for width in (1200, 768, 390):
             browser.size(width, 900)
             small = browser.evaluate(SMALLEST_LABEL)
             assert small >= 9, f"{page}: a label of {small} pixels in a window of {width}"

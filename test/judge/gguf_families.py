@@ -6,9 +6,9 @@
 For each family (all without NAME) transformers' own class makes a tiny random model. It is written as a
 GGUF file as llama.cpp's converter does it: the gguf package gives the tensors' names, and the changes of
 numbers (rows of q and k for pairs that lie side by side, scales as 1 + w, rows of q, k and v by kind,
-matrices of GPT-2 transposed, experts in banks) are made here. The logits of ctxc's full run of the file
+matrices of GPT-2 transposed, experts in banks, those of gpt-oss in MXFP4) are made here. The logits of ctxc's full run of the file
 must be transformers' logits of the model, and ctxc's patch, added to the model's weights, must give the
-token alone the logits of the whole context (not GPT-2's, whose matrices the file has transposed).
+token alone the logits of the whole context (not GPT-2's, whose matrices the file has transposed, nor gpt-oss's, whose banks it divides).
 Exit code: 0 when all of it holds, else 1.
 """
 
@@ -59,6 +59,8 @@ FAMILIES = {
     "glm4": ("glm4", "glm4", part(0.5) | {"head_dim": 16, "attention_bias": True}),
     "gpt2": ("gpt2", "gpt2", {"n_layer": LAYERS, "n_head": HEADS, "n_embd": HIDDEN, "n_inner": 96,
                               "n_positions": 256, "tie_word_embeddings": True}),
+    "gpt-oss": ("gpt-oss", "gpt_oss", {"head_dim": 16, "num_local_experts": 5, "num_experts_per_tok": 2,
+                                       "sliding_window": 6, "rope_parameters": YARN | {"truncate": False}}),
     "gpt-neox": ("gptneox", "gpt_neox", part(0.25)),
     "gpt-neox-sequential": ("gptneox", "gpt_neox", part(0.5) | {"use_parallel_residual": False}),
     "granite": ("granite", "granite", {"attention_multiplier": 0.2, "embedding_multiplier": 3.0,
@@ -82,6 +84,7 @@ FAMILIES = {
     "starcoder2": ("starcoder2", "starcoder2", {"use_bias": True, "sliding_window": None}),
 }
 PERMUTED = ("llama", "granite", "olmo", "smollm3")  # q and k, of the architectures
+MXFP4 = gguf.GGMLQuantizationType.MXFP4
 ONE_MORE = ("gemma", "gemma2", "nemotron")          # scales
 
 
@@ -106,6 +109,10 @@ def make_model(model_type, settings):
             around = 1.0 if vector and name.endswith("weight") and float(parameter.mean()) != 0 else 0.0
             spread = 0.2 if vector else 1 / math.sqrt(parameter.shape[-1])
             parameter.copy_(around + spread * torch.randn_like(parameter))
+            if model_type == "gpt_oss" and name.endswith(("gate_up_proj", "down_proj")):
+                rows = parameter.transpose(1, 2).contiguous().numpy()
+                rows = gguf.dequantize(gguf.quantize(rows, MXFP4), MXFP4)
+                parameter.copy_(torch.from_numpy(rows).transpose(1, 2))
     return model
 
 
@@ -133,6 +140,15 @@ def changed(name, tensor, architecture, config):
     return tensor
 
 
+def divided(name, tensor):
+    """gpt-oss's banks as the converter writes them: rows of gate and up, which alternate, in two."""
+    kind = "bias" if name.endswith("_bias") else "weight"
+    rows = tensor if kind == "bias" else tensor.transpose(1, 2)
+    if ".gate_up_proj" in name:
+        return [(f"ffn_gate_exps.{kind}", rows[:, ::2]), (f"ffn_up_exps.{kind}", rows[:, 1::2])]
+    return [(f"ffn_down_exps.{kind}", rows)]
+
+
 def write_tensors(writer, model, architecture):
     kind = next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
     names = gguf.get_tensor_name_map(kind, LAYERS)
@@ -147,7 +163,14 @@ def write_tensors(writer, model, architecture):
             continue
         if ".experts." in name:
             at = f"blk.{name.split('.')[2]}."
-            if name.endswith("gate_up_proj"):
+            if architecture == "gpt-oss":
+                for part, numbers in divided(name, tensor):
+                    numbers = np.ascontiguousarray(numbers.numpy())
+                    if part.endswith("weight"):
+                        writer.add_tensor(at + part, gguf.quantize(numbers, MXFP4), raw_dtype=MXFP4)
+                    else:
+                        writer.add_tensor(at + part, numbers)
+            elif name.endswith("gate_up_proj"):
                 gate, up = tensor.chunk(2, dim=1)
                 add(at + "ffn_gate_exps.weight", gate)
                 add(at + "ffn_up_exps.weight", up)
@@ -158,6 +181,7 @@ def write_tensors(writer, model, architecture):
         stored = names.get_name(shorter, try_suffixes=(".weight", ".bias"))
         if stored is None:
             sys.exit(f"gguf_families.py: the gguf package has no name for {name} of {architecture}")
+        stored += ".weight" * name.endswith("sinks")
         add(stored, changed(name, tensor, architecture, model.config))
 
 
@@ -178,10 +202,10 @@ def write_keys(w, architecture, config):
     for key in ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"):
         if hasattr(config, key):
             (w.add_layer_norm_rms_eps if key.startswith("rms") else w.add_layer_norm_eps)(getattr(config, key))
-    if architecture in ("gemma", "gemma2"):
+    if architecture in ("gemma", "gemma2", "gpt-oss"):
         w.add_key_length(dim)
         w.add_value_length(dim)
-    if architecture in ("gemma2", "phi3"):
+    if architecture in ("gemma2", "phi3", "gpt-oss"):
         w.add_sliding_window(sizes["sliding_window"] or 0)
     if architecture == "gemma2":
         w.add_attn_logit_softcapping(config.attn_logit_softcapping)
@@ -202,6 +226,8 @@ def write_keys(w, architecture, config):
     if experts:
         w.add_expert_count(experts)
         w.add_expert_used_count(config.num_experts_per_tok)
+    if architecture == "gpt-oss":
+        w.add_expert_feed_forward_length(config.intermediate_size)
     if architecture == "qwen2moe":
         w.add_expert_feed_forward_length(config.moe_intermediate_size)
         w.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
@@ -245,7 +271,7 @@ def judged(ctxc, name, folder):
         expected = model(torch.tensor([context]), use_cache=False).logits[0, -found.shape[0]:]
     error = float((expected - found).abs().max())
     code = 0
-    if architecture != "gpt2":
+    if architecture not in ("gpt2", "gpt-oss"):
         patch = folder / "patch.safetensors"
         programs.run([ctxc, "patch", file, "--tokens", TOKENS, "-o", patch], check=True)
         code = judge.main([str(directory), str(patch)])

@@ -9,19 +9,35 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
+static OptionSpec used(OptionSpec option, PathUse use) {
+  option.path = use;
+  return option;
+}
+
+OptionSpec driver::reads(OptionSpec option) { return used(std::move(option), PathUse::Input); }
+OptionSpec driver::writes(OptionSpec option) { return used(std::move(option), PathUse::Output); }
+OptionSpec driver::writesInto(OptionSpec option) {
+  return used(std::move(option), PathUse::Folder);
+}
+
+bool driver::isPathWord(StringRef word) {
+  return llvm::is_contained({"MODEL", "FILE", "FILE.npy", "DIR", "PATH", "WEIGHTS", "PYTHON"},
+                            word);
+}
+
 /// The option that `word` names; a joined option is recognised by its first letters.
-static const OptionSpec *findOption(const Command &command, StringRef word) {
+static const OptionSpec *findOption(llvm::ArrayRef<OptionSpec> options, StringRef word) {
   StringRef name = word.take_front(word.find('='));
-  auto found = llvm::find_if(command.options, [&](const OptionSpec &option) {
+  auto found = llvm::find_if(options, [&](const OptionSpec &option) {
     return option.joined ? word.starts_with(option.name) && !word.starts_with("--")
                          : option.name == name;
   });
-  return found == command.options.end() ? nullptr : &*found;
+  return found == options.end() ? nullptr : &*found;
 }
 
 static std::string unknownOption(const Command &command, StringRef name) {
-  std::vector<StringRef> known = {"--help", "--load-dialect-plugin"};
-  for (const OptionSpec &option : command.options)
+  std::vector<StringRef> known;
+  for (const OptionSpec &option : optionsOf(command))
     known.push_back(option.name);
   std::string hint = suggestion(name, known);
   if (hint.empty())
@@ -37,6 +53,7 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
     errors = llvm::joinErrors(std::move(errors), makeError(message));
   };
 
+  const std::vector<OptionSpec> options = optionsOf(command);
   bool optionsEnded = false;
   for (size_t i = 0; i < words.size(); ++i) {
     StringRef word = words[i];
@@ -48,7 +65,7 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
       result.positionals.push_back(word);
       continue;
     }
-    const OptionSpec *option = findOption(command, word);
+    const OptionSpec *option = findOption(options, word);
     size_t equals = word.find('=');
     StringRef name = option && option->joined ? option->name : word.take_front(equals);
     if (!option) {
@@ -138,6 +155,12 @@ std::vector<OptionSpec> driver::optionsOf(const Command &command) {
   OptionSpec plugin{"--load-dialect-plugin", "FILE",
                     "a shared library with ops of another dialect; may be repeated"};
   plugin.repeatable = true;
+  plugin.path = PathUse::Input;
+  bool writes = llvm::any_of(options, [](const OptionSpec &option) {
+    return option.path == PathUse::Output || option.path == PathUse::Folder;
+  });
+  if (writes)
+    options.push_back({"--force", "", "replace files that ctxc did not write, too"});
   options.push_back(plugin);
   options.push_back({"--help", "", "this text"});
   return options;

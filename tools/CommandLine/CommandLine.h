@@ -17,6 +17,14 @@
 
 namespace ctxc::driver {
 
+/// What is done with the file or folder that a value names.
+enum class PathUse {
+  None,   ///< it names none; in a text, @FILE is read all the same
+  Input,  ///< is read; a folder, with what is in it
+  Output, ///< a file that is written; `-`, where a command knows it, is the screen
+  Folder, ///< files are written into it, or it is made; a command may write a file there, too
+};
+
 /// One option of a subcommand.
 struct OptionSpec {
   llvm::StringRef name;  ///< with its dashes: "--update", "-o"
@@ -32,7 +40,17 @@ struct OptionSpec {
   bool joined = false;
   /// May be given instead of the positional arguments and of required options.
   bool insteadOfPositionals = false;
+  PathUse path = PathUse::None;
 };
+
+/// `option`, whose value is a file or folder that is read; a file that is written; a folder.
+OptionSpec reads(OptionSpec option);
+OptionSpec writes(OptionSpec option);
+OptionSpec writesInto(OptionSpec option);
+
+/// Whether a value, or a positional argument, of this name in the help is a path: MODEL, FILE, DIR
+/// and their like. Each such option is declared by one of the three functions above.
+bool isPathWord(llvm::StringRef word);
 
 class Arguments;
 
@@ -89,10 +107,6 @@ int runCommand(const Command &command, llvm::ArrayRef<llvm::StringRef> words);
 /// Prints one line for each message, also for those of joined errors; lines of a message that start
 /// with "note: " are notes. Returns the exit code.
 int reportError(llvm::Error error);
-
-/// `code`, or ExitBadInput where writing to stdout failed: a script would otherwise take half of
-/// the output for all of it.
-int flushed(int code);
 
 } // namespace ctxc::driver
 

@@ -90,7 +90,7 @@ static std::string zshArgument(const OptionSpec &option) {
   argument += (option.valueOptional ? "::" : ":") + option.value.str() + ":";
   if (!option.choices.empty())
     return argument + "(" + llvm::join(option.choices, " ") + ")";
-  return takesWord(option) ? argument + "_files" : argument;
+  return option.path == PathUse::None ? argument : argument + "_files";
 }
 
 static void printZsh(llvm::ArrayRef<Command> commands, llvm::raw_ostream &os) {
@@ -158,7 +158,7 @@ void driver::printCompletion(StringRef shell, llvm::ArrayRef<Command> commands,
                              llvm::raw_ostream &os) {
   if (shell == "zsh")
     os << "#compdef ctxc\n";
-  os << "# Completion of ctxc for " << shell << ", written by `ctxc completion " << shell << "`.\n";
+  os << "# Completion of ctxc for " << shell << ". Written by ctxc completion " << shell << ".\n";
   if (shell == "bash")
     printBash(commands, os);
   else if (shell == "zsh")

@@ -95,8 +95,8 @@ void Roff::paragraphs(StringRef text) {
 
 static void printHead(const Overview &overview, StringRef name, StringRef summary,
                       llvm::raw_ostream &os) {
-  os << ".\\\" Written by `ctxc man`.\n.TH " << name.upper() << " 1 \"\" \"ctxc "
-     << overview.version << "\" \"ctxc manual\"\n.SH NAME\n";
+  os << ".\\\" Written by ctxc man.\n.TH " << name.upper() << " 1 \"\" \"ctxc " << overview.version
+     << "\" \"ctxc manual\"\n.SH NAME\n";
   Roff roff(os);
   roff.text(name);
   os << " \\- ";

@@ -2,6 +2,7 @@
 #include "ctxc/Plugins/DialectPlugins.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -68,7 +69,7 @@ std::vector<OptionSpec> driver::runOptions() {
       {"--target", "GPU",
        "run on a GPU: cuda, rocm or vulkan (docs/gpu.md); default: on this\nprocessor"},
       {"--threads", "N", "threads of the compiled backend; default: one a core"},
-      {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
+      reads({"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"}),
   };
   llvm::append_range(options, planOptions());
   return options;
@@ -134,6 +135,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   if (!weights)
     return weights.takeError();
   options.weights = *weights;
+  options.tokenizer = arguments.get("--tokenizer", "").str();
   auto startLayer = arguments.integer("--start-layer", 0, INT32_MAX, 0);
   if (!startLayer)
     return startLayer.takeError();
@@ -159,22 +161,31 @@ static mlir::DialectRegistry &mutablePluginDialects() {
   return registry;
 }
 
+static std::vector<std::string> &mutablePluginFiles() {
+  static std::vector<std::string> files;
+  return files;
+}
+
+llvm::ArrayRef<std::string> driver::pluginFiles() { return mutablePluginFiles(); }
+
 const mlir::DialectRegistry &driver::pluginDialects() { return mutablePluginDialects(); }
 
 Error driver::loadDialectPlugins(std::vector<StringRef> &words) {
   Expected<std::vector<StringRef>> files = takeDialectPluginOptions(words);
   if (!files)
     return files.takeError();
-  for (StringRef file : *files)
+  for (StringRef file : *files) {
     if (Error error = loadDialectPlugin(file, mutablePluginDialects()))
       return error;
+    mutablePluginFiles().push_back(file.str());
+  }
   return Error::success();
 }
 
 void driver::printDiagnostic(const ModelDiagnostic &diagnostic) {
   if (!diagnostic.place.isKnown())
-    llvm::errs() << "ctxc: ";
-  llvm::errs() << text(diagnostic);
+    err() << "ctxc: ";
+  err() << text(diagnostic);
 }
 
 Expected<std::unique_ptr<Model>> driver::openModel(StringRef path, LoadOptions options) {

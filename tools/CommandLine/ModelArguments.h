@@ -35,6 +35,9 @@ llvm::Expected<WeightSource> weightSource(const Arguments &arguments);
 /// Loads the file of every --load-dialect-plugin among `words`, and removes these options.
 llvm::Error loadDialectPlugins(std::vector<llvm::StringRef> &words);
 
+/// Those files.
+llvm::ArrayRef<std::string> pluginFiles();
+
 /// The dialects of those plugins.
 const mlir::DialectRegistry &pluginDialects();
 

@@ -1,7 +1,12 @@
 // Runs a command: parses its command line, prints its errors, and returns the exit code.
+#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Session/Options.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/CommandLine.h"
+#include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/OutputGuard.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace ctxc;
@@ -41,41 +46,42 @@ static std::string messageOf(const llvm::ErrorInfoBase &info) {
 }
 
 int ctxc::driver::reportError(llvm::Error error) {
-  llvm::outs().flush(); // what was printed before the error comes first
-  int code = ExitAgainst;
+  constexpr int most = 50;
+  int code = ExitAgainst, count = 0;
   llvm::handleAllErrors(
       std::move(error), [](const VerdictAgainst &) { /* its diagnostics are printed */ },
       [&](const llvm::ErrorInfoBase &info) {
         code = ExitBadInput;
-        llvm::SmallVector<StringRef> lines;
+        if (++count > most)
+          return;
         std::string message = messageOf(info);
-        StringRef(message).split(lines, '\n', -1, false);
-        for (StringRef line : lines) {
-          StringRef kind = line.consume_front("note: ") ? "note" : "error";
-          llvm::errs() << "ctxc: " << kind << ": " << printable(line) << "\n";
-        }
+        StringRef kind = "error", rest = message;
+        do {
+          auto [line, others] = rest.split("\nnote: ");
+          err() << "ctxc: " << kind << ": " << printableLine(line) << "\n";
+          kind = "note";
+          rest = others;
+        } while (!rest.empty());
       });
+  if (count > most)
+    err() << "ctxc: error: and " << counted(count - most, "more error") << "\n";
   return code;
-}
-
-int ctxc::driver::flushed(int code) {
-  llvm::outs().flush();
-  if (!llvm::outs().has_error())
-    return code;
-  std::string message = llvm::outs().error().message();
-  llvm::outs().clear_error();
-  llvm::errs() << "ctxc: error: standard output: " << message << "\n";
-  return ExitBadInput;
 }
 
 int ctxc::driver::runCommand(const Command &command, llvm::ArrayRef<StringRef> words) {
   if (llvm::is_contained(words, "--help") || llvm::is_contained(words, "-h")) {
-    printHelp(command, llvm::outs());
+    printHelp(command, out());
     return flushed(ExitGood);
   }
   llvm::Expected<Arguments> arguments = Arguments::parse(command, words);
   if (!arguments)
     return reportError(arguments.takeError());
+  OutputGuard guard(command, *arguments, pluginFiles());
+  if (llvm::Error error = guard.checkOutputs())
+    return reportError(std::move(error));
   llvm::Expected<int> code = command.run(*arguments);
+  if (code)
+    if (llvm::Error error = checkMappedFiles())
+      code = std::move(error);
   return flushed(code ? *code : reportError(code.takeError()));
 }

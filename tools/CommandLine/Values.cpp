@@ -1,11 +1,14 @@
 // Values of options: lists of tokens and positions, and output files.
 #include "tools/CommandLine/Values.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <cerrno>
+#include <unistd.h>
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -63,18 +66,36 @@ llvm::Expected<std::vector<int64_t>> driver::parsePositions(StringRef text, Stri
   return parseList(text, true, what);
 }
 
-llvm::Error driver::checkWritable(StringRef option, StringRef path) {
+llvm::Expected<std::string> driver::readStandardInput(uint64_t limit) {
+  std::string text;
+  char buffer[1 << 16];
+  while (true) {
+    ssize_t count = ::read(STDIN_FILENO, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return makeError("standard input: cannot read: " + llvm::sys::StrError(errno));
+    if (count == 0)
+      return text;
+    text.append(buffer, size_t(count));
+    if (text.size() > limit)
+      return makeError("standard input: found more than " + llvm::Twine(limit) +
+                       " bytes, expected at most that many");
+  }
+}
+
+llvm::Error driver::checkWritable(StringRef path) {
   namespace fs = llvm::sys::fs;
   if (path.empty())
-    return makeError(option + ": expected a path, found an empty one");
+    return makeError("expected a path, found an empty one");
   if (fs::is_directory(path))
-    return makeError(option + ": " + path + " is a directory; expected a file to write");
+    return makeError(path + " is a directory; expected a file to write");
   StringRef parent = llvm::sys::path::parent_path(path);
   if (parent.empty())
     parent = ".";
   if (!fs::is_directory(parent))
-    return makeError(option + ": " + path + " cannot be written: there is no directory " + parent);
+    return makeError(path + " cannot be written: there is no directory " + parent);
   if (std::error_code error = fs::access(parent, fs::AccessMode::Write))
-    return makeError(option + ": " + path + " cannot be written: " + error.message());
+    return makeError(path + " cannot be written: " + error.message());
   return llvm::Error::success();
 }

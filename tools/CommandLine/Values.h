@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <string>
 #include <vector>
 
 namespace ctxc::driver {
@@ -15,9 +16,12 @@ llvm::Expected<std::vector<int64_t>> parseIntegers(llvm::StringRef text, llvm::S
 /// As above, with ranges such as "0-3,7".
 llvm::Expected<std::vector<int64_t>> parsePositions(llvm::StringRef text, llvm::StringRef what);
 
+/// All of standard input; an error where it has more than `limit` bytes.
+llvm::Expected<std::string> readStandardInput(uint64_t limit);
+
 /// Fails where a file at `path` could not be written, so that the error comes before the work
 /// instead of after it.
-llvm::Error checkWritable(llvm::StringRef option, llvm::StringRef path);
+llvm::Error checkWritable(llvm::StringRef path);
 
 } // namespace ctxc::driver
 

@@ -1,6 +1,7 @@
 // MLIR's language server with ctxc's dialects and those of plugins. An editor starts it, and shows
 // the errors of the parser and the verifiers while a block is typed (docs/editors.md).
 #include "ctxc/Plugins/DialectPlugins.h"
+#include "ctxc/Support/StandardStreams.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
@@ -20,6 +21,7 @@ static llvm::Error loadPlugins(std::vector<llvm::StringRef> &words,
 }
 
 int main(int argc, char **argv) {
+  ctxc::openStandardStreams();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

@@ -1,6 +1,7 @@
 // Runs any pass on any .mlir file: mlir-opt with ctxc's dialects and passes.
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
+#include "ctxc/Support/StandardStreams.h"
 #include "ctxc/Transforms/Passes.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
@@ -10,6 +11,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
+  ctxc::openStandardStreams();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

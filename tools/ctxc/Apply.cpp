@@ -2,7 +2,10 @@
 #include "Commands.h"
 #include "ctxc/Export/ApplyPatch.h"
 #include "ctxc/Export/PatchFile.h"
+#include "ctxc/Support/Count.h"
+#include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/Support/Format.h"
 
 using namespace ctxc;
@@ -21,12 +24,16 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   std::optional<DType> storage;
   if (auto dtype = arguments.get("--dtype"))
     storage = storageNamed(*dtype);
-  auto report = applyPatch(**checkpoint, file->first, directory, storage);
+  auto report = applyPatch(**checkpoint, file->first, file->second, directory, storage);
   if (!report)
     return report.takeError();
-  llvm::outs() << directory << ": " << report->patched << " tensors patched; rounding them to "
-               << "their storage type took " << llvm::format("%.2g", 100 * report->relativeRounding)
-               << " % of the patch\n";
+  out() << printableLine(directory) << ": " << counted(report->patched, "tensor")
+        << " patched; rounding them to "
+        << "their storage type took " << llvm::format("%.2g", 100 * report->relativeRounding)
+        << " % of the patch\n";
+  out().flush();
+  err() << "ctxc: warning: " << staleness(file->second) << "; README.md in "
+        << printableLine(directory) << " says how to use it\n";
   return ExitGood;
 }
 
@@ -35,12 +42,14 @@ Command driver::applyCommand() {
       "apply",
       "write a checkpoint with a patch added, loadable by others",
       {"MODEL", "FILE"},
-      {{"-o", "DIR", "the directory to write; it must not exist", {}, true},
+      {writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
        {"--dtype", "TYPE",
         "store all floating tensors as f32, bf16 or f16; default: each as it was", storageNames()}},
       "MODEL is a Hugging Face directory, FILE a patch that `ctxc patch` wrote for it. A patch\n"
       "that is small beside its weights loses most of itself in bf16: the printed share says how\n"
-      "much, and --dtype f32 avoids it.",
+      "much, and --dtype f32 avoids it. A patch holds for one token at its position: the "
+      "directory's\n"
+      "README.md says which, and so does the metadata of its weights.",
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model --dtype f32\n",
       run};
 }

@@ -7,6 +7,7 @@
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Report/Sarif.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -36,9 +37,6 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto severities = Severities::parse(arguments.all("-W"));
   if (!severities)
     return severities.takeError();
-  if (auto path = arguments.get("--proof"))
-    if (llvm::Error error = checkWritable("--proof", *path))
-      return std::move(error);
   options->needWeights = false;
   auto model = openModel(arguments.positional(0), std::move(*options));
   if (!model)
@@ -74,15 +72,15 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (format == "json") {
     llvm::json::Value report = checkReportJson(groups, findings, shown);
     evidence->addTo(report);
-    llvm::outs() << llvm::formatv("{0:2}\n", report);
+    out() << llvm::formatv("{0:2}\n", report);
   } else if (format == "sarif") {
-    llvm::outs() << llvm::formatv("{0:2}\n", sarifLog(groups, findings, code, shown.model));
+    out() << llvm::formatv("{0:2}\n", sarifLog(groups, findings, code, shown.model));
   } else {
     emitFindings(groups, findings);
     if (shown.model)
       (void)emitVerdict(*shown.model); // its causes are in the exit code
-    printCheckReport(llvm::outs(), groups, shown);
-    evidence->print(llvm::outs(), groups);
+    printCheckReport(out(), groups, shown);
+    evidence->print(out(), groups);
   }
   if (auto path = arguments.get("--proof"))
     if (llvm::Error error = writeProof(*path, **model, groups))
@@ -96,12 +94,14 @@ static std::vector<OptionSpec> options() {
        "NAME",
        "text (default), json, or sarif: SARIF 2.1.0, for editors and CI",
        {"text", "json", "sarif"}},
-      {"--graph", "FILE",
-       "draw the blocks with their verdicts, to a .dot file, or by graphviz to an .svg"},
-      {"--html", "FILE",
-       "write a page: verdicts, drawn blocks (by graphviz), plans with their costs, lemmas"},
-      {"--proof", "FILE",
-       "write what each verdict rests on, as a proof that `ctxc check-proof` judges (JSON)"},
+      writes({"--graph", "FILE",
+              "draw the blocks with their verdicts, to a .dot file, or by graphviz to an .svg"}),
+      writes(
+          {"--html", "FILE",
+           "write a page: verdicts, drawn blocks (by graphviz), plans with their costs, lemmas"}),
+      writes(
+          {"--proof", "FILE",
+           "write what each verdict rests on, as a proof that `ctxc check-proof` judges (JSON)"}),
       {"--update",
        "NAME",
        "least (default), balanced, naive, stable, scaled",

@@ -1,6 +1,7 @@
 #include "CheckEvidence.h"
 #include "Commands.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/Format.h"
 
@@ -26,9 +27,11 @@ std::vector<OptionSpec> driver::evidenceOptions() {
                  "for each verdict against look for a counterexample in numbers: weights and a\n"
                  "context for which no patch is exact; written to FILE (JSON) where one is given");
   attempt.valueOptional = witness.valueOptional = true;
+  witness.path = PathUse::Output;
   OptionSpec replay =
       optionWith("--replay", "FILE", "in place of MODEL: evaluate the counterexamples of FILE");
   replay.insteadOfPositionals = true;
+  replay.path = PathUse::Input;
   return {attempt, witness, replay};
 }
 
@@ -125,9 +128,6 @@ llvm::Expected<CheckEvidence> CheckEvidence::gather(const Arguments &arguments, 
   CheckEvidence evidence;
   evidence.trials.resize(groups.size());
   evidence.witnesses.resize(groups.size());
-  if (auto path = arguments.get("--witness"); path && !path->empty())
-    if (llvm::Error error = checkWritable("--witness", *path))
-      return std::move(error);
   if (llvm::Error error = evidence.tryPlans(arguments, model, groups))
     return std::move(error);
   if (llvm::Error error = evidence.findWitnesses(arguments, groups))
@@ -259,21 +259,26 @@ llvm::Expected<int> driver::replayWitnesses(StringRef path) {
   pluginDialects().appendTo(dialects);
   mlir::MLIRContext context(dialects);
   context.loadAllAvailableDialects();
+  std::string block;
   context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
-    printDiagnostic(toModelDiagnostic(diagnostic, path));
+    ModelDiagnostic told = toModelDiagnostic(diagnostic, path);
+    if (told.place.file == "-") // a text that is no file
+      told.place.file = (path + ", block '" + block + "'").str();
+    printDiagnostic(told);
     return mlir::success();
   });
   bool good = true;
   for (const Witness &witness : *witnesses) {
+    block = witness.name;
     auto replay = replayWitness(witness, context);
     if (!replay)
       return makeError(path + ": " + llvm::toString(replay.takeError()));
     good &= replay->confirms(witness);
-    llvm::outs() << "block '" << witness.name << "': ";
-    printWitness(llvm::outs(), witness, *replay);
-    llvm::outs() << llvm::format("    evaluated again: %.4g; outputs differ by %.2g from the "
-                                 "recorded ones\n",
-                                 replay->leastError, replay->difference);
+    out() << "block '" << witness.name << "': ";
+    printWitness(out(), witness, *replay);
+    out() << llvm::format("    evaluated again: %.4g; outputs differ by %.2g from the "
+                          "recorded ones\n",
+                          replay->leastError, replay->difference);
   }
   return good ? ExitGood : ExitAgainst;
 }

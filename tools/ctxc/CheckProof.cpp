@@ -1,12 +1,15 @@
 // ctxc check-proof
 #include "ctxc/Proof/CheckProof.h"
 #include "Commands.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
+#include "ctxc/Support/InputFile.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -16,18 +19,15 @@ using llvm::StringRef;
 static constexpr uint64_t largestFile = 64 << 20;
 
 static llvm::Expected<proof::Proof> readProof(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer)
-    return makeError(path + ": " + buffer.getError().message());
-  if ((*buffer)->getBufferSize() > largestFile)
-    return makeError(path + ": has " + llvm::Twine((*buffer)->getBufferSize()) +
-                     " bytes, expected at most " + llvm::Twine(largestFile));
-  return proof::parseProof((*buffer)->getBuffer(), path);
+  llvm::Expected<std::string> text = readSmallFile(path, largestFile);
+  if (!text)
+    return text.takeError();
+  return proof::parseProof(*text, path);
 }
 
 /// "block 'b', layers 0-3: controllable, by unified: replayed: …"
 static void printClaim(const proof::Claim &claim, const proof::Replay &replay) {
-  llvm::raw_ostream &os = llvm::outs();
+  llvm::raw_ostream &os = out();
   os << "block '" << claim.block << "', layers " << claim.layers << ": " << claim.verdict;
   if (!claim.theorem.empty())
     os << ", by " << claim.theorem;
@@ -63,25 +63,23 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   for (size_t i = 0; i < found->claims.size(); ++i)
     printClaim(found->claims[i], judgement.replays[i]);
   if (!found->past.empty())
-    llvm::outs() << "the model: undecided: the context goes past the layers by "
-                 << llvm::join(found->past, ", ") << "\n";
-  llvm::outs().flush();
+    out() << "the model: undecided: the context goes past the layers by "
+          << llvm::join(found->past, ", ") << "\n";
+  flushOutput();
+  std::string path = printableLine(arguments.positional(1));
   constexpr size_t most = 100;
   size_t count = judgement.problems.size();
   for (const std::string &problem : llvm::ArrayRef(judgement.problems).take_front(most))
-    llvm::errs() << arguments.positional(1) << ": error: " << problem << "\n";
+    err() << path << ": error: " << printableLine(problem) << "\n";
   if (count > most)
-    llvm::errs() << arguments.positional(1) << ": error: and " << count - most << " more\n";
-  llvm::errs().flush();
+    err() << path << ": error: and " << count - most << " more\n";
   if (count)
-    llvm::outs() << "\nthe proof does not hold: " << count << (count == 1 ? " claim" : " claims")
-                 << " wrong\n";
+    out() << "\nthe proof does not hold: " << counted(count, "claim") << " wrong\n";
   else if (judgement.skipped)
-    llvm::outs() << "\nthe proof is not shown to hold: nothing was found against it, and "
-                 << judgement.skipped << " of " << found->claims.size()
-                 << " claims were not replayed\n";
+    out() << "\nthe proof is not shown to hold: nothing was found against it, and "
+          << judgement.skipped << " of " << found->claims.size() << " claims were not replayed\n";
   else
-    llvm::outs() << "\nthe proof holds\n";
+    out() << "\nthe proof holds\n";
   return judgement.holds() ? ExitGood : ExitAgainst;
 }
 

@@ -2,10 +2,12 @@
 #include "CodeArguments.h"
 #include "Commands.h"
 #include "LinkLibrary.h"
+#include "MarkCode.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -13,23 +15,34 @@
 using namespace ctxc;
 using namespace ctxc::driver;
 
-static llvm::Error write(llvm::StringRef path,
-                         llvm::function_ref<void(llvm::raw_ostream &)> print) {
+static llvm::Error write(llvm::StringRef path, llvm::StringRef content) {
   if (path == "-") {
-    print(llvm::outs());
+    out() << content;
     return llvm::Error::success();
   }
   return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
-    print(os);
+    os << content;
     return llvm::Error::success();
   });
+}
+
+/// Writes a stage. On the screen it needs no mark.
+static llvm::Error writeStage(llvm::StringRef path, llvm::StringRef stage, llvm::StringRef code) {
+  return write(path, path == "-" ? code.str() : markCode(stage, code));
+}
+
+static llvm::Error writeModel(llvm::StringRef path, llvm::StringRef stage, mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printModel(module, os);
+  return writeStage(path, stage, text);
 }
 
 static llvm::Error writePlanned(Model &model, llvm::StringRef path) {
   llvm::Expected<mlir::ModuleOp> planned = model.plannedModule();
   if (!planned)
     return planned.takeError();
-  return write(path, [&](llvm::raw_ostream &os) { printModel(*planned, os); });
+  return writeModel(path, "patch", *planned);
 }
 
 static llvm::Error writeCost(Model &model, const CompileOptions &options, const CostOptions &at,
@@ -37,31 +50,39 @@ static llvm::Error writeCost(Model &model, const CompileOptions &options, const 
   llvm::Expected<TokenCosts> costs = model.cost(options, at);
   if (!costs)
     return costs.takeError();
-  return write(path, [&](llvm::raw_ostream &os) {
-    isJson ? writeCostJson(*costs, os) : writeCostText(*costs, os);
-  });
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (isJson)
+    writeCostJson(*costs, os);
+  else
+    writeCostText(*costs, os);
+  return isJson ? write(path, text) : writeStage(path, "cost", text);
 }
 
 /// Writes the code, and, for an object file or a library, a header and a manifest with the same
 /// stem beside it.
-static llvm::Error writeCode(Model &model, const CompileOptions &options, bool isShared,
+static llvm::Error writeCode(Model &model, const CompileOptions &options, llvm::StringRef stage,
                              llvm::StringRef path) {
   llvm::Expected<CompiledCode> made = model.compile(options);
   if (!made)
     return made.takeError();
-  auto text = [](llvm::StringRef content) {
-    return [content](llvm::raw_ostream &os) { os << content; };
-  };
-  if (llvm::Error error = isShared ? linkLibrary(made->code, path) : write(path, text(made->code)))
+  std::string code = std::move(made->code);
+  if (stage == "shared") {
+    llvm::Expected<std::string> library = linkLibrary(code, llvm::sys::path::filename(path));
+    if (!library)
+      return makeError(path + ": " + llvm::toString(library.takeError()));
+    code = std::move(*library);
+  }
+  if (llvm::Error error = writeStage(path, stage, code))
     return error;
   if (options.stage != CodeStage::Object)
     return llvm::Error::success();
   llvm::SmallString<256> beside(path);
   llvm::sys::path::replace_extension(beside, ".h");
-  if (llvm::Error error = write(beside, text(made->header)))
+  if (llvm::Error error = write(beside, made->header))
     return error;
   llvm::sys::path::replace_extension(beside, ".json");
-  return write(beside, text(made->manifest));
+  return write(beside, made->manifest);
 }
 
 static llvm::Expected<int> run(const Arguments &arguments) {
@@ -75,9 +96,6 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   // The other files are written beside this one, and a library is renamed to its name at the end.
   if (isFile && llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
     return makeError("-o: " + path + " is there and no regular file; expected a file to write");
-  if (path != "-")
-    if (llvm::Error error = checkWritable("-o", path))
-      return std::move(error);
   auto options = loadOptions(arguments);
   if (!options)
     return options.takeError();
@@ -95,8 +113,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     return opened.takeError();
   Model &model = **opened;
   if (stage == "xf") {
-    if (llvm::Error error =
-            write(path, [&](llvm::raw_ostream &os) { printModel(model.module(), os); }))
+    if (llvm::Error error = writeModel(path, stage, model.module()))
       return std::move(error);
     return ExitGood;
   }
@@ -105,7 +122,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   bool isJson = arguments.get("--format", "text") == "json";
   if (llvm::Error error = stage == "patch"  ? writePlanned(model, path)
                           : stage == "cost" ? writeCost(model, *code, *at, isJson, path)
-                                            : writeCode(model, *code, stage == "shared", path))
+                                            : writeCode(model, *code, stage, path))
     return std::move(error);
   return ExitGood;
 }
@@ -149,7 +166,7 @@ Command driver::compileCommand() {
        {"--bandwidth", "GB/S", "of cost: of the device's memory; adds predicted times", {}},
        {"--rate", "TFLOP/S", "of cost: of float32 arithmetic, for kernels that this bounds", {}},
        {"--format", "NAME", "of cost: text (default) or json", {"text", "json"}},
-       {"-o", "PATH", "the file to write; - for the screen", {}, true},
+       writes({"-o", "PATH", "the file to write; - for the screen", {}, true}),
        {"--update",
         "NAME",
         "least (default), balanced, naive, stable, scaled",

@@ -1,5 +1,7 @@
 #include "DrawRecords.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -17,14 +19,14 @@ static std::string plotScript() {
   return std::string(script);
 }
 
-Error driver::drawRecords(StringRef directory, StringRef given) {
+Error driver::drawRecords(StringRef directory, StringRef given, bool force) {
   const char *known = std::getenv("CTXC_PYTHON");
   std::string python = given.empty() && known ? known : given.str();
   std::string script = plotScript();
   if (python.empty()) {
-    llvm::outs() << "plots and page: PYTHON " << script << " " << directory
-                 << ", with a Python that has matplotlib; or name it with --python or "
-                    "CTXC_PYTHON\n";
+    out() << "plots and page: PYTHON " << script << " " << printableLine(directory)
+          << ", with a Python that has matplotlib; or name it with --python or "
+             "CTXC_PYTHON\n";
     return Error::success();
   }
   auto program = llvm::sys::findProgramByName(python);
@@ -32,10 +34,12 @@ Error driver::drawRecords(StringRef directory, StringRef given) {
     return makeError("--python: " + python + ": " + program.getError().message());
   if (!llvm::sys::fs::can_execute(*program)) // a path is taken as it is
     return makeError("--python: " + python + ": is no program that can be run");
-  llvm::outs().flush();
+  flushOutput();
   std::string message;
-  int code = llvm::sys::ExecuteAndWait(*program, {python, script, directory}, std::nullopt, {}, 0,
-                                       0, &message);
+  llvm::SmallVector<StringRef> words = {python, script, directory};
+  if (force)
+    words.push_back("--force");
+  int code = llvm::sys::ExecuteAndWait(*program, words, std::nullopt, {}, 0, 0, &message);
   if (code < 0)
     return makeError("--python: " + python + ": " + message);
   if (code)

@@ -8,8 +8,8 @@
 namespace ctxc::driver {
 
 /// Runs `python`, or else $CTXC_PYTHON, to draw the records in `directory`. If neither is given,
-/// prints how they can be drawn.
-llvm::Error drawRecords(llvm::StringRef directory, llvm::StringRef python);
+/// prints how they can be drawn. With `force`, files that ctxc did not write are replaced.
+llvm::Error drawRecords(llvm::StringRef directory, llvm::StringRef python, bool force);
 
 } // namespace ctxc::driver
 

@@ -3,13 +3,16 @@
 #include "Commands.h"
 #include "DrawRecords.h"
 #include "MemoryNeed.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Experiments/Lab.h"
 #include "ctxc/Lowering/CpuTarget.h"
 #include "ctxc/Program/StepChecks.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -68,8 +71,8 @@ public:
     if (!records)
       return records.takeError();
     if ((*records)->found())
-      llvm::errs() << (*records)->path() << ": goes on after " << (*records)->found()
-                   << " records\n";
+      err() << printableLine((*records)->path()) << ": goes on after "
+            << counted((*records)->found(), "record") << "\n";
 
     Progress progress(llvm::errs(), llvm::sys::Process::StandardErrIsDisplayed());
     Lab lab{*model,  **records,      progress,           directory, prompts, generate,       dtypes,
@@ -86,9 +89,10 @@ public:
     if (added)
       if (Error error = (*records)->note(Object{{"seconds", seconds}, {"records", added}}))
         return std::move(error);
-    llvm::outs() << (*records)->path() << ": " << (*records)->size() << " records, " << added
-                 << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
-    if (Error error = drawRecords(directory, arguments.get("--python", "")))
+    out() << printableLine((*records)->path()) << ": " << counted((*records)->size(), "record")
+          << ", " << added << " of them new, in " << llvm::formatv("{0:F1}", seconds) << " s\n";
+    if (Error error =
+            drawRecords(directory, arguments.get("--python", ""), arguments.has("--force")))
       return std::move(error);
     return ExitGood;
   }
@@ -209,7 +213,10 @@ private:
   /// Reads one prompt from each line: text, or token ids where the model has no tokenizer.
   Error readPrompts() {
     std::vector<std::string> lines;
+    std::string where = "--prompts: ";
     if (auto file = arguments.get("--prompts")) {
+      where += *file;
+      where += ": ";
       auto text = readSmallFile(*file, 64 << 20);
       if (!text)
         return text.takeError();
@@ -229,16 +236,16 @@ private:
             llvm::join(llvm::map_range(ids, [](int64_t id) { return std::to_string(id); }), ","));
     }
     for (const std::string &line : lines) {
-      auto tokens =
-          model->hasTokenizer() ? model->tokenize(line) : parseIntegers(line, "--prompts");
+      auto tokens = model->hasTokenizer() ? model->tokenize(line)
+                                          : parseIntegers(line, StringRef(where).drop_back(2));
       if (!tokens)
         return tokens.takeError();
       for (int64_t token : *tokens)
         if (token < 0 || token >= vocabulary)
-          return makeError("--prompts: token " + llvm::Twine(token) + ", expected ids from 0 to " +
+          return makeError(where + "token " + llvm::Twine(token) + ", expected ids from 0 to " +
                            llvm::Twine(vocabulary - 1));
       if (tokens->size() < 2)
-        return makeError("--prompts: '" + line +
+        return makeError(where + "'" + line +
                          "' is fewer than two tokens, a context and the "
                          "last token, which is run after it");
       prompts.push_back({line, std::move(*tokens)});
@@ -343,17 +350,19 @@ Command driver::experimentCommand() {
       "experiment",
       "the paper's experiments: data, plots and a page",
       {"NAME", "MODEL"},
-      {{"-o", "DIR", "where data, plots and page go; one experiment a directory",
-        /*choices=*/{}, /*required=*/true},
-       {"--prompts", "FILE",
-        "a prompt a line; token ids separated by commas where MODEL has no tokenizer"},
+      {writesInto({"-o", "DIR", "where data, plots and page go; one experiment a directory",
+                   /*choices=*/{}, /*required=*/true}),
+       reads({"--prompts", "FILE",
+              "a prompt a line; token ids separated by commas where MODEL has no tokenizer"}),
        {"--generate", "N", "tokens to generate of each prompt; each experiment has a default"},
        {"--dtypes", "TYPES", "f32, bf16, f16: some of them, separated by commas"},
        {"--updates", "NAMES", "least, balanced, naive, stable, scaled: some of them"},
        {"--threads", "N", "default: one a core"},
-       {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"},
-       {"--python", "PYTHON",
-        "a Python with matplotlib, which draws the records; default: $CTXC_PYTHON, else none does"},
+       reads(
+           {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"}),
+       reads({"--python", "PYTHON",
+              "a Python with matplotlib, which draws the records; default: $CTXC_PYTHON, else none "
+              "does"}),
        {"--memory", "MIB", "what the run may take at most; default: what the machine has"}},
       description(),
       "  ctxc experiment generation examples/models/gemma3-kjv-1m -o build/kjv-generation\n"
@@ -363,6 +372,8 @@ Command driver::experimentCommand() {
     for (const ExperimentOption &option : experiment.options)
       if (llvm::none_of(command.options,
                         [&](const OptionSpec &known) { return known.name == option.name; }))
-        command.options.push_back({option.name, option.value, option.help});
+        command.options.push_back(isPathWord(option.value)
+                                      ? reads({option.name, option.value, option.help})
+                                      : OptionSpec{option.name, option.value, option.help});
   return command;
 }

@@ -3,11 +3,13 @@
 #include "ctxc/Report/Rules.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Suggestion.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace ctxc;
@@ -38,17 +40,18 @@ static llvm::Expected<int> writePages(StringRef folder) {
 static llvm::Expected<int> checkPages(StringRef folder) {
   int code = ExitGood;
   auto complain = [&](StringRef name, StringRef what) {
-    llvm::errs() << pathIn(folder, name) << ": " << what << "; run `ctxc explain --pages " << folder
-                 << "`\n";
+    err() << printableLine(pathIn(folder, name)) << ": " << what << "; run `ctxc explain --pages "
+          << printableLine(folder) << "`\n";
     code = ExitAgainst;
   };
   auto pages = rulePages();
   for (auto &[name, text] : pages) {
-    auto buffer = llvm::MemoryBuffer::getFile(pathIn(folder, name));
-    if (!buffer)
+    llvm::Expected<std::string> found = readSmallFile(pathIn(folder, name), 1 << 20);
+    if (!found)
       complain(name, "is missing");
-    else if ((*buffer)->getBuffer() != text)
+    else if (*found != text)
       complain(name, "is out of date");
+    llvm::consumeError(found.takeError());
   }
   std::error_code error;
   for (llvm::sys::fs::directory_iterator i(folder, error), end; i != end && !error;
@@ -78,7 +81,7 @@ static void printJson() {
                                        {"help", rule.help},
                                        {"passes", exampleJson(rule, rule.passes)},
                                        {"fails", exampleJson(rule, rule.fails)}});
-  llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(rules)));
+  out() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(rules)));
 }
 
 static llvm::Expected<int> run(const Arguments &arguments) {
@@ -91,7 +94,7 @@ static llvm::Expected<int> run(const Arguments &arguments) {
     return ExitGood;
   }
   if (!arguments.count()) {
-    printRules(llvm::outs());
+    printRules(out());
     return ExitGood;
   }
   StringRef id = arguments.positional(0);
@@ -106,9 +109,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   }
   std::optional<StringRef> example = arguments.get("--example");
   if (!example)
-    printRule(llvm::outs(), *rule);
+    printRule(out(), *rule);
   else
-    llvm::outs() << (*example == "passes" ? rule->passes : rule->fails).text.ltrim('\n');
+    out() << (*example == "passes" ? rule->passes : rule->fails).text.ltrim('\n');
   return ExitGood;
 }
 
@@ -123,8 +126,8 @@ Command driver::explainCommand() {
            "print only the block that passes or the one that fails, to check it",
            {"passes", "fails"}},
           {"--format", "NAME", "text (default), or json: the whole table", {"text", "json"}},
-          {"--pages", "DIR", "write the pages of the documentation, one a rule"},
-          {"--check-pages", "DIR", "name those that are missing or out of date"},
+          writesInto({"--pages", "DIR", "write the pages of the documentation, one a rule"}),
+          reads({"--check-pages", "DIR", "name those that are missing or out of date"}),
       },
       "The rules are the theorems and lemmas that a verdict rests on, and the reasons that `ctxc\n"
       "check` gives: the word in brackets at the end of a diagnostic. Without RULE, lists them.",

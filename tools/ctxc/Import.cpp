@@ -2,7 +2,9 @@
 #include "ctxc/Import/Import.h"
 #include "Commands.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/OwnFile.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -11,9 +13,6 @@ using namespace ctxc::driver;
 
 static llvm::Expected<int> run(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "-");
-  if (path != "-")
-    if (llvm::Error error = checkWritable("-o", path))
-      return std::move(error);
   LoadOptions options;
   options.needWeights = false;
   if (auto dtype = arguments.get("--dtype"))
@@ -22,10 +21,11 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!model)
     return model.takeError();
   if (path == "-") {
-    printModel((*model)->module(), llvm::outs());
+    printModel((*model)->module(), out());
     return ExitGood;
   }
   if (llvm::Error error = writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
+        os << "// " << ownMark << " import.\n";
         printModel((*model)->module(), os);
         return llvm::Error::success();
       }))
@@ -60,7 +60,7 @@ Command driver::importCommand() {
       "import",
       "write a checkpoint's model as dialect text",
       {"DIR"},
-      {{"-o", "FILE", "the .mlir file to write; by default, or as -, to the screen"},
+      {writes({"-o", "FILE", "the .mlir file to write; by default, or as -, to the screen"}),
        {"--dtype", "TYPE", "storage type of all parameters; default: as stored", storageNames()}},
       description(),
       "  ctxc import gemma-3-270m -o model.mlir\n"

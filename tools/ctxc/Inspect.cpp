@@ -6,6 +6,7 @@
 #include "ctxc/Report/InspectReport.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 
 using namespace ctxc;
@@ -32,13 +33,8 @@ Expected<InspectOptions> parseOptions(const Arguments &arguments) {
   auto generate = arguments.integer("--generate", 0, 1 << 20, 0);
   auto subject = arguments.integer("--token", 0, INT32_MAX, 0);
   auto nearest = arguments.integer("--top", 1, 100, 5);
-  Error errors = llvm::joinErrors(llvm::joinErrors(generate.takeError(), subject.takeError()),
-                                  nearest.takeError());
-  for (StringRef option : {"--json", "--html"})
-    if (arguments.has(option))
-      errors =
-          llvm::joinErrors(std::move(errors), checkWritable(option, arguments.get(option, "")));
-  if (errors)
+  if (Error errors = llvm::joinErrors(llvm::joinErrors(generate.takeError(), subject.takeError()),
+                                      nearest.takeError()))
     return std::move(errors);
   options.generate = *generate;
   if (arguments.has("--token"))
@@ -99,9 +95,8 @@ Expected<int> run(const Arguments &arguments) {
   Expected<LoadOptions> loading = loadOptions(arguments);
   if (!loading)
     return loading.takeError();
-  Expected<std::vector<int64_t>> kept = keptPositions(arguments);
-  if (!kept)
-    return kept.takeError();
+  if (Error error = keptPositions(arguments).takeError())
+    return std::move(error);
   auto opened = openToRun(arguments, arguments.positional(0), std::move(*loading));
   if (!opened)
     return opened.takeError();
@@ -112,11 +107,11 @@ Expected<int> run(const Arguments &arguments) {
   InspectSettings settings;
   settings.run = std::move(*about);
   settings.times = model.times();
-  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, model);
-  if (!tokens)
-    return tokens.takeError();
-  settings.run.request.tokens = toInputs(*tokens);
-  settings.run.request.kept = std::move(*kept);
+  Expected<Prompt> prompt = promptTokens(arguments, model);
+  if (!prompt)
+    return prompt.takeError();
+  settings.run.request.tokens = toInputs(prompt->tokens);
+  settings.run.request.kept = std::move(prompt->kept);
 
   InspectRequest request;
   request.run = settings.run.request;
@@ -136,7 +131,7 @@ Expected<int> run(const Arguments &arguments) {
     return inspection.takeError();
   if (Error error = writeOutputs(*options, *inspection, settings, name))
     return std::move(error);
-  printInspection(llvm::outs(), *inspection, settings, name);
+  printInspection(out(), *inspection, settings, name);
   return ExitGood;
 }
 
@@ -176,8 +171,8 @@ Command driver::inspectCommand() {
        "of a context of more than 64 sentences, joined where there are more",
        {"token", "sentence"}},
       {"--top", "N", "how many tokens to name at each end of a direction; default 5"},
-      {"--json", "FILE", "write everything found as JSON"},
-      {"--html", "FILE", "write a page of pictures; it needs no network"}};
+      writes({"--json", "FILE", "write everything found as JSON"}),
+      writes({"--html", "FILE", "write a page of pictures; it needs no network"})};
   command.options.insert(command.options.end(), own.begin(), own.end());
   for (OptionSpec &option : runOptions())
     command.options.push_back(option);

@@ -1,7 +1,8 @@
 #include "LinkLibrary.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "ctxc/Support/InputFile.h"
+#include "ctxc/Support/Unfinished.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -18,9 +19,9 @@ static std::string numericsArchive() {
   return std::string(archive);
 }
 
-/// Links `object` into `library`, whose soname is `name`.
+/// Links the file `object` into `library`, whose soname is `name`.
 static Error link(StringRef object, StringRef library, StringRef name) {
-  std::string soname = ("-Wl,-soname," + llvm::sys::path::filename(name)).str();
+  std::string soname = ("-Wl,-soname," + name).str();
   for (const char *program : {"c++", "clang++", "clang++-22", "g++"}) {
     llvm::ErrorOr<std::string> linker = llvm::sys::findProgramByName(program);
     if (!linker)
@@ -33,29 +34,24 @@ static Error link(StringRef object, StringRef library, StringRef name) {
         std::nullopt, {}, 0, 0, &message);
     if (code == 0)
       return Error::success();
-    return makeError(library + ": " + *linker + " could not link it" +
-                     (message.empty() ? "" : ": " + message));
+    return makeError(*linker + " could not link it" + (message.empty() ? "" : ": " + message));
   }
-  return makeError(library + ": linking needs c++, clang++ or g++, and none is in PATH; --emit=obj "
-                             "needs none");
+  return makeError("linking needs c++, clang++ or g++, and none is in PATH; --emit=obj needs none");
 }
 
-Error driver::linkLibrary(StringRef object, StringRef path) {
-  // The library is linked under another name and then renamed, so that no incomplete file is left.
-  std::string input = (path + ".tmp.o").str(), library = (path + ".tmp.so").str();
-  llvm::scope_exit cleanUp([&] {
-    llvm::sys::fs::remove(input);
-    llvm::sys::fs::remove(library);
-  });
-  Error written = writeFileAtomically(input, [&](llvm::raw_pwrite_stream &os) {
+llvm::Expected<std::string> driver::linkLibrary(StringRef object, StringRef name) {
+  llvm::Expected<Unfinished> folder = Unfinished::temporaryDirectory();
+  if (!folder)
+    return folder.takeError();
+  std::string in = (folder->path() + "/kernels.o").str(),
+              out = (folder->path() + "/kernels.so").str();
+  Error written = writeFileAtomically(in, [&](llvm::raw_pwrite_stream &os) {
     os << object;
     return Error::success();
   });
   if (written)
-    return written;
-  if (Error error = link(input, library, path))
-    return error;
-  if (std::error_code error = llvm::sys::fs::rename(library, path))
-    return makeError(path + ": cannot be written: " + error.message());
-  return Error::success();
+    return std::move(written);
+  if (Error error = link(in, out, name))
+    return std::move(error);
+  return readSmallFile(out, uint64_t(1) << 40);
 }

@@ -4,12 +4,13 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <string>
 
 namespace ctxc::driver {
 
-/// Links the bytes of an object file and the functions that kernels call into a library at `path`,
-/// which appears complete or not at all. Needs a linker: c++, clang++ or g++ in PATH.
-llvm::Error linkLibrary(llvm::StringRef object, llvm::StringRef path);
+/// Links the bytes of an object file and the functions that kernels call into a library with the
+/// soname `name`, and returns its bytes. Needs a linker: c++, clang++ or g++ in PATH.
+llvm::Expected<std::string> linkLibrary(llvm::StringRef object, llvm::StringRef name);
 
 } // namespace ctxc::driver
 

@@ -26,5 +26,5 @@ llvm::Error LogitsFile::write(llvm::StringRef path) const {
                          return llvm::Error::success();
                        }});
   }
-  return writeSafetensors(path, std::move(tensors), {});
+  return writeSafetensors(path, std::move(tensors), {{"format", "ctxc-logits"}});
 }

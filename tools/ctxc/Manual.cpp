@@ -4,6 +4,7 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Suggestion.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -44,13 +45,13 @@ static llvm::Expected<int> runMan(const Arguments &arguments) {
   }
   std::vector<Command> commands = allCommands();
   if (!arguments.count()) {
-    printManPage(overview(), commands, llvm::outs());
+    printManPage(overview(), commands, out());
     return ExitGood;
   }
   std::vector<StringRef> names;
   for (const Command &command : commands) {
     if (command.name == arguments.positional(0)) {
-      printManPage(overview(), command, llvm::outs());
+      printManPage(overview(), command, out());
       return ExitGood;
     }
     names.push_back(command.name);
@@ -60,7 +61,8 @@ static llvm::Expected<int> runMan(const Arguments &arguments) {
 }
 
 Command driver::manCommand() {
-  OptionSpec pages{"--pages", "DIR", "write all pages, as ctxc.1, ctxc-check.1, ... in DIR"};
+  OptionSpec pages =
+      writesInto({"--pages", "DIR", "write all pages, as ctxc.1, ctxc-check.1, ... in DIR"});
   pages.insteadOfPositionals = true;
   return {
       "man",
@@ -85,7 +87,7 @@ static llvm::Expected<int> runCompletion(const Arguments &arguments) {
     if (Error error = writePage(*path, print))
       return std::move(error);
   } else {
-    print(llvm::outs());
+    print(out());
   }
   return ExitGood;
 }
@@ -94,7 +96,7 @@ Command driver::completionCommand() {
   return {"completion",
           "print the script with which a shell completes commands and options",
           {"SHELL"},
-          {{"-o", "FILE", "write it to FILE"}},
+          {writes({"-o", "FILE", "write it to FILE"})},
           "SHELL is bash, zsh or fish. What is installed below /usr has the scripts where these "
           "look for\n"
           "them; elsewhere they are read by the lines below, in the shell's own start file.",

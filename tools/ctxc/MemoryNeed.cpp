@@ -2,6 +2,7 @@
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <unistd.h>
 
@@ -68,14 +69,14 @@ llvm::Error driver::checkMemory(Model &model, llvm::ArrayRef<std::string> dtypes
   llvm::Expected<MemoryNeed> need = memoryNeed(model, dtypes);
   if (!need)
     return need.takeError();
-  llvm::errs() << "memory: ";
+  err() << "memory: ";
   for (const MemoryNeed::Weights &weights : need->weights)
-    llvm::errs() << weights.dtype << " weights " << gibibytes(weights.bytes)
-                 << (weights.mapped ? " (as they are stored), " : " (converted), ");
+    err() << weights.dtype << " weights " << gibibytes(weights.bytes)
+          << (weights.mapped ? " (as they are stored), " : " (converted), ");
   if (need->materialized)
-    llvm::errs() << "patched copies " << gibibytes(need->materialized) << ", ";
-  llvm::errs() << "kernels " << gibibytes(kernelBytes) << ": up to " << gibibytes(need->total())
-               << " of " << gibibytes(available) << "\n";
+    err() << "patched copies " << gibibytes(need->materialized) << ", ";
+  err() << "kernels " << gibibytes(kernelBytes) << ": up to " << gibibytes(need->total()) << " of "
+        << gibibytes(available) << "\n";
   if (need->total() <= available)
     return llvm::Error::success();
   std::string hint = dtypes.size() > 1 ? "; one type at a time, with --dtypes, needs less" : "";

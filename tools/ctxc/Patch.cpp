@@ -3,8 +3,11 @@
 #include "PatchOutput.h"
 #include "Prompt.h"
 #include "ctxc/Export/PatchDirectory.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/Support/Format.h"
 
 using namespace ctxc;
@@ -14,8 +17,8 @@ using llvm::Expected;
 
 static void noteHarmful(int64_t divisors) {
   if (divisors)
-    llvm::outs() << "note: " << divisors
-                 << " divisors were zero where a change was needed; the patch is not exact there\n";
+    out() << "note: " << counted(divisors, "divisor") << (divisors == 1 ? " was" : " were")
+          << " zero where a change was needed; the patch is not exact there\n";
 }
 
 /// Prints what was written on one line, and a note where the patch is not exact.
@@ -32,10 +35,10 @@ static Error summarizePatch(Model &model, const VerifySettings &settings, const 
     all.harmless += layer.harmless;
     all.harmful += layer.harmful;
   }
-  llvm::outs() << path << ": " << step.patch.parameters.size() << " parameters of "
-               << settings.patchedLayers << " layers; norm of matrices "
-               << llvm::format("%.3g", norms->total.matrix) << ", of vectors "
-               << llvm::format("%.3g", norms->total.vector) << "\n";
+  out() << printableLine(path) << ": " << counted(step.patch.parameters.size(), "parameter")
+        << " of " << counted(settings.patchedLayers, "layer") << "; norm of matrices "
+        << llvm::format("%.3g", norms->total.matrix) << ", of vectors "
+        << llvm::format("%.3g", norms->total.vector) << "\n";
   noteHarmful(all.harmful);
   return Error::success();
 }
@@ -75,13 +78,15 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
   };
   if (Error error = writePatchDirectory(path, settings.request.tokens.size() - 1, makeAll))
     return std::move(error);
-  llvm::outs() << path << ": " << settings.request.positions.size() << " patches, of positions "
-               << positionsText(settings.request.positions) << "\n"
-               << "each " << parameters << " parameters of " << settings.patchedLayers
-               << " layers; norm of matrices at most " << llvm::format("%.3g", largest.matrix)
-               << ", of vectors " << llvm::format("%.3g", largest.vector) << "\n"
-               << llvm::format("time: prefill %.2f s, patch %.2f s, write %.2f s\n", times.prefill,
-                               times.patch, writing);
+  out() << printableLine(path) << ": " << counted(settings.request.positions.size(), "patch")
+        << (settings.request.positions.size() == 1 ? ", of position " : ", of positions ")
+        << positionsText(settings.request.positions) << "\n"
+        << "each " << counted(parameters, "parameter") << " of "
+        << counted(settings.patchedLayers, "layer") << "; norm of matrices at most "
+        << llvm::format("%.3g", largest.matrix) << ", of vectors "
+        << llvm::format("%.3g", largest.vector) << "\n"
+        << llvm::format("time: prefill %.2f s, patch %.2f s, write %.2f s\n", times.prefill,
+                        times.patch, writing);
   noteHarmful(harmful);
   return ExitGood;
 }
@@ -95,9 +100,8 @@ static Expected<int> run(const Arguments &arguments) {
   Expected<LoadOptions> options = loadOptions(arguments);
   if (!options)
     return options.takeError();
-  Expected<std::vector<int64_t>> kept = keptPositions(arguments);
-  if (!kept)
-    return kept.takeError();
+  if (Error error = keptPositions(arguments).takeError())
+    return std::move(error);
   if (options->weights.seed)
     return makeError("--weights: a patch file names the checkpoint that it was made for, and "
                      "random weights are none; expected --weights DIR");
@@ -108,11 +112,8 @@ static Expected<int> run(const Arguments &arguments) {
   Expected<VerifySettings> settings = model.verifySettings();
   if (!settings)
     return settings.takeError();
-  Expected<std::vector<Input>> tokens = promptInputs(arguments, model);
-  if (!tokens)
-    return tokens.takeError();
-  settings->request.tokens = std::move(*tokens);
-  settings->request.kept = std::move(*kept);
+  if (Error error = readPrompt(arguments, model, settings->request))
+    return std::move(error);
   int64_t last = settings->request.tokens.size() - 1;
   auto positions = promptPositions(arguments, last + 1);
   if (!positions)

@@ -12,16 +12,21 @@ using llvm::Error;
 using llvm::StringRef;
 
 std::vector<OptionSpec> driver::patchOutputOptions() {
-  return {{"-o",
-           "PATH",
-           "what to write: a file; a new directory for --format=peft and for --positions",
-           {},
-           true},
-          {"--format",
-           "FORMAT",
-           "patch (default), ctxc's own file; peft, a LoRA adapter for transformers;\n"
-           "or gguf-lora, one for llama.cpp (docs/adapters.md)",
-           {"patch", "peft", "gguf-lora"}}};
+  return {
+      writesInto({"-o",
+                  "PATH",
+                  "what to write: a file; a new directory for --format=peft and for --positions",
+                  {},
+                  true}),
+      {"--format",
+       "FORMAT",
+       "patch (default), ctxc's own file; peft, a LoRA adapter for transformers;\n"
+       "or gguf-lora, one for llama.cpp (docs/adapters.md)",
+       {"patch", "peft", "gguf-lora"}}};
+}
+
+static Error withOption(Error error) {
+  return error ? makeError("-o: " + llvm::toString(std::move(error))) : Error::success();
 }
 
 Error driver::checkPatchOutput(const Arguments &arguments) {
@@ -32,10 +37,10 @@ Error driver::checkPatchOutput(const Arguments &arguments) {
     return makeError("--positions: does not go with --format=" + format +
                      ", which is an adapter for the patch of one token");
   if (!several && format != "peft")
-    return checkWritable("-o", path);
+    return withOption(checkWritable(path));
   if (llvm::sys::fs::exists(path))
     return makeError("-o: " + path + " already exists; name a directory that does not");
-  return checkWritable("-o", path);
+  return withOption(checkWritable(path));
 }
 
 /// The names of a plan's patched parameters; empty where one of the patches is not a rank-1 patch

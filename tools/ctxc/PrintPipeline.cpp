@@ -3,6 +3,7 @@
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/Pass/PassManager.h"
+#include "tools/CommandLine/Streams.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -30,7 +31,7 @@ llvm::Expected<int> driver::printPipeline(const Arguments &arguments) {
       return makeError("--rows: is of kernels for GPUs; expected --target to name one");
     buildCpuPipeline(pm, *target);
   }
-  pm.printAsTextualPipeline(llvm::outs());
-  llvm::outs() << "\n";
+  pm.printAsTextualPipeline(out());
+  out() << "\n";
   return ExitGood;
 }

@@ -1,30 +1,65 @@
 #include "Prompt.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/Npy.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Memory.h"
 #include "tools/CommandLine/Values.h"
+#include "llvm/Support/JSON.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::Error;
 using llvm::Expected;
 
+static constexpr uint64_t maxTextBytes = 64 << 20;
+
 std::vector<OptionSpec> driver::promptOptions() {
   return {{"--prompt", "TEXT",
            "the context and the last token, as text after the begin-of-sequence\n"
-           "token; @FILE reads it from a file"},
-          {"--tokens", "IDS", "the same as token ids, separated by commas or spaces; or @FILE"}};
+           "token; @FILE reads it from a file, - from standard input"},
+          {"--tokens", "IDS", "the same as token ids, separated by commas or spaces; or @FILE"},
+          {"--chat", "",
+           "--prompt is a message to the assistant: the checkpoint's chat template makes the\n"
+           "text of it, with the beginning of the answer"},
+          {"--system", "TEXT", "with --chat, a message of the system before it; or @FILE"},
+          {"--absorb",
+           "PART",
+           "with --chat, what the patch stands for: system. The reduced run keeps the tokens\n"
+           "of the conversation that do not depend on the system message",
+           {"system"}},
+          {"--tokenizer", "PATH",
+           "a tokenizer in place of the model's own, as for an .mlir model: a checkpoint's\n"
+           "directory, a tokenizer.json, a tokenizer.model, or a GGUF file"}};
 }
 
 std::vector<OptionSpec> driver::embeddingsOptions() {
-  return {{"--embeddings", "FILE.npy",
-           "rows of numbers in place of tokens, as an image's soft tokens are: float16,\n"
-           "float32 or float64, (rows, width). Each takes the place of a token's embedding\n"
-           "(after its constant factor, before positions are added), and has a position"},
+  return {reads({"--embeddings", "FILE.npy",
+                 "rows of numbers in place of tokens, as an image's soft tokens are: float16,\n"
+                 "float32 or float64, (rows, width). Each takes the place of a token's embedding\n"
+                 "(after its constant factor, before positions are added), and has a position"}),
           {"--embeddings-at", "N",
            "at which position of the prompt the rows come in, in front of what is there;\n"
            "default 1, behind the begin-of-sequence token"}};
+}
+
+/// Fails for options of a conversation that do not go together.
+static Error checkChatOptions(const Arguments &arguments) {
+  if (arguments.has("--chat") && !arguments.has("--prompt"))
+    return makeError("--chat: applies to --prompt TEXT, which is not given");
+  for (llvm::StringRef option : {"--system", "--absorb"})
+    if (arguments.has(option) && !arguments.has("--chat"))
+      return makeError(option + ": applies to --chat, which is not given");
+  if (!arguments.has("--absorb"))
+    return Error::success();
+  if (!arguments.has("--system"))
+    return makeError("--absorb: the message that is absorbed is not given; expected --system TEXT");
+  for (llvm::StringRef option : {"--keep", "--embeddings"})
+    if (arguments.has(option))
+      return makeError("--absorb: does not go with " + option +
+                       ": it chooses the positions that are kept");
+  return Error::success();
 }
 
 Error driver::checkPromptOptions(const Arguments &arguments) {
@@ -33,34 +68,107 @@ Error driver::checkPromptOptions(const Arguments &arguments) {
   if (auto at = arguments.integer("--embeddings-at", 0, INT32_MAX, 1); !at)
     return at.takeError();
   bool tokens = arguments.has("--tokens"), prompt = arguments.has("--prompt");
-  if (tokens == prompt)
-    return makeError(tokens ? "--prompt and --tokens are both given; expected one of them"
-                            : "expected --prompt TEXT or --tokens IDS");
+  if (tokens && prompt)
+    return makeError("--prompt and --tokens are both given; expected one of them");
+  if (Error error = checkChatOptions(arguments))
+    return error;
+  if (!tokens && !prompt)
+    return makeError("expected --prompt TEXT or --tokens IDS");
   if (!tokens)
     return Error::success();
   return parseIntegers(arguments.get("--tokens", ""), "--tokens").takeError();
 }
 
-static Expected<std::string> promptText(llvm::StringRef prompt) {
-  if (!prompt.consume_front("@"))
-    return prompt.str();
-  return readSmallFile(prompt, 64 << 20);
+/// The text of --prompt or --system.
+static Expected<std::string> textOption(const Arguments &arguments, llvm::StringRef option) {
+  llvm::StringRef value = arguments.get(option, "");
+  bool isInput = option == "--prompt" && value == "-";
+  std::string name = isInput ? "standard input" : value.drop_front(value.starts_with("@")).str();
+  Expected<std::string> text = isInput                  ? readStandardInput(maxTextBytes)
+                               : value.starts_with("@") ? readSmallFile(name, maxTextBytes)
+                                                        : value.str();
+  if (!text)
+    return makeError(option + ": " + llvm::toString(text.takeError()));
+  if (text->empty() && !value.empty())
+    return makeError(option + ": " + name + " is empty; expected text");
+  size_t bad;
+  if (!llvm::json::isUTF8(*text, &bad))
+    return makeError(option + ": " + (name == value ? "" : name + ": ") + "at byte " +
+                     llvm::Twine(bad) + ": not valid UTF-8");
+  return text;
 }
 
-Expected<std::vector<int64_t>> driver::promptTokens(const Arguments &arguments, Model &model) {
-  if (auto tokens = arguments.get("--tokens"))
-    return parseIntegers(*tokens, "--tokens");
-  Expected<std::string> text = promptText(arguments.get("--prompt", ""));
+/// The conversation that --system and --prompt make.
+static Expected<std::vector<ChatMessage>> chatMessages(const Arguments &arguments,
+                                                       llvm::StringRef prompt) {
+  std::vector<ChatMessage> messages;
+  if (arguments.has("--system")) {
+    Expected<std::string> system = textOption(arguments, "--system");
+    if (!system)
+      return system.takeError();
+    messages.push_back({"system", std::move(*system)});
+  }
+  messages.push_back({"user", prompt.str()});
+  return messages;
+}
+
+/// The ids of `text`. Where the tokenizer puts a token in front, and the text spells that token out
+/// as well, there is one of it.
+static Expected<std::vector<int64_t>> encodeText(const Tokenizer &tokenizer, llvm::StringRef text) {
+  if (!tokenizer.addsSpecial())
+    return tokenizer.encode(text, /*addSpecial=*/false);
+  auto around = tokenizer.encode("", /*addSpecial=*/true);
+  if (!around)
+    return around;
+  auto tokens = tokenizer.encode(text, /*addSpecial=*/true);
+  if (!tokens || tokens->size() < 2 || around->empty() || (*tokens)[0] != around->front() ||
+      (*tokens)[1] != around->front())
+    return tokens;
+  std::string piece = tokenizer.piece(around->front());
+  if (!text.starts_with(piece))
+    return tokens;
+  llvm::errs() << "ctxc: warning: --prompt: the text begins with '" << printable(piece)
+               << "', which the tokenizer puts there itself; it is taken once\n";
+  tokens->erase(tokens->begin());
+  return tokens;
+}
+
+Expected<Prompt> driver::promptTokens(const Arguments &arguments, Model &model) {
+  Prompt prompt;
+  if (Error error = keptPositions(arguments).moveInto(prompt.kept))
+    return std::move(error);
+  if (auto tokens = arguments.get("--tokens")) {
+    if (Error error = parseIntegers(*tokens, "--tokens").moveInto(prompt.tokens))
+      return std::move(error);
+    return prompt;
+  }
+  Expected<std::string> text = textOption(arguments, "--prompt");
   if (!text)
     return text.takeError();
+  Expected<std::vector<ChatMessage>> messages = chatMessages(arguments, *text);
+  if (!messages)
+    return messages.takeError();
   Expected<Tokenizer &> tokenizer = model.tokenizer();
   if (!tokenizer)
     return tokenizer.takeError();
   giveBackMemory(); // before the tokenizer allocates memory
-  auto tokens = tokenizer->encode(*text, tokenizer->addsSpecial());
+  Expected<std::vector<int64_t>> tokens =
+      arguments.has("--chat") ? model.chat(*messages) : encodeText(*tokenizer, *text);
+  if (!tokens)
+    return tokens.takeError();
+  prompt.tokens = std::move(*tokens);
+  if (arguments.has("--absorb")) {
+    Expected<std::vector<int64_t>> kept = model.positionsBesideSystem(*messages);
+    if (!kept)
+      return kept.takeError();
+    llvm::erase_if(*kept, [&](int64_t position) { // the last token is the one that is patched
+      return position + 1 >= int64_t(prompt.tokens.size());
+    });
+    prompt.kept = std::move(*kept);
+  }
   tokenizer->releaseMemory();
   giveBackMemory();
-  return tokens;
+  return prompt;
 }
 
 /// The embeddings that --embeddings names; none where the option is not given.
@@ -77,24 +185,25 @@ static Expected<std::vector<Input>> givenEmbeddings(const Arguments &arguments) 
   return embeddings;
 }
 
-Expected<std::vector<Input>> driver::promptInputs(const Arguments &arguments, Model &model) {
-  Expected<std::vector<int64_t>> tokens = promptTokens(arguments, model);
-  if (!tokens)
-    return tokens.takeError();
+Error driver::readPrompt(const Arguments &arguments, Model &model, RunRequest &request) {
+  Expected<Prompt> prompt = promptTokens(arguments, model);
+  if (!prompt)
+    return prompt.takeError();
+  request.kept = std::move(prompt->kept);
   Expected<std::vector<Input>> rows = givenEmbeddings(arguments);
   if (!rows)
     return rows.takeError();
-  std::vector<Input> inputs = toInputs(*tokens);
-  int64_t count = inputs.size();
+  request.tokens = toInputs(prompt->tokens);
+  int64_t count = request.tokens.size();
   auto at = arguments.integer("--embeddings-at", 0, INT32_MAX, std::min<int64_t>(1, count));
   if (!at)
     return at.takeError();
   if (*at > count)
     return makeError("--embeddings-at: found " + llvm::Twine(*at) + ", and the prompt has " +
-                     llvm::Twine(count) + " tokens; expected a position from 0 to " +
+                     counted(count, "token") + "; expected a position from 0 to " +
                      llvm::Twine(count));
-  inputs.insert(inputs.begin() + *at, rows->begin(), rows->end());
-  return inputs;
+  request.tokens.insert(request.tokens.begin() + *at, rows->begin(), rows->end());
+  return Error::success();
 }
 
 Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
@@ -105,15 +214,15 @@ Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
   if (!wanted && path)
     return makeError("--embeddings: the patch was made without rows in place of tokens");
   if (wanted && !path)
-    return makeError("--patch: the patch was made with " + llvm::Twine(wanted) +
-                     " rows in place of tokens, which are not in its file; give them with "
+    return makeError("--patch: the patch was made with " + counted(wanted, "row") +
+                     " in place of tokens, which are not in its file; give them with "
                      "--embeddings FILE.npy");
   Expected<std::vector<Input>> rows = givenEmbeddings(arguments);
   if (!rows)
     return rows.takeError();
   if (rows->size() < wanted)
-    return makeError("--embeddings: " + *path + " has " + llvm::Twine(rows->size()) +
-                     " rows, and the patch was made with " + llvm::Twine(wanted));
+    return makeError("--embeddings: " + *path + " has " + counted(rows->size(), "row") +
+                     ", and the patch was made with " + llvm::Twine(wanted));
   size_t next = 0;
   for (Input &input : inputs)
     if (input.token() == -1)

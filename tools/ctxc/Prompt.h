@@ -1,4 +1,4 @@
-//===- Prompt.h - what a call runs: --tokens or --prompt, and --embeddings ===//
+//===- Prompt.h - what a call runs: --tokens, --prompt or --chat; --embeddings ===//
 #ifndef CTXC_TOOLS_CTXC_PROMPT_H
 #define CTXC_TOOLS_CTXC_PROMPT_H
 
@@ -15,11 +15,14 @@ std::vector<OptionSpec> embeddingsOptions();
 /// that the error comes before a model is opened.
 llvm::Error checkPromptOptions(const Arguments &arguments);
 
-/// The tokens that the options name.
-llvm::Expected<std::vector<int64_t>> promptTokens(const Arguments &arguments, Model &model);
+/// The tokens that the options name, and the positions that --keep or --absorb keeps.
+struct Prompt {
+  std::vector<int64_t> tokens, kept;
+};
+llvm::Expected<Prompt> promptTokens(const Arguments &arguments, Model &model);
 
-/// The same tokens, with the vectors of --embeddings among them.
-llvm::Expected<std::vector<Input>> promptInputs(const Arguments &arguments, Model &model);
+/// The same as tokens and kept positions of a request, with the vectors of --embeddings among them.
+llvm::Error readPrompt(const Arguments &arguments, Model &model, RunRequest &request);
 
 /// The run of a stored patch: its tokens, with vectors of --embeddings where the patch was made
 /// with embeddings. Embeddings other than those are an error.

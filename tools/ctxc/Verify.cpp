@@ -6,6 +6,7 @@
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -75,18 +76,15 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
       return value.takeError();
     options.traceTolerance = *value;
   }
-  for (StringRef option : {"--json", "--trace", "--logits"})
-    if (arguments.has(option))
-      if (Error error = checkWritable(option, arguments.get(option, "")))
-        return std::move(error);
   return options;
 }
 
 /// Refuses the options whose values the file of --patch determines.
 Error refuseWithPatch(const Arguments &arguments) {
   Error errors = Error::success();
-  for (StringRef option : {"--tokens", "--prompt", "--embeddings-at", "--positions", "--keep",
-                           "--generate", "--update", "--start-layer"})
+  for (StringRef option :
+       {"--tokens", "--prompt", "--chat", "--system", "--absorb", "--embeddings-at", "--positions",
+        "--keep", "--generate", "--update", "--start-layer"})
     if (arguments.has(option))
       errors = llvm::joinErrors(std::move(errors),
                                 makeError(option + ": does not go with --patch, whose file has "
@@ -120,7 +118,7 @@ public:
     if (!options.logits.empty())
       settings.request.logits = logits.observer();
     TokenName name = model->tokenName();
-    VerifyText text(llvm::outs(), settings, name);
+    VerifyText text(out(), settings, name);
     Expected<Executor &> executor = model->executor();
     if (!executor)
       return executor.takeError();
@@ -141,9 +139,8 @@ private:
     Expected<LoadOptions> loading = loadOptions(arguments);
     if (!loading)
       return loading.takeError();
-    Expected<std::vector<int64_t>> kept = keptPositions(arguments);
-    if (!kept)
-      return kept.takeError();
+    if (Error error = keptPositions(arguments).takeError())
+      return error;
     if (!options.patchFile.empty())
       if (Error error = readPatch(*loading))
         return error;
@@ -163,13 +160,10 @@ private:
     settings.embeddingsFile = arguments.get("--embeddings", "");
     settings.tolerance = options.tolerance;
     settings.request.materialize = options.materialize;
-    settings.request.kept = std::move(*kept);
     if (!options.patchFile.empty())
       return takePatch();
-    Expected<std::vector<Input>> tokens = promptInputs(arguments, *model);
-    if (!tokens)
-      return tokens.takeError();
-    settings.request.tokens = std::move(*tokens);
+    if (Error error = readPrompt(arguments, *model, settings.request))
+      return error;
     auto positions = promptPositions(arguments, settings.request.tokens.size());
     if (!positions)
       return positions.takeError();
@@ -247,7 +241,7 @@ private:
 
   Error write(const VerifyResult &result, const TokenName &name) {
     if (trace) {
-      trace->summarize(llvm::outs());
+      trace->summarize(out());
       if (Error error = writeFileAtomically(options.trace, [&](llvm::raw_pwrite_stream &os) {
             trace->write(os);
             return Error::success();
@@ -304,6 +298,8 @@ Command driver::verifyCommand() {
       "  ctxc verify gemma-3-270m --tokens 2,818,5279 --update naive --dtype bf16 --materialize\n"
       "  ctxc verify gemma-3-270m --tokens @tokens.txt --keep 0-3 --backend reference\n"
       "  ctxc verify gemma-3-270m --prompt @prompt.txt --positions all\n"
+      "  ctxc verify gemma-3-270m-it --chat --system 'Answer in rhyme.' --prompt 'Who are you?' "
+      "--absorb system\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc verify gemma-3-270m --prompt ' Describe it:' --embeddings picture.npy\n"
       "  ctxc verify block.mlir --weights random:1 --tokens 1,2,3 --trace trace.jsonl\n",
@@ -311,18 +307,18 @@ Command driver::verifyCommand() {
   std::vector<OptionSpec> own = {
       positionsOption(),
       {"--generate", "N", "how many tokens to generate and verify; default 1"},
-      {"--patch", "FILE", "check this stored patch instead; it names its tokens"},
+      reads({"--patch", "FILE", "check this stored patch instead; it names its tokens"}),
       {"--materialize", "",
        "add each patch to the weights, rounded to their type, and run the plain\n"
        "model on them"},
       {"--tolerance", "X", "a logit that differs by more than X is a mismatch too"},
-      {"--json", "FILE", "write everything measured as JSON"},
-      {"--logits", "FILE",
-       "write the logits of all steps as safetensors: full, patched and control,\n"
-       "each (steps, vocabulary) in f32"},
-      {"--trace", "FILE",
-       "write, as JSON lines, each layer's difference between the runs (full,\n"
-       "patched, control; compiled, reference), and say where they first part"},
+      writes({"--json", "FILE", "write everything measured as JSON"}),
+      writes({"--logits", "FILE",
+              "write the logits of all steps as safetensors: full, patched and control,\n"
+              "each (steps, vocabulary) in f32"}),
+      writes({"--trace", "FILE",
+              "write, as JSON lines, each layer's difference between the runs (full,\n"
+              "patched, control; compiled, reference), and say where they first part"}),
       {"--trace-tolerance", "X",
        "what counts as parting, relative to a layer's largest output; default 1e-4"}};
   llvm::append_range(command.options, embeddingsOptions());

@@ -2,9 +2,11 @@
 // file of its own.
 #include "Commands.h"
 #include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -27,6 +29,7 @@ const Overview &driver::overview() {
       {{"CTXC_KERNEL_CACHE", "`off` compiles every kernel anew, and keeps none."},
        {"CTXC_KERNEL_OPT", "How hard LLVM tries on kernels that run here, 0 to 3 (the default)."},
        {"CTXC_PYTHON", "A Python with matplotlib, with which `ctxc experiment` draws."},
+       {"NO_COLOR", "If it is set, nothing is coloured."},
        {"XDG_CACHE_HOME", "Kernels are kept below it, in `ctxc/kernels`; default ~/.cache."}},
       "  ctxc check examples/models/gemma3-kjv-1m\n"
       "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"
@@ -49,29 +52,31 @@ static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &o
      << overview().examples;
 }
 
-int main(int argc, char **argv) {
-  ctxc::installMappedFileGuard();
-  ctxc::installMemoryGuard();
+/// Runs the subcommand that the words name, and returns its exit code.
+static int run(std::vector<StringRef> words) {
   const std::vector<Command> commands = allCommands();
-  std::vector<StringRef> words(argv + 1, argv + argc);
   if (llvm::Error error = loadDialectPlugins(words))
     return reportError(std::move(error));
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    printOverview(commands, words.empty() ? llvm::errs() : llvm::outs());
-    return flushed(words.empty() ? ExitBadInput : ExitGood);
+    printOverview(commands, words.empty() ? err() : out());
+    return words.empty() ? ExitBadInput : ExitGood;
   }
   if (words[0] == "--version") {
-    llvm::outs() << "ctxc " CTXC_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
-    return flushed(ExitGood);
+    out() << "ctxc " CTXC_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
+    return ExitGood;
   }
   auto found = llvm::find_if(commands, [&](const Command &c) { return c.name == words[0]; });
-  if (found == commands.end()) {
-    std::vector<StringRef> names;
-    for (const Command &command : commands)
-      names.push_back(command.name);
-    llvm::errs() << "ctxc: error: unknown command '" << words[0] << "'"
-                 << suggestion(words[0], names) << "\n";
-    return ExitBadInput;
-  }
-  return runCommand(*found, llvm::ArrayRef(words).drop_front());
+  if (found != commands.end())
+    return runCommand(*found, llvm::ArrayRef(words).drop_front());
+  std::vector<StringRef> names;
+  for (const Command &command : commands)
+    names.push_back(command.name);
+  return reportError(makeError("unknown command '" + words[0] + "'" + suggestion(words[0], names)));
+}
+
+int main(int argc, char **argv) {
+  beginProgram();
+  ctxc::installMappedFileGuard();
+  ctxc::installMemoryGuard();
+  return flushed(run(std::vector<StringRef>(argv + 1, argv + argc)));
 }

@@ -69,7 +69,7 @@ def bars(axes, groups, first):
 def summary(data):
     return Figure(
         "summary", distributions(data, MAIN, control=True, match=True),
-        "All tokens of all prompts",
+        "How close the patched run comes to the run with context",
         "Distance of the patched run's next-token distribution from that of the run with context, "
         "and how many tokens are the same. Boxes: quartiles and median; whiskers: to the extremes. "
         "Exact zeros stand at 10⁻⁹.")
@@ -78,13 +78,13 @@ def summary(data):
 def further(data):
     return Figure(
         "metrics", distributions(data, FURTHER, control=True, match=False),
-        "Further metrics", "The same of the Hellinger distance, of the order of all tokens, and of "
+        "The same distance by further metrics", "Of the Hellinger distance, of the order of all tokens, and of "
         "the probability of the token that the run with context predicts.")
 
 
 def norms(data):
     return Figure(
-        "norms", distributions(data, NORMS, control=False, match=False), "Norms of the patches",
+        "norms", distributions(data, NORMS, control=False, match=False), "How large the patches are",
         "Of all layers' patches together, over all tokens of all prompts.")
 
 

@@ -40,7 +40,7 @@ def figures(data):
     yield comparison.summary(data)
     yield comparison.further(data)
     for prompt, given in enumerate(data.settings["prompts"]):
-        yield Figure(f"prompt-{prompt + 1}", curves(data, prompt), f"Prompt {prompt + 1}",
+        yield Figure(f"prompt-{prompt + 1}", curves(data, prompt), f"Prompt {prompt + 1}, token by token",
                      f"“{given['text']}” Below the axis: the tokens that the run with context "
                      "generates. A red X: the patched run's largest logit is another token's.")
 

@@ -92,16 +92,16 @@ def figures(data):
     for dtype in data.settings["dtypes"]:
         name = style.DTYPES.get(dtype, dtype)
         suffix = f"-{dtype}" if dtype else ""
-        yield Figure(f"layers{suffix}", layers_figure(data, dtype), f"By layer, {name}",
+        yield Figure(f"layers{suffix}", layers_figure(data, dtype), f"How large each layer's patch is ({name})",
                      "Median over all tokens of all prompts; dotted: the largest. Below: relative "
                      "to the norm of the parameters that are patched; the dashed line is a change "
                      "as large as they are.")
     dtype = data.settings["dtypes"][0]
     yield Figure("tokens", tokens_figure(data, dtype, data.updates[0], 0),
-                 f"By layer and token, {data.updates[0]}, prompt 1",
+                 f"Where the patches of prompt 1 are large, by layer and token ({data.updates[0]})",
                  "The colour is the norm of a layer's patch; below the axis, the token that the "
                  "run with context generates next.")
-    yield Figure("shares", shares_figure(data, dtype), "Sparse or not",
+    yield Figure("shares", shares_figure(data, dtype), "How many entries a patch changes",
                  "The smallest share of a vector's entries that has 90 % of its squared norm: "
                  "near 0, a few entries are everything; equal entries would need 90 %, and those "
                  "of a normal distribution 46 %. A matrix's change is u vᵀ. Median over all tokens; "

@@ -3,6 +3,7 @@
 import html
 import importlib
 import io
+import os
 import re
 
 from plots import style
@@ -24,6 +25,25 @@ pre { background: #f1f5f9; padding: 0.7rem 0.9rem; overflow-x: auto; border-radi
 """
 
 
+# By these words ctxc knows its own files: include/ctxc/Support/OwnFile.h.
+MARK = "Written by ctxc"
+
+
+def put(path, content, force):
+    """Writes a file completely or not at all; one that ctxc did not write is replaced by force."""
+    if not force and path.exists() and path.stat().st_size:
+        with path.open("rb") as file:
+            if MARK.encode() not in file.read(4096):
+                raise BadInput(f"{path}: is there, and is not known to be written by ctxc; move it "
+                               "away, or replace it with --force")
+    unfinished = path.with_name(f"{path.name}.tmp-{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 def escape(value):
     return html.escape(str(value), quote=True)
 
@@ -41,16 +61,26 @@ def module_of(name):
                        f"{name.replace('-', '_')}.py") from None
 
 
-def save(figure, directory):
-    """Writes SVG and PNG; returns the SVG's text."""
+def svg_text(figure):
     buffer = io.StringIO()
     figure.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
     text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # hundredths of a point are invisible
-    (directory / f"{figure.name}.svg").write_text(text, encoding="utf-8")
-    figure.figure.savefig(directory / f"{figure.name}.png")
+    head, rest = text.split("\n", 1)
+    return f"{head}\n<!-- {MARK} experiment. -->\n{rest}"
+
+
+def save(figure, directory, force):
+    """Writes SVG and PNG, with the figure's title; returns the SVG's text without it, for a page that has
+    headings."""
+    inline = svg_text(figure)
+    figure.figure.suptitle(figure.title, x=0.01, ha="left", fontsize=12)
+    put(directory / f"{figure.name}.svg", svg_text(figure).encode(), force)
+    picture = io.BytesIO()
+    figure.figure.savefig(picture, format="png", metadata={"Software": f"{MARK} experiment"})
+    put(directory / f"{figure.name}.png", picture.getvalue(), force)
     style.plt.close(figure.figure)
-    return text
+    return inline
 
 
 def inlined(svg, number, title):
@@ -92,14 +122,14 @@ def settings_rows(data):
     yield "records", f"{len(data.records)}, in {seconds:.0f} s"
 
 
-def write(directory):
+def write(directory, force=False):
     """Draws the experiment in `directory`; returns the path of the page."""
     data = Data(directory)
     name = data.settings["experiment"]
     module = module_of(name)
     parts = []
     for number, figure in enumerate(module.figures(data), 1):
-        svg = inlined(save(figure, directory), number, f"{figure.title}. {figure.caption}")
+        svg = inlined(save(figure, directory, force), number, f"{figure.title}. {figure.caption}")
         parts.append(f"<h2>{escape(figure.title)}</h2>\n<figure>\n{svg}\n"
                      f"<figcaption>{escape(figure.caption)}</figcaption>\n</figure>")
     for table in module.tables(data):
@@ -107,6 +137,7 @@ def write(directory):
     prompts = "".join(f"<li>{escape(p['text'])}</li>\n" for p in data.settings["prompts"])
     summary = " ".join(data.head["summary"].split())
     page = f"""<!DOCTYPE html>
+<!-- {MARK} experiment. -->
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -128,5 +159,5 @@ def write(directory):
 </html>
 """
     path = directory / "index.html"
-    path.write_text(page, encoding="utf-8")
+    put(path, page.encode(), force)
     return path

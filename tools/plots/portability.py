@@ -50,7 +50,7 @@ def figures(data):
         suffix = f"-{dtype}" if len(data.settings["dtypes"]) > 1 else ""
         yield Figure(f"predicted{suffix}",
                      scatter(data, dtype, "predicted", "predicted: worst layer", True),
-                     f"Measured against predicted, {name}",
+                     f"The error in another program, measured and predicted ({name})",
                      "A point a token. Predicted when the patch is made: the error of a layer's "
                      "output in another program, in units of that output, of the worst layer; "
                      "measured: the largest difference of a logit from the same arithmetic's own "
@@ -58,7 +58,7 @@ def figures(data):
                      "are the same number, is a guide for the eye. A red edge: another token.")
         yield Figure(f"norm{suffix}",
                      scatter(data, dtype, "vectorNorm", "norm of the vectors", False),
-                     f"Measured against the norm of the vectors, {name}",
+                     f"The error in another program, and the norm of the vectors ({name})",
                      "The same points over the norm of all layers' vector patches.")
 
 

@@ -56,7 +56,7 @@ def figures(data):
     for dtype in data.settings["dtypes"]:
         name = style.DTYPES.get(dtype, dtype)
         yield Figure(f"rows{'-' + dtype if dtype else ''}", rows_figure(data, dtype),
-                     f"Rows in place of tokens, {name}",
+                     f"Embeddings in place of tokens: the answers and the patches ({name})",
                      "Above: how far the answer of the run with rows is from that with tokens; thin: "
                      "each prompt, thick: the median. Below: the run with the patch and without the "
                      "rows, against the run with them, the worst of all prompts; dashed: without the "

@@ -88,12 +88,12 @@ def stale_figure(data):
 
 
 def figures(data):
-    yield Figure("elsewhere", elsewhere_figure(data), "A patch on other tokens",
+    yield Figure("elsewhere", elsewhere_figure(data), "What a patch does to other tokens",
                  "How far the model's answers move when the patch of one prompt's last token is "
                  "left in the weights for other tokens, of its prompt and of others: 0 is no change, "
                  "1 another answer altogether. Whole, and its matrices and vectors by themselves. "
                  "The line is the median.")
-    yield Figure("stale", stale_figure(data), "How a patch goes stale",
+    yield Figure("stale", stale_figure(data), "How a patch goes stale, token by token",
                  "The patch of a token, used unchanged for the tokens that follow: the answers' "
                  "distance to the run with the whole context, median over the prompts. Left: each "
                  "token by itself; right: after the tokens since the patch's own, all run with the "

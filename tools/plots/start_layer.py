@@ -85,11 +85,11 @@ def norms(data):
 
 
 def figures(data):
-    yield Figure("fidelity", fidelity(data), "Fidelity",
+    yield Figure("fidelity", fidelity(data), "How close the patched run comes, by the first layer that is patched",
                  "Against the first layer that is patched: median over all tokens of all prompts, "
                  "the band from best to worst. Dashed: the median without any patch. A red X: a "
                  "token is another than that of the run with context.")
-    yield Figure("norms", norms(data), "Norms of the patches",
+    yield Figure("norms", norms(data), "How large the patches are, by the first layer that is patched",
                  "Of all layers' patches together, median and range over the tokens.")
 
 

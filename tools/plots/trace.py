@@ -25,23 +25,37 @@ def by_token(data, update, prompt, member):
                         for layer in layers_of(data)], float)
 
 
+def thirds(layers):
+    """The layers in up to three groups of neighbours, the first layers first."""
+    count = min(3, len(layers))
+    return [part.tolist() for part in numpy.array_split(layers, count)]
+
+
 def path_figure(data, update):
-    """The components along the last patch and orthogonal to it, with a line for each layer."""
+    """The components along the last patch and orthogonal to it: each layer in grey, and in colour the medians of
+    the layers below, in the middle and above."""
     prompts, layers = prompts_of(data), layers_of(data)
     columns = min(len(prompts), 3)
     rows = -(-len(prompts) // columns)
-    figure, grid = plt.subplots(rows, columns, figsize=(1 + 3.3 * columns, 0.6 + 3.1 * rows),
+    figure, grid = plt.subplots(rows, columns, figsize=(3.3 * columns, 0.9 + 3.1 * rows),
                                 squeeze=False, sharex=True, sharey=True, layout="constrained")
-    colours = plt.get_cmap("viridis")
+    colours = [plt.get_cmap("viridis")(share) for share in (0.05, 0.45, 0.8)]
+    groups, lines = thirds(layers), []
     highest = 1.05 * max(numbers(data.select(kind="step", update=update), "aside")) + 0.05
     for place, axes in enumerate(grid.flat):
         if place >= len(prompts):
             axes.set_visible(False)
             continue
-        for index, layer in enumerate(layers):
+        for layer in layers:
             found = steps(data, update, prompts[place], layer)
-            axes.plot([0] + numbers(found, "along"), [0] + numbers(found, "aside"), linewidth=1,
-                      color=colours(index / max(len(layers) - 1, 1)), marker=".", markersize=3)
+            axes.plot([0] + numbers(found, "along"), [0] + numbers(found, "aside"), linewidth=0.6,
+                      color=style.QUIET, alpha=0.35, zorder=2)
+        lines = []
+        for group, colour in zip(groups, colours):
+            found = [steps(data, update, prompts[place], layer) for layer in group]
+            middle = [[0] + [median(v) for v in zip(*(numbers(each, member) for each in found))]
+                      for member in ("along", "aside")]
+            lines += axes.plot(*middle, linewidth=2, color=colour, marker=".", markersize=6, zorder=4)
         axes.plot([0, 1], [0, 0], "o", color=style.INK, markersize=5, clip_on=False, zorder=5)
         for x, name in ((0, "no patch"), (1, "the patch")):
             axes.annotate(name, (x, 0), (0, -7), textcoords="offset points", fontsize=8,
@@ -54,10 +68,8 @@ def path_figure(data, update):
         if place + columns >= len(prompts):
             axes.set_xlabel("along the last patch")
             axes.tick_params(labelbottom=True)
-    bar = figure.colorbar(
-        plt.cm.ScalarMappable(plt.Normalize(layers[0], layers[-1]), colours), ax=grid, pad=0.02,
-        label="layer", aspect=40)
-    bar.outline.set_visible(False)
+    names = [f"layers {g[0]} to {g[-1]}" if len(g) > 1 else f"layer {g[0]}" for g in groups]
+    figure.legend(lines, names, loc="outside lower center", ncols=len(groups), frameon=False)
     return figure
 
 
@@ -122,15 +134,17 @@ def losses_figure(data):
 
 def figures(data):
     update = data.updates[0]
-    yield Figure("path", path_figure(data, update), f"The path of the patch, {update}",
-                 "The context is taken in token by token. Each line is a layer's matrices from "
-                 "nothing to their last patch: how far along it, and how far aside, in units of "
-                 "its norm. A straight way would be the line between the two points.")
+    yield Figure("path", path_figure(data, update),
+                 f"How a patch grows, token by token of the context ({update})",
+                 "A grey line is a layer's matrices on their way from nothing to their last patch: how "
+                 "far along it, and how far aside, in units of its norm. The coloured lines are the "
+                 "medians of a third of the layers; a point is a token. A straight way would be the "
+                 "line between the two black points.")
     yield Figure("tokens", tokens_figure(data, update, prompts_of(data)[0]),
-                 f"Which tokens move the patch, {update}, prompt 1",
+                 f"Which tokens of prompt 1 move the patch ({update})",
                  "A column is the step that takes in the token below it. Above: the step's size; "
                  "below: what is left to go, in units of the last patch's norm.")
-    yield Figure("losses", losses_figure(data), "Losses and angles",
+    yield Figure("losses", losses_figure(data), "What a step gains, and how it turns",
                  "Left: by how much a step lowers its own trace loss, median of all layers and of "
                  "the prompts that are so long; it is the sum of the squared changes that the step "
                  "asks for. Right: the "

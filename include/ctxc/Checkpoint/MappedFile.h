@@ -2,13 +2,15 @@
 //
 // Weights are read in place. A file can become shorter while it is mapped (an
 // interrupted download that restarts, a full disk's clean-up); reading the
-// missing part raises SIGBUS. checkUnchanged finds that between steps;
+// missing part raises SIGBUS. Or another program writes into it, and what was
+// computed is of neither content. checkUnchanged finds both between steps;
 // installMappedFileGuard turns the signal itself into a message.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_MAPPEDFILE_H
 #define CTXC_CHECKPOINT_MAPPEDFILE_H
 
+#include "ctxc/Support/InputFile.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -22,6 +24,7 @@ namespace ctxc {
 struct FileStamp {
   uint64_t device = 0, inode = 0, size = 0;
   int64_t modifiedNs = 0, changedNs = 0; ///< mtime and ctime
+  uint64_t links = 0, mode = 0, owner = 0;
   bool operator==(const FileStamp &o) const {
     return device == o.device && inode == o.inode && size == o.size && modifiedNs == o.modifiedNs &&
            changedNs == o.changedNs;
@@ -47,25 +50,28 @@ public:
   /// The file as it is on disk now.
   llvm::Expected<FileStamp> stamp() const;
 
-  /// Fails when the file's size is no longer the one that was mapped.
+  /// Fails when the file's size or content is no longer what was mapped. A file that was removed,
+  /// or replaced by another of its name, still has its content.
   llvm::Error checkUnchanged() const;
 
 private:
   MappedFile() = default;
   std::string filePath;
+  FileStamp opened;
   int fd = -1, guardSlot = -1;
   const uint8_t *base = nullptr;
   uint64_t size = 0;
 };
-
-/// The content of a small regular file; an error when it is larger than `limit`.
-llvm::Expected<std::string> readSmallFile(llvm::StringRef path, uint64_t limit);
 
 /// Makes SIGBUS inside a mapped file print `ctxc: error: PATH: file was cut
 /// short while it was being read; …`, remove the temporary files of unfinished
 /// outputs, and exit with code 2. Any other SIGBUS goes to the previous handler.
 /// For main(); calling it again does nothing.
 void installMappedFileGuard();
+
+/// Fails with checkUnchanged's error for each file that is mapped, or was since
+/// installMappedFileGuard was called.
+llvm::Error checkMappedFiles();
 
 } // namespace ctxc
 

@@ -35,7 +35,7 @@ public:
   /// records are: where the file has others, that is an error which names each that differs.
   /// `about` (machine, versions, command) is stored when the file is begun and may differ later.
   /// Errors besides: the file or the directory cannot be written; the file is not one of records,
-  /// or a line before its last is not JSON.
+  /// or a line before its last is not JSON; another process has opened it.
   static llvm::Expected<std::unique_ptr<Records>>
   open(llvm::StringRef directory, llvm::json::Object settings, llvm::json::Object about);
 
@@ -56,7 +56,7 @@ public:
 private:
   Records() = default;
   llvm::Error read(llvm::StringRef text, const llvm::json::Object &settings, size_t &whole);
-  llvm::Error append(llvm::json::Object line);
+  llvm::Error append(llvm::StringRef line);
 
   std::string file;
   llvm::StringSet<> keys;

@@ -3,6 +3,7 @@
 #define CTXC_EXPORT_APPLYPATCH_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Export/PatchFile.h"
 #include "ctxc/Program/Patch.h"
 #include <optional>
 
@@ -20,12 +21,17 @@ struct ApplyReport {
 /// other programs load, with one model.safetensors. A patched tensor is stored + change,
 /// computed in float64 and rounded to the tensor's own type. With `storage` (F32, F16 or BF16)
 /// all floating tensors are rounded to that type instead, and config.json's dtype says so.
-/// Other tensors and the tokenizer's and other small files are copied; tied tensors stay tied.
+/// Other tensors and the tokenizer's and other small files are copied; tied tensors stay tied. The
+/// weights' metadata and a README.md name the one token that `metadata` says the patch holds for; a
+/// README.md of the checkpoint becomes MODEL_README.md.
 /// The directory is built beside `outDir` and renamed: on any failure nothing remains. Fails where
 /// checkShapesAgainst does, and where a number does not fit its storage type.
 llvm::Expected<ApplyReport> applyPatch(const Checkpoint &checkpoint, const Patch &patch,
-                                       llvm::StringRef outDir,
+                                       const PatchMetadata &metadata, llvm::StringRef outDir,
                                        std::optional<DType> storage = std::nullopt);
+
+/// "the patch holds for token 5279 at position 7 alone, and is stale for every other"
+std::string staleness(const PatchMetadata &metadata);
 
 } // namespace ctxc
 

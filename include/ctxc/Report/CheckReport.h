@@ -17,9 +17,9 @@ struct CheckReportOptions {
 
 /// Writes for each group of layers its verdict, the parameters patched for the input
 /// and for the output with the lemma that each rests on, and what must hold of the
-/// activations; for a rejected or undecided verdict the reason and the way out (emitVerdict
-/// gives its places and notes); and the same for the model, where it has causes of its own. At most
-/// 100 columns, except for long names.
+/// activations; for a rejected or undecided verdict the rule, of which emitVerdict's messages say
+/// more; and the same for the model, where it has causes of its own. At most 100 columns, except
+/// for long names.
 void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups,
                       const CheckReportOptions &options = {});
 

@@ -34,6 +34,7 @@
 #include "ctxc/Report/VerifyReport.h"
 #include "ctxc/Session/Compile.h"
 #include "ctxc/Session/Options.h"
+#include "ctxc/Tokenizer/ChatTemplate.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "ctxc/Verify/Verify.h"
 #include "mlir/IR/MLIRContext.h"
@@ -154,6 +155,14 @@ public:
   llvm::Expected<Tokenizer &> tokenizer();
   /// The tokens of a text, with the special tokens that the tokenizer adds around it.
   llvm::Expected<std::vector<int64_t>> tokenize(llvm::StringRef text);
+  /// The tokens of a conversation as the checkpoint's chat template writes it, up to the beginning
+  /// of the answer. Errors: there is no template; it refuses the messages.
+  llvm::Expected<std::vector<int64_t>> chat(llvm::ArrayRef<ChatMessage> messages);
+  /// The positions in chat(messages) of what does not depend on the first message, of the system:
+  /// the longest beginning and end that the tokens have in common with those of another system
+  /// message, and of none (where the template allows none). A run that keeps them has the rest
+  /// absorbed. Error: the template does nothing with a system message.
+  llvm::Expected<std::vector<int64_t>> positionsBesideSystem(llvm::ArrayRef<ChatMessage> messages);
   /// Names tokens by their pieces where there is a tokenizer, else by id; an embedding (−1) is
   /// "(row)". A tokenizer that cannot be read gives a warning.
   TokenName tokenName();
@@ -171,6 +180,7 @@ private:
   llvm::Expected<ImportedModel> importModule();
   bool isText() const;
   llvm::Expected<const Program &> programOfSteps();
+  llvm::Expected<std::string> tokenizerPath() const;
   llvm::Error completeNames(ModelOptions &options) const;
   llvm::Error plan();
   mlir::LogicalResult measure(xf::BlockOp block, const PlanOptions &options,
@@ -209,6 +219,8 @@ private:
   std::unique_ptr<Executor> mainExecutor;
   std::unique_ptr<PatchNorms> parameterNorms;
   std::unique_ptr<Tokenizer> pieces;
+  std::optional<ChatTemplate> chatTemplate;
+  std::tm chatTime = {}; ///< what the template sees as now
   SetupTimes setup;
 
   std::atomic<std::thread::id> user{}; ///< the thread that a call is running in

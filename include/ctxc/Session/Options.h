@@ -39,6 +39,10 @@ struct LoadOptions {
   /// For .mlir models, which have no weights of their own.
   WeightSource weights;
 
+  /// A tokenizer and its chat template, in place of the model's own: a directory, a tokenizer.json,
+  /// a tokenizer.model, or a GGUF file.
+  std::string tokenizer;
+
   /// Which parameters are to be patched, and how. Where `measure` and `refute` are not set, the
   /// model sets its own. A parameter's name may leave out ".weight".
   ModelOptions planning;

@@ -6,15 +6,27 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
+#include <functional>
 
 namespace ctxc {
 
 /// Writes `path` through `write`: into a temporary file beside it, flushed,
 /// checked, then renamed over `path`. On any failure, of `write` or of the
 /// system, `path` is as it was and no temporary file remains. A `path` that is a
-/// device or a pipe is never replaced: all of the content is written into it.
+/// device or a pipe is never replaced: all of the content is written into it. So is a standard
+/// stream by its name in /dev, whatever it leads to.
 llvm::Error writeFileAtomically(llvm::StringRef path,
                                 llvm::function_ref<llvm::Error(llvm::raw_pwrite_stream &)> write);
+
+/// Whether `path` is written into, and not replaced.
+bool isWrittenInto(llvm::StringRef path);
+
+/// Says whether the complete file may now become `path`.
+using OutputCheck = std::function<llvm::Error(llvm::StringRef path)>;
+
+/// For a program: from now on, what writeFileAtomically has written becomes `path` only if `check`
+/// does not fail. Returns the check until now; none allows everything, as in a library.
+OutputCheck setOutputCheck(OutputCheck check);
 
 } // namespace ctxc
 

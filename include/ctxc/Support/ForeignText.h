@@ -28,6 +28,9 @@ llvm::Error checkNesting(llvm::StringRef text, llvm::StringRef name);
 /// no UTF-8, so that a terminal shows it and does nothing else.
 std::string printable(llvm::StringRef text);
 
+/// The same with line feeds and tabs too: what comes from outside does not begin a line.
+std::string printableLine(llvm::StringRef text);
+
 } // namespace ctxc
 
 #endif // CTXC_SUPPORT_FOREIGNTEXT_H

@@ -23,10 +23,10 @@ namespace ctxc {
 
 class Tokenizer {
 public:
-  /// Reads DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, or a GGUF file. Errors:
-  /// there is no tokenizer, or it is malformed or has a part that
+  /// Reads DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, or one of these two files, or
+  /// a GGUF file. Errors: there is no tokenizer, or it is malformed or has a part that
   /// is not supported; the message says where in the file.
-  static llvm::Expected<std::unique_ptr<Tokenizer>> open(llvm::StringRef directoryOrGguf);
+  static llvm::Expected<std::unique_ptr<Tokenizer>> open(llvm::StringRef path);
   virtual ~Tokenizer() = default;
 
   /// The ids of `text`. With `addSpecial`, also the tokens that the tokenizer
@@ -40,6 +40,14 @@ public:
   /// regular expression exceeded its limit on steps.
   virtual llvm::Expected<std::vector<int64_t>> encode(llvm::StringRef text,
                                                       bool addSpecial) const = 0;
+
+  /// The ids of a text that a chat template gave (ChatTemplate): nothing is put around it, and
+  /// special tokens that are spelled out are recognised everywhere, as transformers does, also in
+  /// what a user wrote. Where a tokenizer.model puts a space in front of a text, it puts one in
+  /// front of each part between special tokens.
+  virtual llvm::Expected<std::vector<int64_t>> encodeChat(llvm::StringRef text) const {
+    return encode(text, /*addSpecial=*/false);
+  }
 
   /// The text of `ids`, always UTF-8: invalid bytes become U+FFFD.
   /// Special tokens have no text. An id out of range is an error.

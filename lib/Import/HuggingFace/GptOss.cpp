@@ -4,7 +4,8 @@
 //   h_e = (u + 1) ⊙ g σ(1.702 g)                               g = min(g', c),  u = u' inside ±c
 //                                                              (g', u') = U_e z + u_e
 // over the experts e with the largest router logits l = R z + r, with p their softmax. The rows of
-// g' and u' alternate in U_e. Every other layer sees a window.
+// g' and u' alternate in U_e; in a GGUF file they are two matrices. Every other layer sees a
+// window.
 #include "Decoder.h"
 #include <array>
 
@@ -24,16 +25,33 @@ struct ClampedExperts {
     mlir::Value l = b.linear("l", module + ".router", count, z, /*bias=*/true);
     mlir::Value top = b.topK("top", l, active);
     mlir::Value p = b.softmax("p", b.gather("l_top", l, top));
+    if (b.has(module + ".experts.0.gate_proj.weight")) {
+      mlir::Value g = apart(b, "g_all", module, "gate_proj", inner, top, z);
+      mlir::Value h = gated(b, g, apart(b, "u_all", module, "up_proj", inner, top, z));
+      return b.combine(as, p, apart(b, "e", module, "down_proj", width(z), top, h));
+    }
     mlir::Value gu = affine(b, "gu", module + ".experts.gate_up_proj", 2 * inner, top, z);
     mlir::Value pairs = b.reshape("gu_pairs", gu, {active, inner, 2});
-    mlir::Value g = b.clampAbove("g", half(b, "g_all", pairs, 0), limit);
-    mlir::Value u = b.clamp("u", half(b, "u_all", pairs, 1), limit);
-    mlir::Value act = b.activation("g_act", xf::ActivationKind::quick_gelu, g);
-    mlir::Value h = b.add("h", b.mul("gated", u, act), act);
+    mlir::Value h = gated(b, half(b, "g_all", pairs, 0), half(b, "u_all", pairs, 1));
     return b.combine(as, p, affine(b, "e", module + ".experts.down_proj", width(z), top, h));
   }
 
 private:
+  mlir::Value gated(BlockBuilder &b, mlir::Value all, mlir::Value up) const {
+    mlir::Value g = b.clampAbove("g", all, limit), u = b.clamp("u", up, limit);
+    mlir::Value act = b.activation("g_act", xf::ActivationKind::quick_gelu, g);
+    return b.add("h", b.mul("gated", u, act), act);
+  }
+
+  /// W_e x + b_e for the selected e, with a matrix for each of them, stored as (out, in).
+  mlir::Value apart(BlockBuilder &b, StringRef as, const std::string &module, StringRef part,
+                    int64_t out, mlir::Value top, mlir::Value x) const {
+    mlir::Value y = b.expertLinear((as + "_product").str(), module + ".experts.*." + part.str(),
+                                   count, out, top, x);
+    mlir::Value biases = b.param(module + ".experts." + part.str() + "_bias", {count, out});
+    return b.add(as, y, b.gather((as + "_biases").str(), biases, top));
+  }
+
   /// W_e x + b_e for the selected e, with W_e stored as (in, out), or in mxfp4 as (out, in).
   mlir::Value affine(BlockBuilder &b, StringRef as, const std::string &name, int64_t out,
                      mlir::Value top, mlir::Value x) const {

@@ -2,9 +2,9 @@
 // config, and builds the model and the blocks that its layers share.
 #include "HuggingFace.h"
 #include "Family.h"
-#include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Suggestion.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"

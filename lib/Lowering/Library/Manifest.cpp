@@ -175,6 +175,7 @@ void ctxc::writeKernelManifest(const LibraryInterface &library, llvm::raw_ostrea
   OStream json(os, 2);
   ModuleOp kernels = library.kernels;
   json.object([&] {
+    json.attribute("format", "ctxc-kernels");
     json.attribute("abi_version", CTXC_KERNEL_ABI_VERSION);
     json.attribute("refusal", library.prefix + "_refusal");
     writeTarget(library.target, json);

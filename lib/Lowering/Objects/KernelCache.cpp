@@ -1,39 +1,15 @@
 #include "ctxc/Lowering/KernelCache.h"
-#include "ctxc/Support/AtomicFile.h"
-#include "ctxc/Support/UserCache.h"
 #include "lib/Lowering/LoweringDigest.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CachePruning.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
 #include <cstdlib>
-#include <unistd.h>
 
 using namespace llvm;
 using namespace ctxc;
 
-static constexpr StringLiteral magic = "ctxc kernel 1\n";
-static constexpr size_t digestBytes = 32, headBytes = magic.size() + digestBytes;
-
-/// Creates `directory` if it does not exist, and returns whether it belongs to this user and to
-/// nobody else.
-static bool makePrivate(StringRef directory) {
-  if (sys::fs::create_directories(sys::path::parent_path(directory)))
-    return false;
-  std::error_code failed =
-      sys::fs::create_directory(directory, /*IgnoreExisting=*/true, sys::fs::owner_all);
-  sys::fs::file_status status;
-  if (failed || sys::fs::status(directory, status))
-    return false;
-  auto others = sys::fs::perms::group_all | sys::fs::perms::others_all;
-  return sys::fs::is_directory(status) && status.getUser() == geteuid() &&
-         (status.permissions() & others) == 0;
-}
-
-KernelCache::KernelCache(std::string directory)
-    : directory(!directory.empty() && makePrivate(directory) ? std::move(directory) : "") {}
+KernelCache::KernelCache(std::string directory) : files(std::move(directory)) {}
 
 KernelCache KernelCache::ofUser() {
   const char *wish = std::getenv("CTXC_KERNEL_CACHE");
@@ -44,7 +20,8 @@ KernelCache KernelCache::ofUser() {
 std::string KernelCache::keyOf(StringRef what, const CpuTarget &target) {
   std::string text;
   raw_string_ostream os(text);
-  os << loweringDigest << "\n"
+  os << "ctxc kernel 2\n"
+     << loweringDigest << "\n"
      << LLVM_VERSION_STRING << "\n"
      << target.cpu << "\n"
      << target.features << "\n"
@@ -61,37 +38,19 @@ std::string KernelCache::keyOf(mlir::ModuleOp module, const CpuTarget &target) {
 }
 
 // pruneCache looks for files with this prefix.
-std::string KernelCache::pathOf(StringRef key) const {
-  return (directory + "/llvmcache-" + key).str();
-}
+static std::string nameOf(StringRef key) { return ("llvmcache-" + key).str(); }
 
 std::unique_ptr<MemoryBuffer> KernelCache::find(StringRef key) const {
-  if (!isOn())
-    return nullptr;
-  auto file = MemoryBuffer::getFile(pathOf(key), /*IsText=*/false, /*RequiresNullTerminator=*/false,
-                                    /*IsVolatile=*/true);
-  if (!file)
-    return nullptr;
-  StringRef content = (*file)->getBuffer();
-  if (content.size() < headBytes || !content.starts_with(magic))
-    return nullptr;
-  StringRef object = content.drop_front(headBytes);
-  auto digest = SHA256::hash(arrayRefFromStringRef(object));
-  if (content.substr(magic.size(), digestBytes) != toStringRef(digest))
-    return nullptr;
-  return MemoryBuffer::getMemBufferCopy(object, key);
+  std::optional<std::string> object = files.find(nameOf(key));
+  return object ? MemoryBuffer::getMemBufferCopy(*object, key) : nullptr;
 }
 
 void KernelCache::insert(StringRef key, StringRef object) const {
   if (!isOn())
     return;
-  consumeError(writeFileAtomically(pathOf(key), [&](raw_pwrite_stream &os) {
-    auto digest = SHA256::hash(arrayRefFromStringRef(object));
-    os << magic << toStringRef(digest) << object;
-    return Error::success();
-  }));
+  files.insert(nameOf(key), object);
   CachePruningPolicy policy;
   policy.Interval = std::chrono::hours(1);
   policy.MaxSizeBytes = 256 << 20;
-  pruneCache(directory, policy);
+  pruneCache(files.path(), policy);
 }

@@ -2,7 +2,9 @@
 #include "Fixture.h"
 #include "ctxc/Checkpoint/FileDigest.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/UserCache.h"
 #include <chrono>
+#include <fcntl.h>
 #include <fstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -195,20 +197,20 @@ TEST_F(CheckpointDirectory, ACachedHashReadsNoWeights) {
   std::string computed = cantFail((*checkpoint)->hash());
 
   // A digest that the data does not have: returning it proves that the data was not read.
-  auto buffer = MemoryBuffer::getFile(digestCachePath(weights));
-  ASSERT_TRUE(bool(buffer));
-  std::string entry = (*buffer)->getBuffer().str();
-  std::string forged = entry.substr(0, entry.size() - 65) + std::string(64, '0') + "\n";
-  std::string name = "cache/ctxc/" + sys::path::filename(digestCachePath(weights)).str();
-  write(name, forged);
+  std::string name = sys::path::filename(digestCachePath(weights)).str();
+  UserCache cache(path("cache/ctxc"));
+  std::optional<std::string> entry = cache.find(name);
+  ASSERT_TRUE(entry);
+  std::string forged = entry->substr(0, entry->size() - 64) + std::string(64, '0');
+  cache.insert(name, forged);
   EXPECT_NE(cantFail((*checkpoint)->hash()), computed);
 
   // Entries that are damaged, or belong to another state of the file, are not used.
-  write(name, forged.substr(0, forged.size() - 2));
+  cache.insert(name, forged.substr(0, forged.size() - 2));
   EXPECT_EQ(cantFail((*checkpoint)->hash()), computed);
-  write(name, "");
+  write("cache/ctxc/" + name, "");
   EXPECT_EQ(cantFail((*checkpoint)->hash()), computed);
-  write(name, forged);
+  cache.insert(name, forged);
   checkpoint->reset();
   write("m/model.safetensors", tensors({"a"}));
   checkpoint = Checkpoint::open(path("m"));
@@ -238,6 +240,34 @@ TEST_F(CheckpointDirectory, NoticesAFileCutShort) {
   EXPECT_NE(message.find("file was cut short while it was being read"), std::string::npos)
       << message;
   EXPECT_NE(messageOf((*checkpoint)->hash()), "");
+}
+
+TEST_F(CheckpointDirectory, NoticesAFileWrittenInPlace) {
+  std::string weights = write("m/model.safetensors", tensors({"a"}));
+  auto checkpoint = Checkpoint::open(path("m"));
+  ASSERT_TRUE(bool(checkpoint));
+  EXPECT_EQ(messageOf((*checkpoint)->checkUnchanged()), "");
+  EXPECT_EQ(messageOf(checkMappedFiles()), "");
+  struct stat before;
+  ASSERT_EQ(::stat(weights.c_str(), &before), 0);
+  ::usleep(20000); // past what the system's times can tell apart
+  std::fstream(weights, std::ios::in | std::ios::out).seekp(-1, std::ios::end).put('x');
+  timespec times[] = {before.st_atim, before.st_mtim}; // as a copy that keeps times does
+  ASSERT_EQ(::utimensat(AT_FDCWD, weights.c_str(), times, 0), 0);
+  for (const std::string &message :
+       {messageOf((*checkpoint)->checkUnchanged()), messageOf(checkMappedFiles())})
+    EXPECT_NE(message.find("model.safetensors: file was changed while it was being read"),
+              std::string::npos)
+        << message;
+}
+
+TEST_F(CheckpointDirectory, AFileThatIsReplacedKeepsItsContent) {
+  std::string weights = write("m/model.safetensors", tensors({"a"}));
+  auto checkpoint = Checkpoint::open(path("m"));
+  ASSERT_TRUE(bool(checkpoint));
+  ::usleep(20000);
+  ASSERT_FALSE(sys::fs::rename(write("other", "replaced"), weights));
+  EXPECT_EQ(messageOf((*checkpoint)->checkUnchanged()), "");
 }
 
 TEST_F(CheckpointDirectory, MapsAreOfLargePagesWhereThereAreSuch) {

@@ -339,6 +339,39 @@ TEST_F(Gguf, ABankIsATensorForEachExpert) {
   EXPECT_NE(modelProblem().find("has no key 'qwen3moe.expert_count'"), std::string::npos);
 }
 
+TEST_F(Gguf, BanksOfGptOss) {
+  keys = {words("general.architecture", "gpt-oss"),
+          integer("gpt-oss.block_count", 1),
+          integer("gpt-oss.embedding_length", 32),
+          integer("gpt-oss.feed_forward_length", 5),
+          integer("gpt-oss.attention.head_count", 2),
+          integer("gpt-oss.attention.sliding_window", 128),
+          integer("gpt-oss.expert_count", 3),
+          integer("gpt-oss.expert_used_count", 2),
+          integer("gpt-oss.expert_feed_forward_length", 5)};
+  constexpr unsigned mxfp4 = 39;
+  tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
+             {"blk.0.attn_sinks.weight", {2}, 0, 2 * 4},
+             {"blk.0.ffn_gate_inp.bias", {3}, 0, 3 * 4},
+             {"blk.0.ffn_gate_exps.bias", {5, 3}, 0, 3 * 5 * 4},
+             {"blk.0.ffn_gate_exps.weight", {32, 5, 3}, mxfp4, 3 * 5 * 17}};
+  auto opened = Checkpoint::open(write("m.gguf", file()));
+  ASSERT_TRUE(bool(opened)) << messageOf(std::move(opened));
+  const Checkpoint &c = **opened;
+  EXPECT_EQ(c.config().getInteger("num_local_experts"), 3);
+  EXPECT_EQ(c.config().getInteger("sliding_window"), 128);
+  for (const char *name : {"self_attn.sinks", "mlp.router.bias", "mlp.experts.gate_proj_bias"})
+    EXPECT_TRUE(c.find(std::string("model.layers.0.") + name)) << name;
+  const TensorView *last = c.find("model.layers.0.mlp.experts.2.gate_proj.weight");
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->dtype, DType::BlockMXFP4);
+  EXPECT_EQ(last->bytes, 5u * 17);
+
+  keys.back() = integer("gpt-oss.expert_feed_forward_length", 6);
+  EXPECT_NE(modelProblem().find("expert_feed_forward_length' = 6 is not supported; expected 5"),
+            std::string::npos);
+}
+
 TEST_F(Gguf, FindsAScaleThatIsNotFinite) {
   tensors = {{"w", {32, 2}, 8, 68}};
   std::string bytes = file();

@@ -70,9 +70,19 @@ TEST_F(KernelCacheTest, TrustsNoDamagedFile) {
   EXPECT_NE(cache.find(key), nullptr);
 }
 
-TEST_F(KernelCacheTest, IsOffWhereOthersMayReachIt) {
+/// Another kernel's code under this kernel's name would run with this one's arguments.
+TEST_F(KernelCacheTest, TrustsNoFileUnderAnotherName) {
+  KernelCache cache(root + "/kernels");
+  cache.insert(key, "some code");
+  std::string other(64, 'b');
+  ASSERT_FALSE(fs::copy_file(only(), root + "/kernels/llvmcache-" + other));
+  EXPECT_EQ(cache.find(other), nullptr);
+  EXPECT_NE(cache.find(key), nullptr);
+}
+
+TEST_F(KernelCacheTest, IsOffWhereOthersMayWrite) {
   std::string directory = root + "/kernels";
-  for (int mode : {0755, 0770, 0701, 0720}) {
+  for (int mode : {0770, 0720, 0702, 0777}) {
     ASSERT_FALSE(fs::create_directory(directory));
     ASSERT_FALSE(fs::setPermissions(directory, fs::perms(mode)));
     KernelCache cache(directory);

@@ -46,6 +46,10 @@ private:
     for (int64_t i = 0; i < bytes; ++i)
       at[i] = uint8_t(random());
     for (int64_t block = 0; block < bytes; block += size) {
+      if (dtype == DType::BlockMXFP4) {
+        at[block] = uint8_t(122 + random() % 3);
+        continue;
+      }
       uint16_t d = floatToF16(dtype == DType::Q6_K ? 1e-5f : 1e-3f);
       std::memcpy(at + block + (dtype == DType::Q6_K ? size - 2 : 0), &d, sizeof d);
     }
@@ -174,7 +178,8 @@ TEST_P(Quantized, CompiledIsTheReferenceAndTheSameInFloat32ToTheLastBit) {
   EXPECT_EQ(found.logits, expected.logits);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Quantized, testing::Values("f8e4m3", "mxfp4", "q8_0", "q6_k"),
+INSTANTIATE_TEST_SUITE_P(Formats, Quantized,
+                         testing::Values("f8e4m3", "mxfp4", "block_mxfp4", "q8_0", "q6_k"),
                          [](const auto &info) { return std::string(info.param); });
 
 } // namespace

@@ -6,6 +6,10 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <csignal>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace ctxc::experiments;
 using llvm::json::Object;
@@ -95,10 +99,46 @@ TEST_F(RecordsTest, RefusesOtherSettings) {
 TEST_F(RecordsTest, RefusesWhatIsNotItsOwn) {
   write("{\"some\":\"thing\"}\n");
   EXPECT_NE(message().find("is not a file of an experiment's records"), std::string::npos);
+  for (llvm::StringRef foreign : {"notes", "notes\n", "{\"some\":\"thing", "{\"some\":1}", "0"}) {
+    write(foreign);
+    EXPECT_NE(message().find("is not a file of an experiment's records"), std::string::npos);
+    EXPECT_EQ(text(), foreign);
+  }
   write("");
   llvm::cantFail(opened()->add("a", Object{}));
   write(text() + "not JSON\n{\"key\":\"b\"}\n");
   EXPECT_NE(message().find("line 3: "), std::string::npos) << message();
+}
+
+TEST_F(RecordsTest, AreOfOneRunAtATime) {
+  {
+    auto records = opened();
+    llvm::cantFail(records->add("a", Object{}));
+    std::string before = text();
+    EXPECT_NE(message().find("records.jsonl: process " + std::to_string(::getpid()) +
+                             " is writing to it"),
+              std::string::npos)
+        << message();
+    EXPECT_EQ(text(), before);
+  }
+  EXPECT_EQ(opened()->found(), 1u);
+}
+
+TEST_F(RecordsTest, ALockEndsWithAKilledRun) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    auto records = open();
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(message(), "");
+}
+
+TEST_F(RecordsTest, RefusesAFifo) {
+  ASSERT_EQ(::mkfifo((directory + "/records.jsonl").str().c_str(), 0600), 0);
+  EXPECT_NE(message().find("is a FIFO, expected a regular file"), std::string::npos);
 }
 
 TEST(Prompts, AreThoseOfTheExample) {

@@ -16,17 +16,17 @@ struct ApplyPatch : PatchDirectory {
     return std::move(*checkpoint);
   }
   std::string apply(const Patch &p, StringRef out, std::optional<DType> storage = std::nullopt) {
-    return messageOf(applyPatch(*checkpoint(), p, path(out), storage));
+    return messageOf(applyPatch(*checkpoint(), p, metadata(), path(out), storage));
   }
 };
 
 TEST_F(ApplyPatch, AddsThePatchInTheStoredTypes) {
   write("m/tokenizer.json", "{}");
   write("m/model.safetensors.index.json", "{}");
-  auto report = applyPatch(*checkpoint(), patch(), path("out"));
+  auto report = applyPatch(*checkpoint(), patch(), metadata(), path("out"));
   ASSERT_TRUE(bool(report)) << messageOf(std::move(report));
   EXPECT_EQ(report->patched, 2u);
-  EXPECT_EQ(names("out"), (std::vector<std::string>{"config.json", "model.safetensors",
+  EXPECT_EQ(names("out"), (std::vector<std::string>{"README.md", "config.json", "model.safetensors",
                                                     "tokenizer.json", "tokenizer.model"}));
   EXPECT_EQ(names(), (std::vector<std::string>{"m", "out"}));
   EXPECT_EQ(contentOf("out/config.json"), contentOf("m/config.json"));
@@ -41,6 +41,26 @@ TEST_F(ApplyPatch, AddsThePatchInTheStoredTypes) {
   EXPECT_EQ(out->files()[0]->metadata().at("format"), "pt");
   double change = (1 + 4) * (0.25 + 0.0625 + 16) + 0x1p-14 + 0x1p-18;
   EXPECT_NEAR(report->relativeRounding, std::sqrt(0x1p-18 / change), 1e-12);
+}
+
+TEST_F(ApplyPatch, SaysWhichTokenItIsFor) {
+  write("m/README.md", "the model's own");
+  ASSERT_EQ(apply(patch(), "out"), "");
+  auto strings = opened("out")->files()[0]->metadata();
+  EXPECT_EQ(strings.at("ctxc_patched_token"), "5");
+  EXPECT_EQ(strings.at("ctxc_patched_position"), "2");
+  EXPECT_EQ(strings.at("ctxc_kept_positions"), "0");
+  EXPECT_EQ(strings.at("ctxc_original_model"), metadata().modelHash);
+  // Of "2,17".
+  EXPECT_EQ(strings.at("ctxc_context_sha256"),
+            "6f8560a36f50648b13cbfd15e62bc36217fde47884c74c922ce992c7a9fdad33");
+  std::string readme = contentOf("out/README.md");
+  for (const char *part :
+       {"| token | 5 |", "| position | 2,",
+        "6f8560a36f50648b13cbfd15e62bc36217fde47884c74c922ce992c7a9fdad33", "MODEL_README.md",
+        "| context that is still needed | the tokens at positions 0 |"})
+    EXPECT_NE(readme.find(part), std::string::npos) << part;
+  EXPECT_EQ(contentOf("out/MODEL_README.md"), "the model's own");
 }
 
 TEST_F(ApplyPatch, StoresAllInTheTypeThatIsAskedFor) {
@@ -132,7 +152,7 @@ TEST_F(ApplyPatch, LeavesNothingBehindOnFailure) {
   expect(apply(patch(), "m/config.json"), "already exists");
   expect(apply(patch(), "absent/out"), "cannot write");
   expect(apply(patch(), "m/config.json/out"), "cannot write");
-  expect(messageOf(applyPatch(*checkpoint(), patch(), "")), "cannot be written");
+  expect(messageOf(applyPatch(*checkpoint(), patch(), metadata(), "")), "cannot be written");
   expect(apply(patch(), "out", DType::I32), "cannot store weights as I32");
   // 65504 + 65504 fits F32 but not F16; the overflow is in the last tensor that is written.
   Patch huge = patch();
@@ -149,9 +169,10 @@ TEST_F(ApplyPatch, LeavesNothingBehindOnFailure) {
 
 TEST_F(ApplyPatch, NoticesAFileCutShort) {
   auto source = checkpoint();
+  PatchMetadata about = metadata();
   ASSERT_EQ(::truncate(path("m/model.safetensors").c_str(), source->files()[0]->dataStart() + 3),
             0);
-  std::string message = messageOf(applyPatch(*source, patch(), path("out")));
+  std::string message = messageOf(applyPatch(*source, patch(), about, path("out")));
   EXPECT_NE(message.find("file was cut short"), std::string::npos) << message;
   EXPECT_EQ(names(), std::vector<std::string>{"m"});
 }
@@ -163,10 +184,10 @@ TEST_F(ApplyPatch, CopiesLinksOfAHubCacheButNoOthers) {
   write("hub/snapshots/r/model.safetensors", contentOf("m/model.safetensors"));
   ASSERT_EQ(::symlink("../../blobs/1", path("hub/snapshots/r/vocab.txt").c_str()), 0);
   auto source = opened("hub/snapshots/r");
-  ASSERT_EQ(messageOf(applyPatch(*source, patch(), path("out"))), "");
+  ASSERT_EQ(messageOf(applyPatch(*source, patch(), metadata(), path("out"))), "");
   EXPECT_EQ(contentOf("out/vocab.txt"), "of the cache");
   ASSERT_EQ(::symlink("../../../secret", path("hub/snapshots/r/notes.txt").c_str()), 0);
-  std::string message = messageOf(applyPatch(*source, patch(), path("out2")));
+  std::string message = messageOf(applyPatch(*source, patch(), metadata(), path("out2")));
   EXPECT_NE(message.find("outside the checkpoint's directory"), std::string::npos) << message;
   EXPECT_EQ(names(), (std::vector<std::string>{"hub", "m", "out", "secret"}));
 }

@@ -35,7 +35,7 @@ template <typename T> std::vector<uint8_t> bytesOf(std::vector<T> values) {
 }
 
 /// The positions of the formats in BlockFormats.def.
-constexpr int f8e4m3 = 8, mxfp4 = 9;
+constexpr int blockMxfp4 = 8, f8e4m3 = 9, mxfp4 = 10;
 
 TEST(ScaledFormats, EveryByteOfFp8) {
   std::vector<uint8_t> elements(256), scales = bytesOf<float>({0.75f});
@@ -163,6 +163,21 @@ TEST(ScaledFormats, ABankIsOneMatrixBelowTheOther) {
   for (int j = 0; j < Fp8::columns; ++j) {
     EXPECT_EQ(numbers[j], Fp8::element(5 * Fp8::columns + j));
     EXPECT_EQ(numbers[Fp8::columns + j], Fp8::element(j));
+  }
+}
+
+// GGUF's blocks of the same numbers: the scale in front, the first 16 elements in the low halves.
+TEST(ScaledFormats, BlocksOfMxfp4) {
+  for (int exponent : {0, 1, 2, 127, 130, 253}) {
+    uint8_t block[17] = {uint8_t(exponent)};
+    for (int i = 0; i < 16; ++i)
+      block[1 + i] = uint8_t(i | (15 - i) << 4);
+    float numbers[32];
+    ctxc_decode(blockMxfp4, block, 0, 32, numbers);
+    for (int i = 0; i < 16; ++i) {
+      EXPECT_EQ(numbers[i], std::ldexp(f4[i], exponent - 127)) << exponent << " " << i;
+      EXPECT_EQ(numbers[16 + i], std::ldexp(f4[15 - i], exponent - 127)) << exponent << " " << i;
+    }
   }
 }
 

@@ -72,8 +72,8 @@ TEST(Trace, writesOneObjectALayer) {
   trace.write(os);
   EXPECT_EQ(
       text,
-      R"({"apart":false,"layer":-1,"linf":0,"magnitude":1,"position":5,"runs":["full","patched"]}
-{"apart":false,"layer":0,"linf":0,"magnitude":2,"position":5,"runs":["full","patched"]}
+      R"({"apart":false,"format":"ctxc-trace","layer":-1,"linf":0,"magnitude":1,"position":5,"runs":["full","patched"]}
+{"apart":false,"format":"ctxc-trace","layer":0,"linf":0,"magnitude":2,"position":5,"runs":["full","patched"]}
 )");
 }
 

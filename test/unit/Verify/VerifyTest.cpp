@@ -151,10 +151,9 @@ TEST_F(VerifyTest, badRequestsAreNamedTogether) {
   request.tokens = {3, 9, -1};
   request.kept = {1, 0, 2};
   request.startLayer = 2;
-  EXPECT_EQ(failure(), "tokens: token 1 is 9, expected an id from 0 to 6\n"
-                       "tokens: token 2 is -1, expected an id from 0 to 6\n"
-                       "kept positions: 0 follows 1, expected ascending positions\n"
+  EXPECT_EQ(failure(), "tokens: tokens 1, 2 are 9, -1, expected ids from 0 to 6\n"
                        "kept positions: found 2, expected positions of the context, from 0 to 1\n"
+                       "kept positions: 0 follows 1, expected ascending positions\n"
                        "start layer: found 2, expected a layer from 0 to 1");
 }
 

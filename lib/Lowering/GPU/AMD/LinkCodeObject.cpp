@@ -1,7 +1,7 @@
 #include "lib/Lowering/GPU/AMD/LinkCodeObject.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Unfinished.h"
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,8 +12,11 @@ LLD_HAS_DRIVER(elf)
 using namespace ctxc;
 using llvm::StringRef;
 
-static llvm::Error writeFile(int file, StringRef content) {
-  llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
+static llvm::Error writeFile(StringRef path, StringRef content) {
+  std::error_code opened;
+  llvm::raw_fd_ostream os(path, opened);
+  if (opened)
+    return llvm::errorCodeToError(opened);
   os << content;
   os.close();
   if (!os.has_error())
@@ -29,18 +32,12 @@ llvm::Expected<std::string> gpu_lowering::linkCodeObject(StringRef object, Strin
   static std::mutex one;
   static bool canRunAgain = true;
   std::lock_guard<std::mutex> guard(one);
-  llvm::SmallString<128> in, out;
-  int file = -1;
-  if (std::error_code error = llvm::sys::fs::createTemporaryFile("ctxc-kernels", "o", file, in))
-    return makeError(target + ": no temporary file can be made to link: " + error.message());
-  llvm::scope_exit cleanUp([&] {
-    llvm::sys::fs::remove(in);
-    llvm::sys::fs::remove(out);
-  });
-  if (llvm::Error error = writeFile(file, object))
+  llvm::Expected<Unfinished> folder = Unfinished::temporaryDirectory();
+  if (!folder)
+    return makeError(target + ": " + llvm::toString(folder.takeError()));
+  std::string in = (folder->path() + "/in.o").str(), out = (folder->path() + "/out.hsaco").str();
+  if (llvm::Error error = writeFile(in, object))
     return makeError(target + ": " + in + ": " + llvm::toString(std::move(error)));
-  if (std::error_code error = llvm::sys::fs::createTemporaryFile("ctxc-kernels", "hsaco", out))
-    return makeError(target + ": no temporary file can be made to link: " + error.message());
 
   std::string messages;
   llvm::raw_string_ostream os(messages);

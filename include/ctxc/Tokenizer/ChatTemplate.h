@@ -1,0 +1,51 @@
+//===- ChatTemplate.h - messages as the text that a model was trained on --===//
+//
+// The Jinja template that a checkpoint has for conversations, rendered as transformers'
+// apply_chat_template does it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_TOKENIZER_CHATTEMPLATE_H
+#define CTXC_TOKENIZER_CHATTEMPLATE_H
+
+#include "ctxc/Template/Template.h"
+#include "llvm/Support/Error.h"
+#include <ctime>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ctxc {
+
+struct ChatMessage {
+  std::string role; ///< "system", "user", "assistant"
+  std::string content;
+};
+
+class ChatTemplate {
+public:
+  /// The template of a directory: chat_template.jinja, else the chat_template of
+  /// tokenizer_config.json (of several, the one named "default"); or that of a GGUF file, or of the
+  /// directory in which a tokenizer's file lies. Errors: there is none; it is malformed.
+  static llvm::Expected<ChatTemplate> open(llvm::StringRef path);
+
+  /// The text of `messages`, and with it the beginning of the answer (add_generation_prompt), where
+  /// strftime_now sees `now`. The special tokens in it are for Tokenizer::encodeChat. Errors: the
+  /// template refuses the messages; those of jinja::Template.
+  llvm::Expected<std::string> render(llvm::ArrayRef<ChatMessage> messages,
+                                     const std::tm &now) const;
+
+private:
+  explicit ChatTemplate(jinja::Template parsed) : parsed(std::move(parsed)) {}
+  static llvm::Expected<ChatTemplate> openGguf(llvm::StringRef path);
+
+  jinja::Template parsed;
+  /// bos_token, eos_token and the like, where the checkpoint names them.
+  std::vector<std::pair<std::string, std::string>> specialTokens;
+};
+
+/// The local time, for ChatTemplate::render.
+std::tm currentTime();
+
+} // namespace ctxc
+
+#endif // CTXC_TOKENIZER_CHATTEMPLATE_H

@@ -1,0 +1,190 @@
+#include "ctxc/Tokenizer/ChatTemplate.h"
+#include "ctxc/Checkpoint/Gguf.h"
+#include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+using namespace ctxc;
+
+static constexpr uint64_t maxBytes = 64 << 20;
+
+/// The names under which a template sees special tokens, and GGUF's names of them.
+static constexpr std::pair<StringLiteral, StringLiteral> specialNames[] = {
+    {"bos_token", "bos"},       {"eos_token", "eos"}, {"unk_token", "unknown"},
+    {"sep_token", "seperator"}, // as llama.cpp spells it
+    {"pad_token", "padding"},   {"cls_token", "cls"}, {"mask_token", "mask"}};
+
+static std::string inside(StringRef directory, StringRef name) {
+  SmallString<256> path(directory);
+  sys::path::append(path, name);
+  return path.str().str();
+}
+
+std::tm ctxc::currentTime() {
+  std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  ::localtime_r(&now, &local);
+  return local;
+}
+
+namespace {
+
+/// What of tokenizer_config.json, or of special_tokens_map.json, a template is made of.
+struct TokenizerConfig {
+  std::optional<std::string> text; ///< the template
+  std::vector<std::string> names;  ///< of several templates
+  std::vector<std::pair<std::string, std::string>> specialTokens;
+};
+
+} // namespace
+
+/// "<s>", or {"content": "<s>", …}; none for null and others.
+static std::optional<std::string> contentOf(const json::Value &value) {
+  if (std::optional<StringRef> text = value.getAsString())
+    return text->str();
+  if (const json::Object *object = value.getAsObject())
+    if (std::optional<StringRef> text = object->getString("content"))
+      return text->str();
+  return std::nullopt;
+}
+
+static Error readTemplates(const json::Value &value, StringRef path, TokenizerConfig &config) {
+  if (std::optional<StringRef> text = value.getAsString()) {
+    config.text = text->str();
+    return Error::success();
+  }
+  const json::Array *all = value.getAsArray();
+  for (size_t i = 0; all && i < all->size(); ++i) {
+    const json::Object *each = (*all)[i].getAsObject();
+    auto name = each ? each->getString("name") : std::nullopt;
+    auto text = each ? each->getString("template") : std::nullopt;
+    if (!name || !text)
+      return makeError(path + ": chat_template[" + Twine(i) +
+                       "]: expected an object with the texts 'name' and 'template'");
+    config.names.push_back(name->str());
+    if (*name == "default")
+      config.text = text->str();
+  }
+  if (!all && value.kind() != json::Value::Null)
+    return makeError(path + ": chat_template: expected a text, or a list of named ones");
+  return Error::success();
+}
+
+static Error readConfig(StringRef path, TokenizerConfig &config) {
+  if (!sys::fs::exists(path))
+    return Error::success();
+  Expected<std::string> text = readSmallFile(path, maxBytes);
+  if (!text)
+    return text.takeError();
+  size_t bad;
+  if (!json::isUTF8(*text, &bad))
+    return makeError(path + ": at byte " + Twine(bad) + ": not valid UTF-8");
+  StrictJson reader(*text, path);
+  auto member = [&](const std::string &key) -> Error {
+    const auto *special =
+        llvm::find_if(specialNames, [&](const auto &names) { return names.first == key; });
+    bool isSpecial = special != std::end(specialNames);
+    if (!isSpecial && key != "chat_template")
+      return reader.skip();
+    Expected<StringRef> raw = reader.raw();
+    if (!raw)
+      return raw.takeError();
+    Expected<json::Value> value = parseStrictJson(*raw, (path + ": " + key).str());
+    if (!value)
+      return value.takeError();
+    if (!isSpecial)
+      return readTemplates(*value, path, config);
+    bool isKnown =
+        llvm::any_of(config.specialTokens, [&](const auto &token) { return token.first == key; });
+    if (std::optional<std::string> content = contentOf(*value); content && !isKnown)
+      config.specialTokens.emplace_back(key, std::move(*content));
+    return Error::success();
+  };
+  if (Error error = reader.object(member))
+    return error;
+  return reader.end();
+}
+
+Expected<ChatTemplate> ChatTemplate::openGguf(StringRef path) {
+  Expected<std::unique_ptr<GgufFile>> opened = GgufFile::open(path);
+  if (!opened)
+    return opened.takeError();
+  const GgufFile &file = **opened;
+  std::optional<StringRef> text = file.text("tokenizer.chat_template");
+  if (!text)
+    return makeError(path + ": has no key 'tokenizer.chat_template': it is not of a model for "
+                            "conversations; give the prompt without --chat");
+  Expected<jinja::Template> parsed =
+      jinja::Template::parse(*text, (path + ": tokenizer.chat_template").str());
+  if (!parsed)
+    return parsed.takeError();
+  ChatTemplate made(std::move(*parsed));
+  auto tokens = file.texts("tokenizer.ggml.tokens");
+  for (const auto &[name, key] : specialNames) {
+    std::optional<int64_t> id = file.integer(("tokenizer.ggml." + key + "_token_id").str());
+    if (id && tokens && *id >= 0 && *id < int64_t(tokens->size()))
+      made.specialTokens.emplace_back(name.str(), (*tokens)[*id].str());
+  }
+  return made;
+}
+
+Expected<ChatTemplate> ChatTemplate::open(StringRef path) {
+  std::string directory = path.str();
+  if (!sys::fs::is_directory(path)) {
+    StringRef name = sys::path::filename(path);
+    if (!name.ends_with(".json") && !name.ends_with(".model"))
+      return openGguf(path);
+    directory = sys::path::parent_path(path).str();
+    if (directory.empty())
+      directory = ".";
+  }
+  std::string configPath = inside(directory, "tokenizer_config.json"),
+              ownPath = inside(directory, "chat_template.jinja");
+  TokenizerConfig config;
+  if (Error error = readConfig(configPath, config))
+    return std::move(error);
+  if (Error error = readConfig(inside(directory, "special_tokens_map.json"), config))
+    return std::move(error);
+  std::string place = configPath + ": chat_template";
+  if (sys::fs::exists(ownPath)) {
+    Expected<std::string> text = readSmallFile(ownPath, maxBytes);
+    if (!text)
+      return text.takeError();
+    config.text = std::move(*text);
+    place = ownPath;
+  }
+  if (!config.text && !config.names.empty())
+    return makeError(configPath + ": chat_template: found the templates " +
+                     join(config.names, ", ") + ", expected one named 'default'");
+  if (!config.text)
+    return makeError(directory + ": has no chat template, in chat_template.jinja or in "
+                                 "tokenizer_config.json: it is not of a model for conversations; "
+                                 "give the prompt without --chat");
+  Expected<jinja::Template> parsed = jinja::Template::parse(*config.text, place);
+  if (!parsed)
+    return parsed.takeError();
+  ChatTemplate made(std::move(*parsed));
+  made.specialTokens = std::move(config.specialTokens);
+  return made;
+}
+
+Expected<std::string> ChatTemplate::render(ArrayRef<ChatMessage> messages,
+                                           const std::tm &now) const {
+  using jinja::Value;
+  std::vector<Value> list;
+  for (const ChatMessage &message : messages)
+    list.push_back(Value::record({{"role", message.role}, {"content", message.content}}));
+  std::vector<std::pair<std::string, Value>> variables = {
+      {"messages", Value::list(std::move(list))},
+      {"tools", Value::none()},
+      {"documents", Value::none()},
+      {"add_generation_prompt", Value::boolean(true)}};
+  for (const auto &[name, token] : specialTokens)
+    variables.emplace_back(name, Value::string(token));
+  return parsed.render(variables, now);
+}

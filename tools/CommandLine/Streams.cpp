@@ -1,0 +1,105 @@
+#include "tools/CommandLine/Streams.h"
+#include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Support/ForeignText.h"
+#include "ctxc/Support/StandardStreams.h"
+#include "ctxc/Support/Unfinished.h"
+#include "ctxc/Support/UserCache.h"
+#include "tools/CommandLine/CommandLine.h"
+#include <cstdlib>
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::StringRef;
+
+namespace {
+
+/// Passes lines on, in which control characters are written out.
+class TerminalStream : public llvm::raw_ostream {
+public:
+  /// Whoever writes to the stream decides when what is written is shown, unless `isPrompt`.
+  TerminalStream(llvm::raw_ostream &to, bool isPrompt) : raw_ostream(isPrompt), to(to) {
+    const char *wish = std::getenv("NO_COLOR");
+    enable_colors(to.has_colors() && !(wish && *wish));
+  }
+
+  raw_ostream &changeColor(Colors colour, bool bold, bool background) override {
+    if (has_colors()) {
+      flushAll();
+      to.changeColor(colour, bold, background);
+    }
+    return *this;
+  }
+  raw_ostream &resetColor() override {
+    if (has_colors()) {
+      flushAll();
+      to.resetColor();
+    }
+    return *this;
+  }
+  bool is_displayed() const override { return to.is_displayed(); }
+  bool has_colors() const override { return colors_enabled(); }
+
+  /// What is not a whole line yet, too.
+  void flushAll() {
+    flush();
+    to << printable(line);
+    line.clear();
+    to.flush();
+  }
+
+private:
+  void write_impl(const char *data, size_t size) override {
+    position += size;
+    line.append(data, size);
+    if (size_t end = line.rfind('\n'); end != std::string::npos) {
+      to << printable(StringRef(line).take_front(end + 1));
+      line.erase(0, end + 1);
+      to.flush();
+    }
+  }
+  uint64_t current_pos() const override { return position; }
+
+  llvm::raw_ostream &to;
+  std::string line;
+  uint64_t position = 0;
+};
+
+TerminalStream &output() {
+  static TerminalStream stream(llvm::outs(), llvm::outs().is_displayed());
+  return stream;
+}
+TerminalStream &messages() {
+  static TerminalStream stream(llvm::errs(), /*isPrompt=*/true);
+  return stream;
+}
+
+} // namespace
+
+llvm::raw_ostream &driver::out() { return output(); }
+
+void driver::flushOutput() { output().flushAll(); }
+
+llvm::raw_ostream &driver::err() {
+  output().flushAll(); // what was printed before a message comes before it
+  return messages();
+}
+
+void driver::beginProgram() {
+  openStandardStreams();
+  installMappedFileGuard();
+  removeUnfinishedOnSignals();
+  setCacheNotice([](StringRef line) { err() << "ctxc: note: " << line << "\n"; });
+}
+
+int driver::flushed(int code) {
+  output().flushAll();
+  if (llvm::outs().has_error()) {
+    std::string message = llvm::outs().error().message();
+    llvm::outs().clear_error();
+    err() << "ctxc: error: standard output: " << message << "\n";
+    code = ExitBadInput;
+  }
+  messages().flushAll();
+  llvm::errs().clear_error(); // there is nowhere to say so, and it is not the command's failure
+  return code;
+}
