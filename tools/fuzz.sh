@@ -14,7 +14,8 @@ if [[ ${1-} =~ ^[0-9]+$ ]]; then
   seconds=$1
   shift
 fi
-all=(mlir config gguf tokenizer-json sentencepiece safetensors index npy patch proof witness records)
+all=(mlir config gguf tokenizer-json sentencepiece template safetensors index npy patch proof witness
+  records)
 readers=("${@:-${all[@]}}")
 
 # Words that a reader compares with stand in its sources.
@@ -22,6 +23,7 @@ declare -A sources=(
   [mlir]='dialects/XF/*.cpp dialects/XF/*.td' [config]='lib/Import/HuggingFace/*.cpp'
   [gguf]='lib/Checkpoint/Gguf*.cpp lib/Checkpoint/Gguf*.h lib/Tokenizer/GgufTokenizer.cpp'
   [tokenizer-json]='lib/Tokenizer/*.cpp' [sentencepiece]='lib/Tokenizer/SentencePiece.cpp'
+  [template]='lib/Template/*.cpp lib/Tokenizer/ChatTemplate.cpp'
   [safetensors]='lib/Checkpoint/*afetensors*.cpp lib/Checkpoint/DType.cpp lib/Checkpoint/Scaled*.cpp'
   [index]='lib/Checkpoint/ShardIndex.cpp' [npy]='lib/Checkpoint/Npy.cpp'
   [patch]='lib/Export/PatchFile.cpp lib/Checkpoint/DType.cpp' [proof]='lib/Proof/*.cpp'
