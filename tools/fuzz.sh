@@ -14,7 +14,8 @@ if [[ ${1-} =~ ^[0-9]+$ ]]; then
   seconds=$1
   shift
 fi
-all=(mlir config gguf tokenizer-json sentencepiece safetensors index npy patch proof witness records)
+all=(mlir config gguf tokenizer-json sentencepiece template safetensors index npy patch proof witness
+  records)
 readers=("${@:-${all[@]}}")
 
 # Words that a reader compares with stand in its sources.
@@ -22,6 +23,7 @@ declare -A sources=(
   [mlir]='dialects/XF/*.cpp dialects/XF/*.td' [config]='lib/Import/HuggingFace/*.cpp'
   [gguf]='lib/Checkpoint/Gguf*.cpp lib/Checkpoint/Gguf*.h lib/Tokenizer/GgufTokenizer.cpp'
   [tokenizer-json]='lib/Tokenizer/*.cpp' [sentencepiece]='lib/Tokenizer/SentencePiece.cpp'
+  [template]='lib/Template/*.cpp lib/Tokenizer/ChatTemplate.cpp'
   [safetensors]='lib/Checkpoint/*afetensors*.cpp lib/Checkpoint/DType.cpp lib/Checkpoint/Scaled*.cpp'
   [index]='lib/Checkpoint/ShardIndex.cpp' [npy]='lib/Checkpoint/Npy.cpp'
   [patch]='lib/Export/PatchFile.cpp lib/Checkpoint/DType.cpp' [proof]='lib/Proof/*.cpp'
@@ -45,12 +47,13 @@ for reader in "${readers[@]}"; do
   found=$build/found/$reader log=$build/found/$reader.log
   mkdir -p "$found"
   dictionary "$reader" >"$build/found/$reader.dict"
-  ending=(-max_total_time="$seconds")
-  [[ $seconds == 0 ]] && ending=(-runs=0)
+  options=(-max_total_time="$seconds")
+  [[ $seconds == 0 ]] && options=(-runs=0)
+  [[ -s $build/found/$reader.dict ]] && options+=(-dict="$build/found/$reader.dict")
   before=$(ls "$build/findings" | grep -c "^$reader-" || true)
   code=0
-  "$build/bin/ctxc-fuzz" --reader="$reader" "${ending[@]}" -timeout=20 -rss_limit_mb=2500 \
-    -max_len=8192 -dict="$build/found/$reader.dict" -print_final_stats=1 \
+  "$build/bin/ctxc-fuzz" --reader="$reader" "${options[@]}" -timeout=20 -report_slow_units=20 -rss_limit_mb=2500 \
+    -max_len=8192 -print_final_stats=1 \
     -artifact_prefix="$build/findings/$reader-" "$found" "$root/test/fuzz/corpus/$reader" \
     >"$log" 2>&1 || code=$?
   executions=$(sed -nE 's/^stat::number_of_executed_units: *//p' "$log")

@@ -1,6 +1,6 @@
 #include "ctxc/Support/Memory.h"
+#include "ctxc/Support/Unfinished.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/Signals.h"
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
@@ -14,7 +14,7 @@
   static constexpr char message[] =
       "ctxc: error: there is not enough memory; free some, or use a smaller model or prompt\n";
   (void)!::write(STDERR_FILENO, message, sizeof message - 1);
-  llvm::sys::RunInterruptHandlers();
+  ctxc::removeUnfinished();
   ::_exit(2);
 }
 

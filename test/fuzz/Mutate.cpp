@@ -74,14 +74,16 @@ std::string fuzz::mutate(StringRef reader, StringRef bytes, size_t most, Random 
     return mutateJsonLines(bytes, random);
   if (reader == "mlir")
     return mutateModelText(bytes, random);
+  if (reader == "template" && !bytes.starts_with("{\""))
+    return mutateTemplate(bytes, random);
   if (reader == "sentencepiece")
     return "";
   return mutateJson(bytes, random);
 }
 
 std::string fuzz::cross(StringRef reader, StringRef a, StringRef b, Random &random) {
-  if (reader == "mlir")
-    return crossModelText(a, b, random);
+  if (reader == "mlir" || reader == "template")
+    return crossLines(a, b, random);
   return a.take_front(random.below(a.size() + 1)).str() +
          b.drop_front(random.below(b.size() + 1)).str();
 }

@@ -43,7 +43,9 @@ std::string mutateSafetensors(llvm::StringRef bytes, size_t most, Random &random
 std::string mutateNpy(llvm::StringRef bytes, size_t most, Random &random);
 std::string mutateGguf(llvm::StringRef bytes, size_t most, Random &random);
 std::string mutateModelText(llvm::StringRef text, Random &random);
-std::string crossModelText(llvm::StringRef a, llvm::StringRef b, Random &random);
+std::string mutateTemplate(llvm::StringRef text, Random &random);
+/// The lines of `a` with some of `b`.
+std::string crossLines(llvm::StringRef a, llvm::StringRef b, Random &random);
 
 /// A number at which something may break.
 int64_t boundary(Random &random);

@@ -1,5 +1,5 @@
-// A model's text changed by lines and tokens. The names of ops and attributes are those that the
-// dialects register.
+// A text changed by lines and tokens: a model's, in which the names of ops and attributes are those
+// that the dialects register, or a template's.
 #include "Mutate.h"
 #include "ctxc/Session/Model.h"
 #include "llvm/ADT/StringExtras.h"
@@ -16,7 +16,7 @@ struct Words {
   std::vector<std::string> ops, attributes;
 };
 
-const Words &words() {
+const Words &namesOfDialects() {
   static const Words all = [] {
     mlir::DialectRegistry dialects;
     registerModelDialects(dialects);
@@ -77,11 +77,12 @@ std::vector<Token> tokensOf(StringRef text) {
 }
 
 /// Another token of the kind.
-std::string instead(const Token &token, const std::vector<Token> &tokens, Random &random) {
-  if (token.kind == Kind::Op && random.oneIn(2))
-    return words().ops[random.below(words().ops.size())];
-  if (token.kind == Kind::Word && random.oneIn(4))
-    return words().attributes[random.below(words().attributes.size())];
+std::string instead(const Token &token, const std::vector<Token> &tokens, const Words &words,
+                    Random &random) {
+  if (token.kind == Kind::Op && !words.ops.empty() && random.oneIn(2))
+    return words.ops[random.below(words.ops.size())];
+  if (token.kind == Kind::Word && !words.attributes.empty() && random.oneIn(4))
+    return words.attributes[random.below(words.attributes.size())];
   if (token.kind == Kind::Number && random.oneIn(2))
     return std::to_string(boundary(random));
   std::vector<const Token *> same;
@@ -91,7 +92,7 @@ std::string instead(const Token &token, const std::vector<Token> &tokens, Random
   return same[random.below(same.size())]->text;
 }
 
-void changeTokens(std::string &text, Random &random) {
+void changeTokens(std::string &text, const Words &words, Random &random) {
   std::vector<Token> tokens = tokensOf(text);
   if (tokens.empty())
     return;
@@ -107,7 +108,7 @@ void changeTokens(std::string &text, Random &random) {
     token.text = plainly(token.text, token.text.size() + 4);
     break;
   default:
-    token.text = instead(token, tokens, random);
+    token.text = instead(token, tokens, words, random);
   }
   text.clear();
   for (const Token &each : tokens)
@@ -137,22 +138,20 @@ void changeLines(std::string &text, Random &random) {
 }
 
 /// Every name of one value, symbol or number becomes another.
-void changeEverywhere(std::string &text, Random &random) {
+void changeEverywhere(std::string &text, const Words &words, Random &random) {
   std::vector<Token> tokens = tokensOf(text);
   if (tokens.empty())
     return;
   const Token token = tokens[random.below(tokens.size())];
   if (token.kind == Kind::Space || token.kind == Kind::Other)
     return;
-  std::string other = instead(token, tokens, random);
+  std::string other = instead(token, tokens, words, random);
   text.clear();
   for (const Token &each : tokens)
     text += each.kind == token.kind && each.text == token.text ? other : each.text;
 }
 
-} // namespace
-
-std::string fuzz::mutateModelText(StringRef bytes, Random &random) {
+std::string changed(StringRef bytes, const Words &words, Random &random) {
   std::string text = bytes.str();
   for (size_t i = 0, n = 1 + random.below(4); i < n; ++i)
     switch (random.below(6)) {
@@ -160,15 +159,25 @@ std::string fuzz::mutateModelText(StringRef bytes, Random &random) {
       changeLines(text, random);
       break;
     case 1:
-      changeEverywhere(text, random);
+      changeEverywhere(text, words, random);
       break;
     default:
-      changeTokens(text, random);
+      changeTokens(text, words, random);
     }
   return text;
 }
 
-std::string fuzz::crossModelText(StringRef a, StringRef b, Random &random) {
+} // namespace
+
+std::string fuzz::mutateModelText(StringRef text, Random &random) {
+  return changed(text, namesOfDialects(), random);
+}
+
+std::string fuzz::mutateTemplate(StringRef text, Random &random) {
+  return changed(text, Words(), random);
+}
+
+std::string fuzz::crossLines(StringRef a, StringRef b, Random &random) {
   std::vector<std::string> to = linesOf(a), from = linesOf(b);
   size_t first = random.below(from.size());
   size_t count = 1 + random.below(std::min<size_t>(from.size() - first, 8));

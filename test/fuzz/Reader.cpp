@@ -16,6 +16,7 @@ llvm::ArrayRef<fuzz::Reader> fuzz::readers() {
       {"gguf", readGguf},
       {"tokenizer-json", readTokenizerJson},
       {"sentencepiece", readSentencePiece},
+      {"template", readTemplate},
       {"npy", readNpy},
       {"patch", readPatch},
       {"proof", readProof},

@@ -37,6 +37,8 @@ void readNpy(llvm::StringRef bytes);
 void readConfig(llvm::StringRef bytes);
 void readTokenizerJson(llvm::StringRef bytes);
 void readSentencePiece(llvm::StringRef bytes);
+/// A chat template, or the tokenizer_config.json that has one.
+void readTemplate(llvm::StringRef bytes);
 void readPatch(llvm::StringRef bytes);
 void readProof(llvm::StringRef bytes);
 /// The JSON, then a zero byte, then the safetensors file beside it.

@@ -1,5 +1,7 @@
-// Tokenizers: what can be read is used on some texts, and on a part of the file itself.
+// Tokenizers and chat templates: what can be read is used on some texts, and on a part of the file
+// itself.
 #include "Reader.h"
+#include "ctxc/Tokenizer/ChatTemplate.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
 
 using namespace ctxc;
@@ -34,4 +36,38 @@ void fuzz::readSentencePiece(StringRef bytes) {
   auto tokenizer = parseSentencePiece(bytes, "tokenizer.model", std::nullopt);
   if (heard(tokenizer))
     use(**tokenizer, bytes);
+}
+
+/// A conversation as a template sees it.
+static std::vector<std::pair<std::string, jinja::Value>> conversation() {
+  auto message = [](const char *role, const char *content) {
+    return jinja::Value::record({{"role", role}, {"content", content}});
+  };
+  return {
+      {"messages", jinja::Value::list({message("system", "Be brief."), message("user", " Hi é\n"),
+                                       message("assistant", "<think>x</think>Ho")})},
+      {"bos_token", jinja::Value::string("<s>")},
+      {"add_generation_prompt", jinja::Value::boolean(true)}};
+}
+
+void fuzz::readTemplate(StringRef bytes) {
+  std::tm now = {};
+  now.tm_year = 126;
+  now.tm_mday = 1;
+  if (bytes.starts_with("{\"")) {
+    scratch("chat/tokenizer.json", "{}");
+    scratch("chat/tokenizer_config.json", bytes);
+    auto found = ChatTemplate::open(scratchPath("chat"));
+    if (heard(found))
+      hear(found->render({{"user", "Hi"}}, now).takeError());
+    return;
+  }
+  auto parsed = jinja::Template::parse(bytes, "chat_template.jinja");
+  if (!heard(parsed))
+    return;
+  jinja::RenderLimits limits;
+  limits.steps = 1 << 16;
+  auto text = parsed->render(conversation(), now, limits);
+  if (heard(text))
+    require(text->size() <= 64 * limits.steps, "a rendered text is within its limit");
 }

@@ -194,6 +194,44 @@ def tokenizers(write):
             write("sentencepiece", sentencepiece(kind, byte_fallback))
 
 
+TEMPLATES = ["""{%- for message in messages %}
+{{- '<|im_start|>' + message['role'] + '\\n' + message.content | trim + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}
+""", """{%- macro line(role, text='') -%}[{{ role | upper }}] {{ text }}{%- endmacro -%}
+{%- set ns = namespace(last=-1, found=false) -%}
+{%- for m in messages[::-1] if m.role == "user" and m.content is string -%}
+{%- set ns.last = messages | length - 1 - loop.index0 -%}
+{%- if loop.first and not ns.found %}{% set ns.found = true %}{% endif -%}
+{%- endfor -%}
+{{ bos_token }}{{ line(messages[0]['role'], messages[0].content.strip()) }}
+{{- messages | map(attribute='role') | join(', ') }}{{ messages | tojson(indent=2) }}
+{%- if messages | selectattr('role', 'equalto', 'tool') | list | length > 0 %}{{ raise_exception('no tools') }}{% endif %}
+{{- strftime_now('%d %b %Y') ~ (1 + 2 * 3 // 2 % 5 - 0.5) }}
+""", """{% set x = [1, 2.5, 'a', {'k': none}, (1, 2)] %}{% for a, b in x[3].items() %}{{ a ~ b }}{% else %}-{% endfor %}
+{% for i in range(3, 9, 2) %}{% if i == 5 %}{% continue %}{% endif %}{{ loop.index }}:{{ i }}{% endfor %}
+{{ messages[-1].content.split('</think>')[-1].lstrip('\\n') | replace('H', 'J') | default('x', true) }}
+{{ 'yes' if 'a' in x and x is not mapping else 'no' }}{% filter upper %}{{ x | first }}{% endfilter %}
+{% generation %}{{ messages | groupby('role') }}{% endgeneration %}
+"""]
+
+
+def templates(write):
+    for template in TEMPLATES:
+        write("template", template.encode())
+    write("template", json.dumps({"chat_template": TEMPLATES[0], "bos_token": "<s>",
+                                  "eos_token": {"content": "</s>"}}).encode())
+    write("template", json.dumps({"chat_template": [{"name": "default", "template": TEMPLATES[1]},
+                                                    {"name": "tool_use", "template": "x"}]}).encode())
+    write("template", b"{{ " + b"(" * 400 + b"1" + b")" * 400 + b" }}")
+    write("template", b"{{ " + b"not " * 400 + b"1 }}")
+    write("template", b"{% if x %}" * 400)
+    write("template", b"{{ x" + b".y" * 2000 + b"[0]" * 2000 + b" | trim" * 2000 + b" }}")
+    write("template", b"{{ 1" + b" + 1" * 2000 + b" }}")
+    write("template", b"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}")
+    write("template", b"{{ 'x' * 9999999999 }}{{ range(999999999) | list }}")
+
+
 def results(write, ctxc):
     metadata = {"format_version": "1", "model_hash": "0" * 64, "tokens": "1,2,3", "position": "2",
                 "kept": "0", "update": "least", "dtype": "f32"}
@@ -253,6 +291,7 @@ def main():
 
     checkpoints(write)
     tokenizers(write)
+    templates(write)
     results(write, ctxc)
     models(write)
     nested(write)
