@@ -18,7 +18,7 @@ ctxc::OutputCheck ctxc::setOutputCheck(OutputCheck check) {
   return std::exchange(outputCheck(), std::move(check));
 }
 
-static Error checkOutput(StringRef path) {
+Error ctxc::checkOutput(StringRef path) {
   return outputCheck() ? outputCheck()(path) : Error::success();
 }
 

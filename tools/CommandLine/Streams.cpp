@@ -5,6 +5,8 @@
 #include "ctxc/Support/Unfinished.h"
 #include "ctxc/Support/UserCache.h"
 #include "tools/CommandLine/CommandLine.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cstdlib>
 
 using namespace ctxc;
@@ -76,6 +78,22 @@ TerminalStream &messages() {
 } // namespace
 
 llvm::raw_ostream &driver::out() { return output(); }
+
+void driver::printJson(const llvm::json::Value &value) {
+  // JSON's writer leaves DEL and U+0080 to U+009F as they are.
+  std::string plain = llvm::formatv("{0:2}\n", value).str(), text;
+  for (size_t i = 0; i < plain.size(); ++i) {
+    auto byte = static_cast<unsigned char>(plain[i]);
+    bool isC1 = byte == 0xc2 && static_cast<unsigned char>(plain[i + 1]) < 0xa0;
+    if (isC1)
+      byte = plain[++i];
+    if (isC1 || byte == 0x7f)
+      text += "\\u00" + llvm::utohexstr(byte, /*LowerCase=*/true, /*Width=*/2);
+    else
+      text += plain[i];
+  }
+  out() << text;
+}
 
 void driver::flushOutput() { output().flushAll(); }
 

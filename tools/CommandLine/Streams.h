@@ -7,7 +7,7 @@
 #ifndef CTXC_TOOLS_COMMANDLINE_STREAMS_H
 #define CTXC_TOOLS_COMMANDLINE_STREAMS_H
 
-#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace ctxc::driver {
@@ -16,6 +16,9 @@ namespace ctxc::driver {
 /// otherwise.
 llvm::raw_ostream &out();
 llvm::raw_ostream &err();
+
+/// Writes a value to out(), in lines. Control characters of its texts are JSON's own escapes.
+void printJson(const llvm::json::Value &value);
 
 /// Shows what was written to out(), also a line that has not ended.
 void flushOutput();

@@ -9,7 +9,6 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -72,9 +71,9 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (format == "json") {
     llvm::json::Value report = checkReportJson(groups, findings, shown);
     evidence->addTo(report);
-    out() << llvm::formatv("{0:2}\n", report);
+    printJson(report);
   } else if (format == "sarif") {
-    out() << llvm::formatv("{0:2}\n", sarifLog(groups, findings, code, shown.model));
+    printJson(sarifLog(groups, findings, code, shown.model));
   } else {
     emitFindings(groups, findings);
     if (shown.model)

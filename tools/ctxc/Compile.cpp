@@ -59,10 +59,22 @@ static llvm::Error writeCost(Model &model, const CompileOptions &options, const 
   return isJson ? write(path, text) : writeStage(path, "cost", text);
 }
 
+/// `path` with another ending.
+static std::string beside(llvm::StringRef path, llvm::StringRef ending) {
+  llvm::SmallString<256> result(path);
+  llvm::sys::path::replace_extension(result, ending);
+  return result.str().str();
+}
+
 /// Writes the code, and, for an object file or a library, a header and a manifest with the same
 /// stem beside it.
 static llvm::Error writeCode(Model &model, const CompileOptions &options, llvm::StringRef stage,
                              llvm::StringRef path) {
+  std::string header = beside(path, ".h"), manifest = beside(path, ".json");
+  if (options.stage == CodeStage::Object)
+    for (const std::string &each : {header, manifest})
+      if (llvm::Error error = checkOutput(each))
+        return error;
   llvm::Expected<CompiledCode> made = model.compile(options);
   if (!made)
     return made.takeError();
@@ -77,12 +89,9 @@ static llvm::Error writeCode(Model &model, const CompileOptions &options, llvm::
     return error;
   if (options.stage != CodeStage::Object)
     return llvm::Error::success();
-  llvm::SmallString<256> beside(path);
-  llvm::sys::path::replace_extension(beside, ".h");
-  if (llvm::Error error = write(beside, made->header))
+  if (llvm::Error error = write(header, made->header))
     return error;
-  llvm::sys::path::replace_extension(beside, ".json");
-  return write(beside, made->manifest);
+  return write(manifest, made->manifest);
 }
 
 static llvm::Expected<int> run(const Arguments &arguments) {

@@ -8,7 +8,6 @@
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
@@ -81,7 +80,7 @@ static void printJson() {
                                        {"help", rule.help},
                                        {"passes", exampleJson(rule, rule.passes)},
                                        {"fails", exampleJson(rule, rule.fails)}});
-  out() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(rules)));
+  printJson(std::move(rules));
 }
 
 static llvm::Expected<int> run(const Arguments &arguments) {

@@ -28,6 +28,10 @@ using OutputCheck = std::function<llvm::Error(llvm::StringRef path)>;
 /// does not fail. Returns the check until now; none allows everything, as in a library.
 OutputCheck setOutputCheck(OutputCheck check);
 
+/// Fails where that check refuses `path`: for a program that writes several files, before the
+/// first.
+llvm::Error checkOutput(llvm::StringRef path);
+
 } // namespace ctxc
 
 #endif // CTXC_SUPPORT_ATOMICFILE_H

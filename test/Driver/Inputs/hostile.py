@@ -111,6 +111,17 @@ def json_files():
         run("experiment", "trace", source, "-o", records)
 
 
+def json_output():
+    """What is written as JSON stays JSON, with the same names."""
+    folder = root / "j\x7f\u0085\x1b"
+    shutil.copytree(source, folder)
+    for form in ("json", "sarif"):
+        done = run("check", folder, "--format", form)
+        json.loads(done.stdout)
+        if form == "sarif" and folder.name not in str(json.loads(done.stdout)):
+            problems.append("sarif: the folder's name is another")
+
+
 def words():
     for option in ("--tokens", "--keep", "--plan", "--update", "--prompt", "--dtype", "--weights",
                    "--target", "--positions", "--threads", "--json", "--patch", "--embeddings"):
@@ -137,7 +148,7 @@ def words():
         run(*arguments)
 
 
-for part in (checkpoints, blocks, json_files, words):
+for part in (checkpoints, blocks, json_files, json_output, words):
     part()
 print(f"{count} calls")
 sys.exit("\n".join(problems) or 0)
