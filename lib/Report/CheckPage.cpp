@@ -108,8 +108,8 @@ static llvm::Expected<std::string> inlineDrawing(const VerdictGroup &group) {
     return picture.takeError();
   std::string drawing = picture->substr(std::min(picture->find("<svg"), picture->size()));
   if (StringRef(drawing).starts_with("<svg"))
-    drawing.insert(4, " role=\"img\" aria-label=\"The block " + escaped(group.block.getSymName()) +
-                          ", op by op\"");
+    drawing.insert(4, " role=\"img\" aria-label=\"The block " +
+                          escaped(xf::BlockOp(group.block).getSymName()) + ", op by op\"");
   return drawing;
 }
 

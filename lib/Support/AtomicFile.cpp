@@ -49,7 +49,7 @@ static Error writeInto(StringRef path, function_ref<Error(raw_pwrite_stream &)> 
   raw_svector_ostream buffer(content);
   if (Error failure = write(buffer))
     return failure;
-  if (Error failure = checkOutput(path))
+  if (Error failure = ctxc::checkOutput(path))
     return failure;
   outs().flush(); // may lead to the same place
   int descriptor = namedDescriptor(path);
