@@ -8,7 +8,7 @@
 #                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
 #                               what makes a clean Debian root
 #   tools/setup.sh --python     and for the Python package: an environment in build/python-tools with
-#                               nanobind, which tools/build.sh then uses, and what packs and checks it
+#                               nanobind, which tools/build.sh then uses, and mypy
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
 #   tools/setup.sh --package    and to make Debian packages: dpkg-dev
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
