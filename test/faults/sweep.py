@@ -32,7 +32,8 @@ class Command:
 
     def __init__(self, name, arguments, outputs, comparable=None, needs=(), again=False,
                  slow=False, folder=False):
-        self.name, self.arguments, self.outputs, self.slow = name, arguments, outputs, slow
+        self.name, self.outputs, self.slow = name, outputs, slow
+        self.arguments = arguments if folder else [*arguments, "--force"]  # what is there is not ctxc's
         self.comparable = comparable or (lambda data: data)
         self.needs, self.again, self.folder = needs, again, folder
 
