@@ -7,7 +7,9 @@
 // CHECK: block 'halves': output-only
 // CHECK-NEXT: output {{ *}}down{{ }}
 // CHECK-NEXT: {{ *}}bias{{ }}
+// CHECK: block 'mapped': output-only
 // CHECK: block 'halves': exact
+// CHECK: block 'mapped': exact
 xf.block @halves(%x: tensor<8xf32>) -> tensor<8xf32> {
   %x1 = xf.slice %x from 0 : tensor<8xf32> to tensor<4xf32>
   %x2 = xf.slice %x from 4 : tensor<8xf32> to tensor<4xf32>
@@ -26,10 +28,8 @@ xf.block @halves(%x: tensor<8xf32>) -> tensor<8xf32> {
   xf.yield %y : tensor<8xf32>
 }
 
-// The two halves are turned, which does not matter: their values are what is asked for.
-// CHECK: block 'turned': output-only
-// CHECK: block 'turned': exact
-xf.block @turned(%x: tensor<8xf32>) -> tensor<8xf32> {
+// What is made of both halves does not matter: their values are what is asked for.
+xf.block @mapped(%x: tensor<8xf32>) -> tensor<8xf32> {
   %x1 = xf.slice %x from 0 : tensor<8xf32> to tensor<4xf32>
   %x2 = xf.slice %x from 4 : tensor<8xf32> to tensor<4xf32>
   %k = xf.param "conv" : tensor<4x3xf32>

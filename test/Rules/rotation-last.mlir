@@ -5,7 +5,9 @@
 
 // CHECK: block 'rotation_last': output-only
 // CHECK-NEXT: output {{ *}}w{{ }}
+// CHECK: block 'stretched': output-only
 // CHECK: block 'rotation_last': exact
+// CHECK: block 'stretched': exact
 xf.block @rotation_last(%x: tensor<4xf32>) -> tensor<4xf32> {
   %k = xf.param "conv" : tensor<4x3xf32>
   %a = xf.conv %k, %x : tensor<4x3xf32>, tensor<4xf32>
@@ -20,8 +22,6 @@ xf.block @rotation_last(%x: tensor<4xf32>) -> tensor<4xf32> {
   xf.yield %y : tensor<4xf32>
 }
 
-// CHECK: block 'stretched': output-only
-// CHECK: block 'stretched': exact
 xf.block @stretched(%x: tensor<6xf32>) -> tensor<6xf32> {
   %k = xf.param "conv" : tensor<6x3xf32>
   %a = xf.conv %k, %x : tensor<6x3xf32>, tensor<6xf32>
