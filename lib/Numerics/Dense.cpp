@@ -7,9 +7,9 @@ using namespace ctxc;
 namespace {
 
 // Vectors as wide as those of the widest processors; on others the compiler uses several.
-using Floats = float __attribute__((vector_size(64), aligned(4), may_alias));
-using HalfFloats = float __attribute__((vector_size(32), aligned(4), may_alias));
-using Doubles = double __attribute__((vector_size(64), aligned(8), may_alias));
+using Floats = float __attribute__((vector_size(64)));
+using HalfFloats = float __attribute__((vector_size(32)));
+using Doubles = double __attribute__((vector_size(64)));
 
 /// Rows of either operand whose products are in registers together.
 constexpr int tile = 4;
@@ -27,11 +27,18 @@ template <typename T> struct TileRows {
   const T *row[tile];
 };
 
-[[gnu::always_inline]] inline double sumOf(const double *lanes, int64_t count) {
+[[gnu::always_inline]] inline double sumOf(const Doubles &vector) {
   double sum = 0;
-  for (int64_t lane = 0; lane < count; ++lane)
-    sum += lanes[lane];
+  for (int lane = 0; lane < 8; ++lane)
+    sum += vector[lane];
   return sum;
+}
+
+/// The vector at `from`, which need not be aligned.
+template <typename V> [[gnu::always_inline]] inline V load(const void *from) {
+  V vector;
+  __builtin_memcpy(&vector, from, sizeof vector);
+  return vector;
 }
 
 /// out = the products of each row of a with each of b.
@@ -45,8 +52,8 @@ template <typename T> struct TileRows {
     for (int64_t at = begin, end = std::min(begin + chunk, whole); at < end; at += lanes) {
       Floats x[tile], y[tile];
       for (int i = 0; i < tile; ++i) {
-        x[i] = *reinterpret_cast<const Floats *>(a.row[i] + at);
-        y[i] = *reinterpret_cast<const Floats *>(b.row[i] + at);
+        x[i] = load<Floats>(a.row[i] + at);
+        y[i] = load<Floats>(b.row[i] + at);
       }
       for (int i = 0; i < tile; ++i)
         for (int j = 0; j < tile; ++j)
@@ -61,7 +68,7 @@ template <typename T> struct TileRows {
   }
   for (int i = 0; i < tile; ++i)
     for (int j = 0; j < tile; ++j) {
-      double sum = sumOf(reinterpret_cast<const double *>(&sums[i][j]), 8);
+      double sum = sumOf(sums[i][j]);
       for (int64_t at = whole; at < k; ++at)
         sum += double(a.row[i][at]) * b.row[j][at];
       out[i][j] = sum;
@@ -76,8 +83,8 @@ template <typename T> struct TileRows {
   for (int64_t at = 0; at < whole; at += lanes) {
     Doubles x[tile], y[tile];
     for (int i = 0; i < tile; ++i) {
-      x[i] = *reinterpret_cast<const Doubles *>(a.row[i] + at);
-      y[i] = *reinterpret_cast<const Doubles *>(b.row[i] + at);
+      x[i] = load<Doubles>(a.row[i] + at);
+      y[i] = load<Doubles>(b.row[i] + at);
     }
     for (int i = 0; i < tile; ++i)
       for (int j = 0; j < tile; ++j)
@@ -85,7 +92,7 @@ template <typename T> struct TileRows {
   }
   for (int i = 0; i < tile; ++i)
     for (int j = 0; j < tile; ++j) {
-      double sum = sumOf(reinterpret_cast<const double *>(&sums[i][j]), lanes);
+      double sum = sumOf(sums[i][j]);
       for (int64_t at = whole; at < k; ++at)
         sum += a.row[i][at] * b.row[j][at];
       out[i][j] = sum;

@@ -151,14 +151,16 @@ Part Splitter::buildTarget(const OutputPatch &site) {
     SmallVector<Value> operands;
     for (OpOperand &operand : link.op->getOpOperands()) {
       Operation *def = operand.get().getDefiningOp();
-      if (operand.getOperandNumber() == link.operand)
-        operands.push_back(Value());
-      else if (isSource(def) && !values.contains(operand.get()))
-        operands.push_back(b.clone(*def, values)->getResult(0));
-      else
-        operands.push_back(values.lookup(operand.get()));
+      bool isWanted = operand.getOperandNumber() == link.operand;
+      if (!isWanted && isSource(def) && !values.contains(operand.get()))
+        b.clone(*def, values);
+      operands.push_back(isWanted ? Value() : values.lookup(operand.get()));
     }
-    target = cast<xf::SolvableOpInterface>(link.op).buildSolve(b, link.operand, target, operands);
+    // What is solved is a clone that stands here, with the parameters here, and is not needed
+    // after.
+    Operation *clone = b.clone(*link.op, values);
+    target = cast<xf::SolvableOpInterface>(clone).buildSolve(b, link.operand, target, operands);
+    clone->erase();
   }
   xf::YieldOp::create(b, block.getLoc(), target);
   return part;

@@ -12,7 +12,7 @@ namespace {
 std::vector<int64_t> someTokens(int64_t count, int64_t seed) {
   std::vector<int64_t> tokens;
   for (int64_t i = 0; i < count; ++i)
-    tokens.push_back((i * i * 7 + i * 37 + seed * 11 + 5) % 89);
+    tokens.push_back((i * i * 7 + i * 37 + seed * 11 + 5) % 47);
   return tokens;
 }
 
