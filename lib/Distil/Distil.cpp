@@ -84,7 +84,8 @@ llvm::Error Distiller::start() {
   size_t learnedTexts = addAfter(reduced, request.prefix, all);
   auto first = Passage::start(model.steps, model.weights, std::move(full));
   if (!first)
-    return first.takeError();
+    return makeError("with the context of " + llvm::Twine(request.context.size()) +
+                     " tokens in front: " + llvm::toString(first.takeError()));
   auto second = Passage::start(model.steps, weights, std::move(reduced));
   if (!second)
     return second.takeError();
@@ -154,8 +155,8 @@ llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &
   if (site.scale.empty())
     return fitProduct(rows, request.fit, model.steps.parallelFor());
   Program program = model.split.program;
-  auto type = RankedTensorType::get({rows.product.cols()},
-                                    Float32Type::get(program.module.getContext()));
+  auto type =
+      RankedTensorType::get({rows.product.cols()}, Float32Type::get(program.module.getContext()));
   auto stored = model.weights.get(site.scale, type);
   if (!stored)
     return stored.takeError();

@@ -39,8 +39,8 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
   if (card.unrelatedTokens)
     os << format("drift on unrelated text: KL %.3f adapted; %.3f with the context itself\n",
                  card.drift, card.driftOfContext);
-  os << format("size: %.3f million numbers; saves %lld tokens of each request\n",
-               card.numbers / 1e6, static_cast<long long>(card.tokensSaved));
+  os << "size: " << counted(card.numbers, "number") << "; saves "
+     << counted(card.tokensSaved, "token") << " of each request\n";
 }
 
 static llvm::json::Value groupJson(const TokenGroup &group) {

@@ -23,7 +23,7 @@ std::vector<OptionSpec> driver::contextOptions() {
           reads({"--tokenizer", "FILE",
                  "a tokenizer in place of the model's own: a directory, a tokenizer.json, a\n"
                  "tokenizer.model, or a GGUF file"}),
-          {"--seed", "S", "of all that is chosen at random; default 0"},
+          {"--seed", "SEED", "of all that is chosen at random; default 0"},
           {"--threads", "N", "threads of the kernels; default: one a core"}};
 }
 

@@ -232,9 +232,9 @@ Command driver::distilCommand() {
       writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
       reads({"--text", "FILE", "texts to fit; a fifth of them is held out for the card", {}, true}),
       reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
-      {"--rank", "R", "the rank of each matrix's change; default 16, 0: as it comes"},
+      {"--rank", "K", "the rank of each matrix's change; default 16, 0: as it comes"},
       {"--tokens", "N", "fit so many tokens, up to the end of a text; default: all"},
-      {"--protection", "RHO",
+      {"--protection", "X",
        "the weight of --unrelated, relative to the texts; default 0.3. Every second text of\n"
        "it is protected, the others tell the drift"},
       {"--matrices-only", "", "leave norms' scales as they are"}};
