@@ -41,6 +41,24 @@ Expected<std::vector<int64_t>> Model::tokenize(llvm::StringRef text) {
   return tokenizer->encode(text, tokenizer->addsSpecial());
 }
 
+Expected<std::vector<int64_t>> Model::tokenizeInside(llvm::StringRef text) {
+  Expected<Tokenizer &> tokenizer = this->tokenizer();
+  if (!tokenizer)
+    return tokenizer.takeError();
+  return tokenizer->encode(text, /*addSpecial=*/false);
+}
+
+Expected<std::vector<int64_t>> Model::tokensInFront() {
+  Expected<std::vector<int64_t>> inside = tokenizeInside("a");
+  if (!inside)
+    return inside.takeError();
+  Expected<std::vector<int64_t>> whole = tokenize("a");
+  if (!whole)
+    return whole.takeError();
+  auto found = std::search(whole->begin(), whole->end(), inside->begin(), inside->end());
+  return std::vector<int64_t>(whole->begin(), found);
+}
+
 TokenName Model::tokenName() {
   if (hasTokenizer()) {
     Expected<Tokenizer &> opened = tokenizer();

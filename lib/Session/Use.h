@@ -42,6 +42,13 @@ struct Model::Shared {
   std::map<DType, std::shared_ptr<KnownNorms>> norms; ///< by storage type
 };
 
+/// The model with its layers split at the sites of an adapter, and its kernels.
+struct Model::Split {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  SplitProgram program;
+  std::unique_ptr<StepKernels> steps, targets;
+};
+
 } // namespace ctxc
 
 #endif // CTXC_LIB_SESSION_USE_H

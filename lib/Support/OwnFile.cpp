@@ -47,6 +47,9 @@ public:
 } // namespace
 
 static constexpr uint64_t headBytes = 4096, tailBytes = 64, largestText = 64 << 20;
+/// A module of SPIR-V names all of its kernels before it has place for a mark.
+static constexpr uint64_t spirvHeadBytes = 1 << 20;
+static constexpr StringLiteral spirvMagic = "\x03\x02\x23\x07";
 
 static std::optional<json::Object> parseObject(StringRef text) {
   if (errorToBool(checkNesting(text, "")))
@@ -92,6 +95,8 @@ bool ctxc::isOwnFile(StringRef path) {
   OpenFile file(path);
   std::string head = file.bytes(0, headBytes);
   std::string tail = file.bytes(file.size - std::min(file.size, tailBytes), tailBytes);
+  if (StringRef(head).starts_with(spirvMagic))
+    head = file.bytes(0, spirvHeadBytes);
   bool isGguf = StringRef(head).starts_with("GGUF");
   return StringRef(head).contains(ownMark) || StringRef(tail).contains(ownMark) ||
          (isGguf && StringRef(head).contains("ctxc.format_version")) || isOwnJson(file, head) ||

@@ -18,6 +18,8 @@ llvm::Expected<int> printPipeline(const Arguments &arguments);
 Command importCommand();
 Command explainCommand();
 Command inspectCommand();
+Command distilCommand();
+Command evaluateCommand();
 Command experimentCommand();
 Command manCommand();
 Command completionCommand();

@@ -29,9 +29,9 @@ std::vector<OptionSpec> driver::promptOptions() {
            "with --chat, what the patch stands for: system. The reduced run keeps the tokens\n"
            "of the conversation that do not depend on the system message",
            {"system"}},
-          {"--tokenizer", "PATH",
-           "a tokenizer in place of the model's own, as for an .mlir model: a checkpoint's\n"
-           "directory, a tokenizer.json, a tokenizer.model, or a GGUF file"}};
+          reads({"--tokenizer", "PATH",
+                 "a tokenizer in place of the model's own, as for an .mlir model: a checkpoint's\n"
+                 "directory, a tokenizer.json, a tokenizer.model, or a GGUF file"})};
 }
 
 std::vector<OptionSpec> driver::embeddingsOptions() {

@@ -24,6 +24,7 @@
 #define CTXC_SESSION_MODEL_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Distil/Evaluate.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Inspect/Inspect.h"
 #include "ctxc/Planning/ModelVerdict.h"
@@ -148,6 +149,14 @@ public:
   /// What the context did to a token's weights (ctxc::inspect).
   llvm::Expected<Inspection> inspect(InspectRequest request);
 
+  //===--- Contexts that last ---------------------------------------------===//
+
+  /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
+  /// kernels, over weights in float32 (LoadOptions::storage).
+  llvm::Expected<Distilled> distil(const DistilRequest &request);
+  /// How good an adapter is in the place of a context (ctxc::evaluate). Runs as distil does.
+  llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
+
   //===--- Text -----------------------------------------------------------===//
 
   bool hasTokenizer() const;
@@ -155,6 +164,10 @@ public:
   llvm::Expected<Tokenizer &> tokenizer();
   /// The tokens of a text, with the special tokens that the tokenizer adds around it.
   llvm::Expected<std::vector<int64_t>> tokenize(llvm::StringRef text);
+  /// The tokens of a text that stands behind others: without special tokens around it.
+  llvm::Expected<std::vector<int64_t>> tokenizeInside(llvm::StringRef text);
+  /// The special tokens that the tokenizer puts in front of every text.
+  llvm::Expected<std::vector<int64_t>> tokensInFront();
   /// The tokens of a conversation as the checkpoint's chat template writes it, up to the beginning
   /// of the answer. Errors: there is no template; it refuses the messages.
   llvm::Expected<std::vector<int64_t>> chat(llvm::ArrayRef<ChatMessage> messages);
@@ -174,6 +187,7 @@ private:
   struct Measuring;
   struct Shared;
   struct InMemory;
+  struct Split;
 
   Model(std::string path, LoadOptions options);
   llvm::Error import();
@@ -194,6 +208,7 @@ private:
   llvm::Expected<Use> use();
   llvm::Expected<Running> running();
   llvm::Expected<Measuring> measuring();
+  llvm::Expected<SplitModel> splitModel();
 
   std::string path;
   LoadOptions settings;
@@ -218,6 +233,7 @@ private:
   std::shared_ptr<Shared> shared; ///< among all models that were reopened from one
   std::unique_ptr<Executor> mainExecutor;
   std::unique_ptr<PatchNorms> parameterNorms;
+  std::unique_ptr<Split> split; ///< for distil and evaluate
   std::unique_ptr<Tokenizer> pieces;
   std::optional<ChatTemplate> chatTemplate;
   std::tm chatTime = {}; ///< what the template sees as now

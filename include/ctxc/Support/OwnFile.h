@@ -11,7 +11,7 @@ namespace ctxc {
 inline constexpr llvm::StringLiteral ownMark = "Written by ctxc";
 
 /// Whether ctxc wrote the file at `path`, as far as its content says:
-/// - ownMark stands in its first 4 KiB, or in its last 64 bytes;
+/// - ownMark stands in its first 4 KiB (of SPIR-V, its first MiB), or in its last 64 bytes;
 /// - it is JSON, or its first line is, whose member "format" begins with "ctxc";
 /// - it is a safetensors file whose metadata has such a "format";
 /// - it is GGUF with keys of ctxc's.

@@ -91,7 +91,7 @@ TEST_F(VerifyReportTest, whatRoundingsAllowIsPartOfTheVerdict) {
   result.steps[0].allowedLinf = 3e-7;
   EXPECT_FALSE(isVerified(summarize(result.steps), settings));
   EXPECT_NE(
-      text().find("not verified: in 1 of 1 steps a logit differs by more than roundings allow: "
+      text().find("not verified: in 1 of 1 step a logit differs by more than roundings allow: "
                   "found 1e-06, expected at most 3e-07"),
       std::string::npos);
   llvm::json::Value value = verifyJson(result, settings, {}, [](int64_t) { return std::string(); });

@@ -32,6 +32,8 @@ TEST_F(OwnFile, IsKnownByItsMark) {
   EXPECT_TRUE(isOwn("\x7f"
                     "ELF" +
                     std::string(100000, '\0') + "\n// Written by ctxc compile.\n"));
+  EXPECT_TRUE(
+      isOwn("\x03\x02\x23\x07" + std::string(100000, '\1') + "Written by ctxc compile" + '\1'));
   EXPECT_FALSE(isOwn(std::string(5000, ' ') + "Written by ctxc." + std::string(5000, ' ')));
   EXPECT_FALSE(isOwn("module {\n"));
   EXPECT_FALSE(isOwn(""));

@@ -1,0 +1,61 @@
+//===- Evaluate.h - how good an adapter is in the place of a context ------===//
+//
+// Three models read a text that nothing was fitted on: the full one, with the context in front; the
+// plain one, without it; and the adapted one. The first is the truth.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_DISTIL_EVALUATE_H
+#define CTXC_DISTIL_EVALUATE_H
+
+#include "ctxc/Distil/Distil.h"
+
+namespace ctxc {
+
+struct EvaluateRequest {
+  std::vector<int64_t> context; ///< with the tokenizer's tokens in front
+  std::vector<int64_t> front;   ///< these alone: what stands before every text of the plain model
+  std::vector<TextSequence> texts;     ///< each after the context by itself
+  std::vector<TextSequence> unrelated; ///< what the adapter should not change; may be empty
+  uint64_t seed = 0;                   ///< of the bootstrap
+};
+
+/// Means over some tokens: of predictions, each of one model against the full one.
+struct TokenGroup {
+  int64_t tokens = 0;
+  double klPlain = 0, klAdapted = 0;               ///< KL(full ‖ ·), in nats
+  double agreementPlain = 0, agreementAdapted = 0; ///< how often the likeliest token is the full's
+  /// 1 − KL(full ‖ adapted) / KL(full ‖ plain): how much of the context's effect is recovered.
+  double share() const { return 1 - klAdapted / klPlain; }
+};
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+struct Card {
+  TokenGroup all;
+  TokenGroup dependent;   ///< those whose KL(full ‖ plain) is above one nat
+  Interval shareInterval; ///< 95 %, by bootstrap over the sequences
+  /// Of the text's own tokens.
+  double perplexityFull = 0, perplexityPlain = 0, perplexityAdapted = 0;
+  /// How many tokens of a sequence come, on the average, before the first at which the likeliest
+  /// token is not the full model's: there a greedy answer parts.
+  double agreedPlain = 0, agreedAdapted = 0;
+  /// KL(plain ‖ ·) on unrelated text: of the adapted model, and of the full one. 0 without such
+  /// text.
+  double drift = 0, driftOfContext = 0;
+  int64_t unrelatedTokens = 0;
+  int64_t numbers = 0;     ///< the adapter's
+  int64_t tokensSaved = 0; ///< of each request: the context's without what stays in front
+  int64_t sequences = 0;
+};
+
+/// Errors: no text with a token to predict; a model without a head; a context that changes nothing
+/// on this text, so that there is no share; an adapter that does not fit the model; positions that
+/// the model does not have; logits that are not finite.
+llvm::Expected<Card> evaluate(SplitModel model, const Adapter &adapter,
+                              const EvaluateRequest &request);
+
+} // namespace ctxc
+
+#endif // CTXC_DISTIL_EVALUATE_H

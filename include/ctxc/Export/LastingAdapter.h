@@ -1,0 +1,37 @@
+//===- LastingAdapter.h - a lasting adapter as a directory for PEFT -------===//
+//
+// adapter_config.json and adapter_model.safetensors, as PEFT loads them onto transformers' model:
+// NAME.lora_A (rank, in) and NAME.lora_B (out, rank) of each matrix, with alpha equal to the rank,
+// so that the scale is 1; and the whole changed weights of norms (modules_to_save). The metadata's
+// `prefix` has the tokens in front of every text.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_EXPORT_LASTINGADAPTER_H
+#define CTXC_EXPORT_LASTINGADAPTER_H
+
+#include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Program/Adapter.h"
+
+namespace ctxc {
+
+/// A file that goes beside the adapter.
+struct AdapterFile {
+  std::string name, content;
+};
+
+/// Writes the directory `outDir`, which must not exist; on any failure nothing remains. Errors: an
+/// adapter that changes nothing; a parameter that is no module's weight, or that `checkpoint`, the
+/// adapter's model, does not have.
+llvm::Error writeLastingAdapter(llvm::StringRef outDir, const Adapter &adapter,
+                                const Checkpoint &checkpoint, llvm::ArrayRef<AdapterFile> files);
+
+/// Reads such a directory, also one that PEFT wrote: alpha and rank by module, and rsLoRA's scale.
+/// An adapter without `prefix` gets `prefix`. Errors: another kind of adapter (biases, DoRA,
+/// embeddings), tensors that are missing, too many, of other shapes or not finite; modules that
+/// `checkpoint` does not have.
+llvm::Expected<Adapter> readLastingAdapter(llvm::StringRef directory, const Checkpoint &checkpoint,
+                                           llvm::ArrayRef<int64_t> prefix);
+
+} // namespace ctxc
+
+#endif // CTXC_EXPORT_LASTINGADAPTER_H

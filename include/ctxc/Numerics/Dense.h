@@ -1,0 +1,38 @@
+//===- Dense.h - products, Cholesky's decomposition, solves ---------------===//
+//
+// What fits over many rows need, at the speed of the processor's vectors. All matrices are
+// row-major. Products are of the form A Bᵀ, so that both operands are read along their rows. Each
+// number is computed in one order, whatever the threads.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_NUMERICS_DENSE_H
+#define CTXC_NUMERICS_DENSE_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <cstdint>
+
+namespace ctxc {
+
+/// body(begin, end) over ranges that together cover [0, count) once, in any threads.
+using ParallelRanges =
+    llvm::function_ref<void(int64_t count, llvm::function_ref<void(int64_t, int64_t)> body)>;
+
+/// c (m × n) = a (m × k) bᵀ, with b (n × k): products of float32, sums of a few hundred of them in
+/// float32, and sums of these in float64.
+void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, int64_t k, double *c,
+                        ParallelRanges parallel);
+/// The same in float64.
+void multiplyTransposed(const double *a, int64_t m, const double *b, int64_t n, int64_t k,
+                        double *c, ParallelRanges parallel);
+
+/// a (n × n), of which the lower triangle is read, becomes L with a = L Lᵀ, and Lᵀ above the
+/// diagonal. False where a is not positive definite; then a is lost.
+bool factorCholesky(double *a, int64_t n, ParallelRanges parallel);
+
+/// Each row x of `rows` (count × n) becomes a⁻¹ x, given what factorCholesky made of a.
+void solveCholesky(const double *factor, int64_t n, double *rows, int64_t count,
+                   ParallelRanges parallel);
+
+} // namespace ctxc
+
+#endif // CTXC_NUMERICS_DENSE_H

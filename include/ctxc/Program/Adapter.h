@@ -1,0 +1,67 @@
+//===- Adapter.h - a lasting change of a model's parameters ---------------===//
+//
+// What distilling a context gives, and what other programs fit as well: changes of low rank of
+// matrices, and changes of norms' scales. Unlike a patch it is not for one token at one position,
+// and it is approximate.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_PROGRAM_ADAPTER_H
+#define CTXC_PROGRAM_ADAPTER_H
+
+#include "ctxc/Program/Weights.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ctxc {
+
+/// stored + left right is the changed matrix, in its stored orientation.
+struct MatrixChange {
+  std::string parameter; ///< full name in the checkpoint
+  int64_t rows = 0, columns = 0, rank = 0;
+  std::vector<float> left;  ///< rows × rank
+  std::vector<float> right; ///< rank × columns
+  bool inFirst = false;     ///< stored as (in, out), as GPT-2's Conv1D
+};
+
+/// stored + delta is the changed vector.
+struct VectorChange {
+  std::string parameter;
+  std::vector<float> delta;
+};
+
+struct Adapter {
+  std::vector<MatrixChange> matrices; ///< each parameter once
+  std::vector<VectorChange> vectors;
+  /// The tokens in front of every text: what the tokenizer puts there, and what was kept of the
+  /// context.
+  std::vector<int64_t> prefix;
+
+  /// How many numbers it has.
+  int64_t size() const;
+  int64_t rank() const; ///< the largest of its matrices
+};
+
+/// Weights with changes, in float32; `original` must outlive it.
+class AdaptedWeights : public Weights {
+public:
+  explicit AdaptedWeights(Weights &original) : original(original) {}
+
+  /// Adds a change; a parameter's earlier change is replaced. Errors: factors whose sizes do not
+  /// fit, numbers that are not finite.
+  llvm::Error add(MatrixChange change);
+  llvm::Error add(VectorChange change);
+  llvm::Error add(const Adapter &adapter);
+
+  /// Errors also: a changed parameter of another shape, or one that is not stored in float32.
+  llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
+  llvm::Expected<std::string> hash() override { return original.hash(); }
+
+private:
+  Weights &original;
+  llvm::StringMap<MatrixChange> matrices;
+  llvm::StringMap<VectorChange> vectors;
+  llvm::StringMap<std::vector<float>> made;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_PROGRAM_ADAPTER_H

@@ -1,0 +1,103 @@
+//===- Passage.h - sequences that go through a model together, by steps ---===//
+//
+// An executor runs a sequence through all steps at once. Here many sequences go through one step
+// together, so that a caller can look at values between the steps, change the weights of the next
+// one, and repeat it; and two passages, one of each kind of weights, can go side by side.
+//
+// A sequence may continue another: it sees the tokens of that one as its own past. What contextual
+// ops keep of tokens is needed within a step alone, and kept no longer.
+//
+// Numbers are those of the compiled executor: they depend neither on threads nor on which sequences
+// go together.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_RUNTIME_PASSAGE_H
+#define CTXC_RUNTIME_PASSAGE_H
+
+#include "ctxc/Program/Program.h"
+#include "ctxc/Program/Weights.h"
+#include "ctxc/Runtime/CompiledExecutor.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace ctxc {
+
+class KernelCalls;
+
+/// The compiled kernels of a program's steps, which passages share.
+class StepKernels {
+public:
+  /// `program` and `weights` must outlive the result. Errors: a block has no compiled form.
+  static llvm::Expected<std::unique_ptr<StepKernels>> compile(const Program &program,
+                                                              Weights &weights,
+                                                              const CompiledOptions &options,
+                                                              std::function<bool()> interrupt = {});
+  ~StepKernels();
+
+  /// Calls step `step`, which reads no context, on `rows` rows of each input.
+  llvm::Expected<std::vector<std::vector<float>>>
+  call(size_t step, Weights &weights, int64_t rows,
+       llvm::ArrayRef<const std::vector<float> *> inputs);
+  /// The threads that kernels run in.
+  const ParallelFor &parallelFor() const;
+
+private:
+  friend class Passage;
+  StepKernels(const Program &program, const CompiledOptions &options);
+
+  Program program;
+  int threads;
+  std::unique_ptr<KernelCalls> calls;
+  llvm::DenseMap<mlir::Operation *, size_t> numbers; ///< of the steps, by their layers
+};
+
+/// Tokens at positions that increase, beyond those of the sequence that they continue.
+struct PassageSequence {
+  std::vector<int64_t> tokens, positions;
+  std::optional<size_t> after; ///< the number of an earlier sequence
+};
+
+class Passage {
+public:
+  /// Errors: no token; a token or a position that the model does not know; a bidirectional model.
+  static llvm::Expected<Passage> start(StepKernels &kernels, Weights &weights,
+                                       std::vector<PassageSequence> sequences);
+
+  /// Runs all sequences through step `step`. The steps come in order, and each can be repeated
+  /// until the next one comes. Values that no later step reads are freed.
+  llvm::Error run(size_t step);
+  /// Runs step after step up to, but without, `end`.
+  llvm::Error runUpTo(size_t end);
+
+  /// The tokens of all sequences, in order: the rows of every value.
+  int64_t rows() const { return ids.size(); }
+  /// The first row of sequence `i`; of the number of sequences: rows().
+  int64_t firstRow(size_t i) const { return first[i]; }
+  size_t nextStep() const { return next; }
+  /// A value that has been computed, row after row.
+  const std::vector<float> &values(mlir::Value value) const { return known.find(value)->second; }
+  /// Keeps `value` until it is released.
+  void keep(mlir::Value value) { kept.insert(value); }
+  void release(mlir::Value value);
+
+  /// The logits of some rows, one after the other, where all steps before the head have run.
+  llvm::Expected<std::vector<float>> logits(llvm::ArrayRef<int64_t> rows);
+
+private:
+  Passage(StepKernels &kernels, Weights &weights) : kernels(&kernels), weights(&weights) {}
+  llvm::Error runContextual(size_t step);
+  void freeUnread(mlir::Value value, size_t after);
+
+  StepKernels *kernels;
+  Weights *weights;
+  std::vector<PassageSequence> sequences;
+  std::vector<int32_t> ids, positions;
+  std::vector<int64_t> first;
+  llvm::DenseMap<mlir::Value, std::vector<float>> known;
+  llvm::DenseSet<mlir::Value> kept;
+  size_t next = 0;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_RUNTIME_PASSAGE_H

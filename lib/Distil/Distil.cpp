@@ -1,0 +1,233 @@
+// The pass over the layers: the full run and the reduced run side by side, and each site fitted in
+// front of its step.
+#include "ctxc/Distil/Distil.h"
+#include "Regression.h"
+#include "Sequences.h"
+#include "ctxc/Support/Error.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+using Numbers = std::vector<float>;
+
+class Distiller {
+public:
+  Distiller(SplitModel model, const DistilRequest &request)
+      : model(model), request(request), weights(model.weights) {}
+  llvm::Expected<Distilled> run();
+
+private:
+  llvm::Error check() const;
+  llvm::Error start();
+  void pair(size_t teacherSequence, size_t studentSequence, size_t count, double weight);
+  llvm::Error teach(int64_t layer);
+  llvm::Error fit(size_t number);
+  llvm::Expected<SiteRows> rowsOf(size_t number);
+  llvm::Expected<SiteFit> solve(const SplitSite &site, const SiteRows &rows);
+  llvm::Error change(const SplitSite &site, const SiteFit &fit);
+  FloatMatrix gather(const Numbers &all, int64_t rows, llvm::ArrayRef<int64_t> wanted) const;
+
+  SplitModel model;
+  const DistilRequest &request;
+  AdaptedWeights weights; ///< the student's
+  std::optional<Passage> teacher, student;
+  /// The rows that are fitted: in either passage, and their weights.
+  std::vector<int64_t> taught, learned;
+  std::vector<double> rowWeights;
+  Distilled result;
+};
+
+llvm::Error Distiller::check() const {
+  if (model.split.sites.empty())
+    return makeError("no matrix of this model can take a context: none is on the way of all that "
+                     "the context changes; ctxc check says more");
+  if (request.texts.empty())
+    return makeError("there is no text to fit");
+  int64_t tokens = 0;
+  for (const TextSequence &text : request.texts)
+    tokens += text.tokens.size();
+  if (tokens < request.fit.rank)
+    return makeError("the text has " + llvm::Twine(tokens) + " tokens, fewer than the rank, " +
+                     llvm::Twine(request.fit.rank) + "; expected more text, or a smaller rank");
+  if (request.context.empty())
+    return makeError("the context is empty");
+  return llvm::Error::success();
+}
+
+/// Adds the rows of `count` sequences, with a total weight of `weight`.
+void Distiller::pair(size_t teacherSequence, size_t studentSequence, size_t count, double weight) {
+  if (count == 0 || weight <= 0)
+    return;
+  int64_t from = teacher->firstRow(teacherSequence), to = student->firstRow(studentSequence);
+  int64_t rows = student->firstRow(studentSequence + count) - to;
+  for (int64_t row = 0; row < rows; ++row) {
+    taught.push_back(from + row);
+    learned.push_back(to + row);
+    rowWeights.push_back(weight / rows);
+  }
+}
+
+llvm::Error Distiller::start() {
+  const size_t texts = request.texts.size();
+  const bool isProtected = request.protection > 0 && !request.unrelated.empty();
+  llvm::ArrayRef<TextSequence> unrelated;
+  if (isProtected)
+    unrelated = request.unrelated;
+  std::vector<PassageSequence> full, reduced;
+  size_t taughtTexts = addAfter(full, request.context, request.texts);
+  size_t taughtFront = full.size(); // what should not change, without the context
+  size_t taughtUnrelated = addAfter(full, request.prefix, unrelated);
+  std::vector<TextSequence> all = request.texts;
+  all.insert(all.end(), unrelated.begin(), unrelated.end());
+  size_t learnedTexts = addAfter(reduced, request.prefix, all);
+  auto first = Passage::start(model.steps, model.weights, std::move(full));
+  if (!first)
+    return makeError("with the context of " + llvm::Twine(request.context.size()) +
+                     " tokens in front: " + llvm::toString(first.takeError()));
+  auto second = Passage::start(model.steps, weights, std::move(reduced));
+  if (!second)
+    return second.takeError();
+  teacher.emplace(std::move(*first));
+  student.emplace(std::move(*second));
+
+  result.tokens = student->firstRow(learnedTexts + texts) - student->firstRow(learnedTexts);
+  result.protectedTokens = student->rows() - student->firstRow(learnedTexts + texts);
+  double total = result.tokens;
+  pair(taughtTexts, learnedTexts, texts, total);
+  pair(taughtUnrelated, learnedTexts + texts, unrelated.size(), request.protection * total);
+  if (!request.prefix.empty())
+    pair(taughtFront, 0, 1, request.prefixWeight * total);
+  return llvm::Error::success();
+}
+
+/// Takes the full run through `layer`.
+llvm::Error Distiller::teach(int64_t layer) {
+  const Program &program = model.split.program;
+  for (const SplitSite &site : model.split.sites)
+    if (site.layer == layer)
+      teacher->keep(site.goal);
+  size_t end = teacher->nextStep();
+  while (end < program.steps.size() && program.steps[end].index != layer)
+    ++end;
+  return teacher->runUpTo(end + 1);
+}
+
+FloatMatrix Distiller::gather(const Numbers &all, int64_t rows,
+                              llvm::ArrayRef<int64_t> wanted) const {
+  const int64_t width = all.size() / rows;
+  FloatMatrix matrix(wanted.size(), width);
+  for (auto [i, row] : llvm::enumerate(wanted))
+    std::copy_n(all.begin() + row * width, width, matrix.row(i).data());
+  return matrix;
+}
+
+static Numbers toNumbers(const FloatMatrix &matrix) {
+  return Numbers(matrix.data(), matrix.data() + matrix.size());
+}
+
+llvm::Expected<SiteRows> Distiller::rowsOf(size_t number) {
+  const SplitSite &site = model.split.sites[number];
+  xf::LayerOp layer = model.split.targets.steps[number].layer;
+  std::vector<Numbers> inputs;
+  std::vector<const Numbers *> pointers;
+  for (auto [i, value] : llvm::enumerate(layer.getInputs()))
+    inputs.push_back(toNumbers(i == 0 ? gather(teacher->values(value), teacher->rows(), taught)
+                                      : gather(student->values(value), student->rows(), learned)));
+  for (const Numbers &input : inputs)
+    pointers.push_back(&input);
+  auto target = model.targets.call(number, model.weights, learned.size(), pointers);
+  if (!target)
+    return target.takeError();
+  SiteRows rows;
+  rows.data = gather(student->values(site.data), student->rows(), learned);
+  rows.product = gather(student->values(site.product), student->rows(), learned);
+  rows.target = Eigen::Map<FloatMatrix>(target->front().data(), learned.size(),
+                                        target->front().size() / learned.size());
+  rows.weights = Eigen::Map<const Vector>(rowWeights.data(), rowWeights.size());
+  if (!rows.data.allFinite() || !rows.product.allFinite() || !rows.target.allFinite())
+    return makeError(site.matrix + ": what it reads or should write is not finite");
+  return rows;
+}
+
+llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &rows) {
+  if (site.scale.empty())
+    return fitProduct(rows, request.fit, model.steps.parallelFor());
+  Program program = model.split.program;
+  auto type =
+      RankedTensorType::get({rows.product.cols()}, Float32Type::get(program.module.getContext()));
+  auto stored = model.weights.get(site.scale, type);
+  if (!stored)
+    return stored.takeError();
+  Vector m =
+      Eigen::Map<const Eigen::VectorXf>(static_cast<const float *>(*stored), rows.product.cols())
+          .cast<double>();
+  m.array() += site.offset;
+  return fitThroughNorm(rows, m, site.eps, request.fit, model.steps.parallelFor());
+}
+
+/// Puts the fit into the student and into the result.
+llvm::Error Distiller::change(const SplitSite &site, const SiteFit &fit) {
+  FloatMatrix left = (site.transposed ? Matrix(fit.right.transpose()) : fit.left).cast<float>();
+  FloatMatrix right = (site.transposed ? Matrix(fit.left.transpose()) : fit.right).cast<float>();
+  MatrixChange matrix{site.matrix,     left.rows(),      right.cols(),   left.cols(),
+                      toNumbers(left), toNumbers(right), site.transposed};
+  if (llvm::Error error = weights.add(matrix))
+    return error;
+  result.adapter.matrices.push_back(std::move(matrix));
+  if (!fit.scale.size())
+    return llvm::Error::success();
+  Eigen::VectorXf delta = fit.scale.cast<float>();
+  VectorChange vector{site.scale, Numbers(delta.data(), delta.data() + delta.size())};
+  if (llvm::Error error = weights.add(vector))
+    return error;
+  result.adapter.vectors.push_back(std::move(vector));
+  return llvm::Error::success();
+}
+
+llvm::Error Distiller::fit(size_t number) {
+  const SplitSite &site = model.split.sites[number];
+  if (number == 0 || model.split.sites[number - 1].layer != site.layer)
+    if (llvm::Error error = teach(site.layer))
+      return error;
+  xf::LayerOp target = model.split.targets.steps[number].layer;
+  for (Value value : target.getInputs())
+    student->keep(value);
+  student->keep(site.data);
+  if (llvm::Error error = student->runUpTo(site.step + 1))
+    return error;
+  auto rows = rowsOf(number);
+  if (!rows)
+    return rows.takeError();
+  auto solved = solve(site, *rows);
+  if (!solved)
+    return makeError(site.matrix + ": " + llvm::toString(solved.takeError()));
+  if (llvm::Error error = change(site, *solved))
+    return error;
+  if (llvm::Error error = student->run(site.step))
+    return error;
+  for (Value value : target.getInputs())
+    student->release(value);
+  student->release(site.data);
+  teacher->release(site.goal);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Distilled> Distiller::run() {
+  if (llvm::Error error = check())
+    return std::move(error);
+  if (llvm::Error error = start())
+    return std::move(error);
+  for (size_t number = 0; number < model.split.sites.size(); ++number)
+    if (llvm::Error error = fit(number))
+      return std::move(error);
+  result.adapter.prefix = request.prefix;
+  return std::move(result);
+}
+
+} // namespace
+
+llvm::Expected<Distilled> ctxc::distil(SplitModel model, const DistilRequest &request) {
+  return Distiller(model, request).run();
+}

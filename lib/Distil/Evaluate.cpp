@@ -1,0 +1,254 @@
+#include "ctxc/Distil/Evaluate.h"
+#include "Sequences.h"
+#include "ctxc/Support/Error.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// A model that has read all texts up to the head, each after `front`.
+struct Reader {
+  static llvm::Expected<Reader> read(const SplitModel &model, Weights &weights,
+                                     llvm::ArrayRef<int64_t> front,
+                                     llvm::ArrayRef<TextSequence> texts) {
+    std::optional<size_t> head = model.split.program.head();
+    if (!head)
+      return makeError("the model has no head that gives each token's logits by itself");
+    std::vector<PassageSequence> sequences;
+    size_t first = addAfter(sequences, front, texts);
+    auto passage = Passage::start(model.steps, weights, std::move(sequences));
+    if (!passage)
+      return passage.takeError();
+    if (llvm::Error error = passage->runUpTo(*head))
+      return std::move(error);
+    return Reader{std::move(*passage), first};
+  }
+  int64_t firstRow(size_t text) const { return passage.firstRow(first + text); }
+
+  Passage passage;
+  size_t first;
+};
+
+/// One prediction: the row that makes it, from a text's first on, and what comes next.
+struct Prediction {
+  size_t text;
+  int64_t row, next;
+};
+
+/// The answers' tokens; of a text that is all answer, its first has no row that predicts it.
+std::vector<Prediction> predictionsOf(llvm::ArrayRef<TextSequence> texts) {
+  std::vector<Prediction> all;
+  for (auto [i, text] : llvm::enumerate(texts))
+    for (int64_t at = std::max<int64_t>(text.prompt, 1); at < int64_t(text.tokens.size()); ++at)
+      all.push_back({i, at - 1, text.tokens[at]});
+  return all;
+}
+
+/// Logits as logarithms of probabilities.
+struct Distribution {
+  explicit Distribution(llvm::ArrayRef<float> logits) : logits(logits) {
+    largest = std::max_element(logits.begin(), logits.end()) - logits.begin();
+    double sum = 0;
+    for (float x : logits)
+      sum += std::exp(double(x) - logits[largest]);
+    normaliser = logits[largest] + std::log(sum);
+  }
+  double operator[](int64_t token) const { return logits[token] - normaliser; }
+  bool isFinite() const { return std::isfinite(normaliser); }
+
+  llvm::ArrayRef<float> logits;
+  int64_t largest;
+  double normaliser;
+};
+
+/// KL(p ‖ q), never below zero.
+double divergence(const Distribution &p, const Distribution &q) {
+  double sum = 0;
+  for (size_t k = 0; k < p.logits.size(); ++k)
+    sum += std::exp(p[k]) * (p[k] - q[k]);
+  return std::max(sum, 0.0);
+}
+
+/// What is known of one prediction by three models.
+struct Scores {
+  size_t text;
+  double klPlain, klAdapted;
+  bool agreesPlain, agreesAdapted;
+  double lossFull, lossPlain, lossAdapted;
+};
+
+/// Compares three models on all predictions, some rows at a time: their logits are as wide as the
+/// vocabulary.
+llvm::Expected<std::vector<Scores>> score(Reader &full, Reader &plain, Reader &adapted,
+                                          llvm::ArrayRef<Prediction> predictions) {
+  constexpr size_t together = 32;
+  std::vector<Scores> scores;
+  for (size_t from = 0; from < predictions.size(); from += together) {
+    auto some = predictions.slice(from, std::min(together, predictions.size() - from));
+    std::vector<float> logits[3];
+    Reader *readers[] = {&full, &plain, &adapted};
+    for (int i : {0, 1, 2}) {
+      auto rows = llvm::map_to_vector(
+          some, [&](const Prediction &p) { return readers[i]->firstRow(p.text) + p.row; });
+      auto made = readers[i]->passage.logits(rows);
+      if (!made)
+        return made.takeError();
+      logits[i] = std::move(*made);
+    }
+    const size_t width = logits[0].size() / some.size();
+    for (size_t i = 0; i < some.size(); ++i) {
+      const Prediction &prediction = some[i];
+      auto of = [&](int reader) {
+        return Distribution(llvm::ArrayRef(logits[reader]).slice(i * width, width));
+      };
+      Distribution p = of(0), q = of(1), r = of(2);
+      if (!p.isFinite() || !q.isFinite() || !r.isFinite())
+        return makeError("the logits of a token of the text are not finite");
+      scores.push_back({prediction.text, divergence(p, q), divergence(p, r), p.largest == q.largest,
+                        p.largest == r.largest, -p[prediction.next], -q[prediction.next],
+                        -r[prediction.next]});
+    }
+  }
+  return scores;
+}
+
+TokenGroup groupOf(llvm::ArrayRef<Scores> scores, llvm::function_ref<bool(const Scores &)> holds) {
+  TokenGroup group;
+  for (const Scores &s : scores) {
+    if (!holds(s))
+      continue;
+    ++group.tokens;
+    group.klPlain += s.klPlain;
+    group.klAdapted += s.klAdapted;
+    group.agreementPlain += s.agreesPlain;
+    group.agreementAdapted += s.agreesAdapted;
+  }
+  for (double *sum :
+       {&group.klPlain, &group.klAdapted, &group.agreementPlain, &group.agreementAdapted})
+    *sum /= std::max<int64_t>(group.tokens, 1);
+  return group;
+}
+
+/// The middle 95 % of the share, over resamples of the sequences.
+Interval bootstrap(llvm::ArrayRef<Scores> scores, size_t texts, uint64_t seed) {
+  std::vector<double> plain(texts), adapted(texts);
+  for (const Scores &s : scores) {
+    plain[s.text] += s.klPlain;
+    adapted[s.text] += s.klAdapted;
+  }
+  constexpr int resamples = 2000;
+  std::vector<double> shares;
+  uint64_t state = seed;
+  auto random = [&] { // splitmix64
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  };
+  for (int i = 0; i < resamples; ++i) {
+    double sumPlain = 0, sumAdapted = 0;
+    for (size_t k = 0; k < texts; ++k) {
+      size_t text = random() % texts;
+      sumPlain += plain[text];
+      sumAdapted += adapted[text];
+    }
+    if (sumPlain > 0)
+      shares.push_back(1 - sumAdapted / sumPlain);
+  }
+  llvm::sort(shares);
+  if (shares.empty())
+    return {};
+  return {shares[shares.size() / 40], shares[shares.size() - 1 - shares.size() / 40]};
+}
+
+/// How many predictions of a text come before the first that does not agree, on the average.
+double agreedTokens(llvm::ArrayRef<Scores> scores, size_t texts, bool Scores::*agrees) {
+  std::vector<int64_t> agreed(texts);
+  std::vector<bool> parted(texts);
+  for (const Scores &s : scores) {
+    parted[s.text] = parted[s.text] || !(s.*agrees);
+    agreed[s.text] += !parted[s.text];
+  }
+  double sum = 0;
+  for (int64_t count : agreed)
+    sum += count;
+  return sum / texts;
+}
+
+llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Adapter &adapter,
+                     const EvaluateRequest &request, Card &card) {
+  std::vector<Prediction> predictions = predictionsOf(request.unrelated);
+  if (predictions.empty())
+    return llvm::Error::success();
+  auto plain = Reader::read(model, model.weights, request.front, request.unrelated);
+  if (!plain)
+    return plain.takeError();
+  auto full = Reader::read(model, model.weights, request.context, request.unrelated);
+  if (!full)
+    return full.takeError();
+  auto adapted = Reader::read(model, adaptedWeights, adapter.prefix, request.unrelated);
+  if (!adapted)
+    return adapted.takeError();
+  auto scores = score(*plain, *full, *adapted, predictions); // the plain model is the truth here
+  if (!scores)
+    return scores.takeError();
+  TokenGroup group = groupOf(*scores, [](const Scores &) { return true; });
+  card.driftOfContext = group.klPlain;
+  card.drift = group.klAdapted;
+  card.unrelatedTokens = group.tokens;
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
+                                    const EvaluateRequest &request) {
+  std::vector<Prediction> predictions = predictionsOf(request.texts);
+  if (predictions.empty())
+    return makeError(
+        "the text has no token to predict; expected one with two tokens, or an answer");
+  AdaptedWeights weights(model.weights);
+  if (llvm::Error error = weights.add(adapter))
+    return std::move(error);
+  auto full = Reader::read(model, model.weights, request.context, request.texts);
+  if (!full)
+    return full.takeError();
+  auto plain = Reader::read(model, model.weights, request.front, request.texts);
+  if (!plain)
+    return plain.takeError();
+  auto adapted = Reader::read(model, weights, adapter.prefix, request.texts);
+  if (!adapted)
+    return adapted.takeError();
+  auto scores = score(*full, *plain, *adapted, predictions);
+  if (!scores)
+    return scores.takeError();
+
+  Card card;
+  const size_t texts = request.texts.size();
+  card.all = groupOf(*scores, [](const Scores &) { return true; });
+  card.dependent = groupOf(*scores, [](const Scores &s) { return s.klPlain > 1; });
+  if (card.all.klPlain < 1e-9)
+    return makeError(
+        "the context changes nothing on this text, so that there is no effect of which "
+        "a share could be recovered");
+  card.shareInterval = bootstrap(*scores, texts, request.seed);
+  double losses[3] = {};
+  for (const Scores &s : *scores) {
+    losses[0] += s.lossFull;
+    losses[1] += s.lossPlain;
+    losses[2] += s.lossAdapted;
+  }
+  card.perplexityFull = std::exp(losses[0] / scores->size());
+  card.perplexityPlain = std::exp(losses[1] / scores->size());
+  card.perplexityAdapted = std::exp(losses[2] / scores->size());
+  card.agreedPlain = agreedTokens(*scores, texts, &Scores::agreesPlain);
+  card.agreedAdapted = agreedTokens(*scores, texts, &Scores::agreesAdapted);
+  card.numbers = adapter.size();
+  card.tokensSaved = int64_t(request.context.size()) - int64_t(adapter.prefix.size());
+  card.sequences = texts;
+  if (llvm::Error error = addDrift(model, weights, adapter, request, card))
+    return std::move(error);
+  return card;
+}

@@ -1,0 +1,74 @@
+// The closed form of one site: the change of a matrix, of low rank, with which its product is what
+// it should be, on the average over rows. docs/distil.md has the formulas.
+#ifndef CTXC_LIB_DISTIL_REGRESSION_H
+#define CTXC_LIB_DISTIL_REGRESSION_H
+
+#include "ctxc/Distil/Distil.h"
+#include "llvm/Support/Error.h"
+#include <Eigen/Dense>
+
+namespace ctxc {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Vector = Eigen::VectorXd;
+using FloatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// What is known of a site, N rows of each.
+struct SiteRows {
+  FloatMatrix data;    ///< h: N × inputs
+  FloatMatrix product; ///< W h, with the matrix as it is: N × outputs
+  FloatMatrix target;  ///< of W h; of m ⊙ Norm(W h) where a norm follows: N × outputs
+  Vector weights;      ///< of the rows, positive
+};
+
+/// The change left right of W, in the orientation (outputs, inputs), and that of m.
+struct SiteFit {
+  Matrix left;  ///< outputs × rank
+  Matrix right; ///< rank × inputs
+  Vector scale; ///< empty where no norm follows, or its scale stays
+};
+
+/// min Σ_t w_t ‖ΔW h_t − y_t‖² + λ ‖ΔW‖², λ = λ₀ ‖S‖²_F / tr S with S = Σ_t w_t h_t h_tᵀ. By the N
+/// × N dual where there are fewer rows than inputs: the answer is the same.
+class Ridge {
+public:
+  /// Errors: S is singular and λ is zero; numbers that are not finite.
+  static llvm::Expected<Ridge> make(const FloatMatrix &data, const Vector &weights, double lambda0,
+                                    const ParallelFor &threads);
+
+  /// Solves for targets y (N × outputs).
+  void solve(const Matrix &targets);
+  /// ΔW h of each row: N × outputs.
+  Matrix predictions() const;
+  /// The truncation of ΔW to rank `rank` that loses least of ‖diag(metric) ΔW (S + λI)^½‖; all of
+  /// it where the rank is as large as that of any such matrix, or 0.
+  SiteFit truncate(const Vector &metric, int64_t rank) const;
+
+private:
+  explicit Ridge(const ParallelFor &threads) : threads(&threads) {}
+  template <typename Rows> Matrix multiply(const Rows &a, const Rows &b) const;
+
+  const ParallelFor *threads;
+  bool isDual = false;
+  double lambda = 0;
+  Vector roots;     ///< √w
+  FloatMatrix data; ///< √w h: N × inputs
+  Matrix factor;    ///< Cholesky's, of √w h hᵀ √w + λI in the dual, else of S + λI
+  Matrix targets;   ///< √w y, transposed: outputs × N
+  Matrix moments;   ///< Σ w y hᵀ: outputs × inputs; not in the dual
+  /// Targets or moments times the inverse: in the dual ΔW = solution √w h, else ΔW itself.
+  Matrix solution;
+};
+
+/// The change with which W h is the target.
+llvm::Expected<SiteFit> fitProduct(const SiteRows &rows, const FitOptions &options,
+                                   const ParallelFor &threads);
+
+/// The changes with which m ⊙ Norm(W h) is the target, by Gauss–Newton rounds; `m` is the scale as
+/// it multiplies.
+llvm::Expected<SiteFit> fitThroughNorm(const SiteRows &rows, const Vector &m, double eps,
+                                       const FitOptions &options, const ParallelFor &threads);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_DISTIL_REGRESSION_H

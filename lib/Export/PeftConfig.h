@@ -1,0 +1,27 @@
+//===- PeftConfig.h - adapter_config.json, as PEFT reads it ---------------===//
+#ifndef CTXC_LIB_EXPORT_PEFTCONFIG_H
+#define CTXC_LIB_EXPORT_PEFTCONFIG_H
+
+#include "ctxc/Export/Adapter.h"
+
+namespace ctxc {
+
+/// What a LoRA adapter changes, by modules as transformers names them.
+struct PeftConfig {
+  std::vector<std::pair<std::string, int64_t>>
+      modules;                       ///< with the rank of each, which is its alpha
+  std::vector<std::string> replaced; ///< whose whole weights are in the adapter
+  bool inFirst = false;              ///< matrices are stored as (in, out)
+};
+
+/// The module as transformers' causal model names it. A checkpoint of the model without its head
+/// stores names without the first part, and older checkpoints of vision models have its parts in
+/// another order.
+std::string moduleOf(llvm::StringRef module);
+
+llvm::Error writePeftConfig(llvm::StringRef path, const PeftConfig &config,
+                            const AdapterModel &model);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_EXPORT_PEFTCONFIG_H

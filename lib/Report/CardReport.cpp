@@ -1,0 +1,88 @@
+#include "ctxc/Report/CardReport.h"
+#include "ctxc/Support/Count.h"
+#include "llvm/Support/Format.h"
+
+using namespace ctxc;
+using llvm::format;
+
+static void writeGroup(llvm::raw_ostream &os, const char *name, const TokenGroup &group) {
+  if (!group.tokens)
+    return;
+  os << format("  %-24s%7lld%10.3f%10.3f%10.1f %%%8.0f %%%6.0f %%\n", name,
+               static_cast<long long>(group.tokens), group.klPlain, group.klAdapted,
+               100 * group.share(), 100 * group.agreementPlain, 100 * group.agreementAdapted);
+}
+
+void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
+  os << "approximate: an adapter of rank " << settings.rank << " in the place of "
+     << counted(settings.contextTokens, "token") << " of context\n";
+  if (settings.fit)
+    os << "fitted on " << counted(settings.fit->tokens, "token") << " of "
+       << counted(settings.fit->texts, "text") << " (" << settings.fit->protectedTokens
+       << " of unrelated text) in " << format("%.1f s", settings.fit->seconds) << "\n";
+  os << "judged on " << counted(card.all.tokens, "token") << " of "
+     << counted(card.sequences, "text")
+     << (settings.fit && settings.fit->splitsText
+             ? ", held out by seed " + std::to_string(settings.fit->seed)
+             : "")
+     << "\n\n"
+     << format("share of the context's effect recovered: %.1f %% (95 %%: %.1f to %.1f)\n\n",
+               100 * card.all.share(), 100 * card.shareInterval.low, 100 * card.shareInterval.high)
+     << "                           tokens  KL to the full model  recovered  same likeliest token\n"
+     << "                                    without   adapted             without  adapted\n";
+  writeGroup(os, "all", card.all);
+  writeGroup(os, "most dependent (> 1 nat)", card.dependent);
+  os << format("\nperplexity of the text: %.2f with the context, %.2f adapted, %.2f without\n",
+               card.perplexityFull, card.perplexityAdapted, card.perplexityPlain)
+     << format("tokens before the first other choice: %.1f adapted, %.1f without\n",
+               card.agreedAdapted, card.agreedPlain);
+  if (card.unrelatedTokens)
+    os << format("drift on unrelated text: KL %.3f adapted; %.3f with the context itself\n",
+                 card.drift, card.driftOfContext);
+  os << "size: " << counted(card.numbers, "number") << "; saves "
+     << counted(card.tokensSaved, "token") << " of each request\n";
+}
+
+static llvm::json::Value groupJson(const TokenGroup &group) {
+  return llvm::json::Object{{"tokens", group.tokens},
+                            {"kl_without", group.klPlain},
+                            {"kl_adapted", group.klAdapted},
+                            {"same_token_without", group.agreementPlain},
+                            {"same_token_adapted", group.agreementAdapted}};
+}
+
+llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings) {
+  llvm::json::Object json{
+      {"format", "ctxc-card"},
+      {"approximate", true},
+      {"model", settings.model},
+      {"model_hash", settings.modelHash},
+      {"context_tokens", settings.contextTokens},
+      {"prefix", llvm::json::Array(settings.prefix)},
+      {"rank", settings.rank},
+      {"share_recovered", card.all.share()},
+      {"share_interval_95", llvm::json::Array{card.shareInterval.low, card.shareInterval.high}},
+      {"bootstrap_seed", int64_t(settings.bootstrapSeed)},
+      {"texts", card.sequences},
+      {"all", groupJson(card.all)},
+      {"most_dependent", groupJson(card.dependent)},
+      {"perplexity", llvm::json::Object{{"full", card.perplexityFull},
+                                        {"adapted", card.perplexityAdapted},
+                                        {"without", card.perplexityPlain}}},
+      {"tokens_before_first_other",
+       llvm::json::Object{{"adapted", card.agreedAdapted}, {"without", card.agreedPlain}}},
+      {"numbers", card.numbers},
+      {"tokens_saved", card.tokensSaved}};
+  if (card.unrelatedTokens)
+    json["drift"] = llvm::json::Object{{"tokens", card.unrelatedTokens},
+                                       {"adapted", card.drift},
+                                       {"context", card.driftOfContext}};
+  if (const auto &fit = settings.fit)
+    json["fit"] = llvm::json::Object{{"texts", fit->texts},
+                                     {"tokens", fit->tokens},
+                                     {"protected_tokens", fit->protectedTokens},
+                                     {"seed", int64_t(fit->seed)},
+                                     {"held_out_of_text", fit->splitsText},
+                                     {"seconds", fit->seconds}};
+  return json;
+}

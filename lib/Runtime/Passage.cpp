@@ -1,0 +1,196 @@
+#include "ctxc/Runtime/Passage.h"
+#include "ctxc/Program/StepChecks.h"
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/KernelCalls.h"
+#include "lib/Runtime/ParallelFor.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+StepKernels::StepKernels(const Program &program, const CompiledOptions &options)
+    : program(program), threads(threadCount(options.threads)) {
+  for (auto [i, step] : llvm::enumerate(program.steps))
+    numbers[step.layer] = i;
+}
+StepKernels::~StepKernels() = default;
+
+const ParallelFor &StepKernels::parallelFor() const { return calls->parallelFor(); }
+
+llvm::Expected<std::unique_ptr<StepKernels>> StepKernels::compile(const Program &program,
+                                                                  Weights &weights,
+                                                                  const CompiledOptions &options,
+                                                                  std::function<bool()> interrupt) {
+  DialectRegistry registry;
+  registerCodegenDialects(registry);
+  ModuleOp module = program.module;
+  module.getContext()->appendDialectRegistry(registry);
+  module.getContext()->loadAllAvailableDialects();
+  std::unique_ptr<StepKernels> made(new StepKernels(program, options));
+  auto mayGoOn = [interrupt]() -> llvm::Error {
+    if (interrupt && interrupt())
+      return llvm::make_error<Cancelled>();
+    return llvm::Error::success();
+  };
+  made->calls = std::make_unique<KernelCalls>(
+      made->program, weights, options.roundedPrompts,
+      options.parallelFor ? *options.parallelFor : ParallelFor{ctxc::parallelFor, &made->threads},
+      mayGoOn);
+  if (program.steps.empty())
+    return made;
+  if (llvm::Error error = made->calls->compile())
+    return std::move(error);
+  return made;
+}
+
+llvm::Expected<std::vector<Rows>> StepKernels::call(size_t step, Weights &weights, int64_t rows,
+                                                    ArrayRef<const Rows *> inputs) {
+  const std::vector<int32_t> zeros(rows);
+  StepCall frame;
+  frame.rows = rows;
+  frame.tokens = frame.positions = zeros;
+  frame.inputs.assign(inputs.begin(), inputs.end());
+  if (llvm::Error error = calls->call(step, program.steps[step].block, weights, frame))
+    return std::move(error);
+  return std::move(frame.outputs);
+}
+
+llvm::Expected<Passage> Passage::start(StepKernels &kernels, Weights &weights,
+                                       std::vector<PassageSequence> sequences) {
+  const Program &program = kernels.program;
+  if (isBidirectional(program))
+    return makeError("tokens of this model see those behind them; its sequences cannot be run one "
+                     "after the other");
+  Passage passage(kernels, weights);
+  for (const PassageSequence &sequence : sequences) {
+    int64_t last = sequence.after ? sequences[*sequence.after].positions.back() : -1;
+    std::vector<Input> inputs = toInputs(sequence.tokens);
+    if (llvm::Error error = checkStep(program, 0, last, inputs.size(), inputs, sequence.positions))
+      return std::move(error);
+    if (llvm::Error error = checkIds(program, inputs, sequence.positions))
+      return std::move(error);
+    passage.first.push_back(passage.ids.size());
+    passage.ids.insert(passage.ids.end(), sequence.tokens.begin(), sequence.tokens.end());
+    passage.positions.insert(passage.positions.end(), sequence.positions.begin(),
+                             sequence.positions.end());
+  }
+  passage.first.push_back(passage.ids.size());
+  passage.sequences = std::move(sequences);
+  return passage;
+}
+
+/// The rows of `all`, of `count` rows, from `from` on.
+static Rows sliceRows(const Rows &all, int64_t count, int64_t from, int64_t size) {
+  int64_t width = all.size() / count;
+  return Rows(all.begin() + from * width, all.begin() + (from + size) * width);
+}
+
+/// Each sequence by itself, with a copy of what the one that it continues has left of this step.
+llvm::Error Passage::runContextual(size_t step) {
+  ProgramStep &at = kernels->program.steps[step];
+  std::vector<std::unique_ptr<CompiledRun>> runs;
+  auto outputs = llvm::to_vector(at.layer.getOutputs());
+  std::vector<Rows> results(outputs.size());
+  for (auto [i, sequence] : llvm::enumerate(sequences)) {
+    int64_t size = sequence.tokens.size();
+    const CompiledRun *past = sequence.after ? runs[*sequence.after].get() : nullptr;
+    int64_t before = past ? past->count : 0;
+    auto run = std::make_unique<CompiledRun>(before + size, kernels->program.steps.size());
+    run->count = before;
+    if (past) {
+      std::copy_n(past->slots.begin(), before, run->slots.begin());
+      for (const Rows &state : past->states[step]) {
+        Rows &copy = run->states[step].emplace_back(state);
+        copy.resize(state.size() / past->capacity * run->capacity);
+      }
+    }
+    std::copy_n(positions.begin() + first[i], size, run->slots.begin() + before);
+    StepCall frame;
+    frame.rows = size;
+    frame.tokens = ArrayRef(ids).slice(first[i], size);
+    frame.positions = ArrayRef(positions).slice(first[i], size);
+    frame.runs[0] = run.get();
+    std::vector<Rows> inputs;
+    inputs.reserve(at.layer.getInputs().size());
+    for (Value input : at.layer.getInputs())
+      inputs.push_back(sliceRows(known.find(input)->second, rows(), first[i], size));
+    for (const Rows &input : inputs)
+      frame.inputs.push_back(&input);
+    if (llvm::Error error = kernels->calls->call(step, at.block, *weights, frame))
+      return error;
+    for (auto [all, some] : llvm::zip(results, frame.outputs))
+      all.insert(all.end(), some.begin(), some.end());
+    run->count += size;
+    runs.push_back(std::move(run));
+  }
+  for (auto [value, numbers] : llvm::zip(outputs, results))
+    known[value] = std::move(numbers);
+  return llvm::Error::success();
+}
+
+llvm::Error Passage::run(size_t step) {
+  ProgramStep &at = kernels->program.steps[step];
+  if (step > 0 && step == next)
+    for (Value input : kernels->program.steps[step - 1].layer.getInputs())
+      freeUnread(input, step - 1);
+  next = step + 1;
+  if (readsContext(at.block))
+    return runContextual(step);
+  StepCall frame;
+  frame.rows = rows();
+  frame.tokens = ids;
+  frame.positions = positions;
+  for (Value output : at.layer.getOutputs())
+    frame.outputs.push_back(std::move(known[output])); // before any address of a value is taken
+  for (Value input : at.layer.getInputs())
+    frame.inputs.push_back(&known.find(input)->second);
+  if (llvm::Error error = kernels->calls->call(step, at.block, *weights, frame))
+    return error;
+  for (auto [value, numbers] : llvm::zip(at.layer.getOutputs(), frame.outputs))
+    known[value] = std::move(numbers);
+  return llvm::Error::success();
+}
+
+llvm::Error Passage::runUpTo(size_t end) {
+  while (next < end)
+    if (llvm::Error error = run(next))
+      return error;
+  return llvm::Error::success();
+}
+
+/// Frees `value` where no step behind `after` reads it, and nobody keeps it.
+void Passage::freeUnread(Value value, size_t after) {
+  bool isRead = llvm::any_of(value.getUsers(), [&](Operation *user) {
+    auto number = kernels->numbers.find(user);
+    return number != kernels->numbers.end() && number->second > after;
+  });
+  if (!isRead && !kept.contains(value))
+    known.erase(value);
+}
+
+void Passage::release(Value value) {
+  kept.erase(value);
+  if (next > 1)
+    freeUnread(value, next - 2); // the last step may be repeated
+}
+
+llvm::Expected<Rows> Passage::logits(ArrayRef<int64_t> wanted) {
+  std::optional<size_t> head = kernels->program.head();
+  if (!head)
+    return makeError("the model has no head that gives each token's logits by itself");
+  std::vector<Rows> inputs;
+  std::vector<const Rows *> pointers;
+  xf::LayerOp layer = kernels->program.steps[*head].layer;
+  for (Value input : layer.getInputs()) {
+    const Rows &all = known.find(input)->second;
+    size_t width = all.size() / rows();
+    Rows &some = inputs.emplace_back();
+    for (int64_t row : wanted)
+      some.insert(some.end(), all.begin() + row * width, all.begin() + (row + 1) * width);
+  }
+  for (const Rows &input : inputs)
+    pointers.push_back(&input);
+  auto made = kernels->call(*head, *weights, wanted.size(), pointers);
+  if (!made)
+    return made.takeError();
+  return std::move(made->front());
+}

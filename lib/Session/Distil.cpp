@@ -1,0 +1,84 @@
+// A context as a lasting change of the weights.
+#include "Use.h"
+#include "ctxc/Planning/ModelCheck.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Support/Timer.h"
+#include "ctxc/Transforms/BuildProgram.h"
+
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+
+/// Splits a copy of the module, and compiles its kernels.
+Expected<SplitModel> Model::splitModel() {
+  Expected<Weights &> numbers = weights();
+  if (!numbers)
+    return numbers.takeError();
+  if (split)
+    return SplitModel{split->program, *split->steps, *split->targets, *numbers};
+  if (settings.engine != Engine::Compiled)
+    return llvm::make_error<OptionError>(Option::Engine,
+                                         "a context is distilled by compiled kernels, on this "
+                                         "processor; leave it out");
+  if (storageType != DType::F32)
+    return llvm::make_error<OptionError>(Option::Storage, "found weights in " + storage() +
+                                                              ", expected f32, to which the "
+                                                              "changes are added");
+  if (Error error = checkNumerics())
+    return std::move(error);
+  auto made = std::make_unique<Split>();
+  made->module = module().clone();
+  ModelOptions options;
+  options.scope = SiteScope::All;
+  options.frozen = settings.planning.frozen;
+  std::vector<LayerVerdict> verdicts = checkModel(*made->module, options);
+  mlir::FailureOr<Program> program = buildProgram(
+      *made->module, [](xf::LayerOp, xf::BlockOp, int64_t) { return std::nullopt; },
+      options.update);
+  if (mlir::failed(program))
+    return makeError(path + ": cannot be made ready to run; see the messages above");
+  auto sites = [&](xf::LayerOp, xf::BlockOp, int64_t index) {
+    for (const LayerVerdict &verdict : verdicts)
+      if (verdict.layer == index)
+        return findFitSites(verdict);
+    return llvm::SmallVector<OutputPatch>();
+  };
+  mlir::FailureOr<SplitProgram> pieces = splitLayers(*program, sites);
+  if (mlir::failed(pieces))
+    return makeError(path + ": cannot be split into its matrices; see the messages above");
+  made->program = std::move(*pieces);
+
+  Timer timer(setup.compile);
+  CompiledOptions compiled;
+  compiled.threads = settings.threads;
+  compiled.parallelFor = settings.parallelFor;
+  for (auto [parts, kernels] : {std::pair(&made->program.program, &made->steps),
+                                std::pair(&made->program.targets, &made->targets)}) {
+    auto ready = StepKernels::compile(*parts, *numbers, compiled, settings.interrupt);
+    if (!ready)
+      return ready.takeError();
+    *kernels = std::move(*ready);
+  }
+  split = std::move(made);
+  return SplitModel{split->program, *split->steps, *split->targets, *numbers};
+}
+
+Expected<Distilled> Model::distil(const DistilRequest &request) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<SplitModel> model = splitModel();
+  if (!model)
+    return withDiagnostics(model.takeError());
+  return ctxc::distil(*model, request);
+}
+
+Expected<Card> Model::evaluate(const Adapter &adapter, const EvaluateRequest &request) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<SplitModel> model = splitModel();
+  if (!model)
+    return withDiagnostics(model.takeError());
+  return ctxc::evaluate(*model, adapter, request);
+}

@@ -1,0 +1,312 @@
+// Layers in parts: the ops of a block are put in an order in which each matrix to fit stands alone,
+// and each stretch of them becomes a block of its own.
+#include "ctxc/Transforms/SplitLayers.h"
+#include "FreeName.h"
+#include "PlanSites.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+#include <map>
+
+using namespace mlir;
+
+namespace ctxc {
+namespace {
+
+/// Ops without operands (parameters, settings, the token) go wherever they are used.
+bool isSource(Operation *op) {
+  return op && op->getNumOperands() == 0 && !isa<xf::ContextualOpInterface>(op);
+}
+
+/// A new block, with the values of the original block that it reads and gives.
+struct Part {
+  xf::BlockOp block;
+  SmallVector<Value> inputs, outputs;
+};
+
+/// The parts of one block.
+struct Parts {
+  SmallVector<Part> steps;
+  SmallVector<unsigned> matrices; ///< of each site: its step
+  SmallVector<Part> targets;      ///< of each site
+};
+
+class Splitter {
+public:
+  Splitter(ModuleOp module, xf::BlockOp block, ArrayRef<OutputPatch> sites)
+      : module(module), block(block), sites(sites), b(block) {}
+  FailureOr<Parts> run();
+
+private:
+  using Ops = llvm::SetVector<Operation *>;
+
+  Ops neededFor(ArrayRef<Value> values);
+  void cut(const Ops &ops);
+  llvm::SetVector<Value> readBy(const Ops &ops) const;
+  Part build(const Ops &ops, ArrayRef<Value> outputs, StringRef suffix);
+  Part buildTarget(const OutputPatch &site);
+
+  ModuleOp module;
+  xf::BlockOp block;
+  ArrayRef<OutputPatch> sites;
+  OpBuilder b;
+  llvm::SmallPtrSet<Operation *, 32> placed;
+  std::vector<Ops> stretches;
+};
+
+/// The values besides G's that the chain of `site` is solved with.
+SmallVector<Value> othersOf(const OutputPatch &site) {
+  llvm::SetVector<Value> others;
+  for (const ChainLink &link : site.links)
+    for (OpOperand &operand : link.op->getOpOperands())
+      if (operand.getOperandNumber() != link.operand && !isSource(operand.get().getDefiningOp()))
+        others.insert(operand.get());
+  return others.takeVector();
+}
+
+/// The ops that have to run before `values` are known, of those that no stretch has yet.
+Splitter::Ops Splitter::neededFor(ArrayRef<Value> values) {
+  llvm::SmallPtrSet<Operation *, 32> needed;
+  for (Value value : values)
+    if (Operation *op = value.getDefiningOp())
+      needed.insert(op);
+  for (Operation &op : llvm::reverse(block.getBody().front()))
+    if (needed.contains(&op))
+      for (Value operand : op.getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          needed.insert(def);
+  Ops ops;
+  for (Operation &op : block.getBody().front())
+    if (needed.contains(&op) && !isSource(&op) && !placed.contains(&op))
+      ops.insert(&op);
+  return ops;
+}
+
+void Splitter::cut(const Ops &ops) {
+  if (ops.empty())
+    return;
+  placed.insert(ops.begin(), ops.end());
+  stretches.push_back(ops);
+}
+
+/// The values that `ops` read and do not make, without sources.
+llvm::SetVector<Value> Splitter::readBy(const Ops &ops) const {
+  llvm::SetVector<Value> values;
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp(); !isSource(def) && !ops.contains(def))
+        values.insert(operand);
+  return values;
+}
+
+Part Splitter::build(const Ops &ops, ArrayRef<Value> outputs, StringRef suffix) {
+  Part part;
+  part.inputs = readBy(ops).takeVector();
+  part.outputs.assign(outputs.begin(), outputs.end());
+  b.setInsertionPointAfter(block);
+  auto type =
+      b.getFunctionType(TypeRange(ValueRange(part.inputs)), TypeRange(ValueRange(part.outputs)));
+  part.block =
+      xf::BlockOp::create(b, block.getLoc(), b.getStringAttr(freeName(module, block, suffix)),
+                          TypeAttr::get(type), /*sym_visibility=*/nullptr,
+                          /*arg_attrs=*/nullptr, /*res_attrs=*/nullptr);
+  Block &body = part.block.getBody().emplaceBlock();
+  IRMapping values;
+  for (Value input : part.inputs)
+    values.map(input, body.addArgument(input.getType(), input.getLoc()));
+  b.setInsertionPointToStart(&body);
+  for (Operation &op : block.getBody().front()) {
+    bool isUsed = isSource(&op) &&
+                  llvm::any_of(op.getUsers(), [&](Operation *user) { return ops.contains(user); });
+    if (isUsed || ops.contains(&op))
+      b.clone(op, values);
+  }
+  xf::YieldOp::create(b, block.getLoc(),
+                      llvm::map_to_vector(outputs, [&](Value v) { return values.lookup(v); }));
+  return part;
+}
+
+/// (goal, others) → what G's output has to be.
+Part Splitter::buildTarget(const OutputPatch &site) {
+  Part part;
+  part.inputs.push_back(site.goal);
+  for (Value other : othersOf(site))
+    part.inputs.push_back(other);
+  b.setInsertionPointAfter(block);
+  Value result = site.site->getResult(0);
+  part.outputs.push_back(result);
+  auto type = b.getFunctionType(TypeRange(ValueRange(part.inputs)), result.getType());
+  part.block =
+      xf::BlockOp::create(b, block.getLoc(), b.getStringAttr(freeName(module, block, "_target")),
+                          TypeAttr::get(type), /*sym_visibility=*/nullptr,
+                          /*arg_attrs=*/nullptr, /*res_attrs=*/nullptr);
+  Block &body = part.block.getBody().emplaceBlock();
+  IRMapping values;
+  Value target = body.addArgument(site.goal.getType(), site.goal.getLoc());
+  for (Value other : ArrayRef(part.inputs).drop_front())
+    values.map(other, body.addArgument(other.getType(), other.getLoc()));
+  b.setInsertionPointToStart(&body);
+  for (const ChainLink &link : llvm::reverse(site.links)) {
+    SmallVector<Value> operands;
+    for (OpOperand &operand : link.op->getOpOperands()) {
+      Operation *def = operand.get().getDefiningOp();
+      bool isWanted = operand.getOperandNumber() == link.operand;
+      if (!isWanted && isSource(def) && !values.contains(operand.get()))
+        b.clone(*def, values);
+      operands.push_back(isWanted ? Value() : values.lookup(operand.get()));
+    }
+    // What is solved is a clone that stands here, with the parameters here, and is not needed
+    // after.
+    Operation *clone = b.clone(*link.op, values);
+    target = cast<xf::SolvableOpInterface>(clone).buildSolve(b, link.operand, target, operands);
+    clone->erase();
+  }
+  xf::YieldOp::create(b, block.getLoc(), target);
+  return part;
+}
+
+FailureOr<Parts> Splitter::run() {
+  Parts parts;
+  for (const OutputPatch &site : sites) {
+    Operation *matrix = site.first();
+    SmallVector<Value> before = othersOf(site);
+    before.push_back(cast<xf::AssignableOpInterface>(matrix).getDataOperand().get());
+    Ops needed = neededFor(before);
+    if (needed.contains(matrix) || placed.contains(matrix))
+      return matrix->emitOpError("cannot be fitted: its target reads what it writes");
+    cut(needed);
+    parts.matrices.push_back(stretches.size());
+    Ops alone;
+    alone.insert(matrix);
+    cut(alone);
+  }
+  Operation *yield = block.getBody().front().getTerminator();
+  cut(neededFor(llvm::to_vector(yield->getOperands())));
+
+  llvm::SetVector<Value> later; // what later stretches, the results and the targets read
+  later.insert(yield->operand_begin(), yield->operand_end());
+  for (const OutputPatch &site : sites) {
+    later.insert(site.goal);
+    for (Value other : othersOf(site))
+      later.insert(other);
+  }
+  for (const Ops &ops : llvm::reverse(stretches)) {
+    SmallVector<Value> outputs;
+    for (Operation *op : ops)
+      for (Value result : op->getResults())
+        if (later.contains(result))
+          outputs.push_back(result);
+    parts.steps.push_back(build(ops, outputs, "_part"));
+    for (Value value : parts.steps.back().inputs)
+      later.insert(value);
+  }
+  std::reverse(parts.steps.begin(), parts.steps.end());
+  for (const OutputPatch &site : sites)
+    parts.targets.push_back(buildTarget(site));
+  return parts;
+}
+
+/// The entries of `all` whose names `has` knows; null where there are none.
+DictionaryAttr filter(DictionaryAttr all, llvm::function_ref<bool(StringRef)> has) {
+  SmallVector<NamedAttribute> kept;
+  for (NamedAttribute entry : all ? all.getValue() : ArrayRef<NamedAttribute>())
+    if (has(entry.getName()))
+      kept.push_back(entry);
+  return kept.empty() ? DictionaryAttr() : DictionaryAttr::get(all.getContext(), kept);
+}
+
+/// Calls `part` in the place of `layer`, and binds what it gives.
+xf::LayerOp callPart(OpBuilder &b, xf::LayerOp layer, const Part &part, IRMapping &values) {
+  llvm::StringSet<> settings, params;
+  xf::BlockOp block = part.block;
+  for (xf::SettingOp op : block.getBody().getOps<xf::SettingOp>())
+    settings.insert(op.getName());
+  for (xf::ParamOp op : block.getBody().getOps<xf::ParamOp>())
+    params.insert(op.getName());
+  auto inputs = llvm::map_to_vector(part.inputs, [&](Value v) { return values.lookup(v); });
+  auto call = xf::LayerOp::create(
+      b, layer.getLoc(), TypeRange(ValueRange(part.outputs)), block.getSymName(), inputs,
+      layer.getPrefix(),
+      filter(layer.getSettingsAttr(), [&](StringRef name) { return settings.contains(name); }),
+      filter(layer.getBindAttr(), [&](StringRef name) { return params.contains(name); }),
+      /*frozen=*/ArrayAttr());
+  return call;
+}
+
+SplitSite describe(const OutputPatch &output, xf::LayerOp layer, const IRMapping &values) {
+  SplitSite site;
+  auto matrix = cast<xf::AssignableOpInterface>(output.first());
+  xf::ParamOp param = parameterOf(matrix);
+  site.data = values.lookup(matrix.getDataOperand().get());
+  site.product = values.lookup(matrix->getResult(0));
+  site.goal = values.lookup(output.goal);
+  site.matrix = layer.getStoredName(param.getName());
+  llvm::append_range(site.shape, cast<RankedTensorType>(param.getType()).getShape());
+  site.transposed = cast<patch::PatchableOpInterface>(output.first()).getPatchForm().transposed;
+  if (auto scale = dyn_cast<xf::ScaleOp>(output.site)) {
+    site.scale = layer.getStoredName(parameterOf(scale).getName());
+    site.offset = scale.getOffset().convertToDouble();
+    site.eps = scale.getData().getDefiningOp<xf::NormalizeOp>().getEps().convertToDouble();
+  }
+  return site;
+}
+
+} // namespace
+
+FailureOr<SplitProgram> splitLayers(Program program, SitesCallback sitesOf) {
+  SplitProgram split;
+  split.program = split.targets = program;
+  split.program.steps.clear();
+  split.targets.steps.clear();
+  std::map<std::vector<Operation *>, Parts> known;
+  for (ProgramStep step : program.steps) {
+    SmallVector<OutputPatch> sites;
+    if (step.index)
+      sites = sitesOf(step.layer, step.block, *step.index);
+    if (sites.empty()) {
+      split.program.steps.push_back(step);
+      continue;
+    }
+    std::vector<Operation *> key = {step.block};
+    for (const OutputPatch &site : sites)
+      key.push_back(site.first());
+    auto [entry, isNew] = known.try_emplace(key);
+    if (isNew) {
+      FailureOr<Parts> parts = Splitter(program.module, step.block, sites).run();
+      if (failed(parts))
+        return failure();
+      entry->second = std::move(*parts);
+    }
+    const Parts &parts = entry->second;
+
+    OpBuilder b(step.layer);
+    IRMapping values;
+    values.map(step.block.getBody().getArguments(), step.layer.getInputs());
+    size_t first = split.program.steps.size();
+    for (const Part &part : parts.steps) {
+      ProgramStep made;
+      made.layer = callPart(b, step.layer, part, values);
+      made.block = part.block;
+      values.map(part.outputs, made.layer.getOutputs());
+      split.program.steps.push_back(made);
+    }
+    split.program.steps.back().index = step.index;
+    for (auto [site, target, matrix] : llvm::zip(sites, parts.targets, parts.matrices)) {
+      ProgramStep made;
+      made.layer = callPart(b, step.layer, target, values);
+      made.block = target.block;
+      split.targets.steps.push_back(made);
+      split.sites.push_back(describe(site, step.layer, values));
+      split.sites.back().layer = *step.index;
+      split.sites.back().step = first + matrix;
+    }
+    Operation *yield = step.block.getBody().front().getTerminator();
+    for (auto [result, value] : llvm::zip(step.layer.getOutputs(), yield->getOperands()))
+      result.replaceAllUsesWith(values.lookup(value));
+    step.layer.erase();
+  }
+  return split;
+}
+
+} // namespace ctxc

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Judges distilled adapters and their cards: by PEFT on transformers' model.
+
+  lasting.py CTXC CHECKPOINT…
+
+For every checkpoint an adapter of a context is made, with every second one's norms' scales left as they are.
+PEFT loads it, without a warning, and every number of the card that `ctxc evaluate` writes is computed again
+from transformers' logits: of the model with the context, without it, and with the adapter. A second adapter, of
+another alpha and rank, which PEFT itself made, gets the same comparison. Exit code: 0 if all agree.
+"""
+import argparse
+import json
+import random
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import peft
+import torch
+import transformers
+
+import judge
+import programs
+
+RELATIVE = 1e-4
+
+
+def texts(seed, count, vocabulary):
+    source = random.Random(seed)
+    tokens = [[source.randrange(3, vocabulary) for _ in range(9)] for _ in range(count)]
+    return [{"prompt": each[:3], "answer": each[3:]} for each in tokens]
+
+
+def write_lines(path, lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@torch.no_grad()
+def log_probabilities(model, front, text):
+    """Of the answer's tokens, each after those before it."""
+    tokens = front + text["prompt"] + text["answer"]
+    logits = model(torch.tensor([tokens])).logits[0]
+    first = len(tokens) - len(text["answer"]) - 1
+    return logits[first:-1].double().log_softmax(-1)
+
+
+def numbers(model, adapted, context, lines):
+    """The card's numbers, from the three models' probabilities."""
+    kl = {"without": [], "adapted": []}
+    same = {"without": [], "adapted": []}
+    loss = {"full": [], "without": [], "adapted": []}
+    before = {"without": [], "adapted": []}
+    for line in lines:
+        answer = torch.tensor(line["answer"])[:, None]
+        with adapted.disable_adapter():
+            runs = {"full": log_probabilities(model, context, line),
+                    "without": log_probabilities(model, [], line)}
+        runs["adapted"] = log_probabilities(adapted, [], line)
+        full = runs["full"]
+        for name, found in runs.items():
+            loss[name] += (-found.gather(1, answer)[:, 0]).tolist()
+        for name in kl:
+            kl[name] += (full.exp() * (full - runs[name])).sum(-1).tolist()
+            agrees = (full.argmax(-1) == runs[name].argmax(-1)).tolist()
+            same[name] += agrees
+            before[name].append((agrees + [False]).index(False))
+    mean = lambda values: sum(values) / len(values)
+    result = {"share_recovered": 1 - sum(kl["adapted"]) / sum(kl["without"])}
+    for name in kl:
+        result[f"all.kl_{name}"] = mean(kl[name])
+        result[f"all.same_token_{name}"] = mean(same[name])
+        result[f"tokens_before_first_other.{name}"] = mean(before[name])
+    for name, values in loss.items():
+        result[f"perplexity.{name}"] = torch.tensor(values).mean().exp().item()
+    return result
+
+
+def card_value(card, name):
+    for key in name.split("."):
+        card = card[key]
+    return card
+
+
+def load(checkpoint, adapter):
+    model = judge.load_checkpoint(checkpoint)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("error", UserWarning)  # a key that is missing or left over is a warning only
+        return model, peft.PeftModel.from_pretrained(model, adapter).eval()
+
+
+def agree(ctxc, checkpoint, adapter, context, held, folder, what):
+    """Whether the card and transformers agree; prints the largest difference."""
+    card_file = folder / "card.json"
+    programs.run([ctxc, "evaluate", checkpoint, adapter, "--context-tokens", ",".join(map(str, context)),
+                  "--text", held, "--json", card_file, "--force"], check=True)
+    card = json.loads(card_file.read_text())
+    model, adapted = load(checkpoint, adapter)
+    lines = [json.loads(line) for line in held.read_text().splitlines()]
+    expected = numbers(model, adapted, context, lines)
+    errors = {name: abs(card_value(card, name) - value) / max(1, abs(value))
+              for name, value in expected.items()}
+    worst = max(errors, key=errors.get)
+    good = errors[worst] <= RELATIVE and abs(expected["share_recovered"]) > 0.01
+    print(f"  {'' if good else 'WRONG: '}{what}: share {expected['share_recovered']:.4f}, "
+          f"card {card['share_recovered']:.4f}; largest difference {errors[worst]:.2g} ({worst})",
+          flush=True)
+    return good
+
+
+def trained_elsewhere(checkpoint, targets, folder):
+    """An adapter that PEFT writes, with numbers of its own."""
+    model = judge.load_checkpoint(checkpoint)
+    warnings.simplefilter("ignore")  # of two packages about each other
+    config = peft.LoraConfig(r=3, lora_alpha=5, use_rslora=True, target_modules=targets,
+                             task_type="CAUSAL_LM")
+    adapted = peft.get_peft_model(model, config)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for name, parameter in adapted.named_parameters():
+            if "lora_" in name:
+                parameter.copy_(0.1 * torch.randn_like(parameter))
+    adapted.save_pretrained(folder)
+
+
+def judge_checkpoint(ctxc, checkpoint, number):
+    vocabulary = 70  # of the smallest golden
+    context = random.Random(5).choices(range(3, vocabulary), k=12)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_lines(folder / "train.jsonl", texts(1, 12, vocabulary))
+        write_lines(folder / "held.jsonl", texts(2, 5, vocabulary))
+        plain = ["--matrices-only"] if number % 2 else []
+        made = programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
+                             "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl",
+                             "--rank", "4", "-o", folder / "adapter", *plain])
+        if made.returncode:
+            print(f"  WRONG: distil: {made.stderr}")
+            return False
+        # What was fitted is judged on the fitted text, where there is a share to agree on.
+        good = agree(ctxc, checkpoint, folder / "adapter", context, folder / "train.jsonl", folder,
+                     "distilled")
+        config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
+        targets = sorted({module.rsplit(".", 1)[1] for module in config["target_modules"]})
+        if targets:
+            trained_elsewhere(checkpoint, targets, folder / "other")
+            good &= agree(ctxc, checkpoint, folder / "other", context, folder / "train.jsonl", folder,
+                          "made by PEFT")
+        return good
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ctxc", metavar="CTXC")
+    parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
+    args = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    good = True
+    for number, checkpoint in enumerate(args.checkpoints):
+        print(checkpoint, flush=True)
+        good &= judge_checkpoint(args.ctxc, checkpoint, number)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

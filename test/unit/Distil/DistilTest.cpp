@@ -1,0 +1,260 @@
+// Distilled contexts, and cards that do not lie.
+#include "ctxc/Session/Model.h"
+#include "test/unit/Goldens.h"
+#include "test/unit/Session/Opened.h"
+#include <cmath>
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+std::vector<int64_t> someTokens(int64_t count, int64_t seed) {
+  std::vector<int64_t> tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back((i * i * 7 + i * 37 + seed * 11 + 5) % 47);
+  return tokens;
+}
+
+std::unique_ptr<Model> modelOf(llvm::StringRef name, int threads = 0) {
+  LoadOptions options;
+  options.storage = DType::F32;
+  options.threads = threads;
+  return opened(golden(name), options);
+}
+
+const std::vector<int64_t> front = {2};
+
+std::vector<int64_t> context() {
+  std::vector<int64_t> tokens = front;
+  llvm::append_range(tokens, someTokens(11, 1));
+  return tokens;
+}
+
+EvaluateRequest heldOut() {
+  EvaluateRequest request;
+  request.context = context();
+  request.front = front;
+  for (int64_t i = 0; i < 4; ++i)
+    request.texts.push_back({someTokens(8, 40 + i), 2});
+  request.unrelated.push_back({someTokens(9, 90), 0});
+  return request;
+}
+
+DistilRequest training(int64_t rank) {
+  DistilRequest request;
+  request.context = context();
+  request.prefix = front;
+  for (int64_t i = 0; i < 6; ++i)
+    request.texts.push_back({someTokens(8, 20 + i), 2});
+  request.fit.rank = rank;
+  return request;
+}
+
+std::string messageOf(llvm::Error error) { return llvm::toString(std::move(error)); }
+
+} // namespace
+
+/// An adapter that changes nothing recovers nothing, and one that puts the whole context in front
+/// recovers everything.
+TEST(Cards, TellNothingFromEverything) {
+  auto model = modelOf("gemma3");
+  Adapter nothing, everything;
+  nothing.prefix = front;
+  everything.prefix = context();
+  Card none = llvm::cantFail(model->evaluate(nothing, heldOut()));
+  EXPECT_EQ(none.all.share(), 0);
+  EXPECT_EQ(none.shareInterval.low, 0);
+  EXPECT_EQ(none.shareInterval.high, 0);
+  EXPECT_EQ(none.drift, 0);
+  EXPECT_GT(none.driftOfContext, 0);
+  EXPECT_EQ(none.perplexityAdapted, none.perplexityPlain);
+  EXPECT_EQ(none.agreedAdapted, none.agreedPlain);
+  EXPECT_EQ(none.tokensSaved, 11);
+  EXPECT_EQ(none.all.tokens, 4 * 6);
+
+  Card all = llvm::cantFail(model->evaluate(everything, heldOut()));
+  EXPECT_EQ(all.all.share(), 1);
+  EXPECT_EQ(all.shareInterval.low, 1);
+  EXPECT_EQ(all.all.agreementAdapted, 1);
+  EXPECT_EQ(all.perplexityAdapted, all.perplexityFull);
+  EXPECT_EQ(all.drift, all.driftOfContext);
+  EXPECT_EQ(all.agreedAdapted, 6);
+  EXPECT_EQ(all.tokensSaved, 0);
+}
+
+/// What the split model computes for many sequences at once is what the executor computes for each.
+TEST(Cards, RestOnTheExecutorsLogits) {
+  for (llvm::StringRef name : {"gemma3", "gpt2", "falcon", "mixtral", "llama"}) {
+    auto model = modelOf(name);
+    EvaluateRequest request = heldOut();
+    Executor &executor = llvm::cantFail(model->executor());
+    double loss = 0;
+    int64_t count = 0;
+    for (const TextSequence &text : request.texts) {
+      std::vector<int64_t> tokens = request.context, positions;
+      llvm::append_range(tokens, text.tokens);
+      llvm::append_range(positions, llvm::seq<int64_t>(0, tokens.size()));
+      auto run = executor.start(tokens.size());
+      ForwardOptions options;
+      options.allLogits = true;
+      std::vector<double> logits =
+          llvm::cantFail(executor.forward(*run, tokens, positions, options));
+      const int64_t width = executor.vocabulary();
+      for (size_t at = request.context.size() + text.prompt; at < tokens.size(); ++at) {
+        llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
+        double sum = 0;
+        for (double x : row)
+          sum += std::exp(x);
+        loss -= row[tokens[at]] - std::log(sum);
+        ++count;
+      }
+    }
+    Adapter nothing;
+    nothing.prefix = front;
+    Card card = llvm::cantFail(model->evaluate(nothing, request));
+    EXPECT_NEAR(card.perplexityFull, std::exp(loss / count), 1e-6 * card.perplexityFull)
+        << name.str();
+  }
+}
+
+/// The exact end: fitted to one token alone, without a ridge, the adapter gives the full run's
+/// logits for it. Before, between and behind norms, beside attention, with biases, and with
+/// matrices stored the other way round.
+TEST(Distilling, OneTokenIsExact) {
+  for (llvm::StringRef name : {"llama", "gpt2", "falcon", "gptj", "phi", "opt", "qwen2", "bloom"}) {
+    auto model = modelOf(name);
+    DistilRequest request;
+    request.context = context();
+    request.texts = {{{17}, 0}};
+    request.protection = request.prefixWeight = 0;
+    request.fit.lambda = 0;
+    request.fit.rank = 1;
+    Distilled made = llvm::cantFail(model->distil(request));
+    EXPECT_EQ(made.tokens, 1);
+    EvaluateRequest about;
+    about.context = request.context;
+    about.texts = {{{17, 3}, 0}};
+    Card card = llvm::cantFail(model->evaluate(made.adapter, about));
+    EXPECT_GT(card.all.klPlain, 1e-3) << name.str();
+    EXPECT_LT(card.all.klAdapted, 1e-6) << name.str();
+  }
+}
+
+/// The text that was fitted is reproduced in good part, in every family and with any rank; and more
+/// of it where the rank is larger.
+TEST(Distilling, RecoversTheContext) {
+  for (llvm::StringRef name : {"gemma3", "llama", "gpt2", "falcon", "olmo2", "mixtral"}) {
+    auto model = modelOf(name);
+    EvaluateRequest seen = heldOut();
+    seen.texts = training(0).texts;
+    double last = 0;
+    for (int64_t rank : {1, 4, 0}) {
+      DistilRequest request = training(rank);
+      request.fit.lambda = 1e-4;
+      Distilled made = llvm::cantFail(model->distil(request));
+      Card card = llvm::cantFail(model->evaluate(made.adapter, seen));
+      EXPECT_GT(card.all.share(), last) << name.str() << ", rank " << rank;
+      last = card.all.share();
+    }
+    EXPECT_GT(last, 0.5) << name.str();
+  }
+}
+
+/// To the last bit, also with other threads.
+TEST(Distilling, IsDeterministic) {
+  auto one = modelOf("gemma3", 1), two = modelOf("gemma3", 2);
+  Adapter a = llvm::cantFail(one->distil(training(3))).adapter;
+  for (Model *model : {one.get(), two.get()}) {
+    Adapter b = llvm::cantFail(model->distil(training(3))).adapter;
+    ASSERT_EQ(a.matrices.size(), b.matrices.size());
+    for (auto [x, y] : llvm::zip(a.matrices, b.matrices)) {
+      EXPECT_EQ(x.left, y.left) << x.parameter;
+      EXPECT_EQ(x.right, y.right) << x.parameter;
+    }
+    for (auto [x, y] : llvm::zip(a.vectors, b.vectors))
+      EXPECT_EQ(x.delta, y.delta) << x.parameter;
+  }
+}
+
+/// What should not change changes less where it is protected.
+TEST(Distilling, Protects) {
+  auto model = modelOf("llama");
+  double drift[2];
+  for (int i : {0, 1}) {
+    DistilRequest request = training(4);
+    request.unrelated = heldOut().unrelated;
+    request.protection = i * 3.0;
+    Distilled made = llvm::cantFail(model->distil(request));
+    EXPECT_EQ(made.protectedTokens, i * 9);
+    drift[i] = llvm::cantFail(model->evaluate(made.adapter, heldOut())).drift;
+  }
+  EXPECT_LT(drift[1], 0.5 * drift[0]);
+}
+
+/// Which matrices are fitted follows from the ops alone.
+TEST(Sites, LeadToWhatTheContextPasses) {
+  auto sitesOf = [&](llvm::StringRef name) {
+    auto model = modelOf(name);
+    std::string text;
+    for (const MatrixChange &change : llvm::cantFail(model->distil(training(1))).adapter.matrices)
+      if (llvm::StringRef(change.parameter).contains(".0."))
+        text += change.parameter.substr(change.parameter.find(".0.") + 3) + " ";
+    return text;
+  };
+  EXPECT_EQ(sitesOf("llama"), "self_attn.o_proj.weight mlp.down_proj.weight ");
+  EXPECT_EQ(sitesOf("gemma3"), "self_attn.o_proj.weight mlp.down_proj.weight ");
+  EXPECT_EQ(sitesOf("gpt2"), "attn.c_proj.weight mlp.c_proj.weight ");
+  EXPECT_EQ(sitesOf("falcon"), "self_attention.dense.weight mlp.dense_4h_to_h.weight ");
+  EXPECT_EQ(sitesOf("mixtral"), "self_attn.o_proj.weight ");
+}
+
+TEST(Distilling, RefusesBadInput) {
+  auto model = modelOf("llama");
+  auto refusal = [&](Model &model, const DistilRequest &request) {
+    return messageOf(model.distil(request).takeError());
+  };
+  DistilRequest request = training(16);
+  request.texts.resize(1);
+  EXPECT_EQ(refusal(*model, request), "the text has 8 tokens, fewer than the rank, 16; expected "
+                                      "more text, or a smaller rank");
+  request.texts.clear();
+  EXPECT_EQ(refusal(*model, request), "there is no text to fit");
+  request = training(2);
+  request.texts[1].tokens[3] = 100000;
+  EXPECT_NE(refusal(*model, request).find("100000"), std::string::npos);
+  request = training(2);
+  request.context.clear();
+  EXPECT_EQ(refusal(*model, request), "the context is empty");
+
+  auto learned = modelOf("gpt2"); // with a table of positions
+  request = training(2);
+  request.context = someTokens(5000, 3);
+  EXPECT_NE(refusal(*learned, request).find("position"), std::string::npos);
+  auto encoder = modelOf("bert");
+  EXPECT_NE(refusal(*encoder, training(2)).find("those behind them"), std::string::npos);
+
+  LoadOptions narrow;
+  narrow.storage = DType::BF16;
+  auto half = opened(golden("llama"), narrow);
+  EXPECT_NE(refusal(*half, training(2)).find("expected f32"), std::string::npos);
+}
+
+TEST(Cards, RefuseBadInput) {
+  auto model = modelOf("llama");
+  auto refusal = [&](const Adapter &adapter, const EvaluateRequest &request) {
+    return messageOf(model->evaluate(adapter, request).takeError());
+  };
+  Adapter adapter;
+  adapter.prefix = front;
+  EvaluateRequest request = heldOut();
+  request.context = front;
+  EXPECT_NE(refusal(adapter, request).find("changes nothing"), std::string::npos);
+  request = heldOut();
+  request.texts = {{{5}, 0}};
+  EXPECT_NE(refusal(adapter, request).find("no token to predict"), std::string::npos);
+  adapter.vectors.push_back({"model.layers.0.input_layernorm.weight", {1, 2}});
+  EXPECT_NE(refusal(adapter, heldOut()).find("of 2 numbers"), std::string::npos);
+  adapter.vectors.back().delta[0] = NAN;
+  EXPECT_NE(refusal(adapter, heldOut()).find("not finite"), std::string::npos);
+}

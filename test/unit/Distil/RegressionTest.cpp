@@ -1,0 +1,131 @@
+// The closed form of one site against direct computations.
+#include "lib/Distil/Regression.h"
+#include "gtest/gtest.h"
+#include <random>
+
+using namespace ctxc;
+
+namespace {
+
+FloatMatrix randomRows(int64_t rows, int64_t columns, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  FloatMatrix matrix(rows, columns);
+  for (float &x : matrix.reshaped())
+    x = normal(engine);
+  return matrix;
+}
+
+Matrix changeOf(const SiteFit &fit) { return fit.left * fit.right; }
+
+SiteRows randomSite(int64_t rows, int64_t inputs, int64_t outputs) {
+  SiteRows site;
+  site.data = randomRows(rows, inputs, 1);
+  site.product = randomRows(rows, outputs, 2);
+  site.target = randomRows(rows, outputs, 3);
+  site.weights = Vector::LinSpaced(rows, 0.5, 2);
+  return site;
+}
+
+/// ΔW = Y Hᵀ W (Hᵀ W H + λ I)⁻¹ as it is written.
+Matrix byDefinition(const SiteRows &site, double lambda0) {
+  Matrix h = site.data.cast<double>(), y = (site.target - site.product).cast<double>();
+  Matrix s = h.transpose() * site.weights.asDiagonal() * h;
+  double lambda = lambda0 * s.squaredNorm() / s.trace();
+  Matrix regular = s + lambda * Matrix::Identity(s.rows(), s.cols());
+  return (regular.inverse() * (h.transpose() * site.weights.asDiagonal() * y)).transpose();
+}
+
+const ParallelFor oneThread;
+
+FitOptions withRank(int64_t rank) {
+  FitOptions options;
+  options.rank = rank;
+  return options;
+}
+
+} // namespace
+
+/// With fewer rows than inputs (the dual), as many, and more.
+TEST(Regression, IsTheRidge) {
+  for (int64_t rows : {1, 5, 12, 40}) {
+    SiteRows site = randomSite(rows, 12, 7);
+    SiteFit fit = llvm::cantFail(fitProduct(site, withRank(0), oneThread));
+    Matrix expected = byDefinition(site, FitOptions().lambda);
+    EXPECT_LT((changeOf(fit) - expected).norm(), 1e-5 * expected.norm()) << rows << " rows";
+  }
+}
+
+/// No other change of that rank is nearer to the ridge's in its own metric: by the singular values
+/// of ΔW (S + λI)^½.
+TEST(Regression, TruncationIsTheBest) {
+  for (int64_t rows : {9, 40}) {
+    SiteRows site = randomSite(rows, 12, 7);
+    Matrix whole = byDefinition(site, FitOptions().lambda);
+    Matrix h = site.data.cast<double>();
+    Matrix s = h.transpose() * site.weights.asDiagonal() * h;
+    Matrix regular = s + FitOptions().lambda * s.squaredNorm() / s.trace() *
+                             Matrix::Identity(s.rows(), s.cols());
+    Eigen::LLT<Matrix> root(regular);
+    Matrix l = root.matrixL();
+    for (int64_t rank : {1, 3, 6}) {
+      SiteFit fit = llvm::cantFail(fitProduct(site, withRank(rank), oneThread));
+      EXPECT_EQ(fit.left.cols(), rank);
+      Eigen::JacobiSVD<Eigen::MatrixXd> svd(whole * l);
+      double best = svd.singularValues().tail(7 - rank).norm();
+      EXPECT_NEAR(((changeOf(fit) - whole) * l).norm(), best, 1e-4 * best) << rank;
+    }
+  }
+}
+
+/// One row without a ridge: the rank-1 change that a patch is.
+TEST(Regression, OneRowIsExact) {
+  SiteRows site = randomSite(1, 12, 7);
+  FitOptions options = withRank(1);
+  options.lambda = 0;
+  SiteFit fit = llvm::cantFail(fitProduct(site, options, oneThread));
+  Matrix found = site.product.cast<double>() + site.data.cast<double>() * changeOf(fit).transpose();
+  EXPECT_LT((found - site.target.cast<double>()).norm(), 1e-6);
+}
+
+/// Rows that a change of W and of m makes: the fit finds one that makes them too.
+TEST(Regression, FitsThroughANorm) {
+  const int64_t rows = 60, inputs = 12, outputs = 7;
+  SiteRows site;
+  site.data = randomRows(rows, inputs, 1);
+  Matrix w = randomRows(outputs, inputs, 4).cast<double>();
+  Matrix change =
+      0.2 * randomRows(outputs, 2, 5).cast<double>() * randomRows(2, inputs, 6).cast<double>();
+  Vector m = Vector::LinSpaced(outputs, 0.5, 3);
+  auto put = [&](const Matrix &matrix) -> Matrix {
+    Matrix d = site.data.cast<double>() * matrix.transpose();
+    Vector length = (d.array().square().rowwise().mean() + 1e-6).sqrt();
+    return length.cwiseInverse().asDiagonal() * d * m.asDiagonal();
+  };
+  site.product = (site.data.cast<double>() * w.transpose()).cast<float>();
+  site.target = put(w + change).cast<float>();
+  site.weights = Vector::Ones(rows);
+  FitOptions options = withRank(0);
+  options.lambda = 1e-6;
+  options.tau = 1e-6;
+  options.rounds = 12;
+  options.scales = false;
+  SiteFit fit = llvm::cantFail(fitThroughNorm(site, m, 1e-6, options, oneThread));
+  double before = (put(w) - site.target.cast<double>()).norm();
+  double after = (put(w + changeOf(fit)) - site.target.cast<double>()).norm();
+  EXPECT_LT(after, 0.01 * before);
+}
+
+TEST(Regression, RefusesWhatHasNoAnswer) {
+  SiteRows site = randomSite(4, 12, 7);
+  site.data.row(2) = site.data.row(1);
+  FitOptions options = withRank(0);
+  options.lambda = 0;
+  auto fit = fitProduct(site, options, oneThread);
+  ASSERT_FALSE(bool(fit));
+  EXPECT_NE(llvm::toString(fit.takeError()).find("depend on each other"), std::string::npos);
+  site.data.setZero();
+  auto none = fitProduct(site, withRank(0), oneThread);
+  ASSERT_FALSE(bool(none));
+  EXPECT_NE(llvm::toString(none.takeError()).find("zero in every row"), std::string::npos);
+}

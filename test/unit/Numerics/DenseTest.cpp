@@ -1,0 +1,80 @@
+// Products and solves against plain loops, at sizes around those of tiles, vectors and blocks.
+#include "ctxc/Numerics/Dense.h"
+#include "gtest/gtest.h"
+#include <cmath>
+#include <random>
+#include <vector>
+
+using namespace ctxc;
+
+namespace {
+
+template <typename T> std::vector<T> randomNumbers(int64_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<T> normal;
+  std::vector<T> numbers(count);
+  for (T &x : numbers)
+    x = normal(engine);
+  return numbers;
+}
+
+void inOne(int64_t count, llvm::function_ref<void(int64_t, int64_t)> body) { body(0, count); }
+void inPieces(int64_t count, llvm::function_ref<void(int64_t, int64_t)> body) {
+  for (int64_t i = count; i-- > 0;)
+    body(i, i + 1);
+}
+
+template <typename T> void expectProducts(double tolerance) {
+  for (int64_t m : {1, 4, 35})
+    for (int64_t n : {1, 5, 33})
+      for (int64_t k : {1, 7, 16, 100, 2100}) {
+        auto a = randomNumbers<T>(m * k, 1), b = randomNumbers<T>(n * k, 2);
+        std::vector<double> c(m * n), again(m * n);
+        multiplyTransposed(a.data(), m, b.data(), n, k, c.data(), inOne);
+        multiplyTransposed(a.data(), m, b.data(), n, k, again.data(), inPieces);
+        EXPECT_EQ(c, again); // whatever the threads
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int64_t p = 0; p < k; ++p)
+              sum += double(a[i * k + p]) * b[j * k + p];
+            EXPECT_NEAR(c[i * n + j], sum, tolerance * std::sqrt(k)) << m << " " << n << " " << k;
+          }
+      }
+}
+
+} // namespace
+
+TEST(Dense, MultipliesFloats) { expectProducts<float>(2e-6); }
+TEST(Dense, MultipliesDoubles) { expectProducts<double>(1e-14); }
+
+TEST(Dense, SolvesByCholesky) {
+  for (int64_t n : {1, 3, 63, 64, 65, 130}) {
+    // Positive definite: a product with itself, and something on the diagonal.
+    auto root = randomNumbers<double>(n * n, 3);
+    std::vector<double> a(n * n);
+    multiplyTransposed(root.data(), n, root.data(), n, n, a.data(), inOne);
+    for (int64_t i = 0; i < n; ++i)
+      a[i * n + i] += 1;
+    std::vector<double> factor = a, pieces = a;
+    ASSERT_TRUE(factorCholesky(factor.data(), n, inOne));
+    ASSERT_TRUE(factorCholesky(pieces.data(), n, inPieces));
+    EXPECT_EQ(factor, pieces);
+    const int64_t count = 37;
+    auto rows = randomNumbers<double>(count * n, 4), solved = rows;
+    solveCholesky(factor.data(), n, solved.data(), count, inPieces);
+    std::vector<double> back(count * n);
+    multiplyTransposed(solved.data(), count, a.data(), n, n, back.data(), inOne);
+    for (size_t i = 0; i < rows.size(); ++i)
+      ASSERT_NEAR(back[i], rows[i], 1e-9) << n;
+  }
+}
+
+TEST(Dense, SaysWhatHasNoFactor) {
+  for (int64_t n : {2, 70}) {
+    std::vector<double> a(n * n);
+    for (int64_t i = 0; i < n; ++i)
+      a[i * n + i] = i + 1 < n ? 1 : -1;
+    EXPECT_FALSE(factorCholesky(a.data(), n, inOne));
+  }
+}

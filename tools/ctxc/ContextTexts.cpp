@@ -1,0 +1,201 @@
+#include "ContextTexts.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Support/InputFile.h"
+#include "tools/CommandLine/Values.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+static constexpr uint64_t maxTextBytes = 64 << 20;
+
+std::vector<OptionSpec> driver::contextOptions() {
+  return {reads({"--context", "FILE", "the text of the context, as it stands before every text"}),
+          {"--context-tokens", "IDS",
+           "the same as token ids, those that the tokenizer puts in front included; or @FILE"},
+          reads({"--unrelated", "FILE",
+                 "texts that have nothing to do with the context, and on which nothing should\n"
+                 "change"}),
+          reads({"--tokenizer", "FILE",
+                 "a tokenizer in place of the model's own: a directory, a tokenizer.json, a\n"
+                 "tokenizer.model, or a GGUF file"}),
+          {"--seed", "SEED", "of all that is chosen at random; default 0"},
+          {"--threads", "N", "threads of the kernels; default: one a core"}};
+}
+
+Error driver::checkContextOptions(const Arguments &arguments) {
+  bool isText = arguments.has("--context"), isTokens = arguments.has("--context-tokens");
+  if (isText && isTokens)
+    return makeError("--context and --context-tokens are both given; expected one of them");
+  if (!isText && !isTokens)
+    return makeError("expected --context FILE or --context-tokens IDS");
+  if (!isTokens)
+    return Error::success();
+  return parseIntegers(arguments.get("--context-tokens", ""), "--context-tokens").takeError();
+}
+
+Expected<std::unique_ptr<Model>> driver::openForAdapters(const Arguments &arguments) {
+  StringRef path = arguments.positional(0);
+  if (!llvm::sys::fs::is_directory(path))
+    return makeError(path + ": expected a Hugging Face directory, whose modules an adapter names");
+  LoadOptions options;
+  options.storage = DType::F32;
+  options.tokenizer = arguments.get("--tokenizer", "").str();
+  auto threads = arguments.integer("--threads", 1, 1024, 0);
+  if (!threads)
+    return threads.takeError();
+  options.threads = *threads;
+  return openModel(path, std::move(options));
+}
+
+static Expected<std::string> textOf(StringRef path, StringRef option) {
+  Expected<std::string> text = readSmallFile(path, maxTextBytes);
+  if (!text)
+    return makeError(option + ": " + llvm::toString(text.takeError()));
+  size_t bad;
+  if (!llvm::json::isUTF8(*text, &bad))
+    return makeError(option + ": " + path + ": at byte " + llvm::Twine(bad) + ": not valid UTF-8");
+  if (text->empty())
+    return makeError(option + ": " + path + " is empty; expected text");
+  return text;
+}
+
+/// The tokens of `context` that also stand in front of every other text.
+static std::vector<int64_t> frontOf(llvm::ArrayRef<int64_t> context,
+                                    llvm::ArrayRef<int64_t> front) {
+  return context.take_front(front.size()) == front ? front.vec() : std::vector<int64_t>();
+}
+
+Expected<ContextTexts> driver::readContext(const Arguments &arguments, Model &model) {
+  ContextTexts texts;
+  std::vector<int64_t> front;
+  if (model.hasTokenizer())
+    if (Error error = model.tokensInFront().moveInto(front))
+      return std::move(error);
+  if (arguments.has("--context-tokens")) {
+    auto ids = parseIntegers(arguments.get("--context-tokens", ""), "--context-tokens");
+    if (!ids)
+      return ids.takeError();
+    texts.context = std::move(*ids);
+  } else {
+    auto text = textOf(arguments.get("--context", ""), "--context");
+    if (!text)
+      return text.takeError();
+    auto tokens = model.tokenize(*text);
+    if (!tokens)
+      return tokens.takeError();
+    texts.context = std::move(*tokens);
+  }
+  texts.front = frontOf(texts.context, front);
+  if (texts.context.size() == texts.front.size())
+    return makeError("--context: found no token, expected some");
+  return texts;
+}
+
+/// The tokens of a member, which is a text or a list of ids.
+static Expected<std::vector<int64_t>> memberTokens(const llvm::json::Object &line, StringRef member,
+                                                   Model &model) {
+  const llvm::json::Value *value = line.get(member);
+  if (!value)
+    return std::vector<int64_t>();
+  if (auto text = value->getAsString())
+    return model.tokenizeInside(*text);
+  std::vector<int64_t> ids;
+  const llvm::json::Array *array = value->getAsArray();
+  for (const llvm::json::Value &id : array ? *array : llvm::json::Array())
+    if (auto number = id.getAsInteger(); number && *number >= 0)
+      ids.push_back(*number);
+  if (!array || ids.size() != array->size())
+    return makeError("'" + member + "': expected a text, or a list of token ids");
+  return ids;
+}
+
+static Expected<TextSequence> parseLine(StringRef text, Model &model, const std::string &name) {
+  auto value = parseStrictJson(text, name);
+  if (!value)
+    return value.takeError();
+  const llvm::json::Object *line = value->getAsObject();
+  if (!line)
+    return makeError(name + ": expected an object with 'prompt' and 'answer'");
+  auto prompt = memberTokens(*line, "prompt", model), answer = memberTokens(*line, "answer", model);
+  if (!prompt || !answer)
+    return makeError(name + ": " +
+                     llvm::toString(llvm::joinErrors(prompt.takeError(), answer.takeError())));
+  TextSequence sequence{std::move(*prompt), 0};
+  sequence.prompt = sequence.tokens.size();
+  llvm::append_range(sequence.tokens, *answer);
+  if (answer->empty())
+    return makeError(name + ": has no 'answer', whose tokens are compared");
+  return sequence;
+}
+
+static Expected<std::vector<TextSequence>> parseLines(StringRef text, Model &model,
+                                                      StringRef path) {
+  std::vector<TextSequence> texts;
+  size_t number = 0;
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    text = rest;
+    ++number;
+    if (line.trim().empty())
+      continue;
+    auto sequence = parseLine(line, model, (path + ":" + llvm::Twine(number)).str());
+    if (!sequence)
+      return sequence.takeError();
+    texts.push_back(std::move(*sequence));
+  }
+  return texts;
+}
+
+static bool isDivider(StringRef line) {
+  line = line.rtrim();
+  return line.size() >= 3 && line.find_first_not_of('-') == StringRef::npos;
+}
+
+static Expected<std::vector<TextSequence>> parsePlain(StringRef text, Model &model) {
+  std::vector<TextSequence> texts;
+  std::string part;
+  auto finish = [&]() -> Error {
+    if (StringRef(part).trim().empty())
+      return Error::success();
+    auto tokens = model.tokenizeInside(part);
+    if (!tokens)
+      return tokens.takeError();
+    texts.push_back({std::move(*tokens), 0});
+    part.clear();
+    return Error::success();
+  };
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    bool ends = rest.data() != line.data() + line.size(); // with a newline
+    text = rest;
+    if (!isDivider(line)) {
+      part += line;
+      if (ends)
+        part += '\n';
+    } else if (Error error = finish()) {
+      return std::move(error);
+    }
+  }
+  if (Error error = finish())
+    return std::move(error);
+  return texts;
+}
+
+Expected<std::vector<TextSequence>> driver::readTexts(const Arguments &arguments, StringRef option,
+                                                      Model &model) {
+  StringRef path = arguments.get(option, "");
+  auto text = textOf(path, option);
+  if (!text)
+    return text.takeError();
+  auto texts = path.ends_with(".jsonl") ? parseLines(*text, model, path) : parsePlain(*text, model);
+  if (!texts)
+    return makeError(option + ": " + llvm::toString(texts.takeError()));
+  if (texts->empty())
+    return makeError(option + ": " + path + ": found no text");
+  return texts;
+}
