@@ -8,7 +8,7 @@
 #                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
 #                               what makes a clean Debian root
 #   tools/setup.sh --python     and for the Python package: an environment in build/python-tools with
-#                               nanobind, which tools/build.sh then uses
+#                               nanobind, which tools/build.sh then uses, and what packs and checks it
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
 #   tools/setup.sh --package    and to make Debian packages: dpkg-dev
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
@@ -45,8 +45,8 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# pip_into STAMP ARGUMENTS…: installs, unless the same requirement files have been installed before.
-# Python compiles the few modules that are used when they are first imported.
+# pip_into STAMP FILE…: installs into the environment of the stamp, unless the same requirement files have been
+# installed before. Python compiles the few modules that are used when they are first imported.
 pip_into() {
   local stamp=$1 wanted
   shift
@@ -54,7 +54,7 @@ pip_into() {
   [[ -f $stamp && $(cat "$stamp") == "$wanted" ]] && return 0
   local arguments=() file
   for file in "$@"; do arguments+=(-r "$file"); done
-  "$judges/bin/python" -m pip install -qq --disable-pip-version-check --no-compile \
+  "$(dirname "$stamp")/bin/python" -m pip install -qq --disable-pip-version-check --no-compile \
     "${arguments[@]}" || return 1
   printf '%s\n' "$wanted" >"$stamp"
 }
@@ -80,8 +80,7 @@ make_python() {
     mkdir -p "$build"
     python3 -m venv "$tools"
   fi
-  "$tools/bin/python" -c 'import nanobind' 2>/dev/null ||
-    "$tools/bin/python" -m pip install -qq --disable-pip-version-check -r "$root/tools/requirements-python.txt"
+  pip_into "$tools/.ctxc-python" "$root/tools/requirements-python.txt"
 }
 
 make_bench() {

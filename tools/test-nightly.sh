@@ -17,14 +17,16 @@ part() {
 
 optimised() { CTXC_KERNEL_OPT=3 "$root/tools/test.sh"; }
 
-# Each day takes another range of seeds. The log names it, so that a failure can be reproduced.
+# Each day takes another range of seeds. The log names it, so that a failure can be reproduced, and
+# a run that was stopped goes on if it is started again on that day.
 random_blocks() {
   local first=$(($(date +%s) / 86400 * blocks))
   say "seeds $first to $((first + blocks - 1)); of a hundredth of them the proofs too"
+  mkdir -p "$build/random-blocks"
   CTXC_PROPERTY_SEEDS=$first:$((blocks / 100)) ctest --test-dir "$build" --output-on-failure \
     --timeout 86400 -R '^Proof\.Agreement' &&
-    CTXC_PROPERTY_SEEDS=$first:$blocks ctest --test-dir "$build" -j "$jobs" --output-on-failure \
-      --timeout 86400 -R '^Property\.'
+    "$root/tools/random-blocks.py" "$build/random-blocks/$first" --first $first --count "$blocks" \
+      --jobs "$jobs" --program "$build/bin/unit-Property"
 }
 
 single_files() {

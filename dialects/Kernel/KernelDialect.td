@@ -16,6 +16,8 @@ def Kernel_Dialect : Dialect {
     - `kernel.causal`, on a product of attention, or on a linalg op whose first loop goes over S
       rows and whose last goes over slots: the rows are the last S slots, in order, and no row sees
       a slot behind its own. Results for such slots need not be computed, and are not read.
+    - `kernel.window`, beside `kernel.causal`: the setting that says how many slots a row sees at
+      most, its own included; 0 is no limit. Results for slots before need not be computed either.
     - `kernel.stored`, on the product of queries and keys: the results overwrite the destination,
       instead of being added to it.
     - `kernel.row_loop`, on a loop over rows whose iterations are independent of each other.
@@ -31,7 +33,8 @@ def Kernel_Dialect : Dialect {
     - `kernel.cost`, on a launch: how many bytes it moves and how many operations it computes.
   }];
   let discardableAttrs = (ins
-    "::ctxc::kernel::ArgAttr":$arg, "::mlir::UnitAttr":$causal, "::mlir::UnitAttr":$stored,
+    "::ctxc::kernel::ArgAttr":$arg, "::mlir::UnitAttr":$causal, "::mlir::StringAttr":$window,
+    "::mlir::UnitAttr":$stored,
     "::mlir::UnitAttr":$row_loop, "::mlir::UnitAttr":$group_loop, "::mlir::UnitAttr":$linalg_loop,
     "::ctxc::kernel::ProductAttr":$product, "::mlir::IntegerAttr":$read,
     "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$alone, "::ctxc::kernel::CostAttr":$cost);

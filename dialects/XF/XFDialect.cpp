@@ -1,3 +1,4 @@
+#include "dialects/XF/Rotation.h"
 #include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -30,6 +31,7 @@ void XFDialect::initialize() {
 #include "dialects/XF/XFOps.cpp.inc"
       >();
   attachSizeModels(*getContext());
+  attachRotationModels(*getContext());
 }
 
 //===----------------------------------------------------------------------===//

@@ -37,6 +37,9 @@ BlockGraph::Set BlockGraph::contextualOps() const {
   for (auto [v, op] : llvm::enumerate(ops))
     if (isa_and_nonnull<xf::ContextualOpInterface>(op))
       set.set(v);
+  BlockGraph::Set outputs = none();
+  outputs.set(vertex(yield()));
+  set &= reach(outputs, none(), /*backwards=*/true);
   return set;
 }
 

@@ -37,14 +37,17 @@ std::string Sites::name(Operation *op) {
   return op->getName().getStringRef().str();
 }
 
-/// Another op of the block that uses a stored tensor of `param`; null if none.
+/// Another op of the block that uses a stored tensor of `param` for an output; null if none.
 Operation *Sites::otherUser(xf::ParamOp param, Operation *op) const {
   Operation *other = nullptr;
   xf::BlockOp block = graph.getBlock();
+  auto reachesOutput = [&](Operation *user) {
+    return graph.reach(graph.vertex(user)).test(graph.vertex(graph.yield()));
+  };
   block.walk([&](xf::ParamOp each) {
     if (identity(each) == identity(param))
       for (Operation *user : each->getUsers())
-        if (user != op)
+        if (user != op && reachesOutput(user))
           other = user;
   });
   return other;

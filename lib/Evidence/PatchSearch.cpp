@@ -35,6 +35,7 @@ private:
   bool isSpent(const SearchOptions &options) const {
     return result.evaluations * std::max<int64_t>(result.numbers, 1) > options.budget;
   }
+  llvm::Expected<bool> isSteady(const Vector &numbers, const Vector &outputs);
   Vector direction();
   Vector start(int restart);
 
@@ -115,6 +116,25 @@ Vector Searcher::start(int restart) {
   return restart % 2 ? Vector(original + numbers) : numbers;
 }
 
+/// Whether the outputs are what they are by more than rounding: numbers that differ from these by
+/// some last digits give the same. Where large values cancel, an output may come near its target by
+/// what rounding leaves of them, and no patch of real numbers does.
+llvm::Expected<bool> Searcher::isSteady(const Vector &numbers, const Vector &outputs) {
+  constexpr double digits = 1e-14;
+  const double slack = 1e-9 * (1 + target.norm()); // as Replay::confirms has it
+  for (int i = 0; i < 2; ++i) {
+    Vector other = numbers;
+    for (double &x : other)
+      x *= 1 + digits * random.normal();
+    auto reached = outputsOf(other);
+    if (!reached)
+      return reached.takeError();
+    if (!((*reached - outputs).norm() <= slack))
+      return false;
+  }
+  return true;
+}
+
 llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
   auto outputs = outputsOf(numbers);
   if (!outputs)
@@ -122,7 +142,13 @@ llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
   Vector missing = target - *outputs;
   double damping = 1e-6, before = missing.norm();
   for (int i = 0; i < options.steps && missing.allFinite(); ++i) {
-    result.error = std::min(result.error, missing.norm());
+    if (missing.norm() < result.error) {
+      auto steady = isSteady(numbers, target - missing);
+      if (!steady)
+        return steady.takeError();
+      if (*steady)
+        result.error = missing.norm();
+    }
     // Every tenth step checks whether to go on.
     if (i % 10 == 9) {
       if (missing.norm() > 0.999 * before)

@@ -161,11 +161,14 @@ llvm::Expected<std::optional<Eigen::MatrixXd>> Tracer::jacobian(Operation *op,
     n += sizeOf(v);
   if (n > 4096 || isa<xf::ContextualOpInterface>(op) || op->getNumResults() != 1)
     return std::nullopt;
+  // Both signs of each: a relu of one entry is affine on either side of zero.
   Random random(n);
-  Matrix rows = Matrix::Zero(n + 3, n);
+  Matrix rows = Matrix::Zero(n + 5, n);
   rows.topRows(n).setIdentity();
   rows.row(n + 1) = random.normal(1, n);
-  rows.row(n + 2) = 100 * random.normal(1, n);
+  rows.row(n + 2) = -rows.row(n + 1);
+  rows.row(n + 3) = 100 * random.normal(1, n);
+  rows.row(n + 4) = -rows.row(n + 3);
   auto results = probe(op, variables, rows);
   if (!results)
     return results.takeError();
@@ -173,7 +176,7 @@ llvm::Expected<std::optional<Eigen::MatrixXd>> Tracer::jacobian(Operation *op,
     return std::nullopt;
   Eigen::RowVectorXd constant = results->row(n);
   Eigen::MatrixXd J = (results->topRows(n).rowwise() - constant).transpose();
-  for (int64_t i : {n + 1, n + 2}) {
+  for (int64_t i = n + 1; i < rows.rows(); ++i) {
     Eigen::RowVectorXd wanted = constant + (J * rows.row(i).transpose()).transpose();
     double size = 1 + wanted.cwiseAbs().maxCoeff() + rows.row(i).cwiseAbs().maxCoeff();
     if ((results->row(i) - wanted).cwiseAbs().maxCoeff() > 1e-9 * size)

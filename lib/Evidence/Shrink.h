@@ -14,10 +14,11 @@ struct Shrunk {
 };
 
 /// Writes the block of `module`, its only one, again in smaller sizes: every size n becomes f(n),
-/// where f(1) = 1, f keeps the order of sizes and all relations between them (SizesOpInterface). f
-/// is the smallest that `accept` takes, among few that are tried. Quantised parameters become
-/// float32.
-Shrunk shrink(mlir::ModuleOp module, llvm::function_ref<bool(xf::BlockOp)> accept);
+/// where f(1) = 1, f keeps the order of sizes and all relations between them (SizesOpInterface),
+/// and the parameters have at most `mostNumbers` entries. f is the first that `accept` takes
+/// (SizeSearch.h). Quantised parameters become float32.
+Shrunk shrink(mlir::ModuleOp module, int64_t mostNumbers,
+              llvm::function_ref<bool(xf::BlockOp)> accept);
 
 } // namespace ctxc
 

@@ -269,10 +269,7 @@ static Shrunk shrinkFor(StringRef rule, ModuleOp module, const PlanOptions &opti
   byRule.update = options.update;
   byRule.scope = options.scope;
   byRule.bindings = options.bindings;
-  return shrink(module, [&](xf::BlockOp smaller) {
-    // Products of sizes that keep their order are not always small.
-    if (countNumbers(smaller) > 2 * WitnessOptions::mostNumbers)
-      return false;
+  return shrink(module, 2 * WitnessOptions::mostNumbers, [&](xf::BlockOp smaller) {
     Verdict verdict = planBlock(smaller, byRule);
     return verdict.kind == VerdictKind::Rejected && verdict.causes.front().rule == rule;
   });

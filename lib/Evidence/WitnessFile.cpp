@@ -159,7 +159,9 @@ llvm::Error Reader::numbers(const json::Object &object, Witness &witness) const 
                          {"seed", &seed}})
     if (llvm::Error error = number(object, key, *to))
       return error;
-  witness.seed = seed > 0 ? uint64_t(seed) : 0;
+  if (!(seed >= 0 && seed < 0x1p64))
+    return fail("'seed' is not a number from 0 to below 2^64");
+  witness.seed = uint64_t(seed);
   return llvm::Error::success();
 }
 

@@ -92,6 +92,22 @@ void ctxc_decode_f8e4m3(const ctxc_scaled_matrix *m, int64_t first, int64_t coun
   }
 }
 
+const uint8_t *ctxc_scaled_row(const ctxc_scaled_matrix *m, int64_t row, int64_t row_bytes,
+                               float *scales) {
+  while (row >= m->rows)
+    row -= m++->rows;
+  if (m->block_columns % CTXC_SCALED_SPAN)
+    return nullptr;
+  int64_t perRow = (m->columns + m->block_columns - 1) / m->block_columns;
+  int64_t scale = row / m->block_rows * perRow;
+  for (int64_t column = 0; column < m->columns; column += m->block_columns, ++scale) {
+    int64_t end = std::min(column + m->block_columns, m->columns);
+    for (int64_t span = column; span < end; span += CTXC_SCALED_SPAN)
+      *scales++ = scaleAt(*m, scale);
+  }
+  return m->elements + row * row_bytes;
+}
+
 // Rows have whole blocks, so blocks are numbered across rows.
 void ctxc_decode_mxfp4(const ctxc_scaled_matrix *m, int64_t first, int64_t count, float *to) {
   for (int64_t i = first, end = first + count; i < end;) {

@@ -16,7 +16,28 @@ SmallVector<Goals> PlanSearch::goals() const {
       result.push_back({output});
   if (outputs.size() > 1)
     result.push_back(outputs);
+  if (Goals inner = innerGoals(outputs); !inner.empty() && !llvm::is_contained(result, inner))
+    result.push_back(inner);
   return result;
+}
+
+Goals PlanSearch::innerGoals(const Goals &outputs) const {
+  Goals goals, work = outputs;
+  llvm::DenseSet<Value> seen(outputs.begin(), outputs.end());
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || isa<xf::ContextualOpInterface>(op) || facts.sites.isOutOfScope(op))
+      return {};
+    if (!findOutputChains(facts.graph, facts.sites, facts.zeros, value).chains.empty()) {
+      goals.push_back(value);
+      continue;
+    }
+    for (Value operand : op->getOperands())
+      if (facts.context.depends(operand) && seen.insert(operand).second)
+        work.push_back(operand);
+  }
+  return goals;
 }
 
 Operation *PlanSearch::normMatrixOf(Operation *site) const {

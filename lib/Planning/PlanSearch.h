@@ -18,7 +18,7 @@ public:
 
   /// The possible goals, the best first: single values that
   /// the whole context goes through, the outermost first; single outputs, where F must
-  /// cut the others; all outputs together.
+  /// cut the others; all outputs together; the parts that these are put together from.
   llvm::SmallVector<Goals> goals() const;
 
   /// All choices of a G for each of the goals, those nearest to the goals first: plans without
@@ -38,6 +38,10 @@ public:
   void addObligations(BlockPlan &plan) const;
 
 private:
+  /// In the place of each output that no chain leads to, the operands of its op that depend on the
+  /// context, and so on: with them the op gives the full run's value. Empty where one of them is
+  /// the context's own.
+  Goals innerGoals(const Goals &outputs) const;
   void addSelections(BlockPlan &plan) const;
   mlir::Operation *normMatrixOf(mlir::Operation *site) const;
   BlockGraph::Set afterOutputs(const BlockPlan &plan) const;

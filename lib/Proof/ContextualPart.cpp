@@ -182,7 +182,7 @@ Values PartWalk::run() {
 void Flow::findContextualPart() {
   // Ops that a contextual op reads, directly or not.
   for (Operation &op : llvm::reverse(body()))
-    if (isa<xf::ContextualOpInterface>(op) ||
+    if (anyIn(op.getResults(), starts) ||
         llvm::any_of(op.getUsers(), [&](Operation *user) { return upstream.contains(user); }))
       upstream.insert(&op);
   Values ofContext = forward(starts), entered = PartWalk(*this).run();

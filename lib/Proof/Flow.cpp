@@ -17,8 +17,12 @@ xf::ParamOp proof::parameterOf(Operation *op) {
 
 Flow::Flow(const Structure &structure, StringRef sites)
     : structure(structure), allSites(sites == "all"), known(structure.block, structure.layer) {
+  for (Operation &op : llvm::reverse(body()))
+    if (&op == body().getTerminator() ||
+        llvm::any_of(op.getUsers(), [&](Operation *user) { return live.contains(user); }))
+      live.insert(&op);
   for (Operation &op : body())
-    if (isa<xf::ContextualOpInterface>(op))
+    if (isa<xf::ContextualOpInterface>(op) && live.contains(&op))
       starts.insert(op.result_begin(), op.result_end());
   findContextualPart();
   // An op that reads no token but its own, and a value that nothing changes, bring no context.
@@ -74,7 +78,7 @@ std::string Flow::refusal(Operation *op) const {
   for (xf::ParamOp other : body().getOps<xf::ParamOp>())
     if (areOne(other, param))
       for (Operation *user : other->getUsers())
-        if (user != op)
+        if (user != op && live.contains(user))
           return "shares its parameter " + name + " with another op of the block";
   if (structure.shared.count(param.getName().str()))
     return "shares its parameter " + name + " with another layer";

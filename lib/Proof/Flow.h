@@ -66,6 +66,7 @@ private:
   const Structure &structure;
   bool allSites;
   Values starts, dependent, unchanging;
+  llvm::DenseSet<mlir::Operation *> live; ///< an output depends on them
   llvm::DenseSet<mlir::Operation *> upstream, contextual, following;
   xf::BlockFacts known;
 };

@@ -231,7 +231,7 @@ Ways out: a matrix or bias of its own for each output, or one sum that all of th
   ‖T(C, x; θ) − T(C∖Y, x; θ′)‖ ≥ ε > 0 for every change θ′ of what may be patched.)",
      R"(The analysis bounds what patches can do; that the context does more is shown by a counterexample. `ctxc check` looks for one in the same run, on random weights and activations of several seeds, also with the context's part made larger, and evaluates it again. Where none is found the context may move the output in just the directions that patches have: two branches that end in the same frozen matrix, or in the same half of the stream.
 
-Blocks of more than 200,000 numbers are looked at in smaller sizes of the same structure, at which the same rule rejects them; the search for such sizes is bounded, and where it finds none the verdict is undecided. In the place of a contextual op that the float64 reference cannot run, an attention is looked at.)",
+Blocks of more than 200,000 numbers are looked at in smaller sizes of the same structure, at which the same rule rejects them. The sizes are found by what relates them: their order, products, sums and multiples. In the place of a contextual op that the float64 reference cannot run, an attention is looked at.)",
      {plain, VerdictKind::Controllable, "output-matrix"},
      {oneDirection, VerdictKind::Undecided}},
 

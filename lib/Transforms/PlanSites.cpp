@@ -17,10 +17,13 @@ Operation *firstPatched(const OutputPatch &output, patch::UpdateKind update) {
 }
 
 static unsigned usesOfParameter(xf::BlockOp block, StringRef name) {
+  Operation *yield = block.getBody().front().getTerminator();
   unsigned uses = 0;
   block.walk([&](xf::ParamOp p) {
     if (p.getName() == name)
-      uses += std::distance(p->use_begin(), p->use_end());
+      uses += llvm::count_if(p->getUsers(), [&](Operation *user) {
+        return user == yield || dependentsOf(user).contains(yield);
+      });
   });
   return uses;
 }

@@ -23,11 +23,6 @@ struct BoundStep {
   std::shared_ptr<PatchStep> step;
 };
 
-template <typename Call> auto unlocked(Call call) {
-  nb::gil_scoped_release release;
-  return call();
-}
-
 /// An array that shows `logits`, which `owner` keeps alive.
 nb::object show(const Logits &logits, nb::handle owner) {
   size_t size = logits.size();
@@ -59,6 +54,7 @@ BoundStep patchOf(BoundContext &self) {
   BoundPatch patch;
   if (model.get().checkpoint())
     patch.metadata = model.take(model.get().metadata(request, int64_t(request.tokens.size()) - 1));
+  patch.adapter = model.adapter();
   patch.patch = std::shared_ptr<const Patch>(step, &step->patch);
   return {std::make_shared<BoundPatch>(std::move(patch)), std::move(step)};
 }

@@ -3,8 +3,10 @@
 #ifndef CTXC_PYTHON_CORE_CORE_H
 #define CTXC_PYTHON_CORE_CORE_H
 
+#include "ctxc/Session/Adapter.h"
 #include "ctxc/Session/Context.h"
 #include "ctxc/Session/Model.h"
+#include <atomic>
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -13,6 +15,25 @@
 #include <nanobind/stl/vector.h>
 
 namespace ctxc::python {
+
+/// How many calls run without Python's lock, and whether the interpreter is about to end, at which
+/// they stop: a thread that asked for the lock later would never get it.
+struct UnlockedCalls {
+  std::atomic<int64_t> count{0};
+  std::atomic<bool> isEnding{false};
+};
+inline UnlockedCalls unlockedCalls;
+
+/// What a call does without Python's lock, so that other threads run.
+template <typename Call> auto unlocked(Call call) -> decltype(call()) {
+  struct Counted {
+    Counted() { ++unlockedCalls.count; }
+    ~Counted() { --unlockedCalls.count; }
+  };
+  Counted counted; // until the lock is held again
+  nanobind::gil_scoped_release release;
+  return call();
+}
 
 /// A model with what Python adds: Ctrl-C, and the exception of a callback.
 class BoundModel {
@@ -43,6 +64,8 @@ public:
   /// Keeps the exception that is being handled until `raise`; the running call ends soon.
   void interruptWith(nanobind::python_error &error);
   bool isInterrupted() const { return bool(pending); }
+  /// What adapters say of the model; null where it has no checkpoint.
+  std::shared_ptr<const AdapterModel> adapter();
   /// Those that a call gave, in order, since the last time that Python took them.
   std::vector<ModelDiagnostic> takeDiagnostics() { return std::exchange(diagnostics, {}); }
 
@@ -56,12 +79,14 @@ private:
   std::chrono::steady_clock::time_point asked{};
   std::vector<nanobind::object> kept; ///< owners of tensors in memory
   std::unique_ptr<Model> model;       ///< destroyed before what it reads
+  std::shared_ptr<const AdapterModel> adapterOfModel;
 };
 
 /// A patch, and what it was made for.
 struct BoundPatch {
   std::shared_ptr<const Patch> patch;
   PatchMetadata metadata;
+  std::shared_ptr<const AdapterModel> adapter = nullptr; ///< null where the model is not known
 };
 
 /// Throws `error` as an exception of ctxc; `diagnostics` are the model's since its last call.
@@ -77,6 +102,7 @@ nanobind::object view(const std::vector<double> &numbers, const std::vector<int6
 std::vector<Input> toInputs(const std::vector<int64_t> &tokens);
 
 void addModel(nanobind::module_ &m);
+void addGraph(nanobind::class_<BoundModel> &model);
 void addContext(nanobind::module_ &m);
 void addPatch(nanobind::module_ &m);
 

@@ -15,12 +15,6 @@ using namespace ctxc::python;
 // Options
 //===----------------------------------------------------------------------===//
 
-/// What a call does without Python's lock, so that other threads run.
-template <typename Call> static auto unlocked(Call call) {
-  nb::gil_scoped_release release;
-  return call();
-}
-
 template <typename T> static bool given(const nb::dict &options, const char *name, T &value) {
   if (!options.contains(name) || options[name].is_none())
     return false;
@@ -101,7 +95,7 @@ LoadOptions BoundModel::read(const nb::dict &options) {
 /// Python runs a signal's handler when it is asked to; a call is asked far more often than that is
 /// worth the lock.
 bool BoundModel::asksToStop() {
-  if (pending)
+  if (pending || unlockedCalls.isEnding)
     return true;
   auto now = std::chrono::steady_clock::now();
   if (now - asked < std::chrono::milliseconds(100))
@@ -134,6 +128,12 @@ std::shared_ptr<BoundModel> BoundModel::load(const std::string &path, const nb::
   LoadOptions settings = result->read(options);
   result->model = result->take(unlocked([&] { return Model::load(path, std::move(settings)); }));
   return result;
+}
+
+std::shared_ptr<const AdapterModel> BoundModel::adapter() {
+  if (!adapterOfModel && model->checkpoint())
+    adapterOfModel = std::make_shared<const AdapterModel>(take(adapterModel(*model)));
+  return adapterOfModel;
 }
 
 /// (name, dtype, shape, address, owner) of each tensor.
@@ -306,7 +306,8 @@ void patchPositions(BoundModel &model, const std::vector<int64_t> &tokens,
       return metadata.takeError();
     nb::gil_scoped_acquire acquire;
     try {
-      sink(BoundPatch{std::make_shared<const Patch>(std::move(*patch)), std::move(*metadata)});
+      sink(BoundPatch{std::make_shared<const Patch>(std::move(*patch)), std::move(*metadata),
+                      model.adapter()});
     } catch (nb::python_error &error) {
       model.interruptWith(error);
       return llvm::make_error<Cancelled>();
@@ -323,8 +324,9 @@ std::vector<Input> python::toInputs(const std::vector<int64_t> &tokens) {
 }
 
 void python::addModel(nb::module_ &m) {
-  nb::class_<BoundModel>(m, "Model")
-      .def_static("load", &BoundModel::load)
+  nb::class_<BoundModel> model(m, "Model");
+  addGraph(model);
+  model.def_static("load", &BoundModel::load)
       .def_static("from_tensors", &BoundModel::fromTensors)
       .def_prop_ro("name", [](BoundModel &self) { return self.get().name().str(); })
       .def_prop_ro("storage", [](BoundModel &self) { return self.get().storage().str(); })

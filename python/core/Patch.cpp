@@ -67,7 +67,7 @@ std::shared_ptr<BoundPatch> madeOf(const nb::list &parameters, const nb::dict &m
   about.dtype = nb::cast<std::string>(metadata["dtype"]);
   about.embeddingsDigest = nb::cast<std::string>(metadata["embeddings_digest"]);
   return std::make_shared<BoundPatch>(
-      BoundPatch{std::make_shared<const Patch>(std::move(patch)), std::move(about)});
+      BoundPatch{std::make_shared<const Patch>(std::move(patch)), std::move(about), nullptr});
 }
 
 nb::dict metadataOf(const BoundPatch &patch) {
@@ -87,12 +87,23 @@ std::shared_ptr<BoundPatch> readFile(const std::string &path) {
   auto file = readPatchFile(path);
   if (!file)
     raiseError(file.takeError());
-  return std::make_shared<BoundPatch>(
-      BoundPatch{std::make_shared<const Patch>(std::move(file->first)), std::move(file->second)});
+  return std::make_shared<BoundPatch>(BoundPatch{
+      std::make_shared<const Patch>(std::move(file->first)), std::move(file->second), nullptr});
 }
 
 void writeFile(const BoundPatch &patch, const std::string &path) {
   if (llvm::Error error = writePatchFile(path, *patch.patch, patch.metadata))
+    raiseError(std::move(error));
+}
+
+/// A patch that was read, or made of others, does not know its model, which `model` then is.
+void writeAdapter(const BoundPatch &patch, const std::string &path, bool isPeft,
+                  BoundModel *model) {
+  std::shared_ptr<const AdapterModel> adapter = model ? model->adapter() : patch.adapter;
+  if (!adapter)
+    raiseError(makeError("an adapter says which model it is for: give the model (model=)"));
+  auto write = isPeft ? writePeftAdapter : writeGgufLora;
+  if (llvm::Error error = write(path, *patch.patch, patch.metadata, *adapter))
     raiseError(std::move(error));
 }
 
@@ -103,6 +114,8 @@ void python::addPatch(nb::module_ &m) {
       .def_static("make", &madeOf)
       .def_static("read", &readFile)
       .def("write", &writeFile)
+      .def("write_adapter", &writeAdapter, nb::arg("path"), nb::arg("is_peft"),
+           nb::arg("model").none())
       .def_prop_ro("parameters", [](nb::handle self) { return parametersOf(self); })
       .def_prop_ro("metadata", &metadataOf);
 }

@@ -16,11 +16,11 @@ from ctxc._core import __version__
 from ctxc._errors import BadInput, Error, Mismatch, Refused, Undecided
 from ctxc._context import Context, inspect, positions, verify
 from ctxc._model import Model, check, from_tensors, load
-from ctxc._patch import ParameterPatch, Patch
+from ctxc._patch import Origin, ParameterPatch, Patch
 from ctxc._report import CheckReport, Inspection, Verification
 
 __all__ = [
-    "BadInput", "CheckReport", "Context", "Error", "Inspection", "Mismatch", "Model", "ParameterPatch",
+    "BadInput", "CheckReport", "Context", "Error", "Inspection", "Mismatch", "Model", "Origin", "ParameterPatch",
     "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "from_tensors", "inspect",
     "load", "positions", "verify",
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any, Optional, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ctxc import _core
 from ctxc._errors import BadInput
@@ -20,7 +22,12 @@ Progress = Union[bool, Callable[[int], None]]
 class Context:
     """The full run of some tokens, kept: it is read once, and a further token costs one token.
 
-    keep: positions of the context that the reduced run keeps (ascending, before the last token).
+    keep: positions of the context that the reduced run keeps (ascending, before the last token). Raises BadInput for
+    fewer than two tokens, ids that the model does not have, or positions that cannot be kept; Refused where a layer
+    has no patch.
+
+    >>> ctxc.Context(model, "And David said unto Saul", keep=[0])
+    ctxc.Context of 6 tokens, 1 kept
     """
 
     def __init__(self, model: Model, prompt: Prompt, keep: Sequence[int] = ()):
@@ -29,15 +36,29 @@ class Context:
 
     @property
     def model(self) -> Model:
+        """The model that reads.
+
+        >>> context.model is model
+        True
+        """
         return self._model
 
     @property
     def tokens(self) -> list[int]:
-        """All tokens, at positions from 0 on. The last is the one that is patched."""
+        """All tokens, at positions from 0 on. The last is the one that is patched.
+
+        >>> context.tokens == model.tokenize("And David said unto Saul")
+        True
+        """
         return self._core.tokens
 
     @property
     def kept(self) -> list[int]:
+        """The positions that the reduced run keeps.
+
+        >>> context.kept
+        []
+        """
         return self._core.kept
 
     def __len__(self) -> int:
@@ -47,23 +68,41 @@ class Context:
         return f"ctxc.Context of {len(self)} tokens, {len(self.kept)} kept"
 
     def extend(self, more: Union[int, Sequence[int]]) -> Context:
-        """Appends a token or several, and returns this context."""
+        """Appends a token or several, and returns this context. A token costs one run of a token, however long the
+        context is. Raises BadInput for a bidirectional model, whose tokens see those behind them.
+
+        >>> len(context.fork().extend([5, 6]))
+        8
+        """
         self._core.extend([more] if isinstance(more, (int, np.integer)) else [int(token) for token in more])
         return self
 
     def fork(self) -> Context:
-        """An independent context of the same tokens; what was read is copied, not read again."""
+        """An independent context of the same tokens; what was read is copied, not read again.
+
+        >>> context.fork().tokens == context.tokens
+        True
+        """
         other = object.__new__(Context)
         other._model, other._core = self._model, self._core.fork()
         return other
 
     def patch(self) -> Patch:
-        """The patch of the last token (Algorithm 1). The context stays as it is."""
+        """The patch of the last token (Algorithm 1). The context stays as it is.
+
+        >>> context.patch()
+        ctxc.Patch of 24 parameters, norm 8.61, for token 961 at position 5
+        """
         return Patch._of_step(self._core.patch())
 
-    def logits(self, patch: Optional[Patch] = None) -> np.ndarray:
-        """The logits after the last token, (vocabulary,): with the context; or, given a patch, of the patched
-        model, which has seen the kept tokens and the last alone."""
+    def logits(self, patch: Optional[Patch] = None) -> NDArray[Any]:
+        """The logits after the last token, (vocabulary,), float32 (float64 by the reference): with the context; or,
+        given a patch, of the patched model, which has seen the kept tokens and the last alone. Raises BadInput for a
+        patch that changes what the model does not have.
+
+        >>> bool(abs(context.logits(patch) - context.logits()).max() < 1e-4)
+        True
+        """
         return self._core.logits() if patch is None else self._core.patched_logits(patch._bound())
 
 
@@ -76,6 +115,14 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
     prompt instead. patch: verifies this one, for the token that it was made for. materialize: patches are added to
     the weights, in their storage type. progress: True shows a bar where tqdm is installed; a function is called
     with the number of tokens done.
+
+    The result is true where every token is the full run's and the logits are, but for roundings. Raises BadInput for a
+    prompt that cannot be read and for a patch of other weights; Refused where a layer has no patch.
+
+    >>> ctxc.verify(model, "And David said", generate=2).verified
+    True
+    >>> bool(ctxc.verify(model, patch=patch))
+    True
     """
     if patch is not None:
         if prompt is not None:
@@ -92,7 +139,12 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
 
 def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
               keep: Sequence[int] = ()) -> list[Patch]:
-    """The patches of several positions of a prompt (by default of all from 1 on), made in one pass."""
+    """The patches of several positions of a prompt (by default of all from 1 on), made in one pass. Raises BadInput
+    for a position that the prompt does not have, or that no token stands before.
+
+    >>> [each.origin.position for each in ctxc.positions(model, "And David said", at=[1, 3])]
+    [1, 3]
+    """
     tokens = model.tokens(prompt)
     wanted = list(range(1, len(tokens))) if at is None else [int(each) for each in at]
     patches: list[Patch] = []
@@ -106,7 +158,11 @@ def inspect(model: Model, prompt: Prompt, *, generate: int = 0, token: Optional[
     """What the context did to the weights of a token (by default the last), layer by layer.
 
     by: "token" or "sentence", into which the context is cut; top: how many tokens are named at either end of a
-    direction.
+    direction. Raises BadInput as verify does.
+
+    >>> found = ctxc.inspect(model, "And David said")
+    >>> found.html.startswith("<!doctype html>"), found.json["format"]
+    (True, 'ctxc-inspect')
     """
     if by not in ("token", "sentence"):
         raise BadInput(f"by: found {by!r}, expected 'token' or 'sentence'")
@@ -119,7 +175,8 @@ class _told:
     """A function that shows progress, or None."""
 
     def __init__(self, progress: Progress, total: int):
-        self.progress, self.total, self.bar = progress, total, None
+        self.progress, self.total = progress, total
+        self.bar: Any = None
 
     def __enter__(self) -> Optional[Callable[[int], None]]:
         if callable(self.progress):
@@ -130,9 +187,14 @@ class _told:
             from tqdm.auto import tqdm
         except ImportError:
             return None
-        self.bar = tqdm(total=self.total, unit="token")
-        return lambda done: self.bar.update(done - self.bar.n)
+        bar = self.bar = tqdm(total=self.total, unit="token")
 
-    def __exit__(self, *raised: Any) -> None:
+        def tell(done: int) -> None:
+            bar.update(done - bar.n)
+
+        return tell
+
+    def __exit__(self, kind: Optional[type[BaseException]], raised: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
         if self.bar is not None:
             self.bar.close()

@@ -10,6 +10,12 @@ class Error(Exception):
 
     diagnostics: a list of dicts with file, line, column, module, severity, message, source and notes, in the order
     in which they occurred; empty where the message says everything.
+
+    >>> try:
+    ...     ctxc.load("/nowhere")
+    ... except ctxc.Error as error:
+    ...     print(error)
+    /nowhere: no such file or directory
     """
 
     def __init__(self, message: str, diagnostics: list[dict[str, Any]] | None = None):
@@ -21,19 +27,45 @@ class Error(Exception):
 
 
 class BadInput(Error, ValueError):
-    """A file, an option or an argument that cannot be used."""
+    """A file, an option or an argument that cannot be used. It is a ValueError as well.
+
+    >>> ctxc.load("examples/models/gemma3-kjv-1m", update="fast")
+    Traceback (most recent call last):
+    ...
+    ctxc._errors.BadInput: update: found 'fast', expected one of least, balanced, naive, stable, scaled
+    """
 
 
 class Refused(Error):
-    """A layer that is to be patched has no exact patch: an impossibility is shown."""
+    """A layer that is to be patched has no exact patch: an impossibility is shown.
+
+    >>> refused = ctxc.load("test/python/Inputs/refused.mlir", seed=1)
+    >>> try:
+    ...     ctxc.Context(refused, [1, 2, 3])
+    ... except ctxc.Refused as error:
+    ...     print(error.diagnostics[0]["line"] > 0)
+    True
+    """
 
 
 class Undecided(Refused):
-    """A layer that is to be patched has no known exact patch, and no impossibility is shown."""
+    """A layer that is to be patched has no known exact patch, and no impossibility is shown.
+
+    >>> issubclass(ctxc.Undecided, ctxc.Refused)
+    True
+    """
 
 
 class Mismatch(Error, ValueError):
-    """A patch that was made for another model or token."""
+    """A patch that was made for another model or token. It is a ValueError as well.
+
+    >>> import dataclasses
+    >>> stranger = ctxc.Patch(dict(patch), dataclasses.replace(patch.origin, model_hash="0" * 64))
+    >>> patch + stranger
+    Traceback (most recent call last):
+    ...
+    ctxc._errors.Mismatch: the patches are of two models
+    """
 
 
 def raised_as(name: str, diagnostics: list[dict[str, Any]]) -> type[Error]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ctxc import _core
 from ctxc._errors import BadInput
@@ -30,6 +31,9 @@ class Model:
 
     One thread at a time may use a model; another's call meanwhile raises BadInput. Calls release Python's lock,
     and Ctrl-C ends them within a second.
+
+    >>> model
+    ctxc.Model('examples/models/gemma3-kjv-1m')
     """
 
     def __init__(self, core: _core.Model):
@@ -41,31 +45,64 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The path that it was loaded from."""
+        """The path that it was loaded from.
+
+        >>> model.name
+        'examples/models/gemma3-kjv-1m'
+        """
         return self._core.name
 
     @property
     def hash(self) -> str:
-        """The identity of the weights: 64 hexadecimal digits, which a patch of this model carries."""
+        """The identity of the weights: 64 hexadecimal digits, which a patch of this model carries. Raises BadInput
+        where they cannot be read.
+
+        >>> model.hash == patch.origin.model_hash, len(model.hash)
+        (True, 64)
+        """
         return self._core.hash()
 
     @property
     def layers(self) -> int:
+        """How many layers there are. Raises Refused where one that is to be patched has no patch.
+
+        >>> model.layers
+        6
+        """
         return self._core.layers()
 
     @property
     def has_tokenizer(self) -> bool:
+        """Whether prompts can be texts.
+
+        >>> model.has_tokenizer
+        True
+        """
         return self._core.has_tokenizer
 
     def tokenize(self, text: str) -> list[int]:
-        """The tokens of a text, with those that the tokenizer adds around it."""
+        """The tokens of a text, with those that the tokenizer adds around it. Raises BadInput where the model has no
+        tokenizer.
+
+        >>> len(model.tokenize("And David said"))
+        4
+        """
         return self._core.tokenize(text)
 
     def decode(self, tokens: Iterable[int]) -> str:
+        """The text of tokens.
+
+        >>> model.decode(model.tokenize("And David said")[1:])
+        'And David said'
+        """
         return self._core.decode([int(token) for token in tokens])
 
     def tokens(self, prompt: Prompt) -> list[int]:
-        """The ids of a prompt, which may be a text or ids already."""
+        """The ids of a prompt, which may be a text or ids already.
+
+        >>> model.tokens([2, 5]) == model.tokens((2, 5)) == [2, 5]
+        True
+        """
         if isinstance(prompt, str):
             return self.tokenize(prompt)
         return [int(token) for token in prompt]
@@ -96,16 +133,25 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
       round_prompts  activations of prompts are rounded to bfloat16 where they meet weights that are
 
     Raises BadInput where it cannot be read or imported, with all problems together.
+
+    >>> ctxc.load("examples/models/gemma3-kjv-1m", update="balanced", threads=1)
+    ctxc.Model('examples/models/gemma3-kjv-1m')
     """
     return Model(_core.Model.load(os.fspath(path), _checked(options)))
 
 
-def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str = "model",
+def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], name: str = "model",
                  **options: Any) -> Model:
     """A model whose tensors are in memory: they are used as they are, without a copy, and kept alive.
 
     config is what config.json has; tensors are by their names in a checkpoint, contiguous, in float32, float16
-    or (as ml_dtypes or uint16 views) bfloat16.
+    or (as ml_dtypes or uint16 views) bfloat16. The options are those of `load`. Raises BadInput for a tensor of
+    another type or layout, or a config that cannot be imported.
+
+    >>> ctxc.from_tensors({"model_type": "llama"}, {"model.norm.weight": np.zeros(8)})
+    Traceback (most recent call last):
+    ...
+    ctxc._errors.BadInput: tensor model.norm.weight: found type float64, expected float32, float16 or bfloat16
     """
     rows = []
     for key, value in tensors.items():
@@ -118,7 +164,12 @@ def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], n
 
 def check(model: Union[Model, str, os.PathLike[str]], plans: bool = False, **options: Any) -> CheckReport:
     """The verdict on every layer: which parameters an exact patch changes, and under which conditions; or why
-    there is none. A path is enough: weights are not read. plans=True lists every plan with its cost."""
+    there is none. A path is enough: weights are not read. plans=True lists every plan with its cost. Raises BadInput
+    for what cannot be read; a verdict is no error.
+
+    >>> ctxc.check("examples/models/gemma3-kjv-1m").patchable
+    True
+    """
     if not isinstance(model, Model):
         model = Model(_core.Model.load(os.fspath(model), _checked(options) | {"need_weights": False}))
     elif options:
@@ -128,7 +179,7 @@ def check(model: Union[Model, str, os.PathLike[str]], plans: bool = False, **opt
     return report
 
 
-def _dtype_of(key: str, array: np.ndarray) -> str:
+def _dtype_of(key: str, array: NDArray[Any]) -> str:
     names = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "uint16": "BF16"}
     try:
         return names[array.dtype.name]

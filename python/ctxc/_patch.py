@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ctxc import _core
-from ctxc._errors import Mismatch
+from ctxc._errors import BadInput, Mismatch
+
+if TYPE_CHECKING:
+    from ctxc._model import Model
+
+Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,47 +26,89 @@ class ParameterPatch:
     A matrix of shape (m, n) changes by u @ v.T, with u (m, r) and v (n, r); what the compiler makes has r = 1. A
     vector changes by delta, of its shape. Arrays of a patch that was computed or read show its own memory, in
     float64, and cannot be written.
+
+    >>> down = patch["model.layers.0.mlp.down_proj.weight"]
+    >>> down.shape, down.u.shape, down.v.shape, down.delta
+    ((128, 384), (128, 1), (384, 1), None)
     """
 
     name: str
     shape: tuple[int, ...]
-    u: Optional[np.ndarray] = None
-    v: Optional[np.ndarray] = None
-    delta: Optional[np.ndarray] = None
+    u: Optional[Numbers] = None
+    v: Optional[Numbers] = None
+    delta: Optional[Numbers] = None
+
+    def __post_init__(self) -> None:
+        if (self.u is None) != (self.v is None) or (self.u is None) == (self.delta is None):
+            raise BadInput(f"{self.name}: expected u and v, or delta")
+
+    def _factors(self) -> tuple[Numbers, Numbers]:
+        assert self.u is not None and self.v is not None
+        return self.u, self.v
+
+    def _difference(self) -> Numbers:
+        assert self.delta is not None
+        return self.delta
 
     @property
     def rank(self) -> int:
-        """0 for a vector."""
-        return 0 if self.u is None else self.u.shape[1]
+        """How many pairs of factors there are; 0 for a vector.
 
-    def dense(self) -> np.ndarray:
-        """The change as one array of the stored shape."""
-        return self.delta if self.u is None else self.u @ self.v.T
+        >>> patch["model.layers.0.mlp.down_proj.weight"].rank
+        1
+        """
+        return 0 if self.u is None else int(self.u.shape[1])
+
+    def dense(self) -> Numbers:
+        """The change as one array of the stored shape.
+
+        >>> down = patch["model.layers.0.mlp.down_proj.weight"]
+        >>> down.dense().shape == down.shape
+        True
+        """
+        if self.u is None:
+            return self._difference()
+        u, v = self._factors()
+        return u @ v.T
 
     @property
     def norm(self) -> float:
-        """‖change‖, Frobenius."""
+        """‖change‖, Frobenius, in the parameter's own unit.
+
+        >>> down = patch["model.layers.0.mlp.down_proj.weight"]
+        >>> bool(abs(down.norm - np.linalg.norm(down.dense())) < 1e-9)
+        True
+        """
         if self.u is None:
-            return float(np.linalg.norm(self.delta))
-        return float(np.sqrt(max(0.0, np.sum((self.u.T @ self.u) * (self.v.T @ self.v)))))
+            return float(np.linalg.norm(self._difference()))
+        u, v = self._factors()
+        return float(np.sqrt(max(0.0, np.sum((u.T @ u) * (v.T @ v)))))
 
     def __mul__(self, factor: float) -> ParameterPatch:
         if self.u is None:
-            return ParameterPatch(self.name, self.shape, delta=self.delta * factor)
-        return ParameterPatch(self.name, self.shape, self.u * factor, self.v)
+            return ParameterPatch(self.name, self.shape, delta=self._difference() * factor)
+        u, v = self._factors()
+        return ParameterPatch(self.name, self.shape, u * factor, v)
+
+    __rmul__ = __mul__
 
     def __add__(self, other: ParameterPatch) -> ParameterPatch:
         if (self.name, self.shape, self.u is None) != (other.name, other.shape, other.u is None):
             raise Mismatch(f"{self.name} of shape {self.shape} and {other.name} of shape {other.shape} "
                            "are not the same parameter")
         if self.u is None:
-            return ParameterPatch(self.name, self.shape, delta=self.delta + other.delta)
-        return ParameterPatch(self.name, self.shape, np.hstack([self.u, other.u]), np.hstack([self.v, other.v]))
+            return ParameterPatch(self.name, self.shape, delta=self._difference() + other._difference())
+        (u, v), (u2, v2) = self._factors(), other._factors()
+        return ParameterPatch(self.name, self.shape, np.hstack([u, u2]), np.hstack([v, v2]))
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a patch was made for: a token at a position, after tokens, of a model."""
+    """What a patch was made for: a token at a position, after tokens, of a model.
+
+    >>> patch.origin.position, len(patch.origin.tokens), patch.origin.kept
+    (5, 6, ())
+    """
 
     model_hash: str
     tokens: tuple[int, ...]
@@ -75,7 +123,10 @@ class Patch(Mapping[str, ParameterPatch]):
     """The patch of one token, by the stored names of its parameters.
 
     It is a mapping, and a vector: patches can be added, subtracted and scaled. What comes of that is no longer
-    exact for any token; its `origin` is that of the first.
+    exact for any token; its `origin` is that of the first. Raises Mismatch where patches of two models are added.
+
+    >>> round((patch - patch * 0.5).norm / patch.norm, 9)
+    0.5
     """
 
     def __init__(self, parameters: Mapping[str, ParameterPatch], origin: Origin):
@@ -87,7 +138,13 @@ class Patch(Mapping[str, ParameterPatch]):
 
     @classmethod
     def load(cls, path: Union[str, os.PathLike[str]]) -> Patch:
-        """Reads a patch file. Raises BadInput with all that is wrong in it."""
+        """Reads a patch file. Raises BadInput with all that is wrong in it.
+
+        >>> ctxc.Patch.load("README.md")
+        Traceback (most recent call last):
+        ...
+        ctxc._errors.BadInput: README.md: ...
+        """
         return cls._of_core(_core.Patch.read(os.fspath(path)))
 
     @classmethod
@@ -106,6 +163,11 @@ class Patch(Mapping[str, ParameterPatch]):
 
     @property
     def parameters(self) -> Mapping[str, ParameterPatch]:
+        """The parameters by name, as the patch itself is.
+
+        >>> list(patch.parameters) == list(patch)
+        True
+        """
         return self._parameters
 
     def __getitem__(self, name: str) -> ParameterPatch:
@@ -123,7 +185,11 @@ class Patch(Mapping[str, ParameterPatch]):
 
     @property
     def norm(self) -> float:
-        """‖change‖ of all parameters together."""
+        """‖change‖ of all parameters together.
+
+        >>> patch.norm > max(each.norm for each in patch.values())
+        True
+        """
         return float(np.sqrt(sum(each.norm ** 2 for each in self.values())))
 
     def __mul__(self, factor: float) -> Patch:
@@ -143,7 +209,11 @@ class Patch(Mapping[str, ParameterPatch]):
         return self + other * -1.0
 
     def cosine(self, other: Patch) -> float:
-        """⟨a, b⟩ / ‖a‖‖b‖ over the parameters of both."""
+        """⟨a, b⟩ / ‖a‖‖b‖ over the parameters of both; 0 where one changes nothing.
+
+        >>> round(patch.cosine(patch * -2.0), 9)
+        -1.0
+        """
         product = sum(float(np.sum(each.dense() * other[name].dense()))
                       for name, each in self.items() if name in other)
         norms = self.norm * other.norm
@@ -157,16 +227,59 @@ class Patch(Mapping[str, ParameterPatch]):
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes a patch file (safetensors), which `ctxc apply` and `ctxc verify --patch` read. A matrix of rank
-        above 1, as a sum has, is stored as the product."""
+        above 1, as a sum has, is stored as the product. Raises BadInput where the file cannot be written.
+
+        >>> patch.save(folder + "/patch.safetensors")
+        >>> ctxc.Patch.load(folder + "/patch.safetensors").origin == patch.origin
+        True
+        """
         self._bound().write(os.fspath(path))
+
+    def to_peft(self, path: Union[str, os.PathLike[str]], model: Optional[Model] = None) -> None:
+        """Writes a new directory with a LoRA adapter of rank 1, which PEFT loads onto the model of transformers. It
+        holds for the patch's token at its position (docs/adapters.md).
+
+        model: what the patch is of, where it was loaded or copied. Raises BadInput for a patch of a vector, of
+        experts or of a sum, which a LoRA of rank 1 cannot hold, and for a directory that exists.
+
+        >>> patch.to_peft(folder + "/adapter")
+        Traceback (most recent call last):
+        ...
+        ctxc._errors.BadInput: ...: the patch changes a vector, and a LoRA holds matrices alone; ...
+        """
+        self._write_adapter(path, True, model)
+
+    def to_gguf_lora(self, path: Union[str, os.PathLike[str]], model: Optional[Model] = None) -> None:
+        """Writes the same adapter as a file for llama.cpp's --lora. Raises BadInput as `to_peft` does, and for a
+        parameter that GGUF has no name for.
+
+        >>> (patch + patch).to_gguf_lora(folder + "/adapter.gguf")
+        Traceback (most recent call last):
+        ...
+        ctxc._errors.BadInput: ...: the change has rank 2; expected a patch of rank 1, and no sum
+        """
+        self._write_adapter(path, False, model)
+
+    def _write_adapter(self, path: Union[str, os.PathLike[str]], is_peft: bool, model: Optional[Model]) -> None:
+        for each in self.values():
+            if each.rank > 1:
+                raise BadInput(f"{each.name}: the change has rank {each.rank}; expected a patch of rank 1, and no sum")
+            if not each.rank:
+                raise BadInput(f"{each.name}: the patch changes a vector, and a LoRA holds matrices alone; expected a "
+                               "model that was loaded with parameters=[…] of a plan of matrices, as "
+                               "ctxc.check(path, plans=True) lists them")
+        if model is not None and model.hash != self.origin.model_hash:
+            raise Mismatch("the patch is of another model")
+        self._bound().write_adapter(os.fspath(path), is_peft, None if model is None else model._core)
 
     def _bound(self) -> _core.Patch:
         if self._known is None:
-            rows = []
+            rows: list[Any] = []
             for each in self.values():
                 if each.rank == 1:
-                    rows.append((each.name, list(each.shape), np.ascontiguousarray(each.u, np.float64),
-                                 np.ascontiguousarray(each.v, np.float64), None))
+                    u, v = each._factors()
+                    rows.append((each.name, list(each.shape), np.ascontiguousarray(u, np.float64),
+                                 np.ascontiguousarray(v, np.float64), None))
                 else:
                     rows.append((each.name, list(each.shape), None, None,
                                  np.ascontiguousarray(each.dense(), np.float64)))

@@ -8,14 +8,22 @@ from typing import Any, Union
 
 
 class Report:
-    """json has everything, with the command line's names."""
+    """json has everything, with the command line's names.
+
+    >>> "groups" in ctxc.check(model).json
+    True
+    """
 
     def __init__(self, json: dict[str, Any]):
         self.json = json
 
 
 class CheckReport(Report):
-    """Verdicts on the layers of a model. Shows itself: print(report), or as a notebook's last value."""
+    """Verdicts on the layers of a model. Shows itself: print(report), or as a notebook's last value.
+
+    >>> str(ctxc.check(model)).splitlines()[0]
+    "layers 0-5, block 'gemma3': controllable"
+    """
 
     def __init__(self, json: dict[str, Any], text: str):
         super().__init__(json)
@@ -23,22 +31,38 @@ class CheckReport(Report):
 
     @property
     def patchable(self) -> bool:
-        """Whether every layer has an exact patch, and the context reaches the logits through them alone."""
+        """Whether every layer has an exact patch, and the context reaches the logits through them alone.
+
+        >>> ctxc.check("test/python/Inputs/refused.mlir").patchable
+        False
+        """
         return bool(self.json["patchable"])
 
     @property
     def verdicts(self) -> list[dict[str, Any]]:
-        """One for each kind of layer."""
+        """One for each kind of layer.
+
+        >>> [each["verdict"] for each in ctxc.check(model).verdicts]
+        ['controllable']
+        """
         return list(self.json["groups"])
 
     @property
     def plans(self) -> list[dict[str, Any]]:
-        """What is patched in each kind of layer that has a plan: its verdict's "input" and "output"."""
+        """What is patched in each kind of layer that has a plan: its verdict's "input" and "output".
+
+        >>> [each["parameter"] for each in ctxc.check(model).plans[0]["output"]]
+        ['mlp.down_proj.weight', 'post_feedforward_layernorm.weight']
+        """
         return [{"input": each["input"], "output": each["output"]} for each in self.verdicts
                 if each.get("input") or each.get("output")]
 
     def __getitem__(self, layer: Union[int, str]) -> dict[str, Any]:
-        """The verdict on a layer: report[0] or report["layers.0"]."""
+        """The verdict on a layer: report[0] or report["layers.0"]. Raises KeyError for a layer that there is not.
+
+        >>> ctxc.check(model)["layers.5"]["verdict"]
+        'controllable'
+        """
         number = int(str(layer).rpartition(".")[2])
         for each in self.verdicts:
             if number in each["layers"]:
@@ -55,11 +79,19 @@ class CheckReport(Report):
 
 
 class Verification(Report):
-    """The patched run beside the full run, token by token."""
+    """The patched run beside the full run, token by token.
+
+    >>> ctxc.verify(model, "And David said", generate=2)
+    verified: 2 of 2 tokens, L∞ ..., without the patch ...
+    """
 
     @property
     def verified(self) -> bool:
-        """Whether every token is the full run's, and all logits but for what roundings allow."""
+        """Whether every token is the full run's, and all logits but for what roundings allow.
+
+        >>> ctxc.verify(model, "And David said").verified
+        True
+        """
         return bool(self.json["verified"])
 
     def __bool__(self) -> bool:
@@ -67,15 +99,30 @@ class Verification(Report):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One for each token: what it was, L∞ of the patched run and of the control without the patch, …"""
+        """One for each token: what it was, L∞ of the patched run and of the control without the patch, …
+
+        >>> row = ctxc.verify(model, "And David said").rows[0]
+        >>> row["patched"]["linf"] < row["control"]["linf"] / 100
+        True
+        """
         return list(self.json["steps"])
 
     @property
     def summary(self) -> dict[str, Any]:
+        """All rows together.
+
+        >>> ctxc.verify(model, "And David said").summary["matches"]
+        1
+        """
         return dict(self.json["summary"])
 
     def to_pandas(self) -> Any:
-        """The rows as a pandas table; nested values have names such as "patched.linf"."""
+        """The rows as a pandas table, which pandas must be installed for; nested values have names such as
+        "patched.linf".
+
+        >>> ctxc.verify(model, "And David said").to_pandas()["patched.linf"][0] < 1  # doctest: +SKIP
+        True
+        """
         import pandas
 
         return pandas.json_normalize(self.rows)
@@ -98,7 +145,11 @@ class Verification(Report):
 
 
 class Inspection(Report):
-    """What a context did to a token's weights. In a notebook it shows the page."""
+    """What a context did to a token's weights. In a notebook it shows the page.
+
+    >>> ctxc.inspect(model, "And David said").json["model"]["path"]
+    'examples/models/gemma3-kjv-1m'
+    """
 
     def __init__(self, json: dict[str, Any], page: str):
         super().__init__(json)
@@ -106,10 +157,18 @@ class Inspection(Report):
 
     @property
     def html(self) -> str:
-        """The page: one file, which loads nothing."""
+        """The page: one file, which loads nothing.
+
+        >>> "</html>" in ctxc.inspect(model, "And David said").html
+        True
+        """
         return self._page
 
     def save(self, path: Union[str, Path]) -> None:
+        """Writes the page.
+
+        >>> ctxc.inspect(model, "And David said").save(folder + "/page.html")
+        """
         Path(path).write_text(self._page, encoding="utf-8")
 
     def _repr_html_(self) -> str:

@@ -1,9 +1,9 @@
 """Live models of transformers: load one into ctxc as it is in memory, and patch it for a token.
 
->>> import ctxc, ctxc.hf                                              # doctest: +SKIP
->>> model = ctxc.hf.from_module(hf_model)                             # doctest: +SKIP
->>> patch = ctxc.Context(model, ids).patch()                          # doctest: +SKIP
->>> with ctxc.hf.patched(hf_model, patch):                            # doctest: +SKIP
+>>> import ctxc, ctxc.hf
+>>> model = ctxc.hf.from_module(hf_model)
+>>> patch = ctxc.Context(model, ids).patch()
+>>> with ctxc.hf.patched(hf_model, patch), torch.no_grad():
 ...     logits = hf_model(torch.tensor([ids[-1:]])).logits            # of the last token alone
 """
 
@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import torch
+from transformers.pytorch_utils import Conv1D
 
 from ctxc import _core
 from ctxc._context import Context
@@ -28,7 +29,11 @@ _TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
 
 
 class ModuleModel(Model):
-    """A model whose weights are a live module's own."""
+    """A model whose weights are a live module's own.
+
+    >>> ctxc.hf.from_module(hf_model).copied
+    []
+    """
 
     def __init__(self, core: _core.Model, module: torch.nn.Module, copied: list[str]):
         super().__init__(core)
@@ -38,8 +43,21 @@ class ModuleModel(Model):
         self._module = module
 
     @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The module's tensors by the names that patches use: on the module's device, and as they are now.
+
+        >>> model.tensors["model.norm.weight"] is hf_model.model.norm.weight
+        True
+        """
+        return _tensors(self._module)
+
+    @property
     def is_stale(self) -> bool:
-        """Whether a tensor of the module was replaced or written to since the model was made."""
+        """Whether a tensor of the module was replaced or written to since the model was made.
+
+        >>> ctxc.hf.from_module(hf_model).is_stale
+        False
+        """
         return _versions(self._module) != self._seen
 
 
@@ -48,13 +66,20 @@ def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
 
     Nothing is copied but what is not contiguous on the CPU (`copied` of the result names it). Parameters have the
     module's names, so that a patch fits it. The options are those of `ctxc.load`. The module must live as long as
-    the model, which keeps it.
+    the model, which keeps it. Raises BadInput for a module without a config of transformers, for a type other than
+    float32, bfloat16 and float16, and for a family that ctxc cannot import.
+
+    >>> ctxc.hf.from_module(torch.nn.Linear(2, 2))
+    Traceback (most recent call last):
+    ...
+    ctxc._errors.BadInput: Linear: has no config; expected a model of transformers
     """
     if not hasattr(module, "config"):
         raise BadInput(f"{type(module).__name__}: has no config; expected a model of transformers")
-    config = json.loads(module.config.to_json_string(use_diff=True))
+    settings: Any = module.config
+    config = json.loads(settings.to_json_string(use_diff=True))
     config.setdefault("architectures", [type(module).__name__])
-    name = module.config.name_or_path or type(module).__name__
+    name = str(settings.name_or_path or type(module).__name__)
     rows, copied = [], []
     for key, tensor in _tensors(module).items():
         if tensor.dtype not in _TYPES:
@@ -68,40 +93,63 @@ def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
 
 
 @contextlib.contextmanager
-def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False) -> Iterator[torch.nn.Module]:
+def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
+            factored: bool = False) -> Iterator[torch.nn.Module]:
     """The module with the patch added to its weights, inside the context; afterwards every tensor is the one that it
     was, also after an exception.
 
     A call gets the token's own absolute position where it does not give position_ids. A call with other tokens than
     the one that the patch was made for (after the kept ones, in a cache, which were run unpatched) raises Mismatch,
     as does a patch that does not fit the module; anyway=True lets other tokens pass: the patch is not exact for them.
+
+    factored=True leaves the weights of linear modules as they are, and adds u (vᵀ z) to what each of them puts out, by
+    hooks, so that the patch is not rounded to the type of the weights. Vectors, and matrices that are not a linear
+    module's own, as those of experts in a bank, are added to the weights all the same.
+
+    >>> with ctxc.hf.patched(hf_model, patch):
+    ...     hf_model(torch.tensor([[1, 2]]))
+    Traceback (most recent call last):
+    ...
+    ctxc._errors.Mismatch: found tokens [[1, 2]], expected [[6]]: the patch is exact for this token at position 11 ...
     """
     parameters = dict(module.named_parameters(remove_duplicate=False))
     changes: dict[str, torch.Tensor] = {}
+    hooks: list[Any] = []
     for each in patch.values():
         name, index = _place(module, parameters, each)
+        if factored and each.rank and index is None and (linear := _linear(module, name)) is not None:
+            hooks.append((linear, each))
+            continue
         target = parameters[name]
         changed = changes.get(name)
         if changed is None:
             changed = changes[name] = target.detach().clone()
         part = changed if index is None else changed[index]
         part.add_(torch.tensor(each.dense()).to(part.device).to(part.dtype))
-    handle = module.register_forward_pre_hook(_guard(module, patch, anyway), with_kwargs=True)
     originals = {name: parameters[name].data for name in changes}
+    handles = [module.register_forward_pre_hook(_guard(module, patch, anyway), with_kwargs=True)]
     try:
+        for linear, each in hooks:
+            handles.append(linear.register_forward_hook(_beside(linear, each)))
         for name, changed in changes.items():
             parameters[name].data = changed
         yield module
     finally:
         for name, original in originals.items():
             parameters[name].data = original
-        handle.remove()
+        for handle in handles:
+            handle.remove()
 
 
 def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: int = 20,
              keep: Sequence[int] = (), **options: Any) -> Iterator[tuple[int, Patch]]:
     """The paper's Algorithm 1 on a live model: for each of `tokens` steps, the token that the patched module chooses
-    without the context, and the patch with which it does. The context is read once."""
+    without the context, and the patch with which it does. The context is read once; the options are those of
+    `from_module`, and so are the errors.
+
+    >>> [patch.origin.position for _, patch in ctxc.hf.generate(hf_model, None, [5, 17, 3], tokens=2)]
+    [2, 3]
+    """
     model = from_module(module, **options)
     ids = tokenizer(prompt)["input_ids"] if isinstance(prompt, str) else [int(token) for token in prompt]
     context = Context(model, ids, keep)
@@ -113,18 +161,25 @@ def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: in
 
 
 @torch.no_grad()
-def patched_logits(module: torch.nn.Module, patch: Patch) -> torch.Tensor:
-    """The patched module's logits for its token, (vocabulary,): kept tokens are run before it, unpatched."""
+def patched_logits(module: torch.nn.Module, patch: Patch, factored: bool = False) -> torch.Tensor:
+    """The patched module's logits for its token, (vocabulary,), in the module's type: kept tokens are run before it,
+    unpatched. Raises Mismatch for a patch of another model.
+
+    >>> full = hf_model(torch.tensor([ids])).logits[0, -1]
+    >>> bool((ctxc.hf.patched_logits(hf_model, patch) - full).abs().max() < 1e-3)
+    True
+    """
     origin = patch.origin
     cache = None
     device = next(module.parameters()).device
     if origin.kept:
         kept = torch.tensor([[origin.tokens[at] for at in origin.kept]], device=device)
         cache = module(kept, position_ids=torch.tensor([list(origin.kept)], device=device), use_cache=True).past_key_values
-    with patched(module, patch):
+    with patched(module, patch, factored=factored):
         last = torch.tensor([[origin.tokens[-1]]], device=device)
         given = {} if cache is None else {"past_key_values": cache}
-        return module(last, **given).logits[0, -1]
+        logits: torch.Tensor = module(last, **given).logits[0, -1]
+        return logits
 
 
 def _versions(module: torch.nn.Module) -> list[tuple[str, int, int]]:
@@ -157,6 +212,31 @@ def _place(module: torch.nn.Module, parameters: dict[str, torch.nn.Parameter],
             return name, index
     raise Mismatch(f"{change.name}: the module has no such parameter; make the patch with ctxc.hf.from_module(module), "
                    "which uses the module's own names")
+
+
+def _linear(module: torch.nn.Module, name: str) -> Optional[torch.nn.Module]:
+    """The linear module whose own weight is the parameter of that name."""
+    owner, _, own = name.rpartition(".")
+    found = module.get_submodule(owner)
+    return found if own == "weight" and isinstance(found, (torch.nn.Linear, Conv1D)) else None
+
+
+def _beside(linear: torch.nn.Module, change: ParameterPatch) -> Any:
+    """Adds the product with a change of a linear module's weight to what it puts out."""
+    into, out = (change.u, change.v) if isinstance(linear, Conv1D) else (change.v, change.u)
+    factors: dict[tuple[torch.device, torch.dtype], tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def after(_: torch.nn.Module, args: tuple[Any, ...], result: torch.Tensor) -> torch.Tensor:
+        dtype = torch.float64 if result.dtype == torch.float64 else torch.float32
+        key = result.device, dtype
+        if key not in factors:
+            a, b = (torch.tensor(each).to(*key) for each in (into, out))
+            factors[key] = a, b
+        a, b = factors[key]
+        changed: torch.Tensor = result.to(dtype) + (args[0].to(dtype) @ a) @ b.T
+        return changed.to(result.dtype)
+
+    return after
 
 
 def _guard(module: torch.nn.Module, patch: Patch, anyway: bool) -> Any:

@@ -1,5 +1,6 @@
-// A quantised matrix is passed to a kernel as bytes, and decoded right before the product that
-// reads it: a panel of rows at a time for many vectors; otherwise the two rows of a tile, or a
+// A quantised matrix is passed to a kernel as bytes. Its blocks are decoded in registers, and the
+// numbers of one or two vectors multiplied there. A matrix whose scales are stored apart is decoded
+// by calls: a panel of rows at a time for many vectors; otherwise the two rows of a tile, or a
 // single row that is left.
 // RUN: split-file %s %t
 // RUN: ctxc-opt %t/good.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 | FileCheck %s
@@ -11,11 +12,23 @@
 // RUN: not ctxc-opt %t/vector.mlir 2>&1 | FileCheck %s --check-prefix=VECTOR
 
 //--- good.mlir
-// CHECK: llvm.func @ctxc_decode(i32, !llvm.ptr, i64, i64, !llvm.ptr)
 // CHECK-LABEL: llvm.func @contract_16x64_q8_0(
-// CHECK-NOT: llvm.{{func|call}}
-// CHECK-COUNT-4: llvm.call @ctxc_decode(
 // CHECK-NOT: llvm.call
+// CHECK: llvm.load {{.*}} {alignment = 1 : i64} : !llvm.ptr -> vector<16xi8>
+// CHECK: llvm.sext {{.*}} : vector<16xi8> to vector<16xi32>
+// CHECK: llvm.sitofp
+// CHECK: llvm.fmul
+// CHECK: llvm.store {{.*}} : vector<16xf32>
+// CHECK: llvm.intr.fmuladd
+// CHECK-NOT: llvm.call
+// CHECK: llvm.load {{.*}} {alignment = 1 : i64} : !llvm.ptr -> vector<16xi8>
+// CHECK: llvm.sext {{.*}} : vector<16xi8> to vector<16xi32>
+// CHECK: llvm.sitofp
+// CHECK: llvm.fmul
+// CHECK-NOT: llvm.store
+// CHECK: llvm.intr.fmuladd
+// CHECK-NOT: llvm.call
+// CHECK: llvm.return
 xf.block @good(%x: tensor<64xf32>) -> tensor<16xf32> {
   %W = xf.param "w" : tensor<16x64x!xf.quantized<q8_0>>
   %y = xf.linear %W * %x : tensor<16x64x!xf.quantized<q8_0>>, tensor<64xf32>
@@ -23,9 +36,11 @@ xf.block @good(%x: tensor<64xf32>) -> tensor<16xf32> {
 }
 
 //--- apart.mlir
-// A matrix whose scales are stored apart is decoded in the same way, from both tensors.
+// APART: llvm.func @ctxc_decode(i32, !llvm.ptr, i64, i64, !llvm.ptr)
 // APART-LABEL: llvm.func @contract_17x45_f8e4m3(
-// APART: llvm.call @ctxc_decode(
+// APART-NOT: llvm.{{func|call}}
+// APART-COUNT-4: llvm.call @ctxc_decode(
+// APART-NOT: llvm.call
 xf.block @apart(%x: tensor<45xf32>) -> tensor<17xf32> {
   %W = xf.param "w" : tensor<17x45x!xf.quantized<f8e4m3>>
   %y = xf.linear %W * %x : tensor<17x45x!xf.quantized<f8e4m3>>, tensor<45xf32>

@@ -95,9 +95,16 @@ class Sweep:
                                CTXC_FAULT_SIZE=str(size))
             environment["CTXC_FAULT_AT" if at else "CTXC_FAULT_COUNT"] = (
                 str(at) if at else str(self.work / "count"))
-        done = subprocess.run([self.options.ctxc, *command.arguments], cwd=folder, env=environment,
-                              capture_output=True, timeout=120, check=False)
-        return done.returncode, done.stderr.decode(errors="replace")
+        with subprocess.Popen([self.options.ctxc, *command.arguments], cwd=folder, env=environment,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            try:
+                said = process.communicate(timeout=120)[1]
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        # OpenMP's library leaves this where it is killed; a process with the number would not start.
+        Path(f"/dev/shm/__KMP_REGISTERED_LIB_{process.pid}_{os.getuid()}").unlink(missing_ok=True)
+        return process.returncode, said.decode(errors="replace")
 
     def prepare(self, command):
         """Two folders: one with what an earlier run left, one with what a run without a fault leaves there."""

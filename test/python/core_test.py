@@ -224,6 +224,18 @@ class Core(unittest.TestCase):
         rest, _ = process.communicate(timeout=60)
         self.assertEqual((process.returncode, rest), (3, "True\n"))
 
+    def test_the_interpreter_ends_in_the_middle_of_work(self):
+        program = ("import ctxc, threading\n"
+                   f"model = ctxc.load({str(MODEL)!r})\n"
+                   "started = threading.Event()\n"
+                   "def work():\n"
+                   f"    ctxc.verify(model, {PROMPT!r}, generate=100000, progress=lambda done: started.set())\n"
+                   "threading.Thread(target=work, daemon=True).start()\n"
+                   "started.wait()\n")
+        for _ in range(3):
+            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_many_patches_take_no_memory(self):
         def resident():
             fields = Path("/proc/self/statm").read_text().split()
@@ -244,6 +256,39 @@ class Core(unittest.TestCase):
         self.assertEqual((page.failed, page.attempted > 10), (0, True))
         self.assertEqual(doctest.testmod(ctxc).failed, 0)
 
+    def test_docstrings_are_true(self):
+        import doctest
+
+        model = ctxc.load("examples/models/gemma3-kjv-1m")
+        context = ctxc.Context(model, PROMPT)
+        names = {"ctxc": ctxc, "np": np, "model": model, "context": context, "patch": context.patch(),
+                 "folder": self.folder.name}
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        for module in (ctxc._model, ctxc._context, ctxc._patch, ctxc._report, ctxc._errors):
+            with self.subTest(module.__name__):
+                found = doctest.testmod(module, extraglobs=names, optionflags=flags)
+                self.assertEqual((found.failed, found.attempted > 2), (0, True))
+
+    def test_every_public_name_has_an_example(self):
+        for name in ctxc.__all__:
+            thing = getattr(ctxc, name)
+            if name == "__version__":
+                continue
+            for place, each in [(name, thing)] + members(thing):
+                self.assertIn(">>>", each.__doc__ or "", f"ctxc.{place} has no example")
+
+    def test_stubs_name_what_the_extension_has(self):
+        import ast
+
+        source = (Path(ctxc.__file__).parent / "_core.pyi").read_text()
+        stubs = [each for each in ast.parse(source).body if isinstance(each, ast.ClassDef)]
+        self.assertEqual({each.name for each in stubs},
+                         {name for name in dir(ctxc._core) if isinstance(getattr(ctxc._core, name), type)})
+        for stub in stubs:
+            members = {each.name for each in stub.body if isinstance(each, ast.FunctionDef)}
+            found = {name for name in dir(getattr(ctxc._core, stub.name)) if not name.startswith("__")}
+            self.assertEqual(members, found, stub.name)
+
     def test_processes(self):
         import multiprocessing
 
@@ -261,6 +306,14 @@ def stored(path):
     header.pop("__metadata__", None)
     return {name: np.frombuffer(data[start + each["data_offsets"][0]:start + each["data_offsets"][1]],
                                 np.uint16).reshape(each["shape"]) for name, each in header.items()}
+
+
+def members(thing):
+    """The public methods and properties of a class."""
+    if not isinstance(thing, type):
+        return []
+    return [(f"{thing.__name__}.{name}", each) for name, each in vars(thing).items()
+            if not name.startswith("_") and (callable(each) or isinstance(each, (property, classmethod)))]
 
 
 def norm_of(path, prompt):

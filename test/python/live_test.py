@@ -8,11 +8,13 @@ without. With CTXC_KERNEL_OPT=3, as every night, of all checkpoints; else of som
 
 import os
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
 
+import adapters
 import ctxc
 import ctxc.hf
 import judge
@@ -58,6 +60,8 @@ class Live(unittest.TestCase):
                 error = (patched - full).abs().max().item()
                 self.assertLessEqual(error, 1e-3)
                 self.assertGreater((control - full).abs().max().item(), 100 * error)
+                beside = ctxc.hf.patched_logits(module, patch, factored=True)
+                self.assertLessEqual((beside - full).abs().max().item(), 1e-3)
                 self.same(module, before)
                 self.assertFalse(model.is_stale)
 
@@ -114,6 +118,47 @@ class Live(unittest.TestCase):
         for _ in range(6):
             ids.append(int(module(torch.tensor([ids])).logits[0, -1].argmax()))
         self.assertEqual(found, ids[len(TOKENS):])
+
+    def test_adapters_are_judged_by_peft(self):
+        for name, options in [("llama", {}), ("gpt2", {"parameters": ["mlp.c_fc", "mlp.c_proj"]})]:
+            with self.subTest(name), tempfile.TemporaryDirectory() as place:
+                folder = Path(place)
+                model = ctxc.load(GOLDENS / name, **options)
+                patch = ctxc.Context(model, TOKENS).patch()
+                patch.to_peft(folder / "made")
+                error, control = adapters.peft_logits(GOLDENS / name, folder / "made")
+                self.assertLessEqual(error, 1e-3)
+                self.assertGreater(control, 100 * error)
+                patch.save(folder / "patch.safetensors")
+                again = ctxc.Patch.load(folder / "patch.safetensors")
+                with self.assertRaisesRegex(ctxc.BadInput, "give the model"):
+                    again.to_peft(folder / "again")
+                again.to_peft(folder / "again", model=model)
+                made, again = (judge.load_file(folder / each / "adapter_model.safetensors") for each in ("made", "again"))
+                self.assertTrue(all(torch.equal(made[key], again[key]) for key in made.keys() | again.keys()))
+                with self.assertRaisesRegex(ctxc.BadInput, "already exists"):
+                    patch.to_peft(folder / "made")
+                patch.to_gguf_lora(folder / "lora.gguf")
+                self.assertEqual(adapters.gguf_problem(GOLDENS / name, folder / "lora.gguf",
+                                                       folder / "patch.safetensors"), "")
+
+    @torch.no_grad()
+    def test_factored_patches_are_not_rounded_to_the_weights_type(self):
+        exact = judge.load_checkpoint(GOLDENS / "llama").to(torch.bfloat16).float().eval()
+        patch = ctxc.Context(ctxc.hf.from_module(exact), TOKENS).patch()
+        module = judge.load_checkpoint(GOLDENS / "llama").to(torch.bfloat16).eval()
+        weight = module.model.layers[0].mlp.down_proj.weight
+        with ctxc.hf.patched(module, patch, factored=True):
+            self.assertTrue(torch.equal(weight, exact.model.layers[0].mlp.down_proj.weight.to(torch.bfloat16)))
+            self.assertEqual(len(module.model.layers[0].mlp.down_proj._forward_hooks), 1)
+        self.assertEqual(len(module.model.layers[0].mlp.down_proj._forward_hooks), 0)
+        z = torch.randn(1, 1, weight.shape[1])
+        change = patch["model.layers.0.mlp.down_proj.weight"]
+        layer = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+        with torch.no_grad():
+            layer.weight.copy_(weight.float())
+        layer.register_forward_hook(ctxc.hf._beside(layer, change))
+        self.assertLess((layer(z) - z @ (weight.double() + torch.tensor(change.dense())).float().T).abs().max(), 1e-4)
 
     @torch.no_grad()
     def test_bfloat16_by_pointer(self):

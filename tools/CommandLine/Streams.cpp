@@ -8,6 +8,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cstdlib>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -102,8 +104,18 @@ llvm::raw_ostream &driver::err() {
   return messages();
 }
 
+/// OpenMP's library keeps a file in shared memory while it runs, named by the process, and ends the
+/// program where such a file is there and empty. A process that was killed may have left one, and
+/// numbers of processes come again.
+static void removeFileOfOpenMP() {
+  std::string name =
+      llvm::formatv("/__KMP_REGISTERED_LIB_{0}_{1}", int64_t(::getpid()), int64_t(::getuid()));
+  ::shm_unlink(name.c_str());
+}
+
 void driver::beginProgram() {
   openStandardStreams();
+  removeFileOfOpenMP();
   installMappedFileGuard();
   removeUnfinishedOnSignals();
   setCacheNotice([](StringRef line) { err() << "ctxc: note: " << line << "\n"; });

@@ -37,7 +37,7 @@ public:
 
   /// Vertices of the block arguments.
   Set inputs() const;
-  /// Vertices of the ops that read the context.
+  /// Vertices of the ops that read the context and on whose results an output depends.
   Set contextualOps() const;
   Set none() const { return Set(size()); }
 

@@ -38,6 +38,15 @@ typedef struct ctxc_scaled_matrix {
 void ctxc_decode_f8e4m3(const ctxc_scaled_matrix *matrix, int64_t first, int64_t count, float *to);
 void ctxc_decode_mxfp4(const ctxc_scaled_matrix *matrix, int64_t first, int64_t count, float *to);
 
+/* How many columns share a scale in what ctxc_scaled_row gives. */
+#define CTXC_SCALED_SPAN 32
+
+/* The address of the elements of row `row` of the matrices at `first`, one below the other, with
+ * `row_bytes` bytes a row; `scales` gets the scale of each CTXC_SCALED_SPAN columns. Null, and no
+ * scales, where blocks are no multiple of so many columns. */
+const uint8_t *ctxc_scaled_row(const ctxc_scaled_matrix *first, int64_t row, int64_t row_bytes,
+                               float *scales);
+
 #ifdef __cplusplus
 }
 #endif

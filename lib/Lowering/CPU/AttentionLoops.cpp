@@ -37,8 +37,7 @@ class Emitter {
 public:
   Emitter(OpBuilder &b, linalg::LinalgOp op, const CpuTarget &target)
       : b(b), loc(op.getLoc()), left(op.getDpsInputs()[0]), right(op.getDpsInputs()[1]),
-        result(op.getDpsInits()[0]), isCausal(kernel::isMarked<kernel::Causal>(op)),
-        isStored(kernel::isMarked<kernel::Stored>(op)),
+        result(op.getDpsInits()[0]), op(op), isStored(kernel::isMarked<kernel::Stored>(op)),
         vector(VectorType::get({rowLanes}, b.getF32Type())) {
     // Half of the registers hold sums, and the other half the factors: 16 sums with AVX-512, 4 with
     // AVX2 and NEON.
@@ -62,8 +61,8 @@ private:
   /// A loop that carries vectors; `step` computes the vectors of the next iteration.
   Values sum(Value from, Value to, int64_t by, Values init,
              llvm::function_ref<Values(ValueRange, Value)> step);
-  /// How many slots row s may see.
-  Value slotsOf(Value s);
+  /// The slots that row s may see.
+  SlotRange slotsOf(Value s) { return seenSlots(b, op, s, dim(left, 0), dim(right, 0)); }
   Value maskOf(int64_t count);
   Value load(Value memref, ValueRange at, Value mask);
 
@@ -80,7 +79,8 @@ private:
   OpBuilder &b;
   Location loc;
   Value left, right, result;
-  bool isCausal, isStored;
+  Operation *op;
+  bool isStored;
   VectorType vector;
   int64_t tileSums, tileHeads, groups, repeat;
 };
@@ -100,11 +100,6 @@ SmallVector<Value> Emitter::sum(Value from, Value to, int64_t by, Values init,
   b.setInsertionPointToStart(loop.getBody());
   scf::YieldOp::create(b, loc, step(loop.getRegionIterArgs(), loop.getInductionVar()));
   return Values(loop.getResults());
-}
-
-Value Emitter::slotsOf(Value s) {
-  Value all = dim(right, 0);
-  return isCausal ? seenSlots(b, loc, s, dim(left, 0), all) : all;
 }
 
 Value Emitter::maskOf(int64_t count) {
@@ -143,10 +138,11 @@ scf::ForOp Emitter::scores() {
         scoresTile({s, group, head, heads}, slot, slots);
       });
     };
-    Value count = slotsOf(s), tile = index(tileSlots);
-    Value whole = arith::SubIOp::create(b, loc, count, arith::RemUIOp::create(b, loc, count, tile));
-    loop(index(0), whole, tileSlots, [&](Value slot) { tiles(slot, tileSlots); });
-    loop(whole, count, 1, [&](Value slot) { tiles(slot, 1); });
+    auto [from, to] = slotsOf(s);
+    Value left = arith::RemUIOp::create(b, loc, to, index(tileSlots));
+    Value whole = arith::SubIOp::create(b, loc, to, left);
+    loop(from, whole, tileSlots, [&](Value slot) { tiles(slot, tileSlots); });
+    loop(whole, to, 1, [&](Value slot) { tiles(slot, 1); });
   });
 }
 
@@ -194,11 +190,12 @@ scf::ForOp Emitter::mixed() {
   int64_t tileVectors = tileSums / tileHeads, tile = tileVectors * rowLanes;
   int64_t tiles = width / tile * tile, whole = width / rowLanes * rowLanes;
   return loop(index(0), dim(left, 0), 1, [&](Value s) {
-    Value count = slotsOf(s), rows = dim(left, 0);
+    auto [first, count] = slotsOf(s);
+    Value rows = dim(left, 0);
     Value isOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rows, index(1));
     Value most = arith::MaxUIOp::create(b, loc, count, index(1));
     Value step = arith::SelectOp::create(b, loc, isOne, index(slotsOfOne), most);
-    auto slots = scf::ForOp::create(b, loc, index(0), count, step);
+    auto slots = scf::ForOp::create(b, loc, first, count, step);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(slots.getBody());
     Value from = slots.getInductionVar();
@@ -251,10 +248,32 @@ void Emitter::mixedTile(const Heads &heads, Value from, Value to, Value first, i
 
 } // namespace
 
-Value ctxc::seenSlots(OpBuilder &b, Location loc, Value row, Value rows, Value slots) {
+/// The first slot that a window leaves in sight of the row that sees the slots before `to`, or one
+/// a little before. Slots are in the order of their positions, so that two slots' positions are at
+/// least as far apart as the slots.
+static Value firstInWindow(OpBuilder &b, Location loc, Value window, Value to) {
+  auto index = [&](int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); };
+  Value limit = arith::IndexCastOp::create(
+      b, loc, b.getIndexType(), memref::LoadOp::create(b, loc, window, ValueRange{index(0)}));
+  Value first = arith::MaxSIOp::create(b, loc, arith::SubIOp::create(b, loc, to, limit), index(0));
+  Value isUnlimited = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, limit, index(0));
+  first = arith::SelectOp::create(b, loc, isUnlimited, index(0), first);
+  return arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, first, index(rowLanes)),
+                               index(rowLanes));
+}
+
+SlotRange ctxc::seenSlots(OpBuilder &b, Operation *op, Value row, Value rows, Value slots) {
+  Location loc = op->getLoc();
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  if (!kernel::isMarked<kernel::Causal>(op))
+    return {zero, slots};
   Value before = arith::SubIOp::create(b, loc, slots, rows);
   Value own = arith::AddIOp::create(b, loc, before, row);
-  return arith::AddIOp::create(b, loc, own, arith::ConstantIndexOp::create(b, loc, 1));
+  Value to = arith::AddIOp::create(b, loc, own, arith::ConstantIndexOp::create(b, loc, 1));
+  auto name = kernel::Window(op->getContext()).getAttr(op);
+  Value window =
+      name ? kernel::settingOf(op->getParentOfType<FunctionOpInterface>(), name) : Value();
+  return {window ? firstInWindow(b, loc, window, to) : zero, to};
 }
 
 bool ctxc::isScores(linalg::LinalgOp op) {

@@ -8,9 +8,15 @@
 
 namespace ctxc {
 
-/// How many of the slots row `row` of `rows` sees in a causal op, as an index.
-mlir::Value seenSlots(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row, mlir::Value rows,
-                      mlir::Value slots);
+/// A range of slots, as indices.
+struct SlotRange {
+  mlir::Value from, to;
+};
+/// The slots of which row `row` of `rows` sees some, where `op` is causal; all slots where it is
+/// not. The range begins at a multiple of rowLanes, so that a reduction has the same partial sums
+/// with a window and without.
+SlotRange seenSlots(mlir::OpBuilder &b, mlir::Operation *op, mlir::Value row, mlir::Value rows,
+                    mlir::Value slots);
 
 /// Whether `op`, on memrefs, is the product of queries and keys, and its operands have a layout
 /// that the loops can read.

@@ -27,7 +27,9 @@
 // On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h). A
 // matrix that is stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
 //
-// A quantised W is first decoded into the thread's scratch memory, row by row or panel by panel.
+// The blocks of a quantised W are decoded in registers (BlockReader.h), for one or two vectors right
+// before they are multiplied; for more, into the thread's scratch memory, row by row or panel by
+// panel. So is a W whose scales lie apart, by a call, for any number of vectors.
 //
 // Every sum of numbers that are not rounded has one order, which depends neither on S nor on the
 // tile nor on the threads. For a matrix that is not transposed the order is: `lanes` partial sums

@@ -40,8 +40,10 @@ FailureOr<scf::ForOp> ctxc::linalgToLoops(RewriterBase &rewriter, linalg::Linalg
     auto rows = cast<scf::ForOp>(loops->front()), slots = cast<scf::ForOp>(loops->back());
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(rows.getBody());
-    slots.setUpperBound(seenSlots(rewriter, op.getLoc(), rows.getInductionVar(),
-                                  rows.getUpperBound(), slots.getUpperBound()));
+    auto [from, to] = seenSlots(rewriter, op, rows.getInductionVar(), rows.getUpperBound(),
+                                slots.getUpperBound());
+    slots.setLowerBound(from);
+    slots.setUpperBound(to);
   }
   return loops->empty() ? scf::ForOp() : cast<scf::ForOp>(loops->front());
 }

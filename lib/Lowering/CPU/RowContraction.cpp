@@ -1,5 +1,6 @@
 #include "lib/Lowering/CPU/RowContraction.h"
 #include "lib/Lowering/CPU/LoopBuilder.h"
+#include "lib/Lowering/CPU/QuantizedRows.h"
 #include "lib/Lowering/CPU/VectorSums.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -50,13 +51,19 @@ public:
 private:
   int64_t lineNumbers() const { return lineBytes / c.elementBytes(); }
 
-  // The thread's scratch memory for rows in float32.
-  void decode(Value row, Value count, Value intoRow);
+  /// Emits reads of a quantised W.
+  QuantizedRows quantized() { return {b, loc, c, address, scratchAddress, scratch}; }
+  bool readsBlocks() const {
+    return c.stored &&
+           BlockReader::reads(cast<xf::QuantizedType>(c.stored.getElementType()), c.in());
+  }
+
   void copyRow(Value row, Value intoRow);
 
   // Ranges of rows
   using RowsBody = llvm::function_ref<void(ArrayRef<Value>)>;
   void anyVectors(ArrayRef<Value> rowsOfW);
+  void fewOfBlocks(ArrayRef<Value> rowsOfW, int64_t vectors);
   void streamed(Value begin, Value end, int64_t streams, RowsBody body);
   /// The next panel, which is prefetched while the current one is multiplied.
   struct NextPanel {
@@ -70,16 +77,21 @@ private:
 
   // Tiles
   struct Tile {
-    Value matrix;                  ///< W, or rows of it in float32
+    Value matrix;                  ///< W, or rows of it in float32; null where blocks are read
     SmallVector<Value> rows;       ///< rows of the matrix
     SmallVector<Value> outputRows; ///< the columns of y that they become
     Value vector;                  ///< index of the tile's first vector
     int64_t count;                 ///< how many vectors
     bool isPrefetched = false;     ///< whether lines of the matrix are prefetched
+    SmallVector<QuantizedRows::Row> blocks = {}; ///< the rows of a quantised W
   };
   Value numbers(Value memref, Value row, Value column, Value mask);
   Value extended(Value vector);
+  using WeightsOf = llvm::function_ref<Value(size_t row)>;
+  SmallVector<Value> multiply(ValueRange sums, const Tile &tile, Value k, Value mask, WeightsOf w);
   SmallVector<Value> step(ValueRange sums, const Tile &tile, Value k, Value mask);
+  SmallVector<Value> sumsOf(const Tile &tile);
+  SmallVector<Value> sumsOfBlocks(const Tile &tile);
   void compute(const Tile &tile);
 
   const Contraction &c;
@@ -90,24 +102,6 @@ private:
 //===----------------------------------------------------------------------===//
 // Rows in float32
 //===----------------------------------------------------------------------===//
-
-/// Decodes `count` rows of a quantised W, from `row` on, into the scratch memory from `intoRow` on.
-void RowEmitter::decode(Value row, Value count, Value intoRow) {
-  auto element = cast<xf::QuantizedType>(c.stored.getElementType());
-  StringRef name = "ctxc_decode";
-  Value into = LLVM::GEPOp::create(b, loc, address.getType(), b.getF32Type(), scratchAddress,
-                                   ArrayRef<LLVM::GEPArg>{toI64(b, loc, times(intoRow, c.in()))});
-  SmallVector<Value> operands{
-      arith::ConstantIntOp::create(b, loc, int64_t(element.getFormat()), 32), address,
-      toI64(b, loc, times(row, c.in())), toI64(b, loc, times(count, c.in())), into};
-  auto module = b.getBlock()->getParentOp()->getParentOfType<ModuleOp>();
-  if (!module.lookupSymbol(name)) {
-    OpBuilder declare(module.getBodyRegion());
-    func::FuncOp::create(declare, loc, name, b.getFunctionType(TypeRange(ValueRange(operands)), {}))
-        .setPrivate();
-  }
-  func::CallOp::create(b, loc, name, TypeRange(), operands);
-}
 
 void RowEmitter::copyRow(Value row, Value intoRow) {
   int64_t whole = c.in() / c.lanes * c.lanes;
@@ -130,7 +124,7 @@ void RowEmitter::copyRow(Value row, Value intoRow) {
 
 void RowEmitter::fewVectors(Value begin, Value end) {
   auto any = [&](ArrayRef<Value> at) { anyVectors(at); };
-  if (!readingFor(c, 2, longShared).isPrefetched)
+  if (!readsBlocks() && !readingFor(c, 2, longShared).isPrefetched)
     return streamed(begin, end, shortRows.streams, any);
   Value isAlone =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, sub(end, begin), index(c.out()));
@@ -142,6 +136,8 @@ void RowEmitter::fewVectors(Value begin, Value end) {
     auto read = [&, count = count](Reading reading) {
       streamed(begin, end, reading.streams, [&](ArrayRef<Value> at) {
         SmallVector<Value> rowsOfW(at);
+        if (c.stored)
+          return fewOfBlocks(at, count);
         compute({w, rowsOfW, rowsOfW, index(0), count, reading.isPrefetched});
       });
     };
@@ -169,7 +165,7 @@ void RowEmitter::anyVectors(ArrayRef<Value> at) {
   if (c.stored)
     for (auto [i, row] : llvm::enumerate(at)) {
       from[i] = index(i);
-      decode(row, index(1), from[i]);
+      quantized().decode(row, index(1), from[i]);
     }
   auto tiles = [&](Value begin, Value end, int64_t count) {
     forRange(begin, end, count,
@@ -178,6 +174,24 @@ void RowEmitter::anyVectors(ArrayRef<Value> at) {
   Value pairs = times(over(rows, 2), 2);
   tiles(index(0), pairs, 2);
   tiles(pairs, rows, 1);
+}
+
+/// Multiplies the rows `at` of a quantised W with one or two vectors, in registers. Rows whose
+/// scales have another span are decoded into memory.
+void RowEmitter::fewOfBlocks(ArrayRef<Value> at, int64_t vectors) {
+  SmallVector<Value> rowsOfW(at);
+  Tile tile{{}, rowsOfW, rowsOfW, index(0), vectors};
+  for (auto [slot, row] : llvm::enumerate(at))
+    tile.blocks.push_back(quantized().open(row, slot));
+  Value areRead = quantized().areRead(tile.blocks);
+  if (!areRead)
+    return compute(tile);
+  auto branch = scf::IfOp::create(b, loc, areRead, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  compute(tile);
+  b.setInsertionPointToStart(branch.elseBlock());
+  anyVectors(at);
 }
 
 /// Calls `body` with one row of each stream at a time, then with the rows that do not divide by the
@@ -198,7 +212,7 @@ void RowEmitter::blocked(Value begin, Value end) {
   forRange(begin, end, panelRows(c), [&](Value from) {
     Value to = least(add(from, index(panelRows(c))), end);
     if (c.stored)
-      decode(from, sub(to, from), index(0));
+      quantized().decode(from, sub(to, from), index(0));
     else
       forRange(from, to, 1, [&](Value row) { copyRow(row, sub(row, from)); });
     // The last tile is a whole one too: it repeats some vectors of the tile before it, and gets the
@@ -260,20 +274,44 @@ Value RowEmitter::extended(Value vector) {
   return isFloat ? vector : Value(arith::ExtFOp::create(b, loc, accumulator, vector));
 }
 
-/// One step along k: sums += W[·, k…] x[·, k…]. The sums of one row of W lie side by side.
-SmallVector<Value> RowEmitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
+/// sums += w(·) x[·, k…], where w gives W[·, k…]. The sums of one row of W lie side by side.
+SmallVector<Value> RowEmitter::multiply(ValueRange sums, const Tile &tile, Value k, Value mask,
+                                        WeightsOf weights) {
   SmallVector<Value> xs, next;
   for (int64_t j = 0; j < tile.count; ++j)
     xs.push_back(numbers(x, add(tile.vector, index(j)), k, mask));
-  for (Value row : tile.rows) {
-    Value wide = extended(numbers(tile.matrix, row, k, mask));
+  for (size_t row = 0; row < tile.rows.size(); ++row) {
+    Value wide = weights(row);
     for (Value xv : xs)
       next.push_back(vector::FMAOp::create(b, loc, wide, xv, sums[next.size()]));
   }
   return next;
 }
 
-void RowEmitter::compute(const Tile &tile) {
+/// One step along k: sums += W[·, k…] x[·, k…].
+SmallVector<Value> RowEmitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
+  return multiply(sums, tile, k, mask, [&](size_t row) {
+    return extended(numbers(tile.matrix, tile.rows[row], k, mask));
+  });
+}
+
+/// The partial sums of a tile of a quantised W, whose numbers stay in registers.
+SmallVector<Value> RowEmitter::sumsOfBlocks(const Tile &tile) {
+  SmallVector<Value> sums(tile.rows.size() * tile.count, zeros(accumulator));
+  int64_t elements = BlockReader::elements(cast<xf::QuantizedType>(c.stored.getElementType()));
+  return carried(index(0), index(c.in() / elements), 1, sums, [&](ValueRange before, Value block) {
+    SmallVector<std::unique_ptr<BlockReader>> readers;
+    for (const QuantizedRows::Row &row : tile.blocks)
+      readers.push_back(quantized().block(row, block));
+    Values next(before);
+    for (int64_t k = 0; k < elements; k += c.lanes)
+      next = multiply(next, tile, add(times(block, elements), index(k)), {},
+                      [&](size_t row) { return readers[row]->numbers(k); });
+    return next;
+  });
+}
+
+SmallVector<Value> RowEmitter::sumsOf(const Tile &tile) {
   SmallVector<Value> sums(tile.rows.size() * tile.count, zeros(accumulator));
   int64_t stride = c.lanes;
   if (tile.isPrefetched) // one prefetch for each cache line of each row
@@ -294,6 +332,11 @@ void RowEmitter::compute(const Tile &tile) {
     sums = step(sums, tile, index(whole), {});
   if (whole < c.in())
     sums = step(sums, tile, index(whole), firstLanes(c.lanes, c.in() - whole));
+  return sums;
+}
+
+void RowEmitter::compute(const Tile &tile) {
+  SmallVector<Value> sums = tile.matrix ? sumsOf(tile) : sumsOfBlocks(tile);
   for (int64_t j = 0; j < tile.count; ++j) {
     SmallVector<Value> ofVector;
     for (size_t i = 0; i < tile.rows.size(); ++i)

@@ -103,11 +103,9 @@ public:
       at.push_back(loop.getInductionVar());
       b.setInsertionPointToStart(loop.getBody());
     }
-    Value length = sizes.back();
-    if (kernel::isMarked<kernel::Causal>(op))
-      length = seenSlots(b, loc, at.front(), sizes.front(), length);
+    SlotRange range = seenSlots(b, op, at.front(), sizes.front(), sizes.back());
     at.push_back({});
-    reduce(length);
+    reduce(range.from, range.to);
     b.setInsertionPointAfter(outer);
     return outer;
   }
@@ -189,14 +187,15 @@ private:
                                        scalar);
   }
 
-  void reduce(Value size) {
+  /// Along the last loop from `from`, a multiple of rowLanes, to `size`.
+  void reduce(Value from, Value size) {
     bool isSum = reduction.kind() == vector::CombiningKind::ADD;
     Value neutral = broadcast(arith::ConstantOp::create(
         b, loc, b.getF32FloatAttr(isSum ? 0 : -std::numeric_limits<float>::infinity())));
     Value width = index(rowLanes);
     Value whole =
         b.createOrFold<arith::SubIOp>(loc, size, b.createOrFold<arith::RemUIOp>(loc, size, width));
-    auto loop = scf::ForOp::create(b, loc, index(0), whole, width, neutral);
+    auto loop = scf::ForOp::create(b, loc, from, whole, width, neutral);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());

@@ -1,6 +1,7 @@
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Numerics/BlockFormats.h"
 #include "ctxc/Numerics/KernelABI.h"
+#include "ctxc/Numerics/ScaledFormats.h"
 #include "ctxc/Support/Error.h"
 #include "dialects/Patch/Patch.h"
 #include "lib/Lowering/Objects/GuardLibrary.h"
@@ -195,6 +196,7 @@ KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {
   };
   define("ctxc_decode", &ctxc_decode);
   define("ctxc_decode_rows", &ctxc_decode_rows);
+  define("ctxc_scaled_row", &ctxc_scaled_row);
   define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
   define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);
   define("ctxc_rows_count_zeros", &ctxc_rows_count_zeros);

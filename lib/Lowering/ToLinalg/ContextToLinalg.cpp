@@ -133,7 +133,7 @@ public:
       for (Operation *op = before->getNextNode(); op; op = op->getNextNode())
         if (auto overSlots = dyn_cast<linalg::LinalgOp>(op);
             overSlots && overSlots.getNumLoops() == 4)
-          kernel::mark<kernel::Causal>(op);
+          markCausal(op);
     bind(mix(weights));
   }
 
@@ -192,8 +192,14 @@ private:
   bool isInOrder() { return !isolated && !attention.getBidirectional(); }
   Value inOrder(Value product) {
     if (isInOrder())
-      kernel::mark<kernel::Causal>(product.getDefiningOp());
+      markCausal(product.getDefiningOp());
     return product;
+  }
+  void markCausal(Operation *op) {
+    kernel::mark<kernel::Causal>(op);
+    if (Value window = attention.getWindow())
+      if (auto setting = window.getDefiningOp<xf::SettingOp>())
+        kernel::Window(op->getContext()).setAttr(op, setting.getNameAttr());
   }
 
   Value markedAs(kernel::Product product, Value value) {

@@ -41,12 +41,12 @@ func.func @contractions(%W: tensor<4x8xbf16>, %V: memref<8x4xf32>, %x: tensor<?x
 
 // CHECK-LABEL: func.func @mixed(
 func.func @mixed(%w: memref<?x2x3x?xf32>, %v: memref<?x2x8xf32>, %y: memref<?x2x3x8xf32>) {
-  // CHECK: attrs = {kernel.causal, kernel.product = #kernel.product<mixed>}
+  // CHECK: attrs = {kernel.causal, kernel.product = #kernel.product<mixed>, kernel.window = "attn.window"}
   linalg.generic {indexing_maps = [affine_map<(s, g, r, t, x) -> (s, g, r, t)>, affine_map<(s, g, r, t, x) -> (t, g, x)>,
                                    affine_map<(s, g, r, t, x) -> (s, g, r, x)>],
                   iterator_types = ["parallel", "parallel", "parallel", "reduction", "parallel"]}
       ins(%w, %v : memref<?x2x3x?xf32>, memref<?x2x8xf32>) outs(%y : memref<?x2x3x8xf32>)
-      attrs = {kernel.causal, kernel.product = #kernel.product<mixed>} {
+      attrs = {kernel.causal, kernel.product = #kernel.product<mixed>, kernel.window = "attn.window"} {
   ^bb0(%a: f32, %b: f32, %sum: f32):
     %p = arith.mulf %a, %b : f32
     %n = arith.addf %sum, %p : f32

@@ -217,6 +217,36 @@ TEST_P(Ops, RotaryAndAttention) {
   agree(b);
 }
 
+/// Windows that begin within the prompt, at and between multiples of what loops take at a time.
+TEST_P(Ops, LongWindows) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  TextValue q = b.reshape(b.linear(x, 4 * 7), {4, 7}), k = b.reshape(b.linear(x, 2 * 7), {2, 7});
+  TextValue slopes = b.rope(4), sinks = b.param({4}, "f32");
+  std::string sunk = " sinks " + sinks.name + " : tensor<4xf32>";
+  TextValue sum = x;
+  for (int64_t window : {1, 15, 16, 17, 33, 50})
+    sum = b.add(sum,
+                b.linear(b.reshape(b.attention(q, k, k, window, "", window % 2 ? sunk : ""), {28}),
+                         x.shape[0]));
+  b.output(sum);
+  TextModel model(modelText({b}), GetParam());
+  ASSERT_EQ(model.compile(), "");
+  const int64_t rows = 70;
+  std::vector<int64_t> tokens = someTokens(rows, 3), at = upTo(rows);
+  auto expectedRun = model.reference->start(rows), run = model.compiled->start(rows),
+       slowRun = model.compiled->start(rows);
+  Seen expected = see(*model.reference, *expectedRun, tokens, at),
+       found = see(*model.compiled, *run, tokens, at);
+  expectSame(found, expected, 1e-5, "a prompt");
+  for (int64_t i = 0; i < rows; ++i) {
+    Seen one = see(*model.compiled, *slowRun, {tokens[i]}, {i});
+    size_t width = one.logits.size();
+    EXPECT_EQ(one.logits, std::vector<double>(found.logits.begin() + i * width,
+                                              found.logits.begin() + (i + 1) * width));
+  }
+}
+
 /// Cannot run token by token: a row's result depends on all tokens of the call.
 TEST_P(Ops, BidirectionalAttention) {
   BlockText b("ops", odd());

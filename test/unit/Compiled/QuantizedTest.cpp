@@ -50,8 +50,18 @@ private:
         at[block] = uint8_t(122 + random() % 3);
         continue;
       }
-      uint16_t d = floatToF16(dtype == DType::Q6_K ? 1e-5f : 1e-3f);
-      std::memcpy(at + block + (dtype == DType::Q6_K ? size - 2 : 0), &d, sizeof d);
+      auto put = [&](int64_t offset, float number) {
+        uint16_t half = floatToF16(number);
+        std::memcpy(at + block + offset, &half, sizeof half);
+      };
+      if (dtype == DType::Q6_K) {
+        put(size - 2, 1e-5f);
+        continue;
+      }
+      bool isK = dtype == DType::Q4_K || dtype == DType::Q5_K;
+      put(0, isK ? 2e-5f : 1e-3f);
+      if (isK || dtype == DType::Q4_1 || dtype == DType::Q5_1)
+        put(2, isK ? 1e-4f : -8e-3f);
     }
     return at;
   }
@@ -61,7 +71,8 @@ private:
     bool isF8 = dtype == DType::ScaledF8E4M3;
     ctxc_scaled_matrix m = {};
     m.rows = rows, m.columns = columns;
-    m.block_rows = isF8 ? 5 : 1, m.block_columns = isF8 ? 12 : 32;
+    // Kernels read blocks of 32 columns in another way than those of 12.
+    m.block_rows = isF8 ? 5 : 1, m.block_columns = isF8 && random() % 2 ? 12 : 32;
     m.scale_type = isF8 ? CTXC_SCALE_F32 : CTXC_SCALE_E8M0;
     int64_t bytes = isF8 ? rows * columns : rows * columns / 2;
     uint8_t *elements = keep(bytes);
@@ -159,8 +170,8 @@ struct Quantized : testing::TestWithParam<const char *> {};
 TEST_P(Quantized, CompiledIsTheReferenceAndTheSameInFloat32ToTheLastBit) {
   std::string element = "!xf.quantized<" + std::string(GetParam()) + ">";
   bool isF8 = element.find("f8e4m3") != std::string::npos,
-       isQ6 = element.find("q6") != std::string::npos;
-  int64_t in = isF8 ? 45 : isQ6 ? 256 : 96, inner = isF8 ? 37 : isQ6 ? 512 : 64;
+       isK = element.find("_k") != std::string::npos;
+  int64_t in = isF8 ? 45 : isK ? 256 : 96, inner = isF8 ? 64 : isK ? 512 : 64;
   TextModel model(modelIn(element, in, inner), std::make_unique<QuantizedWeights>(3));
   expectAgreement(model, 2e-5);
 
@@ -179,7 +190,8 @@ TEST_P(Quantized, CompiledIsTheReferenceAndTheSameInFloat32ToTheLastBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Quantized,
-                         testing::Values("f8e4m3", "mxfp4", "block_mxfp4", "q8_0", "q6_k"),
+                         testing::Values("f8e4m3", "mxfp4", "block_mxfp4", "q4_0", "q4_1", "q5_0",
+                                         "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"),
                          [](const auto &info) { return std::string(info.param); });
 
 } // namespace

@@ -66,13 +66,19 @@ Verdict judge(xf::BlockOp block) {
   return planBlock(block, options);
 }
 
-// Sizes for which smaller ones are found. The search for these is bounded: with a narrow width of 3
-// at hidden size 4096, or of 16 at 512, it finds none, and the verdict is undecided.
 constexpr Sizes sizes[] = {{8, 2, 1, 4, 12, 3},
                            {512, 8, 2, 64, 2048, 3},
+                           {512, 8, 2, 64, 2048, 16},
+                           {4096, 32, 8, 128, 14336, 3},
                            {4096, 32, 8, 128, 14336, 16},
+                           {4096, 32, 8, 128, 14336, 4095},
                            {16384, 128, 8, 128, 53248, 3},
-                           {2560, 40, 40, 64, 6912, 3}};
+                           {16384, 128, 8, 128, 53248, 64},
+                           {2560, 40, 40, 64, 6912, 3},
+                           {1600, 25, 25, 64, 6400, 100},
+                           {640, 4, 1, 256, 2048, 320},
+                           {5120, 64, 8, 128, 25600, 129},
+                           {7168, 128, 2, 64, 18432, 1536}};
 
 TEST(Refute, LargeBlocksAreRejectedInSmallerSizes) {
   for (const Sizes &s : sizes) {
@@ -102,7 +108,7 @@ TEST(Refute, ALargeBlocksWitnessIsOfItsStructure) {
   std::string ending = "    %r = xf.normalize rms %d eps 1.0e-6 : " + vec(4096) + "\n";
   for (const char *element : {"f32", "bf16", "!xf.quantized<q4_k>"}) {
     SCOPED_TRACE(element);
-    Blocks blocks(decoder(sizes[2], ending, element));
+    Blocks blocks(decoder({4096, 32, 8, 128, 14336, 16}, ending, element));
     ASSERT_TRUE(blocks.module);
     WitnessOptions how;
     how.rule = rules::BoundedOutput;

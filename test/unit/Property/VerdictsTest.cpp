@@ -230,6 +230,16 @@ void Judge::print(llvm::raw_ostream &os) const {
     os << "  " << number << " " << what << "\n";
 }
 
+/// (a + b) − a − b is zero, and rounding leaves something of it where a patch makes a and b large:
+/// no patch comes nearer to the output by that.
+TEST(Verdicts, RoundingIsNoPatch) {
+  for (uint64_t seed : {1028008, 1039864}) {
+    Judge judge;
+    judge.judge(seed, /*nasty=*/true);
+    judge.expectAll({"rejected", "witnesses"});
+  }
+}
+
 /// The seeds are divided among this many tests.
 constexpr uint64_t shards = 8;
 

@@ -1,0 +1,82 @@
+#include "lib/Lowering/CPU/QuantizedRows.h"
+#include "lib/Lowering/CallFrame.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+xf::QuantizedType QuantizedRows::format() const {
+  return cast<xf::QuantizedType>(c.stored.getElementType());
+}
+
+Value QuantizedRows::at(Value address, Type element, Value index) {
+  return LLVM::GEPOp::create(b, loc, address.getType(), element, address,
+                             ArrayRef<LLVM::GEPArg>{toI64(b, loc, index)});
+}
+
+/// Calls a function of ctxc/Numerics.
+Value QuantizedRows::call(StringRef name, ValueRange operands, TypeRange results) {
+  auto module = b.getBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder declare(module.getBodyRegion());
+    func::FuncOp::create(declare, loc, name, b.getFunctionType(operands.getTypes(), results))
+        .setPrivate();
+  }
+  auto made = func::CallOp::create(b, loc, name, results, operands);
+  return results.empty() ? Value() : made.getResult(0);
+}
+
+QuantizedRows::Row QuantizedRows::open(Value row, int64_t slot) {
+  Value bytes = index(c.in() / format().getBlockElements() * format().getBlockBytes());
+  if (!BlockReader::hasScalesApart(format()))
+    return {at(address, b.getI8Type(), arith::MulIOp::create(b, loc, row, bytes)), {}};
+  Value scales = at(scratchAddress, b.getF32Type(), index(slot * c.in()));
+  SmallVector<Value> operands{address, toI64(b, loc, row), toI64(b, loc, bytes), scales};
+  return {call("ctxc_scaled_row", operands, address.getType()), scales};
+}
+
+Value QuantizedRows::areRead(ArrayRef<Row> rows) {
+  if (!BlockReader::hasScalesApart(format()))
+    return {};
+  Value null = LLVM::ZeroOp::create(b, loc, address.getType()), all;
+  for (const Row &row : rows) {
+    Value isRead = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, row.elements, null);
+    all = all ? Value(arith::AndIOp::create(b, loc, all, isRead)) : isRead;
+  }
+  return all;
+}
+
+std::unique_ptr<BlockReader> QuantizedRows::block(const Row &row, Value block) {
+  Value scale;
+  if (row.scales)
+    scale = LLVM::LoadOp::create(b, loc, b.getF32Type(), at(row.scales, b.getF32Type(), block));
+  return BlockReader::open(
+      b, loc, format(), c.lanes,
+      at(row.elements, b.getI8Type(), times(block, BlockReader::bytes(format()))), scale);
+}
+
+void QuantizedRows::decode(Value row, Value count, Value into) {
+  if (BlockReader::hasScalesApart(format()))
+    return decodeByCall(row, count, into);
+  forRange(index(0), count, 1, [&](Value i) { decodeBlocks(add(row, i), add(into, i)); });
+}
+
+void QuantizedRows::decodeBlocks(Value row, Value into) {
+  Row from = open(row, 0);
+  int64_t elements = BlockReader::elements(format());
+  forRange(index(0), index(c.in() / elements), 1, [&](Value number) {
+    std::unique_ptr<BlockReader> reader = block(from, number);
+    for (int64_t k = 0; k < elements; k += c.lanes)
+      vector::StoreOp::create(b, loc, reader->numbers(k), scratch,
+                              ValueRange{into, add(times(number, elements), index(k))});
+  });
+}
+
+void QuantizedRows::decodeByCall(Value row, Value count, Value into) {
+  SmallVector<Value> operands{
+      arith::ConstantIntOp::create(b, loc, int64_t(format().getFormat()), 32), address,
+      toI64(b, loc, times(row, c.in())), toI64(b, loc, times(count, c.in())),
+      at(scratchAddress, b.getF32Type(), times(into, c.in()))};
+  call("ctxc_decode", operands, {});
+}

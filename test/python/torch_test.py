@@ -1,0 +1,164 @@
+"""ctxc.torch, the plan carried out in PyTorch, on live modules of transformers.
+
+  torch_test.py GOLDENS
+
+The kernels judge it in float32, and the reference in float64. With CTXC_KERNEL_OPT=3, as every night, every checkpoint
+is run; else some that cover every mechanism.
+"""
+
+import os
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
+
+import ctxc
+import ctxc.hf
+import ctxc.torch
+import judge
+import numpy as np
+import torch
+import transformers
+
+GOLDENS = Path(sys.argv[1])
+TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
+SOME = ("gemma3", "gpt2", "gpt2-bare", "opt", "bloom", "falcon", "gpt-oss", "mixtral", "qwen3-moe-fused", "deepseek-v3",
+        "bert", "cohere", "llama")
+UPDATES = ("least", "balanced", "naive", "stable", "scaled")
+POST_NORMS = ("gemma2", "gemma3", "olmo2")
+
+
+def names():
+    every = sorted(folder.name for folder in GOLDENS.iterdir() if (folder / "golden.safetensors").exists())
+    return every if os.environ.get("CTXC_KERNEL_OPT") == "3" else [name for name in every if name in SOME]
+
+
+def module_of(name):
+    return judge.load_checkpoint(GOLDENS / name).eval()
+
+
+def apart(found, expected):
+    """The largest ‖difference‖ / ‖expected‖ of a factor. A vector may absorb nothing but the roundings of the ops
+    before it, which are not the same: up to 1e-6 for each entry do not count."""
+    largest = 0.0
+    for name, each in expected.items():
+        for part in ("u", "v", "delta"):
+            a, b = getattr(found[name], part), getattr(each, part)
+            if b is None:
+                continue
+            rounding = 1e-6 * b.size ** 0.5 if part == "delta" else 0.0
+            largest = max(largest, (np.linalg.norm(a - b) - rounding) / max(np.linalg.norm(b), 1e-30))
+    return largest
+
+
+class Torch(unittest.TestCase):
+    def test_every_family_by_the_kernels(self):
+        for name in names():
+            with self.subTest(name):
+                model = ctxc.hf.from_module(module_of(name))
+                ours, theirs = ctxc.torch.Context(model, TOKENS), ctxc.Context(model, TOKENS)
+                found, expected = ours.patch(), theirs.patch()
+                self.assertEqual(list(found), list(expected))
+                self.assertEqual((found.origin, found.full_next), (expected.origin, expected.full_next))
+                self.assertLessEqual(apart(found, expected), 1e-4)
+                full = ours.logits()
+                self.assertLessEqual(np.abs(full.numpy() - theirs.logits()).max(), 1e-4)
+                self.assertLessEqual((ours.logits(found) - full).abs().max(), 1e-4)
+                self.assertEqual(ours.harmful, 0)
+                control = theirs.logits(ctxc.Patch({}, expected.origin))
+                self.assertGreater(np.abs(control - full.numpy()).max(), 0.01)
+
+    def test_every_update_by_the_reference(self):
+        for name in POST_NORMS:
+            for update in UPDATES:
+                with self.subTest(name, update=update):
+                    model = ctxc.hf.from_module(self.without_small_scales(name), update=update, engine="reference")
+                    found = ctxc.torch.Context(model, TOKENS, dtype=torch.float64).patch()
+                    self.assertLessEqual(apart(found, ctxc.Context(model, TOKENS).patch()), 1e-7)
+
+    @torch.no_grad()
+    def without_small_scales(self, name):
+        """Stable and scaled have no exact patch where a scale is zero, as some of the goldens' are."""
+        module = module_of(name)
+        for key, parameter in module.named_parameters():
+            if "norm" in key:
+                parameter.abs_().add_(0.5)
+        return module
+
+    def test_kept_tokens(self):
+        model = ctxc.hf.from_module(module_of("llama"))
+        context = ctxc.torch.Context(model, TOKENS, keep=[0, 2, 5])
+        patch = context.patch()
+        self.assertLessEqual(apart(patch, ctxc.Context(model, TOKENS, keep=[0, 2, 5]).patch()), 1e-4)
+        self.assertLessEqual((context.logits(patch) - context.logits()).abs().max(), 1e-4)
+
+    def test_contexts_extend_and_fork(self):
+        for name in ("llama", "gemma3"):
+            model = ctxc.hf.from_module(module_of(name))
+            context = ctxc.torch.Context(model, TOKENS[:6])
+            before = context.logits()
+            longer = context.fork().extend(TOKENS[6:9]).extend(TOKENS[9])
+            self.assertEqual((len(context), longer.tokens), (6, TOKENS[:10]))
+            whole = ctxc.torch.Context(model, TOKENS[:10])
+            self.assertLessEqual((longer.logits() - whole.logits()).abs().max(), 1e-5)
+            self.assertLessEqual(apart(longer.patch(), whole.patch()), 1e-4)
+            self.assertTrue(torch.equal(context.logits(), before))
+
+    def test_the_modules_weights_as_they_are_now(self):
+        module = module_of("llama")
+        model = ctxc.hf.from_module(module)
+        context = ctxc.torch.Context(model, TOKENS)
+        before = context.logits()
+        with ctxc.hf.patched(module, context.patch()):
+            self.assertFalse(torch.equal(context.logits(), before))
+        self.assertTrue(torch.equal(context.logits(), before))
+
+    def test_bfloat16(self):
+        module = module_of("llama").to(torch.bfloat16)
+        model = ctxc.hf.from_module(module)
+        self.assertLessEqual(apart(ctxc.torch.Context(model, TOKENS).patch(), ctxc.Context(model, TOKENS).patch()), 1e-4)
+
+    def test_errors_say_what_to_do(self):
+        model = ctxc.hf.from_module(module_of("llama"))
+        context = ctxc.torch.Context(model, TOKENS)
+        encoder = ctxc.hf.from_module(module_of("bert"))
+        for wrong, text in [
+                (lambda: ctxc.torch.Context(model, [1]), "expected at least two"),
+                (lambda: ctxc.torch.Context(model, TOKENS, keep=[11]), "expected ascending positions"),
+                (lambda: ctxc.torch.Context(encoder, TOKENS, keep=[1]), "bidirectional"),
+                (lambda: ctxc.torch.Context(encoder, TOKENS).extend(3), "expected a new one"),
+                (lambda: context.logits(ctxc.torch.Context(encoder, TOKENS).patch()), "another model"),
+        ]:
+            with self.assertRaisesRegex(ctxc.Error, text):
+                wrong()
+
+    def test_an_op_without_a_meaning_is_named(self):
+        model = ctxc.hf.from_module(module_of("llama"))
+        silu = ctxc.torch._evaluation.MEANINGS.pop("xf.activation")
+        try:
+            with self.assertRaisesRegex(ctxc.BadInput, "'xf.activation': .* expected a meaning"):
+                ctxc.torch.Context(model, TOKENS)
+            ctxc.torch.meaning("xf.activation")(silu)
+            ctxc.torch.Context(model, TOKENS)
+        finally:
+            ctxc.torch._evaluation.MEANINGS["xf.activation"] = silu
+
+    def test_docstrings_are_true(self):
+        import doctest
+
+        module = module_of("llama")
+        model = ctxc.hf.from_module(module)
+        patch = ctxc.Context(model, TOKENS).patch()
+        globs = {"ctxc": ctxc, "torch": torch, "hf_model": module, "ids": TOKENS, "model": model, "patch": patch,
+                 "context": ctxc.torch.Context(model, TOKENS)}
+        for each in (ctxc.hf, ctxc.torch, ctxc.torch._evaluation):
+            with self.subTest(each.__name__):
+                found = doctest.testmod(each, extraglobs=globs, optionflags=doctest.ELLIPSIS)
+                self.assertEqual((found.failed, found.attempted > 1), (0, True))
+
+
+if __name__ == "__main__":
+    transformers.utils.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Breaks the analysis in one place at a time, and looks which test notices.
+
+A mutant (test/mutants/mutants.py) drops one condition of a lemma. Its source is compiled from a
+changed copy, and linked into the tests' programs before the libraries, which stay as they were built
+by tools/build.sh; nothing in the source tree or the build folder changes. The tests run from the
+quickest on, until one fails: then the mutant is caught. One that no test catches has survived.
+
+  tools/test-mutants.py [--only NAME…] [--state FILE]
+
+With --state, what was found is kept in a file, a line for each mutant, and a later run with the same
+file goes on with the others. Exit code 1 where a mutant survived or could not be built.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "test", "mutants"))
+from mutants import MUTANTS  # noqa: E402
+
+# Programs of tests, the quickest first, with what they run. The seeds of the last are more than the
+# gate's.
+TESTS = [
+    ("unit-Planning", []),
+    ("unit-Analysis", []),
+    ("unit-Transforms", ["--gtest_filter=-*Golden*"]),
+    ("unit-Proof", ["--gtest_filter=-*Agreement*"]),
+    ("unit-Evidence", []),
+    ("lit", ["Analysis", "Planning", "Rules", "Proof"]),
+    ("unit-Property", []),
+]
+LIMIT = 1800  # seconds that the tests of a program may take
+
+
+class Build:
+    """What the build folder says of how it was built."""
+
+    def __init__(self, folder):
+        self.folder = os.path.abspath(folder)
+        with open(os.path.join(self.folder, "compile_commands.json"), encoding="utf-8") as file:
+            self.entries = json.load(file)
+        self.links = {}
+
+    def compiled_from(self, source):
+        """The commands that compile `source`, by itself or with others."""
+        path = os.path.join(ROOT, source)
+        included = f'#include "{path}"'
+        for entry in self.entries:
+            if entry["file"] == path:
+                yield entry
+            elif "/Unity/" in entry["file"]:
+                with open(entry["file"], encoding="utf-8") as file:
+                    if included in file.read():
+                        yield entry
+
+    def link_of(self, program):
+        if program not in self.links:
+            said = subprocess.check_output(
+                ["ninja", "-C", self.folder, "-t", "commands", f"bin/{program}"], text=True
+            )
+            last = said.strip().splitlines()[-1]
+            self.links[program] = shlex.split(re.match(r": && (.*?) && ", last).group(1))
+        return self.links[program]
+
+
+def changed_text(mutant):
+    """The source with the mutant's change; an error where it does not fit just one place."""
+    with open(os.path.join(ROOT, mutant.file), encoding="utf-8") as file:
+        text = file.read()
+    if text.count(mutant.search) != 1:
+        raise ValueError(f"{mutant.name}: {text.count(mutant.search)} places of {mutant.file} fit, expected one")
+    return text.replace(mutant.search, mutant.replace)
+
+
+class Trial:
+    """One mutant in a folder of its own."""
+
+    def __init__(self, build, mutant, folder):
+        self.build, self.mutant, self.folder = build, mutant, folder
+        self.bin = os.path.join(folder, "bin")
+        os.mkdir(self.bin)
+        self.objects = []
+
+    def compile(self):
+        directory, name = os.path.split(os.path.join(ROOT, self.mutant.file))
+        copy = os.path.join(self.folder, name)
+        with open(copy, "w", encoding="utf-8") as file:
+            file.write(changed_text(self.mutant))
+        overlay = {
+            "version": 0,
+            "use-external-names": False,
+            "roots": [
+                {
+                    "type": "directory",
+                    "name": directory,
+                    "contents": [{"type": "file", "name": name, "external-contents": copy}],
+                }
+            ],
+        }
+        path = os.path.join(self.folder, "overlay.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(overlay, file)
+        for entry in self.build.compiled_from(self.mutant.file):
+            words = shlex.split(entry["command"])
+            if os.path.basename(words[0]) == "ccache":
+                words = words[1:]
+            made = os.path.join(self.folder, f"{len(self.objects)}.o")
+            words[words.index("-o") + 1] = made
+            self.call(words + ["-w", "-ivfsoverlay", path], entry["directory"])
+            self.objects.append(made)
+        if not self.objects:
+            raise ValueError(f"{self.mutant.file} is compiled by nothing")
+
+    def call(self, words, directory):
+        done = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ValueError(done.stderr[-2000:])
+
+    def link(self, program):
+        words = list(self.build.link_of(program))
+        path = os.path.join(self.bin, program)
+        words[words.index("-o") + 1] = path
+        # The first definition of a symbol counts.
+        self.call([words[0], "-Wl,-z,muldefs", *self.objects, *words[1:]], self.build.folder)
+        return path
+
+    def environment(self):
+        cache = os.path.join(self.folder, "cache")
+        return dict(os.environ, XDG_CACHE_HOME=cache, CTXC_KERNEL_OPT="0")
+
+    def failed_in(self, program, options):
+        """What of the program's tests fails first, or None."""
+        if program == "lit":
+            return self.failed_in_lit(options)
+        words = [self.link(program), "--gtest_fail_fast", "--gtest_brief=1", *options]
+        try:
+            done = subprocess.run(
+                words,
+                cwd=os.path.join(self.build.folder, "test", "unit"),
+                env=self.environment(),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=LIMIT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "it does not end"
+        if done.returncode in (0, 77):
+            return None
+        named = re.findall(r"^\[  FAILED  \] ([^\s,]+)", done.stdout, re.MULTILINE)
+        return named[0] if named else f"it ends with {done.returncode}"
+
+    def failed_in_lit(self, folders):
+        for program in ("ctxc", "ctxc-opt"):
+            self.link(program)
+        own = os.path.join(self.folder, "test")
+        os.mkdir(own)
+        with open(os.path.join(self.build.folder, "test", "lit.site.cfg.py"), encoding="utf-8") as file:
+            text = file.read()
+        text = text.replace(f'ctxc_build_dir = "{self.build.folder}"', f'ctxc_build_dir = "{self.folder}"')
+        with open(os.path.join(own, "lit.site.cfg.py"), "w", encoding="utf-8") as file:
+            file.write(text)
+        lit = "lit" if subprocess.run(["which", "lit"], capture_output=True, check=False).returncode == 0 else "llvm-lit"
+        done = subprocess.run(
+            [lit, "-s", "--max-failures=1", *(os.path.join(own, folder) for folder in folders)],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LIMIT,
+            check=False,
+        )
+        if not done.returncode:
+            return None
+        named = re.findall(r"^(?:FAIL|TIMEOUT): \S+ :: (\S+)", done.stdout, re.MULTILINE)
+        return named[0] if named else done.stdout[-300:] + done.stderr[-300:]
+
+
+def check_unchanged(build):
+    """The tests pass without a mutant: else they would tell nothing."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        trial = Trial(build, None, folder)
+        for program, options in TESTS:
+            if test := trial.failed_in(program, options):
+                sys.exit(f"without a mutant, {program} fails: {test}")
+
+
+def judge(build, mutant):
+    found = {"name": mutant.name, "file": mutant.file, "breaks": mutant.breaks}
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        try:
+            trial = Trial(build, mutant, folder)
+            trial.compile()
+            for program, options in TESTS:
+                if test := trial.failed_in(program, options):
+                    return dict(found, caught=f"{program}: {test}")
+        except ValueError as error:
+            return dict(found, error=str(error))
+    return found
+
+
+def line_of(found):
+    result = found.get("caught") or ("ERROR " + found["error"] if "error" in found else "SURVIVED")
+    return f"{found['name']:40} {result}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], help="names of mutants")
+    parser.add_argument("--list", action="store_true", help="print the mutants, check that each fits, and end")
+    parser.add_argument("--state", help="a file of what was found, to go on with")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (1)")
+    parser.add_argument("--build", default=os.environ.get("CTXC_BUILD", os.path.join(ROOT, "build")))
+    given = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if not given.only or mutant.name in given.only]
+    if unknown := set(given.only) - {mutant.name for mutant in chosen}:
+        parser.error(f"no mutant is called {', '.join(sorted(unknown))}")
+    if given.list:
+        for mutant in chosen:
+            changed_text(mutant)
+            print(f"{mutant.name:40} {mutant.file:36} {mutant.breaks}")
+        print(len(chosen), "mutants")
+        return 0
+    done = {}
+    if given.state and os.path.exists(given.state):
+        with open(given.state, encoding="utf-8") as file:
+            done = {found["name"]: found for found in map(json.loads, file)}
+    build = Build(given.build)
+    if len(done) < len(chosen):
+        check_unchanged(build)
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        todo = [pool.submit(judge, build, mutant) for mutant in chosen if mutant.name not in done]
+        for each in concurrent.futures.as_completed(todo):
+            found = each.result()
+            done[found["name"]] = found
+            print(line_of(found), flush=True)
+            if given.state:
+                with open(given.state, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(found) + "\n")
+    results = [done[mutant.name] for mutant in chosen]
+    left = [found for found in results if "caught" not in found]
+    print(f"{len(results)} mutants, {len(results) - len(left)} caught")
+    for found in left:
+        print(line_of(found))
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
