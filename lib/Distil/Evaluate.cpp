@@ -252,3 +252,35 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
     return std::move(error);
   return card;
 }
+
+llvm::Expected<std::vector<int64_t>> ctxc::mostSurprising(SplitModel model,
+                                                          llvm::ArrayRef<int64_t> context,
+                                                          int64_t front, int64_t count) {
+  auto read = Reader::read(model, model.weights, {}, TextSequence{context.vec(), 0});
+  if (!read)
+    return read.takeError();
+  constexpr int64_t together = 32;
+  std::vector<std::pair<double, int64_t>> surprises; // negative, so that the largest comes first
+  if (front == 0 && !context.empty())
+    surprises.push_back({-INFINITY, 0});
+  const int64_t size = context.size();
+  for (int64_t from = std::max<int64_t>(front, 1); from < size; from += together) {
+    auto rows = llvm::to_vector(llvm::seq(from - 1, std::min(from + together, size) - 1));
+    auto logits = read->passage.logits(rows);
+    if (!logits)
+      return logits.takeError();
+    const size_t width = logits->size() / rows.size();
+    for (int64_t row : rows)
+      surprises.push_back({Distribution(llvm::ArrayRef(*logits).slice((row - rows.front()) * width,
+                                                                      width))[context[row + 1]],
+                           row + 1});
+  }
+  llvm::sort(surprises);
+  std::vector<int64_t> places, tokens;
+  for (auto [logarithm, place] : llvm::ArrayRef(surprises).take_front(count))
+    places.push_back(place);
+  llvm::sort(places);
+  for (int64_t place : places)
+    tokens.push_back(context[place]);
+  return tokens;
+}

@@ -1,6 +1,7 @@
 #include "ctxc/Report/CardReport.h"
 #include "ctxc/Support/Count.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;
 using llvm::format;
@@ -28,6 +29,10 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
      << "\n\n"
      << format("share of the context's effect recovered: %.1f %% (95 %%: %.1f to %.1f)\n\n",
                100 * card.all.share(), 100 * card.shareInterval.low, 100 * card.shareInterval.high)
+     << (settings.keptShare ? llvm::formatv("the kept tokens alone recover {0:F1} %\n\n",
+                                            100 * *settings.keptShare)
+                                  .str()
+                            : "")
      << "                           tokens  KL to the full model  recovered  same likeliest token\n"
      << "                                    without   adapted             without  adapted\n";
   writeGroup(os, "all", card.all);
@@ -77,6 +82,8 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
     json["drift"] = llvm::json::Object{{"tokens", card.unrelatedTokens},
                                        {"adapted", card.drift},
                                        {"context", card.driftOfContext}};
+  if (settings.keptShare)
+    json["share_of_kept_tokens_alone"] = *settings.keptShare;
   if (const auto &fit = settings.fit)
     json["fit"] = llvm::json::Object{{"texts", fit->texts},
                                      {"tokens", fit->tokens},

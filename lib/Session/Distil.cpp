@@ -82,3 +82,14 @@ Expected<Card> Model::evaluate(const Adapter &adapter, const EvaluateRequest &re
     return withDiagnostics(model.takeError());
   return ctxc::evaluate(*model, adapter, request);
 }
+
+Expected<std::vector<int64_t>> Model::mostSurprising(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                     int64_t count) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<SplitModel> model = splitModel();
+  if (!model)
+    return withDiagnostics(model.takeError());
+  return ctxc::mostSurprising(*model, context, front, count);
+}

@@ -91,6 +91,15 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   return request;
 }
 
+/// The value of --keep-share.
+Expected<double> keptShare(const Arguments &arguments) {
+  double share = 0;
+  StringRef text = arguments.get("--keep-share", "0");
+  if (text.getAsDouble(share) || !(share >= 0) || share >= 1)
+    return makeError("--keep-share: found '" + text + "', expected a number from 0 to below 1");
+  return share;
+}
+
 CardSettings settingsOf(Model &model, const ContextTexts &texts, const Adapter &adapter) {
   CardSettings settings;
   settings.model = model.name().str();
@@ -109,6 +118,9 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto seed = arguments.integer("--seed", 0, INT64_MAX, 0);
   if (!seed)
     return seed.takeError();
+  Expected<double> keeping = keptShare(arguments);
+  if (!keeping)
+    return keeping.takeError();
   StringRef directory = arguments.get("-o", "");
   if (llvm::sys::fs::exists(directory))
     return makeError("-o: " + directory + " already exists; name a directory that does not");
@@ -125,6 +137,13 @@ Expected<int> runDistil(const Arguments &arguments) {
   EvaluateRequest about;
   about.context = request->context = texts->context;
   about.front = request->prefix = texts->front;
+  if (*keeping > 0) {
+    int64_t front = texts->front.size(), behind = texts->context.size() - front;
+    auto kept = model.mostSurprising(texts->context, front, int64_t(*keeping * behind));
+    if (!kept)
+      return kept.takeError();
+    llvm::append_range(request->prefix, *kept);
+  }
   about.texts = std::move(split->heldOut);
   about.seed = *seed;
   request->texts = std::move(split->fitted);
@@ -156,6 +175,14 @@ Expected<int> runDistil(const Arguments &arguments) {
   CardSettings settings = settingsOf(model, *texts, made->adapter);
   settings.fit = fit;
   settings.bootstrapSeed = *seed;
+  if (*keeping > 0) {
+    Adapter alone;
+    alone.prefix = made->adapter.prefix;
+    auto cardOfKept = model.evaluate(alone, about);
+    if (!cardOfKept)
+      return cardOfKept.takeError();
+    settings.keptShare = cardOfKept->all.share();
+  }
   if (Error error = model.hash().moveInto(settings.modelHash))
     return std::move(error);
   std::string text;
@@ -237,6 +264,9 @@ Command driver::distilCommand() {
       {"--protection", "X",
        "the weight of --unrelated, relative to the texts; default 0.3. Every second text of\n"
        "it is protected, the others tell the drift"},
+      {"--keep-share", "X",
+       "keep this share of the context's tokens in front, those that surprise the model most,\n"
+       "and fit the rest; default 0"},
       {"--matrices-only", "", "leave norms' scales as they are"}};
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
   return command;

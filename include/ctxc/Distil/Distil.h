@@ -60,6 +60,12 @@ struct DistilRequest {
   FitOptions fit;
 };
 
+/// The `count` tokens of `context`, from its token `front` on, that surprise the model most, given
+/// those before them; in the context's order. A token without any before it is the most surprising.
+/// Errors: a model without a head; positions that it does not have.
+llvm::Expected<std::vector<int64_t>>
+mostSurprising(SplitModel model, llvm::ArrayRef<int64_t> context, int64_t front, int64_t count);
+
 struct Distilled {
   Adapter adapter;
   int64_t tokens = 0, protectedTokens = 0; ///< that were fitted

@@ -14,6 +14,8 @@ struct CardSettings {
   int64_t contextTokens = 0; ///< with the tokens in front
   std::vector<int64_t> prefix;
   int64_t rank = 0;
+  /// Where tokens of the context are kept: what these recover by themselves, without the adapter.
+  std::optional<double> keptShare;
   /// None where the adapter was made elsewhere.
   struct Fit {
     int64_t texts = 0, tokens = 0, protectedTokens = 0;

@@ -154,6 +154,10 @@ public:
   /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
+  /// The tokens of a context to keep in front beside an adapter (ctxc::mostSurprising). Runs as
+  /// distil does.
+  llvm::Expected<std::vector<int64_t>> mostSurprising(llvm::ArrayRef<int64_t> context,
+                                                      int64_t front, int64_t count);
   /// How good an adapter is in the place of a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
 

@@ -177,6 +177,38 @@ TEST(Distilling, IsDeterministic) {
   }
 }
 
+/// By the executor's logits: no token that is left out surprises more than one that is kept.
+TEST(Kept, AreTheMostSurprising) {
+  auto model = modelOf("llama");
+  std::vector<int64_t> tokens = context(), positions;
+  llvm::append_range(positions, llvm::seq<int64_t>(0, tokens.size()));
+  Executor &executor = llvm::cantFail(model->executor());
+  auto run = executor.start(tokens.size());
+  ForwardOptions options;
+  options.allLogits = true;
+  auto logits = llvm::cantFail(executor.forward(*run, tokens, positions, options));
+  const int64_t width = executor.vocabulary();
+  std::vector<std::pair<double, int64_t>> surprises;
+  for (size_t at = 1; at < tokens.size(); ++at) {
+    llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
+    double sum = 0;
+    for (double x : row)
+      sum += std::exp(x);
+    surprises.push_back({row[tokens[at]] - std::log(sum), at});
+  }
+  llvm::sort(surprises);
+  for (int64_t count : {0, 1, 4, 11}) {
+    std::vector<int64_t> places, expected;
+    for (int64_t i = 0; i < count; ++i)
+      places.push_back(surprises[i].second);
+    llvm::sort(places);
+    for (int64_t place : places)
+      expected.push_back(tokens[place]);
+    EXPECT_EQ(llvm::cantFail(model->mostSurprising(tokens, 1, count)), expected);
+  }
+  EXPECT_EQ(llvm::cantFail(model->mostSurprising(tokens, 0, 1)).front(), tokens.front());
+}
+
 /// What should not change changes less where it is protected.
 TEST(Distilling, Protects) {
   auto model = modelOf("llama");
