@@ -30,7 +30,7 @@ declare -A sources=(
   [witness]='lib/Evidence/WitnessFile.cpp' [records]='lib/Experiments/Records.cpp'
 )
 dictionary() {
-  (cd "$root" && LC_ALL=C grep -ohE '"[]!#-.0-[^-~]{2,40}"' ${sources[$1]} | sort -u)
+  (cd "$root" && { LC_ALL=C grep -ohE '"[]!#-.0-[^-~]{2,40}"' ${sources[$1]} || true; } | sort -u)
 }
 
 export CTXC_BUILD=${CTXC_BUILD_FUZZ:-$root/build-fuzz}
