@@ -60,6 +60,11 @@ class Build:
                     if included in file.read():
                         yield entry
 
+    def cached(self, name):
+        """A value of CMake's cache."""
+        with open(os.path.join(self.folder, "CMakeCache.txt"), encoding="utf-8") as file:
+            return re.search(rf"^{name}:\w+=(.*)$", file.read(), re.MULTILINE).group(1)
+
     def link_of(self, program):
         if program not in self.links:
             said = subprocess.check_output(
@@ -168,9 +173,8 @@ class Trial:
         text = text.replace(f'ctxc_build_dir = "{self.build.folder}"', f'ctxc_build_dir = "{self.folder}"')
         with open(os.path.join(own, "lit.site.cfg.py"), "w", encoding="utf-8") as file:
             file.write(text)
-        lit = "lit" if subprocess.run(["which", "lit"], capture_output=True, check=False).returncode == 0 else "llvm-lit"
         done = subprocess.run(
-            [lit, "-s", "--max-failures=1", *(os.path.join(own, folder) for folder in folders)],
+            [self.build.cached("CTXC_LIT"), "-s", "--max-failures=1", *(os.path.join(own, folder) for folder in folders)],
             env=self.environment(),
             capture_output=True,
             text=True,

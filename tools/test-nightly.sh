@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs what takes hours: every test, with kernels optimised as users have them; hundreds of
-# thousands of random blocks, different ones every night; every source compiled by itself; every
-# unit test under the sanitizers; ten minutes of fuzzing for each reader of untrusted files; every
-# fault of the system. Continues where a part fails, and fails at the end.
+# thousands of random blocks, different ones every night; mutants of the analysis; every source
+# compiled by itself; every unit test under the sanitizers; ten minutes of fuzzing for each reader of
+# untrusted files; every fault of the system. Continues where a part fails, and fails at the end.
 #
 #   tools/test-nightly.sh [BLOCKS]    how many random blocks (default: 1000000)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -29,6 +29,9 @@ random_blocks() {
       --jobs "$jobs" --program "$build/bin/unit-Property"
 }
 
+# Each condition of the analysis is dropped once, and a test must notice.
+mutants() { "$root/tools/test-mutants.py" --jobs "$jobs"; }
+
 single_files() {
   CTXC_BUILD=$root/build-single-files "$root/tools/build.sh" --single-files all check-headers
 }
@@ -43,6 +46,7 @@ all_faults() { "$root/tools/build.sh" all-faults; }
 
 part optimised
 part random_blocks
+part mutants
 part single_files
 part sanitized
 part fuzzed

@@ -25,23 +25,32 @@ Vector ConvexSet::project(const Vector &x) const {
   return norm > radius ? Vector(y * (radius / norm)) : y;
 }
 
-double ConvexSet::support(const Vector &w, double tolerance) const {
+double ConvexSet::support(const Vector &w, const Vector &tolerance) const {
   if (kind == Ball)
     return radius * (w - normals * (normals.transpose() * w)).norm();
   double sum = 0;
   for (int64_t i = 0; i < w.size(); ++i) {
     double side = w[i] > 0 ? high[i] : low[i];
-    if (w[i] == 0 || (std::isinf(side) && std::abs(w[i]) <= tolerance))
+    if (w[i] == 0 || (std::isinf(side) && std::abs(w[i]) <= tolerance[i]))
       continue;
     sum += w[i] * side;
   }
   return sum;
 }
 
+static Vector columnNorms(const Map &map) {
+  Vector norms(map.cols());
+  for (int64_t j = 0; j < map.cols(); ++j)
+    norms[j] = map.col(j).norm();
+  return norms;
+}
+
 double ConvexSum::support(const Vector &w) const {
   double sum = w.dot(constant);
+  // A direction counts as orthogonal to a column by their angle: a small column with an open side
+  // reaches as far as a large one.
   for (const ConvexTerm &term : terms)
-    sum += term.set.support(term.map.transpose() * w, 1e-11 * (1 + term.map.norm()) * w.norm());
+    sum += term.set.support(term.map.transpose() * w, 1e-11 * w.norm() * columnNorms(term.map));
   return sum;
 }
 
@@ -51,17 +60,18 @@ double ConvexSum::support(const Vector &w) const {
 
 namespace {
 
-/// The columns of a box's map whose entries are free.
+/// The directions of the columns of a box's map whose entries are free.
 Eigen::MatrixXd freeColumns(const ConvexTerm &term) {
   const ConvexSet &set = term.set;
+  const Vector norms = columnNorms(term.map);
   llvm::SmallVector<int64_t> entries;
   if (set.kind == ConvexSet::Box)
     for (int64_t i = 0; i < set.low.size(); ++i)
-      if (std::isinf(set.low[i]) && std::isinf(set.high[i]))
+      if (std::isinf(set.low[i]) && std::isinf(set.high[i]) && norms[i] > 0)
         entries.push_back(i);
   Eigen::MatrixXd columns(term.map.rows(), entries.size());
   for (size_t j = 0; j < entries.size(); ++j)
-    columns.col(j) = term.map.col(entries[j]);
+    columns.col(j) = term.map.col(entries[j]) / norms[entries[j]];
   return columns;
 }
 

@@ -28,8 +28,8 @@ struct ConvexSet {
   /// The nearest point of the set.
   Vector project(const Vector &x) const;
   /// h(w) = sup ⟨w, s⟩; infinite where w leaves the set's polar cone by more than
-  /// `tolerance` in an entry.
-  double support(const Vector &w, double tolerance) const;
+  /// the `tolerance` of an entry.
+  double support(const Vector &w, const Vector &tolerance) const;
 };
 
 struct ConvexTerm {

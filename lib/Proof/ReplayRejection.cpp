@@ -33,15 +33,17 @@ struct Image {
       return s.cwiseMax(low).cwiseMin(high);
     return s.norm() > radius ? Vector(s * (radius / s.norm())) : s;
   }
-  /// sup ⟨g, s⟩ over the image; entries of g within the rounding count as 0
-  /// where a side is open.
-  double support(const Vector &g, double rounding) const {
+  /// sup ⟨Aᵀw, s⟩ over the image, ‖w‖ = 1. Where a side is open, w counts as orthogonal to a column
+  /// that it is orthogonal to but for a rounding, however small the column is.
+  double support(const Vector &w) const {
+    const Vector g = map.transpose() * w;
     if (radius >= 0)
       return radius * g.norm();
+    constexpr double rounding = 1e-10;
     double sum = 0;
-    for (double x : g) {
-      double side = x > 0 ? high : low;
-      if (x != 0 && !(std::isinf(side) && std::abs(x) <= rounding))
+    for (int64_t j = 0; j < g.size(); ++j) {
+      double x = g[j], side = x > 0 ? high : low;
+      if (x != 0 && !(std::isinf(side) && std::abs(x) <= rounding * map.col(j).norm()))
         sum += x * side;
     }
     return sum;
@@ -77,7 +79,11 @@ private:
 Eigen::MatrixXd Reach::basisOf(const Columns &columns) {
   if (columns.cols() == 0)
     return Columns(columns.rows(), 0);
-  Eigen::ColPivHouseholderQR<Columns> qr(columns);
+  Columns directions = columns; // a small column spans as much as a large one
+  for (auto column : directions.colwise())
+    if (double norm = column.norm(); norm > 0)
+      column /= norm;
+  Eigen::ColPivHouseholderQR<Columns> qr(directions);
   qr.setThreshold(1e-10);
   return qr.householderQ() * Columns::Identity(columns.rows(), qr.rank());
 }
@@ -89,7 +95,7 @@ double Reach::provenBy(const Vector &direction, const Vector &target) const {
   Vector w = direction / norm;
   double beyond = w.dot(target - constant);
   for (const Image &image : images)
-    beyond -= image.support(image.map.transpose() * w, 1e-10 * (1 + image.map.norm()));
+    beyond -= image.support(w);
   return beyond > 0 ? beyond : 0;
 }
 

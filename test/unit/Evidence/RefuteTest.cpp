@@ -104,6 +104,23 @@ TEST(Refute, LargeBlocksAreRejectedInSmallerSizes) {
   }
 }
 
+/// A small factor moves the output as far as a large one, by a larger patch.
+TEST(Refute, SmallFactorsReachAsFarAsLargeOnes) {
+  for (const char *factor : {"1.0e-3", "1.0e-9", "1.0e-11", "1.0e-13", "1.0e-20", "1.0e-30"}) {
+    SCOPED_TRACE(factor);
+    Blocks blocks(block("b", "    %K = xf.param \"conv\" : tensor<6x3xf32>\n"
+                             "    %a = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>\n" +
+                                 add("v", "x", "a") + linear("small", "v", 2, 6) +
+                                 linear("large", "v", 4, 6) + "    %s = xf.times %small by " +
+                                 factor +
+                                 " : tensor<2xf32>\n"
+                                 "    %d = xf.concat %large, %s : tensor<4xf32>, tensor<2xf32>\n" +
+                                 add("y", "v", "d")));
+    ASSERT_TRUE(blocks.module);
+    EXPECT_NE(judge(blocks.block("b")).kind, VerdictKind::Rejected);
+  }
+}
+
 TEST(Refute, ALargeBlocksWitnessIsOfItsStructure) {
   std::string ending = "    %r = xf.normalize rms %d eps 1.0e-6 : " + vec(4096) + "\n";
   for (const char *element : {"f32", "bf16", "!xf.quantized<q4_k>"}) {
