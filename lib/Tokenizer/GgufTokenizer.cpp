@@ -228,8 +228,17 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::openGgufTokenizer(StringRef path) {
     return makeError(path + ": key 'tokenizer.ggml.pre' = " + quoted(pre) +
                      " is not supported; gpt-2, llama-bpe and qwen2 are: give token ids with "
                      "--tokens");
-  std::string json = tokenizerJson(
-      *vocabulary, file.texts("tokenizer.ggml.merges").value_or(std::vector<StringRef>()), *split,
-      file.flag("tokenizer.ggml.add_bos_token").value_or(pre == "llama-bpe"));
+  std::vector<StringRef> merges =
+      file.texts("tokenizer.ggml.merges").value_or(std::vector<StringRef>());
+  for (const auto &[key, texts] :
+       {std::pair<const char *, ArrayRef<StringRef>>("tokenizer.ggml.tokens", vocabulary->tokens),
+        {"tokenizer.ggml.merges", merges}})
+    for (auto [i, text] : llvm::enumerate(texts))
+      if (!json::isUTF8(text))
+        return makeError(path + ": key " + quoted(key) + ": entry " + Twine(i) + ", " +
+                         quoted(text) + ", is not UTF-8");
+  std::string json =
+      tokenizerJson(*vocabulary, merges, *split,
+                    file.flag("tokenizer.ggml.add_bos_token").value_or(pre == "llama-bpe"));
   return parseTokenizerJson(json, path);
 }

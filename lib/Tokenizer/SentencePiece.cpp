@@ -52,12 +52,22 @@ private:
 } // namespace
 
 static Expected<std::unique_ptr<Processor>> load(StringRef bytes, StringRef path) {
+  auto fail = [&](const Twine &why) {
+    return makeError(path + ": is not a sentencepiece model" + why);
+  };
   auto processor = std::make_unique<Processor>();
-  sentencepiece::util::Status status =
-      processor->LoadFromSerializedProto(absl::string_view(bytes.data(), bytes.size()));
-  if (!status.ok() || processor->GetPieceSize() == 0)
-    return makeError(path + ": is not a sentencepiece model" +
-                     (status.ok() ? "" : Twine(": ") + status.error_message()));
+  // The library has a status for most bad files, and lets the exceptions of what it uses through
+  // for some.
+  try {
+    sentencepiece::util::Status status =
+        processor->LoadFromSerializedProto(absl::string_view(bytes.data(), bytes.size()));
+    if (!status.ok())
+      return fail(Twine(": ") + status.error_message());
+  } catch (const std::exception &exception) {
+    return fail(Twine(": ") + exception.what());
+  }
+  if (processor->GetPieceSize() == 0)
+    return fail("");
   return processor;
 }
 
