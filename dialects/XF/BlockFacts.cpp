@@ -31,6 +31,7 @@ private:
   void setSources(Operation *op, Term &term) const;
   void number(Operation *op, Term &term);
   void settle(Operation *op, Term &term, Facts &facts);
+  void forgetDividedZeros();
   std::optional<Combination> combine(Operation *op) const;
   void takeSum(const Combination &sum, Term &term, Facts &facts);
   /// Null where the layer decides, and there is none.
@@ -356,6 +357,31 @@ void FactsPass::run() {
   }
   for (Operation &op : body)
     visit(&op);
+  forgetDividedZeros();
+}
+
+/// A norm without epsilon divides by the length of what it reads. A zero that is one in exact
+/// arithmetic alone, such as a + b − b − a, is a rounding then, divided by roundings: what comes
+/// out depends on a and b. So nothing that leads to such a zero counts as a constant, unless it
+/// depends on settings alone.
+void FactsPass::forgetDividedZeros() {
+  llvm::SmallVector<Value> todo;
+  result.block.walk([&](NormalizeOp norm) {
+    if (norm.getEps().isZero() &&
+        (norm.getKind() == NormKind::layer || facts(norm.getData()).isZero()))
+      todo.push_back(norm.getData());
+  });
+  while (!todo.empty()) {
+    Value value = todo.pop_back_val();
+    Facts &known = result.table.find(value)->second;
+    if (!known.getConstant() || term(value).fixed)
+      continue;
+    known = Facts();
+    known.elements = known.vector = Zeros::OpenSet;
+    known.why = "it is zero but for roundings, which a norm without epsilon divides by themselves";
+    if (Operation *op = value.getDefiningOp())
+      todo.append(op->operand_begin(), op->operand_end());
+  }
 }
 
 BlockFacts::BlockFacts(BlockOp block, LayerOp layer) : block(block), names(block, layer) {
