@@ -101,7 +101,7 @@ def corrupted(draw, text):
 def sources(root):
     lines = []
     for suffix in ("cpp", "h", "md", "py", "td", "mlir", "sh"):
-        for path in sorted(Path(root).rglob(f"*.{suffix}")):
+        for path in sorted(filter(Path.is_file, Path(root).rglob(f"*.{suffix}"))):
             lines += path.read_text(errors="replace").split("\n")
     return lines
 
