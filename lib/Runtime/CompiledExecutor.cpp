@@ -82,10 +82,9 @@ static int64_t operationsOf(xf::BlockOp block) {
 }
 
 /// How many of `count` tokens go through the layers together: as many as the largest layer computes
-/// in half a second on two cores, but enough to make reading its weights negligible, and not so many
-/// that their values take much memory.
-/// Chunks have about the same size: a chunk of few tokens would be computed differently where
-/// prompts are rounded.
+/// in half a second on two cores, but enough to make reading its weights negligible, and not so
+/// many that their values take much memory. Chunks have about the same size: a chunk of few tokens
+/// would be computed differently where prompts are rounded.
 int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) const {
   constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64, mostRows = 1024;
   if (bidirectional || options.observer)
@@ -167,6 +166,8 @@ CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<
   Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
 
   const int64_t before = run.count, count = tokens.size(), chunk = chunkOf(count, options);
+  if (llvm::Error error = kernels.checkMemory(run, chunk))
+    return std::move(error);
   llvm::scope_exit restore([&] { run.count = before; });
   for (int64_t at = 0;; at += chunk) {
     int64_t size = std::min(chunk, count - at);
