@@ -235,7 +235,8 @@ llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
   if (llvm::any_of(run.states, holdsState))
     return llvm::Error::success();
   uint64_t states = 0, work = 0;
-  for (const ProgramStep &step : program.steps) {
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    const int64_t together = program.head() == i ? 1 : rows;
     auto found = kernels.find({step.block, false});
     if (found == kernels.end()) // an embedding's, which is compiled when it is called
       continue;
@@ -244,10 +245,10 @@ llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
     for (const KernelArg &arg : kernel.args) {
       if (arg.kind == KernelArgKind::State)
         states += run.capacity * elementsOf(arg.type) * sizeof(float);
-      else if (arg.kind == KernelArgKind::Output && step.layer != program.steps.back().layer)
-        outputs += rows * elementsOf(arg.type) * sizeof(float);
+      else if (arg.kind == KernelArgKind::Output)
+        outputs += together * elementsOf(arg.type) * sizeof(float);
     }
-    work = std::max<uint64_t>(work, outputs + kernel.workspace(rows, run.capacity, 1));
+    work = std::max<uint64_t>(work, outputs + kernel.workspace(together, run.capacity, 1));
   }
   std::optional<uint64_t> there = availableMemory();
   if (!there || states + work <= *there)
