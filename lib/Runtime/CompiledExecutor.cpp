@@ -169,6 +169,7 @@ CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<
   if (llvm::Error error = kernels.checkMemory(run, chunk))
     return std::move(error);
   llvm::scope_exit restore([&] { run.count = before; });
+  tell(0, count, chunk);
   for (int64_t at = 0;; at += chunk) {
     int64_t size = std::min(chunk, count - at);
     bool isLast = at + size == count;
@@ -176,6 +177,7 @@ CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<
                            isLast || options.allLogits);
     if (!logits)
       return logits;
+    tell(at + size, count, chunk);
     if (isLast) {
       if (options.append) {
         if (bidirectional && before == 0)
@@ -209,6 +211,22 @@ llvm::Expected<int64_t> CompiledExecutor::computeNext(Run &run, const Input &tok
   if (!logits)
     return logits.takeError();
   return largestLogit(*logits);
+}
+
+llvm::Error CompiledExecutor::computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
+                                               ArrayRef<int64_t> positions,
+                                               const PatchEachOptions &options, PatchSink sink) {
+  const int64_t all = tokens.size();
+  int64_t done = 0;
+  tell(done, all, 1);
+  return PatchEach(program, weights, kernels, static_cast<CompiledRun &>(full),
+                   static_cast<CompiledRun &>(reduced), options)
+      .run(tokens, positions, [&](const TokenPatch &patch) -> llvm::Error {
+        if (llvm::Error error = sink(patch))
+          return error;
+        tell(++done, all, 1);
+        return llvm::Error::success();
+      });
 }
 
 llvm::Error CompiledExecutor::copyState(const Run &given, Run &made) {
