@@ -237,11 +237,16 @@ static Value orderKey(Machine &machine, const Value &value, bool caseSensitive) 
 }
 
 /// Sorts by the first of each pair.
-static void sortPairs(Machine &machine, std::vector<std::pair<Value, Value>> &pairs,
-                      bool reversed) {
-  sortStable(machine, pairs, [&](const auto &a, const auto &b) {
+/// The list of the items, in the order of their keys.
+static Value sortedItems(Machine &machine, std::vector<std::pair<Value, Value>> keyed,
+                         bool reversed) {
+  sortStable(machine, keyed, [&](const auto &a, const auto &b) {
     return reversed ? machine.less(b.first, a.first) : machine.less(a.first, b.first);
   });
+  std::vector<Value> items;
+  for (auto &[key, item] : keyed)
+    items.push_back(std::move(item));
+  return machine.list(std::move(items));
 }
 
 static Value sortFilter(Machine &machine, const Value &subject, Given given) {
@@ -251,11 +256,7 @@ static Value sortFilter(Machine &machine, const Value &subject, Given given) {
     Value key = hasPath ? attributeByPath(machine, item, *given[2]) : item;
     pairs.emplace_back(orderKey(machine, key, flag(given[1])), item);
   }
-  sortPairs(machine, pairs, flag(given[0]));
-  std::vector<Value> items;
-  for (auto &[key, item] : pairs)
-    items.push_back(std::move(item));
-  return machine.list(std::move(items));
+  return sortedItems(machine, std::move(pairs), flag(given[0]));
 }
 
 static Value dictsortFilter(Machine &machine, const Value &subject, Given given) {
@@ -270,11 +271,7 @@ static Value dictsortFilter(Machine &machine, const Value &subject, Given given)
   for (const auto &[key, value] : subject.entries())
     pairs.emplace_back(orderKey(machine, by == "key" ? key : value, flag(given[0])),
                        machine.sequence(Kind::Tuple, {key, value}));
-  sortPairs(machine, pairs, flag(given[2]));
-  std::vector<Value> items;
-  for (auto &[key, pair] : pairs)
-    items.push_back(std::move(pair));
-  return machine.list(std::move(items));
+  return sortedItems(machine, std::move(pairs), flag(given[2]));
 }
 
 static Value uniqueFilter(Machine &machine, const Value &subject, Given given) {
