@@ -236,7 +236,6 @@ static Value orderKey(Machine &machine, const Value &value, bool caseSensitive) 
   return value.is(Kind::String) && !caseSensitive ? machine.text(toLower(value.string())) : value;
 }
 
-/// Sorts by the first of each pair.
 /// The list of the items, in the order of their keys.
 static Value sortedItems(Machine &machine, std::vector<std::pair<Value, Value>> keyed,
                          bool reversed) {
