@@ -3,6 +3,7 @@
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/StandardStreams.h"
 #include "ctxc/Transforms/Passes.h"
+#include "dialects/Graph/Graph.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
 #include "mlir/InitAllDialects.h"
@@ -17,7 +18,8 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
   ctxc::registerTransformsPasses();
-  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect, ctxc::kernel::KernelDialect>();
+  registry.insert<ctxc::xf::XFDialect, ctxc::graph::GraphDialect, ctxc::patch::PatchDialect,
+                  ctxc::kernel::KernelDialect>();
   ctxc::registerLoweringModels(registry);
   ctxc::registerLoweringPasses();
   ctxc::registerLoweringPipelines();
