@@ -37,7 +37,7 @@ void GraphDialect::initialize() {
 
 // C1
 LogicalResult SymbolicType::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 ArrayRef<Attribute> sizes, Type) {
+                                   ArrayRef<Attribute> sizes, Type) {
   for (Attribute size : sizes) {
     auto number = dyn_cast<IntegerAttr>(size);
     auto text = dyn_cast<StringAttr>(size);
@@ -149,8 +149,7 @@ LogicalResult CallOp::verify() {
   for (NamedAttribute argument : getArguments())
     collectOperands(argument.getValue(), named, outside);
   if (outside || !named.all())
-    return emitOpError("has ") << getOperands().size()
-                               << " operands, and arguments that "
+    return emitOpError("has ") << getOperands().size() << " operands, and arguments that "
                                << (outside ? "name another" : "do not name all of them");
   return success();
 }

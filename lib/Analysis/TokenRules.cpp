@@ -48,6 +48,12 @@ Mixing entries(const TokenCall &c) {
   return Mixing::None;
 }
 
+/// The numbers of `self` in the type of another tensor, which is not read otherwise.
+Mixing copies(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  return call.getTensor("self") && c.tokenAxis("self") ? Mixing::None : Mixing::Unknown;
+}
+
 /// The product of sizes, as numbers; none where one is an expression.
 std::optional<int64_t> product(ArrayRef<Attribute> sizes) {
   int64_t result = 1;
@@ -59,23 +65,22 @@ std::optional<int64_t> product(ArrayRef<Attribute> sizes) {
   return result;
 }
 
-/// The same numbers in the same order: a token's stay together where as many entries come before its
-/// axis.
+/// The same numbers in the same order: a token's stay together where as many entries come before
+/// its axis.
 Mixing order(const TokenCall &c) {
   Value from = c.call.getOperands().front(), to = c.call.getResult(0);
-  auto before = [&](Value v) {
-    return product(c.type(v).getSizes().take_front(*c.axes.axis(v)));
-  };
+  auto before = [&](Value v) { return product(c.type(v).getSizes().take_front(*c.axes.axis(v))); };
   std::optional<int64_t> a = before(from), b = before(to);
   return joins(!a || a != b);
 }
 
-/// A permutation of axes, or one that only adds or removes axes of one entry: the tokens' axis is the
-/// one of their number.
+/// A permutation of axes, or one that only adds or removes axes of one entry: the tokens' axis is
+/// the one of their number.
 Mixing permutes(const TokenCall &) { return Mixing::None; }
 
 /// What is computed along one axis, or along several; without the argument along all.
-Mixing along(const TokenCall &c, StringRef tensor, StringRef name, std::optional<int64_t> otherwise) {
+Mixing along(const TokenCall &c, StringRef tensor, StringRef name,
+             std::optional<int64_t> otherwise) {
   graph::CallOp call = c.call;
   std::optional<int64_t> axis = c.tokenAxis(tensor);
   if (!axis)
@@ -118,8 +123,7 @@ Mixing part(const TokenCall &c) {
   auto step = dyn_cast_or_null<IntegerAttr>(call.getArgument("step"));
   bool isWhole = call.getBaseName() == "slice" && (!step || step.getInt() == 1) &&
                  call.getNumResults() == 1 &&
-                 c.type(call.getResult(0)).getSizes() ==
-                     c.type(call.getTensor("self")).getSizes();
+                 c.type(call.getResult(0)).getSizes() == c.type(call.getTensor("self")).getSizes();
   return joins(!isWhole);
 }
 
@@ -186,7 +190,9 @@ Mixing addmm(const TokenCall &c) {
 }
 
 /// Rows of a table by ids.
-Mixing embedding(const TokenCall &c) { return c.tokenAxis("weight") ? Mixing::Unknown : Mixing::None; }
+Mixing embedding(const TokenCall &c) {
+  return c.tokenAxis("weight") ? Mixing::Unknown : Mixing::None;
+}
 
 /// Repeats entries; the tokens' axis has their number still, so it is not repeated.
 Mixing expands(const TokenCall &c) { return entries(c); }
@@ -197,13 +203,16 @@ struct Named {
 };
 
 constexpr Named rules[] = {
-    {"abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or ceil clamp clamp_max clamp_min cos "
+    {"abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or ceil clamp clamp_max clamp_min "
+     "cos "
      "div elu eq erf exp exp2 expm1 floor ge gelu gt hardsigmoid hardswish hardtanh isinf isnan le "
      "leaky_relu lerp log log1p log2 log_sigmoid logical_and logical_not logical_or lt masked_fill "
-     "maximum minimum mish mul nan_to_num ne neg pow reciprocal relu relu6 round rsqrt rsub sigmoid "
+     "maximum minimum mish mul nan_to_num ne neg pow reciprocal relu relu6 round rsqrt rsub "
+     "sigmoid "
      "sign silu sin softplus sqrt square sub tan tanh where xlogy __and__ __or__",
      entries},
     {"_to_copy alias clone contiguous detach dropout lift_fresh_copy to", entries},
+    {"type_as", copies},
     {"_unsafe_view reshape view flatten unflatten", order},
     {"numpy_T permute squeeze t transpose unsqueeze", permutes},
     {"expand", expands},

@@ -137,8 +137,9 @@ Expected<ImportedModel> ctxc::importModel(StringRef path, mlir::MLIRContext &con
     return importProgram(path, context);
   if (path.ends_with(".gguf"))
     return hf::importDirectory(path, context, options);
-  return makeError(path + ": is not a model that can be read; expected a Hugging Face directory "
-                          "(config.json, model.safetensors or its index), a .gguf, .pt2 or .mlir file");
+  return makeError(path +
+                   ": is not a model that can be read; expected a Hugging Face directory "
+                   "(config.json, model.safetensors or its index), a .gguf, .pt2 or .mlir file");
 }
 
 void ctxc::printModel(mlir::ModuleOp module, raw_ostream &os) {

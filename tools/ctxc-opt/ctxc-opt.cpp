@@ -1,4 +1,5 @@
 // Runs any pass on any .mlir file: mlir-opt with ctxc's dialects and passes.
+#include "ctxc/Import/Passes.h"
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/StandardStreams.h"
@@ -17,6 +18,7 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
+  ctxc::registerImportPasses();
   ctxc::registerTransformsPasses();
   registry.insert<ctxc::xf::XFDialect, ctxc::graph::GraphDialect, ctxc::patch::PatchDialect,
                   ctxc::kernel::KernelDialect>();

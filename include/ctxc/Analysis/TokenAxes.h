@@ -6,9 +6,9 @@
 //          /       \.
 //    Token(axis)    Fixed       one axis is the tokens'; the same for every context
 //
-// A value is Fixed where it does not depend on what the model reads: parameters, buffers, positions,
-// and whatever is computed from them alone. A value is Token where, along one axis, entry i depends on
-// token i alone. Any other is Whole. What each op does is in TokenRules.cpp.
+// A value is Fixed where it does not depend on what the model reads: parameters, buffers,
+// positions, and whatever is computed from them alone. A value is Token where, along one axis,
+// entry i depends on token i alone. Any other is Whole. What each op does is in TokenRules.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_TOKENAXES_H
@@ -37,8 +37,8 @@ public:
   /// Why, in words; empty where it reads no data.
   llvm::StringRef reason(graph::CallOp call) const;
 
-  /// The one axis of the tokens in `type`; none where no axis is as long as they are many, or several
-  /// are, or one has a size that is made of their number.
+  /// The one axis of the tokens in `type`; none where no axis is as long as they are many, or
+  /// several are, or one has a size that is made of their number.
   std::optional<unsigned> axis(graph::SymbolicType type) const;
   std::optional<unsigned> axis(mlir::Value value) const;
   /// How many axes have to do with the number of tokens.

@@ -76,12 +76,13 @@ Error Archive::list(uint64_t fileSize) {
     zip_stat_t entry;
     constexpr zip_uint64_t needed = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
                                     ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
-    if (zip_stat_index(archive.get(), i, ZIP_FL_ENC_RAW, &entry) || (entry.valid & needed) != needed)
+    if (zip_stat_index(archive.get(), i, ZIP_FL_ENC_RAW, &entry) ||
+        (entry.valid & needed) != needed)
       return notAnArchive(path, "entry " + Twine(i) + " of its directory is incomplete");
     StringRef name = entry.name;
     if (name.empty() || name.size() > longestName)
-      return notAnArchive(path, "entry " + Twine(i) + " has a name of " + Twine(name.size()) +
-                                    " bytes");
+      return notAnArchive(path,
+                          "entry " + Twine(i) + " has a name of " + Twine(name.size()) + " bytes");
     if (entry.comp_method != ZIP_CM_STORE || entry.encryption_method != ZIP_EM_NONE ||
         entry.comp_size != entry.size)
       return notAnArchive(path, "entry " + quoted(name) + " is compressed or encrypted");
@@ -97,8 +98,8 @@ Error Archive::list(uint64_t fileSize) {
     if (rest != graph)
       continue;
     if (!root.empty())
-      return notAnArchive(path, "it has two graphs, below " + quoted(root) + " and " +
-                                    quoted(folder));
+      return notAnArchive(path,
+                          "it has two graphs, below " + quoted(root) + " and " + quoted(folder));
     root = (folder + "/").str();
   }
   if (root.empty())

@@ -26,7 +26,8 @@ public:
   static llvm::Expected<Archive> ofBytes(llvm::StringRef bytes, llvm::StringRef name);
 
   bool has(llvm::StringRef entry) const { return sizes.contains(root + entry.str()); }
-  /// The content of an entry, named as below the folder ("models/model.json"), whose checksum agrees.
+  /// The content of an entry, named as below the folder ("models/model.json"), whose checksum
+  /// agrees.
   llvm::Expected<std::string> read(llvm::StringRef entry) const;
 
   llvm::StringRef name() const { return path; }

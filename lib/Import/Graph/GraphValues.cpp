@@ -17,7 +17,7 @@ Value ctxc::pt2::beforeCopies(Value value) {
   while (true) {
     graph::CallOp copy;
     for (StringRef name : {"_to_copy", "to", "clone", "alias", "detach", "contiguous",
-                           "lift_fresh_copy", "dropout"})
+                           "lift_fresh_copy", "dropout", "type_as"})
       copy = copy ? copy : callOf(value, name);
     if (!copy || copy.getOperands().empty() || !isFloat(value) || !isFloat(copy.getOperand(0)))
       return value;
@@ -57,7 +57,8 @@ std::optional<Sides> ctxc::pt2::sidesOf(graph::CallOp call) {
 Value ctxc::pt2::besideNumber(graph::CallOp call, double number) {
   std::optional<Sides> sides = call ? sidesOf(call) : std::nullopt;
   // Numbers such as √(2/π) are rounded in their own ways.
-  bool isIt = sides && sides->number && std::abs(*sides->number - number) <= 1e-6 * std::abs(number);
+  bool isIt =
+      sides && sides->number && std::abs(*sides->number - number) <= 1e-6 * std::abs(number);
   return isIt ? sides->left : Value();
 }
 

@@ -30,7 +30,8 @@ mlir::Value besideNumber(graph::CallOp call, double number);
 /// Whether the call goes along the last axis alone, and keeps it as one of one entry.
 bool keepsLast(graph::CallOp call);
 
-/// Of transpose, permute and t: where each axis of the result comes from; empty where it is not known.
+/// Of transpose, permute and t: where each axis of the result comes from; empty where it is not
+/// known.
 llvm::SmallVector<int64_t> orderOf(graph::CallOp call);
 
 } // namespace ctxc::pt2

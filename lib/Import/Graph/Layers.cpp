@@ -53,7 +53,8 @@ llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp progra
   llvm::StringSet<> mixing; // lists of which an element joins tokens
   for (auto call : program.getBody().getOps<graph::CallOp>()) {
     StringRef element = outermostElement(call.getPath());
-    if (element.empty() || llvm::none_of(call.getResults(), [&](Value v) { return axes.isData(v); }))
+    if (element.empty() ||
+        llvm::none_of(call.getResults(), [&](Value v) { return axes.isData(v); }))
       continue;
     auto [known, isNew] = byPath.try_emplace(element, layers.size());
     if (isNew)

@@ -46,9 +46,10 @@ static Error readPayloads(const Archive &archive, Note &note) {
     const json::Object *meta = weight->getObject("tensor_meta");
     const json::Object *device = meta ? meta->getObject("device") : nullptr;
     if (device && device->getString("type") == "meta")
-      return makeError(archive.name() + ": its weights have no memory, so that nothing says which "
-                                        "names are one tensor; write it with 'python -m ctxc.export', "
-                                        "which says so");
+      return makeError(archive.name() +
+                       ": its weights have no memory, so that nothing says which "
+                       "names are one tensor; write it with 'python -m ctxc.export', "
+                       "which says so");
     auto [known, isNew] = first.try_emplace(payload->str(), StringRef(name).str());
     if (!isNew)
       note.aliases[StringRef(name)] = known->second;

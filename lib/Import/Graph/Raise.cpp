@@ -117,13 +117,14 @@ Value Raiser::parameter(graph::StoredOp stored) {
   SmallVector<int64_t> shape;
   for (unsigned i = 0; i < type.getRank(); ++i)
     shape.push_back(*type.getNumber(i));
-  known = xf::ParamOp::create(builder, stored.getLoc(),
-                              RankedTensorType::get(shape, type.getElementType()),
-                              naming(stored.getName()), stored.getFixed());
+  std::string name = naming(stored.getName());
+  known = xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
+                              RankedTensorType::get(shape, type.getElementType()), name,
+                              stored.getFixed());
   return known;
 }
 
-/// The stored tensors that `value` is made of.
+/// The parameters that `value` is made of. No patch changes what is not trained.
 static llvm::SetVector<graph::StoredOp> sourcesOf(Value value) {
   llvm::SetVector<graph::StoredOp> stored;
   llvm::DenseSet<Operation *> seen;
@@ -132,7 +133,7 @@ static llvm::SetVector<graph::StoredOp> sourcesOf(Value value) {
     Operation *op = work.pop_back_val();
     if (!seen.insert(op).second)
       continue;
-    if (auto one = dyn_cast<graph::StoredOp>(op))
+    if (auto one = dyn_cast<graph::StoredOp>(op); one && !one.getFixed())
       stored.insert(one);
     for (Value operand : op->getOperands())
       work.push_back(operand.getDefiningOp());
@@ -188,17 +189,17 @@ llvm::Expected<Value> Raiser::fixedValue(Value value) {
   for (graph::StoredOp stored : sourcesOf(value))
     if (storedOf(stored))
       sources.push_back(parameter(stored));
-    else if (!stored.getFixed())
+    else
       return makeError("parameter '" + stored.getName() +
                        "' is of a type or shape that no patch changes; expected f32, bf16 or f16, "
                        "and one axis at least");
   auto call = value.getDefiningOp<graph::CallOp>();
   StringRef target = call ? call.getTarget() : StringRef("input");
-  return Value(graph::OpaqueOp::create(
-      builder, value.getLoc(), *type, target,
-      sources.empty() ? "it depends on positions and constants alone"
-                      : "it is made of stored tensors alone",
-      sources));
+  return Value(graph::OpaqueOp::create(builder, value.getLoc(), *type, target,
+                                       sources.empty()
+                                           ? "it depends on positions and constants alone"
+                                           : "it is made of stored tensors alone",
+                                       sources));
 }
 
 llvm::Expected<Value> Raiser::operand(Value value) {
@@ -229,8 +230,8 @@ llvm::Error Raiser::raiseOpaque(graph::CallOp call, StringRef why) {
     auto type = tokenType(result, axes);
     if (!type)
       return type.takeError();
-    bind(result, graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(), why,
-                                         operands));
+    bind(result,
+         graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(), why, operands));
   }
   return llvm::Error::success();
 }
@@ -246,14 +247,15 @@ llvm::Error Raiser::raise(graph::CallOp call) {
       results.clear();
   }
   if (results.empty())
-    return raiseOpaque(call, "no pattern raises it to xf; write one (docs/check-your-architecture.md)");
+    return raiseOpaque(call,
+                       "no pattern raises it to xf; write one (docs/check-your-architecture.md)");
   for (auto [result, raised] : llvm::zip(call.getResults(), results))
     bind(result, raised);
   return llvm::Error::success();
 }
 
 MixedRegion ctxc::pt2::regionOf(Value mixed, const Parts &parts,
-                           const llvm::DenseSet<Operation *> &scope, const TokenAxes &axes) {
+                                const llvm::DenseSet<Operation *> &scope, const TokenAxes &axes) {
   MixedRegion region;
   SmallVector<Value> work{mixed};
   llvm::DenseSet<Value> seen;
@@ -280,9 +282,10 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
                                const llvm::DenseSet<Operation *> &calls) {
   auto call = value.getDefiningOp<graph::CallOp>();
   if (!axes.axis(value))
-    return makeError("'" + call.getTarget() + "' in " + call.getPath() +
-                     " makes a value of several tokens, which leaves its layer; expected one axis of "
-                     "tokens");
+    return makeError(
+        "'" + call.getTarget() + "' in " + call.getPath() +
+        " makes a value of several tokens, which leaves its layer; expected one axis of "
+        "tokens");
   MixedRegion region = regionOf(value, parts, calls, axes);
   SmallVector<Value> operands;
   for (Value read : region.data) {
@@ -303,8 +306,8 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
     return type.takeError();
   // In a layer the module's path goes on behind the layer's own.
   std::string name = naming(call.getPath().empty() ? call.getTarget() : call.getPath());
-  Value mixed = xf::OpaqueContextualOp::create(builder, call.getLoc(), *type, name, operands,
-                                               StringAttr());
+  Value mixed =
+      xf::OpaqueContextualOp::create(builder, call.getLoc(), *type, name, operands, StringAttr());
   if (!surelyMixes(region.calls, axes))
     mixed = graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(),
                                     "it is not shown that it reads other tokens", mixed);

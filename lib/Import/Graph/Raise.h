@@ -1,10 +1,10 @@
 //===- Raise.h - what a program computes for one token, as xf --------------===//
 //
-// The ops of a scope (a layer, or all that is outside of layers) fall into two parts. The *tail* is all
-// that leads to the scope's results without joining tokens: each of its ops becomes an op of xf, or a
-// graph.opaque where no pattern knows it. What the tail reads from an op that joins tokens becomes an
-// xf.contextual, which reads what the ops before it read: values of the tail, the scope's inputs and
-// the parameters.
+// The ops of a scope (a layer, or all that is outside of layers) fall into two parts. The *tail* is
+// all that leads to the scope's results without joining tokens: each of its ops becomes an op of
+// xf, or a graph.opaque where no pattern knows it. What the tail reads from an op that joins tokens
+// becomes an xf.contextual, which reads what the ops before it read: values of the tail, the
+// scope's inputs and the parameters.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_IMPORT_RAISE_H
@@ -25,7 +25,7 @@ using Naming = llvm::function_ref<std::string(llvm::StringRef)>;
 struct Parts {
   llvm::SetVector<mlir::Value> inputs;    ///< data of other scopes that it reads
   llvm::DenseSet<mlir::Operation *> tail; ///< calls
-  llvm::SetVector<mlir::Value> mixed;     ///< what the tail, or a result, is of ops that join tokens
+  llvm::SetVector<mlir::Value> mixed; ///< what the tail, or a result, is of ops that join tokens
 };
 
 /// Divides the scope of `calls`, whose results are `results`.
@@ -35,14 +35,14 @@ Parts divide(llvm::ArrayRef<graph::CallOp> calls, llvm::ArrayRef<mlir::Value> re
 /// What makes one mixed value of a scope.
 struct MixedRegion {
   llvm::SmallVector<graph::CallOp> calls;
-  llvm::SetVector<mlir::Value> data;        ///< what they read of the tail, and of other scopes
-  llvm::SetVector<graph::StoredOp> stored;  ///< the stored tensors that they read
+  llvm::SetVector<mlir::Value> data;       ///< what they read of the tail, and of other scopes
+  llvm::SetVector<graph::StoredOp> stored; ///< the parameters that they read
 };
 MixedRegion regionOf(mlir::Value mixed, const Parts &parts,
-                const llvm::DenseSet<mlir::Operation *> &scope, const TokenAxes &axes);
+                     const llvm::DenseSet<mlir::Operation *> &scope, const TokenAxes &axes);
 
-/// The type of `value` that belongs to one token: without the tokens' axis and without leading axes of one
-/// entry, floats as f32. An error where its size is not fixed.
+/// The type of `value` that belongs to one token: without the tokens' axis and without leading axes
+/// of one entry, floats as f32. An error where its size is not fixed.
 llvm::Expected<mlir::RankedTensorType> tokenType(mlir::Value value, const TokenAxes &axes);
 
 /// Emits the ops of one scope.
@@ -90,8 +90,8 @@ private:
   /// A value that does not depend on what the model reads: parameters it is made of, if any.
   llvm::Expected<Value> fixedValue(Value value);
   llvm::Expected<Value> operand(Value value);
-  /// The stored tensor that `value` is, through copies; null where it is none or has no storage type
-  /// of xf.
+  /// The stored tensor that `value` is, through copies; null where it is none or has no storage
+  /// type of xf.
   graph::StoredOp storedOf(Value value) const;
   Value parameter(graph::StoredOp stored);
   /// `data` plus or times a stored tensor, where its shape allows.

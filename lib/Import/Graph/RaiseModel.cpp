@@ -49,8 +49,8 @@ private:
   std::vector<Layer> layers;
   std::vector<Scope> scopes;
   llvm::DenseMap<Operation *, Scope *> scopeOf;
-  llvm::DenseSet<Operation *> live;   ///< ops that lead to the results that count
-  SmallVector<graph::CallOp> outside; ///< calls that read data and are in no layer
+  llvm::DenseSet<Operation *> live;    ///< ops that lead to the results that count
+  SmallVector<graph::CallOp> outside;  ///< calls that read data and are in no layer
   llvm::StringMap<xf::BlockOp> blocks; ///< by their text
   llvm::StringSet<> shared;            ///< stored names that several layers read, or none alone
 };
@@ -100,10 +100,9 @@ void ModelRaiser::findScopes(const std::vector<Layer> &found) {
   for (Scope &scope : scopes) {
     for (graph::CallOp call : scope.layer->calls)
       for (Value result : call.getResults())
-        if (llvm::any_of(result.getUsers(),
-                         [&](Operation *user) {
-                           return live.contains(user) && !scope.calls.contains(user);
-                         }))
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+              return live.contains(user) && !scope.calls.contains(user);
+            }))
           scope.results.push_back(result);
     scope.parts = divide(scope.layer->calls, scope.results, axes);
   }
@@ -148,8 +147,9 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
   SmallVector<Type> inputs, outputs;
   for (Value value : scope.parts.inputs) {
     if (!axes.axis(value))
-      return makeError("layer " + quoted(path) + " reads a value of several tokens that is made "
-                                                 "outside of it; expected one axis of tokens");
+      return makeError("layer " + quoted(path) +
+                       " reads a value of several tokens that is made "
+                       "outside of it; expected one axis of tokens");
     auto type = tokenType(value, axes);
     if (!type)
       return type.takeError();
@@ -221,9 +221,9 @@ llvm::Error ModelRaiser::callLayer(Scope &scope, Raiser &raiser) {
     inputs.push_back(raiser.lookup(value));
   std::string prefix = scope.layer->path + ".";
   Location loc = NameLoc::get(builder.getStringAttr(scope.layer->path));
-  auto call = xf::LayerOp::create(builder, loc, scope.block.getResultTypes(),
-                                  scope.block.getSymName(), inputs, prefix, DictionaryAttr(),
-                                  scope.bind, ArrayAttr());
+  auto call =
+      xf::LayerOp::create(builder, loc, scope.block.getResultTypes(), scope.block.getSymName(),
+                          inputs, prefix, DictionaryAttr(), scope.bind, ArrayAttr());
   for (auto [value, result] : llvm::zip(scope.results, call.getResults()))
     raiser.bind(value, result);
   return llvm::Error::success();

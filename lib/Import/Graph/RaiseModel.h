@@ -9,9 +9,9 @@
 
 namespace ctxc::pt2 {
 
-/// The module of xf that the program computes for one token: an xf.block for each structure of layer,
-/// and, where the program reads token ids, an xf.model that runs them. A program without layers is
-/// one block. What no pattern knows is a graph.opaque.
+/// The module of xf that the program computes for one token: an xf.block for each structure of
+/// layer, and, where the program reads token ids, an xf.model that runs them. A program without
+/// layers is one block. What no pattern knows is a graph.opaque.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> raiseProgram(graph::ProgramOp program);
 
 } // namespace ctxc::pt2

@@ -26,11 +26,12 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Cases({"clamp", "clamp_min", "clamp_max"}, &Raiser::clamped)
           .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
           .Cases({"softmax", "_softmax"}, &Raiser::softmax)
-          .Cases({"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten"},
-                 &Raiser::sameOrder)
+          .Cases(
+              {"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten"},
+              &Raiser::sameOrder)
           .Cases({"transpose", "permute", "t", "numpy_T"}, &Raiser::permuted)
           .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
-                  "dropout"},
+                  "dropout", "type_as"},
                  &Raiser::copied)
           .Case("expand", &Raiser::expanded)
           .Cases({"slice", "narrow", "select"}, &Raiser::part)
@@ -95,7 +96,8 @@ static std::pair<Value, bool> beforeTurn(Value weight) {
 
 Raiser::Results Raiser::linear(graph::CallOp call) {
   bool isAddmm = call.getBaseName() == "addmm";
-  if (isAddmm && (numberOf(call, "alpha").value_or(1) != 1 || numberOf(call, "beta").value_or(1) != 1))
+  if (isAddmm &&
+      (numberOf(call, "alpha").value_or(1) != 1 || numberOf(call, "beta").value_or(1) != 1))
     return {};
   Value x = lookup(call.getTensor(isAddmm ? "mat1" : "input"));
   auto [weight, turned] = beforeTurn(call.getTensor(isAddmm ? "mat2" : "weight"));
@@ -121,7 +123,8 @@ Raiser::Results Raiser::product(graph::CallOp call) {
   Value x = lookup(call.getTensor("self"));
   auto [weight, turned] = beforeTurn(call.getTensor(isMm ? "mat2" : "other"));
   graph::StoredOp stored = storedOf(weight);
-  if (!x || !isData(call.getTensor("self")) || !stored || ranked(parameter(stored)).getRank() != 2 ||
+  if (!x || !isData(call.getTensor("self")) || !stored ||
+      ranked(parameter(stored)).getRank() != 2 ||
       ranked(x).getShape().back() != ranked(parameter(stored)).getDimSize(turned ? 1 : 0))
     return {};
   return {xf::LinearOp::create(builder, call.getLoc(), parameter(stored), x, !turned)};
@@ -129,7 +132,12 @@ Raiser::Results Raiser::product(graph::CallOp call) {
 
 Raiser::Results Raiser::row(graph::CallOp call) {
   graph::StoredOp table = storedOf(call.getTensor("weight"));
-  Value id = lookup(call.getTensor("indices"));
+  Value ids = call.getTensor("indices");
+  // A token's id is one number in any shape.
+  for (StringRef name : {"view", "reshape", "unsqueeze", "squeeze"})
+    if (graph::CallOp shaped = callOf(ids, name))
+      ids = shaped.getOperand(0);
+  Value id = lookup(ids);
   if (!table || !id || ranked(id).getRank() != 0 || ranked(parameter(table)).getRank() != 2)
     return {};
   return {xf::EmbedOp::create(builder, call.getLoc(), parameter(table), id)};
@@ -276,8 +284,9 @@ Raiser::Results Raiser::normed(graph::CallOp call) {
   // Without an argument layer_norm has 1e-5, and rms_norm the distance of two numbers of the type.
   auto type = cast<graph::SymbolicType>(call.getTensor("input").getType());
   auto element = cast<FloatType>(type.getElementType());
-  double eps = numberOf(call, "eps")
-                   .value_or(isLayer ? 1e-5 : std::ldexp(1.0, 1 - int(element.getFPMantissaWidth())));
+  double eps =
+      numberOf(call, "eps")
+          .value_or(isLayer ? 1e-5 : std::ldexp(1.0, 1 - int(element.getFPMantissaWidth())));
   Value y = xf::NormalizeOp::create(builder, call.getLoc(),
                                     isLayer ? xf::NormKind::layer : xf::NormKind::rms, x,
                                     llvm::APFloat(eps));
@@ -387,9 +396,8 @@ Raiser::Results Raiser::part(graph::CallOp call) {
   shape[*dim] = isSelect ? 1 : type->getNumElements() * length / ranked(x).getNumElements();
   if (from < 0 || shape[*dim] < 1 || from + shape[*dim] > length)
     return {};
-  Value slice = xf::SliceOp::create(builder, call.getLoc(),
-                                    RankedTensorType::get(shape, builder.getF32Type()), x, from,
-                                    *dim);
+  Value slice = xf::SliceOp::create(
+      builder, call.getLoc(), RankedTensorType::get(shape, builder.getF32Type()), x, from, *dim);
   if (ranked(slice).getNumElements() != type->getNumElements())
     return {};
   return {reshaped(call.getLoc(), slice, *type)};
@@ -401,7 +409,8 @@ Raiser::Results Raiser::parts(graph::CallOp call) {
   if (!x || !dim || !isFloat(x))
     return {};
   Results results;
-  int64_t from = 0, length = ranked(x).getDimSize(*dim), others = ranked(x).getNumElements() / length;
+  int64_t from = 0, length = ranked(x).getDimSize(*dim),
+          others = ranked(x).getNumElements() / length;
   for (Value result : call.getResults()) {
     auto type = tokenType(result, axes);
     if (!type) {
@@ -413,9 +422,8 @@ Raiser::Results Raiser::parts(graph::CallOp call) {
     if (shape[*dim] < 1 || from + shape[*dim] > length ||
         shape[*dim] * others != type->getNumElements())
       return {};
-    Value slice = xf::SliceOp::create(builder, call.getLoc(),
-                                      RankedTensorType::get(shape, builder.getF32Type()), x, from,
-                                      *dim);
+    Value slice = xf::SliceOp::create(
+        builder, call.getLoc(), RankedTensorType::get(shape, builder.getF32Type()), x, from, *dim);
     results.push_back(reshaped(call.getLoc(), slice, *type));
     from += shape[*dim];
   }

@@ -24,10 +24,10 @@ static Value rootOf(Value value) {
 static Value beforeCentring(Value value) {
   graph::CallOp difference = callOf(value, "sub");
   std::optional<Sides> sides = difference ? sidesOf(difference) : std::nullopt;
-  graph::CallOp mean = sides && sides->right ? callOf(beforeCopies(sides->right), "mean")
-                                             : graph::CallOp();
-  bool isIt = mean && keepsLast(mean) &&
-              beforeCopies(mean.getTensor("self")) == beforeCopies(sides->left);
+  graph::CallOp mean =
+      sides && sides->right ? callOf(beforeCopies(sides->right), "mean") : graph::CallOp();
+  bool isIt =
+      mean && keepsLast(mean) && beforeCopies(mean.getTensor("self")) == beforeCopies(sides->left);
   return isIt ? sides->left : Value();
 }
 
@@ -91,14 +91,12 @@ Value Raiser::writtenNorm(graph::CallOp call) {
     Value data = beforeCopies(x), centred = beforeCentring(data);
     bool isLayer = centred && (divisor->centres ? divisor->data == beforeCopies(centred)
                                                 : divisor->data == data);
-    if (isLayer ? divisor->kind != xf::NormKind::rms
-                : divisor->centres || divisor->data != data)
+    if (isLayer ? divisor->kind != xf::NormKind::rms : divisor->centres || divisor->data != data)
       continue;
     Value from = lookup(isLayer ? centred : x);
     auto type = from ? dyn_cast<RankedTensorType>(from.getType()) : RankedTensorType();
     // Along the last axis of the token's value.
-    if (!type || !isa<Float32Type>(type.getElementType()) ||
-        tokenDim(x, -1) != type.getRank() - 1)
+    if (!type || !isa<Float32Type>(type.getElementType()) || tokenDim(x, -1) != type.getRank() - 1)
       continue;
     return xf::NormalizeOp::create(builder, call.getLoc(),
                                    isLayer ? xf::NormKind::layer : divisor->kind, from,
@@ -138,16 +136,16 @@ Value Raiser::writtenActivation(graph::CallOp call) {
     return {};
   if (sides->number) { // c tanh(x / c)
     graph::CallOp tanh = callOf(beforeCopies(sides->left), "tanh");
-    Value x = tanh && *sides->number > 0 ? beforeTimes(tanh.getOperand(0), 1 / *sides->number)
-                                         : Value();
+    Value x =
+        tanh && *sides->number > 0 ? beforeTimes(tanh.getOperand(0), 1 / *sides->number) : Value();
     Value from = x ? lookup(x) : Value();
     if (!from || !std::isfinite(float(*sides->number)))
       return {};
     return xf::SoftcapOp::create(builder, call.getLoc(), from,
                                  llvm::APFloat(float(*sides->number)));
   }
-  for (auto [left, factor] : {std::pair(sides->left, sides->right),
-                              std::pair(sides->right, sides->left)}) {
+  for (auto [left, factor] :
+       {std::pair(sides->left, sides->right), std::pair(sides->right, sides->left)}) {
     Value x = beforeCopies(left);
     if (graph::CallOp gate = callOf(beforeCopies(factor), "sigmoid")) {
       Value inner = beforeCopies(gate.getOperand(0));

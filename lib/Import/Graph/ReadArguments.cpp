@@ -174,8 +174,8 @@ Expected<mlir::Attribute> Values::argument(const json::Object &value, Arguments 
       return mlir::Attribute(b.getF64FloatAttr(*number));
     if (std::optional<StringRef> text = is.getAsString()) // "-Infinity"
       return mlir::Attribute(b.getF64FloatAttr(text->starts_with("-") ? -INFINITY
-                                         : *text == "NaN"       ? NAN
-                                                                : INFINITY));
+                                               : *text == "NaN"       ? NAN
+                                                                      : INFINITY));
   }
   if (std::optional<int64_t> number = is.getAsInteger())
     return mlir::Attribute(b.getI64IntegerAttr(*number));
@@ -210,8 +210,7 @@ Expected<Values::Arguments> Values::arguments(const json::Array &inputs) const {
   Arguments result;
   for (const json::Value &value : inputs) {
     const json::Object *input = value.getAsObject();
-    std::optional<StringRef> name =
-        input ? input->getString("name") : std::optional<StringRef>();
+    std::optional<StringRef> name = input ? input->getString("name") : std::optional<StringRef>();
     const json::Object *what = input ? input->getObject("arg") : nullptr;
     if (!name || name->empty() || !what)
       return makeError(where + ": an argument has no name or no value");

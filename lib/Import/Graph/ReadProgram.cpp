@@ -22,9 +22,8 @@ static Error checkVersion(const json::Object &file, StringRef where) {
     return Error::success();
   StringRef torch = file.getString("torch_version").value_or("of an unknown version");
   return makeError(where + ": found schema " + Twine(major) + "." + Twine(minor) +
-                   " of torch.export, written by torch " + quoted(torch) +
-                   "; expected schema " + Twine(schemaMajor) +
-                   ", which torch 2.13 writes: export it with that version");
+                   " of torch.export, written by torch " + quoted(torch) + "; expected schema " +
+                   Twine(schemaMajor) + ", which torch 2.13 writes: export it with that version");
 }
 
 namespace {
@@ -72,12 +71,14 @@ Expected<ProgramReader::Kind> ProgramReader::specOf(const json::Value &value) co
 /// The tokens' axis is the second one of the first input.
 Error ProgramReader::findTokens(StringRef name, graph::SymbolicType type) {
   if (type.getRank() < 2 || type.getNumber(0) != 1)
-    return makeError(where + ": input " + quoted(name) + " is not (1, tokens, …); export the model "
-                             "for one sequence");
+    return makeError(where + ": input " + quoted(name) +
+                     " is not (1, tokens, …); export the model "
+                     "for one sequence");
   mlir::Attribute size = type.getSizes()[1];
   if (tokens && tokens != size)
-    return makeError(where + ": input " + quoted(name) + " has another number of tokens than the "
-                             "inputs before it");
+    return makeError(where + ": input " + quoted(name) +
+                     " has another number of tokens than the "
+                     "inputs before it");
   tokens = size;
   return Error::success();
 }
@@ -177,8 +178,7 @@ static StringRef innermostModule(const json::Object *metadata) {
 
 Error ProgramReader::readNode(const json::Value &value) {
   const json::Object *node = value.getAsObject();
-  std::optional<StringRef> target =
-      node ? node->getString("target") : std::optional<StringRef>();
+  std::optional<StringRef> target = node ? node->getString("target") : std::optional<StringRef>();
   const json::Array *inputs = node ? node->getArray("inputs") : nullptr;
   const json::Array *outputs = node ? node->getArray("outputs") : nullptr;
   if (!target || !inputs || !outputs)
@@ -214,10 +214,9 @@ Error ProgramReader::readNode(const json::Value &value) {
   as.consume_front("torch.ops.");
   const json::Object *metadata = node->getObject("metadata");
   bool visible = note.visible.contains(names.front());
-  auto call = graph::CallOp::create(builder, locationOf(names.front(), metadata), types, as,
-                                    arguments->operands,
-                                    builder.getDictionaryAttr(arguments->named),
-                                    innermostModule(metadata), visible);
+  auto call = graph::CallOp::create(
+      builder, locationOf(names.front(), metadata), types, as, arguments->operands,
+      builder.getDictionaryAttr(arguments->named), innermostModule(metadata), visible);
   for (auto [name, result] : llvm::zip(names, call.getResults()))
     if (Error error = values.define(name, result))
       return error;
@@ -255,8 +254,8 @@ Error ProgramReader::readOutputs() {
 
 Expected<Program> ProgramReader::read() {
   Program program;
-  program.module = mlir::ModuleOp::create(
-      mlir::FileLineColLoc::get(builder.getContext(), where, 1, 1));
+  program.module =
+      mlir::ModuleOp::create(mlir::FileLineColLoc::get(builder.getContext(), where, 1, 1));
   auto op = graph::ProgramOp::create(builder, program.module->getLoc(), "model",
                                      builder.getI64IntegerAttr(0));
   program.module->push_back(op);

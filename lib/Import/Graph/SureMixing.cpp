@@ -5,9 +5,9 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-/// Whether a value that does not depend on the model's input is no factor of zeros and no mask that hides all
-/// but the token itself: a trained parameter, a mask that the exporter has looked at, or a rotation's
-/// sines and cosines.
+/// Whether a value that does not depend on the model's input is no factor of zeros and no mask that
+/// hides all but the token itself: a trained parameter, a mask that the exporter has looked at, or
+/// a rotation's sines and cosines.
 static bool isHarmless(Value fixed, const TokenAxes &axes) {
   Value value = beforeCopies(fixed);
   if (auto stored = value.getDefiningOp<graph::StoredOp>())
@@ -30,20 +30,58 @@ static bool isHarmless(Value fixed, const TokenAxes &axes) {
   return false;
 }
 
-/// Ops that lose nothing that varies in general: they move numbers, or compute analytic functions that are not
-/// constant.
+/// Ops that lose nothing that varies in general: they move numbers, or compute analytic functions
+/// that are not constant.
 static bool isGeneric(graph::CallOp call, const TokenAxes &axes) {
-  static constexpr StringLiteral names[] = {
-      "linear",    "matmul",   "bmm",         "mm",        "addmm",      "softmax",
-      "_softmax",  "add",      "sub",         "mul",       "div",        "neg",
-      "pow",       "mean",     "rsqrt",       "sqrt",      "cat",        "slice",
-      "view",      "reshape",  "_unsafe_view", "unsqueeze", "squeeze",   "permute",
-      "transpose", "t",        "expand",      "clone",     "contiguous", "_to_copy",
-      "to",        "dropout",  "layer_norm",  "rms_norm",  "silu",       "gelu",
-      "sigmoid",   "tanh",     "split",       "chunk",     "split_with_sizes", "masked_fill",
-      "where",     "select",   "unbind",      "flatten",   "alias",      "detach"};
-  if (!call.getTarget().starts_with("aten.") ||
-      !llvm::is_contained(names, call.getBaseName()))
+  static constexpr StringLiteral names[] = {"linear",
+                                            "matmul",
+                                            "bmm",
+                                            "mm",
+                                            "addmm",
+                                            "softmax",
+                                            "_softmax",
+                                            "add",
+                                            "sub",
+                                            "mul",
+                                            "div",
+                                            "neg",
+                                            "pow",
+                                            "mean",
+                                            "rsqrt",
+                                            "sqrt",
+                                            "cat",
+                                            "slice",
+                                            "view",
+                                            "reshape",
+                                            "_unsafe_view",
+                                            "unsqueeze",
+                                            "squeeze",
+                                            "permute",
+                                            "transpose",
+                                            "t",
+                                            "expand",
+                                            "clone",
+                                            "contiguous",
+                                            "_to_copy",
+                                            "to",
+                                            "dropout",
+                                            "layer_norm",
+                                            "rms_norm",
+                                            "silu",
+                                            "gelu",
+                                            "sigmoid",
+                                            "tanh",
+                                            "split",
+                                            "chunk",
+                                            "split_with_sizes",
+                                            "masked_fill",
+                                            "where",
+                                            "select",
+                                            "unbind",
+                                            "flatten",
+                                            "alias",
+                                            "detach"};
+  if (!call.getTarget().starts_with("aten.") || !llvm::is_contained(names, call.getBaseName()))
     return false;
   StringRef name = call.getBaseName();
   bool isSum = name == "sub" || name == "add" || name == "div" || name == "mul";
@@ -60,8 +98,9 @@ static bool isGeneric(graph::CallOp call, const TokenAxes &axes) {
   if (llvm::is_contained(parts, name) &&
       axes.countAxes(call.getOperand(0)) != axes.countAxes(call.getResult(0)))
     return false;
-  return llvm::all_of(call.getOperands(),
-                      [&](Value operand) { return axes.isData(operand) || isHarmless(operand, axes); });
+  return llvm::all_of(call.getOperands(), [&](Value operand) {
+    return axes.isData(operand) || isHarmless(operand, axes);
+  });
 }
 
 bool ctxc::pt2::surelyMixes(ArrayRef<graph::CallOp> region, const TokenAxes &axes) {
