@@ -16,6 +16,7 @@ import inspect
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
@@ -128,7 +129,9 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
         "visible": visible_masks(program, module, length, roles),
         **(about or {}),
     }
-    torch.export.save(program, path, extra_files={"ctxc.json": json.dumps(note)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
+        torch.export.save(program, path, extra_files={"ctxc.json": json.dumps(note)})
     return program
 
 
