@@ -116,6 +116,7 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
                     raise
     assert program is not None
     program = program.run_decompositions({})
+    assert isinstance(program, torch.export.ExportedProgram)
     for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
         node.meta.pop("from_node", None)
         node.meta.pop("torch_fn", None)
@@ -143,7 +144,8 @@ def language_model(source: str) -> tuple[torch.nn.Module, list[torch.Tensor], li
     else:
         config = AutoConfig.for_model(source)
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+        build: Any = AutoModelForCausalLM.from_config
+        model = build(config, attn_implementation="eager").eval()
     experts = getattr(model, "set_experts_implementation", None)
     if experts is not None:
         try:
@@ -196,7 +198,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if ":" in given.source and not os.path.exists(given.source):
         module, inputs = built_module(given.source)
-        names, about = None, {}
+        names: list[str] | None = None
+        about: dict[str, Any] = {}
     else:
         module, inputs, names, about = language_model(given.source)
     program = export(module, inputs, given.output, names, about)

@@ -41,6 +41,7 @@ private:
   using Kind = std::pair<StringRef, const json::Object *>;
   Expected<Kind> specOf(const json::Value &value) const;
   Error readInputs();
+  Error checkFixedLength() const;
   Error readInput(const json::Value &spec);
   Error readStored(StringRef tensor, StringRef name, bool fixed);
   Error readNode(const json::Value &value);
@@ -147,6 +148,24 @@ Error ProgramReader::readInputs() {
       return error;
   if (!tokens)
     return makeError(where + ": the program has no input; expected (1, tokens, …)");
+  return checkFixedLength();
+}
+
+/// A number of tokens that is fixed must not be met by chance: it is how their axis is known.
+Error ProgramReader::checkFixedLength() const {
+  auto fixed = dyn_cast<mlir::IntegerAttr>(tokens);
+  if (!fixed)
+    return Error::success();
+  for (const auto &[name, tensor] : stored) {
+    auto type = cast<graph::SymbolicType>(graph::StoredOp(tensor).getType());
+    for (unsigned i = 0; i < type.getRank(); ++i)
+      if (int64_t size = type.getNumber(i).value_or(0);
+          fixed.getInt() < 5 || (size && size % fixed.getInt() == 0))
+        return makeError(where + ": the program is for " + Twine(fixed.getInt()) +
+                         " tokens alone, which does not tell their axis from one of the " +
+                         Twine(size) + " entries of " + quoted(name) +
+                         "; export it with a length that divides no size, such as 13");
+  }
   return Error::success();
 }
 

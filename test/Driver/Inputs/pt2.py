@@ -52,6 +52,9 @@ elif damage == "batch":
 elif damage == "huge":
     for name in ("x", "h", "m", "y"):
         values[name]["sizes"][2] = {"as_int": 2**62}
+elif damage == "length":
+    for name in ("x", "h", "m", "y"):
+        values[name]["sizes"][1] = {"as_int": 4}
 elif damage == "kept":
     signature["output_specs"].append({"buffer_mutation": {"arg": {"name": "y"}, "buffer_name": "cache"}})
 elif damage == "graph":
