@@ -53,11 +53,7 @@ protected:
                                          int64_t position, const PatchOptions &options) override;
   llvm::Error computePatchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
                                llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
-                               PatchSink sink) override {
-    return PatchEach(program, weights, kernels, static_cast<CompiledRun &>(full),
-                     static_cast<CompiledRun &>(reduced), options)
-        .run(tokens, positions, sink);
-  }
+                               PatchSink sink) override;
   llvm::Expected<Logits> computeHead(llvm::ArrayRef<double> vectors, int64_t count) override;
 
 private:

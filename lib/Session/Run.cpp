@@ -85,6 +85,7 @@ Expected<Executor &> Model::executor() {
       return withDiagnostics(made.takeError());
     mainExecutor = std::move(*made);
     mainExecutor->setInterrupt(settings.interrupt);
+    mainExecutor->setProgress(settings.progress);
   }
   return *mainExecutor;
 }

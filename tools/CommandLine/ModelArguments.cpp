@@ -2,6 +2,7 @@
 #include "ctxc/Plugins/DialectPlugins.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
+#include "tools/CommandLine/Progress.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
@@ -145,6 +146,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
     return threads.takeError();
   options.threads = *threads;
   options.roundedPrompts = arguments.has("--round-prompts");
+  options.progress = progressOnTerminal();
   if (Error error = chooseEngine(arguments, options))
     return std::move(error);
   return options;

@@ -152,6 +152,14 @@ public:
   /// empty function cancels nothing. Must not be set while a call is under way.
   void setInterrupt(std::function<bool()> isCancelled) { interrupt = std::move(isCancelled); }
 
+  /// Tells `progress` how many of a call's tokens are done: 0 when a call begins whose tokens go
+  /// through the layers in more than one chunk, and then after each chunk (in patchEach, after each
+  /// patch). Only the compiled executor does. Called in the thread of the call. Must not be set
+  /// while a call is under way.
+  void setProgress(std::function<void(int64_t done, int64_t all)> progress) {
+    this->progress = std::move(progress);
+  }
+
   /// An independent run that continues from the state that `run`, one of this executor's, has now,
   /// with room for `capacity` tokens. Errors: less room than `run` has tokens; no memory.
   llvm::Expected<std::unique_ptr<Run>> copy(const Run &run, int64_t capacity);
@@ -243,10 +251,17 @@ protected:
     return llvm::Error::success();
   }
 
+  /// Tells of a call whose tokens are computed `chunk` at a time.
+  void tell(int64_t done, int64_t all, int64_t chunk) const {
+    if (progress && chunk < all)
+      progress(done, all);
+  }
+
 private:
   class Call;
   const uint64_t number; ///< unique in the process, even after this executor is destroyed
   std::function<bool()> interrupt;
+  std::function<void(int64_t, int64_t)> progress;
   std::atomic<std::thread::id> user = std::thread::id(); ///< whose call is under way
   bool isInSink = false; ///< whether that call waits for a sink; written by the user alone
 };

@@ -54,6 +54,8 @@ struct LoadOptions {
   std::optional<ParallelFor> parallelFor;
   /// Called while the model runs: true ends the call with Cancelled (Executor::setInterrupt).
   std::function<bool()> interrupt;
+  /// Told how many of a call's tokens are done (Executor::setProgress).
+  std::function<void(int64_t done, int64_t all)> progress;
   /// Prompts are read with activations rounded to bfloat16 (CompiledOptions::roundedPrompts).
   bool roundedPrompts = false;
 

@@ -257,6 +257,23 @@ TEST(ModelThreads, OneModel) {
   std::thread([&] { EXPECT_TRUE(bool(shared->check())); }).join();
 }
 
+/// A call of one chunk tells nothing; of several patches, each.
+TEST(ModelProgress, IsToldOfPatches) {
+  std::vector<std::pair<int64_t, int64_t>> told;
+  LoadOptions options;
+  options.progress = [&](int64_t done, int64_t all) { told.emplace_back(done, all); };
+  auto model = opened("test/goldens/llama", options);
+  llvm::cantFail(model->patch(requestOf()));
+  EXPECT_TRUE(told.empty());
+  Executor &executor = llvm::cantFail(model->executor());
+  auto full = executor.start(4), reduced = executor.start(1);
+  const std::vector<int64_t> tokens = {3, 5, 7}, positions = {0, 1, 2};
+  llvm::cantFail(executor.patchEach(*full, *reduced, tokens, positions, {},
+                                    [](const TokenPatch &) { return llvm::Error::success(); }));
+  std::vector<std::pair<int64_t, int64_t>> expected = {{0, 3}, {1, 3}, {2, 3}, {3, 3}};
+  EXPECT_EQ(told, expected);
+}
+
 TEST(ModelThreads, IsCancelled) {
   std::atomic<bool> wanted = false;
   LoadOptions options;
