@@ -97,13 +97,8 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
     return masks
 
 
-def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
-           names: Sequence[str] | None = None, about: dict[str, Any] | None = None) -> torch.export.ExportedProgram:
-    """Writes `module` to `path`. The second dimension of every input is the tokens'; `names` are those of the inputs
-    in forward, and `about` is kept in the file."""
-    module = module.eval()
-    names = list(names or inspect.signature(module.forward).parameters)[: len(inputs)]
-    length = inputs[0].shape[1]
+def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
+    """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
     program = None
     with torch.no_grad():
         for dynamic in (True, False):
@@ -117,6 +112,19 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
     assert program is not None
     program = program.run_decompositions({})
     assert isinstance(program, torch.export.ExportedProgram)
+    return program
+
+
+def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
+           names: Sequence[str] | None = None, about: dict[str, Any] | None = None) -> torch.export.ExportedProgram:
+    """Writes `module` to `path`. The second dimension of every input is the tokens'; `names` are those of the inputs
+    in forward, and `about` is kept in the file."""
+    module = module.eval()
+    names = list(names or inspect.signature(module.forward).parameters)[: len(inputs)]
+    length = inputs[0].shape[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
+        program = exported(module, inputs)
     for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
         node.meta.pop("from_node", None)
         node.meta.pop("torch_fn", None)
