@@ -3,7 +3,7 @@
 #
 #   ctxc::LLVM  ctxc::MLIR  Eigen3::Eigen    what public headers include
 #   Boost::headers                           what sources include
-#   ctxc::lld  ctxc::OpenMP  PkgConfig::SENTENCEPIECE, PCRE2, UTF8PROC    what libraries link
+#   ctxc::lld  ctxc::OpenMP  PkgConfig::SENTENCEPIECE, PCRE2, UTF8PROC, LIBZIP    what libraries link
 #
 # CTXC_MLIR_VERSION says which MLIR; CTXC_OPENMP_NAME the run-time library of the compiler that built
 # ctxc, whatever compiles what uses it; CTXC_LINKED is REQUIRED in the build. Elsewhere it is QUIET,
@@ -33,6 +33,7 @@ if(PkgConfig_FOUND)
   pkg_check_modules(SENTENCEPIECE ${CTXC_LINKED} IMPORTED_TARGET sentencepiece)
   pkg_check_modules(PCRE2 ${CTXC_LINKED} IMPORTED_TARGET libpcre2-8)
   pkg_check_modules(UTF8PROC ${CTXC_LINKED} IMPORTED_TARGET libutf8proc)
+  pkg_check_modules(LIBZIP ${CTXC_LINKED} IMPORTED_TARGET libzip)
 endif()
 
 # lld links code objects for AMD in this process. Debian packages its libraries static, and its CMake

@@ -179,7 +179,7 @@ def interface(text):
 def page(args):
     dialects = ROOT / "dialects"
     text = HEAD
-    for name, file in (("xf", "XF/XFOps.td"), ("patch", "Patch/PatchOps.td")):
+    for name, file in (("xf", "XF/XFOps.td"), ("graph", "Graph/GraphOps.td"), ("patch", "Patch/PatchOps.td")):
         text += dialect(run_tblgen(args, "-gen-dialect-doc", f"-dialect={name}", dialects / file))
     text += "\n" + INTERFACES
     for file in (dialects / "XF/XFInterfaces.td", *sorted(dialects.glob("Patch/*Interfaces.td")),

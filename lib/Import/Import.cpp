@@ -1,4 +1,6 @@
 #include "ctxc/Import/Import.h"
+#include "Graph/RaiseModel.h"
+#include "Graph/ReadProgram.h"
 #include "HuggingFace/HuggingFace.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
@@ -83,9 +85,26 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
   return imported;
 }
 
+/// importModel for a file *.pt2.
+Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context) {
+  Expected<pt2::Archive> archive = pt2::Archive::open(path);
+  if (!archive)
+    return archive.takeError();
+  Expected<pt2::Program> program = pt2::readProgram(*archive, context);
+  if (!program)
+    return program.takeError();
+  auto module = pt2::raiseProgram(*program->module->getOps<graph::ProgramOp>().begin());
+  if (!module)
+    return makeError(path + ": " + toString(module.takeError()));
+  ImportedModel imported;
+  imported.module = std::move(*module);
+  imported.sourceLines = std::move(program->lines);
+  return imported;
+}
+
 /// Loads the dialect, and checks the options of every import.
 Error begin(mlir::MLIRContext &context, const ImportOptions &options) {
-  context.loadDialect<xf::XFDialect>();
+  context.loadDialect<xf::XFDialect, graph::GraphDialect>();
   if (options.storage && *options.storage != DType::F32 && *options.storage != DType::BF16 &&
       *options.storage != DType::F16)
     return makeError(nameOf(*options.storage) + " is no storage type of weights; F32, BF16 and "
@@ -111,14 +130,16 @@ Expected<ImportedModel> ctxc::importModel(StringRef path, mlir::MLIRContext &con
     return hf::importDirectory(path, context, options);
   if (!sys::fs::exists(path))
     return makeError(path + ": no such file or directory; expected a Hugging Face directory, "
-                            "a .gguf file or an .mlir file");
+                            "a .gguf, .pt2 or .mlir file");
   if (path.ends_with(".mlir"))
     return importText(path, context);
+  if (path.ends_with(".pt2"))
+    return importProgram(path, context);
   if (path.ends_with(".gguf"))
     return hf::importDirectory(path, context, options);
-  return makeError(path + ": is not a model that can be read; expected a Hugging Face directory "
-                          "(config.json, model.safetensors or its index), a .gguf file or an .mlir "
-                          "file");
+  return makeError(path +
+                   ": is not a model that can be read; expected a Hugging Face directory "
+                   "(config.json, model.safetensors or its index), a .gguf, .pt2 or .mlir file");
 }
 
 void ctxc::printModel(mlir::ModuleOp module, raw_ostream &os) {

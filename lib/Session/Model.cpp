@@ -66,7 +66,8 @@ Expected<std::unique_ptr<Model>> Model::reopen(LoadOptions options) const {
 }
 
 bool Model::isText() const {
-  return !inMemory && StringRef(path).ends_with(".mlir") && !llvm::sys::fs::is_directory(path);
+  bool isNamedSo = StringRef(path).ends_with(".mlir") || StringRef(path).ends_with(".pt2");
+  return !inMemory && isNamedSo && !llvm::sys::fs::is_directory(path);
 }
 
 //===----------------------------------------------------------------------===//
@@ -127,6 +128,7 @@ Error Model::import() {
   if (!result)
     return result.takeError();
   imported = std::move(result->module);
+  sourceLines = std::move(result->sourceLines);
   modelCheckpoint = std::move(result->checkpoint);
   weightCheckpoint = modelCheckpoint;
   for (std::string &warning : result->warnings)
@@ -171,8 +173,11 @@ llvm::StringRef Model::storage() const {
 // Diagnostics
 //===----------------------------------------------------------------------===//
 
-/// The line of the file that is being read, from 1; empty where there is none.
+/// The line of the file that is being read, from 1, or one that the model quotes; empty where there
+/// is none.
 std::string Model::lineOf(const Place &place) {
+  if (auto quoted = sourceLines.find({place.file, place.line}); quoted != sourceLines.end())
+    return quoted->second;
   if (!isReading || place.file != path || !place.line)
     return "";
   if (!readText) {

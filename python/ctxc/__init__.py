@@ -12,12 +12,17 @@ A patch is exact for one token at one position: the patched model, which sees th
 of the model that sees the whole context. It goes stale with the next token.
 """
 
-from ctxc._core import __version__
-from ctxc._errors import BadInput, Error, Mismatch, Refused, Undecided
-from ctxc._context import Context, inspect, positions, verify
-from ctxc._model import Model, check, from_tensors, load
-from ctxc._patch import Origin, ParameterPatch, Patch
-from ctxc._report import CheckReport, Inspection, Verification
+try:
+    from ctxc._core import __version__
+    from ctxc._errors import BadInput, Error, Mismatch, Refused, Undecided
+    from ctxc._context import Context, inspect, positions, verify
+    from ctxc._model import Model, check, from_tensors, load
+    from ctxc._patch import Origin, ParameterPatch, Patch
+    from ctxc._report import CheckReport, Inspection, Verification
+except ModuleNotFoundError as missing:
+    # Without the compiled part only ctxc.export works, which needs none of it.
+    if missing.name != "ctxc._core":
+        raise
 
 __all__ = [
     "BadInput", "CheckReport", "Context", "Error", "Inspection", "Mismatch", "Model", "Origin", "ParameterPatch",

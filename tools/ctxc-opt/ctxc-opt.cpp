@@ -1,8 +1,10 @@
 // Runs any pass on any .mlir file: mlir-opt with ctxc's dialects and passes.
+#include "ctxc/Import/Passes.h"
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
 #include "ctxc/Support/StandardStreams.h"
 #include "ctxc/Transforms/Passes.h"
+#include "dialects/Graph/Graph.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/XF.h"
 #include "mlir/InitAllDialects.h"
@@ -16,8 +18,10 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
+  ctxc::registerImportPasses();
   ctxc::registerTransformsPasses();
-  registry.insert<ctxc::xf::XFDialect, ctxc::patch::PatchDialect, ctxc::kernel::KernelDialect>();
+  registry.insert<ctxc::xf::XFDialect, ctxc::graph::GraphDialect, ctxc::patch::PatchDialect,
+                  ctxc::kernel::KernelDialect>();
   ctxc::registerLoweringModels(registry);
   ctxc::registerLoweringPasses();
   ctxc::registerLoweringPipelines();

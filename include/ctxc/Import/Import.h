@@ -1,7 +1,7 @@
 //===- Import.h - a model as a module of the xf dialect -------------------===//
 //
-// Turns what a user names as MODEL, a Hugging Face directory or an .mlir file, into
-// the IR that analysis, planning and the executors take.
+// Turns what a user names as MODEL, a Hugging Face directory, an exported PyTorch program or an
+// .mlir file, into the IR that analysis, planning and the executors take.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_IMPORT_IMPORT_H
@@ -10,6 +10,7 @@
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <map>
 #include <optional>
 
 namespace ctxc {
@@ -28,12 +29,17 @@ struct ImportedModel {
   std::unique_ptr<Checkpoint> checkpoint; ///< null without weight files
   /// Messages that the user should see and that are not errors.
   std::vector<std::string> warnings;
+  /// The lines that locations name by file and number, where the model itself quotes them.
+  std::map<std::pair<std::string, unsigned>, std::string> sourceLines;
 };
 
 /// Imports `path`:
 /// - a directory: a Hugging Face checkpoint of a family in docs/families.md. The
 ///   module holds one xf.model and an xf.block for each structure of layer. All
 ///   problems of the config are reported together, and so are all of the tensors.
+/// - a file *.pt2, as torch.export writes it: an xf.block for each structure of layer, and an
+/// xf.model where it
+///   reads tokens. Locations are lines of its Python files.
 /// - a file *.mlir, which is parsed and verified; problems go to the context's diagnostic handler.
 ///   It holds at most one xf.model, and at least one xf.model or xf.block.
 llvm::Expected<ImportedModel> importModel(llvm::StringRef path, mlir::MLIRContext &context,

@@ -40,6 +40,7 @@
 #include "ctxc/Verify/Verify.h"
 #include "mlir/IR/MLIRContext.h"
 #include <atomic>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -196,6 +197,7 @@ private:
   Model(std::string path, LoadOptions options);
   llvm::Error import();
   llvm::Expected<ImportedModel> importModule();
+  /// Whether a file describes the model, and weights come from elsewhere.
   bool isText() const;
   llvm::Expected<const Program &> programOfSteps();
   llvm::Expected<std::string> tokenizerPath() const;
@@ -222,6 +224,7 @@ private:
   std::vector<ModelDiagnostic> collected; ///< the diagnostics that no handler took
   bool isReading = false;                 ///< an .mlir file is being parsed and verified
   std::optional<std::string> readText;    ///< the text of that file
+  std::map<std::pair<std::string, unsigned>, std::string> sourceLines; ///< ImportedModel's
 
   mlir::OwningOpRef<mlir::ModuleOp> imported, planned;
   /// The model's own checkpoint (null without weights), and the one that weights come from: the

@@ -1,0 +1,125 @@
+#ifndef CTXC_GRAPH_OPS_TD
+#define CTXC_GRAPH_OPS_TD
+
+include "dialects/Graph/GraphTypes.td"
+include "dialects/XF/XFInterfaces.td"
+include "dialects/XF/XFTypes.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Graph_Op<string mnemonic, list<Trait> traits = []> : Op<Graph_Dialect, mnemonic, traits>;
+
+def Graph_ProgramOp : Graph_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+  let summary = "one exported program";
+  let description = [{
+    `tokens` is the size of the tokens' axis: a number, or a symbol.
+
+    - C1: the body ends in a `graph.return`, and has no arguments.
+    - C2: no two inputs and no two stored tensors have the same name.
+
+    ```mlir
+    graph.program @model tokens "s0" {
+      %x = graph.input "x" as "activation" : !graph.tensor<[1, "s0", 64], f32>
+      graph.return %x : !graph.tensor<[1, "s0", 64], f32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttrOf<[StrAttr, I64Attr]>:$tokens);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `tokens` $tokens attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Graph_InputOp : Graph_Op<"input", [Pure]> {
+  let summary = "an input of the program";
+  let description = [{
+    - C1: `role` is "token" (an id for each token), "position" (each token's position) or "activation".
+
+    ```mlir
+    %ids = graph.input "input_ids" as "token" : !graph.tensor<[1, "s0"], si64>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, StrAttr:$role);
+  let results = (outs Graph_TensorType:$result);
+  let assemblyFormat = "$name `as` $role attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Graph_StoredOp : Graph_Op<"stored", [Pure]> {
+  let summary = "a stored tensor";
+  let description = [{
+    With `fixed` it is a buffer or a constant, which is not trained.
+
+    - C1: the name is neither empty nor has control characters.
+
+    ```mlir
+    %W = graph.stored "layers.0.mlp.up.weight" : !graph.tensor<[128, 64], f32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, UnitAttr:$fixed);
+  let results = (outs Graph_TensorType:$result);
+  let assemblyFormat = "$name (`fixed` $fixed^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Graph_CallOp : Graph_Op<"call", [Pure]> {
+  let summary = "a call of an op of PyTorch";
+  let description = [{
+    `arguments` holds the arguments by the names of the op's schema; one that is a tensor is
+    `#graph.operand<i>`, one that was not given is absent, and none among tensors is `unit`. `path` is the
+    module that made the call; `visible`, on a value that depends on positions alone, says that as a
+    mask it lets a token see another.
+
+    - C1: the target is not empty, and neither it nor the path has control characters.
+    - C2: the arguments name each operand at least once, and no other.
+
+    ```mlir
+    %y = graph.call "aten.softmax.int"(%x) {dim = -1 : i64, self = #graph.operand<0>} in "layers.0.attn"
+       : (!graph.tensor<[1, "s0", "s0"], f32>) -> !graph.tensor<[1, "s0", "s0"], f32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$target, Variadic<Graph_TensorType>:$operands, DictionaryAttr:$arguments,
+    StrAttr:$path, UnitAttr:$visible);
+  let results = (outs Variadic<Graph_TensorType>:$results);
+  let assemblyFormat = [{
+    $target `(` $operands `)` $arguments `in` $path (`visible` $visible^)? attr-dict
+    `:` functional-type($operands, $results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The argument `name`; null where it was not given.
+    ::mlir::Attribute getArgument(::llvm::StringRef name) { return getArguments().get(name); }
+    /// The tensor that is argument `name`; null where it is none.
+    ::mlir::Value getTensor(::llvm::StringRef name);
+    /// The op's name without namespace and overload: "softmax" of "aten.softmax.int".
+    ::llvm::StringRef getBaseName();
+  }];
+}
+
+def Graph_ReturnOp : Graph_Op<"return", [Pure, Terminator, ReturnLike, HasParent<"ProgramOp">]> {
+  let summary = "the results of a program";
+  let arguments = (ins Variadic<Graph_TensorType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+def Graph_OpaqueOp : Graph_Op<"opaque", [Pure, DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
+  let summary = "an op of PyTorch that xf does not have, for one token";
+  let description = [{
+    A function of its operands of which nothing is known: no output chain goes through it, its result
+    may be anything, and it cannot be run. `why` says what would have to be known.
+
+    - C1: neither text has control characters.
+
+    ```mlir
+    %y = graph.opaque "aten.cumprod.default" why "no op of xf is known for it" (%x) : (tensor<64xf32>) -> tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$target, StrAttr:$why, Variadic<XF_Value>:$operands);
+  let results = (outs XF_Value:$result);
+  let assemblyFormat = "$target `why` $why `(` $operands `)` attr-dict `:` functional-type($operands, $result)";
+  let hasVerifier = 1;
+}
+
+#endif // CTXC_GRAPH_OPS_TD

@@ -1,0 +1,39 @@
+#ifndef CTXC_IMPORT_PASSES_TD
+#define CTXC_IMPORT_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ReportTokenAxes : Pass<"graph-report-token-axes", "::ctxc::graph::ProgramOp"> {
+  let summary = "remark at each call how it treats tokens";
+  let description = [{
+    "each token by itself", or why it joins tokens. A call that reads nothing of the model's input
+    gets no remark.
+  }];
+}
+
+def RaiseProgram : Pass<"graph-raise", "::mlir::ModuleOp"> {
+  let summary = "the blocks of xf that a program computes for one token";
+  let description = [{
+    Replaces the module's `graph.program` by an `xf.block` for each structure of layer, and an
+    `xf.model` where the program reads tokens.
+
+    ```mlir
+    graph.program @model tokens "s" {
+      %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+      %y = graph.call "aten.relu.default"(%x) {self = #graph.operand<0>} in ""
+         : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+      graph.return %y : !graph.tensor<[1, "s", 4], f32>
+    }
+    ```
+    becomes
+    ```mlir
+    xf.block @model(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = xf.activation relu %x : tensor<4xf32>
+      xf.yield %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::ctxc::xf::XFDialect"];
+}
+
+#endif // CTXC_IMPORT_PASSES_TD

@@ -1,0 +1,262 @@
+// The one place that knows PyTorch's ops: a line gives each name its rule. An op without a line may
+// join tokens.
+#include "TokenRules.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace ctxc;
+using graph::SymbolicType;
+
+std::optional<int64_t> TokenCall::tokenAxis(StringRef name) const {
+  graph::CallOp op = call;
+  Value value = op.getTensor(name);
+  if (!value || !axes.isData(value))
+    return std::nullopt;
+  if (std::optional<unsigned> axis = axes.axis(value))
+    return *axis;
+  return std::nullopt;
+}
+
+std::optional<int64_t> TokenCall::dim(StringRef name, int64_t rank, int64_t otherwise) const {
+  graph::CallOp op = call;
+  Attribute given = op.getArgument(name);
+  auto number = dyn_cast_or_null<IntegerAttr>(given);
+  if (given && !number)
+    return std::nullopt;
+  int64_t dim = number ? number.getInt() : otherwise;
+  dim += dim < 0 ? rank : 0;
+  return dim >= 0 && dim < rank ? std::optional(dim) : std::nullopt;
+}
+
+namespace {
+
+using Rule = Mixing (*)(const TokenCall &);
+
+Mixing joins(bool does) { return does ? Mixing::Tokens : Mixing::None; }
+
+/// Entry by entry, with operands that are repeated where they are shorter. Whatever meets a result
+/// with one axis of tokens has its own there, since any other would be a second one.
+Mixing entries(const TokenCall &c) {
+  for (Value operand : c.call.getOperands())
+    if (std::optional<unsigned> axis = c.axes.axis(operand)) {
+      // Aligned at the back.
+      int64_t back = c.type(operand).getRank() - *axis;
+      Value result = c.call.getResult(0);
+      if (c.type(result).getRank() - int64_t(*c.axes.axis(result)) != back)
+        return Mixing::Tokens;
+    }
+  return Mixing::None;
+}
+
+/// The numbers of `self` in the type of another tensor, which is not read otherwise.
+Mixing copies(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  return call.getTensor("self") && c.tokenAxis("self") ? Mixing::None : Mixing::Unknown;
+}
+
+/// The product of sizes, as numbers; none where one is an expression.
+std::optional<int64_t> product(ArrayRef<Attribute> sizes) {
+  int64_t result = 1;
+  for (Attribute size : sizes) {
+    auto number = dyn_cast<IntegerAttr>(size);
+    if (!number || llvm::MulOverflow(result, number.getInt(), result))
+      return std::nullopt;
+  }
+  return result;
+}
+
+/// The same numbers in the same order: a token's stay together where as many entries come before
+/// its axis.
+Mixing order(const TokenCall &c) {
+  Value from = c.call.getOperands().front(), to = c.call.getResult(0);
+  auto before = [&](Value v) { return product(c.type(v).getSizes().take_front(*c.axes.axis(v))); };
+  std::optional<int64_t> a = before(from), b = before(to);
+  return joins(!a || a != b);
+}
+
+/// A permutation of axes, or one that only adds or removes axes of one entry: the tokens' axis is
+/// the one of their number.
+Mixing permutes(const TokenCall &) { return Mixing::None; }
+
+/// What is computed along one axis, or along several; without the argument along all.
+Mixing along(const TokenCall &c, StringRef tensor, StringRef name,
+             std::optional<int64_t> otherwise) {
+  graph::CallOp call = c.call;
+  std::optional<int64_t> axis = c.tokenAxis(tensor);
+  if (!axis)
+    return Mixing::Unknown;
+  int64_t rank = c.type(call.getTensor(tensor)).getRank();
+  Attribute given = call.getArgument(name);
+  SmallVector<int64_t> dims;
+  if (auto list = dyn_cast_or_null<ArrayAttr>(given)) {
+    for (Attribute dim : list) {
+      auto number = dyn_cast<IntegerAttr>(dim);
+      if (!number)
+        return Mixing::Unknown;
+      dims.push_back(number.getInt());
+    }
+  } else if (auto number = dyn_cast_or_null<IntegerAttr>(given)) {
+    dims.push_back(number.getInt());
+  } else if (otherwise) {
+    dims.push_back(*otherwise);
+  }
+  if (dims.empty())
+    return Mixing::Tokens;
+  return joins(llvm::any_of(dims, [&](int64_t dim) { return (dim + rank) % rank == *axis; }));
+}
+
+Mixing reduces(const TokenCall &c) { return along(c, "self", "dim", std::nullopt); }
+Mixing alongLast(const TokenCall &c) { return along(c, "self", "dim", -1); }
+
+/// A part along an axis: the tokens' is whole where its length stays.
+Mixing part(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  std::optional<int64_t> axis = c.tokenAxis("self");
+  if (!axis)
+    return Mixing::Unknown;
+  std::optional<int64_t> dim = c.dim("dim", c.type(call.getTensor("self")).getRank(), 0);
+  if (!dim)
+    return Mixing::Unknown;
+  if (*dim != *axis)
+    return Mixing::None;
+  // The length alone says nothing of a step other than 1.
+  auto step = dyn_cast_or_null<IntegerAttr>(call.getArgument("step"));
+  bool isWhole = call.getBaseName() == "slice" && (!step || step.getInt() == 1) &&
+                 call.getNumResults() == 1 &&
+                 c.type(call.getResult(0)).getSizes() == c.type(call.getTensor("self")).getSizes();
+  return joins(!isWhole);
+}
+
+/// Entries by index: the indices of a token lie in its own place, and are of one of its entries.
+Mixing gathers(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  Value index = call.getTensor("index");
+  std::optional<int64_t> axis = c.tokenAxis("self");
+  if (!axis || !index)
+    return Mixing::Unknown;
+  std::optional<unsigned> own = c.axes.axis(index);
+  if (!own || int64_t(*own) != *axis ||
+      c.type(index).getRank() != c.type(call.getTensor("self")).getRank())
+    return Mixing::Unknown;
+  return along(c, "self", "dim", std::nullopt);
+}
+
+/// One after the other, along an axis.
+Mixing cat(const TokenCall &c) {
+  Value first = c.call.getResult(0);
+  std::optional<int64_t> dim = c.dim("dim", c.type(first).getRank(), 0);
+  if (!dim || *dim == int64_t(*c.axes.axis(first)))
+    return Mixing::Tokens;
+  return entries(c);
+}
+
+/// Normalises the last axes.
+Mixing normalises(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  std::optional<int64_t> axis = c.tokenAxis("input");
+  auto shape = dyn_cast_or_null<ArrayAttr>(call.getArgument("normalized_shape"));
+  if (!axis || !shape)
+    return Mixing::Unknown;
+  return joins(*axis >= c.type(call.getTensor("input")).getRank() - int64_t(shape.size()));
+}
+
+/// W x along the last axis.
+Mixing linear(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  std::optional<int64_t> axis = c.tokenAxis("input");
+  if (!axis || c.tokenAxis("weight") || c.tokenAxis("bias"))
+    return Mixing::Unknown;
+  return joins(*axis == c.type(call.getTensor("input")).getRank() - 1);
+}
+
+/// A product of matrices, of the two tensors `left` and `right`.
+Mixing product(const TokenCall &c, StringRef left, StringRef right) {
+  graph::CallOp call = c.call;
+  Value a = call.getTensor(left), b = call.getTensor(right);
+  if (!a || !b)
+    return Mixing::Unknown;
+  int64_t ranks[] = {c.type(a).getRank(), c.type(b).getRank()};
+  std::optional<int64_t> l = c.tokenAxis(left), r = c.tokenAxis(right);
+  if ((l && *l == ranks[0] - 1) || (r && *r == std::max<int64_t>(ranks[1] - 2, 0)))
+    return Mixing::Tokens;
+  // Two axes of tokens that do not meet would both be in the result.
+  return Mixing::None;
+}
+
+Mixing matmul(const TokenCall &c) { return product(c, "self", "other"); }
+Mixing mm(const TokenCall &c) { return product(c, "self", "mat2"); }
+Mixing addmm(const TokenCall &c) {
+  return c.tokenAxis("self") ? Mixing::Unknown : product(c, "mat1", "mat2");
+}
+
+/// Rows of a table by ids.
+Mixing embedding(const TokenCall &c) {
+  return c.tokenAxis("weight") ? Mixing::Unknown : Mixing::None;
+}
+
+/// Repeats entries; the tokens' axis has their number still, so it is not repeated.
+Mixing expands(const TokenCall &c) { return entries(c); }
+
+struct Named {
+  StringLiteral names;
+  Rule rule;
+};
+
+constexpr Named rules[] = {
+    {"abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or ceil clamp clamp_max clamp_min "
+     "cos "
+     "div elu eq erf exp exp2 expm1 floor ge gelu gt hardsigmoid hardswish hardtanh isinf isnan le "
+     "leaky_relu lerp log log1p log2 log_sigmoid logical_and logical_not logical_or lt masked_fill "
+     "maximum minimum mish mul nan_to_num ne neg pow reciprocal relu relu6 round rsqrt rsub "
+     "sigmoid "
+     "sign silu sin softplus sqrt square sub tan tanh where xlogy __and__ __or__",
+     entries},
+    {"_to_copy alias clone contiguous detach dropout lift_fresh_copy to", entries},
+    {"type_as", copies},
+    {"_unsafe_view reshape view flatten unflatten", order},
+    {"numpy_T permute squeeze t transpose unsqueeze", permutes},
+    {"expand", expands},
+    {"all amax amin any argmax argmin logsumexp mean prod std sum var linalg_vector_norm norm",
+     reduces},
+    {"_softmax log_softmax softmax cumprod cumsum argsort sort topk glu", alongLast},
+    {"select unbind chunk split split_with_sizes slice narrow", part},
+    {"gather", gathers},
+    {"cat", cat},
+    {"layer_norm rms_norm", normalises},
+    {"linear", linear},
+    {"matmul", matmul},
+    {"bmm mm", mm},
+    {"addmm", addmm},
+    {"embedding", embedding},
+};
+
+const llvm::StringMap<Rule> &table() {
+  static const llvm::StringMap<Rule> byName = [] {
+    llvm::StringMap<Rule> made;
+    for (const Named &entry : rules)
+      for (StringRef rest = entry.names, name; !rest.empty();) {
+        std::tie(name, rest) = rest.split(' ');
+        made[name] = entry.rule;
+      }
+    return made;
+  }();
+  return byName;
+}
+
+} // namespace
+
+Mixing ctxc::ruleFor(const TokenCall &call) {
+  graph::CallOp op = call.call;
+  StringRef name = op.getBaseName();
+  auto known = table().find(name);
+  // Ops of other namespaces may have the same names.
+  if (!op.getTarget().starts_with("aten.") || known == table().end())
+    return Mixing::Unknown;
+  return known->second(call);
+}
+
+bool ctxc::ignoresNumbers(StringRef op) {
+  static constexpr StringLiteral names[] = {"zeros_like", "ones_like", "full_like", "empty_like",
+                                            "new_zeros",  "new_ones",  "new_full",  "new_empty"};
+  return llvm::is_contained(names, op);
+}

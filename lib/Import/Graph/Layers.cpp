@@ -1,0 +1,78 @@
+#include "Layers.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include <map>
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::pt2;
+
+/// More layers than any model has.
+static constexpr size_t mostLayers = 4096;
+
+/// "model.layers.0" of "model.layers.0.mlp.experts.3"; empty where no part is a number.
+static StringRef outermostElement(StringRef path) {
+  for (size_t end = 0; end < path.size();) {
+    size_t begin = end;
+    end = std::min(path.find('.', begin), path.size());
+    StringRef part = path.slice(begin, end);
+    if (begin && !part.empty() && llvm::all_of(part, llvm::isDigit))
+      return path.take_front(end);
+    ++end;
+  }
+  return "";
+}
+
+/// Whether what the layer makes comes back to it through other ops.
+static bool comesBack(const Layer &layer, graph::ProgramOp program) {
+  llvm::DenseSet<Operation *> own;
+  for (graph::CallOp call : layer.calls)
+    own.insert(call);
+  llvm::DenseSet<Operation *> behind;
+  for (Operation *op = layer.calls.front(); op != layer.calls.back()->getNextNode();
+       op = op->getNextNode()) {
+    bool isOwn = own.contains(op);
+    for (Value operand : op->getOperands()) {
+      Operation *from = operand.getDefiningOp();
+      if (isOwn ? behind.contains(from) : own.contains(from) || behind.contains(from)) {
+        if (isOwn)
+          return true;
+        behind.insert(op);
+      }
+    }
+  }
+  return false;
+}
+
+llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp program,
+                                                         const TokenAxes &axes) {
+  std::vector<Layer> layers;
+  llvm::StringMap<size_t> byPath;
+  llvm::StringSet<> mixing; // lists of which an element joins tokens
+  for (auto call : program.getBody().getOps<graph::CallOp>()) {
+    StringRef element = outermostElement(call.getPath());
+    if (element.empty() ||
+        llvm::none_of(call.getResults(), [&](Value v) { return axes.isData(v); }))
+      continue;
+    auto [known, isNew] = byPath.try_emplace(element, layers.size());
+    if (isNew)
+      layers.push_back({element.str(), {}});
+    layers[known->second].calls.push_back(call);
+    if (axes.mixing(call) != Mixing::None)
+      mixing.insert(element.rsplit('.').first);
+  }
+  llvm::erase_if(layers, [&](const Layer &layer) {
+    return !mixing.contains(StringRef(layer.path).rsplit('.').first);
+  });
+  if (layers.size() > mostLayers)
+    return makeError("found " + Twine(layers.size()) + " layers; expected at most " +
+                     Twine(mostLayers));
+  for (const Layer &layer : layers)
+    if (comesBack(layer, program))
+      return makeError("layer " + quoted(layer.path) +
+                       " runs more than once for a token, each time on what it made before; "
+                       "expected layers that run once");
+  return layers;
+}

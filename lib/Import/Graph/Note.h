@@ -1,0 +1,31 @@
+//===- Note.h - what the exporter says beside the program -----------------===//
+//
+// 'python -m ctxc.export' adds the entry extra/ctxc.json: what the inputs are, which names are one
+// tensor, and which values, as masks, let a token see another. In a file without it the
+// inputs' names and types say what they are, and the stored weights which share their memory.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_IMPORT_NOTE_H
+#define CTXC_IMPORT_NOTE_H
+
+#include "Archive.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/JSON.h"
+
+namespace ctxc::pt2 {
+
+struct Note {
+  llvm::StringMap<std::string> roles;   ///< of inputs, by name
+  llvm::StringMap<std::string> aliases; ///< of a stored name: the one that stands for it
+  llvm::StringSet<> visible;            ///< values
+};
+
+/// The note of `archive`, or what takes its place.
+llvm::Expected<Note> readNote(const Archive &archive);
+
+/// An entry of `archive` as a JSON object.
+llvm::Expected<llvm::json::Object> readJson(const Archive &archive, llvm::StringRef entry);
+
+} // namespace ctxc::pt2
+
+#endif // CTXC_IMPORT_NOTE_H

@@ -1,0 +1,40 @@
+#include "ctxc/Import/Passes.h"
+#include "RaiseModel.h"
+#include "ctxc/Analysis/TokenAxes.h"
+
+namespace ctxc {
+
+#define GEN_PASS_DEF_REPORTTOKENAXES
+#define GEN_PASS_DEF_RAISEPROGRAM
+#include "ctxc/Import/Passes.h.inc"
+
+namespace {
+
+struct ReportTokenAxes : impl::ReportTokenAxesBase<ReportTokenAxes> {
+  void runOnOperation() override {
+    TokenAxes axes(getOperation());
+    for (auto call : getOperation().getBody().getOps<graph::CallOp>())
+      if (llvm::StringRef reason = axes.reason(call); !reason.empty())
+        mlir::emitRemark(call.getLoc(), reason);
+    markAllAnalysesPreserved();
+  }
+};
+
+struct RaiseProgram : impl::RaiseProgramBase<RaiseProgram> {
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    for (auto program : llvm::make_early_inc_range(module.getOps<graph::ProgramOp>())) {
+      auto raised = pt2::raiseProgram(program);
+      if (!raised) {
+        program.emitError(llvm::toString(raised.takeError()));
+        return signalPassFailure();
+      }
+      program.erase();
+      module.getBody()->getOperations().splice(module.getBody()->end(),
+                                               (*raised)->getBody()->getOperations());
+    }
+  }
+};
+
+} // namespace
+} // namespace ctxc

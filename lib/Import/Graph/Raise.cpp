@@ -1,0 +1,316 @@
+// The parts of a scope, and what each of its calls becomes where no pattern is concerned.
+#include "Raise.h"
+#include "GraphValues.h"
+#include "SureMixing.h"
+#include "ctxc/Support/Error.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::pt2;
+
+Parts ctxc::pt2::divide(ArrayRef<graph::CallOp> calls, ArrayRef<Value> results,
+                        const TokenAxes &axes) {
+  llvm::DenseSet<Operation *> scope;
+  for (graph::CallOp call : calls)
+    scope.insert(call);
+  Parts parts;
+  SmallVector<Value> work(results);
+  llvm::DenseSet<Value> seen;
+  // The tail, from the results backwards; then what the mixing calls read of it.
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!axes.isData(value) || !seen.insert(value).second)
+      continue;
+    auto call = value.getDefiningOp<graph::CallOp>();
+    if (!scope.contains(value.getDefiningOp())) {
+      parts.inputs.insert(value);
+    } else if (axes.mixing(call) == Mixing::None) {
+      parts.tail.insert(call);
+      llvm::append_range(work, call.getOperands());
+    } else {
+      parts.mixed.insert(value);
+    }
+  }
+  llvm::append_range(work, parts.mixed);
+  llvm::DenseSet<Value> read;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!axes.isData(value) || !read.insert(value).second)
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (!scope.contains(op))
+      parts.inputs.insert(value);
+    else if (!parts.tail.contains(op))
+      llvm::append_range(work, op->getOperands());
+  }
+  return parts;
+}
+
+llvm::Expected<RankedTensorType> ctxc::pt2::tokenType(Value value, const TokenAxes &axes) {
+  auto type = cast<graph::SymbolicType>(value.getType());
+  Type element = type.getElementType();
+  MLIRContext *context = type.getContext();
+  if (isa<FloatType>(element))
+    element = Float32Type::get(context);
+  else if (!element.isInteger(1))
+    element = IntegerType::get(context, 32);
+  std::optional<unsigned> axis = axes.axis(type);
+  SmallVector<int64_t> shape;
+  for (unsigned i = 0; i < type.getRank(); ++i) {
+    if (axis == i)
+      continue;
+    std::optional<int64_t> size = type.getNumber(i);
+    if (!size || *size == 0)
+      return makeError("a value of one token has the size " +
+                       Twine(size ? "0" : cast<StringAttr>(type.getSizes()[i]).getValue()) +
+                       " along axis " + Twine(i) + "; expected a fixed one that is not 0");
+    shape.push_back(*size);
+  }
+  while (shape.size() > 1 && shape.front() == 1)
+    shape.erase(shape.begin());
+  if (shape.empty())
+    shape.push_back(1);
+  auto result = RankedTensorType::get(shape, element);
+  if (!xf::isSized(result))
+    return makeError("a value of one token has more entries than any model's");
+  return result;
+}
+
+std::optional<int64_t> Raiser::tokenDim(Value value, int64_t dim) const {
+  auto type = cast<graph::SymbolicType>(value.getType());
+  std::optional<unsigned> axis = axes.axis(type);
+  dim += dim < 0 ? type.getRank() : 0;
+  if (dim < 0 || dim >= type.getRank() || (axis && dim == *axis))
+    return std::nullopt;
+  int64_t before = dim - (axis && *axis < dim);
+  int64_t rank = type.getRank() - axis.has_value();
+  auto raised = tokenType(value, axes);
+  if (!raised) {
+    llvm::consumeError(raised.takeError());
+    return std::nullopt;
+  }
+  int64_t result = before - (rank - raised->getRank()); // leading axes of one entry are not there
+  return result >= 0 ? std::optional(result) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+graph::StoredOp Raiser::storedOf(Value value) const {
+  auto stored = value ? beforeCopies(value).getDefiningOp<graph::StoredOp>() : graph::StoredOp();
+  if (!stored)
+    return {};
+  auto type = cast<graph::SymbolicType>(stored.getType());
+  Type element = type.getElementType();
+  bool isStorage = element.isF32() || element.isBF16() || element.isF16();
+  for (unsigned i = 0; i < type.getRank(); ++i)
+    isStorage &= type.getNumber(i).value_or(0) > 0;
+  return isStorage && type.getRank() > 0 ? stored : graph::StoredOp();
+}
+
+Value Raiser::parameter(graph::StoredOp stored) {
+  Value &known = parameters[stored];
+  if (known)
+    return known;
+  auto type = cast<graph::SymbolicType>(stored.getType());
+  SmallVector<int64_t> shape;
+  for (unsigned i = 0; i < type.getRank(); ++i)
+    shape.push_back(*type.getNumber(i));
+  std::string name = naming(stored.getName());
+  known = xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
+                              RankedTensorType::get(shape, type.getElementType()), name,
+                              stored.getFixed());
+  return known;
+}
+
+/// The parameters that `value` is made of. No patch changes what is not trained.
+static llvm::SetVector<graph::StoredOp> sourcesOf(Value value) {
+  llvm::SetVector<graph::StoredOp> stored;
+  llvm::DenseSet<Operation *> seen;
+  SmallVector<Operation *> work{value.getDefiningOp()};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    if (!seen.insert(op).second)
+      continue;
+    if (auto one = dyn_cast<graph::StoredOp>(op); one && !one.getFixed())
+      stored.insert(one);
+    for (Value operand : op->getOperands())
+      work.push_back(operand.getDefiningOp());
+  }
+  return stored;
+}
+
+/// The offset by which `value` counts positions from 0; none where it is no count of them.
+static std::optional<int64_t> offsetOfPositions(Value value, const TokenAxes &axes) {
+  int64_t offset = 0;
+  while (value) {
+    if (auto input = value.getDefiningOp<graph::InputOp>())
+      return input.getRole() == "position" ? std::optional(offset) : std::nullopt;
+    auto call = value.getDefiningOp<graph::CallOp>();
+    if (!call || axes.isData(value) || axes.countAxes(value) != 1)
+      return std::nullopt;
+    if (graph::CallOp range = callOf(value, "arange")) {
+      bool isWhole = range.getArgument("end") == axes.tokens() && !range.getArgument("step") &&
+                     integerOf(range, "start").value_or(0) == 0 &&
+                     (!range.getArgument("start") || integerOf(range, "start"));
+      return isWhole ? std::optional(offset) : std::nullopt;
+    }
+    if (graph::CallOp sum = callOf(value, "add")) {
+      std::optional<int64_t> number = integerOf(sum, "other");
+      if (!number || !sidesOf(sum) || *number < 0 || *number > (1 << 20))
+        return std::nullopt;
+      offset += *number;
+    } else if (!callOf(value, "unsqueeze") && !callOf(value, "expand") && !callOf(value, "view") &&
+               !callOf(value, "clone") && !callOf(value, "squeeze")) {
+      return std::nullopt;
+    }
+    value = call.getOperand(0);
+  }
+  return std::nullopt;
+}
+
+llvm::Expected<Value> Raiser::fixedValue(Value value) {
+  if (graph::StoredOp stored = storedOf(value))
+    return parameter(stored);
+  if (graph::CallOp row = callOf(value, "embedding")) {
+    graph::StoredOp table = storedOf(row.getTensor("weight"));
+    std::optional<int64_t> offset = offsetOfPositions(row.getTensor("indices"), axes);
+    if (table && offset && cast<RankedTensorType>(parameter(table).getType()).getRank() == 2) {
+      auto id = RankedTensorType::get({}, builder.getI32Type());
+      Value position = xf::PositionOp::create(builder, value.getLoc(), id, *offset);
+      return Value(xf::EmbedOp::create(builder, value.getLoc(), parameter(table), position));
+    }
+  }
+  auto type = tokenType(value, axes);
+  if (!type)
+    return type.takeError();
+  SmallVector<Value> sources;
+  for (graph::StoredOp stored : sourcesOf(value))
+    if (storedOf(stored))
+      sources.push_back(parameter(stored));
+    else
+      return makeError("parameter '" + stored.getName() +
+                       "' is of a type or shape that no patch changes; expected f32, bf16 or f16, "
+                       "and one axis at least");
+  auto call = value.getDefiningOp<graph::CallOp>();
+  StringRef target = call ? call.getTarget() : StringRef("input");
+  return Value(graph::OpaqueOp::create(builder, value.getLoc(), *type, target,
+                                       sources.empty()
+                                           ? "it depends on positions and constants alone"
+                                           : "it is made of stored tensors alone",
+                                       sources));
+}
+
+llvm::Expected<Value> Raiser::operand(Value value) {
+  Value &known = values[value];
+  if (known)
+    return known;
+  if (isData(value))
+    return makeError("a value is read before anything makes it");
+  llvm::Expected<Value> made = fixedValue(value);
+  if (made)
+    values[value] = *made;
+  return made;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+llvm::Error Raiser::raiseOpaque(graph::CallOp call, StringRef why) {
+  SmallVector<Value> operands;
+  for (Value operand : call.getOperands()) {
+    llvm::Expected<Value> read = this->operand(operand);
+    if (!read)
+      return read.takeError();
+    operands.push_back(*read);
+  }
+  for (Value result : call.getResults()) {
+    auto type = tokenType(result, axes);
+    if (!type)
+      return type.takeError();
+    bind(result,
+         graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(), why, operands));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Raiser::raise(graph::CallOp call) {
+  Results results = raiseKnown(call);
+  for (auto [result, raised] : llvm::zip(call.getResults(), results)) {
+    auto type = tokenType(result, axes);
+    if (!type)
+      return type.takeError();
+    // A pattern that does not fit in its type is none.
+    if (raised.getType() != *type)
+      results.clear();
+  }
+  if (results.empty())
+    return raiseOpaque(call,
+                       "no pattern raises it to xf; write one (docs/check-your-architecture.md)");
+  for (auto [result, raised] : llvm::zip(call.getResults(), results))
+    bind(result, raised);
+  return llvm::Error::success();
+}
+
+MixedRegion ctxc::pt2::regionOf(Value mixed, const Parts &parts,
+                                const llvm::DenseSet<Operation *> &scope, const TokenAxes &axes) {
+  MixedRegion region;
+  SmallVector<Value> work{mixed};
+  llvm::DenseSet<Value> seen;
+  llvm::DenseSet<Operation *> own;
+  while (!work.empty()) {
+    Value read = work.pop_back_val();
+    if (!seen.insert(read).second)
+      continue;
+    Operation *op = read.getDefiningOp();
+    if (!axes.isData(read)) {
+      for (graph::StoredOp source : sourcesOf(read))
+        region.stored.insert(source);
+    } else if (!scope.contains(op) || parts.tail.contains(op)) {
+      region.data.insert(read);
+    } else if (own.insert(op).second) {
+      region.calls.push_back(cast<graph::CallOp>(op));
+      llvm::append_range(work, op->getOperands());
+    }
+  }
+  return region;
+}
+
+llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
+                               const llvm::DenseSet<Operation *> &calls) {
+  auto call = value.getDefiningOp<graph::CallOp>();
+  if (!axes.axis(value))
+    return makeError(
+        "'" + call.getTarget() + "' in " + call.getPath() +
+        " makes a value of several tokens, which leaves its layer; expected one axis of "
+        "tokens");
+  MixedRegion region = regionOf(value, parts, calls, axes);
+  SmallVector<Value> operands;
+  for (Value read : region.data) {
+    llvm::Expected<Value> raised = operand(read);
+    if (!raised)
+      return raised.takeError();
+    operands.push_back(*raised);
+  }
+  // A parameter that the region reads and the tail patches would change what the region makes.
+  for (graph::StoredOp source : region.stored) {
+    llvm::Expected<Value> raised = operand(source);
+    if (!raised)
+      return raised.takeError();
+    operands.push_back(*raised);
+  }
+  auto type = tokenType(value, axes);
+  if (!type)
+    return type.takeError();
+  // In a layer the module's path goes on behind the layer's own.
+  std::string name = naming(call.getPath().empty() ? call.getTarget() : call.getPath());
+  Value mixed =
+      xf::OpaqueContextualOp::create(builder, call.getLoc(), *type, name, operands, StringAttr());
+  if (!surelyMixes(region.calls, axes))
+    mixed = graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(),
+                                    "it is not shown that it reads other tokens", mixed);
+  bind(value, mixed);
+  return llvm::Error::success();
+}

@@ -1,0 +1,119 @@
+//===- Raise.h - what a program computes for one token, as xf --------------===//
+//
+// The ops of a scope (a layer, or all that is outside of layers) fall into two parts. The *tail* is
+// all that leads to the scope's results without joining tokens: each of its ops becomes an op of
+// xf, or a graph.opaque where no pattern knows it. What the tail reads from an op that joins tokens
+// becomes an xf.contextual, which reads what the ops before it read: values of the tail, the
+// scope's inputs and the parameters.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_IMPORT_RAISE_H
+#define CTXC_IMPORT_RAISE_H
+
+#include "ctxc/Analysis/TokenAxes.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Error.h"
+
+namespace ctxc::pt2 {
+
+/// How a scope names a stored tensor.
+using Naming = llvm::function_ref<std::string(llvm::StringRef)>;
+
+/// The parts of a scope.
+struct Parts {
+  llvm::SetVector<mlir::Value> inputs;    ///< data of other scopes that it reads
+  llvm::DenseSet<mlir::Operation *> tail; ///< calls
+  llvm::SetVector<mlir::Value> mixed; ///< what the tail, or a result, is of ops that join tokens
+};
+
+/// Divides the scope of `calls`, whose results are `results`.
+Parts divide(llvm::ArrayRef<graph::CallOp> calls, llvm::ArrayRef<mlir::Value> results,
+             const TokenAxes &axes);
+
+/// What makes one mixed value of a scope.
+struct MixedRegion {
+  llvm::SmallVector<graph::CallOp> calls;
+  llvm::SetVector<mlir::Value> data;       ///< what they read of the tail, and of other scopes
+  llvm::SetVector<graph::StoredOp> stored; ///< the parameters that they read
+};
+MixedRegion regionOf(mlir::Value mixed, const Parts &parts,
+                     const llvm::DenseSet<mlir::Operation *> &scope, const TokenAxes &axes);
+
+/// The type of `value` that belongs to one token: without the tokens' axis and without leading axes
+/// of one entry, floats as f32. An error where its size is not fixed.
+llvm::Expected<mlir::RankedTensorType> tokenType(mlir::Value value, const TokenAxes &axes);
+
+/// Emits the ops of one scope.
+class Raiser {
+public:
+  Raiser(mlir::OpBuilder &builder, const TokenAxes &axes, Naming naming)
+      : builder(builder), axes(axes), naming(naming) {}
+
+  /// What stands for `value` in xf.
+  void bind(mlir::Value value, mlir::Value raised) { values[value] = raised; }
+  mlir::Value lookup(mlir::Value value) const { return values.lookup(value); }
+
+  /// Emits a call of the tail, all of whose data has been bound.
+  llvm::Error raise(graph::CallOp call);
+  /// Emits the contextual op for `value`, which a call of the scope's `calls` makes.
+  llvm::Error raiseMixed(mlir::Value value, const Parts &parts,
+                         const llvm::DenseSet<mlir::Operation *> &calls);
+
+private:
+  using Value = mlir::Value;
+
+  /// What a call was raised to: a value for each result; empty where no pattern knows it.
+  using Results = llvm::SmallVector<Value>;
+  Results raiseKnown(graph::CallOp call);
+  Results linear(graph::CallOp call);
+  Results product(graph::CallOp call);
+  Results sum(graph::CallOp call);
+  Results times(graph::CallOp call);
+  Results quotient(graph::CallOp call);
+  Results power(graph::CallOp call);
+  Results function(graph::CallOp call);
+  Results clamped(graph::CallOp call);
+  Results normed(graph::CallOp call);
+  Results softmax(graph::CallOp call);
+  Results sameOrder(graph::CallOp call);
+  Results permuted(graph::CallOp call);
+  Results copied(graph::CallOp call);
+  Results expanded(graph::CallOp call);
+  Results part(graph::CallOp call);
+  Results parts(graph::CallOp call);
+  Results joined(graph::CallOp call);
+  Results row(graph::CallOp call);
+
+  llvm::Error raiseOpaque(graph::CallOp call, llvm::StringRef why);
+  /// A value that does not depend on what the model reads: parameters it is made of, if any.
+  llvm::Expected<Value> fixedValue(Value value);
+  llvm::Expected<Value> operand(Value value);
+  /// The stored tensor that `value` is, through copies; null where it is none or has no storage
+  /// type of xf.
+  graph::StoredOp storedOf(Value value) const;
+  Value parameter(graph::StoredOp stored);
+  /// `data` plus or times a stored tensor, where its shape allows.
+  Value withBias(mlir::Location loc, Value data, Value bias);
+  Value withScale(mlir::Location loc, Value data, Value scale);
+  /// Ops that are written out: null where they are not.
+  Value writtenNorm(graph::CallOp call);
+  Value writtenActivation(graph::CallOp call);
+  bool spellsTanhGelu(Value factor, Value x) const;
+  Value reshaped(mlir::Location loc, Value value, mlir::Type type);
+  Value activation(mlir::Location loc, xf::ActivationKind kind, Value x);
+  /// The axis of the token's value that axis `dim` of `value` is; none for one that it lacks.
+  std::optional<int64_t> tokenDim(Value value, int64_t dim) const;
+  bool isData(Value value) const { return axes.isData(value); }
+
+  mlir::OpBuilder &builder;
+  const TokenAxes &axes;
+  Naming naming;
+  llvm::DenseMap<Value, Value> values;
+  llvm::DenseMap<Value, Value> parameters;
+};
+
+} // namespace ctxc::pt2
+
+#endif // CTXC_IMPORT_RAISE_H

@@ -1,0 +1,19 @@
+//===- RaiseModel.h - a program as xf.blocks, and a model of them ----------===//
+#ifndef CTXC_IMPORT_RAISEMODEL_H
+#define CTXC_IMPORT_RAISEMODEL_H
+
+#include "dialects/Graph/Graph.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+namespace ctxc::pt2 {
+
+/// The module of xf that the program computes for one token: an xf.block for each structure of
+/// layer, and, where the program reads token ids, an xf.model that runs them. A program without
+/// layers is one block. What no pattern knows is a graph.opaque.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> raiseProgram(graph::ProgramOp program);
+
+} // namespace ctxc::pt2
+
+#endif // CTXC_IMPORT_RAISEMODEL_H

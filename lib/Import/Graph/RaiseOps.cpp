@@ -1,0 +1,307 @@
+// What each op of PyTorch becomes in xf: a line gives each name its function.
+#include "GraphValues.h"
+#include "Raise.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::pt2;
+
+static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
+static bool isFloat(Value value) { return isa<FloatType>(ranked(value).getElementType()); }
+
+Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
+  if (!call.getTarget().starts_with("aten."))
+    return {};
+  using Method = Results (Raiser::*)(graph::CallOp);
+  auto method =
+      llvm::StringSwitch<Method>(call.getBaseName())
+          .Cases({"linear", "addmm"}, &Raiser::linear)
+          .Cases({"matmul", "mm"}, &Raiser::product)
+          .Cases({"add", "sub"}, &Raiser::sum)
+          .Cases({"mul", "neg"}, &Raiser::times)
+          .Case("div", &Raiser::quotient)
+          .Cases({"pow", "square"}, &Raiser::power)
+          .Cases({"relu", "silu", "gelu", "sigmoid", "tanh", "exp", "softplus"}, &Raiser::function)
+          .Cases({"clamp", "clamp_min", "clamp_max"}, &Raiser::clamped)
+          .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
+          .Cases({"softmax", "_softmax"}, &Raiser::softmax)
+          .Cases(
+              {"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten"},
+              &Raiser::sameOrder)
+          .Cases({"transpose", "permute", "t", "numpy_T"}, &Raiser::permuted)
+          .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
+                  "dropout", "type_as"},
+                 &Raiser::copied)
+          .Case("expand", &Raiser::expanded)
+          .Cases({"slice", "narrow", "select"}, &Raiser::part)
+          .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
+          .Case("cat", &Raiser::joined)
+          .Case("embedding", &Raiser::row)
+          .Default(nullptr);
+  bool isOfShape = llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied,
+                                       &Raiser::expanded, &Raiser::part, &Raiser::row},
+                                      method);
+  // All others compute with floating-point numbers.
+  auto computes = [&](Value operand) {
+    Value raised = lookup(operand);
+    return !isData(operand) || (raised && xf::isSized(raised.getType()) && isFloat(raised));
+  };
+  if (!method || (!isOfShape && !llvm::all_of(call.getOperands(), computes)))
+    return {};
+  return (this->*method)(call);
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+Value Raiser::withBias(Location loc, Value data, Value bias) {
+  graph::StoredOp stored = storedOf(bias);
+  if (!data || !stored)
+    return {};
+  Value b = parameter(stored);
+  ArrayRef<int64_t> shape = ranked(b).getShape(), of = ranked(data).getShape();
+  bool fits = shape.size() <= of.size() && of.take_back(shape.size()) == shape;
+  return fits ? Value(xf::BiasOp::create(builder, loc, data, b)) : Value();
+}
+
+Value Raiser::withScale(Location loc, Value data, Value scale) {
+  // (1 + m) ⊙ x, as Gemma's norms have it.
+  float offset = 0;
+  Value m = beforeCopies(scale);
+  if (graph::CallOp sum = callOf(m, "add"))
+    if (Value stored = besideNumber(sum, 1)) {
+      m = stored;
+      offset = 1;
+    }
+  graph::StoredOp stored = storedOf(m);
+  if (!data || !stored)
+    return {};
+  Value s = parameter(stored);
+  ArrayRef<int64_t> shape = ranked(s).getShape(), of = ranked(data).getShape();
+  bool fits = shape.size() <= of.size() && of.take_back(shape.size()) == shape;
+  return fits ? Value(xf::ScaleOp::create(builder, loc, data, s, llvm::APFloat(offset))) : Value();
+}
+
+/// The stored matrix that `weight` is, and whether it is turned.
+static std::pair<Value, bool> beforeTurn(Value weight) {
+  Value value = beforeCopies(weight);
+  for (StringRef name : {"t", "transpose", "permute", "numpy_T"})
+    if (graph::CallOp turn = callOf(value, name);
+        turn && orderOf(turn) == SmallVector<int64_t>{1, 0})
+      return {turn.getOperand(0), true};
+  return {value, false};
+}
+
+Raiser::Results Raiser::linear(graph::CallOp call) {
+  bool isAddmm = call.getBaseName() == "addmm";
+  if (isAddmm &&
+      (numberOf(call, "alpha").value_or(1) != 1 || numberOf(call, "beta").value_or(1) != 1))
+    return {};
+  Value x = lookup(call.getTensor(isAddmm ? "mat1" : "input"));
+  auto [weight, turned] = beforeTurn(call.getTensor(isAddmm ? "mat2" : "weight"));
+  graph::StoredOp stored = storedOf(weight);
+  if (!x || !stored || ranked(parameter(stored)).getRank() != 2)
+    return {};
+  // linear multiplies by Wᵀ, and addmm by the matrix itself.
+  bool transposed = isAddmm ? !turned : turned;
+  Value w = parameter(stored);
+  if (ranked(x).getShape().back() != ranked(w).getDimSize(transposed ? 0 : 1))
+    return {};
+  Value y = xf::LinearOp::create(builder, call.getLoc(), w, x, transposed);
+  if (Value bias = call.getTensor(isAddmm ? "self" : "bias")) {
+    y = withBias(call.getLoc(), y, bias);
+    if (!y)
+      return {};
+  }
+  return {y};
+}
+
+Raiser::Results Raiser::product(graph::CallOp call) {
+  bool isMm = call.getBaseName() == "mm";
+  Value x = lookup(call.getTensor("self"));
+  auto [weight, turned] = beforeTurn(call.getTensor(isMm ? "mat2" : "other"));
+  graph::StoredOp stored = storedOf(weight);
+  if (!x || !isData(call.getTensor("self")) || !stored ||
+      ranked(parameter(stored)).getRank() != 2 ||
+      ranked(x).getShape().back() != ranked(parameter(stored)).getDimSize(turned ? 1 : 0))
+    return {};
+  return {xf::LinearOp::create(builder, call.getLoc(), parameter(stored), x, !turned)};
+}
+
+Raiser::Results Raiser::row(graph::CallOp call) {
+  graph::StoredOp table = storedOf(call.getTensor("weight"));
+  Value ids = call.getTensor("indices");
+  // A token's id is one number in any shape.
+  for (StringRef name : {"view", "reshape", "unsqueeze", "squeeze"})
+    if (graph::CallOp shaped = callOf(ids, name))
+      ids = shaped.getOperand(0);
+  Value id = lookup(ids);
+  if (!table || !id || ranked(id).getRank() != 0 || ranked(parameter(table)).getRank() != 2)
+    return {};
+  return {xf::EmbedOp::create(builder, call.getLoc(), parameter(table), id)};
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+Raiser::Results Raiser::sum(graph::CallOp call) {
+  std::optional<Sides> sides = sidesOf(call);
+  if (!sides || !sides->right)
+    return {};
+  Value a = isData(sides->left) ? lookup(sides->left) : Value();
+  Value b = isData(sides->right) ? lookup(sides->right) : Value();
+  bool isSub = call.getBaseName() == "sub";
+  if (a && b) {
+    if (a.getType() != b.getType())
+      return {};
+    if (isSub)
+      return {xf::SubOp::create(builder, call.getLoc(), a, b)};
+    return {xf::AddOp::create(builder, call.getLoc(), a, b)};
+  }
+  if (isSub)
+    return {};
+  Value data = a ? a : b, fixed = a ? sides->right : sides->left;
+  if (Value y = withBias(call.getLoc(), data, fixed))
+    return {y};
+  // Embeddings of positions.
+  llvm::Expected<Value> other = storedOf(fixed) ? Value() : operand(fixed);
+  if (!other || !*other || other->getType() != data.getType()) {
+    llvm::consumeError(other.takeError());
+    return {};
+  }
+  return {xf::AddOp::create(builder, call.getLoc(), data, *other)};
+}
+
+Raiser::Results Raiser::times(graph::CallOp call) {
+  if (call.getBaseName() == "neg")
+    return {xf::TimesOp::create(builder, call.getLoc(), lookup(call.getOperand(0)),
+                                llvm::APFloat(-1.0f))};
+  if (Value norm = writtenNorm(call))
+    return {norm};
+  if (Value y = writtenActivation(call))
+    return {y};
+  std::optional<Sides> sides = sidesOf(call);
+  if (!sides)
+    return {};
+  Value a = isData(sides->left) ? lookup(sides->left) : Value();
+  if (sides->number) {
+    if (!a || !std::isfinite(float(*sides->number)))
+      return {};
+    return {xf::TimesOp::create(builder, call.getLoc(), a, llvm::APFloat(float(*sides->number)))};
+  }
+  Value b = isData(sides->right) ? lookup(sides->right) : Value();
+  if (a && b) {
+    auto isOne = [](Value v) { return ranked(v).getNumElements() == 1; };
+    if (a.getType() != b.getType() && isOne(a))
+      std::swap(a, b);
+    if (a.getType() != b.getType() && !(isOne(b) && ranked(b).getRank() == 1))
+      return {};
+    return {xf::MulOp::create(builder, call.getLoc(), a, b)};
+  }
+  Value y = withScale(call.getLoc(), a ? a : b, a ? sides->right : sides->left);
+  return y ? Results{y} : Results{};
+}
+
+Raiser::Results Raiser::quotient(graph::CallOp call) {
+  if (Value norm = writtenNorm(call))
+    return {norm};
+  std::optional<Sides> sides = sidesOf(call);
+  if (!sides || !isData(sides->left))
+    return {};
+  Value a = lookup(sides->left);
+  if (sides->number) {
+    float factor = 1 / float(*sides->number);
+    if (!std::isfinite(factor))
+      return {};
+    return {xf::TimesOp::create(builder, call.getLoc(), a, llvm::APFloat(factor))};
+  }
+  Value b = isData(sides->right) ? lookup(sides->right) : Value();
+  if (!b || (a.getType() != b.getType() && ranked(b).getShape() != ArrayRef<int64_t>{1}))
+    return {};
+  return {xf::DivOp::create(builder, call.getLoc(), a, b)};
+}
+
+Raiser::Results Raiser::power(graph::CallOp call) {
+  bool isSquare = call.getBaseName() == "square" || numberOf(call, "exponent") == 2.0;
+  Value x = lookup(call.getTensor("self"));
+  if (!isSquare || !x)
+    return {};
+  if (graph::CallOp relu = callOf(beforeCopies(call.getTensor("self")), "relu"))
+    if (Value inner = lookup(relu.getOperand(0)))
+      return {activation(call.getLoc(), xf::ActivationKind::relu2, inner)};
+  return {xf::MulOp::create(builder, call.getLoc(), x, x)};
+}
+
+Value Raiser::activation(Location loc, xf::ActivationKind kind, Value x) {
+  return xf::ActivationOp::create(builder, loc, kind, x);
+}
+
+Raiser::Results Raiser::function(graph::CallOp call) {
+  using Kind = xf::ActivationKind;
+  StringRef name = call.getBaseName();
+  auto approximate = dyn_cast_or_null<StringAttr>(call.getArgument("approximate"));
+  bool byTanh = approximate && approximate.getValue() == "tanh";
+  if (name == "softplus" &&
+      (numberOf(call, "beta").value_or(1) != 1 || numberOf(call, "threshold").value_or(20) < 20))
+    return {};
+  auto kind = llvm::StringSwitch<Kind>(name)
+                  .Case("relu", Kind::relu)
+                  .Case("silu", Kind::silu)
+                  .Case("gelu", byTanh ? Kind::gelu_tanh : Kind::gelu)
+                  .Case("sigmoid", Kind::sigmoid)
+                  .Case("tanh", Kind::tanh)
+                  .Case("exp", Kind::exp)
+                  .Default(Kind::softplus);
+  return {activation(call.getLoc(), kind, lookup(call.getOperand(0)))};
+}
+
+Raiser::Results Raiser::clamped(graph::CallOp call) {
+  std::optional<double> low = numberOf(call, "min"), high = numberOf(call, "max");
+  Value x = lookup(call.getOperand(0));
+  if (call.getNumOperands() != 1)
+    return {};
+  if (low == 0.0 && !high)
+    return {activation(call.getLoc(), xf::ActivationKind::relu, x)};
+  if (!high || *high <= 0 || (low && *low != -*high) || !std::isfinite(float(*high)))
+    return {};
+  return {xf::ClampOp::create(builder, call.getLoc(), x, llvm::APFloat(float(*high)), !low)};
+}
+
+//===----------------------------------------------------------------------===//
+// Along the last axis
+//===----------------------------------------------------------------------===//
+
+Raiser::Results Raiser::normed(graph::CallOp call) {
+  bool isLayer = call.getBaseName() == "layer_norm";
+  Value x = lookup(call.getTensor("input"));
+  auto shape = dyn_cast_or_null<ArrayAttr>(call.getArgument("normalized_shape"));
+  auto width = shape && shape.size() == 1 ? dyn_cast<IntegerAttr>(shape[0]) : IntegerAttr();
+  if (!x || !width || width.getInt() != ranked(x).getShape().back())
+    return {};
+  // Without an argument layer_norm has 1e-5, and rms_norm the distance of two numbers of the type.
+  auto type = cast<graph::SymbolicType>(call.getTensor("input").getType());
+  auto element = cast<FloatType>(type.getElementType());
+  double eps =
+      numberOf(call, "eps")
+          .value_or(isLayer ? 1e-5 : std::ldexp(1.0, 1 - int(element.getFPMantissaWidth())));
+  Value y = xf::NormalizeOp::create(builder, call.getLoc(),
+                                    isLayer ? xf::NormKind::layer : xf::NormKind::rms, x,
+                                    llvm::APFloat(eps));
+  if (Value weight = call.getTensor("weight"))
+    y = withScale(call.getLoc(), y, weight);
+  if (Value bias = call.getTensor("bias"))
+    y = withBias(call.getLoc(), y, bias);
+  return y ? Results{y} : Results{};
+}
+
+Raiser::Results Raiser::softmax(graph::CallOp call) {
+  Value x = lookup(call.getTensor("self"));
+  std::optional<int64_t> dim = integerOf(call, "dim");
+  std::optional<int64_t> own = dim ? tokenDim(call.getTensor("self"), *dim) : std::nullopt;
+  if (!x || !own || *own != ranked(x).getRank() - 1)
+    return {};
+  return {xf::SoftmaxOp::create(builder, call.getLoc(), x)};
+}

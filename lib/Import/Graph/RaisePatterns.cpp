@@ -1,0 +1,161 @@
+// Norms and activations that a model spells out, op by op.
+#include "GraphValues.h"
+#include "Raise.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::pt2;
+
+/// x of x², however it is written; null where `value` is no square.
+static Value rootOf(Value value) {
+  value = beforeCopies(value);
+  if (graph::CallOp power = callOf(value, "pow"); power && numberOf(power, "exponent") == 2.0)
+    return power.getTensor("self") ? beforeCopies(power.getTensor("self")) : Value();
+  if (graph::CallOp square = callOf(value, "square"))
+    return beforeCopies(square.getOperand(0));
+  if (graph::CallOp product = callOf(value, "mul"))
+    if (std::optional<Sides> sides = sidesOf(product);
+        sides && sides->right && beforeCopies(sides->left) == beforeCopies(sides->right))
+      return beforeCopies(sides->left);
+  return {};
+}
+
+/// x of x − mean x along the last axis.
+static Value beforeCentring(Value value) {
+  graph::CallOp difference = callOf(value, "sub");
+  std::optional<Sides> sides = difference ? sidesOf(difference) : std::nullopt;
+  graph::CallOp mean =
+      sides && sides->right ? callOf(beforeCopies(sides->right), "mean") : graph::CallOp();
+  bool isIt =
+      mean && keepsLast(mean) && beforeCopies(mean.getTensor("self")) == beforeCopies(sides->left);
+  return isIt ? sides->left : Value();
+}
+
+namespace {
+/// What a norm divides by: √(measure of `data` + ε).
+struct Divisor {
+  Value data; ///< before copies
+  xf::NormKind kind;
+  double eps;
+  bool centres; ///< the measure is the variance
+};
+} // namespace
+
+/// What is under the root of a norm.
+static std::optional<Divisor> measureOf(Value value) {
+  Divisor divisor{{}, xf::NormKind::rms, 0, false};
+  value = beforeCopies(value);
+  if (graph::CallOp sum = callOf(value, "add")) {
+    std::optional<Sides> sides = sidesOf(sum);
+    if (!sides || !sides->number || *sides->number < 0 || !std::isfinite(*sides->number))
+      return std::nullopt;
+    divisor.eps = *sides->number;
+    value = beforeCopies(sides->left);
+  }
+  if (graph::CallOp mean = callOf(value, "mean"); mean && keepsLast(mean)) {
+    divisor.data = rootOf(mean.getTensor("self"));
+  } else if (graph::CallOp sum = callOf(value, "sum"); sum && keepsLast(sum)) {
+    divisor.data = rootOf(sum.getTensor("self"));
+    divisor.kind = xf::NormKind::l2;
+  } else if (graph::CallOp variance = callOf(value, "var"); variance && keepsLast(variance)) {
+    // Bessel's correction is another divisor.
+    auto unbiased = dyn_cast_or_null<BoolAttr>(variance.getArgument("unbiased"));
+    bool isBiased = (unbiased && !unbiased.getValue()) || numberOf(variance, "correction") == 0.0;
+    divisor.data = isBiased ? beforeCopies(variance.getTensor("self")) : Value();
+    divisor.centres = true;
+  }
+  return divisor.data ? std::optional(divisor) : std::nullopt;
+}
+
+/// What `value` divides by where it is a factor, 1/√…; or as a divisor, √….
+static std::optional<Divisor> divisorOf(Value value, bool isFactor) {
+  value = beforeCopies(value);
+  if (graph::CallOp root = callOf(value, isFactor ? "rsqrt" : "sqrt"))
+    return measureOf(root.getOperand(0));
+  if (graph::CallOp power = callOf(value, "pow");
+      power && numberOf(power, "exponent") == (isFactor ? -0.5 : 0.5) && power.getTensor("self"))
+    return measureOf(power.getTensor("self"));
+  return std::nullopt;
+}
+
+Value Raiser::writtenNorm(graph::CallOp call) {
+  std::optional<Sides> sides = sidesOf(call);
+  if (!sides || !sides->right)
+    return {};
+  bool isFactor = call.getBaseName() == "mul";
+  std::pair<Value, Value> orders[] = {{sides->left, sides->right}, {sides->right, sides->left}};
+  for (auto [x, by] : ArrayRef(orders).take_front(isFactor ? 2 : 1)) {
+    std::optional<Divisor> divisor = divisorOf(by, isFactor);
+    if (!divisor || !axes.isData(x))
+      continue;
+    Value data = beforeCopies(x), centred = beforeCentring(data);
+    bool isLayer = centred && (divisor->centres ? divisor->data == beforeCopies(centred)
+                                                : divisor->data == data);
+    if (isLayer ? divisor->kind != xf::NormKind::rms : divisor->centres || divisor->data != data)
+      continue;
+    Value from = lookup(isLayer ? centred : x);
+    auto type = from ? dyn_cast<RankedTensorType>(from.getType()) : RankedTensorType();
+    // Along the last axis of the token's value.
+    if (!type || !isa<Float32Type>(type.getElementType()) || tokenDim(x, -1) != type.getRank() - 1)
+      continue;
+    return xf::NormalizeOp::create(builder, call.getLoc(),
+                                   isLayer ? xf::NormKind::layer : divisor->kind, from,
+                                   llvm::APFloat(divisor->eps));
+  }
+  return {};
+}
+
+/// `value` times a number: the value; null where it is none such.
+static Value beforeTimes(Value value, double number) {
+  value = beforeCopies(value);
+  if (Value product = besideNumber(callOf(value, "mul"), number))
+    return beforeCopies(product);
+  Value quotient = besideNumber(callOf(value, "div"), 1 / number);
+  return quotient ? beforeCopies(quotient) : Value();
+}
+
+/// Whether `factor` is 1 + tanh(√(2/π) (x + 0.044715 x³)).
+bool Raiser::spellsTanhGelu(Value factor, Value x) const {
+  Value bend = besideNumber(callOf(beforeCopies(factor), "add"), 1);
+  graph::CallOp tanh = bend ? callOf(beforeCopies(bend), "tanh") : graph::CallOp();
+  Value inner = tanh ? beforeTimes(tanh.getOperand(0), std::sqrt(2 / M_PI)) : Value();
+  graph::CallOp sum = inner ? callOf(inner, "add") : graph::CallOp();
+  std::optional<Sides> sides = sum ? sidesOf(sum) : std::nullopt;
+  if (!sides || !sides->right || beforeCopies(sides->left) != x)
+    return false;
+  Value cube = beforeTimes(sides->right, 0.044715);
+  graph::CallOp power = cube ? callOf(cube, "pow") : graph::CallOp();
+  return power && numberOf(power, "exponent") == 3.0 && power.getTensor("self") &&
+         beforeCopies(power.getTensor("self")) == x;
+}
+
+Value Raiser::writtenActivation(graph::CallOp call) {
+  using Kind = xf::ActivationKind;
+  std::optional<Sides> sides = sidesOf(call);
+  if (!sides || call.getBaseName() != "mul")
+    return {};
+  if (sides->number) { // c tanh(x / c)
+    graph::CallOp tanh = callOf(beforeCopies(sides->left), "tanh");
+    Value x =
+        tanh && *sides->number > 0 ? beforeTimes(tanh.getOperand(0), 1 / *sides->number) : Value();
+    Value from = x ? lookup(x) : Value();
+    if (!from || !std::isfinite(float(*sides->number)))
+      return {};
+    return xf::SoftcapOp::create(builder, call.getLoc(), from,
+                                 llvm::APFloat(float(*sides->number)));
+  }
+  for (auto [left, factor] :
+       {std::pair(sides->left, sides->right), std::pair(sides->right, sides->left)}) {
+    Value x = beforeCopies(left);
+    if (graph::CallOp gate = callOf(beforeCopies(factor), "sigmoid")) {
+      Value inner = beforeCopies(gate.getOperand(0));
+      bool isQuick = inner != x && beforeTimes(inner, 1.702) == x;
+      if (Value from = lookup(left); from && (inner == x || isQuick))
+        return activation(call.getLoc(), isQuick ? Kind::quick_gelu : Kind::silu, from);
+    }
+    Value half = beforeTimes(x, 0.5);
+    if (Value from = half ? lookup(half) : Value(); from && spellsTanhGelu(factor, half))
+      return activation(call.getLoc(), Kind::gelu_tanh, from);
+  }
+  return {};
+}

@@ -1,0 +1,163 @@
+// Ops that move a token's numbers, or take some of them.
+#include "GraphValues.h"
+#include "Raise.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::pt2;
+
+static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
+static bool isFloat(Value value) { return isa<FloatType>(ranked(value).getElementType()); }
+
+Value Raiser::reshaped(Location loc, Value value, Type type) {
+  return value.getType() == type ? value : xf::ReshapeOp::create(builder, loc, type, value);
+}
+
+Raiser::Results Raiser::sameOrder(graph::CallOp call) {
+  Value x = lookup(call.getOperand(0));
+  auto type = tokenType(call.getResult(0), axes);
+  if (!type || !x) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  // view.dtype reads the same bits as other numbers.
+  auto elementOf = [](Value v) { return cast<graph::SymbolicType>(v.getType()).getElementType(); };
+  bool isRow = elementOf(call.getOperand(0)) == elementOf(call.getResult(0));
+  if (!isRow || (x.getType() != *type &&
+                 (!isFloat(x) || ranked(x).getNumElements() != type->getNumElements())))
+    return {};
+  return {reshaped(call.getLoc(), x, *type)};
+}
+
+Raiser::Results Raiser::permuted(graph::CallOp call) {
+  // A token's numbers stay in their order where its axes of several entries do.
+  auto type = cast<graph::SymbolicType>(call.getOperand(0).getType());
+  std::optional<unsigned> axis = axes.axis(type);
+  int64_t last = -1;
+  SmallVector<int64_t> order = orderOf(call);
+  if (order.empty())
+    return {};
+  for (int64_t from : order) {
+    if (from == axis || type.getNumber(from) == 1)
+      continue;
+    if (from < last)
+      return {};
+    last = from;
+  }
+  return sameOrder(call);
+}
+
+Raiser::Results Raiser::copied(graph::CallOp call) {
+  Value x = lookup(call.getOperand(0));
+  auto type = tokenType(call.getResult(0), axes);
+  auto train = dyn_cast_or_null<BoolAttr>(call.getArgument("train"));
+  bool isCopy = type && x && x.getType() == *type && (!train || !train.getValue());
+  llvm::consumeError(type.takeError());
+  auto from = cast<graph::SymbolicType>(call.getOperand(0).getType()).getElementType();
+  auto to = cast<graph::SymbolicType>(call.getResult(0).getType()).getElementType();
+  // An integer of fewer bits, or a flag, is another number.
+  isCopy &= from == to || (isa<FloatType>(from) && isa<FloatType>(to));
+  return isCopy ? Results{x} : Results{};
+}
+
+Raiser::Results Raiser::expanded(graph::CallOp call) {
+  Value x = lookup(call.getOperand(0));
+  auto type = tokenType(call.getResult(0), axes);
+  if (!type || !x) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  if (x.getType() == *type)
+    return {x};
+  return {};
+}
+
+Raiser::Results Raiser::part(graph::CallOp call) {
+  Value x = lookup(call.getOperand(0));
+  auto type = tokenType(call.getResult(0), axes);
+  if (!type || !x) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  // All tokens, or the same numbers without an axis of one entry.
+  if (x.getType() == *type && call.getBaseName() != "select")
+    return {x};
+  std::optional<int64_t> dim = tokenDim(call.getOperand(0), integerOf(call, "dim").value_or(0));
+  bool isSelect = call.getBaseName() == "select";
+  // A symbolic start is no number.
+  StringRef start = isSelect ? "index" : "start";
+  if (!dim || integerOf(call, "step").value_or(1) != 1 || !isFloat(x) ||
+      (call.getArgument(start) && !integerOf(call, start)))
+    return {};
+  int64_t from = integerOf(call, start).value_or(0), length = ranked(x).getDimSize(*dim);
+  from += from < 0 ? length : 0;
+  SmallVector<int64_t> shape(ranked(x).getShape());
+  shape[*dim] = isSelect ? 1 : type->getNumElements() * length / ranked(x).getNumElements();
+  if (from < 0 || shape[*dim] < 1 || from + shape[*dim] > length)
+    return {};
+  Value slice = xf::SliceOp::create(
+      builder, call.getLoc(), RankedTensorType::get(shape, builder.getF32Type()), x, from, *dim);
+  if (ranked(slice).getNumElements() != type->getNumElements())
+    return {};
+  return {reshaped(call.getLoc(), slice, *type)};
+}
+
+Raiser::Results Raiser::parts(graph::CallOp call) {
+  Value x = lookup(call.getOperand(0));
+  std::optional<int64_t> dim = tokenDim(call.getOperand(0), integerOf(call, "dim").value_or(0));
+  if (!x || !dim || !isFloat(x))
+    return {};
+  Results results;
+  int64_t from = 0, length = ranked(x).getDimSize(*dim),
+          others = ranked(x).getNumElements() / length;
+  for (Value result : call.getResults()) {
+    auto type = tokenType(result, axes);
+    if (!type) {
+      llvm::consumeError(type.takeError());
+      return {};
+    }
+    SmallVector<int64_t> shape(ranked(x).getShape());
+    shape[*dim] = type->getNumElements() / others;
+    if (shape[*dim] < 1 || from + shape[*dim] > length ||
+        shape[*dim] * others != type->getNumElements())
+      return {};
+    Value slice = xf::SliceOp::create(
+        builder, call.getLoc(), RankedTensorType::get(shape, builder.getF32Type()), x, from, *dim);
+    results.push_back(reshaped(call.getLoc(), slice, *type));
+    from += shape[*dim];
+  }
+  return results;
+}
+
+Raiser::Results Raiser::joined(graph::CallOp call) {
+  std::optional<int64_t> dim = tokenDim(call.getResult(0), integerOf(call, "dim").value_or(0));
+  SmallVector<Value> values;
+  for (Value operand : call.getOperands()) {
+    Value x = isData(operand) ? lookup(operand) : Value();
+    if (!x || !dim || !isFloat(x) || ranked(x).getRank() <= *dim ||
+        ranked(x).getRank() != ranked(lookup(call.getOperand(0))).getRank())
+      return {};
+    values.push_back(x);
+  }
+  // A list may name a tensor twice.
+  auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("tensors"));
+  if (!list || list.size() != values.size())
+    return {};
+  auto type = tokenType(call.getResult(0), axes);
+  if (!type || type->getRank() != ranked(values.front()).getRank()) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  // Where leading axes were dropped from the parts alone, the sizes do not add up.
+  int64_t together = 0;
+  for (Value value : values) {
+    SmallVector<int64_t> shape(ranked(value).getShape());
+    together += shape[*dim];
+    shape[*dim] = type->getDimSize(*dim);
+    if (shape != SmallVector<int64_t>(type->getShape()))
+      return {};
+  }
+  if (together != type->getDimSize(*dim))
+    return {};
+  return {xf::ConcatOp::create(builder, call.getLoc(), *type, values, *dim)};
+}

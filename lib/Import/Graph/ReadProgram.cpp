@@ -1,0 +1,322 @@
+#include "ReadProgram.h"
+#include "JsonFields.h"
+#include "Note.h"
+#include "ReadArguments.h"
+#include "Symbols.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::pt2;
+
+/// The schema that this reads; another major version may mean something else by the same words.
+static constexpr int64_t schemaMajor = 8;
+
+static Error checkVersion(const json::Object &file, StringRef where) {
+  const json::Object *schema = file.getObject("schema_version");
+  int64_t major = schema ? schema->getInteger("major").value_or(0) : 0;
+  int64_t minor = schema ? schema->getInteger("minor").value_or(0) : 0;
+  if (major == schemaMajor)
+    return Error::success();
+  StringRef torch = file.getString("torch_version").value_or("of an unknown version");
+  return makeError(where + ": found schema " + Twine(major) + "." + Twine(minor) +
+                   " of torch.export, written by torch " + quoted(torch) + "; expected schema " +
+                   Twine(schemaMajor) + ", which torch 2.13 writes: export it with that version");
+}
+
+namespace {
+
+class ProgramReader {
+public:
+  ProgramReader(const json::Object &graph, const json::Object &signature, const Note &note,
+                Values values, std::string where, mlir::MLIRContext *context)
+      : graph(graph), signature(signature), note(note), values(std::move(values)),
+        where(std::move(where)), builder(context) {}
+
+  Expected<Program> read();
+
+private:
+  using Kind = std::pair<StringRef, const json::Object *>;
+  Expected<Kind> specOf(const json::Value &value) const;
+  Error readInputs();
+  Error checkFixedLength() const;
+  Error readInput(const json::Value &spec);
+  Error readStored(StringRef tensor, StringRef name, bool fixed);
+  Error readNode(const json::Value &value);
+  Error readOutputs();
+  Error findTokens(StringRef name, graph::SymbolicType type);
+  mlir::Location locationOf(StringRef name, const json::Object *metadata);
+
+  const json::Object &graph, &signature;
+  const Note &note;
+  Values values;
+  std::string where;
+  mlir::OpBuilder builder;
+  SourceLines lines;
+  mlir::Attribute tokens;
+  StringMap<graph::StoredOp> stored; ///< by the name that stands for it
+};
+
+} // namespace
+
+/// The one member of a specification: its kind and what it says.
+Expected<ProgramReader::Kind> ProgramReader::specOf(const json::Value &value) const {
+  const json::Object *spec = value.getAsObject();
+  if (!spec || spec->size() != 1 || !spec->begin()->second.getAsObject())
+    return makeError(where + ": the signature has an entry that is no object of one kind");
+  return Kind{StringRef(spec->begin()->first), spec->begin()->second.getAsObject()};
+}
+
+/// The tokens' axis is the second one of the first input.
+Error ProgramReader::findTokens(StringRef name, graph::SymbolicType type) {
+  if (type.getRank() < 2 || type.getNumber(0) != 1)
+    return makeError(where + ": input " + quoted(name) +
+                     " is not (1, tokens, …); export the model "
+                     "for one sequence");
+  mlir::Attribute size = type.getSizes()[1];
+  if (tokens && tokens != size)
+    return makeError(where + ": input " + quoted(name) +
+                     " has another number of tokens than the "
+                     "inputs before it");
+  tokens = size;
+  return Error::success();
+}
+
+Error ProgramReader::readStored(StringRef tensor, StringRef name, bool fixed) {
+  auto type = values.type(tensor);
+  if (!type)
+    return type.takeError();
+  auto alias = note.aliases.find(name);
+  StringRef one = alias == note.aliases.end() ? name : StringRef(alias->second);
+  graph::StoredOp &known = stored[one];
+  if (!known) {
+    mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr(one));
+    known = graph::StoredOp::create(builder, loc, *type, one, fixed);
+  } else if (known.getType() != *type || known.getFixed() != fixed) {
+    return makeError(where + ": " + quoted(name) + " and " + quoted(one) +
+                     " share memory, and are not one tensor; expected the same shape and kind");
+  }
+  return values.define(tensor, known);
+}
+
+Error ProgramReader::readInput(const json::Value &value) {
+  Expected<Kind> spec = specOf(value);
+  if (!spec)
+    return spec.takeError();
+  auto [kind, what] = *spec;
+  const json::Object *argument = what->getObject("arg");
+  if (argument && kind == "user_input")
+    argument = argument->getObject("as_tensor");
+  std::optional<StringRef> tensor =
+      argument ? argument->getString("name") : std::optional<StringRef>();
+  if (!tensor)
+    return kind == "user_input" || kind == "constant_input"
+               ? Error::success() // a number or a flag, which the graph has in itself
+               : makeError(where + ": the signature has an input of kind " + quoted(kind) +
+                           " without a name");
+  if (kind == "user_input") {
+    auto type = values.type(*tensor);
+    if (!type)
+      return type.takeError();
+    std::string role = note.roles.lookup(*tensor);
+    if (role.empty())
+      role = isa<mlir::FloatType>(type->getElementType()) ? "activation"
+             : tensor->contains("position")               ? "position"
+                                                          : "token";
+    if (Error error = findTokens(*tensor, *type))
+      return error;
+    mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr(*tensor));
+    return values.define(*tensor, graph::InputOp::create(builder, loc, *type, *tensor, role));
+  }
+  std::optional<StringRef> name = what->getString(kind == "parameter" ? "parameter_name"
+                                                  : kind == "buffer"  ? "buffer_name"
+                                                                      : "tensor_constant_name");
+  if (!name)
+    return makeError(where + ": the signature has an input of kind " + quoted(kind) +
+                     "; expected parameters, buffers, constants and the model's own inputs");
+  return readStored(*tensor, *name, kind != "parameter");
+}
+
+Error ProgramReader::readInputs() {
+  auto inputs = arrayIn(signature, "input_specs", where);
+  if (!inputs)
+    return inputs.takeError();
+  for (const json::Value &value : **inputs)
+    if (Error error = readInput(value))
+      return error;
+  if (!tokens)
+    return makeError(where + ": the program has no input; expected (1, tokens, …)");
+  return checkFixedLength();
+}
+
+/// A number of tokens that is fixed must not be met by chance: it is how their axis is known.
+Error ProgramReader::checkFixedLength() const {
+  auto fixed = dyn_cast<mlir::IntegerAttr>(tokens);
+  if (!fixed)
+    return Error::success();
+  for (const auto &[name, tensor] : stored) {
+    auto type = cast<graph::SymbolicType>(graph::StoredOp(tensor).getType());
+    for (unsigned i = 0; i < type.getRank(); ++i)
+      if (int64_t size = type.getNumber(i).value_or(0);
+          fixed.getInt() < 5 || (size && size % fixed.getInt() == 0))
+        return makeError(where + ": the program is for " + Twine(fixed.getInt()) +
+                         " tokens alone, which does not tell their axis from one of the " +
+                         Twine(size) + " entries of " + quoted(name) +
+                         "; export it with a length that divides no size, such as 13");
+  }
+  return Error::success();
+}
+
+mlir::Location ProgramReader::locationOf(StringRef name, const json::Object *metadata) {
+  mlir::StringAttr as = builder.getStringAttr(name);
+  std::optional<StringRef> trace =
+      metadata ? metadata->getString("stack_trace") : std::optional<StringRef>();
+  std::optional<SourceLine> line = trace ? innermostLine(*trace) : std::nullopt;
+  if (!line)
+    return mlir::NameLoc::get(as);
+  lines.try_emplace({line->file.str(), line->line}, line->text.str());
+  return mlir::NameLoc::get(
+      as, mlir::FileLineColLoc::get(builder.getContext(), line->file, line->line, 1));
+}
+
+/// The path of the innermost module: entries "key,path,class" separated by semicolons.
+static StringRef innermostModule(const json::Object *metadata) {
+  std::optional<StringRef> stack =
+      metadata ? metadata->getString("nn_module_stack") : std::optional<StringRef>();
+  if (!stack)
+    return "";
+  StringRef last = stack->rsplit(';').second;
+  if (last.empty())
+    last = *stack;
+  auto [key, rest] = last.split(',');
+  StringRef path = rest.split(',').first;
+  return path.starts_with("_empty_nn_module_stack") ? "" : path;
+}
+
+Error ProgramReader::readNode(const json::Value &value) {
+  const json::Object *node = value.getAsObject();
+  std::optional<StringRef> target = node ? node->getString("target") : std::optional<StringRef>();
+  const json::Array *inputs = node ? node->getArray("inputs") : nullptr;
+  const json::Array *outputs = node ? node->getArray("outputs") : nullptr;
+  if (!target || !inputs || !outputs)
+    return makeError(where + ": a node has no target, no inputs or no outputs");
+  SmallVector<StringRef> names;
+  auto add = [&](const json::Object *tensor) {
+    std::optional<StringRef> name = tensor ? tensor->getString("name") : std::optional<StringRef>();
+    names.push_back(name.value_or(""));
+  };
+  for (const json::Value &output : *outputs) {
+    const json::Object *made = output.getAsObject();
+    if (!made)
+      return makeError(where + ": a node has an output that is no object");
+    if (made->get("as_tensor"))
+      add(made->getObject("as_tensor"));
+    if (const json::Array *list = made->getArray("as_tensors"))
+      for (const json::Value &tensor : *list)
+        add(tensor.getAsObject());
+  }
+  if (names.empty())
+    return Error::success(); // a size, which is in the types, or a check
+  auto arguments = values.arguments(*inputs);
+  if (!arguments)
+    return arguments.takeError();
+  SmallVector<mlir::Type> types;
+  for (StringRef name : names) {
+    auto type = values.type(name);
+    if (!type)
+      return type.takeError();
+    types.push_back(*type);
+  }
+  StringRef as = *target;
+  as.consume_front("torch.ops.");
+  const json::Object *metadata = node->getObject("metadata");
+  bool visible = note.visible.contains(names.front());
+  auto call = graph::CallOp::create(
+      builder, locationOf(names.front(), metadata), types, as, arguments->operands,
+      builder.getDictionaryAttr(arguments->named), innermostModule(metadata), visible);
+  for (auto [name, result] : llvm::zip(names, call.getResults()))
+    if (Error error = values.define(name, result))
+      return error;
+  return Error::success();
+}
+
+Error ProgramReader::readOutputs() {
+  auto outputs = arrayIn(signature, "output_specs", where);
+  if (!outputs)
+    return outputs.takeError();
+  SmallVector<mlir::Value> results;
+  for (const json::Value &value : **outputs) {
+    Expected<Kind> spec = specOf(value);
+    if (!spec)
+      return spec.takeError();
+    auto [kind, what] = *spec;
+    if (kind != "user_output")
+      return makeError(where + ": the program has a result of kind " + quoted(kind) +
+                       ", which it keeps between calls; export the model without a cache");
+    const json::Object *argument = what->getObject("arg");
+    const json::Object *tensor = argument ? argument->getObject("as_tensor") : nullptr;
+    std::optional<StringRef> name = tensor ? tensor->getString("name") : std::optional<StringRef>();
+    if (!name)
+      continue;
+    auto result = values.tensor(*name);
+    if (!result)
+      return result.takeError();
+    results.push_back(*result);
+  }
+  if (results.empty())
+    return makeError(where + ": the program returns no tensor");
+  graph::ReturnOp::create(builder, builder.getUnknownLoc(), results);
+  return Error::success();
+}
+
+Expected<Program> ProgramReader::read() {
+  Program program;
+  program.module =
+      mlir::ModuleOp::create(mlir::FileLineColLoc::get(builder.getContext(), where, 1, 1));
+  auto op = graph::ProgramOp::create(builder, program.module->getLoc(), "model",
+                                     builder.getI64IntegerAttr(0));
+  program.module->push_back(op);
+  builder.setInsertionPointToEnd(&op.getBody().emplaceBlock());
+  if (Error error = readInputs())
+    return std::move(error);
+  op.setTokensAttr(tokens);
+  auto nodes = arrayIn(graph, "nodes", where);
+  if (!nodes)
+    return nodes.takeError();
+  for (const json::Value &node : **nodes)
+    if (Error error = readNode(node))
+      return std::move(error);
+  if (Error error = readOutputs())
+    return std::move(error);
+  if (failed(mlir::verify(*program.module)))
+    return makeError(where + ": the program does not verify; see the messages above");
+  program.lines = std::move(lines);
+  return program;
+}
+
+Expected<Program> ctxc::pt2::readProgram(const Archive &archive, mlir::MLIRContext &context) {
+  Expected<json::Object> file = readJson(archive, "models/model.json");
+  if (!file)
+    return file.takeError();
+  std::string where = (archive.name() + ": models/model.json").str();
+  if (Error error = checkVersion(*file, where))
+    return std::move(error);
+  Expected<Note> note = readNote(archive);
+  if (!note)
+    return note.takeError();
+  auto module = objectIn(*file, "graph_module", where);
+  if (!module)
+    return module.takeError();
+  auto graph = objectIn(**module, "graph", where);
+  if (!graph)
+    return graph.takeError();
+  auto signature = objectIn(**module, "signature", where);
+  if (!signature)
+    return signature.takeError();
+  Expected<Values> values = Values::read(**graph, &context, where);
+  if (!values)
+    return values.takeError();
+  return ProgramReader(**graph, **signature, *note, std::move(*values), where, &context).read();
+}

@@ -1,0 +1,219 @@
+"""Writes a PyTorch module as a .pt2 file, for `ctxc check model.pt2`:
+
+    python -m ctxc.export my_package.my_file:build_model -o model.pt2
+    python -m ctxc.export MODEL -o model.pt2          # a directory with config.json, or a model type of transformers
+
+`build_model()` returns a module whose forward takes `input_ids`, or a module and its example inputs. An input is
+(1, tokens) for ids and (1, tokens, …) for activations. A model of transformers needs no weights: it is built
+without memory for them. This needs torch, and nothing else of ctxc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, Callable, Sequence
+
+import torch
+
+# In no size of a model, so that an axis of tokens is known by its length where the length is fixed.
+LENGTHS = (13, 17, 19, 23, 29, 31, 37)
+# Below it an entry of an additive mask hides a token.
+HIDDEN = -1e4
+
+
+def length_for(module: torch.nn.Module) -> int:
+    """A number of tokens that divides no size of a parameter."""
+    sizes = {size for tensor in [*module.parameters(), *module.buffers()] for size in tensor.shape}
+    free = [length for length in LENGTHS if all(size % length for size in sizes if size)]
+    return free[0] if free else LENGTHS[0]
+
+
+def shared_parameters(module: torch.nn.Module) -> list[list[str]]:
+    """The names of parameters and buffers that are one storage."""
+    groups: dict[int, list[str]] = {}
+    named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    for name, tensor in named:
+        groups.setdefault(tensor.untyped_storage()._cdata, []).append(name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def role_of(name: str, tensor: torch.Tensor) -> str:
+    if tensor.is_floating_point():
+        return "activation"
+    return "position" if "position" in name else "token"
+
+
+def lets_through(mask: torch.Tensor) -> bool:
+    """Whether the last token sees one before it: its own entry is of the same kind as another of its row."""
+    row = mask.reshape(-1, mask.shape[-1])[-1]
+    hidden = row < HIDDEN if row.is_floating_point() else row == 0
+    return bool((hidden[:-1] == hidden[-1]).any())
+
+
+def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module, length: int,
+                  roles: dict[str, str]) -> dict[str, bool]:
+    """For each value of (…, tokens, tokens) that depends on positions alone: whether it lets a token see another."""
+    stored = {**dict(module.named_parameters(remove_duplicate=False)),
+              **dict(module.named_buffers(remove_duplicate=False)), **program.constants}
+    known: dict[str, Any] = {}
+    for spec in program.graph_signature.input_specs:
+        name = spec.arg.name
+        if roles.get(name) == "position":
+            known[name] = torch.arange(length).unsqueeze(0)
+        elif spec.target in stored and isinstance(stored[spec.target], torch.Tensor) and \
+                stored[spec.target].device.type != "meta" and spec.kind.name != "PARAMETER":
+            known[name] = stored[spec.target]
+    masks = {}
+    for node in program.graph.nodes:
+        if node.op != "call_function":
+            continue
+        value = node.meta.get("val")
+        if isinstance(value, (int, torch.SymInt)):
+            hint = value if isinstance(value, int) else value.node.hint
+            if hint is not None:
+                known[node.name] = hint
+            continue
+        if any(argument.name not in known for argument in node.all_input_nodes):
+            continue
+        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: known[n.name])
+        if "device" in keywords:
+            keywords = {**keywords, "device": torch.device("cpu")}
+        if "_assert" in str(node.target):
+            continue
+        try:
+            result = node.target(*arguments, **keywords)
+        except Exception:  # what cannot be computed is not known; ctxc then claims less
+            continue
+        known[node.name] = result
+        if isinstance(result, torch.Tensor) and result.dim() >= 2 and result.shape[-2:] == (length, length):
+            masks[node.name] = lets_through(result)
+    return masks
+
+
+def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
+    """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
+    program = None
+    with torch.no_grad():
+        for dynamic in (True, False):
+            axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if dynamic else None
+            try:
+                program = torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
+                break
+            except Exception:
+                if not dynamic:
+                    raise
+    assert program is not None
+    program = program.run_decompositions({})
+    assert isinstance(program, torch.export.ExportedProgram)
+    return program
+
+
+def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
+           names: Sequence[str] | None = None, about: dict[str, Any] | None = None) -> torch.export.ExportedProgram:
+    """Writes `module` to `path`. The second dimension of every input is the tokens'; `names` are those of the inputs
+    in forward, and `about` is kept in the file."""
+    module = module.eval()
+    names = list(names or inspect.signature(module.forward).parameters)[: len(inputs)]
+    length = inputs[0].shape[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
+        program = exported(module, inputs)
+    for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
+        node.meta.pop("from_node", None)
+        node.meta.pop("torch_fn", None)
+    roles = {name: role_of(name, tensor) for name, tensor in zip(names, inputs)}
+    note = {
+        "format": 1,
+        "class": f"{type(module).__module__}.{type(module).__qualname__}",
+        "inputs": roles,
+        "tokens": length,
+        "shared": shared_parameters(module),
+        "visible": visible_masks(program, module, length, roles),
+        **(about or {}),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
+        torch.export.save(program, path, extra_files={"ctxc.json": json.dumps(note)})
+    return program
+
+
+def language_model(source: str) -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
+    """A model of transformers without memory for its weights: of a directory with config.json, or of a model type."""
+    from transformers import AutoConfig, AutoModelForCausalLM, __version__
+    if Path(source).is_dir():
+        config = AutoConfig.from_pretrained(source, local_files_only=True)
+    else:
+        config = AutoConfig.for_model(source)
+    with torch.device("meta"):
+        build: Any = AutoModelForCausalLM.from_config
+        model = build(config, attn_implementation="eager").eval()
+    experts = getattr(model, "set_experts_implementation", None)
+    if experts is not None:
+        try:
+            experts("batched_mm")  # the only one that torch.export follows
+        except ValueError:
+            pass  # it has no experts
+    inner: Callable[..., Any] = model.forward
+    takes_positions = "position_ids" in inspect.signature(inner).parameters
+    ids = torch.zeros(1, length_for(model), dtype=torch.long, device="meta")
+    about = {"model_type": config.model_type, "config": json.loads(config.to_json_string()), "transformers": __version__}
+    # use_cache is set in the call as well, since some models read it from there alone.
+    if takes_positions:
+        def forward(input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
+            return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits  # type: ignore
+        model.forward = forward
+        return model, [ids, ids.clone()], ["input_ids", "position_ids"], about
+
+    def forward_ids(input_ids: torch.Tensor) -> torch.Tensor:
+        return inner(input_ids=input_ids, use_cache=False).logits  # type: ignore
+    model.forward = forward_ids
+    return model, [ids], ["input_ids"], about
+
+
+def built_module(source: str) -> tuple[torch.nn.Module, list[torch.Tensor]]:
+    """What the function of `package.file:function` gives, and its example inputs."""
+    file, _, function = source.partition(":")
+    sys.path.insert(0, os.getcwd())
+    made = getattr(importlib.import_module(file), function)()
+    if isinstance(made, tuple):
+        module, inputs = made
+        inputs = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
+    else:
+        module = made
+        names = list(inspect.signature(module.forward).parameters)
+        if names[:1] != ["input_ids"]:
+            raise SystemExit(f"ctxc.export: {source} gave a module whose forward takes {', '.join(names)}; "
+                             "expected input_ids, or a module and its example inputs")
+        inputs = [torch.zeros(1, length_for(module), dtype=torch.long)]
+    for tensor in inputs:
+        if tensor.dim() < 2 or tensor.shape[0] != 1 or tensor.shape[1] != inputs[0].shape[1]:
+            raise SystemExit(f"ctxc.export: {source} gave an example input of shape {tuple(tensor.shape)}; "
+                             "expected (1, tokens, …), and as many tokens in each")
+    return module, inputs
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m ctxc.export", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("source", help="package.file:function, a directory with config.json, or a model type")
+    parser.add_argument("-o", "--output", required=True, help="the file to write, model.pt2")
+    given = parser.parse_args(arguments)
+    if ":" in given.source and not os.path.exists(given.source):
+        module, inputs = built_module(given.source)
+        names: list[str] | None = None
+        about: dict[str, Any] = {}
+    else:
+        module, inputs, names, about = language_model(given.source)
+    program = export(module, inputs, given.output, names, about)
+    nodes = sum(node.op == "call_function" for node in program.graph.nodes)
+    print(f"{given.output}: {type(module).__name__}, {nodes} ops")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+// RUN: ctxc-opt %s --split-input-file --verify-diagnostics
+
+// The constraints of GraphOps.td by op and number.
+
+// expected-error @below {{has a body that takes arguments or ends in no graph.return}}
+graph.program @program_c1 tokens "s0" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s0"], f32>
+}
+
+// -----
+
+graph.program @program_c2 tokens "s0" {
+  %a = graph.stored "w" : !graph.tensor<[4], f32>
+  // expected-error @below {{has the name of another, 'w'}}
+  %b = graph.stored "w" : !graph.tensor<[4], f32>
+  graph.return
+}
+
+// -----
+
+graph.program @input_c1 tokens "s0" {
+  // expected-error @below {{has the role 'image'; expected token, position or activation}}
+  %x = graph.input "x" as "image" : !graph.tensor<[1, "s0"], f32>
+  graph.return
+}
+
+// -----
+
+graph.program @stored_c1 tokens "s0" {
+  // expected-error @below {{has no name}}
+  %a = graph.stored "" : !graph.tensor<[4], f32>
+  graph.return
+}
+
+// -----
+
+graph.program @call_c1 tokens "s0" {
+  // expected-error @below {{has no target}}
+  %a = graph.call ""() {} in "" : () -> !graph.tensor<[4], f32>
+  graph.return
+}
+
+// -----
+
+graph.program @call_c2 tokens "s0" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s0"], f32>
+  // expected-error @below {{has 1 operands, and arguments that do not name all of them}}
+  %a = graph.call "aten.relu.default"(%x) {} in "" : (!graph.tensor<[1, "s0"], f32>) -> !graph.tensor<[1, "s0"], f32>
+  graph.return
+}
+
+// -----
+
+graph.program @call_c2_outside tokens "s0" {
+  // expected-error @below {{has 0 operands, and arguments that name another}}
+  %a = graph.call "aten.cat.default"() {tensors = [#graph.operand<3>]} in "" : () -> !graph.tensor<[4], f32>
+  graph.return
+}
+
+// -----
+
+graph.program @tensor_c1 tokens "s0" {
+  // expected-error @below {{expected a number from 0 on, or the text of an expression}}
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, -3], f32>
+  graph.return
+}

@@ -1,0 +1,73 @@
+// RUN: ctxc-opt %s --split-input-file --graph-raise | FileCheck %s
+
+// The example of Passes.td.
+// CHECK-LABEL: xf.block @model
+// CHECK: %[[Y:.*]] = xf.activation relu %
+// CHECK: xf.yield %[[Y]] : tensor<4xf32>
+graph.program @model tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %y = graph.call "aten.relu.default"(%x) {self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %y : !graph.tensor<[1, "s", 4], f32>
+}
+
+// -----
+
+// A norm that is written out, and a scale stored as its distance from one.
+// CHECK-LABEL: xf.block @model
+// CHECK-NEXT: %[[N:.*]] = xf.normalize rms %{{.*}} eps 9.99{{.*}}E-7 : tensor<4xf32>
+// CHECK-NEXT: %[[W:.*]] = xf.param "w" : tensor<4xf32>
+// CHECK-NEXT: %[[S:.*]] = xf.scale %[[N]] by %[[W]] offset 1.0
+// CHECK-NEXT: xf.yield %[[S]]
+graph.program @norm tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %w = graph.stored "w" : !graph.tensor<[4], f32>
+  %q = graph.call "aten.pow.Tensor_Scalar"(%x) {exponent = 2 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %m = graph.call "aten.mean.dim"(%q) {dim = [-1], keepdim = true, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 1], f32>
+  %e = graph.call "aten.add.Tensor"(%m) {other = 1.0e-6 : f64, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 1], f32>) -> !graph.tensor<[1, "s", 1], f32>
+  %r = graph.call "aten.rsqrt.default"(%e) {self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 1], f32>) -> !graph.tensor<[1, "s", 1], f32>
+  %n = graph.call "aten.mul.Tensor"(%x, %r) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 1], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %o = graph.call "aten.add.Tensor"(%w) {other = 1.0 : f64, self = #graph.operand<0>} in "" : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %y = graph.call "aten.mul.Tensor"(%n, %o) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %y : !graph.tensor<[1, "s", 4], f32>
+}
+
+// -----
+
+// What joins tokens is contextual, and reads its parameters. Of a sum over tokens it is not shown
+// that its result varies with others, so that nothing is rejected for it.
+// CHECK-LABEL: xf.block @model(
+// CHECK-SAME: %[[X:.*]]: tensor<4xf32>)
+// CHECK: %[[C:.*]] = xf.contextual "mix"(%[[X]], %{{.*}}) : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
+// CHECK: %[[O:.*]] = graph.opaque "aten.cumsum.default" why "it is not shown that it reads other tokens"(%[[C]])
+// CHECK: xf.add %[[X]], %[[O]]
+graph.program @mixed tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %w = graph.stored "w" : !graph.tensor<[4, 4], f32>
+  %v = graph.call "aten.linear.default"(%x, %w) {input = #graph.operand<0>, weight = #graph.operand<1>} in "mix" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %c = graph.call "aten.cumsum.default"(%v) {dim = 1 : i64, self = #graph.operand<0>} in "mix" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %y = graph.call "aten.add.Tensor"(%x, %c) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %y : !graph.tensor<[1, "s", 4], f32>
+}
+
+// -----
+
+// Two layers of one structure share a block; a matrix stored as (in, out) is transposed.
+// CHECK-LABEL: xf.block @layers(
+// CHECK: xf.linear %{{.*}} * %{{.*}} transposed
+// CHECK-NOT: xf.block
+// CHECK: xf.model @program
+// CHECK: xf.embed
+// CHECK: xf.layer @layers(%{{.*}}) at "layers.0."
+// CHECK: xf.layer @layers(%{{.*}}) at "layers.1."
+graph.program @layers tokens "s" {
+  %ids = graph.input "input_ids" as "token" : !graph.tensor<[1, "s"], si64>
+  %E = graph.stored "embed" : !graph.tensor<[8, 4], f32>
+  %a = graph.stored "layers.0.w" : !graph.tensor<[4, 4], f32>
+  %b = graph.stored "layers.1.w" : !graph.tensor<[4, 4], f32>
+  %x = graph.call "aten.embedding.default"(%E, %ids) {indices = #graph.operand<1>, weight = #graph.operand<0>} in "" : (!graph.tensor<[8, 4], f32>, !graph.tensor<[1, "s"], si64>) -> !graph.tensor<[1, "s", 4], f32>
+  %p = graph.call "aten.cumsum.default"(%x) {dim = 1 : i64, self = #graph.operand<0>} in "layers.0" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %q = graph.call "aten.matmul.default"(%p, %a) {other = #graph.operand<1>, self = #graph.operand<0>} in "layers.0" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %r = graph.call "aten.cumsum.default"(%q) {dim = 1 : i64, self = #graph.operand<0>} in "layers.1" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %t = graph.call "aten.matmul.default"(%r, %b) {other = #graph.operand<1>, self = #graph.operand<0>} in "layers.1" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %t : !graph.tensor<[1, "s", 4], f32>
+}
