@@ -284,6 +284,14 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
       shared &= this->term(site.getDataOperand().get()).reads;
       isMoved &= shared.none();
     }
+  if (isa<ContextualOpInterface>(op) && facts.piecewise)
+    for (OpOperand &parameter : op->getOpOperands())
+      for (OpOperand &data : op->getOpOperands())
+        if (parameter.get().getDefiningOp<ParamOp>() && &data != &parameter) {
+          Sources shared = this->term(parameter.get()).reads;
+          shared &= this->term(data.get()).reads;
+          isMoved &= shared.none();
+        }
   if (!isMoved && !facts.isZero()) {
     facts.elements = facts.vector = Zeros::OpenSet;
     facts.free = false;

@@ -128,7 +128,7 @@ Error Model::import() {
   if (!result)
     return result.takeError();
   imported = std::move(result->module);
-  for (FoldedLayers &folded : foldLayers(*imported))
+  for (FoldedLayers &folded : foldLayers(*imported, settings.planning.startLayer))
     mlir::emitRemark(folded.layer.getLoc(),
                      "layers " + formatRanges(folded.before) +
                          " are judged and patched as one, layer " + llvm::Twine(folded.after) +

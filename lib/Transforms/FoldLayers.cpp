@@ -21,7 +21,7 @@ struct Role {
 class Folder {
 public:
   explicit Folder(ModuleOp module) : module(module), builder(module.getContext()) {}
-  std::vector<FoldedLayers> run(xf::ModelOp model);
+  std::vector<FoldedLayers> run(xf::ModelOp model, unsigned startLayer);
 
 private:
   using Run = ArrayRef<xf::LayerOp>;
@@ -204,13 +204,15 @@ xf::LayerOp Folder::replace(Run run, xf::BlockOp block) {
   return made;
 }
 
-std::vector<FoldedLayers> Folder::run(xf::ModelOp model) {
+std::vector<FoldedLayers> Folder::run(xf::ModelOp model, unsigned startLayer) {
   std::vector<FoldedLayers> all;
   llvm::SmallPtrSet<Operation *, 8> old;
   SmallVector<xf::LayerOp> layers, pending;
   llvm::append_range(layers, model.getBody().getOps<xf::LayerOp>());
   unsigned folded = 0; // how many layers fewer there are
   for (auto [number, layer] : llvm::enumerate(layers)) {
+    if (number < startLayer)
+      continue;
     pending.push_back(layer);
     Role role = roleOf(blockOf(layer));
     if (role.readsContext && !role.hasSites)
@@ -243,10 +245,10 @@ std::vector<FoldedLayers> Folder::run(xf::ModelOp model) {
 
 } // namespace
 
-std::vector<FoldedLayers> foldLayers(ModuleOp module) {
+std::vector<FoldedLayers> foldLayers(ModuleOp module, unsigned startLayer) {
   std::vector<FoldedLayers> folded;
   for (xf::ModelOp model : module.getOps<xf::ModelOp>())
-    llvm::append_range(folded, Folder(module).run(model));
+    llvm::append_range(folded, Folder(module).run(model, startLayer));
   return folded;
 }
 

@@ -28,8 +28,8 @@ struct FoldedLayers {
 /// new block the last layer's parameters and settings keep their names, and those of the layer
 /// before it are named `previous.NAME`, before that `previous.previous.NAME`; the layer binds them
 /// to what is stored. Equal runs of blocks share a new block; blocks that no layer calls any more
-/// are erased.
-std::vector<FoldedLayers> foldLayers(mlir::ModuleOp module);
+/// are erased. Layers before `startLayer`, which run unpatched, stay as they are.
+std::vector<FoldedLayers> foldLayers(mlir::ModuleOp module, unsigned startLayer = 0);
 
 } // namespace ctxc
 

@@ -128,6 +128,19 @@ TEST(Cancellation, IsNeverDividedBy) {
       {"relu 2 (u) - relu 2 (u)", unary("a", "activation relu2", "u") +
                                       unary("b", "activation relu2", "u") +
                                       binary("h", "sub", "a", "b")},
+      {"u - |u|", unary("r", "activation abs", "u") + binary("h", "sub", "u", "r")},
+      {"|u| - |-u|", times("n", "u", "-1.0") + unary("a", "activation abs", "u") +
+                         unary("b", "activation abs", "n") + binary("h", "sub", "a", "b")},
+      {"|exp u| - exp u", unary("e", "activation exp", "u") + unary("a", "activation abs", "e") +
+                              binary("h", "sub", "a", "e")},
+      {"relu exp u - exp u", unary("e", "activation exp", "u") +
+                                 unary("a", "activation relu", "e") + binary("h", "sub", "a", "e")},
+      {"clamp tanh u to 2, - tanh u", unary("t", "activation tanh", "u") +
+                                          unary("a", "clamp", "t", " to 2.0") +
+                                          binary("h", "sub", "a", "t")},
+      {"sqrt u", unary("h", "activation sqrt", "u")},
+      {"sqrt -exp", unary("e", "activation exp", "u") + times("n", "e", "-1.0") +
+                        unary("h", "activation sqrt", "n")},
       {"the sign of a layer norm of two",
        "    %two = xf.reshape %u : tensor<6xf32> to tensor<3x2xf32>\n"
        "    %n2 = xf.normalize layer %two eps 0.0 : tensor<3x2xf32>\n"
@@ -151,6 +164,13 @@ TEST(Cancellation, IsNotSeenWhereThereIsNone) {
       {"2 u - u", times("t", "u", "2.0") + binary("h", "sub", "t", "u")},
       {"u - tanh u", unary("t", "activation tanh", "u") + binary("h", "sub", "u", "t")},
       {"a setting of numbers", setting("h", "[1.0, 2.0, -3.0, 4.0, 5.0, 6.0]")},
+      {"|u|", unary("h", "activation abs", "u")},
+      {"|u| + 1", unary("a", "activation abs", "u") + binary("h", "add", "a", "one")},
+      {"|u| - g", unary("a", "activation abs", "u") + binary("h", "sub", "a", "g")},
+      {"sqrt of exp", unary("e", "activation exp", "u") + unary("h", "activation sqrt", "e")},
+      {"clamp tanh u to 2, - g", unary("t", "activation tanh", "u") +
+                                     unary("a", "clamp", "t", " to 2.0") +
+                                     binary("h", "sub", "a", "g")},
       {"relu of exp", unary("e", "activation exp", "u") + unary("h", "activation relu", "e")},
       {"rms norm of one, with an epsilon",
        inRows("normalize rms %rows eps 1.0e-5") + binary("h", "sub", "flat", "one")},

@@ -46,7 +46,7 @@ public:
   std::map<std::string, int> counts;
 
 private:
-  void fold(uint64_t seed, const RandomModel &model, ModuleOp module);
+  void fold(uint64_t seed, const RandomModel &model, ModuleOp module, unsigned startLayer);
   void judgeProof(uint64_t seed, ModuleOp module, ArrayRef<VerdictGroup> groups,
                   const ModelOptions &options);
   void run(uint64_t seed, const RandomModel &model, ModuleOp module,
@@ -74,13 +74,14 @@ llvm::Expected<std::vector<double>> logitsOf(ModuleOp module, uint64_t seed, int
 }
 
 /// Folds layers, as ctxc does with every model that it reads.
-void ModelJudge::fold(uint64_t seed, const RandomModel &model, ModuleOp module) {
+void ModelJudge::fold(uint64_t seed, const RandomModel &model, ModuleOp module,
+                      unsigned startLayer) {
   OwningOpRef<ModuleOp> before(module.clone());
-  if (foldLayers(module).empty())
+  if (foldLayers(module, startLayer).empty())
     return;
   count("with folded layers");
   EXPECT_TRUE(succeeded(mlir::verify(module)));
-  EXPECT_TRUE(foldLayers(module).empty());
+  EXPECT_TRUE(foldLayers(module, startLayer).empty());
   auto wanted = logitsOf(*before, seed, model.vocabulary);
   auto found = logitsOf(module, seed, model.vocabulary);
   EXPECT_EQ(bool(wanted), bool(found));
@@ -94,11 +95,9 @@ void ModelJudge::judge(uint64_t seed) {
   RandomModel model = randomModel(seed);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(model.text, &context);
   ASSERT_TRUE(module) << "seed " << seed << "\n" << model.text;
-  fold(seed, model, *module);
-  xf::ModelOp body = *module->getOps<xf::ModelOp>().begin();
-  auto layers = body.getBody().getOps<xf::LayerOp>();
   ModelOptions options;
-  options.startLayer = seed % 2 ? seed / 2 % std::distance(layers.begin(), layers.end()) : 0;
+  options.startLayer = seed % 2 ? seed / 2 % model.layers : 0;
+  fold(seed, model, *module, options.startLayer);
   options.scope = seed % 5 ? SiteScope::MLP : SiteScope::All;
   options.confirm = confirmByTrial;
   std::vector<LayerVerdict> verdicts = checkModel(*module, options);
