@@ -201,9 +201,9 @@ MUTANTS = [
            "if (!isBound && !anyBank)", "if (true)",
            "two names of one stored tensor are one parameter"),
     # What reads the context.
-    Mutant("window-of-both-sides", SIZES,
-           "if (!attention.getWindow() || attention.getBidirectional())", "if (!attention.getWindow())",
-           "a window of one that looks ahead reads other tokens"),
+    Mutant("window-of-two", SIZES,
+           ".getConstant() != 1.0;", ".getConstant().value_or(3) > 2;",
+           "a window of two holds another token"),
     Mutant("two-taps", SIZES,
            "return shapeOf(cast<ConvOp>(op).getWeight())[1] != 1;",
            "return shapeOf(cast<ConvOp>(op).getWeight())[1] > 2;",

@@ -55,6 +55,22 @@ std::string times(const std::string &to, const std::string &x, const std::string
   return unary(to, "times", x, " by " + by);
 }
 
+/// What two selected experts make of a vector each: of three entries of u, through `op`, and of g.
+std::string ofExperts(const std::string &op) {
+  return "    %u3 = xf.slice %u from 0 : tensor<6xf32> to tensor<3xf32>\n"
+         "    %g3 = xf.slice %g from 0 : tensor<6xf32> to tensor<3xf32>\n    %r3 = xf." +
+         op +
+         " %u3 : tensor<3xf32>\n"
+         "    %a3 = xf.reshape %r3 : tensor<3xf32> to tensor<1x3xf32>\n"
+         "    %b3 = xf.reshape %g3 : tensor<3xf32> to tensor<1x3xf32>\n"
+         "    %both = xf.concat %a3, %b3 : tensor<1x3xf32>, tensor<1x3xf32>\n"
+         "    %s = xf.top_k %u k 2 : tensor<6xf32>\n"
+         "    %V = xf.param \"experts\" frozen : tensor<6x3x3xf32>\n"
+         "    %e = xf.expert_linear %V[%s] * %both : tensor<6x3x3xf32>, tensor<2xi32>, "
+         "tensor<2x3xf32>\n"
+         "    %h = xf.reshape %e : tensor<2x3xf32> to tensor<6xf32>\n";
+}
+
 struct Case {
   const char *name;
   std::string body;
@@ -138,6 +154,7 @@ TEST(Cancellation, IsNeverDividedBy) {
       {"clamp tanh u to 2, - tanh u", unary("t", "activation tanh", "u") +
                                           unary("a", "clamp", "t", " to 2.0") +
                                           binary("h", "sub", "a", "t")},
+      {"an expert's matrix times a relu", ofExperts("activation relu")},
       {"sqrt u", unary("h", "activation sqrt", "u")},
       {"sqrt -exp", unary("e", "activation exp", "u") + times("n", "e", "-1.0") +
                         unary("h", "activation sqrt", "n")},
@@ -164,6 +181,7 @@ TEST(Cancellation, IsNotSeenWhereThereIsNone) {
       {"2 u - u", times("t", "u", "2.0") + binary("h", "sub", "t", "u")},
       {"u - tanh u", unary("t", "activation tanh", "u") + binary("h", "sub", "u", "t")},
       {"a setting of numbers", setting("h", "[1.0, 2.0, -3.0, 4.0, 5.0, 6.0]")},
+      {"an expert's matrix times a gelu", ofExperts("activation gelu")},
       {"|u|", unary("h", "activation abs", "u")},
       {"|u| + 1", unary("a", "activation abs", "u") + binary("h", "add", "a", "one")},
       {"|u| - g", unary("a", "activation abs", "u") + binary("h", "sub", "a", "g")},
@@ -212,8 +230,19 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
                    "    %n = xf.times %r by -1.0 : tensor<1xf32>\n"
                    "    %w = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>\n"},
   };
+  // Weights that are a mixture themselves: all of them vanish where its own weights do.
+  auto weighed = [](const std::string &by) {
+    return "    %r = xf." + by +
+           " %q : tensor<2xf32>\n"
+           "    %V = xf.param \"values\" : tensor<4x2x6xf32>\n"
+           "    %e = xf.expert_linear %V[%s] * %v : tensor<4x2x6xf32>, tensor<2xi32>, "
+           "tensor<6xf32>\n"
+           "    %w = xf.combine %r, %e : tensor<2xf32>, tensor<2x2xf32>\n";
+  };
   for (const Case &each : cases)
     EXPECT_FALSE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
+  EXPECT_FALSE(isSuccess(verdictOn(mixture(weighed("activation relu")))));
+  EXPECT_TRUE(isSuccess(verdictOn(mixture(weighed("softmax")))));
   const Case right[] = {
       {"softmax", "    %w = xf.softmax %q : tensor<2xf32>\n"},
       {"logits", "    %w = xf.gather %l[%s] : tensor<4xf32>, tensor<2xi32>\n"},
