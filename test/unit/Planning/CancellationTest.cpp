@@ -2,6 +2,7 @@
 // correlated terms of a sum, norms of one entry, weights that add up to zero. Blocks without such
 // divisors keep their verdicts. Only facts are used here; nothing is tried in numbers.
 #include "../Transforms/Blocks.h"
+#include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/ModelCheck.h"
 
 using namespace mlir;
@@ -53,6 +54,18 @@ std::string setting(const std::string &to, const std::string &value, const char 
 }
 std::string times(const std::string &to, const std::string &x, const std::string &by) {
   return unary(to, "times", x, " by " + by);
+}
+
+/// A convolution of u through `op`, with weights of its own or those of `weights`.
+std::string convolved(const std::string &op, const std::string &rest = "",
+                      const std::string &weights = "conv2") {
+  return unary("r", op, "u", rest) + "    %k2 = xf.param \"" + weights +
+         "\" : tensor<6x3xf32>\n"
+         "    %h = xf.conv %k2, %r : tensor<6x3xf32>, tensor<6xf32>\n";
+}
+/// A recurrence whose gate is g through `gate`, and whose input is u through `input`.
+std::string recurrence(const std::string &gate, const std::string &input) {
+  return unary("a", gate, "g") + unary("b", input, "u") + binary("h", "scan", "a", "b");
 }
 
 /// What two selected experts make of a vector each: of three entries of u, through `op`, and of g.
@@ -154,6 +167,11 @@ TEST(Cancellation, IsNeverDividedBy) {
       {"clamp tanh u to 2, - tanh u", unary("t", "activation tanh", "u") +
                                           unary("a", "clamp", "t", " to 2.0") +
                                           binary("h", "sub", "a", "t")},
+      {"convolution of a clamp that its weights made", convolved("clamp", " to 1.0", "conv")},
+      {"convolution of a relu", convolved("activation relu")},
+      {"recurrence of numbers of any sign", recurrence("activation sigmoid", "activation gelu")},
+      {"recurrence with a gate of any sign", recurrence("activation tanh", "activation exp")},
+      {"recurrence of a relu", recurrence("activation sigmoid", "activation relu")},
       {"an expert's matrix times a relu", ofExperts("activation relu")},
       {"sqrt u", unary("h", "activation sqrt", "u")},
       {"sqrt -exp", unary("e", "activation exp", "u") + times("n", "e", "-1.0") +
@@ -181,6 +199,9 @@ TEST(Cancellation, IsNotSeenWhereThereIsNone) {
       {"2 u - u", times("t", "u", "2.0") + binary("h", "sub", "t", "u")},
       {"u - tanh u", unary("t", "activation tanh", "u") + binary("h", "sub", "u", "t")},
       {"a setting of numbers", setting("h", "[1.0, 2.0, -3.0, 4.0, 5.0, 6.0]")},
+      {"convolution of a clamp", convolved("clamp", " to 1.0")},
+      {"convolution of a gelu", convolved("activation gelu")},
+      {"recurrence of positive numbers", recurrence("activation sigmoid", "activation exp")},
       {"an expert's matrix times a gelu", ofExperts("activation gelu")},
       {"|u|", unary("h", "activation abs", "u")},
       {"|u| + 1", unary("a", "activation abs", "u") + binary("h", "add", "a", "one")},
@@ -250,6 +271,32 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
   };
   for (const Case &each : right)
     EXPECT_TRUE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
+}
+
+/// Each expert divides by the length of its own row: one of them may be zero alone.
+TEST(Cancellation, OfOneRowIsAConditionOfItsExpert) {
+  for (const char *op : {"activation relu", "activation gelu"}) {
+    std::string text =
+        mixture("    %w = xf.softmax %q : tensor<2xf32>\n    %r = xf." + std::string(op) +
+                " %v : tensor<6xf32>\n"
+                "    %a = xf.reshape %r : tensor<6xf32> to tensor<1x6xf32>\n"
+                "    %b = xf.reshape %v : tensor<6xf32> to tensor<1x6xf32>\n"
+                "    %rows = xf.concat %a, %b : tensor<1x6xf32>, tensor<1x6xf32>\n");
+    std::string data = "* %v : tensor<4x6x6xf32>, tensor<2xi32>, tensor<6xf32>";
+    text.replace(text.find(data), data.size(),
+                 "* %rows : tensor<4x6x6xf32>, tensor<2xi32>, tensor<2x6xf32>");
+    Blocks blocks(text);
+    Verdict verdict = planBlock(blocks.block("b"));
+    EXPECT_TRUE(verdict.isSuccess());
+    bool found = false;
+    for (const PlanObligation &o : verdict.plan.obligations)
+      if (Sites::name(o.site) == "down" && o.kind == xf::Obligation::NonzeroVector) {
+        found = true;
+        EXPECT_EQ(o.likelihood,
+                  StringRef(op).ends_with("relu") ? xf::Zeros::OpenSet : xf::Zeros::NullSet);
+      }
+    EXPECT_TRUE(found);
+  }
 }
 
 /// A model with two layers of `block`; the second has `settings`.
