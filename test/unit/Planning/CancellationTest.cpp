@@ -299,6 +299,45 @@ TEST(Cancellation, OfOneRowIsAConditionOfItsExpert) {
   }
 }
 
+/// Entries of one factor vanish where the other's do not: then all of the product does.
+TEST(Cancellation, OfAProductOfPartsIsACondition) {
+  auto zerosOf = [](const std::string &first, const std::string &second) {
+    auto factor = [](const std::string &to, const std::string &low, const std::string &high) {
+      return "    %" + to + "l = xf.slice %" + to.substr(0, 1) +
+             " from 0 : tensor<6xf32> to tensor<3xf32>\n    %" + to + "h = xf.slice %" +
+             to.substr(0, 1) + " from 3 : tensor<6xf32> to tensor<3xf32>\n    %" + to + "a = xf." +
+             low + " %" + to + "l : tensor<3xf32>\n    %" + to + "b = xf." + high + " %" + to +
+             "h : tensor<3xf32>\n    %" + to + "f = xf.concat %" + to + "a, %" + to +
+             "b : tensor<3xf32>, tensor<3xf32>\n";
+    };
+    Blocks blocks(R"(xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+    %v = xf.add %x, %c : tensor<6xf32>
+    %U = xf.param "up" : tensor<6x6xf32>
+    %u = xf.linear %U * %v : tensor<6x6xf32>, tensor<6xf32>
+    %G = xf.param "gate" : tensor<6x6xf32>
+    %g = xf.linear %G * %v : tensor<6x6xf32>, tensor<6xf32>
+)" + factor("u", first, second) +
+                  factor("g", second, first) + R"(
+    %p = xf.mul %uf, %gf : tensor<6xf32>, tensor<6xf32>
+    %D = xf.param "down" : tensor<6x6xf32>
+    %d = xf.linear %D * %p : tensor<6x6xf32>, tensor<6xf32>
+    %y = xf.add %v, %d : tensor<6xf32>
+    xf.yield %y : tensor<6xf32>
+  })");
+    Verdict verdict = planBlock(blocks.block("b"));
+    EXPECT_TRUE(verdict.isSuccess());
+    for (const PlanObligation &o : verdict.plan.obligations)
+      if (Sites::name(o.site) == "down")
+        return o.likelihood;
+    ADD_FAILURE() << "the outer matrix is not patched";
+    return xf::Zeros::Never;
+  };
+  EXPECT_EQ(zerosOf("activation relu", "activation gelu"), xf::Zeros::OpenSet);
+  EXPECT_EQ(zerosOf("activation gelu", "activation gelu"), xf::Zeros::NullSet);
+}
+
 /// A model with two layers of `block`; the second has `settings`.
 std::string twoLayers(const std::string &block, const std::string &settings) {
   return block + R"(
