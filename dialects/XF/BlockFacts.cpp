@@ -1,7 +1,6 @@
 #include "dialects/XF/BlockFacts.h"
 #include "dialects/XF/Sizes.h"
 #include "dialects/XF/SumFacts.h"
-#include "llvm/ADT/StringExtras.h"
 #include <map>
 
 using namespace mlir;
@@ -284,6 +283,14 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
       shared &= this->term(site.getDataOperand().get()).reads;
       isMoved &= shared.none();
     }
+  if (isa<ContextualOpInterface>(op) && facts.piecewise)
+    for (OpOperand &parameter : op->getOpOperands())
+      for (OpOperand &data : op->getOpOperands())
+        if (parameter.get().getDefiningOp<ParamOp>() && &data != &parameter) {
+          Sources shared = this->term(parameter.get()).reads;
+          shared &= this->term(data.get()).reads;
+          isMoved = isMoved && shared.none();
+        }
   if (!isMoved && !facts.isZero()) {
     facts.elements = facts.vector = Zeros::OpenSet;
     facts.free = false;
@@ -386,32 +393,4 @@ void FactsPass::forgetDividedZeros() {
 
 BlockFacts::BlockFacts(BlockOp block, LayerOp layer) : block(block), names(block, layer) {
   FactsPass(*this, layer).run();
-}
-
-std::string BlockFacts::signature() const {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  auto number = [&](const std::optional<double> &x) {
-    if (x)
-      os << llvm::bit_cast<uint64_t>(*x);
-    os << ",";
-  };
-  BlockOp op = block;
-  for (Operation &each : op.getBody().front()) {
-    if (isa<SettingOp, ParamOp>(each))
-      continue;
-    if (isa<ContextualOpInterface>(each))
-      os << readsContext(&each);
-    for (Value value : each.getResults()) {
-      const Facts &f = (*this)[value];
-      os << int(f.elements) << int(f.vector) << f.bothSigns << f.zeroSomewhere << f.free;
-      for (const std::optional<double> *x : {&f.bound, &f.length, &f.floor, &f.ceiling})
-        number(*x);
-    }
-  }
-  std::vector<std::string> pairs;
-  for (auto &alias : names.aliases())
-    pairs.push_back((alias.first() + "=" + alias.second).str());
-  llvm::sort(pairs);
-  return text + llvm::join(pairs, ";");
 }

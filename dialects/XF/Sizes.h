@@ -25,6 +25,8 @@ struct SizeRelation {
 
 /// Gives the ops of xf their models of the interfaces below.
 void attachSizeModels(mlir::MLIRContext &context);
+/// Gives convolutions and recurrences their models of FactsOpInterface.
+void attachContextualFacts(mlir::MLIRContext &context);
 
 } // namespace ctxc::xf
 

@@ -22,7 +22,9 @@ def XF_ActivationKind : I32EnumAttr<"ActivationKind", "an elementwise nonlineari
   I32EnumAttrCase<"tanh", 6>,
   I32EnumAttrCase<"quick_gelu", 7>,  // x σ(1.702 x)
   I32EnumAttrCase<"exp", 8>,
-  I32EnumAttrCase<"softplus", 9>     // log(1 + eˣ)
+  I32EnumAttrCase<"softplus", 9>,    // log(1 + eˣ)
+  I32EnumAttrCase<"abs", 10>,
+  I32EnumAttrCase<"sqrt", 11>        // √max(x, 0)
 ]> { let cppNamespace = "::ctxc::xf"; }
 
 def XF_RotaryStyle : I32EnumAttr<"RotaryStyle", "which entries a rotation pairs", [

@@ -31,6 +31,7 @@ void XFDialect::initialize() {
 #include "dialects/XF/XFOps.cpp.inc"
       >();
   attachSizeModels(*getContext());
+  attachContextualFacts(*getContext());
   attachRotationModels(*getContext());
 }
 

@@ -30,6 +30,10 @@ double ctxc::xf::activate(ActivationKind kind, double x) {
     return std::exp(x);
   case ActivationKind::softplus:
     return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  case ActivationKind::abs:
+    return std::abs(x);
+  case ActivationKind::sqrt:
+    return std::sqrt(std::max(x, 0.0));
   }
   llvm_unreachable("all kinds are above");
 }
@@ -51,6 +55,20 @@ static void setDip(Facts &facts, const Facts &data, double least) {
     facts.ceiling = std::max(*data.ceiling, 0.0);
 }
 
+/// The facts of |x|: zero where x is, and of both its sides. It is no constant on an open set where
+/// x is none, but equal to x or −x on one.
+static void setAbsolute(Facts &facts, const Facts &data) {
+  facts.bound = data.bound;
+  facts.length = data.length;
+  double least = std::max({0.0, data.floor.value_or(0), -data.ceiling.value_or(0)});
+  facts.floor = least;
+  if (data.floor && data.ceiling)
+    facts.ceiling = std::max(std::abs(*data.floor), std::abs(*data.ceiling));
+  boundByInterval(facts);
+  facts.piecewise = true;
+  facts.levels.emplace();
+}
+
 Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   const Facts &data = operands[0];
   auto f = [&](double x) { return activate(getKind(), x); };
@@ -62,11 +80,17 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   switch (getKind()) {
   case ActivationKind::relu:
   case ActivationKind::relu2:
+  case ActivationKind::sqrt:
     facts.floor = 0.0;
     facts.zeroSomewhere |= data.bothSigns;
     mapInterval(facts, data, f);
-    if (data.floor.value_or(-1) >= 0)
-      break; // the data is never negative
+    if (data.floor.value_or(-1) >= 0) { // the data is never negative
+      if (getKind() == ActivationKind::relu) {
+        facts.piecewise = true; // it is the data itself, which another term of a sum may be
+        facts.levels.emplace();
+      }
+      break;
+    }
     facts.elements = facts.vector = Zeros::OpenSet;
     facts.why = stringifyActivationKind(getKind()).str() + " is zero on every negative input";
     if (facts.isZero() || data.ceiling.value_or(1) <= 0)
@@ -103,6 +127,9 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   case ActivationKind::quick_gelu:
     setDip(facts, data, -0.164);
     break;
+  case ActivationKind::abs:
+    setAbsolute(facts, data);
+    break;
   }
   return facts;
 }
@@ -124,8 +151,13 @@ Facts ClampOp::inferFacts(ArrayRef<Facts> operands) {
     facts.floor = std::max(facts.floor.value_or(-*facts.bound), -*facts.bound);
     facts.ceiling = std::min(facts.ceiling.value_or(*facts.bound), *facts.bound);
   }
-  if (facts.floor.value_or(-HUGE_VAL) >= least && facts.ceiling.value_or(HUGE_VAL) <= limit)
-    return operands[0]; // the data lies within the limits already
+  if (facts.floor.value_or(-HUGE_VAL) >= least && facts.ceiling.value_or(HUGE_VAL) <= limit) {
+    // The data lies within the limits already: it is the data itself, which another term of a sum
+    // may be.
+    facts.piecewise = true;
+    facts.levels.emplace();
+    return facts;
+  }
   auto f = [&](double x) { return std::min(std::max(x, least), limit); };
   facts.ceiling = f(facts.ceiling.value_or(limit));
   if (facts.floor || !getAbove())

@@ -23,10 +23,10 @@ bool xf::readsContext(Operation *contextual, ArrayRef<Facts> operands) {
 namespace {
 
 struct AttentionReads : ContextReadingOpInterface::ExternalModel<AttentionReads, AttentionOp> {
-  // A window of one holds the token itself.
+  // A window of one holds the token itself; it does not look ahead (AttentionOp, C4).
   bool readsContext(Operation *op, ArrayRef<Facts> operands) const {
     auto attention = cast<AttentionOp>(op);
-    if (!attention.getWindow() || attention.getBidirectional())
+    if (!attention.getWindow())
       return true;
     return operands[attention.getWindowMutable().begin()->getOperandNumber()].getConstant() != 1.0;
   }

@@ -34,6 +34,7 @@ def XF_ActivationOp : XF_ElementwiseOp<"activation"> {
     | `relu`, `relu2` | `max(x, 0)`, and its square |
     | `sigmoid`, `tanh`, `exp` | `σ(x)`, `tanh x`, `eˣ` |
     | `softplus` | `log(1 + eˣ)` |
+    | `abs`, `sqrt` | `|x|`, `√max(x, 0)` |
 
     ```mlir
     %h = xf.activation gelu_tanh %u : tensor<2048xf32>

@@ -316,7 +316,8 @@ llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
 //===----------------------------------------------------------------------===//
 
 bool Replay::confirms(const Witness &witness) const {
-  double slack = 1e-9 * (1 + witness.full.norm());
+  // What patches leave may be far larger than what it is compared with.
+  double slack = 1e-9 * (1 + witness.full.norm() + std::abs(witness.leastError));
   return difference <= 1e-12 * (1 + witness.full.norm()) && leastError > 0 &&
          std::abs(leastError - witness.leastError) <= slack &&
          (!search || search->error >= witness.leastError - slack);

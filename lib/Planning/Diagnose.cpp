@@ -55,15 +55,35 @@ bool Explanation::standsAlone(Operation *unabsorbed, const Reach &r) const {
   return true;
 }
 
+/// The parameters that a plan patches which may touch the contextual part too: "'a', 'b'". Empty
+/// where there is no such plan, or none that was not allowed anyway.
+std::string Explanation::planOfContextualPart() const {
+  std::string names;
+  if (options.scope == SiteScope::All || !options.parameters.empty())
+    return names;
+  PlanOptions wider = options;
+  wider.scope = SiteScope::All;
+  wider.refute = nullptr;
+  Verdict found = planBlock(facts.graph.getBlock(), wider);
+  if (found.isSuccess())
+    for (Operation *op : found.plan.patchedOps())
+      names += (names.empty() ? "'" : ", '") + Sites::name(op) + "'";
+  return names;
+}
+
 /// "patch 'o_proj.weight' of the contextual part instead"
-std::string Explanation::wayRound() const {
+std::string Explanation::wayRound() {
+  if (way)
+    return *way;
   for (Value output : facts.graph.yield()->getOperands())
     for (const ChainBreak &b :
          findOutputChains(facts.graph, facts.sites, facts.zeros, output).breaks)
       if (const Site *site = facts.sites.lookup(b.op);
           site && site->status == SiteStatus::ContextualPart)
-        return "patch '" + Sites::name(b.op) + "' of the contextual part instead";
-  return "patch a parameter of the contextual part instead";
+        return *(way = "patch '" + Sites::name(b.op) + "' of the contextual part instead");
+  std::string names = planOfContextualPart();
+  return *(way = names.empty() ? "patch a parameter of the contextual part instead"
+                               : "patch " + names + " instead (--sites all)");
 }
 
 void Explanation::noteOrigins(const Reach &r) {
@@ -213,7 +233,7 @@ static void mergeCauses(std::vector<Finding> &causes) {
   causes = std::move(merged);
 }
 
-void Explanation::explain(const PlanOptions &options) {
+void Explanation::explain() {
   bool rejected = false;
   llvm::SmallPtrSet<Value, 4> seen;
   for (auto [i, output] : llvm::enumerate(facts.graph.yield()->getOperands()))
@@ -235,5 +255,5 @@ void Explanation::explain(const PlanOptions &options) {
 }
 
 void ctxc::explainFailure(const BlockFacts &facts, const PlanOptions &options, Verdict &verdict) {
-  Explanation(facts, verdict).explain(options);
+  Explanation(facts, options, verdict).explain();
 }

@@ -11,12 +11,13 @@ namespace ctxc {
 
 class Explanation {
 public:
-  Explanation(const BlockFacts &facts, Verdict &verdict)
-      : facts(facts), verdict(verdict), reach(facts.graph, facts.sites, facts.zeros),
+  Explanation(const BlockFacts &facts, const PlanOptions &options, Verdict &verdict)
+      : facts(facts), options(options), verdict(verdict),
+        reach(facts.graph, facts.sites, facts.zeros),
         change(facts.graph, facts.zeros, facts.context.inputsAreSources()),
         subject("block '" + facts.graph.getBlock().getSymName().str() + "'") {}
 
-  void explain(const PlanOptions &options);
+  void explain();
 
 private:
   mlir::Operation *findUnabsorbed(mlir::Value output) const;
@@ -38,13 +39,16 @@ private:
   void undecided();
   void refuted(double leastError);
   void unconfirmed(const std::string &why);
-  std::string wayRound() const;
+  std::string wayRound();
+  std::string planOfContextualPart() const;
 
   const BlockFacts &facts;
+  const PlanOptions &options;
   Verdict &verdict;
   PatchReach reach;
   ContextChange change;
-  std::string subject; ///< "block 'name'"
+  std::string subject;            ///< "block 'name'"
+  std::optional<std::string> way; ///< what wayRound() gave
 };
 
 } // namespace ctxc

@@ -7,6 +7,7 @@
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Timer.h"
+#include "ctxc/Transforms/FoldLayers.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace ctxc;
@@ -129,6 +130,11 @@ Error Model::import() {
     return result.takeError();
   imported = std::move(result->module);
   sourceLines = std::move(result->sourceLines);
+  for (FoldedLayers &folded : foldLayers(*imported, settings.planning.startLayer))
+    mlir::emitRemark(folded.layer.getLoc(),
+                     "layers " + formatRanges(folded.before) +
+                         " are judged and patched as one, layer " + llvm::Twine(folded.after) +
+                         ": of them the last alone has parameters outside of its contextual part");
   modelCheckpoint = std::move(result->checkpoint);
   weightCheckpoint = modelCheckpoint;
   for (std::string &warning : result->warnings)

@@ -111,7 +111,7 @@ Expected<ModelOptions> Model::planning() {
   if (!options.refute)
     options.refute = refuteByWitness;
   if (!options.confirm)
-    options.confirm = confirmByTrial;
+    options.confirm = remembered(confirmByTrial);
   int64_t layers = countLayers(module());
   if (!layers && options.startLayer)
     return llvm::make_error<OptionError>(Option::StartLayer,

@@ -7,8 +7,20 @@ using namespace mlir;
 
 namespace ctxc {
 
+LogicalResult checkOneModel(ModuleOp module) {
+  auto models = llvm::to_vector(module.getOps<xf::ModelOp>());
+  if (models.size() < 2)
+    return success();
+  InFlightDiagnostic error = models[1].emitError("is the second model of a module; expected at "
+                                                 "most one, whose layers are judged together");
+  error.attachNote(models[0].getLoc()) << "the first one is here";
+  return error;
+}
+
 FailureOr<unsigned> buildFromPlans(ModuleOp module, const ModelOptions &options,
                                    BuildFromPlan build) {
+  if (failed(checkOneModel(module)))
+    return failure();
   unsigned built = 0;
   bool failures = false;
   for (const VerdictGroup &group : groupVerdicts(checkModel(module, options))) {

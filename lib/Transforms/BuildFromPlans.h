@@ -6,6 +6,9 @@
 
 namespace ctxc {
 
+/// Fails, with an error at the second, where the module has several models: a verdict is on one.
+mlir::LogicalResult checkOneModel(mlir::ModuleOp module);
+
 using BuildFromPlan = llvm::function_ref<xf::BlockOp(xf::BlockOp, const BlockPlan &)>;
 
 /// Plans every block of `module` and calls `build` for each that has something to

@@ -3,6 +3,7 @@
 #include "BuildFromPlans.h"
 #include "FreeName.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "ctxc/Transforms/FoldLayers.h"
 
 using namespace mlir;
 
@@ -10,6 +11,7 @@ namespace ctxc {
 
 #define GEN_PASS_DEF_BUILDAPPLIED
 #define GEN_PASS_DEF_BUILDDUAL
+#define GEN_PASS_DEF_FOLDLAYERS
 #define GEN_PASS_DEF_OUTLINEMODELENDS
 #define GEN_PASS_DEF_PACKLINEARS
 #include "ctxc/Transforms/Passes.h.inc"
@@ -21,6 +23,13 @@ struct OutlineModelEnds : impl::OutlineModelEndsBase<OutlineModelEnds> {
     for (xf::ModelOp model : llvm::to_vector(getOperation().getOps<xf::ModelOp>()))
       if (failed(outlineModelEnds(model)))
         signalPassFailure();
+  }
+};
+
+struct FoldLayers : impl::FoldLayersBase<FoldLayers> {
+  void runOnOperation() override {
+    for (const FoldedLayers &folded : foldLayers(getOperation()))
+      numFolded += folded.before.size() - 1;
   }
 };
 

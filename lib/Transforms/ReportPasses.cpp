@@ -1,4 +1,5 @@
 // Reports the analyses' results as remarks at the ops, for tests and for users.
+#include "BuildFromPlans.h"
 #include "ctxc/Analysis/ContextDependence.h"
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/ModelVerdict.h"
@@ -92,6 +93,8 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
     options.update = naive ? patch::UpdateKind::naive : patch::UpdateKind::least;
     for (const std::string &name : frozen)
       options.frozen.push_back(name);
+    if (failed(checkOneModel(getOperation())))
+      return signalPassFailure();
     std::vector<VerdictGroup> groups = groupVerdicts(checkModel(getOperation(), options));
     for (const VerdictGroup &group : groups)
       if (failed(emitVerdict(group)) || failed(report(group)))

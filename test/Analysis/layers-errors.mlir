@@ -49,3 +49,24 @@ xf.model @model {
   %x2 = xf.layer @shared_by_layers(%x1) at "same." : (tensor<8xf32>) -> tensor<8xf32>
   xf.yield %x2 : tensor<8xf32>
 }
+
+// -----
+
+// A verdict is on one model.
+xf.block @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+  xf.yield %x : tensor<4xf32>
+}
+// expected-note @below {{the first one is here}}
+xf.model @first {
+  %E = xf.param "embed" : tensor<5x4xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<5x4xf32>, tensor<i32>
+  xf.yield %x : tensor<4xf32>
+}
+// expected-error @below {{is the second model of a module; expected at most one, whose layers are judged together}}
+xf.model @second {
+  %E = xf.param "embed" : tensor<5x4xf32>
+  %id = xf.token : tensor<i32>
+  %x = xf.embed %E[%id] : tensor<5x4xf32>, tensor<i32>
+  xf.yield %x : tensor<4xf32>
+}

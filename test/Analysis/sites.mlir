@@ -76,3 +76,19 @@ xf.block @experts(%x: tensor<8xf32>) -> tensor<8xf32> {
   %y = xf.add %v, %m : tensor<8xf32>
   xf.yield %y : tensor<8xf32>
 }
+
+// Experts that are not chosen here may be the same expert twice, whose matrix then serves two slots.
+xf.block @chosen(%x: tensor<4xf32>, %sel: tensor<2xi32>) -> tensor<2x4xf32> {
+  %s = xf.param "scores" : tensor<3x4xf32>
+  // expected-remark @below {{'scores' may be patched}}
+  %l = xf.linear %s * %x : tensor<3x4xf32>, tensor<4xf32>
+  %own = xf.top_k %l k 2 : tensor<3xf32>
+  %U = xf.param "up" : tensor<3x4x4xf32>
+  // expected-remark @below {{'up' may be patched}}
+  %u = xf.expert_linear %U[%own] * %x : tensor<3x4x4xf32>, tensor<2xi32>, tensor<4xf32>
+  %D = xf.param "down" : tensor<3x4x4xf32>
+  // expected-remark @below {{'down' may not be patched: 'down' serves several vectors at once}}
+  %d = xf.expert_linear %D[%sel] * %x : tensor<3x4x4xf32>, tensor<2xi32>, tensor<4xf32>
+  %y = xf.add %u, %d : tensor<2x4xf32>
+  xf.yield %y : tensor<2x4xf32>
+}

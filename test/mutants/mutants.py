@@ -18,6 +18,7 @@ class Mutant:
 CONTROL = "dialects/XF/XFControl.cpp"
 FACTS = "dialects/XF/XFFacts.cpp"
 FUNCTIONS = "dialects/XF/XFFunctionFacts.cpp"
+CONTEXTUAL = "dialects/XF/XFContextualFacts.cpp"
 MIXTURE = "dialects/XF/XFMixture.cpp"
 OBLIGATIONS = "dialects/XF/Obligations.cpp"
 SUMS = "dialects/XF/SumFacts.cpp"
@@ -155,6 +156,22 @@ MUTANTS = [
     Mutant("silu-is-never-low", FUNCTIONS,
            "setDip(facts, data, -0.279);", "setDip(facts, data, 0.0);",
            "silu is negative somewhere"),
+    Mutant("absolute-is-analytic", FUNCTIONS,
+           "  boundByInterval(facts);\n  facts.piecewise = true;\n", "  boundByInterval(facts);\n",
+           "|x| is x or −x on an open set"),
+    Mutant("relu-that-is-the-data", FUNCTIONS,
+           "facts.piecewise = true; // it is the data itself", "; // it is the data itself",
+           "a relu of what is never negative is the same value"),
+    Mutant("convolution-of-zeros", CONTEXTUAL,
+           "worse(Zeros::NullSet, data.elements), worse(Zeros::NullSet, data.vector),",
+           "Zeros::NullSet, Zeros::NullSet,",
+           "a convolution is zero where its channel is"),
+    Mutant("convolution-of-what-it-made", BLOCK,
+           "isMoved = isMoved && shared.none();", ";",
+           "the weights of a convolution are not generic for data that reads them"),
+    Mutant("recurrence-of-any-sign", CONTEXTUAL,
+           "if (gate.floor.value_or(-1) < 0 || input.floor.value_or(-1) < 0)", "if (false)",
+           "what a recurrence adds cancels unless nothing in it is negative"),
     # Facts of sums, and of what is the same.
     Mutant("sum-of-settings", SUMS,
            "if (llvm::all_of(left, [&](unsigned n) { return (*this)[n].term.fixed; }))", "if (false)",
@@ -201,9 +218,9 @@ MUTANTS = [
            "if (!isBound && !anyBank)", "if (true)",
            "two names of one stored tensor are one parameter"),
     # What reads the context.
-    Mutant("window-of-both-sides", SIZES,
-           "if (!attention.getWindow() || attention.getBidirectional())", "if (!attention.getWindow())",
-           "a window of one that looks ahead reads other tokens"),
+    Mutant("window-of-two", SIZES,
+           ".getConstant() != 1.0;", ".getConstant().value_or(3) > 2;",
+           "a window of two holds another token"),
     Mutant("two-taps", SIZES,
            "return shapeOf(cast<ConvOp>(op).getWeight())[1] != 1;",
            "return shapeOf(cast<ConvOp>(op).getWeight())[1] > 2;",
@@ -253,8 +270,6 @@ MUTANTS = [
     Mutant("inside-that-differs", "lib/Planning/Problem.cpp",
            "if (&operand != &first.getParameterOperand())", "if (false)",
            "where the plan controls the inside, what G reads is the full run's"),
-    Mutant("patched-twice", SEARCH,
-           "if (op && !seen.insert(op).second)", "if (false)", "no op is patched for two goals"),
     Mutant("goals-that-wait", SEARCH,
            "  llvm::erase_if(plans, [](const BlockPlan &plan) { return !plan.solvingOrder(); });\n", "",
            "one output can be solved for after the other"),

@@ -81,6 +81,9 @@ llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
 std::string confirmByTrial(xf::BlockOp block, const PlanOptions &options,
                            const PlanCandidate &candidate);
 
+/// `confirm`, which is asked of each plan once however often the result is.
+Confirmation remembered(Confirmation confirm);
+
 /// All figures, by their names.
 llvm::json::Object trialJson(const Trial &trial);
 /// "error 3.1e-15; 0.82 without the patch; …", one line of at most 90 columns.

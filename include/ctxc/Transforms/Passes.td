@@ -33,6 +33,25 @@ def OutlineModelEnds : Pass<"xf-outline-model-ends", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ctxc::xf::XFDialect"];
 }
 
+def FoldLayers : Pass<"xf-fold-layers", "::mlir::ModuleOp"> {
+  let summary = "layers of a mixer alone become one with the next layer that can be patched";
+  let description = [{
+    A layer that reads the context and has no parameter outside of its contextual part is put
+    together with the layers behind it, up to the first that has such a parameter, where nothing else
+    reads what they give each other. `ctxc` does this to every model that it reads.
+
+    ```mlir
+    %y = xf.layer @mixer(%x) at "layers.0." : (tensor<4xf32>) -> tensor<4xf32>
+    %z = xf.layer @mlp(%y) at "layers.1." : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    %z = xf.layer @mixer_mlp(%x) at "layers.1." bind {previous.o = "layers.0.o"} : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numFolded", "num-folded", "layers that have become part of another">];
+}
+
 // Passes that ask the planner, and what they ask it.
 defvar updateValues = [{::llvm::cl::values(
     clEnumValN(::ctxc::patch::UpdateKind::least, "least", "the smallest change of the scale"),

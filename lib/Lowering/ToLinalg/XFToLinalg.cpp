@@ -122,6 +122,10 @@ Value activate(OpBuilder &b, Location l, xf::ActivationKind kind, Value x) {
     return math::TanhOp::create(b, l, x);
   case xf::ActivationKind::exp:
     return math::ExpOp::create(b, l, x);
+  case xf::ActivationKind::abs:
+    return math::AbsFOp::create(b, l, x);
+  case xf::ActivationKind::sqrt:
+    return math::SqrtOp::create(b, l, arith::MaximumFOp::create(b, l, x, number(0)));
   case xf::ActivationKind::softplus: {
     // max(x, 0) + log(1 + e^−|x|) overflows for neither sign of x.
     Value e = math::ExpOp::create(b, l, arith::NegFOp::create(b, l, math::AbsFOp::create(b, l, x)));

@@ -132,6 +132,8 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "exp": torch.exp,
     "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
+    "abs": torch.abs,
+    "sqrt": lambda x: torch.sqrt(F.relu(x)),
 }
 
 

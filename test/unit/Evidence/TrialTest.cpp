@@ -204,6 +204,29 @@ TEST(Trial, ConfirmsWhatIsExactAndNothingElse) {
   EXPECT_TRUE(enumeratePlans(others.block("cancelling"), options).empty());
 }
 
+TEST(Trial, IsRememberedForEachPlan) {
+  Blocks blocks(gemma() + llama());
+  int asked = 0;
+  PlanOptions options;
+  options.confirm = remembered([&](xf::BlockOp, const PlanOptions &, const PlanCandidate &plan) {
+    ++asked;
+    return std::string(plan.outputOnly ? "no" : "");
+  });
+  std::vector<PlanCandidate> first = enumeratePlans(blocks.block("gemma"), options);
+  int once = asked;
+  EXPECT_GT(once, int(first.size())); // the plans that are contradicted are not listed
+  EXPECT_EQ(enumeratePlans(blocks.block("gemma"), options).size(), first.size());
+  EXPECT_TRUE(planBlock(blocks.block("gemma"), options).isSuccess());
+  EXPECT_EQ(asked, once);
+  // Another block, and the same one with another update, are other questions.
+  enumeratePlans(blocks.block("llama"), options);
+  int both = asked;
+  EXPECT_GT(both, once);
+  options.update = patch::UpdateKind::balanced;
+  enumeratePlans(blocks.block("gemma"), options);
+  EXPECT_EQ(asked, both + once);
+}
+
 TEST(Trial, AnOpWithoutAMeaningIsAnError) {
   Blocks blocks(
       block("opaque", "    %W = xf.param \"w\" : tensor<6x6xf32>\n"

@@ -200,3 +200,18 @@ TEST(PatchSearch, FindsAPatchWhereThereIsOne) {
 }
 
 } // namespace
+
+// What patches leave may be far larger than the target, and so may be what its sums are rounded by.
+TEST(Witness, IsConfirmedWithinRoundingsOfWhatIsLeft) {
+  Witness witness;
+  witness.full = Eigen::VectorXd::Ones(2);
+  witness.leastError = 1e20;
+  Replay replay;
+  replay.difference = 0;
+  replay.leastError = witness.leastError;
+  replay.search.emplace();
+  replay.search->error = witness.leastError * (1 - 1e-11);
+  EXPECT_TRUE(replay.confirms(witness));
+  replay.search->error = witness.leastError * (1 - 1e-3);
+  EXPECT_FALSE(replay.confirms(witness));
+}

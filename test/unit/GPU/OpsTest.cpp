@@ -66,7 +66,7 @@ TEST_P(GpuOps, FunctionsOfAToken) {
     for (const char *kind : {"rms", "layer", "l2"})
       b.output(b.unary(std::string("normalize ") + kind, v, " eps 1.0e-2"));
     for (const char *kind : {"gelu", "gelu_tanh", "silu", "relu", "relu2", "sigmoid", "tanh",
-                             "quick_gelu", "exp", "softplus"})
+                             "quick_gelu", "exp", "softplus", "abs", "sqrt"})
       b.output(b.unary(std::string("activation ") + kind, v));
     b.output(b.unary("softmax", v));
     b.output(b.unary("softcap", v, " at 1.5"));

@@ -108,6 +108,20 @@ TEST(Alias, AMemberOfABankIsTheBanks) {
   EXPECT_FALSE(llvm::is_contained(kinds(member), "experts.3.down"));
 }
 
+TEST(Alias, WhatIsSharedByOneNameIsSharedByTheOther) {
+  std::string text = bank("experts.3.down");
+  text.replace(text.find("* %e :"), 6, "* %v :"); // what reads the member alone reaches no output
+  Blocks blocks(text);
+  xf::BlockOp block = blocks.block("b");
+  BlockGraph graph(block);
+  ZeroRange zeros(block);
+  xf::ExpertLinearOp experts = *block.getBody().getOps<xf::ExpertLinearOp>().begin();
+  Bindings own, shared;
+  shared.shared.insert("experts.3.down");
+  EXPECT_TRUE(Sites(graph, zeros, own).isAssignable(experts));
+  EXPECT_FALSE(Sites(graph, zeros, shared).isAssignable(experts));
+}
+
 TEST(Alias, AMemberOfAnotherLayersBankIsShared) {
   std::string text = bank("shared.down") + R"(
   xf.model @m {

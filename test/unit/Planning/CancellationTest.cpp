@@ -2,6 +2,7 @@
 // correlated terms of a sum, norms of one entry, weights that add up to zero. Blocks without such
 // divisors keep their verdicts. Only facts are used here; nothing is tried in numbers.
 #include "../Transforms/Blocks.h"
+#include "ctxc/Analysis/Sites.h"
 #include "ctxc/Planning/ModelCheck.h"
 
 using namespace mlir;
@@ -53,6 +54,34 @@ std::string setting(const std::string &to, const std::string &value, const char 
 }
 std::string times(const std::string &to, const std::string &x, const std::string &by) {
   return unary(to, "times", x, " by " + by);
+}
+
+/// A convolution of u through `op`, with weights of its own or those of `weights`.
+std::string convolved(const std::string &op, const std::string &rest = "",
+                      const std::string &weights = "conv2") {
+  return unary("r", op, "u", rest) + "    %k2 = xf.param \"" + weights +
+         "\" : tensor<6x3xf32>\n"
+         "    %h = xf.conv %k2, %r : tensor<6x3xf32>, tensor<6xf32>\n";
+}
+/// A recurrence whose gate is g through `gate`, and whose input is u through `input`.
+std::string recurrence(const std::string &gate, const std::string &input) {
+  return unary("a", gate, "g") + unary("b", input, "u") + binary("h", "scan", "a", "b");
+}
+
+/// What two selected experts make of a vector each: of three entries of u, through `op`, and of g.
+std::string ofExperts(const std::string &op) {
+  return "    %u3 = xf.slice %u from 0 : tensor<6xf32> to tensor<3xf32>\n"
+         "    %g3 = xf.slice %g from 0 : tensor<6xf32> to tensor<3xf32>\n    %r3 = xf." +
+         op +
+         " %u3 : tensor<3xf32>\n"
+         "    %a3 = xf.reshape %r3 : tensor<3xf32> to tensor<1x3xf32>\n"
+         "    %b3 = xf.reshape %g3 : tensor<3xf32> to tensor<1x3xf32>\n"
+         "    %both = xf.concat %a3, %b3 : tensor<1x3xf32>, tensor<1x3xf32>\n"
+         "    %s = xf.top_k %u k 2 : tensor<6xf32>\n"
+         "    %V = xf.param \"experts\" frozen : tensor<6x3x3xf32>\n"
+         "    %e = xf.expert_linear %V[%s] * %both : tensor<6x3x3xf32>, tensor<2xi32>, "
+         "tensor<2x3xf32>\n"
+         "    %h = xf.reshape %e : tensor<2x3xf32> to tensor<6xf32>\n";
 }
 
 struct Case {
@@ -128,6 +157,25 @@ TEST(Cancellation, IsNeverDividedBy) {
       {"relu 2 (u) - relu 2 (u)", unary("a", "activation relu2", "u") +
                                       unary("b", "activation relu2", "u") +
                                       binary("h", "sub", "a", "b")},
+      {"u - |u|", unary("r", "activation abs", "u") + binary("h", "sub", "u", "r")},
+      {"|u| - |-u|", times("n", "u", "-1.0") + unary("a", "activation abs", "u") +
+                         unary("b", "activation abs", "n") + binary("h", "sub", "a", "b")},
+      {"|exp u| - exp u", unary("e", "activation exp", "u") + unary("a", "activation abs", "e") +
+                              binary("h", "sub", "a", "e")},
+      {"relu exp u - exp u", unary("e", "activation exp", "u") +
+                                 unary("a", "activation relu", "e") + binary("h", "sub", "a", "e")},
+      {"clamp tanh u to 2, - tanh u", unary("t", "activation tanh", "u") +
+                                          unary("a", "clamp", "t", " to 2.0") +
+                                          binary("h", "sub", "a", "t")},
+      {"convolution of a clamp that its weights made", convolved("clamp", " to 1.0", "conv")},
+      {"convolution of a relu", convolved("activation relu")},
+      {"recurrence of numbers of any sign", recurrence("activation sigmoid", "activation gelu")},
+      {"recurrence with a gate of any sign", recurrence("activation tanh", "activation exp")},
+      {"recurrence of a relu", recurrence("activation sigmoid", "activation relu")},
+      {"an expert's matrix times a relu", ofExperts("activation relu")},
+      {"sqrt u", unary("h", "activation sqrt", "u")},
+      {"sqrt -exp", unary("e", "activation exp", "u") + times("n", "e", "-1.0") +
+                        unary("h", "activation sqrt", "n")},
       {"the sign of a layer norm of two",
        "    %two = xf.reshape %u : tensor<6xf32> to tensor<3x2xf32>\n"
        "    %n2 = xf.normalize layer %two eps 0.0 : tensor<3x2xf32>\n"
@@ -151,6 +199,17 @@ TEST(Cancellation, IsNotSeenWhereThereIsNone) {
       {"2 u - u", times("t", "u", "2.0") + binary("h", "sub", "t", "u")},
       {"u - tanh u", unary("t", "activation tanh", "u") + binary("h", "sub", "u", "t")},
       {"a setting of numbers", setting("h", "[1.0, 2.0, -3.0, 4.0, 5.0, 6.0]")},
+      {"convolution of a clamp", convolved("clamp", " to 1.0")},
+      {"convolution of a gelu", convolved("activation gelu")},
+      {"recurrence of positive numbers", recurrence("activation sigmoid", "activation exp")},
+      {"an expert's matrix times a gelu", ofExperts("activation gelu")},
+      {"|u|", unary("h", "activation abs", "u")},
+      {"|u| + 1", unary("a", "activation abs", "u") + binary("h", "add", "a", "one")},
+      {"|u| - g", unary("a", "activation abs", "u") + binary("h", "sub", "a", "g")},
+      {"sqrt of exp", unary("e", "activation exp", "u") + unary("h", "activation sqrt", "e")},
+      {"clamp tanh u to 2, - g", unary("t", "activation tanh", "u") +
+                                     unary("a", "clamp", "t", " to 2.0") +
+                                     binary("h", "sub", "a", "g")},
       {"relu of exp", unary("e", "activation exp", "u") + unary("h", "activation relu", "e")},
       {"rms norm of one, with an epsilon",
        inRows("normalize rms %rows eps 1.0e-5") + binary("h", "sub", "flat", "one")},
@@ -192,8 +251,19 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
                    "    %n = xf.times %r by -1.0 : tensor<1xf32>\n"
                    "    %w = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>\n"},
   };
+  // Weights that are a mixture themselves: all of them vanish where its own weights do.
+  auto weighed = [](const std::string &by) {
+    return "    %r = xf." + by +
+           " %q : tensor<2xf32>\n"
+           "    %V = xf.param \"values\" : tensor<4x2x6xf32>\n"
+           "    %e = xf.expert_linear %V[%s] * %v : tensor<4x2x6xf32>, tensor<2xi32>, "
+           "tensor<6xf32>\n"
+           "    %w = xf.combine %r, %e : tensor<2xf32>, tensor<2x2xf32>\n";
+  };
   for (const Case &each : cases)
     EXPECT_FALSE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
+  EXPECT_FALSE(isSuccess(verdictOn(mixture(weighed("activation relu")))));
+  EXPECT_TRUE(isSuccess(verdictOn(mixture(weighed("softmax")))));
   const Case right[] = {
       {"softmax", "    %w = xf.softmax %q : tensor<2xf32>\n"},
       {"logits", "    %w = xf.gather %l[%s] : tensor<4xf32>, tensor<2xi32>\n"},
@@ -201,6 +271,71 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
   };
   for (const Case &each : right)
     EXPECT_TRUE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
+}
+
+/// Each expert divides by the length of its own row: one of them may be zero alone.
+TEST(Cancellation, OfOneRowIsAConditionOfItsExpert) {
+  for (const char *op : {"activation relu", "activation gelu"}) {
+    std::string text =
+        mixture("    %w = xf.softmax %q : tensor<2xf32>\n    %r = xf." + std::string(op) +
+                " %v : tensor<6xf32>\n"
+                "    %a = xf.reshape %r : tensor<6xf32> to tensor<1x6xf32>\n"
+                "    %b = xf.reshape %v : tensor<6xf32> to tensor<1x6xf32>\n"
+                "    %rows = xf.concat %a, %b : tensor<1x6xf32>, tensor<1x6xf32>\n");
+    std::string data = "* %v : tensor<4x6x6xf32>, tensor<2xi32>, tensor<6xf32>";
+    text.replace(text.find(data), data.size(),
+                 "* %rows : tensor<4x6x6xf32>, tensor<2xi32>, tensor<2x6xf32>");
+    Blocks blocks(text);
+    Verdict verdict = planBlock(blocks.block("b"));
+    EXPECT_TRUE(verdict.isSuccess());
+    bool found = false;
+    for (const PlanObligation &o : verdict.plan.obligations)
+      if (Sites::name(o.site) == "down" && o.kind == xf::Obligation::NonzeroVector) {
+        found = true;
+        EXPECT_EQ(o.likelihood,
+                  StringRef(op).ends_with("relu") ? xf::Zeros::OpenSet : xf::Zeros::NullSet);
+      }
+    EXPECT_TRUE(found);
+  }
+}
+
+/// Entries of one factor vanish where the other's do not: then all of the product does.
+TEST(Cancellation, OfAProductOfPartsIsACondition) {
+  auto zerosOf = [](const std::string &first, const std::string &second) {
+    auto factor = [](const std::string &to, const std::string &low, const std::string &high) {
+      return "    %" + to + "l = xf.slice %" + to.substr(0, 1) +
+             " from 0 : tensor<6xf32> to tensor<3xf32>\n    %" + to + "h = xf.slice %" +
+             to.substr(0, 1) + " from 3 : tensor<6xf32> to tensor<3xf32>\n    %" + to + "a = xf." +
+             low + " %" + to + "l : tensor<3xf32>\n    %" + to + "b = xf." + high + " %" + to +
+             "h : tensor<3xf32>\n    %" + to + "f = xf.concat %" + to + "a, %" + to +
+             "b : tensor<3xf32>, tensor<3xf32>\n";
+    };
+    Blocks blocks(R"(xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+    %v = xf.add %x, %c : tensor<6xf32>
+    %U = xf.param "up" : tensor<6x6xf32>
+    %u = xf.linear %U * %v : tensor<6x6xf32>, tensor<6xf32>
+    %G = xf.param "gate" : tensor<6x6xf32>
+    %g = xf.linear %G * %v : tensor<6x6xf32>, tensor<6xf32>
+)" + factor("u", first, second) +
+                  factor("g", second, first) + R"(
+    %p = xf.mul %uf, %gf : tensor<6xf32>, tensor<6xf32>
+    %D = xf.param "down" : tensor<6x6xf32>
+    %d = xf.linear %D * %p : tensor<6x6xf32>, tensor<6xf32>
+    %y = xf.add %v, %d : tensor<6xf32>
+    xf.yield %y : tensor<6xf32>
+  })");
+    Verdict verdict = planBlock(blocks.block("b"));
+    EXPECT_TRUE(verdict.isSuccess());
+    for (const PlanObligation &o : verdict.plan.obligations)
+      if (Sites::name(o.site) == "down")
+        return o.likelihood;
+    ADD_FAILURE() << "the outer matrix is not patched";
+    return xf::Zeros::Never;
+  };
+  EXPECT_EQ(zerosOf("activation relu", "activation gelu"), xf::Zeros::OpenSet);
+  EXPECT_EQ(zerosOf("activation gelu", "activation gelu"), xf::Zeros::NullSet);
 }
 
 /// A model with two layers of `block`; the second has `settings`.

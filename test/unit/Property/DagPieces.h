@@ -10,6 +10,9 @@ namespace ctxc::test {
 
 constexpr const char *activations[] = {"gelu",    "gelu_tanh", "silu",       "relu", "relu2",
                                        "sigmoid", "tanh",      "quick_gelu", "exp",  "softplus"};
+/// With two of them in the place of others.
+constexpr const char *otherActivations[] = {"gelu",    "sqrt", "silu",       "relu", "abs",
+                                            "sigmoid", "tanh", "quick_gelu", "exp",  "softplus"};
 
 /// A block whose parameters are sometimes frozen, or used twice.
 class DagText : public BlockText {
@@ -36,7 +39,8 @@ private:
 class DagPieces {
 protected:
   DagPieces(uint64_t seed, bool nasty)
-      : random(seed), nasty(nasty), width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
+      : random(seed), nasty(nasty), functions(seed % 4 == 3 ? otherActivations : activations),
+        width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
 
   int64_t below(int64_t n) { return random() % n; }
   bool oneIn(int64_t n) { return below(n) == 0; }
@@ -50,7 +54,7 @@ protected:
   }
 
   TextValue act(const TextValue &x) {
-    return b.unary(std::string("activation ") + activations[below(10)], x);
+    return b.unary(std::string("activation ") + functions[below(10)], x);
   }
   TextValue norm(const TextValue &x) {
     constexpr const char *kinds[] = {"rms", "rms", "rms", "l2", "layer", "layer"};
@@ -157,6 +161,7 @@ protected:
 
   std::mt19937_64 random;
   bool nasty;
+  const char *const *functions; ///< ten activations
   int64_t width, hidden;
   DagText b;
 };

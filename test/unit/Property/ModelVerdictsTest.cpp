@@ -1,7 +1,8 @@
 // No false verdict on random models: where every layer has a plan and nothing passes the layers,
 // the patched model without the context gives the logits of the model with it, in float64 and
 // within what the verification itself allows. Where the verdict says that the context passes them,
-// nothing is claimed; how often the logits do differ is counted.
+// nothing is claimed; how often the logits do differ is counted. Layers that are folded into others
+// give the logits that they gave.
 //
 // CTXC_PROPERTY_SEEDS=FIRST:COUNT runs other seeds than those of the suite.
 #include "RandomModel.h"
@@ -11,10 +12,12 @@
 #include "ctxc/Proof/CheckProof.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Transforms/BuildProgram.h"
+#include "ctxc/Transforms/FoldLayers.h"
 #include "ctxc/Verify/ProgramNorms.h"
 #include "ctxc/Verify/Verify.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
 #include <map>
@@ -43,6 +46,7 @@ public:
   std::map<std::string, int> counts;
 
 private:
+  void fold(uint64_t seed, const RandomModel &model, ModuleOp module, unsigned startLayer);
   void judgeProof(uint64_t seed, ModuleOp module, ArrayRef<VerdictGroup> groups,
                   const ModelOptions &options);
   void run(uint64_t seed, const RandomModel &model, ModuleOp module,
@@ -53,12 +57,47 @@ private:
   MLIRContext context;
 };
 
+/// The logits of four tokens in the model as it is, without patches.
+llvm::Expected<std::vector<double>> logitsOf(ModuleOp module, uint64_t seed, int64_t vocabulary) {
+  OwningOpRef<ModuleOp> copy(module.clone());
+  auto nothing = [](xf::LayerOp, xf::BlockOp, int64_t) { return std::optional<BlockPlan>(); };
+  FailureOr<Program> program = buildProgram(*copy, nothing, patch::UpdateKind::least);
+  if (failed(program))
+    return llvm::createStringError("it cannot be built");
+  std::unique_ptr<Weights> weights = randomWeights(seed);
+  std::unique_ptr<Executor> executor = createReferenceExecutor(*program, *weights);
+  std::unique_ptr<Run> run = executor->start(4);
+  std::vector<int64_t> tokens, positions = {0, 1, 2, 3};
+  for (int64_t i : positions)
+    tokens.push_back((i * 3 + int64_t(seed % 5)) % vocabulary);
+  return executor->forward(*run, tokens, positions, ForwardOptions());
+}
+
+/// Folds layers, as ctxc does with every model that it reads.
+void ModelJudge::fold(uint64_t seed, const RandomModel &model, ModuleOp module,
+                      unsigned startLayer) {
+  OwningOpRef<ModuleOp> before(module.clone());
+  if (foldLayers(module, startLayer).empty())
+    return;
+  count("with folded layers");
+  EXPECT_TRUE(succeeded(mlir::verify(module)));
+  EXPECT_TRUE(foldLayers(module, startLayer).empty());
+  auto wanted = logitsOf(*before, seed, model.vocabulary);
+  auto found = logitsOf(module, seed, model.vocabulary);
+  EXPECT_EQ(bool(wanted), bool(found));
+  if (wanted && found)
+    EXPECT_EQ(*wanted, *found);
+  llvm::consumeError(wanted.takeError());
+  llvm::consumeError(found.takeError());
+}
+
 void ModelJudge::judge(uint64_t seed) {
   RandomModel model = randomModel(seed);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(model.text, &context);
   ASSERT_TRUE(module) << "seed " << seed << "\n" << model.text;
   ModelOptions options;
   options.startLayer = seed % 2 ? seed / 2 % model.layers : 0;
+  fold(seed, model, *module, options.startLayer);
   options.scope = seed % 5 ? SiteScope::MLP : SiteScope::All;
   options.confirm = confirmByTrial;
   std::vector<LayerVerdict> verdicts = checkModel(*module, options);
@@ -169,7 +208,7 @@ TEST_P(ModelVerdicts, AreNeverFalse) {
   judge.print(llvm::outs());
   if (count >= 75)
     for (const char *kind :
-         {"that can be patched", "that the context passes", "tokens shown",
+         {"that can be patched", "with folded layers", "that the context passes", "tokens shown",
           "tokens that the context passed to", "proofs that hide a way past the layers, seen"})
       EXPECT_TRUE(judge.counts.count(kind)) << kind;
 }

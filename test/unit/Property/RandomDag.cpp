@@ -65,7 +65,7 @@ private:
     int64_t n = x.shape[0];
     const TextValue &other = pick(pool);
     TextValue y = other.shape == x.shape ? other : linear(other, n);
-    std::string kind = std::string("activation ") + activations[below(10)];
+    std::string kind = std::string("activation ") + functions[below(10)];
     switch (below(14)) {
     case 0:
       return b.mul(x, constant({n}));

@@ -15,7 +15,9 @@ struct BlockShape {
 
 class ModelMaker {
 public:
-  explicit ModelMaker(uint64_t seed) : random(seed), width(3 + below(3)), b("m", width) {}
+  /// Of every fourth seed the layers are mixers alone, MLPs alone, and both, as in Nemotron-H.
+  explicit ModelMaker(uint64_t seed)
+      : random(seed), ofParts(seed % 4 == 3), width(3 + below(3)), b("m", width) {}
   RandomModel make();
 
 private:
@@ -28,6 +30,8 @@ private:
   TextValue contextual(BlockText &in, const TextValue &x);
   TextValue mlp(BlockText &in, const TextValue &x);
   BlockShape residual(const std::string &name);
+  BlockShape mixerAlone(const std::string &name);
+  BlockShape mlpAlone(const std::string &name);
   BlockShape anyDag(const std::string &name);
   BlockShape makeBlock(const std::string &name) { return oneIn(4) ? anyDag(name) : residual(name); }
 
@@ -36,6 +40,7 @@ private:
   TextValue head();
 
   std::mt19937_64 random;
+  bool ofParts;
   int64_t width;
   BlockText b;                   ///< the body, as ops of a block
   std::vector<TextValue> ofBody; ///< what was made before the layers
@@ -104,6 +109,39 @@ BlockShape ModelMaker::residual(const std::string &name) {
     }
     block.outputs.push_back({width});
   }
+  block.text = t.text();
+  return block;
+}
+
+/// x + W mix(norm x), and now and then the stream behind that is normed, or another output.
+BlockShape ModelMaker::mixerAlone(const std::string &name) {
+  BlockText t(name, width);
+  TextValue x = t.input(), n = x;
+  if (oneIn(2))
+    n = t.scale(t.unary("normalize rms", x, " eps 1.0e-3"), x.shape, true);
+  TextValue y = t.add(x, t.linear(contextual(t, n), width));
+  if (oneIn(4))
+    y = t.add(y, t.linear(contextual(t, y), width));
+  t.output(y);
+  BlockShape block{name, "", {{width}}, {{width}}};
+  if (oneIn(4)) {
+    t.output(t.unary("times", y, " by 0.5"));
+    block.outputs.push_back({width});
+  }
+  block.text = t.text();
+  return block;
+}
+
+/// x + mlp(x), and now and then a second stream that is added first.
+BlockShape ModelMaker::mlpAlone(const std::string &name) {
+  BlockText t(name, width);
+  BlockShape block{name, "", {{width}}, {{width}}};
+  TextValue x = t.input();
+  if (oneIn(3)) {
+    block.inputs.push_back({width});
+    x = t.add(x, t.input(Shape{width}));
+  }
+  t.output(t.add(x, mlp(t, x)));
   block.text = t.text();
   return block;
 }
@@ -189,6 +227,8 @@ RandomModel ModelMaker::make() {
   std::vector<BlockShape> blocks;
   for (int64_t i = 1 + below(3); i > 0; --i)
     blocks.push_back(makeBlock("b" + std::to_string(i)));
+  if (ofParts)
+    blocks = {mixerAlone("mixer"), mlpAlone("mlp"), makeBlock("b1")};
   std::string table = typeOf(Shape{model.vocabulary, width});
   b.effect("%t = xf.token : tensor<i32>");
   b.effect("%E = xf.param \"embed\" : " + table);
@@ -202,7 +242,7 @@ RandomModel ModelMaker::make() {
   pool = ofBody;
   if (oneIn(2))
     stream = ofBody.back();
-  model.layers = 1 + below(4);
+  model.layers = 1 + below(4) + (ofParts ? below(4) : 0);
   for (int64_t i = 0; i < model.layers; ++i)
     runLayer(pick(blocks), i);
   TextValue logits = b.linear(head(), model.vocabulary);

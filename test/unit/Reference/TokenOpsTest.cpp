@@ -63,11 +63,13 @@ TEST_F(TokenOpsTest, Activations) {
   expectElementwise("xf.activation exp %x", [](double x) { return std::exp(x); });
   expectElementwise("xf.activation softplus %x",
                     [](double x) { return std::log(1 + std::exp(x)); });
+  expectElementwise("xf.activation abs %x", [](double x) { return x < 0 ? -x : x; });
+  expectElementwise("xf.activation sqrt %x", [](double x) { return x < 0 ? 0 : std::sqrt(x); });
 }
 
 TEST_F(TokenOpsTest, ActivationsStayFiniteFarOut) {
   for (const char *kind :
-       {"gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "quick_gelu", "softplus"})
+       {"gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "quick_gelu", "softplus", "abs", "sqrt"})
     for (double x : {-1e4, 1e4}) {
       std::string text = llvm::formatv("xf.block @b(%x: tensor<1xf32>) -> tensor<1xf32> {{\n"
                                        "  %y = xf.activation {0} %x : tensor<1xf32>\n"

@@ -1,0 +1,35 @@
+// What a layer makes of a block's facts, as a text: layers of equal texts share a verdict.
+#include "dialects/XF/BlockFacts.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::xf;
+
+std::string BlockFacts::signature() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto number = [&](const std::optional<double> &x) {
+    if (x)
+      os << llvm::bit_cast<uint64_t>(*x);
+    os << ",";
+  };
+  BlockOp op = block;
+  for (Operation &each : op.getBody().front()) {
+    if (isa<SettingOp, ParamOp>(each))
+      continue;
+    if (isa<ContextualOpInterface>(each))
+      os << readsContext(&each);
+    for (Value value : each.getResults()) {
+      const Facts &f = (*this)[value];
+      os << int(f.elements) << int(f.vector) << f.bothSigns << f.zeroSomewhere << f.free;
+      for (const std::optional<double> *x : {&f.bound, &f.length, &f.floor, &f.ceiling})
+        number(*x);
+    }
+  }
+  std::vector<std::string> pairs;
+  for (auto &alias : names.aliases())
+    pairs.push_back((alias.first() + "=" + alias.second).str());
+  llvm::sort(pairs);
+  return text + llvm::join(pairs, ";");
+}
