@@ -1,4 +1,5 @@
 #include "ctxc/Distil/Evaluate.h"
+#include "Random.h"
 #include "Sequences.h"
 #include "ctxc/Support/Error.h"
 #include <cmath>
@@ -140,17 +141,11 @@ Interval bootstrap(llvm::ArrayRef<Scores> scores, size_t texts, uint64_t seed) {
   }
   constexpr int resamples = 2000;
   std::vector<double> shares;
-  uint64_t state = seed;
-  auto random = [&] { // splitmix64
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  };
+  Random random(seed);
   for (int i = 0; i < resamples; ++i) {
     double sumPlain = 0, sumAdapted = 0;
     for (size_t k = 0; k < texts; ++k) {
-      size_t text = random() % texts;
+      size_t text = random.next() % texts;
       sumPlain += plain[text];
       sumAdapted += adapted[text];
     }
