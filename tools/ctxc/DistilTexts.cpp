@@ -1,7 +1,5 @@
 #include "DistilTexts.h"
-#include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
-#include "ctxc/Support/InputFile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <random>
 
@@ -115,17 +113,9 @@ private:
 } // namespace
 
 /// config.json's eos_token_id: a number, or a list of them.
-static Expected<std::vector<int64_t>> stopTokens(const Checkpoint &checkpoint) {
-  std::string path = checkpoint.configPath();
-  auto text = readSmallFile(path, 16 << 20);
-  if (!text)
-    return text.takeError();
-  auto config = parseStrictJson(*text, path);
-  if (!config)
-    return config.takeError();
+static std::vector<int64_t> stopTokens(const Checkpoint &checkpoint) {
   std::vector<int64_t> stops;
-  const llvm::json::Object *members = config->getAsObject();
-  const llvm::json::Value *value = members ? members->get("eos_token_id") : nullptr;
+  const llvm::json::Value *value = checkpoint.config().get("eos_token_id");
   if (!value)
     return stops;
   llvm::json::Array one{*value};
@@ -149,8 +139,7 @@ Expected<Writer> Writer::make(const Arguments &arguments, Model &model, const Co
   if (arguments.has("--prompts"))
     if (Error error = readPrompts(arguments, "--prompts", model).moveInto(writer.prompts))
       return std::move(error);
-  if (Error error = stopTokens(*model.checkpoint()).moveInto(writer.stops))
-    return std::move(error);
+  writer.stops = stopTokens(*model.checkpoint());
   return writer;
 }
 
