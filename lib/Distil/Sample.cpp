@@ -1,5 +1,6 @@
 #include "ctxc/Distil/Sample.h"
 #include "Random.h"
+#include "ctxc/Numerics/Softmax.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -36,7 +37,7 @@ private:
   const SampleRequest &request;
   PassageCache cache;
   std::vector<float> afterContext; ///< the logits
-  std::vector<double> probabilities;
+  std::vector<double> weights;     ///< of the tokens, in proportion to their probabilities
   Sampled result;
 };
 
@@ -77,14 +78,24 @@ llvm::Expected<int64_t> Sampler::choose(llvm::ArrayRef<float> logits, Random &ra
     return makeError("the logits of a token are not finite");
   if (request.temperature == 0)
     return largest - logits.begin();
-  double sum = 0;
-  probabilities.resize(logits.size());
-  for (auto [sums, logit] : llvm::zip(probabilities, logits))
-    sums = sum += std::exp((double(logit) - *largest) / request.temperature);
+  std::vector<float> scaled(logits.begin(), logits.end());
+  for (float &logit : scaled)
+    logit /= request.temperature;
+  weights.resize(logits.size());
+  double sum =
+      exponentials(scaled.data(), scaled.size(), scaled[largest - logits.begin()], weights.data());
   if (!std::isfinite(sum))
     return makeError("the logits of a token are not finite");
-  auto found = std::upper_bound(probabilities.begin(), probabilities.end(), threshold * sum);
-  return std::min<int64_t>(found - probabilities.begin(), logits.size() - 1);
+  double below = 0;
+  int64_t token = 0;
+  for (auto [i, weight] : llvm::enumerate(weights)) {
+    if (weight == 0)
+      continue;
+    token = i;
+    if ((below += weight) > threshold * sum)
+      break;
+  }
+  return token;
 }
 
 /// The texts from number `from` on, all at once.
