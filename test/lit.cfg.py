@@ -13,7 +13,7 @@ config.test_exec_root = os.path.join(config.ctxc_build_dir, "test")
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.ctxc_build_dir, "bin"), config.llvm_tools_dir, config.environment["PATH"]]
 )
-config.environment["XDG_CACHE_HOME"] = os.path.join(config.ctxc_build_dir, "test", "cache")
+config.environment["XDG_CACHE_HOME"] = config.ctxc_test_cache
 # Kernels that tools compile to run them run only a few times; `ctxc compile` always optimises
 # fully.
 config.environment["CTXC_KERNEL_OPT"] = config.ctxc_kernel_opt

@@ -9,7 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 preset=release
 options=(
-  -DCTXC_JUDGES="$judges" -DCTXC_MODELS="$models" -DCTXC_TEST_KERNEL_OPT="${CTXC_KERNEL_OPT:-0}"
+  -DCTXC_JUDGES="$judges" -DCTXC_MODELS="$models" -DCTXC_TEST_CACHE="$test_cache"
+  -DCTXC_TEST_KERNEL_OPT="${CTXC_KERNEL_OPT:-0}"
 )
 if [[ ${1-} == --sanitized || ${1-} == --fuzz ]]; then
   preset=${1#--}

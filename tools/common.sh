@@ -4,6 +4,8 @@
 #   CTXC_BUILD    the build folder (default: build, beside tools)
 #   CTXC_JUDGES   the judges' Python environment (default: $CTXC_BUILD/judges)
 #   CTXC_MODELS   where Gemma 3 270M is kept (default: $CTXC_BUILD/models)
+#   CTXC_TEST_CACHE  where tests keep kernels, shaders and transformers' answers from run to run
+#                    (default: ~/.cache/ctxc-tests)
 #   CTXC_KERNEL_OPT  LLVM's optimisation level for the kernels of tests, 0 to 3 (default: 0)
 #   CTXC_READY    1 if setup and build are known to be done (set by the tests of the READMEs)
 set -euo pipefail
@@ -12,6 +14,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${CTXC_BUILD:-$root/build}
 judges=${CTXC_JUDGES:-$build/judges}
 models=${CTXC_MODELS:-$build/models}
+test_cache=${CTXC_TEST_CACHE:-$HOME/.cache/ctxc-tests}
 ready=${CTXC_READY:-0}
 jobs=$(nproc)
 

@@ -7,6 +7,7 @@
 #                               AArch64, a browser for the pages that ctxc writes, a Vulkan driver
 #                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
 #                               what makes a clean Debian root
+#   tools/setup.sh --test-packages   of these, the Debian packages alone
 #   tools/setup.sh --python     and for the Python package: an environment in build/python-tools with
 #                               nanobind, which tools/build.sh then uses, and mypy
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
@@ -116,8 +117,8 @@ make_gemma() {
 with_judges=0 with_bench=0 with_python=0
 for argument in "$@"; do
   case $argument in
-  --judges)
-    with_judges=1
+  --judges | --test-packages)
+    [[ $argument == --test-packages ]] || with_judges=1
     packages+=(qemu-user g++-aarch64-linux-gnu libc6-dev-arm64-cross chromium)
     packages+=(mesa-vulkan-drivers libvulkan1 spirv-tools libclang-rt-22-dev)
     packages+=(mmdebstrap dpkg-dev)
@@ -130,10 +131,10 @@ for argument in "$@"; do
   --package) packages+=(dpkg-dev) ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown argument '$argument'; expected --judges, --python, --sanitizers, --package or --bench" ;;
+  *) fail "unknown argument '$argument'; expected --judges, --test-packages, --python, --sanitizers, --package or --bench" ;;
   esac
 done
 

@@ -45,16 +45,25 @@ if [[ ${1-} == --changed ]]; then
   exit
 fi
 
-# The judges are downloaded while the build runs.
+# The judges are installed while the build runs, and while the first tests do: those that need a
+# judge wait for judges.installed. All tests wait for the Debian packages.
 timed setup "$root/tools/setup.sh" --python
 mkdir -p "$build"
-timed judges "$root/tools/setup.sh" --judges >"$build/judges.log" 2>&1 &
-judging=$!
-built=0
-timed build "$root/tools/build.sh" || built=$?
-wait $judging || fail "the judges could not be installed: $(cat "$build/judges.log")"
-cat "$build/judges.log"
-[[ $built == 0 ]] || exit "$built"
+judging=$build/judges.installing
+rm -rf "$judging"
+mkdir "$judging"
+{
+  "$root/tools/setup.sh" --test-packages
+  touch "$judging/has-packages"
+  timed judges "$root/tools/setup.sh" --judges
+  touch "$judging/done"
+} >"$judging/log" 2>&1 &
+echo $! >"$judging/process"
+timed build "$root/tools/build.sh"
+until [[ -e $judging/has-packages ]]; do
+  kill -0 "$(<"$judging/process")" 2>/dev/null || fail "packages are missing: $(<"$judging/log")"
+  sleep 1
+done
 say "$(awk '/^# [0-9]+ tests$/ { n += $2 } END { print n }' "$build"/test/unit/*.groups.cmake)" \
   "unit tests, in groups of one process"
 exec ctest --test-dir "$build" -j "$jobs" --output-on-failure "$@"

@@ -30,15 +30,9 @@ namespace ctxc::kernel {
 ArgAttr roleOf(mlir::FunctionOpInterface function, unsigned argument);
 ArgAttr roleOf(mlir::Value value);
 
-/// The function's argument that has a setting of this name; null where none has.
-mlir::Value settingOf(mlir::FunctionOpInterface function, mlir::StringAttr name);
-
 // The marks, as KernelDialect.td describes them.
 using Causal = KernelDialect::CausalAttrHelper;
-using Window = KernelDialect::WindowAttrHelper;
-using Stored = KernelDialect::StoredAttrHelper;
 using RowLoop = KernelDialect::RowLoopAttrHelper;
-using GroupLoop = KernelDialect::GroupLoopAttrHelper;
 using LinalgLoop = KernelDialect::LinalgLoopAttrHelper;
 using Rounded = KernelDialect::RoundedAttrHelper;
 using Alone = KernelDialect::AloneAttrHelper;

@@ -42,14 +42,6 @@ ArgAttr kernel::roleOf(Value value) {
   return function ? roleOf(function, argument.getArgNumber()) : ArgAttr();
 }
 
-Value kernel::settingOf(FunctionOpInterface function, StringAttr name) {
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (ArgAttr role = roleOf(function, i);
-        role && role.getKind() == ArgKind::Setting && role.getName() == name)
-      return function.getArgument(i);
-  return {};
-}
-
 std::optional<Product> kernel::productOf(Operation *op) {
   ProductAttr product = KernelDialect::ProductAttrHelper(op->getContext()).getAttr(op);
   return product ? std::optional(product.getValue()) : std::nullopt;
@@ -201,11 +193,7 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
       {ProductAttrHelper::getNameStr(), "linalg.generic", bool(generic),
        generic && product && isProduct(generic, product.getValue())},
       {Causal::getNameStr(), "an op of linalg", isa<linalg::LinalgOp>(op), isUnit},
-      {Window::getNameStr(), "an op of linalg that is causal",
-       isa<linalg::LinalgOp>(op) && isMarked<Causal>(op), isa<StringAttr>(attribute.getValue())},
-      {Stored::getNameStr(), "an op of linalg", isa<linalg::LinalgOp>(op), isUnit},
       {RowLoop::getNameStr(), "scf.for", isa<scf::ForOp>(op), isUnit},
-      {GroupLoop::getNameStr(), "scf.for", isa<scf::ForOp>(op), isUnit},
       {LinalgLoop::getNameStr(), "scf.for", isa<scf::ForOp>(op), isUnit},
       {ReadAttrHelper::getNameStr(), "bufferization.to_buffer", isa<bufferization::ToBufferOp>(op),
        number && !number.getValue().isNegative()},

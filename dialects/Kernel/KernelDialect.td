@@ -9,19 +9,14 @@ def Kernel_Dialect : Dialect {
   let summary = "products with stored matrices, and attributes of the kernels that blocks become";
   let description = [{
     A kernel is a `func.func` made from an `xf.block`, in `linalg` and related dialects. This
-    dialect adds what those cannot express: products with stored matrices, the role of each argument
-    (`kernel.arg`), and marks on ops.
+    dialect adds what those cannot express: products with stored matrices, attention, the role of
+    each argument (`kernel.arg`), and marks on ops.
 
     - `kernel.product`, on a `linalg.generic`: which product of attention the op is.
     - `kernel.causal`, on a product of attention, or on a linalg op whose first loop goes over S
       rows and whose last goes over slots: the rows are the last S slots, in order, and no row sees
       a slot behind its own. Results for such slots need not be computed, and are not read.
-    - `kernel.window`, beside `kernel.causal`: the setting that says how many slots a row sees at
-      most, its own included; 0 is no limit. Results for slots before need not be computed either.
-    - `kernel.stored`, on the product of queries and keys: the results overwrite the destination,
-      instead of being added to it.
     - `kernel.row_loop`, on a loop over rows whose iterations are independent of each other.
-    - `kernel.group_loop`, on the loops over the second dimension inside a loop over rows.
     - `kernel.linalg_loop`, on the loops made from a linalg op.
     - `kernel.read`, on an op that reads the memory of a tensor: a unique number, so that
       common-subexpression elimination does not merge it with another read. Bufferisation would then
@@ -33,9 +28,8 @@ def Kernel_Dialect : Dialect {
     - `kernel.cost`, on a launch: how many bytes it moves and how many operations it computes.
   }];
   let discardableAttrs = (ins
-    "::ctxc::kernel::ArgAttr":$arg, "::mlir::UnitAttr":$causal, "::mlir::StringAttr":$window,
-    "::mlir::UnitAttr":$stored,
-    "::mlir::UnitAttr":$row_loop, "::mlir::UnitAttr":$group_loop, "::mlir::UnitAttr":$linalg_loop,
+    "::ctxc::kernel::ArgAttr":$arg, "::mlir::UnitAttr":$causal, "::mlir::UnitAttr":$row_loop,
+    "::mlir::UnitAttr":$linalg_loop,
     "::ctxc::kernel::ProductAttr":$product, "::mlir::IntegerAttr":$read,
     "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$alone, "::ctxc::kernel::CostAttr":$cost);
   let dependentDialects = ["::ctxc::xf::XFDialect"];

@@ -151,3 +151,128 @@ LogicalResult ExpertsOp::verify() {
                                  << Type(stored);
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// Whether a tensor or memref has these sizes; a negative one may be any.
+static bool hasSizes(Value v, ArrayRef<int64_t> sizes) {
+  return llvm::equal(shaped(v).getShape(), sizes,
+                     [](int64_t a, int64_t b) { return b < 0 || agree(a, b); });
+}
+
+LogicalResult AttentionOp::verify() {
+  // C1
+  ShapedType q = shaped(getQuery()), v = shaped(getValues()), y = shaped(getMixed());
+  if (q.getRank() != 4 || v.getRank() != 3 || y.getRank() != 4)
+    return emitOpError("has query, values and result of ranks ")
+           << q.getRank() << ", " << v.getRank() << " and " << y.getRank() << "; expected 4, 3, 4";
+  int64_t s = q.getDimSize(0), g = q.getDimSize(1), r = q.getDimSize(2), d = q.getDimSize(3),
+          t = v.getDimSize(0), x = v.getDimSize(2);
+  if (llvm::any_of(ArrayRef({g, r, d, x}), ShapedType::isDynamic))
+    return emitOpError("needs known numbers of groups and heads, and known sizes of a head");
+  auto fits = [&](Value operand, ArrayRef<int64_t> sizes) {
+    return !operand || hasSizes(operand, sizes);
+  };
+  if (!fits(getKeys(), {t, g, d}) || !fits(getValues(), {t, g, x}) ||
+      !fits(getMixed(), {s, g, r, x}) || !fits(getSinks(), {s, g, r}) ||
+      !fits(getOwnScores(), {s, g, r}) || !fits(getOwnValues(), {s, g, x}))
+    return emitOpError("has operands whose sizes do not fit ")
+           << Type(q) << " and values of " << Type(v);
+  if (bool(getOwnScores()) != bool(getOwnValues()))
+    return emitOpError("needs the own score and the own value together");
+  // C2
+  bool onTensors = isa<TensorType>(Type(y));
+  if (llvm::any_of(getOperandTypes(),
+                   [&](Type type) { return isa<TensorType>(type) != onTensors; }))
+    return emitOpError("has operands on tensors and in memory; all must be the same");
+  if (onTensors ? !getResult() || getResult().getType() != y : bool(getResult()))
+    return emitOpError("needs ") << (onTensors ? "a result of the type of its destination"
+                                               : "no result, as it writes to memory");
+  // C5
+  if (getWindow() && !getCausal())
+    return emitOpError("has a window and is not causal");
+  return verifyScore();
+}
+
+LogicalResult AttentionOp::verifyScore() {
+  // C3
+  SmallVector<AffineMap> maps = llvm::to_vector(getMaps().getAsValueRange<AffineMapAttr>());
+  if (maps.size() != getOthers().size())
+    return emitOpError("has ") << maps.size() << " maps for " << getOthers().size()
+                               << " other operands";
+  for (auto [map, other] : llvm::zip(maps, getOthers())) {
+    AffineExpr slot = getAffineDimExpr(3, getContext());
+    if (map.getNumDims() != 4 || map.getNumResults() != shaped(other).getRank() ||
+        llvm::any_of(map.getResults(),
+                     [](AffineExpr e) {
+                       return !isa<AffineDimExpr>(e) &&
+                              e != getAffineConstantExpr(0, e.getContext());
+                     }) ||
+        (map.getNumResults() && llvm::is_contained(map.getResults().drop_back(), slot)))
+      return emitOpError("reads ") << other.getType() << " at " << AffineMapAttr::get(map)
+                                   << "; expected dimensions of (s, g, r, t) or 0, one for each "
+                                      "dimension, t only as the last";
+  }
+  // C4
+  Block &body = getScore().front();
+  SmallVector<Type> expected{Float32Type::get(getContext())};
+  for (Value other : getOthers())
+    expected.push_back(shaped(other).getElementType());
+  if (!llvm::equal(body.getArgumentTypes(), expected) || !isa<AttendOp>(body.back()))
+    return emitOpError("needs a region of (") << expected << ") that ends with kernel.attend";
+  return success();
+}
+
+void AttentionOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  for (OpOperand &operand : getOperation()->getOpOperands())
+    if (isa<MemRefType>(operand.get().getType())) {
+      if (&operand == &getMixedMutable())
+        effects.emplace_back(MemoryEffects::Write::get(), &operand);
+      else
+        effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    }
+}
+
+bool AttentionOp::bufferizesToMemoryRead(OpOperand &operand, const bufferization::AnalysisState &) {
+  return &operand != &getMixedMutable();
+}
+
+bool AttentionOp::bufferizesToMemoryWrite(OpOperand &operand,
+                                          const bufferization::AnalysisState &) {
+  return &operand == &getMixedMutable();
+}
+
+bufferization::AliasingValueList
+AttentionOp::getAliasingValues(OpOperand &operand, const bufferization::AnalysisState &) {
+  if (&operand != &getMixedMutable())
+    return {};
+  return {{getResult(), bufferization::BufferRelation::Equivalent}};
+}
+
+LogicalResult AttentionOp::bufferize(RewriterBase &rewriter,
+                                     const bufferization::BufferizationOptions &options,
+                                     bufferization::BufferizationState &state) {
+  bool isKnown = true;
+  auto buffer = [&](Value operand) -> Value {
+    if (!operand)
+      return {};
+    FailureOr<Value> found = bufferization::getBuffer(rewriter, operand, options, state);
+    isKnown &= succeeded(found);
+    return succeeded(found) ? *found : operand;
+  };
+  Value query = buffer(getQuery()), keys = buffer(getKeys()), values = buffer(getValues()),
+        window = buffer(getWindow()), sinks = buffer(getSinks()),
+        ownScores = buffer(getOwnScores()), ownValues = buffer(getOwnValues()),
+        mixed = buffer(getMixed());
+  SmallVector<Value> others = llvm::map_to_vector(getOthers(), buffer);
+  if (!isKnown)
+    return failure();
+  auto made = create(rewriter, getLoc(), TypeRange(), query, keys, values, window, others, sinks,
+                     ownScores, ownValues, mixed, getMaps(), getCausal());
+  made.getScore().takeBody(getScore());
+  bufferization::replaceOpWithBufferizedValues(rewriter, *this, mixed);
+  return success();
+}

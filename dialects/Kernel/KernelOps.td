@@ -23,6 +23,7 @@ def Kernel_QuantizedOp : Kernel_Op<"quantized", [Pure]> {
 }
 
 def Kernel_Matrix : AnyTypeOf<[2DTensorOf<[F32, BF16, F16]>, MemRefRankOf<[F32, BF16, F16], [2]>]>;
+def Kernel_Floats : AnyTypeOf<[RankedTensorOf<[F32]>, MemRefOf<[F32]>]>;
 def Kernel_Vectors : AnyTypeOf<[2DTensorOf<[F32]>, MemRefRankOf<[F32], [2]>]>;
 
 def Kernel_ContractOp : Kernel_Op<"contract", [
@@ -88,6 +89,87 @@ def Kernel_ExpertsOp : Kernel_Op<"experts", []> {
     attr-dict `:` type($bank) `,` type($selected) `,` type($vectors) `,` type($sums)
   }];
   let hasVerifier = 1;
+}
+
+def Kernel_AttentionOp : Kernel_Op<"attention", [
+    AttrSizedOperandSegments, DestinationStyleOpInterface, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    SingleBlock,
+    DeclareOpInterfaceMethods<BufferizableOpInterface,
+        ["bufferizesToMemoryRead", "bufferizesToMemoryWrite", "getAliasingValues", "bufferize"]>]> {
+  let summary = "attention: the values of all slots, mixed by the softmax of scores";
+  let description = [{
+    For each row s and each head r of a group g, with slots t:
+
+        p[t] = Σ_d query[s, g, r, d] keys[t, g, d]
+        a[t] = score(p[t], others…)
+        y[s, g, r, x] = Σ_t softmax(a)[t] values[t, g, x]
+
+    The region computes `score`. Its arguments are p[t] and one number of each of `others`, at the
+    index that the map of the operand gives for (s, g, r, t); it yields −∞ where the row does not
+    see the slot. The op has destination style, on tensors or on memory, and overwrites `mixed`.
+
+    - `causal`: the rows are the last S slots, in order, and no row sees a slot behind its own.
+      Slots behind are not read.
+    - `window`: how many slots a causal row sees at most, its own included; 0 is no limit. Slots
+      before are not read. A row may see fewer slots than this: what it sees, the scores say.
+    - `own`: a score and a value that each row has beside the slots; the region is not applied to
+      this score.
+    - `sinks`: a score that each head of a row has beside the slots; it counts in the softmax's
+      denominator alone.
+
+    - C1: the sizes of `query`, `keys`, `values` and `mixed` are (s, g, r, d), (t, g, d), (t, g, x)
+      and (s, g, r, x); g, r, d and x are known. `sinks` and the own score have (s, g, r), and the
+      own value (s, g, x).
+    - C2: all operands are tensors, and the result has the type of `mixed`; or all are memrefs, and
+      there is no result.
+    - C3: each of `others` has a map from (s, g, r, t) to its dimensions. Each result of a map is a
+      dimension or 0, and t may only be the last result.
+    - C4: the region takes the product and one number for each of `others`, in its type, and yields
+      a float32.
+    - C5: only a causal op has a window.
+
+    ```mlir
+    %y = kernel.attention(%q, %k, %v) causal others(%positions, %slots : tensor<?xi32>, tensor<?xi32>)
+        at [affine_map<(s, g, r, t) -> (s)>, affine_map<(s, g, r, t) -> (t)>] into %empty {
+    ^bb0(%p: f32, %row: i32, %slot: i32):
+      %seen = arith.cmpi sge, %row, %slot : i32
+      %score = arith.select %seen, %p, %unseen : f32
+      kernel.attend %score
+    } : (tensor<?x2x4x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>), tensor<?x2x4x64xf32> -> tensor<?x2x4x64xf32>
+    ```
+  }];
+  let arguments = (ins
+    Kernel_Floats:$query, Kernel_Floats:$keys, Kernel_Floats:$values,
+    Optional<AnyTypeOf<[1DTensorOf<[I64]>, MemRefRankOf<[I64], [1]>]>>:$window,
+    Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$others, Optional<Kernel_Floats>:$sinks,
+    Optional<Kernel_Floats>:$ownScores, Optional<Kernel_Floats>:$ownValues, Kernel_Floats:$mixed,
+    AffineMapArrayAttr:$maps, UnitAttr:$causal);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let regions = (region SizedRegion<1>:$score);
+  let assemblyFormat = [{
+    `(` $query `,` $keys `,` $values `)` (`causal` $causal^)?
+    (`window` `(` $window^ `:` type($window) `)`)?
+    `others` `(` ($others^ `:` type($others))? `)` `at` $maps
+    (`sinks` `(` $sinks^ `:` type($sinks) `)`)?
+    (`own` `(` $ownScores^ `,` $ownValues `:` type($ownScores) `,` type($ownValues) `)`)?
+    `into` $mixed $score attr-dict `:` `(` type($query) `,` type($keys) `,` type($values) `)` `,`
+    type($mixed) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getMixedMutable(); }
+    /// The number that the region yields (f32).
+    ::mlir::Value yielded() { return getScore().front().back().getOperand(0); }
+
+  private:
+    ::llvm::LogicalResult verifyScore();
+  }];
+}
+
+def Kernel_AttendOp : Kernel_Op<"attend", [Pure, Terminator, HasParent<"AttentionOp">]> {
+  let summary = "yields a slot's score in kernel.attention";
+  let arguments = (ins F32:$score);
+  let assemblyFormat = "$score attr-dict";
 }
 
 #endif // CTXC_KERNEL_OPS_TD

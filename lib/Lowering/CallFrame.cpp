@@ -105,3 +105,34 @@ Value ctxc::addressOf(OpBuilder &b, Location loc, Value memref) {
   }
   return LLVM::IntToPtrOp::create(b, loc, pointer(b), toI64(b, loc, base));
 }
+
+Type ctxc::crossingType(Type type) {
+  MLIRContext *context = type.getContext();
+  Type i64 = IntegerType::get(context, 64), ptr = LLVM::LLVMPointerType::get(context);
+  if (type.isIndex())
+    return i64;
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref)
+    return LLVM::isCompatibleType(type) ? type : Type();
+  SmallVector<Type> fields{ptr, ptr, i64};
+  if (memref.getRank() > 0)
+    fields.append(2, LLVM::LLVMArrayType::get(i64, memref.getRank()));
+  return LLVM::LLVMStructType::getLiteral(context, fields);
+}
+
+Value ctxc::toCrossing(OpBuilder &b, Location loc, Value value) {
+  if (value.getType().isIndex())
+    return toI64(b, loc, value);
+  Type type = crossingType(value.getType());
+  return type == value.getType()
+             ? value
+             : UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
+}
+
+Value ctxc::fromCrossing(OpBuilder &b, Location loc, Value crossed, Type type) {
+  if (type.isIndex())
+    return toIndex(b, loc, crossed);
+  return type == crossed.getType()
+             ? crossed
+             : UnrealizedConversionCastOp::create(b, loc, type, crossed).getResult(0);
+}

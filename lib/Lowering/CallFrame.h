@@ -42,6 +42,13 @@ mlir::Value memrefAt(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address
 /// The address (!llvm.ptr) of a memref's first element, its offset included.
 mlir::Value addressOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value memref);
 
+/// The type in which a value is passed to another function in a frame; null where it cannot be.
+mlir::Type crossingType(mlir::Type type);
+/// Converts a value to this type, and back to its own.
+mlir::Value toCrossing(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value);
+mlir::Value fromCrossing(mlir::OpBuilder &b, mlir::Location loc, mlir::Value crossed,
+                         mlir::Type type);
+
 /// Converts an index to i64, and back.
 mlir::Value toI64(mlir::OpBuilder &b, mlir::Location loc, mlir::Value index);
 mlir::Value toIndex(mlir::OpBuilder &b, mlir::Location loc, mlir::Value i64);

@@ -41,11 +41,12 @@ void ctxc::buildContractPipeline(OpPassManager &pm, const CpuTarget &target) {
 }
 
 void ctxc::buildContractedToLLVMPipeline(OpPassManager &pm, const CpuTarget &target) {
-  pm.addPass(createShareRows({target.lanes, target.registers}));
+  pm.addPass(createLowerAttention({target.lanes, target.registers}));
+  pm.addPass(createShareRows());
   pm.addPass(createPlaceBuffers());
   pm.addPass(createAddEntryPoints());
 
-  pm.addPass(createLinalgToLoops({target.lanes, target.registers}));
+  pm.addPass(createLinalgToLoops());
   pm.addPass(memref::createFoldMemRefAliasOpsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

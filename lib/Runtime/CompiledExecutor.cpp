@@ -81,12 +81,12 @@ static int64_t operationsOf(xf::BlockOp block) {
   return operations;
 }
 
-/// How many of `count` tokens go through the layers together: all, or as many as the largest
-/// layer computes in half a second on two cores, but enough to make reading its weights negligible.
-/// Chunks have about the same size: a chunk of few tokens would be computed differently where
-/// prompts are rounded.
+/// How many of `count` tokens go through the layers together: as many as the largest layer computes
+/// in half a second on two cores, but enough to make reading its weights negligible, and not so
+/// many that their values take much memory. Chunks have about the same size: a chunk of few tokens
+/// would be computed differently where prompts are rounded.
 int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) const {
-  constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64;
+  constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64, mostRows = 1024;
   if (bidirectional || options.observer)
     return count;
   int64_t rows = promptChunk;
@@ -95,7 +95,7 @@ int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) 
     for (auto [i, step] : llvm::enumerate(program.steps))
       if (!isHead(i) || options.allLogits)
         largest = std::max(largest, operationsOf(step.block));
-    rows = std::max(mostOperations / largest, fewestRows);
+    rows = std::clamp(mostOperations / largest, fewestRows, mostRows);
   }
   return llvm::divideCeil(count, llvm::divideCeil(count, rows));
 }
@@ -166,6 +166,8 @@ CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<
   Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
 
   const int64_t before = run.count, count = tokens.size(), chunk = chunkOf(count, options);
+  if (llvm::Error error = kernels.checkMemory(run, chunk))
+    return std::move(error);
   llvm::scope_exit restore([&] { run.count = before; });
   for (int64_t at = 0;; at += chunk) {
     int64_t size = std::min(chunk, count - at);

@@ -2,7 +2,9 @@
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Memory.h"
 #include "lib/Runtime/ParallelFor.h"
+#include "llvm/Support/Format.h"
 #include <cmath>
 #include <cstring>
 
@@ -228,6 +230,38 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
   }
 }
 
+llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
+  auto holdsState = [](const std::vector<Rows> &states) { return !states.empty(); };
+  if (llvm::any_of(run.states, holdsState))
+    return llvm::Error::success();
+  uint64_t states = 0, work = 0;
+  for (const ProgramStep &step : program.steps) {
+    auto found = kernels.find({step.block, false});
+    if (found == kernels.end()) // an embedding's, which is compiled when it is called
+      continue;
+    const Kernel &kernel = found->second;
+    uint64_t outputs = 0;
+    for (const KernelArg &arg : kernel.args) {
+      if (arg.kind == KernelArgKind::State)
+        states += run.capacity * elementsOf(arg.type) * sizeof(float);
+      else if (arg.kind == KernelArgKind::Output && step.layer != program.steps.back().layer)
+        outputs += rows * elementsOf(arg.type) * sizeof(float);
+    }
+    work = std::max<uint64_t>(work, outputs + kernel.workspace(rows, run.capacity, 1));
+  }
+  std::optional<uint64_t> there = availableMemory();
+  if (!there || states + work <= *there)
+    return llvm::Error::success();
+  auto gigabytes = [](uint64_t bytes) { return llvm::format("%.1f GB", double(bytes) * 1e-9); };
+  std::string text;
+  llvm::raw_string_ostream(text) << "a context of " << run.capacity << " tokens needs "
+                                 << gigabytes(states + work) << " of memory (" << gigabytes(states)
+                                 << " for what its tokens leave behind, " << gigabytes(work)
+                                 << " while it is read), and " << gigabytes(*there)
+                                 << " are free; shorten the context, or free some memory";
+  return makeError(text);
+}
+
 llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {
   if (llvm::Error error = mayGoOn())
     return error;
@@ -264,10 +298,14 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
     if (CompiledRun *run = call.runs[which])
       visible[which] = run->count + (which == 0 ? call.rows : 1);
   setArguments(step, kernel, call);
-  ctxc_call frame{
-      call.rows,        {visible[0], visible[1]},
-      arguments.data(), workspace.take(kernel.workspace(call.rows, visible[0], visible[1])),
-      threads.run,      threads.context};
+  int64_t bytes = kernel.workspace(call.rows, visible[0], visible[1]);
+  void *memory = workspace.take(bytes);
+  if (!memory)
+    return makeError("there is no memory for the " + llvm::Twine(bytes) +
+                     " bytes in which a kernel computes " + llvm::Twine(call.rows) +
+                     " tokens; free some, or shorten the context");
+  ctxc_call frame{call.rows,   {visible[0], visible[1]}, arguments.data(), memory,
+                  threads.run, threads.context};
   kernel.function(&frame);
 
   call.obligations.assign(call.rows, LayerObligations());

@@ -65,6 +65,10 @@ public:
   /// ones whose tokens are alone, which are compiled on their first call.
   llvm::Error compile();
 
+  /// Fails where a run that holds nothing yet needs more memory than there is for all its tokens,
+  /// of which `rows` go through the layers together.
+  llvm::Error checkMemory(const CompiledRun &run, int64_t rows);
+
   /// Calls the kernel of `block`, one of the blocks of step `step`, with weights from `weights`.
   llvm::Error call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call);
 

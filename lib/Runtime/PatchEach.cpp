@@ -45,6 +45,8 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
   if (llvm::Error error = check(allTokens, allPositions))
     return error;
   int64_t before = full.count, chunk = chunkSize();
+  if (llvm::Error error = kernels.checkMemory(full, chunk))
+    return error;
   for (int64_t from = 0, count = allTokens.size(); from < count; from += chunk) {
     int64_t size = std::min(chunk, count - from);
     given = allTokens.slice(from, size);

@@ -1,5 +1,4 @@
 #include "lib/Runtime/Workspace.h"
-#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MathExtras.h"
 #include <sys/mman.h>
 
@@ -12,7 +11,7 @@ void *ctxc::Workspace::take(int64_t bytes) {
   memory.reset();
   memory.reset(std::aligned_alloc(alignment, size));
   if (!memory)
-    llvm::report_bad_alloc_error("no memory for a kernel's workspace");
+    return nullptr;
   if (alignment == largePage)
     (void)::madvise(memory.get(), size, MADV_HUGEPAGE);
   return memory.get();

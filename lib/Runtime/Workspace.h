@@ -10,8 +10,8 @@ namespace ctxc {
 
 class Workspace {
 public:
-  /// At least `bytes`, aligned to 64, with any contents; the memory of the last call is lost. Pages
-  /// that no kernel touches are never resident. Large workspaces are in large pages, where the
+  /// At least `bytes`, aligned to 64, with any contents; the memory of the last call is lost. Null
+  /// where there is none. Pages that no kernel touches are never resident. Large workspaces are in large pages, where the
   /// system has them.
   void *take(int64_t bytes);
 

@@ -1,6 +1,7 @@
 #include "ctxc/Support/Memory.h"
 #include "ctxc/Support/Unfinished.h"
 #include "llvm/Support/ErrorHandling.h"
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
@@ -81,12 +82,20 @@ static std::optional<uint64_t> freeOfSystem() {
   return std::nullopt;
 }
 
+/// The size of this process's address space, which /proc/self/statm has in pages, first.
+static uint64_t ownAddresses() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
 std::optional<uint64_t> ctxc::availableMemory() {
   std::optional<uint64_t> bytes = freeOfSystem();
   rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      (!bytes || limit.rlim_cur < *bytes))
-    bytes = limit.rlim_cur;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    uint64_t used = ownAddresses(), left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+    bytes = bytes ? std::min(*bytes, left) : left;
+  }
   return bytes;
 }
 #else

@@ -12,8 +12,7 @@
 // CHECK: memref.copy %{{.*}}, %[[NEWK]]
 // CHECK: %[[NEWV:.*]] = memref.subview %[[V]][%[[SEEN]], 0, 0] [%[[S]], 2, 3]
 // CHECK: memref.copy %{{.*}}, %[[NEWV]]
-// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[K]] : memref<?x2x2x2xf32>, memref<?x2x2xf32>)
-// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[V]] : memref<?x2x2x?xf32>, memref<?x2x3xf32>)
+// CHECK: kernel.attention(%{{.*}}, %[[K]], %[[V]]) causal
 
 // S rows are copied twice, including the output, and nothing else is copied; there is no second
 // cache.
@@ -48,21 +47,16 @@ xf.block @attend(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 
 // Each row of a dual block's reduced run is a sequence of its own: the kept tokens' state is read
-// and not written, and products are taken with the kept keys and with the row's own key.
-// A copy of a view to itself is removed later.
+// and not written, and the score of the row's own key is computed beside the kept ones.
 // CHECK-LABEL: func.func private @alone(
 // CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x2x2xf32> {kernel.arg = #kernel.arg<state, run = reduced>}
 // CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x2xf32> {kernel.arg = #kernel.arg<state, index = 1, run = reduced>}
 // CHECK: %[[KEPT:.*]] = arith.subi %{{.*}}, %c1
-// CHECK-DAG: memref.subview %[[V]][0, 0, 0] [%[[KEPT]], 2, 2]
-// CHECK-DAG: memref.subview %[[K]][0, 0, 0] [%[[KEPT]], 2, 2]
-// CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.*}}, %{{.*}} : memref<?x2x2x2xf32>, memref<?x2x2xf32, strided<[4, 2, 1]>>)
+// CHECK-DAG: %[[KEPTV:.*]] = memref.subview %[[V]][0, 0, 0] [%[[KEPT]], 2, 2]
+// CHECK-DAG: %[[KEPTK:.*]] = memref.subview %[[K]][0, 0, 0] [%[[KEPT]], 2, 2]
 // CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.*}}, %{{.*}} : memref<?x2x2x2xf32>, memref<?x2x2xf32>)
+// CHECK: kernel.attention(%{{.*}}, %[[KEPTK]], %[[KEPTV]]) others({{.*}} own(
 // NONE-LABEL: func.func private @alone(
-// NONE-NOT: memref.copy
-// NONE: memref.copy %[[A:subview_[0-9]+]], %[[A]] : memref<?x2x2x?xf32,
-// NONE-NOT: memref.copy
-// NONE: memref.copy %[[B:subview_[0-9]+]], %[[B]] : memref<?x2x2x1xf32,
 // NONE-NOT: memref.copy
 // NONE: memref.copy %{{.*}}, %arg4 : memref<?x4x2xf32>
 // NONE-NOT: memref.copy

@@ -47,33 +47,6 @@ func.func @ordered(%a: memref<4x33xf32>, %y: memref<4xf32>) {
   return
 }
 
-// A row of a causal op begins where its window does, rounded down to whole vectors.
-// CHECK-LABEL: func.func @window(
-// CHECK-SAME: %[[X:.*]]: memref<?x?xf32>, %[[Y:.*]]: memref<?xf32>, %[[W:.*]]: memref<1xi64>
-// CHECK: scf.for %[[ROW:.*]] =
-// CHECK: %[[OWN:.*]] = arith.addi %{{.*}}, %[[ROW]]
-// CHECK: %[[TO:.*]] = arith.addi %[[OWN]], %{{.*}}
-// CHECK: %[[LOADED:.*]] = memref.load %[[W]][
-// CHECK: %[[LIMIT:.*]] = arith.index_cast %[[LOADED]]
-// CHECK: arith.subi %[[TO]], %[[LIMIT]]
-// CHECK: arith.maxsi
-// CHECK: %[[FIRST:.*]] = arith.select
-// CHECK: %[[VECTORS:.*]] = arith.divui %[[FIRST]], %c16
-// CHECK: %[[FROM:.*]] = arith.muli %[[VECTORS]], %c16
-// CHECK: scf.for %{{.*}} = %[[FROM]] to
-func.func @window(%a: memref<?x?xf32>, %y: memref<?xf32>,
-                  %w: memref<1xi64> {kernel.arg = #kernel.arg<setting, name = "window">}) {
-  linalg.generic {indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>],
-                  iterator_types = ["parallel", "reduction"]}
-      ins(%a : memref<?x?xf32>) outs(%y : memref<?xf32>)
-      attrs = {kernel.causal, kernel.window = "window"} {
-  ^bb0(%x: f32, %s: f32):
-    %t = arith.addf %s, %x fastmath<reassoc> : f32
-    linalg.yield %t : f32
-  }
-  return
-}
-
 //--- tensors.mlir
 func.func @tensors(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{found on tensors, expected on memrefs: run --ctxc-bufferize before --ctxc-linalg-to-loops}}

@@ -3,9 +3,9 @@
 // RUN: ctxc-opt %t/sums.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 --remarks-filter-missed=ctxc 2>&1 >/dev/null | FileCheck %t/sums.mlir
 // RUN: ctxc-opt %t/sums.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 2>&1 >/dev/null | count 0
 // RUN: not ctxc-opt %t/quantized.mlir --ctxc-blocks-to-linalg --ctxc-cpu-pipeline=target=x86-64-v4 --remarks-filter-missed=ctxc 2>&1 >/dev/null | FileCheck %t/quantized.mlir
-// RUN: ctxc compile %S/Inputs/llama-aligned --emit=asm --target=x86-64-v3 --remarks -o %t.s 2>&1 | FileCheck %s --check-prefix=COMPILE
-// RUN: ctxc compile %S/Inputs/llama-aligned --emit=asm --target=x86-64-v3 -o %t.s 2>&1 | count 0
-// COMPILE: llama-aligned/config.json: model.layers.0: remark: {{.*}}reduction{{.*}}it does not run along the innermost loop alone
+// RUN: ctxc compile %source/test/goldens/mixtral --emit=asm --target=x86-64-v3 --remarks -o %t.s 2>&1 | FileCheck %s --check-prefix=COMPILE
+// RUN: ctxc compile %source/test/goldens/mixtral --emit=asm --target=x86-64-v3 -o %t.s 2>&1 | count 0
+// COMPILE: mixtral/config.json: model.layers.0: remark: {{.*}}reduction{{.*}}its result is not of float32
 
 //--- sums.mlir
 // A combination of experts is added up slot by slot; the product with the stored matrix has its fast form.

@@ -22,6 +22,7 @@ import copy
 import hashlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -102,7 +103,7 @@ class Answers:
         programs = [Path(module.__file__) for module in (judge, masks)] + [Path(__file__)]
         for file in programs + sorted(f for f in source.iterdir() if f.name != "config.json"):
             digest.update(file.read_bytes())
-        self.path = Path(sys.prefix) / "ctxc-answers" / digest.hexdigest()
+        self.path = Path(os.environ["XDG_CACHE_HOME"]) / "answers" / digest.hexdigest()
         self.new = False
         try:
             self.kept = json.loads(self.path.read_text())
@@ -122,7 +123,7 @@ class Answers:
         if not self.new:
             return
         try:
-            self.path.parent.mkdir(exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False) as file:
                 file.write(json.dumps(self.kept))
             Path(file.name).replace(self.path)

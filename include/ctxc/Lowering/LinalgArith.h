@@ -40,9 +40,8 @@ inline mlir::Value div(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, mlir
 /// cap · tanh(x / cap).
 mlir::Value softcap(mlir::OpBuilder &b, mlir::Location l, mlir::Value x, double cap);
 
-/// softmax along the last dimension of a tensor. With `rest`, which has x's shape without that
-/// dimension, the denominator has the additional term exp(rest).
-mlir::Value softmax(KernelEmitter &e, mlir::Value x, mlir::Value rest = {});
+/// softmax along the last dimension of a tensor.
+mlir::Value softmax(KernelEmitter &e, mlir::Value x);
 
 /// The entries [from, from + size) of dimension `dim`, or every `stride`-th of them.
 mlir::Value slice(KernelEmitter &e, mlir::Value x, int64_t dim, int64_t from, int64_t size,

@@ -101,18 +101,35 @@ def LowerContractions : KernelPass<"lower-contractions"> {
   ];
 }
 
+def LowerAttention : KernelPass<"lower-attention"> {
+  let summary = "make attention calls of functions that threads share out";
+  let description = [{
+    A kernel.attention on memory becomes calls of the caller's parallel-for. From 2 rows on, a unit
+    of work is a block of rows of one group of heads; for a single row it is a tile of slots for
+    some groups. The softmax runs along the tiles, so that memory for scores does not grow with the
+    number of slots. A result depends neither on the number of threads nor on how many rows a call
+    has.
+
+    The pass needs buffers. It comes before --ctxc-place-buffers, since it allocates memory.
+  }];
+  let options = [lanes, registers];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def ShareRows : KernelPass<"share-rows"> {
   let summary = "make ops that go over rows functions over a range of rows, run by several threads";
   let description = [{
     Consecutive ops on memrefs that go over the rows of a call become loops in one function of a
-    row. From 16 rows on, the caller's threads divide the rows. For the attention of a single row
-    over many slots, they divide the groups of heads.
+    row. From 16 rows on, the caller's threads divide the rows.
 
     The pass needs buffers. It comes after --ctxc-lower-contractions. It comes before
     --ctxc-place-buffers, after which it would not see which buffers only one loop uses, and before
     --ctxc-linalg-to-loops, whose code it calls.
   }];
-  let options = [lanes, registers];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
@@ -149,12 +166,10 @@ def AddEntryPoints : KernelPass<"add-entry-points"> {
 def LinalgToLoops : KernelPass<"linalg-to-loops"> {
   let summary = "replace linalg on memrefs by loops";
   let description = [{
-    Products of attention, and reductions along the last dimension, become vector loops; everything
-    else becomes scalar loops. Scalar loops are marked as made from linalg: memory that such a loop
+    Reductions along the last dimension become vector loops; everything else becomes scalar loops. Scalar loops are marked as made from linalg: memory that such a loop
     reads at other indices than it writes does not overlap the memory that it writes.
     --ctxc-keep-sums-in-registers and --ctxc-mark-parallel-loops work only on loops with this mark.
   }];
-  let options = [lanes, registers];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
@@ -226,6 +241,18 @@ def MarkParallelAccesses : KernelPass<"mark-parallel-accesses"> {
 //===----------------------------------------------------------------------===//
 // GPUs
 //===----------------------------------------------------------------------===//
+
+def GpuExpandAttention : KernelPass<"gpu-expand-attention"> {
+  let summary = "write kernel.attention as linalg ops";
+  let description = [{
+    The products of queries and keys, and the sums of values, are marked with kernel.product, and
+    the ops over the slots of causal attention with kernel.causal.
+  }];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
 
 def GpuFixRows : KernelPass<"gpu-fix-rows"> {
   let summary = "give kernels their number of rows";

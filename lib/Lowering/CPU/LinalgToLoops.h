@@ -2,7 +2,6 @@
 #ifndef CTXC_LIB_LOWERING_LINALGTOLOOPS_H
 #define CTXC_LIB_LOWERING_LINALGTOLOOPS_H
 
-#include "ctxc/Lowering/CpuTarget.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -11,7 +10,7 @@ namespace ctxc {
 /// Emits loops that compute `op` at the insertion point, and returns the outermost one, or null
 /// where there is none. `op` itself stays.
 mlir::FailureOr<mlir::scf::ForOp> linalgToLoops(mlir::RewriterBase &rewriter,
-                                                mlir::linalg::LinalgOp op, const CpuTarget &target);
+                                                mlir::linalg::LinalgOp op);
 
 /// Whether `loop` is a scalar loop made from a linalg op. Memory that a linalg op reads at other
 /// indices than it writes does not overlap the memory that it writes.

@@ -1,11 +1,6 @@
 // The function of a range of rows. From `sharedFrom` rows on, the caller's parallel-for runs it.
 // The results of a row do not depend on this, because the order of computation within a row stays
-// the same. A buffer that only one such loop uses (attention's scores) needs memory for a single
-// row in each range.
-//
-// Within a row, attention's loops go over groups of heads, and each group reads only its own part
-// of what other ops write. The function of a row therefore also takes a range of groups. For a
-// single row that sees many slots (decoding), the groups are divided among threads.
+// the same. A buffer that only one such loop uses needs memory for a single row in each range.
 #include "lib/Lowering/CPU/OutlineRows.h"
 #include "ctxc/Lowering/Kernel.h"
 #include "dialects/Kernel/Kernel.h"
@@ -29,8 +24,6 @@ namespace {
 
 /// With fewer rows, a second thread costs more time than it saves.
 constexpr int64_t sharedFrom = 16;
-/// The same threshold for the attention of one row, in slots × heads × size of a head.
-constexpr int64_t sharedNumbers = 1 << 15;
 
 //===----------------------------------------------------------------------===//
 // Buffers that a loop has to itself
@@ -74,43 +67,11 @@ std::optional<SmallVector<OpOperand *>> ownRows(memref::AllocOp buffer, scf::For
 // The loop as a function
 //===----------------------------------------------------------------------===//
 
-/// The type in which a value is passed to another function; null where it cannot be passed.
-Type crossingType(Type type) {
-  MLIRContext *context = type.getContext();
-  Type i64 = IntegerType::get(context, 64), ptr = LLVM::LLVMPointerType::get(context);
-  if (type.isIndex())
-    return i64;
-  auto memref = dyn_cast<MemRefType>(type);
-  if (!memref)
-    return LLVM::isCompatibleType(type) ? type : Type();
-  SmallVector<Type> fields{ptr, ptr, i64};
-  if (memref.getRank() > 0)
-    fields.append(2, LLVM::LLVMArrayType::get(i64, memref.getRank()));
-  return LLVM::LLVMStructType::getLiteral(context, fields);
-}
-
-Value toCrossing(OpBuilder &b, Location loc, Value value) {
-  if (value.getType().isIndex())
-    return toI64(b, loc, value);
-  Type type = crossingType(value.getType());
-  return type == value.getType()
-             ? value
-             : UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
-}
-
-Value fromCrossing(OpBuilder &b, Location loc, Value crossed, Type type) {
-  if (type.isIndex())
-    return toIndex(b, loc, crossed);
-  return type == crossed.getType()
-             ? crossed
-             : UnrealizedConversionCastOp::create(b, loc, type, crossed).getResult(0);
-}
-
 } // namespace
 
-void RowOutliner::outline(OutlinedLoop loop) {
+void RowOutliner::outline(scf::ForOp loop) {
   llvm::SetVector<Value> outside;
-  getUsedValuesDefinedAbove(loop.rows.getRegion(), outside);
+  getUsedValuesDefinedAbove(loop.getRegion(), outside);
   llvm::SetVector<Operation *> buffers;
   for (Value value : outside)
     if (isa<MemRefType>(value.getType()))
@@ -119,7 +80,7 @@ void RowOutliner::outline(OutlinedLoop loop) {
           buffers.insert(buffer);
   SmallVector<OpOperand *> own;
   for (Operation *buffer : buffers)
-    if (auto rows = ownRows(cast<memref::AllocOp>(buffer), loop.rows))
+    if (auto rows = ownRows(cast<memref::AllocOp>(buffer), loop))
       own.append(*rows);
   SmallVector<Value> captured;
   SmallVector<Type> types;
@@ -128,32 +89,25 @@ void RowOutliner::outline(OutlinedLoop loop) {
       continue;
     Type type = crossingType(value.getType());
     if (!type) { // such as the address of a function: the loop stays where it is
-      missed(loop.rows, "rows", "a value that it needs cannot go to another function");
+      missed(loop, "rows", "a value that it needs cannot go to another function");
       return;
     }
     captured.push_back(value);
     types.push_back(type);
   }
-  std::optional<int32_t> countField;
-  if (loop.isCausal) {
-    countField = captured.size();
-    captured.push_back(loop.rows.getUpperBound());
-    types.push_back(b.getI64Type());
-  }
   auto frameType = LLVM::LLVMStructType::getLiteral(kernel.getContext(), types);
   func::FuncOp row = makeRowFunction(loop, captured, own, frameType);
-  func::FuncOp function = makeRangeFunction(loop, row, frameType, countField);
-  func::FuncOp ofGroups = loop.groups ? makeGroupsFunction(loop, row) : func::FuncOp();
+  func::FuncOp function = makeRangeFunction(row);
   ++count;
 
-  Location loc = loop.rows.getLoc();
-  b.setInsertionPoint(loop.rows);
+  Location loc = loop.getLoc();
+  b.setInsertionPoint(loop);
   SmallVector<Value> crossed;
   for (Value value : captured)
     crossed.push_back(toCrossing(b, loc, value));
   Value frame = storeFrame(b, loc, kernel, frameType, crossed);
-  callFunction(loop, function, ofGroups, frame);
-  loop.rows.erase();
+  callFunction(loop, function, frame);
+  loop.erase();
 }
 
 /// Creates a private function after the insertion point, which moves to the start of its body.
@@ -165,19 +119,15 @@ func::FuncOp RowOutliner::makeFunction(Location loc, StringRef suffix, ArrayRef<
   return function;
 }
 
-/// The loop's body as a function of the frame, a row, the row at which buffers that only this loop
-/// uses (`own`) are accessed, and a range of groups. It must not be inlined: LLVM would vectorise a
+/// The loop's body as a function of the frame, a row, and the row at which buffers that only this
+/// loop uses (`own`) are accessed. It must not be inlined: LLVM would vectorise a
 /// loop over several rows, and would add up the sums of the remaining rows in another order.
-func::FuncOp RowOutliner::makeRowFunction(OutlinedLoop loop, ArrayRef<Value> captured,
+func::FuncOp RowOutliner::makeRowFunction(scf::ForOp rows, ArrayRef<Value> captured,
                                           ArrayRef<OpOperand *> own, LLVM::LLVMStructType frame) {
-  scf::ForOp rows = loop.rows;
   Location loc = rows.getLoc();
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  SmallVector<Type> arguments{ptr, i64, i64};
-  if (loop.groups)
-    arguments.append(2, i64);
   b.setInsertionPointAfter(kernel);
-  func::FuncOp function = makeFunction(loc, "_row_", arguments);
+  func::FuncOp function = makeFunction(loc, "_row_", {ptr, i64, i64});
   function->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
   Block &entry = function.front();
   IRMapping inside;
@@ -193,34 +143,19 @@ func::FuncOp RowOutliner::makeRowFunction(OutlinedLoop loop, ArrayRef<Value> cap
     if (!inside.contains(value))
       inside.map(value, b.clone(*value.getDefiningOp())->getResult(0));
   inside.map(rows.getInductionVar(), toIndex(b, loc, entry.getArgument(1)));
-  Value place = toIndex(b, loc, entry.getArgument(2)), begin, end;
-  if (loop.groups) {
-    begin = toIndex(b, loc, entry.getArgument(3));
-    end = toIndex(b, loc, entry.getArgument(4));
-  }
+  Value place = toIndex(b, loc, entry.getArgument(2));
   for (Operation &op : rows.getBody()->without_terminator())
     b.clone(op, inside);
   for (OpOperand *index : own)
     inside.lookup(index->getOwner())->setOperand(index->getOperandNumber(), place);
   func::ReturnOp::create(b, loc);
-  if (loop.groups)
-    function.walk([&](scf::ForOp groups) {
-      if (!kernel::isMarked<kernel::GroupLoop>(groups))
-        return;
-      groups.setLowerBound(begin);
-      groups.setUpperBound(end);
-    });
   return function;
 }
 
 /// The function over a range of rows that threads run. All rows of a range keep the loop's own
 /// buffers in the memory of the range's first row, which stays in the caches; the memory of the
-/// other rows is never touched. `countField` is the frame's field with the number of rows, where
-/// later rows take longer. The rows are then counted alternately from both ends (first, last,
-/// second, last but one, …), so that ranges of equal length take equal time.
-func::FuncOp RowOutliner::makeRangeFunction(OutlinedLoop loop, func::FuncOp row,
-                                            LLVM::LLVMStructType frame,
-                                            std::optional<int32_t> countField) {
+/// other rows is never touched.
+func::FuncOp RowOutliner::makeRangeFunction(func::FuncOp row) {
   Location loc = row.getLoc();
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   b.setInsertionPointAfter(row);
@@ -231,66 +166,22 @@ func::FuncOp RowOutliner::makeRangeFunction(OutlinedLoop loop, func::FuncOp row,
                                  arith::ConstantIndexOp::create(b, loc, 1));
   func::ReturnOp::create(b, loc);
   b.setInsertionPointToStart(rows.getBody());
-  auto number = [&](int64_t n) { return arith::ConstantIntOp::create(b, loc, i64, n).getResult(); };
   Value index = toI64(b, loc, rows.getInductionVar());
-  if (countField) {
-    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry.getArgument(0),
-                                      ArrayRef<LLVM::GEPArg>{0, *countField});
-    Value last = arith::SubIOp::create(b, loc, LLVM::LoadOp::create(b, loc, i64, field), number(1));
-    Value half = arith::ShRUIOp::create(b, loc, index, number(1));
-    Value isOdd = arith::TruncIOp::create(b, loc, b.getI1Type(), index);
-    index = arith::SelectOp::create(b, loc, isOdd, arith::SubIOp::create(b, loc, last, half), half);
-  }
-  SmallVector<Value> arguments{entry.getArgument(0), index, entry.getArgument(1)};
-  if (loop.groups)
-    arguments.append({number(0), number(loop.groups->count)});
-  func::CallOp::create(b, loc, row, arguments);
+  func::CallOp::create(b, loc, row, ValueRange{entry.getArgument(0), index, entry.getArgument(1)});
   return function;
 }
 
-/// The function over a range of groups of a single row.
-func::FuncOp RowOutliner::makeGroupsFunction(OutlinedLoop loop, func::FuncOp row) {
-  Location loc = row.getLoc();
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  b.setInsertionPointAfter(row);
-  func::FuncOp function = makeFunction(loc, "_groups_", {ptr, i64, i64});
-  Block &entry = function.front();
-  Value first = arith::ConstantIntOp::create(b, loc, i64, 0);
-  func::CallOp::create(
-      b, loc, row,
-      ValueRange{entry.getArgument(0), first, first, entry.getArgument(1), entry.getArgument(2)});
-  func::ReturnOp::create(b, loc);
-  return function;
-}
-
-/// Calls the parallel-for with many rows, or with the groups of a single row that sees many slots.
-/// In all other cases the function is called once for all rows.
-void RowOutliner::callFunction(OutlinedLoop loop, func::FuncOp function, func::FuncOp ofGroups,
-                               Value frame) {
+/// Calls the parallel-for with many rows; few rows are one call.
+void RowOutliner::callFunction(scf::ForOp loop, func::FuncOp function, Value frame) {
   Location loc = function.getLoc();
-  Value rows = loop.rows.getUpperBound();
+  Value rows = loop.getUpperBound(), count = toI64(b, loc, rows);
+  Value isShared = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, rows,
+                                         arith::ConstantIndexOp::create(b, loc, sharedFrom));
+  auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
-  auto is = [&](arith::CmpIPredicate predicate, Value value, int64_t bound) {
-    return arith::CmpIOp::create(b, loc, predicate, value,
-                                 arith::ConstantIndexOp::create(b, loc, bound));
-  };
-  auto number = [&](int64_t n) {
-    return LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(n)).getResult();
-  };
-  auto shareIf = [&](Value condition, func::FuncOp shared, auto &&howMany) {
-    auto branch = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/true);
-    b.setInsertionPointToStart(branch.thenBlock());
-    callParallelFor(b, loc, kernel, shared, howMany(), frame);
-    b.setInsertionPointToStart(branch.elseBlock());
-  };
-  shareIf(is(arith::CmpIPredicate::uge, rows, sharedFrom), function,
-          [&] { return toI64(b, loc, rows); });
-  if (ofGroups) {
-    int64_t slots = llvm::divideCeil(sharedNumbers, loop.groups->size);
-    Value one = is(arith::CmpIPredicate::eq, rows, 1);
-    Value many = is(arith::CmpIPredicate::uge, loop.groups->slots, slots);
-    shareIf(arith::AndIOp::create(b, loc, one, many), ofGroups,
-            [&] { return number(loop.groups->count); });
-  }
-  func::CallOp::create(b, loc, function, ValueRange{frame, number(0), toI64(b, loc, rows)});
+  b.setInsertionPointToStart(branch.thenBlock());
+  callParallelFor(b, loc, kernel, function, count, frame);
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));
+  func::CallOp::create(b, loc, function, ValueRange{frame, zero, count});
 }

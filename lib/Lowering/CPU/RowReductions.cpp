@@ -3,12 +3,10 @@
 // The order of a sum is that of contractions: `rowLanes` partial sums by position modulo rowLanes,
 // each added up along the dimension; then the second half is added to the first, and so on. With
 // LLVM's own vectoriser the order would depend on the surrounding loops and on the length of the
-// dimension. In this order zeros at the end, such as the weights of slots that a token does not
-// see, change nothing.
+// dimension. In this order zeros at the end change nothing.
 #include "lib/Lowering/CPU/RowReductions.h"
-#include "dialects/Kernel/Kernel.h"
-#include "lib/Lowering/CPU/AttentionLoops.h"
 #include "lib/Lowering/CPU/Remarks.h"
+#include "lib/Lowering/CPU/VectorBody.h"
 #include "lib/Lowering/CPU/VectorSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -79,9 +77,8 @@ std::optional<Reduction> matchReduction(linalg::GenericOp op, StringRef &why) {
   if (!sum.hasOneUse() || !llvm::is_contained(found.combiner->getOperands(), sum))
     return none("what is added depends on the sum");
   found.term = found.combiner->getOperand(found.combiner->getOperand(0) == sum);
-  for (Operation &inner : body->without_terminator())
-    if (!inner.hasTrait<OpTrait::Vectorizable>() && !inner.hasTrait<OpTrait::ConstantLike>())
-      return none("its body has an op that no vector has");
+  if (!hasVectorForm(*body))
+    return none("its body has an op that no vector has");
   return found;
 }
 
@@ -98,14 +95,11 @@ public:
       auto loop = scf::ForOp::create(b, loc, zero, size, one);
       if (!outer)
         outer = loop;
-      if (at.size() == 1)
-        kernel::mark<kernel::GroupLoop>(loop);
       at.push_back(loop.getInductionVar());
       b.setInsertionPointToStart(loop.getBody());
     }
-    SlotRange range = seenSlots(b, op, at.front(), sizes.front(), sizes.back());
     at.push_back({});
-    reduce(range.from, range.to);
+    reduce(sizes.back());
     b.setInsertionPointAfter(outer);
     return outer;
   }
@@ -140,8 +134,7 @@ private:
     auto type = VectorType::get({rowLanes}, element);
     SmallVector<Value> indices = indicesOf(operand);
     if (!op.getMatchingIndexingMap(operand).isFunctionOfDim(op.getNumLoops() - 1))
-      return vector::BroadcastOp::create(b, loc, type,
-                                         memref::LoadOp::create(b, loc, memref, indices));
+      return broadcastLanes(b, loc, memref::LoadOp::create(b, loc, memref, indices));
     if (!mask)
       return vector::LoadOp::create(b, loc, type, memref, indices);
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
@@ -162,40 +155,24 @@ private:
     for (auto [argument, operand] :
          llvm::zip(op.getBody()->getArguments(), op.getDpsInputOperands()))
       wide.map(argument, load(operand, mask));
-    for (Operation &inner : op.getBody()->without_terminator()) {
-      if (&inner == reduction.combiner)
-        continue;
-      for (Value operand : inner.getOperands())
-        if (Value known = wide.lookupOrDefault(operand); !isa<VectorType>(known.getType()))
-          wide.map(operand, broadcast(known));
-      Operation *clone = b.clone(inner, wide);
-      if (inner.hasTrait<OpTrait::ConstantLike>()) {
-        wide.map(inner.getResult(0), broadcast(clone->getResult(0)));
-        continue;
-      }
-      for (Value result : clone->getResults())
-        result.setType(VectorType::get({rowLanes}, result.getType()));
-    }
+    applyToVectors(b, loc, *op.getBody(), wide, reduction.combiner);
     Value term = wide.lookup(reduction.term);
     if (mask)
       term = arith::SelectOp::create(b, loc, mask, term, neutral);
     return combine(sums, term);
   }
 
-  Value broadcast(Value scalar) {
-    return vector::BroadcastOp::create(b, loc, VectorType::get({rowLanes}, scalar.getType()),
-                                       scalar);
-  }
-
-  /// Along the last loop from `from`, a multiple of rowLanes, to `size`.
-  void reduce(Value from, Value size) {
+  /// Along the last loop, of `size` iterations.
+  void reduce(Value size) {
     bool isSum = reduction.kind() == vector::CombiningKind::ADD;
-    Value neutral = broadcast(arith::ConstantOp::create(
-        b, loc, b.getF32FloatAttr(isSum ? 0 : -std::numeric_limits<float>::infinity())));
+    Value neutral = broadcastLanes(
+        b, loc,
+        arith::ConstantOp::create(
+            b, loc, b.getF32FloatAttr(isSum ? 0 : -std::numeric_limits<float>::infinity())));
     Value width = index(rowLanes);
     Value whole =
         b.createOrFold<arith::SubIOp>(loc, size, b.createOrFold<arith::RemUIOp>(loc, size, width));
-    auto loop = scf::ForOp::create(b, loc, from, whole, width, neutral);
+    auto loop = scf::ForOp::create(b, loc, index(0), whole, width, neutral);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());

@@ -21,10 +21,8 @@ std::optional<RowWise> ctxc::rowWise(Operation &op) {
     if (!type)
       continue;
     AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
-    auto isLoop = [&](unsigned i) {
-      return map.getNumResults() > i && map.getResult(i) == getAffineDimExpr(i, op.getContext());
-    };
-    bool byRow = isLoop(0);
+    bool byRow =
+        map.getNumResults() > 0 && map.getResult(0) == getAffineDimExpr(0, op.getContext());
     bool isWrite = linalgOp.isDpsInit(&operand);
     if (isWrite && (!byRow || !type.isDynamicDim(0)))
       return std::nullopt;
@@ -32,27 +30,23 @@ std::optional<RowWise> ctxc::rowWise(Operation &op) {
       result.count = rowsOf(operand.get());
     Origin origin = originOf(operand.get());
     result.isKnown &= bool(origin.root);
-    result.accesses.push_back(
-        {origin.root, byRow && origin.sameRows, isWrite, operand.get(), byRow && isLoop(1)});
+    result.accesses.push_back({origin.root, byRow && origin.sameRows, isWrite});
   }
   if (!result.count)
     return std::nullopt;
   op.walk([&](memref::LoadOp load) { // loads in its body may be at any index
     Origin origin = originOf(load.getMemRef());
     result.isKnown &= bool(origin.root);
-    result.accesses.push_back({origin.root, false, false, load.getMemRef(), false});
+    result.accesses.push_back({origin.root, false, false});
   });
   return result;
 }
 
-using Independent = llvm::function_ref<bool(const RowWise::Access &, const RowWise::Access &)>;
-
-/// Whether each pair of accesses to the same memory, at least one of which is a write, is
-/// `independent`.
-static bool areIndependent(const RowWise &a, const RowWise &b, Independent independent) {
+/// Whether two ops access the same memory only at their own rows, or only read it.
+static bool areIndependent(const RowWise &a, const RowWise &b) {
   for (const RowWise::Access &x : a.accesses)
     for (const RowWise::Access &y : b.accesses)
-      if (x.root == y.root && (x.isWrite || y.isWrite) && !independent(x, y))
+      if (x.root == y.root && (x.isWrite || y.isWrite) && !(x.isOwnRow && y.isOwnRow))
         return false;
   return true;
 }
@@ -60,39 +54,5 @@ static bool areIndependent(const RowWise &a, const RowWise &b, Independent indep
 bool ctxc::mayJoin(ArrayRef<RowWise> row, const RowWise &next) {
   if (!next.isKnown || !row.front().isKnown || next.count != row.front().count)
     return false;
-  auto ownRows = [](const RowWise::Access &x, const RowWise::Access &y) {
-    return x.isOwnRow && y.isOwnRow;
-  };
-  return llvm::all_of(row, [&](const RowWise &op) { return areIndependent(op, next, ownRows); });
-}
-
-std::optional<Groups> ctxc::groupsOf(ArrayRef<RowWise> row, OpBuilder &b) {
-  auto ownGroups = [](const RowWise::Access &x, const RowWise::Access &y) {
-    return x.isOwnGroup && y.isOwnGroup && x.view == y.view;
-  };
-  Groups groups{0, {}, 0};
-  for (const RowWise &op : row) {
-    auto linalgOp = dyn_cast<linalg::LinalgOp>(op.op);
-    if (!linalgOp || !op.isKnown || linalgOp.getNumLoops() < 2 ||
-        linalgOp.getIteratorTypesArray()[1] != utils::IteratorType::parallel)
-      return std::nullopt;
-    for (const RowWise &other : row)
-      if (!areIndependent(op, other, ownGroups))
-        return std::nullopt;
-    for (Value init : linalgOp.getDpsInits()) {
-      auto type = cast<MemRefType>(init.getType());
-      if (type.getRank() < 2 || type.isDynamicDim(1) ||
-          (groups.count && groups.count != type.getDimSize(1)))
-        return std::nullopt;
-      groups.count = type.getDimSize(1);
-      int64_t size = 1;
-      for (int64_t i = 1; i < type.getRank(); ++i)
-        if (!type.isDynamicDim(i))
-          size *= type.getDimSize(i);
-        else if (!groups.slots)
-          groups.slots = b.createOrFold<memref::DimOp>(op.op->getLoc(), init, i);
-      groups.size = std::max(groups.size, size);
-    }
-  }
-  return groups.slots && groups.count > 1 ? std::optional(groups) : std::nullopt;
+  return llvm::all_of(row, [&](const RowWise &op) { return areIndependent(op, next); });
 }

@@ -7,7 +7,6 @@
 // still in the caches closest to the core when the next op reads them.
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
-#include "lib/Lowering/CPU/AttentionLoops.h"
 #include "lib/Lowering/CPU/LinalgToLoops.h"
 #include "lib/Lowering/CPU/OutlineRows.h"
 #include "lib/Lowering/CPU/Remarks.h"
@@ -35,9 +34,8 @@ namespace {
 
 class RowSharer {
 public:
-  RowSharer(func::FuncOp kernel, const CpuTarget &target)
-      : kernel(kernel), target(target), b(kernel.getContext()), rewriter(kernel.getContext()),
-        outliner(kernel) {}
+  explicit RowSharer(func::FuncOp kernel)
+      : kernel(kernel), rewriter(kernel.getContext()), outliner(kernel) {}
 
   LogicalResult run();
 
@@ -46,19 +44,11 @@ private:
   scf::ForOp merge(ArrayRef<RowWise> group);
 
   func::FuncOp kernel;
-  const CpuTarget &target;
-  OpBuilder b;
   IRRewriter rewriter;
   RowOutliner outliner;
 };
 
 LogicalResult RowSharer::run() {
-  for (auto op : llvm::make_early_inc_range(kernel.getOps<linalg::GenericOp>()))
-    if (isScores(op))
-      if (linalg::FillOp zeros = zerosFor(op, op.getDpsInits()[0])) {
-        zeros.erase();
-        kernel::mark<kernel::Stored>(op);
-      }
   SmallVector<RowWise> group;
   for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
     std::optional<RowWise> next = rowWise(op);
@@ -83,15 +73,11 @@ LogicalResult RowSharer::run() {
 LogicalResult RowSharer::finish(SmallVectorImpl<RowWise> &group) {
   if (group.empty())
     return success();
-  bool isCausal = llvm::any_of(
-      group, [](const RowWise &member) { return kernel::isMarked<kernel::Causal>(member.op); });
-  b.setInsertionPoint(group.back().op);
-  std::optional<Groups> groups = groupsOf(group, b);
   scf::ForOp rows = merge(group);
   group.clear();
   if (!rows)
     return failure();
-  outliner.outline({rows, isCausal, groups});
+  outliner.outline(rows);
   return success();
 }
 
@@ -104,7 +90,7 @@ scf::ForOp RowSharer::merge(ArrayRef<RowWise> group) {
   for (const RowWise &member : group) {
     rewriter.setInsertionPoint(last);
     auto linalgOp = cast<linalg::LinalgOp>(member.op);
-    FailureOr<scf::ForOp> made = linalgToLoops(rewriter, linalgOp, target);
+    FailureOr<scf::ForOp> made = linalgToLoops(rewriter, linalgOp);
     if (failed(made))
       return nullptr;
     if (!merged) {
@@ -125,15 +111,11 @@ scf::ForOp RowSharer::merge(ArrayRef<RowWise> group) {
 }
 
 struct ShareRows : ctxc::impl::ShareRowsBase<ShareRows> {
-  using Base::Base;
   void runOnOperation() override {
-    CpuTarget target;
-    target.lanes = lanes;
-    target.registers = registers;
     if (failed(expectBuffers(getOperation(), getArgument())))
       return signalPassFailure();
     for (func::FuncOp kernel : kernelFunctions(getOperation()))
-      if (failed(RowSharer(kernel, target).run()))
+      if (failed(RowSharer(kernel).run()))
         return signalPassFailure();
   }
 };

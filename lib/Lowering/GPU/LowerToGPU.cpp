@@ -230,6 +230,7 @@ struct GpuLaunches : ctxc::impl::GpuLaunchesBase<GpuLaunches> {
 
 void ctxc::buildGpuPipeline(OpPassManager &pm, const GpuTarget &target, int64_t rows,
                             std::vector<GpuRefusal> *refusals) {
+  pm.addPass(createGpuExpandAttention());
   pm.addPass(createGpuFixRows({rows}));
   pm.addPass(memref::createResolveShapedTypeResultDimsPass());
   pm.addPass(createCanonicalizerPass());

@@ -14,7 +14,6 @@
 // changes no sum except −0.
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "ctxc/Lowering/Kernel.h"
-#include "lib/Lowering/CPU/AttentionLoops.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "lib/Lowering/GPU/TileOperand.h"

@@ -1,7 +1,6 @@
 // Lowers the ops that read positions and the context: rotary embeddings, and attention over a KV
 // cache that is written in place.
 #include "ctxc/Lowering/LinalgArith.h"
-#include "lib/Lowering/CPU/AttentionLoops.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -108,7 +107,7 @@ Value slopeBias(OpBuilder &b, Location l, Value slope, Value position, bool roun
 /// Attention over a state. The tokens that a row sees lie in KV slots. The last S slots of the
 /// state are the rows of this call, so that rows see each other. In the reduced run of a dual
 /// block, each row is a sequence of its own, which consists of the kept tokens and the row: the
-/// state is only read, and the row's own key and value take the place of the last slot.
+/// state is only read, and the row's own key and value lie beside the slots.
 class AttentionEmitter {
 public:
   AttentionEmitter(xf::AttentionOp attention, KernelEmitter &e)
@@ -116,25 +115,40 @@ public:
         isolated(runIndex(run) == 1), visible(e.visible(run)),
         heads(ranked(attention.getQuery()).getDimSize(0)),
         groups(ranked(attention.getKey()).getDimSize(0)), repeat(heads / groups),
-        width(ranked(attention.getQuery()).getDimSize(1)), out(ranked(attention).getDimSize(1)) {}
+        width(ranked(attention.getQuery()).getDimSize(1)), out(ranked(attention).getDimSize(1)) {
+    bindDims(b.getContext(), s, g, r, t);
+  }
 
   void emit() {
-    SmallVector<Value> memrefs = e.states(attention);
     if (isolated && kernel::isMarked<kernel::Alone>(attention) && !attention.getSinks())
       return bind(ownValues());
-    for (Value fresh : {attention.getKey(), attention.getValue()}) {
-      Value memref = memrefs[own.size()];
-      own.push_back(e.data(fresh));
-      states.push_back(isolated ? keptState(memref) : extendState(e, memref, own.back(), visible));
+    SmallVector<Value> memrefs = e.states(attention), states;
+    SmallVector<Value> own{e.data(attention.getKey()), e.data(attention.getValue())};
+    for (auto [memref, fresh] : llvm::zip(memrefs, own))
+      states.push_back(isolated ? keptState(memref) : extendState(e, memref, fresh, visible));
+    Value query = grouped(e.data(attention.getQuery()), width);
+    Value slots = e.slots(run), window, sinks, ownScore;
+    if (isolated) {
+      slots = firstSlots(slots);
+      ownScore = ownScores(query, own[0]);
     }
-    Operation *before = &b.getInsertionBlock()->back(); // of the states
-    Value weights = softmax(e, maskedScores(), sinks());
-    if (isInOrder())
-      for (Operation *op = before->getNextNode(); op; op = op->getNextNode())
-        if (auto overSlots = dyn_cast<linalg::LinalgOp>(op);
-            overSlots && overSlots.getNumLoops() == 4)
-          markCausal(op);
-    bind(mix(weights));
+    addOther(e.positions(), {s});
+    addOther(slots, {t});
+    addSlopes();
+    if (attention.getWindow()) {
+      Value limit = e.lookup(attention.getWindow());
+      addOther(limit, {b.getAffineConstantExpr(0)});
+      if (isInOrder())
+        window = limit;
+    }
+    if (Value given = attention.getSinks())
+      sinks = groupedRows(given);
+    Value init = emptyGrouped(b.getIndexAttr(out));
+    auto op = kernel::AttentionOp::create(
+        b, e.loc, init.getType(), query, states[0], states[1], window, others, sinks, ownScore,
+        isolated ? own[1] : Value(), init, b.getAffineMapArrayAttr(maps), isInOrder());
+    writeScore(op);
+    bind(op.getResult());
   }
 
 private:
@@ -143,36 +157,22 @@ private:
                           b, e.loc, mixed, SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}}));
   }
 
-  static constexpr IteratorType par = IteratorType::parallel, red = IteratorType::reduction;
+  /// Whether the rows' own slots are the last ones, and no row sees a slot after its own.
+  bool isInOrder() { return !isolated && !attention.getBidirectional(); }
 
-  Value kept() { return arith::SubIOp::create(b, e.loc, visible, e.index(1)); }
-
-  /// The rows of a state that belong to the kept tokens.
+  /// The entries of the kept tokens: all but the last, along the first dimension.
+  Value firstSlots(Value all) {
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, e.loc, all),
+                              offsets(sizes.size(), b.getIndexAttr(0)),
+                              strides(sizes.size(), b.getIndexAttr(1));
+    sizes[0] = arith::SubIOp::create(b, e.loc, visible, e.index(1)).getResult();
+    return tensor::ExtractSliceOp::create(b, e.loc, all, offsets, sizes, strides);
+  }
   Value keptState(Value memref) {
     auto type = cast<MemRefType>(memref.getType());
-    Value all = bufferization::ToTensorOp::create(
+    return firstSlots(bufferization::ToTensorOp::create(
         b, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
-        /*restrict=*/true);
-    return slots(all, 0, e.index(0), kept());
-  }
-
-  /// `count` entries of the dimension `dim`, from `from` on.
-  Value slots(Value x, int64_t dim, OpFoldResult from, OpFoldResult count) {
-    auto [offsets, sizes, strides] = window(x, dim, from, count);
-    return tensor::ExtractSliceOp::create(b, e.loc, x, offsets, sizes, strides);
-  }
-  Value putSlots(Value part, Value into, int64_t dim, OpFoldResult from, OpFoldResult count) {
-    auto [offsets, sizes, strides] = window(into, dim, from, count);
-    return tensor::InsertSliceOp::create(b, e.loc, part, into, offsets, sizes, strides);
-  }
-  using Sizes = SmallVector<OpFoldResult>;
-  std::tuple<Sizes, Sizes, Sizes> window(Value x, int64_t dim, OpFoldResult from,
-                                         OpFoldResult count) {
-    Sizes sizes = tensor::getMixedSizes(b, e.loc, x), offsets(sizes.size(), b.getIndexAttr(0)),
-          strides(sizes.size(), b.getIndexAttr(1));
-    offsets[dim] = from;
-    sizes[dim] = count;
-    return {offsets, sizes, strides};
+        /*restrict=*/true));
   }
 
   SmallVector<OpFoldResult> groupedSizes(OpFoldResult last) {
@@ -181,153 +181,106 @@ private:
   Value emptyGrouped(OpFoldResult last) {
     return tensor::EmptyOp::create(b, e.loc, groupedSizes(last), b.getF32Type());
   }
-  AffineMap map5(ArrayRef<AffineExpr> exprs) { return AffineMap::get(5, 0, exprs, b.getContext()); }
-
-  static Value accumulate(OpBuilder &nested, Location l, ValueRange a) {
-    Value product = arith::MulFOp::create(nested, l, a[0], a[1], kFast);
-    return arith::AddFOp::create(nested, l, a[2], product, kFast);
+  Value grouped(Value x, int64_t last) {
+    return tensor::ExpandShapeOp::create(
+        b, e.loc,
+        RankedTensorType::get({ShapedType::kDynamic, groups, repeat, last}, b.getF32Type()), x,
+        SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}}, groupedSizes(b.getIndexAttr(last)));
   }
 
-  /// Whether the rows' own slots are the last ones, and no row sees a slot after its own.
-  bool isInOrder() { return !isolated && !attention.getBidirectional(); }
-  Value inOrder(Value product) {
-    if (isInOrder())
-      markCausal(product.getDefiningOp());
-    return product;
+  //===--------------------------------------------------------------------===//
+  // Scores
+  //===--------------------------------------------------------------------===//
+
+  AffineMap map4(ArrayRef<AffineExpr> exprs) { return AffineMap::get(4, 0, exprs, b.getContext()); }
+  void addOther(Value other, ArrayRef<AffineExpr> at) {
+    others.push_back(other);
+    maps.push_back(map4(at));
   }
-  void markCausal(Operation *op) {
-    kernel::mark<kernel::Causal>(op);
-    if (Value window = attention.getWindow())
-      if (auto setting = window.getDefiningOp<xf::SettingOp>())
-        kernel::Window(op->getContext()).setAttr(op, setting.getNameAttr());
+  void addSlopes() {
+    Value slopes = attention.getSlopes();
+    if (slopes && e.hasRows(slopes))
+      addOther(groupedRows(slopes), {s, g, r});
+    else if (slopes)
+      addOther(oneRow(slopes), {g, r});
   }
 
-  Value markedAs(kernel::Product product, Value value) {
-    kernel::KernelDialect::ProductAttrHelper(b.getContext())
-        .setAttr(value.getDefiningOp(), kernel::ProductAttr::get(b.getContext(), product));
-    return value;
+  /// The region: the scores, scaled, capped, and −∞ where row s does not see the token in slot t.
+  void writeScore(kernel::AttentionOp op) {
+    Block &body = op.getScore().emplaceBlock();
+    body.addArgument(b.getF32Type(), e.loc);
+    for (Value other : others)
+      body.addArgument(ranked(other).getElementType(), e.loc);
+    OpBuilder n = OpBuilder::atBlockBegin(&body);
+    ValueRange a = body.getArguments();
+    Value slope = attention.getSlopes() ? KernelEmitter::widen(n, e.loc, a[3]) : Value();
+    Value score = scored(n, e.loc, a[0], a[2], slope);
+    if (!attention.getBidirectional())
+      score = arith::SelectOp::create(n, e.loc, isSeen(n, e.loc, a), score,
+                                      constant(n, e.loc, -INFINITY));
+    kernel::AttendOp::create(n, e.loc, score);
   }
 
-  /// The products of queries and keys: S × groups × repeat × visible.
-  Value products() {
-    auto grouped =
-        RankedTensorType::get({ShapedType::kDynamic, groups, repeat, width}, b.getF32Type());
-    Value query = tensor::ExpandShapeOp::create(b, e.loc, grouped, e.data(attention.getQuery()),
-                                                SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}},
-                                                groupedSizes(b.getIndexAttr(width)));
-    AffineExpr s, g, r, t, d;
-    bindDims(b.getContext(), s, g, r, t, d);
-    auto times = [&](Value keys, AffineMap map, Value init) {
-      return e.generic(init, {query, keys}, {map5({s, g, r, d}), map, map5({s, g, r, t})},
-                       {par, par, par, par, red}, accumulate);
-    };
-    Value all = e.filled(emptyGrouped(visible), 0);
-    auto ofState = [&](Value init) {
-      return markedAs(kernel::Product::Scores, times(states[0], map5({t, g, d}), init));
-    };
-    if (!isolated)
-      return inOrder(ofState(all));
-    OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
-    Value ofKept = ofState(slots(all, 3, first, last));
-    all = putSlots(ofKept, all, 3, first, last);
-    Value ofOwn = times(own[0], map5({s, g, d}), slots(all, 3, last, one));
-    return putSlots(ofOwn, all, 3, last, one);
-  }
-
-  /// The scores: scaled, capped, and −∞ where row s does not see the token in slot t.
-  Value maskedScores() {
-    MLIRContext *context = b.getContext();
-    AffineExpr s, g, r, t;
-    bindDims(context, s, g, r, t);
-    AffineMap identity = AffineMap::getMultiDimIdentityMap(4, context);
-    SmallVector<Value> ins{products(), e.positions(), e.slots(run)};
-    SmallVector<AffineMap> maps{identity, AffineMap::get(4, 0, {s}, context),
-                                AffineMap::get(4, 0, {t}, context)};
-    if (attention.getWindow()) {
-      ins.push_back(e.lookup(attention.getWindow()));
-      maps.push_back(AffineMap::get(4, 0, {b.getAffineConstantExpr(0)}, context));
-    }
-    if (Value slopes = attention.getSlopes()) {
-      ins.push_back(e.hasRows(slopes) ? groupedRows(slopes) : oneRow(slopes));
-      maps.push_back(e.hasRows(slopes) ? AffineMap::get(4, 0, {s, g, r}, context)
-                                       : AffineMap::get(4, 0, {g, r}, context));
-    }
-    maps.push_back(identity);
-    Value last = isolated ? kept() : Value();
-    return e.generic(emptyGrouped(visible), ins, maps, {par, par, par, par},
-                     [&](OpBuilder &n, Location l, ValueRange a) -> Value {
-                       Value isOwn, place = a[2];
-                       if (isolated) {
-                         isOwn = arith::CmpIOp::create(n, l, arith::CmpIPredicate::eq,
-                                                       linalg::IndexOp::create(n, l, 3), last);
-                         place = arith::SelectOp::create(n, l, isOwn, a[1], place);
-                       }
-                       Value score = scored(n, l, a, place);
-                       if (attention.getBidirectional())
-                         return score;
-                       return arith::SelectOp::create(n, l, isSeen(n, l, a, place, isOwn), score,
-                                                      constant(n, l, -INFINITY));
-                     });
-  }
-
-  /// `a` holds the product, the row's position, the slot's position, and, where there are any, the
-  /// window and the slope.
-  Value scored(OpBuilder &n, Location l, ValueRange a, Value place) {
-    Value product = a[0];
-    if (attention.getSlopes())
-      product = add(n, l, product, slopeBias(n, l, a[a.size() - 2], place, attention.getRounded()));
+  /// The score of a token at `place`.
+  Value scored(OpBuilder &n, Location l, Value product, Value place, Value slope) {
+    if (slope)
+      product = add(n, l, product, slopeBias(n, l, slope, place, attention.getRounded()));
     Value score = mul(n, l, product, constant(n, l, attention.getScale().convertToFloat()));
     return attention.getSoftcap() ? softcap(n, l, score, attention.getSoftcap()->convertToFloat())
                                   : score;
   }
 
-  /// Whether the row sees the token at `place`: itself, and those before it within the window.
-  Value isSeen(OpBuilder &n, Location l, ValueRange a, Value place, Value isOwn) {
+  /// Whether the row sees the token: itself, and those before it within the window.
+  Value isSeen(OpBuilder &n, Location l, ValueRange a) {
     auto compare = [&](arith::CmpIPredicate p, Value x, Value y) -> Value {
       return arith::CmpIOp::create(n, l, p, x, y);
     };
     Value zero = arith::ConstantIntOp::create(n, l, 0, 32);
-    Value distance = arith::SubIOp::create(n, l, a[1], place);
-    Value seen = compare(arith::CmpIPredicate::sge, distance, zero);
-    if (isolated) // only kept tokens that come before the row
-      seen = arith::OrIOp::create(n, l, isOwn, compare(arith::CmpIPredicate::sgt, distance, zero));
+    Value distance = arith::SubIOp::create(n, l, a[1], a[2]);
+    // In the reduced run, only kept tokens that come before the row.
+    Value seen =
+        compare(isolated ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::sge, distance, zero);
     if (!attention.getWindow())
       return seen;
-    Value window = arith::TruncIOp::create(n, l, n.getI32Type(), a[3]);
+    Value window = arith::TruncIOp::create(n, l, n.getI32Type(), a.back());
     Value unlimited = compare(arith::CmpIPredicate::eq, window, zero);
     Value near = compare(arith::CmpIPredicate::slt, distance, window);
     return arith::AndIOp::create(n, l, seen, arith::OrIOp::create(n, l, unlimited, near));
   }
 
-  /// Σ_t w_t v_t, slot after slot.
-  Value mix(Value weights) {
-    // x is the innermost loop, so that values are read along their rows.
-    AffineExpr s, g, r, t, x;
-    bindDims(b.getContext(), s, g, r, t, x);
-    auto sum = [&](Value of, Value values, AffineMap map, Value init) {
-      return e.generic(init, {of, values}, {map5({s, g, r, t}), map, map5({s, g, r, x})},
-                       {par, par, par, red, par}, accumulate);
-    };
-    Value mixed = e.filled(emptyGrouped(b.getIndexAttr(out)), 0);
-    auto ofState = [&](Value of) {
-      return markedAs(kernel::Product::Mixed, sum(of, states[1], map5({t, g, x}), mixed));
-    };
-    if (!isolated)
-      return inOrder(ofState(weights));
-    OpFoldResult one = b.getIndexAttr(1), first = b.getIndexAttr(0), last = kept();
-    mixed = ofState(slots(weights, 3, first, last));
-    return sum(slots(weights, 3, last, one), own[1], map5({s, g, x}), mixed);
+  /// The scores of the rows with themselves: S × groups × repeat.
+  Value ownScores(Value query, Value key) {
+    AffineExpr d = t;
+    Value products = e.generic(e.filled(e.emptyRows({groups, repeat}), 0), {query, key},
+                               {map4({s, g, r, d}), map4({s, g, d}), map4({s, g, r})},
+                               {utils::IteratorType::parallel, utils::IteratorType::parallel,
+                                utils::IteratorType::parallel, utils::IteratorType::reduction},
+                               [](OpBuilder &n, Location l, ValueRange a) -> Value {
+                                 Value product = arith::MulFOp::create(n, l, a[0], a[1], kFast);
+                                 return arith::AddFOp::create(n, l, a[2], product, kFast);
+                               });
+    AffineMap heads = AffineMap::getMultiDimIdentityMap(3, b.getContext());
+    SmallVector<Value> ins{products, e.positions()};
+    SmallVector<AffineMap> at{heads, heads.getMajorSubMap(1)};
+    if (Value slopes = attention.getSlopes()) {
+      ins.push_back(e.hasRows(slopes) ? groupedRows(slopes) : oneRow(slopes));
+      at.push_back(e.hasRows(slopes) ? heads : heads.getMinorSubMap(2));
+    }
+    at.push_back(heads);
+    return e.generic(e.emptyRows({groups, repeat}), ins, at,
+                     SmallVector<IteratorType>(3, IteratorType::parallel),
+                     [&](OpBuilder &n, Location l, ValueRange a) {
+                       return scored(n, l, a[0], a[1], attention.getSlopes() ? a[2] : Value());
+                     });
   }
 
-  /// The result of `mix` where a row's own slot is the only one: its weight is 1, whatever its
-  /// score is.
+  /// The mixed values where a row's own slot is the only one: its weight is 1, whatever its score
+  /// is.
   Value ownValues() {
-    AffineExpr s, g, r, x;
-    bindDims(b.getContext(), s, g, r, x);
+    AffineExpr x = t;
     return e.generic(emptyGrouped(b.getIndexAttr(out)), {e.data(attention.getValue())},
-                     {AffineMap::get(4, 0, {s, g, x}, b.getContext()),
-                      AffineMap::getMultiDimIdentityMap(4, b.getContext())},
-                     {par, par, par, par},
+                     {map4({s, g, x}), AffineMap::getMultiDimIdentityMap(4, b.getContext())},
+                     SmallVector<IteratorType>(4, IteratorType::parallel),
                      [](OpBuilder &, Location, ValueRange a) { return a[0]; });
   }
 
@@ -344,11 +297,6 @@ private:
         e.data(heads), SmallVector<ReassociationIndices>{{0}, {1, 2}},
         SmallVector<OpFoldResult>{e.rows(), b.getIndexAttr(groups), b.getIndexAttr(repeat)});
   }
-  /// The scores of the attention sinks, for each row; null where there are none.
-  Value sinks() {
-    Value sinks = attention.getSinks();
-    return sinks ? groupedRows(sinks) : Value();
-  }
 
   xf::AttentionOp attention;
   KernelEmitter &e;
@@ -357,7 +305,9 @@ private:
   bool isolated;
   Value visible;
   int64_t heads, groups, repeat, width, out;
-  SmallVector<Value, 2> own, states; ///< keys and values: the rows', and those of the state
+  AffineExpr s, g, r, t;
+  SmallVector<Value> others; ///< what the score depends on: positions, slots, slopes, window
+  SmallVector<AffineMap> maps;
 };
 
 struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {

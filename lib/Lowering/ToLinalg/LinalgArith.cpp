@@ -11,23 +11,10 @@ Value ctxc::softcap(OpBuilder &b, Location l, Value x, double cap) {
   return mul(b, l, constant(b, l, cap), tanh);
 }
 
-/// Applies `body` to the entries of two tensors of the same shape.
-static Value zip(KernelEmitter &e, Value x, Value y, KernelEmitter::Body body) {
-  int64_t rank = ranked(x).getRank();
-  AffineMap identity = AffineMap::getMultiDimIdentityMap(rank, x.getContext());
-  Value empty = tensor::EmptyOp::create(
-      e.builder, e.loc, tensor::getMixedSizes(e.builder, e.loc, x), ranked(x).getElementType());
-  return e.generic(empty, {x, y}, {identity, identity, identity},
-                   SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel), body);
-}
-
-Value ctxc::softmax(KernelEmitter &e, Value x, Value rest) {
-  auto maximum = [](OpBuilder &b, Location l, ValueRange a) -> Value {
+Value ctxc::softmax(KernelEmitter &e, Value x) {
+  Value largest = e.reduceLast(x, -INFINITY, [](OpBuilder &b, Location l, ValueRange a) -> Value {
     return arith::MaximumFOp::create(b, l, a[0], a[1]);
-  };
-  Value largest = e.reduceLast(x, -INFINITY, maximum);
-  if (rest)
-    largest = zip(e, largest, rest, maximum);
+  });
   Value powers =
       e.mapWithReduced(x, {largest}, [](OpBuilder &b, Location l, ValueRange a) -> Value {
         return math::ExpOp::create(b, l, sub(b, l, a[0], a[1]));
@@ -35,13 +22,6 @@ Value ctxc::softmax(KernelEmitter &e, Value x, Value rest) {
   Value total = e.reduceLast(powers, 0, [](OpBuilder &b, Location l, ValueRange a) -> Value {
     return arith::AddFOp::create(b, l, a[0], a[1], kFast);
   });
-  if (rest) {
-    Value power = zip(e, rest, largest, [](OpBuilder &b, Location l, ValueRange a) -> Value {
-      return math::ExpOp::create(b, l, sub(b, l, a[0], a[1]));
-    });
-    total = zip(e, total, power,
-                [](OpBuilder &b, Location l, ValueRange a) { return add(b, l, a[0], a[1]); });
-  }
   return e.mapWithReduced(powers, {total}, [](OpBuilder &b, Location l, ValueRange a) {
     return div(b, l, a[0], a[1]);
   });

@@ -112,15 +112,6 @@ func.func @mark_place(%x: memref<4xf32>) {
 
 // -----
 
-func.func @window_alone(%x: memref<4xf32>) {
-  %c0 = arith.constant 0.0 : f32
-  // expected-error @below {{'linalg.fill' op has 'kernel.window', which is for an op of linalg that is causal}}
-  linalg.fill {kernel.window = "w"} ins(%c0 : f32) outs(%x : memref<4xf32>)
-  return
-}
-
-// -----
-
 func.func @mark_place_loop(%x: memref<4xf32>) {
   %c0 = arith.constant 0.0 : f32
   // expected-error @below {{'linalg.fill' op has 'kernel.row_loop', which is for scf.for}}

@@ -87,3 +87,81 @@ func.func @experts_c1_transposed(%W: memref<5xi64>, %x: memref<?x8xf32>, %top: m
   kernel.experts %W[%top] * %x into %y of tensor<5x4x8xf32> transposed : memref<5xi64>, memref<?x2xi32>, memref<?x8xf32>, memref<?x2x4xf32>
   return
 }
+
+// -----
+
+func.func @attention_c1(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x2x4xf32>,
+                          %z: tensor<?x2x5xf32>, %p: tensor<?xi32>, %w: tensor<1xi64>,
+                          %h: tensor<?x2x3xf32>, %m: memref<?x2x8xf32>, %y: tensor<?x2x3x4xf32>) {
+  // expected-error @below {{'kernel.attention' op has operands whose sizes do not fit 'tensor<?x2x3x8xf32>' and values of 'tensor<?x2x4xf32>'}}
+  %r = kernel.attention(%q, %z, %v) others() at [] into %y {
+  ^bb0(%x: f32):
+    kernel.attend %x
+  } : (tensor<?x2x3x8xf32>, tensor<?x2x5xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x2x4xf32>,
+                          %z: tensor<?x2x5xf32>, %p: tensor<?xi32>, %w: tensor<1xi64>,
+                          %h: tensor<?x2x3xf32>, %m: memref<?x2x8xf32>, %y: tensor<?x2x3x4xf32>) {
+  // expected-error @below {{'kernel.attention' op has operands on tensors and in memory; all must be the same}}
+  %r = kernel.attention(%q, %m, %v) others() at [] into %y {
+  ^bb0(%x: f32):
+    kernel.attend %x
+  } : (tensor<?x2x3x8xf32>, memref<?x2x8xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_count(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x2x4xf32>,
+                          %z: tensor<?x2x5xf32>, %p: tensor<?xi32>, %w: tensor<1xi64>,
+                          %h: tensor<?x2x3xf32>, %m: memref<?x2x8xf32>, %y: tensor<?x2x3x4xf32>) {
+  // expected-error @below {{'kernel.attention' op has 0 maps for 1 other operands}}
+  %r = kernel.attention(%q, %k, %v) others(%p : tensor<?xi32>) at [] into %y {
+  ^bb0(%x: f32, %a: i32):
+    kernel.attend %x
+  } : (tensor<?x2x3x8xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_map(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x2x4xf32>,
+                          %z: tensor<?x2x5xf32>, %p: tensor<?xi32>, %w: tensor<1xi64>,
+                          %h: tensor<?x2x3xf32>, %m: memref<?x2x8xf32>, %y: tensor<?x2x3x4xf32>) {
+  // expected-error @below {{'kernel.attention' op reads 'tensor<?x2x3xf32>' at affine_map<(d0, d1, d2, d3) -> (d3, d1, d2)>; expected dimensions of (s, g, r, t) or 0}}
+  %r = kernel.attention(%q, %k, %v) others(%h : tensor<?x2x3xf32>) at [affine_map<(s, g, r, t) -> (t, g, r)>] into %y {
+  ^bb0(%x: f32, %a: f32):
+    kernel.attend %x
+  } : (tensor<?x2x3x8xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c4(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x2x4xf32>,
+                          %z: tensor<?x2x5xf32>, %p: tensor<?xi32>, %w: tensor<1xi64>,
+                          %h: tensor<?x2x3xf32>, %m: memref<?x2x8xf32>, %y: tensor<?x2x3x4xf32>) {
+  // expected-error @below {{'kernel.attention' op needs a region of ('f32', 'i32') that ends with kernel.attend}}
+  %r = kernel.attention(%q, %k, %v) others(%p : tensor<?xi32>) at [affine_map<(s, g, r, t) -> (t)>] into %y {
+  ^bb0(%x: f32):
+    kernel.attend %x
+  } : (tensor<?x2x3x8xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x2x4xf32>,
+                          %z: tensor<?x2x5xf32>, %p: tensor<?xi32>, %w: tensor<1xi64>,
+                          %h: tensor<?x2x3xf32>, %m: memref<?x2x8xf32>, %y: tensor<?x2x3x4xf32>) {
+  // expected-error @below {{'kernel.attention' op has a window and is not causal}}
+  %r = kernel.attention(%q, %k, %v) window(%w : tensor<1xi64>) others() at [] into %y {
+  ^bb0(%x: f32):
+    kernel.attend %x
+  } : (tensor<?x2x3x8xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
+  return
+}

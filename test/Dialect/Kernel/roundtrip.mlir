@@ -21,8 +21,8 @@ func.func private @roles(
   // CHECK: kernel.quantized %{{.*}} as tensor<8x64x!xf.quantized<q8_0>> : memref<544xi8> to memref<8x64xf32>
   %m = kernel.quantized %q as tensor<8x64x!xf.quantized<q8_0>> : memref<544xi8> to memref<8x64xf32>
   %c0 = arith.constant 0 : index
-  // CHECK: {kernel.group_loop, kernel.linalg_loop, kernel.row_loop}
-  scf.for %i = %c0 to %c0 step %c0 {} {kernel.row_loop, kernel.group_loop, kernel.linalg_loop}
+  // CHECK: {kernel.linalg_loop, kernel.row_loop}
+  scf.for %i = %c0 to %c0 step %c0 {} {kernel.row_loop, kernel.linalg_loop}
   return
 }
 
@@ -41,18 +41,39 @@ func.func @contractions(%W: tensor<4x8xbf16>, %V: memref<8x4xf32>, %x: tensor<?x
 
 // CHECK-LABEL: func.func @mixed(
 func.func @mixed(%w: memref<?x2x3x?xf32>, %v: memref<?x2x8xf32>, %y: memref<?x2x3x8xf32>) {
-  // CHECK: attrs = {kernel.causal, kernel.product = #kernel.product<mixed>, kernel.window = "attn.window"}
+  // CHECK: attrs = {kernel.causal, kernel.product = #kernel.product<mixed>}
   linalg.generic {indexing_maps = [affine_map<(s, g, r, t, x) -> (s, g, r, t)>, affine_map<(s, g, r, t, x) -> (t, g, x)>,
                                    affine_map<(s, g, r, t, x) -> (s, g, r, x)>],
                   iterator_types = ["parallel", "parallel", "parallel", "reduction", "parallel"]}
       ins(%w, %v : memref<?x2x3x?xf32>, memref<?x2x8xf32>) outs(%y : memref<?x2x3x8xf32>)
-      attrs = {kernel.causal, kernel.product = #kernel.product<mixed>, kernel.window = "attn.window"} {
+      attrs = {kernel.causal, kernel.product = #kernel.product<mixed>} {
   ^bb0(%a: f32, %b: f32, %sum: f32):
     %p = arith.mulf %a, %b : f32
     %n = arith.addf %sum, %p : f32
     linalg.yield %n : f32
   }
   return
+}
+
+// CHECK-LABEL: func.func @attention(
+func.func @attention(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x2x4xf32>, %w: tensor<1xi64>,
+                     %p: tensor<?xi32>, %h: tensor<?x2x3xf32>, %own: tensor<?x2x4xf32>,
+                     %y: tensor<?x2x3x4xf32>, %m: memref<?x2x3x8xf32>, %n: memref<?x2x8xf32>) -> tensor<?x2x3x4xf32> {
+  // CHECK: kernel.attention(%{{.*}}, %{{.*}}, %{{.*}}) causal window(%{{.*}} : tensor<1xi64>) others(%{{.*}} : tensor<?xi32>) at [#{{.*}}] sinks(%{{.*}} : tensor<?x2x3xf32>) own(%{{.*}}, %{{.*}} : tensor<?x2x3xf32>, tensor<?x2x4xf32>) into %{{.*}} {
+  // CHECK: kernel.attend
+  // CHECK: } : (tensor<?x2x3x8xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
+  %r = kernel.attention(%q, %k, %v) causal window(%w : tensor<1xi64>) others(%p : tensor<?xi32>)
+      at [affine_map<(s, g, r, t) -> (t)>] sinks(%h : tensor<?x2x3xf32>)
+      own(%h, %own : tensor<?x2x3xf32>, tensor<?x2x4xf32>) into %y {
+  ^bb0(%x: f32, %at: i32):
+    kernel.attend %x
+  } : (tensor<?x2x3x8xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
+  // CHECK: kernel.attention(%{{.*}}, %{{.*}}, %{{.*}}) others() at [] into %{{.*}} {
+  kernel.attention(%m, %n, %n) others() at [] into %m {
+  ^bb0(%x: f32):
+    kernel.attend %x
+  } : (memref<?x2x3x8xf32>, memref<?x2x8xf32>, memref<?x2x8xf32>), memref<?x2x3x8xf32>
+  return %r : tensor<?x2x3x4xf32>
 }
 
 // The numbers of a bank on a GPU; and the cost of a launch.

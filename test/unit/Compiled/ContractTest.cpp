@@ -3,7 +3,10 @@
 #include "test/unit/Compiled/TextModel.h"
 #include "test/unit/ExecutorContract.h"
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -43,6 +46,38 @@ TEST(ExecutorContract, PromptsAreCancelledBetweenChunks) {
   auto made = createCompiledExecutor(model.program, *model.weights, options);
   ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
   expectCancels(**made, tokens, 4);
+}
+
+/// Limits the addresses of this process to `more` bytes than it has, while it lives.
+class AddressLimit {
+public:
+  explicit AddressLimit(uint64_t more) {
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &before);
+    rlimit limit{pages * sysconf(_SC_PAGESIZE) + more, before.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  }
+  ~AddressLimit() { setrlimit(RLIMIT_AS, &before); }
+
+private:
+  rlimit before;
+};
+
+/// What does not fit is known before anything is computed.
+TEST(ExecutorContract, AContextThatDoesNotFitIsRefused) {
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "the sanitizer has more addresses than any limit";
+#endif
+  Model model("llama");
+  auto small = model.compiled->start(8), large = model.compiled->start(400000);
+  AddressLimit limit(uint64_t(200) << 20);
+  EXPECT_EQ(messageOf(model.compiled->forward(*large, int64_t(3), 0, {})),
+            "a context of 400000 tokens needs 0.3 GB of memory (0.3 GB for what its tokens leave "
+            "behind, 0.0 GB while it is read), and 0.2 GB are free; shorten the context, or free "
+            "some memory");
+  EXPECT_EQ(large->size(), 0);
+  EXPECT_TRUE(bool(model.compiled->forward(*small, int64_t(3), 0, {})));
 }
 
 TEST(ExecutorContract, OneCallAtATime) {

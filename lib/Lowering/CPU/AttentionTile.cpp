@@ -1,0 +1,361 @@
+// A vector of keys or values that is loaded serves several queries, and a step takes several slots
+// (for products) or several vectors (for mixed values): with a single sum, each addition would have
+// to wait for the one before it. This does not change the order of a sum: a product is summed as
+// contractions are (VectorSums.h), a mixed value slot after slot.
+//
+// The keys of all groups for one slot lie side by side in memory. All groups of the queries take a
+// few slots before any group takes the next ones: a decoded token then reads its KV cache in one
+// direction, which is the fastest way to read memory.
+#include "lib/Lowering/CPU/AttentionTile.h"
+#include "lib/Lowering/CPU/VectorBody.h"
+#include "lib/Lowering/CPU/VectorSums.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc;
+
+AttentionTile::AttentionTile(const OpBuilder &b, kernel::AttentionOp op, const CpuTarget &target)
+    : LoopBuilder(b, op.getLoc()), op(op),
+      lanes(VectorType::get({rowLanes}, Float32Type::get(op.getContext()))) {
+  auto query = cast<MemRefType>(op.getQuery().getType());
+  groups = query.getDimSize(1);
+  repeat = query.getDimSize(2);
+  width = query.getDimSize(3);
+  out = cast<MemRefType>(op.getMixed().getType()).getDimSize(3);
+  // Half of the registers hold sums, and the other half the factors: 16 sums with AVX-512, 4 with
+  // AVX2 and NEON.
+  sums = std::clamp<int64_t>(target.registers * target.lanes / rowLanes / 2, 1, 16);
+}
+
+Value AttentionTile::number(double x) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(x)));
+}
+
+//===----------------------------------------------------------------------===//
+// Loops over queries
+//===----------------------------------------------------------------------===//
+
+int64_t AttentionTile::queriesAtOnce(const Queries &queries) const {
+  int64_t most = sums >= 16 ? 4 : sums >= 4 ? 2 : 1;
+  return queries.known ? std::min(queries.known, most) : most;
+}
+
+/// Calls body(group, index of its first query).
+void AttentionTile::forGroups(const Queries &queries, llvm::function_ref<void(Value, Value)> body) {
+  Value ofGroup = queries.known
+                      ? index(queries.known)
+                      : arith::MulIOp::create(b, loc, queries.rows, queries.heads).getResult();
+  forRange(index(0), queries.groups, 1, [&](Value i) {
+    body(add(queries.group, i), arith::MulIOp::create(b, loc, i, ofGroup));
+  });
+}
+
+/// Calls body(i, count) for the queries of a group: `step` at a time, and then for those left.
+void AttentionTile::forSome(const Queries &queries, int64_t step,
+                            llvm::function_ref<void(Value, int64_t)> body) {
+  auto some = [&](Value i) { body(i, step); };
+  if (int64_t left = queries.known % step; queries.known) {
+    if (queries.known >= step)
+      forRange(index(0), index(queries.known - left), step, some);
+    if (left)
+      body(index(queries.known - left), left);
+    return;
+  }
+  Value count = arith::MulIOp::create(b, loc, queries.rows, queries.heads);
+  Value whole = multiples(count, step);
+  forRange(index(0), whole, step, some);
+  forRange(whole, count, 1, [&](Value i) { body(i, 1); });
+}
+
+AttentionTile::At AttentionTile::places(const Queries &queries, Value i, int64_t count) {
+  At at;
+  for (int64_t k = 0; k < count; ++k) {
+    Value query = k ? add(i, index(k)) : i;
+    if (queries.known) {
+      at.push_back({queries.row, add(queries.head, query)});
+      continue;
+    }
+    Value row = arith::DivUIOp::create(b, loc, query, queries.heads);
+    Value head = arith::RemUIOp::create(b, loc, query, queries.heads);
+    at.push_back({add(queries.row, row), add(queries.head, head)});
+  }
+  return at;
+}
+
+void AttentionTile::forEach(const Queries &queries,
+                            llvm::function_ref<void(Value, Value, Value, Value)> body) {
+  forGroups(queries, [&](Value group, Value first) {
+    forSome(queries, 1, [&](Value i, int64_t) {
+      auto [row, head] = places(queries, i, 1).front();
+      body(group, add(first, i), row, head);
+    });
+  });
+}
+
+/// Calls body(first, vectors, mask) for the numbers of a value: `atOnce` vectors at a time, then
+/// the whole vectors that are left, and then the rest, with a mask.
+void AttentionTile::forVectors(int64_t atOnce,
+                               llvm::function_ref<void(Value, int64_t, Value)> body) {
+  int64_t whole = out / rowLanes, tiles = whole / atOnce * atOnce;
+  if (tiles)
+    forRange(index(0), index(tiles * rowLanes), atOnce * rowLanes,
+             [&](Value x) { body(x, atOnce, {}); });
+  if (tiles < whole)
+    body(index(tiles * rowLanes), whole - tiles, {});
+  if (int64_t left = out % rowLanes)
+    body(index(whole * rowLanes), 1, firstLanes(rowLanes, left));
+}
+
+//===----------------------------------------------------------------------===//
+// A tile
+//===----------------------------------------------------------------------===//
+
+void AttentionTile::computeTile(const Queries &queries, Value from, Value to, Value scores,
+                                const TileResults &results, int64_t part) {
+  writeProducts(queries, from, to, scores);
+  writePowers(queries, from, to, scores, results);
+  writeMixed(queries, from, to, scores, results, part);
+}
+
+void AttentionTile::writeProducts(const Queries &queries, Value from, Value to, Value scores) {
+  int64_t step = queriesAtOnce(queries);
+  int64_t slots = llvm::bit_floor(uint64_t(sums / step));
+  auto take = [&](Value slot, int64_t count) {
+    forGroups(queries, [&](Value group, Value first) {
+      forSome(queries, step, [&](Value i, int64_t some) {
+        writeProduct(group, places(queries, i, some), slot, count, scores, add(first, i), from);
+      });
+    });
+  };
+  Value whole = add(from, multiples(sub(to, from), slots));
+  forRange(from, whole, slots, [&](Value slot) { take(slot, slots); });
+  if (slots > 1)
+    forRange(whole, to, 1, [&](Value slot) { take(slot, 1); });
+}
+
+void AttentionTile::writeProduct(Value group, const At &at, Value slot, int64_t slots, Value scores,
+                                 Value firstQuery, Value firstSlot) {
+  int64_t whole = width / rowLanes * rowLanes;
+  auto step = [&](ValueRange sums, Value d, Value mask) {
+    Values ofQueries, next;
+    for (auto [row, head] : at)
+      ofQueries.push_back(load(lanes, in.query, {row, group, head, d}, mask));
+    for (int64_t t = 0; t < slots; ++t) {
+      Value key = load(lanes, in.keys, {t ? add(slot, index(t)) : slot, group, d}, mask);
+      for (Value query : ofQueries)
+        next.push_back(vector::FMAOp::create(b, loc, key, query, sums[next.size()]));
+    }
+    return next;
+  };
+  Values sums(slots * at.size(), zeros(lanes));
+  if (whole)
+    sums = carried(index(0), index(whole), rowLanes, sums,
+                   [&](ValueRange carried, Value d) { return step(carried, d, {}); });
+  if (whole < width)
+    sums = step(sums, index(whole), firstLanes(rowLanes, width - whole));
+  for (size_t query = 0; query < at.size(); ++query) {
+    Values ofQuery;
+    for (int64_t t = 0; t < slots; ++t)
+      ofQuery.push_back(sums[t * at.size() + query]);
+    vector::StoreOp::create(b, loc, totals(b, loc, ofQuery), scores,
+                            {add(firstQuery, index(query)), sub(slot, firstSlot)});
+  }
+}
+
+/// The scores of the slots from `slot` on, of which the mask leaves out some.
+Value AttentionTile::scoreOf(Value product, Value group, Value row, Value head, Value slot,
+                             Value mask) {
+  Block &body = op.getScore().front();
+  Value at[] = {row, group, head, slot};
+  IRMapping wide;
+  wide.map(body.getArgument(0), product);
+  for (auto [argument, other, map] : llvm::zip(body.getArguments().drop_front(), in.others,
+                                               op.getMaps().getAsValueRange<AffineMapAttr>())) {
+    Values indices;
+    for (AffineExpr result : map.getResults()) {
+      auto dim = dyn_cast<AffineDimExpr>(result);
+      indices.push_back(dim ? at[dim.getPosition()] : index(0));
+    }
+    wide.map(argument,
+             map.isFunctionOfDim(3)
+                 ? load(VectorType::get({rowLanes}, argument.getType()), other, indices, mask)
+                 : broadcastLanes(b, loc, memref::LoadOp::create(b, loc, other, indices)));
+  }
+  applyToVectors(b, loc, body, wide);
+  return wide.lookup(op.yielded());
+}
+
+Value AttentionTile::finite(Value x) {
+  Value none = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, number(-INFINITY));
+  return arith::SelectOp::create(b, loc, none, number(0), x);
+}
+
+/// exp(x − largest).
+Value AttentionTile::power(Value x, Value largest) {
+  return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, x, largest));
+}
+
+void AttentionTile::writePowers(const Queries &queries, Value from, Value to, Value scores,
+                                const TileResults &results) {
+  Value count = sub(to, from), whole = multiples(count, rowLanes);
+  Value left = vector::CreateMaskOp::create(b, loc, VectorType::get({rowLanes}, b.getI1Type()),
+                                            ValueRange{sub(count, whole)});
+  Value unseen = broadcastLanes(b, loc, number(-INFINITY));
+  forEach(queries, [&](Value group, Value query, Value row, Value head) {
+    using Step = llvm::function_ref<Value(Value, Value, Value)>;
+    auto along = [&](Value init, Step step) {
+      Value all = carried(index(0), whole, rowLanes, {init}, [&](ValueRange so, Value t) {
+                    return Values{step(so.front(), t, {})};
+                  }).front();
+      return step(all, whole, left);
+    };
+    Value largest = along(unseen, [&](Value so, Value t, Value mask) -> Value {
+      Value product = load(lanes, scores, {query, t}, mask);
+      Value score = scoreOf(product, group, row, head, add(from, t), mask);
+      if (mask)
+        score = arith::SelectOp::create(b, loc, mask, score, unseen);
+      store(score, scores, {query, t}, mask);
+      return arith::MaximumFOp::create(b, loc, so, score);
+    });
+    largest = vector::ReductionOp::create(b, loc, vector::CombiningKind::MAXIMUMF, largest);
+    Value wide = broadcastLanes(b, loc, finite(largest));
+    Value total = along(zeros(lanes), [&](Value so, Value t, Value mask) -> Value {
+      Value powers = power(load(lanes, scores, {query, t}, mask), wide);
+      if (mask)
+        powers = arith::SelectOp::create(b, loc, mask, powers, zeros(lanes));
+      store(powers, scores, {query, t}, mask);
+      return arith::AddFOp::create(b, loc, so, powers);
+    });
+    Value at = add(results.first, query);
+    memref::StoreOp::create(b, loc, largest, results.largest, at);
+    memref::StoreOp::create(b, loc, vector::ExtractOp::create(b, loc, totals(b, loc, {total}), 0),
+                            results.total, at);
+  });
+}
+
+void AttentionTile::writeMixed(const Queries &queries, Value from, Value to, Value scores,
+                               const TileResults &results, int64_t part) {
+  forEach(queries, [&](Value, Value query, Value, Value) {
+    forVectors(1, [&](Value x, int64_t, Value mask) {
+      store(zeros(lanes), results.mixed, {add(results.first, query), x}, mask);
+    });
+  });
+  int64_t step = queriesAtOnce(queries);
+  forRange(from, to, part, [&](Value begin) {
+    Value end = least(add(begin, index(part)), to);
+    forGroups(queries, [&](Value group, Value first) {
+      forVectors(std::max<int64_t>(sums / step, 1), [&](Value x, int64_t vectors, Value mask) {
+        forSome(queries, step, [&](Value i, int64_t some) {
+          addValues(group, some, add(first, i), begin, end, x, vectors, mask, scores, from,
+                    results);
+        });
+      });
+    });
+  });
+}
+
+void AttentionTile::addValues(Value group, int64_t queries, Value firstQuery, Value from, Value to,
+                              Value first, int64_t vectors, Value mask, Value scores,
+                              Value firstSlot, const TileResults &results) {
+  auto placeOf = [&](int64_t query, int64_t v) {
+    return Values{add(results.first, add(firstQuery, index(query))),
+                  v ? add(first, index(v * rowLanes)) : first};
+  };
+  Values so;
+  for (int64_t query = 0; query < queries; ++query)
+    for (int64_t v = 0; v < vectors; ++v)
+      so.push_back(load(lanes, results.mixed, placeOf(query, v), mask));
+  so = carried(from, to, 1, so, [&](ValueRange sums, Value slot) {
+    Values values, next;
+    for (int64_t v = 0; v < vectors; ++v)
+      values.push_back(load(lanes, in.values, {slot, group, placeOf(0, v)[1]}, mask));
+    for (int64_t query = 0; query < queries; ++query) {
+      Value weight = broadcastLanes(
+          b, loc,
+          memref::LoadOp::create(b, loc, scores,
+                                 ValueRange{add(firstQuery, index(query)), sub(slot, firstSlot)}));
+      for (Value value : values)
+        next.push_back(vector::FMAOp::create(b, loc, weight, value, sums[next.size()]));
+    }
+    return next;
+  });
+  for (int64_t query = 0; query < queries; ++query)
+    for (int64_t v = 0; v < vectors; ++v)
+      store(so[query * vectors + v], results.mixed, placeOf(query, v), mask);
+}
+
+//===----------------------------------------------------------------------===//
+// All tiles
+//===----------------------------------------------------------------------===//
+
+void AttentionTile::start(const Running &running) {
+  memref::StoreOp::create(b, loc, number(-INFINITY), running.largest, running.at);
+  memref::StoreOp::create(b, loc, number(0), running.total, running.at);
+  forVectors(1, [&](Value x, int64_t, Value mask) {
+    store(zeros(lanes), in.mixed, {running.row, running.group, running.head, x}, mask);
+  });
+}
+
+void AttentionTile::merge(const Running &running, const TileResults &tile, Value query) {
+  Value at = add(tile.first, query);
+  Value before = memref::LoadOp::create(b, loc, running.largest, running.at);
+  Value ofTile = memref::LoadOp::create(b, loc, tile.largest, at);
+  Value largest = arith::MaximumFOp::create(b, loc, before, ofTile);
+  Value base = finite(largest), old = power(before, base), fresh = power(ofTile, base);
+  auto scaled = [&](Value x, Value factor) -> Value {
+    return arith::MulFOp::create(b, loc, x, factor);
+  };
+  Value total = arith::AddFOp::create(
+      b, loc, scaled(memref::LoadOp::create(b, loc, running.total, running.at), old),
+      scaled(memref::LoadOp::create(b, loc, tile.total, at), fresh));
+  memref::StoreOp::create(b, loc, largest, running.largest, running.at);
+  memref::StoreOp::create(b, loc, total, running.total, running.at);
+  Value wideOld = broadcastLanes(b, loc, old), wideFresh = broadcastLanes(b, loc, fresh);
+  forVectors(1, [&](Value x, int64_t, Value mask) {
+    Values place{running.row, running.group, running.head, x};
+    Value so = scaled(load(lanes, in.mixed, place, mask), wideOld);
+    store(vector::FMAOp::create(b, loc, load(lanes, tile.mixed, {at, x}, mask), wideFresh, so),
+          in.mixed, place, mask);
+  });
+}
+
+void AttentionTile::finish(const Running &running) {
+  SmallVector<Value> head{running.row, running.group, running.head};
+  Value before = memref::LoadOp::create(b, loc, running.largest, running.at);
+  Value total = memref::LoadOp::create(b, loc, running.total, running.at);
+  Value largest = before, own, sink;
+  auto alsoOf = [&](Value scores) -> Value {
+    if (!scores)
+      return {};
+    Value score = memref::LoadOp::create(b, loc, scores, head);
+    largest = arith::MaximumFOp::create(b, loc, largest, score);
+    return score;
+  };
+  own = alsoOf(in.ownScores);
+  sink = alsoOf(in.sinks);
+  Value base = finite(largest), old, ofOwn;
+  if (own || sink) {
+    old = power(before, base);
+    total = arith::MulFOp::create(b, loc, total, old);
+  }
+  for (Value score : {own, sink})
+    if (score) {
+      Value more = power(score, base);
+      total = arith::AddFOp::create(b, loc, total, more);
+      if (score == own)
+        ofOwn = more;
+    }
+  Value divisor = broadcastLanes(b, loc, total);
+  forVectors(1, [&](Value x, int64_t, Value mask) {
+    Values place{running.row, running.group, running.head, x};
+    Value so = load(lanes, in.mixed, place, mask);
+    if (old)
+      so = arith::MulFOp::create(b, loc, so, broadcastLanes(b, loc, old));
+    if (ofOwn)
+      so = vector::FMAOp::create(b, loc,
+                                 load(lanes, in.ownValues, {running.row, running.group, x}, mask),
+                                 broadcastLanes(b, loc, ofOwn), so);
+    store(arith::DivFOp::create(b, loc, so, divisor), in.mixed, place, mask);
+  });
+}

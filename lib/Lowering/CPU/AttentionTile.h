@@ -1,0 +1,101 @@
+// Attention of some queries over a tile of slots, in vector code.
+//
+// The softmax runs along: each tile of slotsOfTile slots gives the largest score, the sum of the
+// powers, and the mixed values, as if there were no other slots; merging two such results scales
+// both to the larger of their largest scores. Tiles begin at multiples of slotsOfTile and are
+// merged in order, and a tile without a slot that a query sees changes nothing. So a query's result
+// depends neither on the number of threads nor on how a prompt is divided, and memory for scores is
+// needed for one tile alone. (Milakov and Gimelshein, "Online normalizer calculation for softmax",
+// 2018; Dao et al., "FlashAttention", 2022.)
+#ifndef CTXC_LIB_LOWERING_CPU_ATTENTIONTILE_H
+#define CTXC_LIB_LOWERING_CPU_ATTENTIONTILE_H
+
+#include "ctxc/Lowering/CpuTarget.h"
+#include "dialects/Kernel/Kernel.h"
+#include "lib/Lowering/CPU/LoopBuilder.h"
+
+namespace ctxc {
+
+constexpr int64_t slotsOfTile = 128;
+
+/// The heads of some rows: of rows [row, row + rows), of groups [group, group + groups), heads
+/// [head, head + heads) of each group. They are numbered with the head as the fastest index, then
+/// the row, then the group.
+struct Queries {
+  mlir::Value row, rows, group, groups, head, heads;
+  /// How many there are in each group, where it is known; otherwise 0. A single row is known.
+  int64_t known = 0;
+};
+
+/// The results of a tile, one for each query, from index `first` on: the largest score (f32, n),
+/// the sum of exp(score − largest) (f32, n), and the sum of these powers times the values (f32,
+/// n × x).
+struct TileResults {
+  mlir::Value largest, total, mixed, first;
+};
+
+/// Emits the code for one kernel.attention on memory.
+class AttentionTile : protected LoopBuilder {
+protected:
+  /// `op` names the operands. `operands` are the same ones in the function that is being written.
+  AttentionTile(const mlir::OpBuilder &b, kernel::AttentionOp op, const CpuTarget &target);
+
+  struct Operands {
+    Value query, keys, values, window, sinks, ownScores, ownValues, mixed;
+    mlir::SmallVector<Value> others;
+  };
+
+  /// Computes the results of `queries` for slots [from, to), at most slotsOfTile. `scores` is
+  /// memory for one tile of scores for each query; `part` is how many slots are taken before the
+  /// next group.
+  void computeTile(const Queries &queries, Value from, Value to, Value scores,
+                   const TileResults &results, int64_t part);
+
+  /// Calls body(group, index of the query, row, head) for each query.
+  void forEach(const Queries &queries, llvm::function_ref<void(Value, Value, Value, Value)> body);
+
+  /// The result of all slots so far, for one query: `largest` and `total` at index `at`, and the
+  /// mixed values in the destination.
+  struct Running {
+    Value largest, total, at, row, group, head;
+  };
+  void start(const Running &running);
+  void merge(const Running &running, const TileResults &tile, Value query);
+  /// Adds the row's own value and the sinks, and divides by the sum.
+  void finish(const Running &running);
+
+  kernel::AttentionOp op;
+  Operands in;
+  int64_t groups, repeat, width, out;
+
+private:
+  using At = llvm::SmallVector<std::pair<Value, Value>>; ///< row and head
+  /// The row and head of the queries i, i + 1, … of a group.
+  At places(const Queries &queries, Value i, int64_t count);
+  void forGroups(const Queries &queries, llvm::function_ref<void(Value, Value)> body);
+  void forSome(const Queries &queries, int64_t step, llvm::function_ref<void(Value, int64_t)> body);
+  int64_t queriesAtOnce(const Queries &queries) const;
+  void writeProducts(const Queries &queries, Value from, Value to, Value scores);
+  void writeProduct(Value group, const At &at, Value slot, int64_t slots, Value scores,
+                    Value firstQuery, Value firstSlot);
+  void writePowers(const Queries &queries, Value from, Value to, Value scores,
+                   const TileResults &results);
+  Value scoreOf(Value product, Value group, Value row, Value head, Value slot, Value mask);
+  void writeMixed(const Queries &queries, Value from, Value to, Value scores,
+                  const TileResults &results, int64_t part);
+  void addValues(Value group, int64_t queries, Value firstQuery, Value from, Value to, Value first,
+                 int64_t vectors, Value mask, Value scores, Value firstSlot,
+                 const TileResults &results);
+  void forVectors(int64_t atOnce, llvm::function_ref<void(Value, int64_t, Value)> body);
+  Value number(double x);
+  /// `x`, or 0 where it is −∞: no slot was seen, and every power is exp(−∞).
+  Value finite(Value x);
+  Value power(Value x, Value largest);
+
+  int64_t sums; ///< sums that are kept in registers at once
+  mlir::VectorType lanes;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_LOWERING_CPU_ATTENTIONTILE_H

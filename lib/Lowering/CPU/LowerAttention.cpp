@@ -1,0 +1,335 @@
+// Attention becomes calls of the caller's parallel-for with functions of two kinds. With many rows,
+// a unit of work is a block of rows of one group of heads, which goes over all slots. With a single
+// row (decoding), a unit is a tile of slots for some groups; the tiles are merged afterwards. Both
+// merge the same tiles in the same order.
+#include "ctxc/Lowering/Passes.h"
+#include "lib/Lowering/CPU/AttentionTile.h"
+#include "lib/Lowering/CPU/VectorBody.h"
+#include "lib/Lowering/CPU/VectorSums.h"
+#include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/Order.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace ctxc {
+#define GEN_PASS_DEF_LOWERATTENTION
+#include "ctxc/Lowering/Passes.h.inc"
+} // namespace ctxc
+
+namespace {
+
+/// The queries that share a tile of slots while it is in the first-level cache.
+constexpr int64_t queriesOfTile = 16;
+/// The queries of a block, which share a tile of slots while it is in the second-level cache.
+constexpr int64_t queriesOfBlock = 64;
+/// How many slots are multiplied with the weights of a block before the next vectors of a value.
+constexpr int64_t slotsOfBlock = 64;
+/// For a single row: how many slots all groups take before they go on to the next ones.
+constexpr int64_t slotsOfOne = 16;
+/// For a single row, the groups that a unit of work has: so many that the keys of a slot are at
+/// least this many numbers.
+constexpr int64_t numbersOfUnit = 512;
+/// With fewer products, a second thread costs more time than it saves.
+constexpr int64_t sharedProducts = 1 << 15;
+
+class FunctionEmitter : AttentionTile {
+public:
+  FunctionEmitter(kernel::AttentionOp op, const CpuTarget &target, int64_t number)
+      : AttentionTile(OpBuilder(op), op, target), kernel(op->getParentOfType<func::FuncOp>()),
+        name((kernel.getName() + "_attention_" + Twine(number)).str()) {
+    heads = std::min(repeat, queriesOfTile);
+    parts = llvm::divideCeil(repeat, heads);
+    tileRows = std::max<int64_t>(queriesOfTile / heads, 1);
+    blockRows = std::max<int64_t>(queriesOfBlock / heads / tileRows, 1) * tileRows;
+    unitGroups = std::min<int64_t>(llvm::divideCeil(numbersOfUnit, width), groups);
+  }
+
+  void lower();
+
+private:
+  /// A function of the frame and of a range of units, at whose start the builder is then.
+  struct Function {
+    func::FuncOp function;
+    Value begin, end;
+  };
+  Function beginFunction(StringRef suffix);
+  func::FuncOp writeRows();
+  void writeBlock(Value unit, Value scores, const TileResults &tile, const Running &running);
+  func::FuncOp writeOne();
+  func::FuncOp writeMerge();
+  Value scratch(ArrayRef<int64_t> shape);
+
+  /// The first slot that row `row` sees.
+  Value firstSeen(Value row);
+  /// The first slot of a single row's first tile.
+  Value firstOfOne() { return multiples(firstSeen(index(0)), slotsOfTile); }
+  /// How many slots rows before `end` see at most.
+  Value seenBefore(Value end) { return op.getCausal() ? add(sub(slots, rows), end) : slots; }
+
+  func::FuncOp kernel;
+  std::string name;
+  LLVM::LLVMStructType frame;
+  int64_t heads; ///< of a group, that a unit of work has; the last one may have fewer
+  int64_t parts; ///< into which a group's heads are divided
+  int64_t tileRows, blockRows, unitGroups;
+  Value rows, slots; ///< how many there are, in the function that is being written
+  Values tiles;      ///< a single row's results of each tile: largest, total, mixed
+};
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+FunctionEmitter::Function FunctionEmitter::beginFunction(StringRef suffix) {
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  b.setInsertionPointAfter(kernel);
+  auto function =
+      func::FuncOp::create(b, loc, name + suffix.str(), b.getFunctionType({ptr, i64, i64}, {}));
+  function.setPrivate();
+  // Keeps LLVM from replacing loops that copy or fill by calls of a library.
+  function->setAttr("passthrough", b.getStrArrayAttr({"noinline", "no-builtins"}));
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  int32_t field = 0;
+  auto next = [&](Value given) -> Value {
+    Value at = LLVM::GEPOp::create(b, loc, ptr, frame, entry->getArgument(0),
+                                   ArrayRef<LLVM::GEPArg>{0, field});
+    Value crossed = LLVM::LoadOp::create(b, loc, frame.getBody()[field++], at);
+    return fromCrossing(b, loc, crossed, given.getType());
+  };
+  IRMapping inside;
+  for (Value operand : op->getOperands())
+    inside.map(operand, next(operand));
+  auto here = [&](Value operand) { return operand ? inside.lookup(operand) : Value(); };
+  in = {here(op.getQuery()),     here(op.getKeys()),  here(op.getValues()),
+        here(op.getWindow()),    here(op.getSinks()), here(op.getOwnScores()),
+        here(op.getOwnValues()), here(op.getMixed()), llvm::map_to_vector(op.getOthers(), here)};
+  for (Value &memory : tiles)
+    memory = next(memory);
+  rows = memref::DimOp::create(b, loc, in.query, 0);
+  slots = memref::DimOp::create(b, loc, in.keys, 0);
+  return {function, toIndex(b, loc, entry->getArgument(1)), toIndex(b, loc, entry->getArgument(2))};
+}
+
+/// Memory of float32 on the function's stack.
+Value FunctionEmitter::scratch(ArrayRef<int64_t> shape) {
+  auto type = MemRefType::get(shape, b.getF32Type());
+  Value count =
+      LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(type.getNumElements()));
+  Value address = LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()),
+                                         b.getF32Type(), count, /*alignment=*/64);
+  return memrefAt(b, loc, address, type, {});
+}
+
+Value FunctionEmitter::firstSeen(Value row) {
+  if (!in.window)
+    return index(0);
+  Value limit = arith::IndexCastOp::create(
+      b, loc, b.getIndexType(), memref::LoadOp::create(b, loc, in.window, ValueRange{index(0)}));
+  Value seen = add(sub(slots, rows), add(row, index(1)));
+  Value first = arith::MaxSIOp::create(b, loc, sub(seen, limit), index(0));
+  Value isUnlimited = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, limit, index(0));
+  return arith::SelectOp::create(b, loc, isUnlimited, index(0), first);
+}
+
+func::FuncOp FunctionEmitter::writeRows() {
+  auto [function, begin, end] = beginFunction("_rows");
+  Value scores = scratch({queriesOfTile, slotsOfTile});
+  TileResults tile{scratch({queriesOfTile}), scratch({queriesOfTile}),
+                   scratch({queriesOfTile, out}), index(0)};
+  Running running{scratch({blockRows * heads}), scratch({blockRows * heads}), {}, {}, {}, {}};
+  forRange(begin, end, 1, [&](Value unit) { writeBlock(unit, scores, tile, running); });
+  func::ReturnOp::create(b, loc);
+  return function;
+}
+
+/// All slots for the rows of one block and the heads of one group, or some of these heads.
+void FunctionEmitter::writeBlock(Value unit, Value scores, const TileResults &tile,
+                                 const Running &running) {
+  Value block = over(unit, groups * parts);
+  Value rest = sub(unit, times(block, groups * parts));
+  Value group = over(rest, parts), head = times(sub(rest, times(group, parts)), heads);
+  if (op.getCausal()) {
+    // Later rows take longer. The blocks are counted alternately from both ends (first, last,
+    // second, last but one, …), so that ranges of equal length take equal time.
+    Value last = over(sub(rows, index(1)), blockRows), half = over(block, 2);
+    Value isOdd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, block, times(half, 2));
+    block = arith::SelectOp::create(b, loc, isOdd, sub(last, half), half);
+  }
+  Value first = times(block, blockRows), end = least(add(first, index(blockRows)), rows);
+  Value some = repeat % heads ? least(index(heads), sub(index(repeat), head)) : index(heads);
+  auto placed = [&](Value at, Value row, Value ofGroup, Value ofHead) {
+    return Running{running.largest, running.total, at, row, ofGroup, ofHead};
+  };
+  Queries all{first, sub(end, first), group, index(1), head, some};
+  forEach(all, [&](Value g, Value query, Value row, Value h) { start(placed(query, row, g, h)); });
+  forRange(multiples(firstSeen(first), slotsOfTile), seenBefore(end), slotsOfTile, [&](Value from) {
+    Value to = add(from, index(slotsOfTile));
+    forRange(first, end, tileRows, [&](Value row) {
+      Value rowEnd = least(add(row, index(tileRows)), end);
+      Value seenEnd = least(to, seenBefore(rowEnd));
+      Value seesSome =
+          arith::AndIOp::create(b, loc, isLess(from, seenEnd), isLess(firstSeen(row), to));
+      ifThen(seesSome, [&] {
+        Queries queries{row, sub(rowEnd, row), group, index(1), head, some};
+        computeTile(queries, from, seenEnd, scores, tile, slotsOfBlock);
+        Value before = arith::MulIOp::create(b, loc, sub(row, first), some);
+        forEach(queries, [&](Value g, Value query, Value r, Value h) {
+          merge(placed(add(before, query), r, g, h), tile, query);
+        });
+      });
+    });
+  });
+  forEach(all, [&](Value g, Value query, Value row, Value h) { finish(placed(query, row, g, h)); });
+}
+
+func::FuncOp FunctionEmitter::writeOne() {
+  auto [function, begin, end] = beginFunction("_one");
+  Value scores = scratch({unitGroups * repeat, slotsOfTile});
+  int64_t units = llvm::divideCeil(groups, unitGroups);
+  Value zero = index(0), one = index(1), ofRow = firstOfOne();
+  forRange(begin, end, 1, [&](Value unit) {
+    Value tile = over(unit, units), group = times(sub(unit, times(tile, units)), unitGroups);
+    Value some = groups % unitGroups ? least(index(unitGroups), sub(index(groups), group))
+                                     : index(unitGroups);
+    Value from = add(ofRow, times(tile, slotsOfTile));
+    Value first = times(add(times(tile, groups), group), repeat);
+    computeTile({zero, one, group, some, zero, index(repeat), repeat}, from,
+                least(add(from, index(slotsOfTile)), slots), scores,
+                {tiles[0], tiles[1], tiles[2], first}, slotsOfOne);
+  });
+  func::ReturnOp::create(b, loc);
+  return function;
+}
+
+/// Merges the tiles of a single row; the range is that of the tiles.
+func::FuncOp FunctionEmitter::writeMerge() {
+  auto [function, begin, end] = beginFunction("_merge");
+  Running running{scratch({1}), scratch({1}), index(0), index(0), {}, {}};
+  Queries all{index(0), index(1), index(0), index(groups), index(0), index(repeat), repeat};
+  Value from = begin, to = end;
+  forEach(all, [&](Value group, Value query, Value, Value head) {
+    Running own = running;
+    own.group = group;
+    own.head = head;
+    start(own);
+    forRange(from, to, 1, [&](Value tile) {
+      merge(own, {tiles[0], tiles[1], tiles[2], times(tile, groups * repeat)}, query);
+    });
+    finish(own);
+  });
+  func::ReturnOp::create(b, loc);
+  return function;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+void FunctionEmitter::lower() {
+  b.setInsertionPoint(op);
+  auto query = op.getQuery();
+  auto count = [&](Value memref) -> Value { return memref::DimOp::create(b, loc, memref, 0); };
+  Value allRows = count(query), allSlots = count(op.getKeys());
+  Value allTiles = over(add(allSlots, index(slotsOfTile - 1)), slotsOfTile);
+  Value results = times(allTiles, groups * repeat);
+  auto ofTiles = [&](ArrayRef<int64_t> shape) -> Value {
+    return memref::AllocOp::create(b, loc, MemRefType::get(shape, b.getF32Type()),
+                                   ValueRange{results});
+  };
+  tiles = {ofTiles({ShapedType::kDynamic}), ofTiles({ShapedType::kDynamic}),
+           ofTiles({ShapedType::kDynamic, out})};
+  Values crossed;
+  SmallVector<Type> types;
+  for (Value memory : llvm::concat<const Value>(Values(op->getOperands()), tiles)) {
+    types.push_back(crossingType(memory.getType()));
+    crossed.push_back(toCrossing(b, loc, memory));
+  }
+  frame = LLVM::LLVMStructType::getLiteral(b.getContext(), types);
+  Value stored = storeFrame(b, loc, kernel, frame, crossed);
+
+  OpBuilder atOp = b;
+  Values given = tiles;
+  auto written = [&](auto write) {
+    tiles = given;
+    return (this->*write)();
+  };
+  func::FuncOp ofMerge = written(&FunctionEmitter::writeMerge),
+               ofOne = written(&FunctionEmitter::writeOne),
+               ofRows = written(&FunctionEmitter::writeRows);
+
+  b = atOp;
+  rows = allRows;
+  slots = allSlots;
+  in.window = op.getWindow();
+  Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));
+  Value products = arith::MulIOp::create(b, loc, allRows, times(allSlots, groups * repeat * width));
+  Value isShared = isLess(index(sharedProducts), products);
+  auto call = [&](func::FuncOp function, Value units) {
+    Value n = toI64(b, loc, units);
+    auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    callParallelFor(b, loc, kernel, function, n, stored);
+    b.setInsertionPointToStart(branch.elseBlock());
+    func::CallOp::create(b, loc, function, ValueRange{stored, zero, n});
+  };
+  Value isOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, allRows, index(1));
+  auto branch = scf::IfOp::create(b, loc, isOne, /*withElseRegion=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value seen = over(add(sub(allSlots, firstOfOne()), index(slotsOfTile - 1)), slotsOfTile);
+  call(ofOne, times(seen, llvm::divideCeil(groups, unitGroups)));
+  func::CallOp::create(b, loc, ofMerge, ValueRange{stored, zero, toI64(b, loc, seen)});
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value blocks = over(add(allRows, index(blockRows - 1)), blockRows);
+  call(ofRows, times(blocks, groups * parts));
+  op.erase();
+}
+
+/// Replaces an operand whose last dimension does not lie in line by a copy whose does.
+void putInLine(OpOperand &operand) {
+  auto type = dyn_cast<MemRefType>(operand.get().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (type.getRank() == 0 ||
+      (succeeded(type.getStridesAndOffset(strides, offset)) && strides.back() == 1))
+    return;
+  OpBuilder b(operand.getOwner());
+  Location loc = operand.getOwner()->getLoc();
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.isDynamicDim(i))
+      sizes.push_back(memref::DimOp::create(b, loc, operand.get(), i));
+  Value copy = memref::AllocOp::create(
+      b, loc, MemRefType::get(type.getShape(), type.getElementType()), sizes);
+  linalg::makeMemRefCopyOp(b, loc, operand.get(), copy);
+  operand.set(copy);
+}
+
+struct LowerAttention : ctxc::impl::LowerAttentionBase<LowerAttention> {
+  using Base::Base;
+  void runOnOperation() override {
+    CpuTarget target;
+    target.lanes = lanes;
+    target.registers = registers;
+    if (failed(expectBuffers(getOperation(), getArgument())))
+      return signalPassFailure();
+    SmallVector<kernel::AttentionOp> ops;
+    getOperation().walk([&](kernel::AttentionOp op) { ops.push_back(op); });
+    for (auto [i, op] : llvm::enumerate(ops)) {
+      if (!hasVectorForm(op.getScore().front())) {
+        op.emitError("its scores need an op that has no form over vectors");
+        return signalPassFailure();
+      }
+      for (OpOperand &operand : op->getOpOperands())
+        if (&operand != &op.getMixedMutable())
+          putInLine(operand);
+      FunctionEmitter(op, target, i).lower();
+    }
+  }
+};
+
+} // namespace

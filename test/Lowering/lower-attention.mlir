@@ -1,0 +1,91 @@
+// Attention on memory becomes functions of a frame and of a range of units. Memory is allocated for
+// the results of a single row's tiles, 128 slots each, and none for scores.
+// RUN: split-file %s %t
+// RUN: ctxc-opt %t/causal.mlir --ctxc-lower-attention="lanes=16 registers=32" --canonicalize --cse | FileCheck %t/causal.mlir
+// RUN: ctxc-opt %t/strided.mlir --ctxc-lower-attention --canonicalize | FileCheck %t/strided.mlir
+// RUN: ctxc-opt %t/errors.mlir --split-input-file --ctxc-lower-attention --verify-diagnostics
+
+//--- causal.mlir
+// CHECK-LABEL: func.func @kernel(
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<?x2x4x32xf32>, %[[K:[a-z0-9]+]]: memref<?x2x32xf32>
+// CHECK: %[[ROWS:.*]] = memref.dim %[[Q]]
+// CHECK: %[[SLOTS:.*]] = memref.dim %[[K]]
+// CHECK: %[[UP:.*]] = arith.addi %[[SLOTS]], %c127
+// CHECK: %[[TILES:.*]] = arith.divui %[[UP]], %c128
+// CHECK: %[[RESULTS:.*]] = arith.muli %[[TILES]], %c8
+// CHECK: memref.alloc(%[[RESULTS]]) : memref<?xf32>
+// CHECK: memref.alloc(%[[RESULTS]]) : memref<?xf32>
+// CHECK: memref.alloc(%[[RESULTS]]) : memref<?x48xf32>
+// CHECK-NOT: memref.alloc
+// A second thread is asked for from 2^15 products on.
+// CHECK: %[[PRODUCTS:.*]] = arith.muli %[[ROWS]], %{{.*}}
+// CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %[[PRODUCTS]], %c32768
+// CHECK: %[[ONE:.*]] = arith.cmpi eq, %[[ROWS]], %c1
+// CHECK: scf.if %[[ONE]] {
+// A single row's tiles begin with that of the first slot which it sees.
+// CHECK: memref.load %{{.*}} : memref<1xi64>
+// CHECK: scf.if %[[SHARED]] {
+// CHECK: llvm.call
+// CHECK: } else {
+// CHECK: call @kernel_attention_0_one(
+// CHECK: call @kernel_attention_0_merge(
+// CHECK: } else {
+// CHECK: llvm.call
+// CHECK: call @kernel_attention_0_rows(
+// CHECK-NOT: kernel.attention(
+
+// A row takes the largest score along, and the sum of the powers.
+// CHECK-LABEL: func.func private @kernel_attention_0_rows(
+// CHECK: vector.fma
+// CHECK: arith.maximumf {{.*}} : vector<16xf32>
+// CHECK: math.exp {{.*}} : vector<16xf32>
+// CHECK: vector.fma
+// CHECK: math.exp {{.*}} : f32
+// CHECK: arith.divf {{.*}} : vector<16xf32>
+// CHECK-LABEL: func.func private @kernel_attention_0_one(
+// CHECK-LABEL: func.func private @kernel_attention_0_merge(
+#row = affine_map<(s, g, r, t) -> (s)>
+#slot = affine_map<(s, g, r, t) -> (t)>
+func.func @kernel(%q: memref<?x2x4x32xf32>, %k: memref<?x2x32xf32>, %v: memref<?x2x48xf32>,
+                  %p: memref<?xi32>, %slots: memref<?xi32>, %w: memref<1xi64>,
+                  %y: memref<?x2x4x48xf32>, %call: !llvm.ptr) {
+  %no = arith.constant 0xFF800000 : f32
+  kernel.attention(%q, %k, %v) causal window(%w : memref<1xi64>)
+      others(%p, %slots : memref<?xi32>, memref<?xi32>) at [#row, #slot] into %y {
+  ^bb0(%x: f32, %row: i32, %at: i32):
+    %seen = arith.cmpi sge, %row, %at : i32
+    %score = arith.select %seen, %x, %no : f32
+    kernel.attend %score
+  } : (memref<?x2x4x32xf32>, memref<?x2x32xf32>, memref<?x2x48xf32>), memref<?x2x4x48xf32>
+  return
+}
+
+//--- strided.mlir
+// Keys whose numbers do not lie side by side are copied first.
+// CHECK-LABEL: func.func @kernel(
+// CHECK-SAME: %{{.*}}: memref<?x2x4x32xf32>, %[[K:[a-z0-9]+]]: memref<?x2x32xf32, strided<[128, 64, 2]>>
+// CHECK: %[[COPY:.*]] = memref.alloc(%{{.*}}) : memref<?x2x32xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[K]] : {{.*}}) outs(%[[COPY]]
+// CHECK: kernel_attention_0
+func.func @kernel(%q: memref<?x2x4x32xf32>, %k: memref<?x2x32xf32, strided<[128, 64, 2]>>,
+                  %v: memref<?x2x32xf32>, %y: memref<?x2x4x32xf32>, %call: !llvm.ptr) {
+  kernel.attention(%q, %k, %v) others() at [] into %y {
+  ^bb0(%x: f32):
+    kernel.attend %x
+  } : (memref<?x2x4x32xf32>, memref<?x2x32xf32, strided<[128, 64, 2]>>, memref<?x2x32xf32>),
+      memref<?x2x4x32xf32>
+  return
+}
+
+//--- errors.mlir
+func.func @kernel(%q: memref<?x2x4x32xf32>, %k: memref<?x2x32xf32>, %v: memref<?x2x32xf32>,
+                  %y: memref<?x2x4x32xf32>, %call: !llvm.ptr) {
+  // expected-error @below {{its scores need an op that has no form over vectors}}
+  kernel.attention(%q, %k, %v) others() at [] into %y {
+  ^bb0(%x: f32):
+    %s = func.call @f(%x) : (f32) -> f32
+    kernel.attend %s
+  } : (memref<?x2x4x32xf32>, memref<?x2x32xf32>, memref<?x2x32xf32>), memref<?x2x4x32xf32>
+  return
+}
+func.func private @f(f32) -> f32
