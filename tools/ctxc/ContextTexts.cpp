@@ -1,5 +1,6 @@
 #include "ContextTexts.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "tools/CommandLine/Values.h"
@@ -233,7 +234,7 @@ Expected<std::vector<std::vector<int64_t>>> driver::readPrompts(const Arguments 
   if (error)
     return makeError(option + ": " + llvm::toString(std::move(error)));
   if (prompts.size() < 5)
-    return makeError(option + ": " + path + ": found " + llvm::Twine(prompts.size()) +
-                     " prompts, expected at least five, of which one is for the card");
+    return makeError(option + ": " + path + ": found " + counted(prompts.size(), "prompt") +
+                     ", expected at least five, of which one is for the card");
   return prompts;
 }
