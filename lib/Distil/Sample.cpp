@@ -80,10 +80,9 @@ llvm::Expected<int64_t> Sampler::choose(llvm::ArrayRef<float> logits, Random &ra
     return largest - logits.begin();
   std::vector<float> scaled(logits.begin(), logits.end());
   for (float &logit : scaled)
-    logit /= request.temperature;
+    logit = (double(logit) - *largest) / request.temperature;
   weights.resize(logits.size());
-  double sum =
-      exponentials(scaled.data(), scaled.size(), scaled[largest - logits.begin()], weights.data());
+  double sum = exponentials(scaled.data(), scaled.size(), 0, weights.data());
   if (!std::isfinite(sum))
     return makeError("the logits of a token are not finite");
   double below = 0;
