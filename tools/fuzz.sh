@@ -14,8 +14,8 @@ if [[ ${1-} =~ ^[0-9]+$ ]]; then
   seconds=$1
   shift
 fi
-all=(mlir config gguf tokenizer-json sentencepiece template safetensors index npy patch proof witness
-  records)
+all=(mlir config gguf tokenizer-json sentencepiece template safetensors index npy patch adapter proof
+  witness records)
 readers=("${@:-${all[@]}}")
 
 # Words that a reader compares with stand in its sources.
@@ -26,6 +26,7 @@ declare -A sources=(
   [template]='lib/Template/*.cpp lib/Tokenizer/ChatTemplate.cpp'
   [safetensors]='lib/Checkpoint/*afetensors*.cpp lib/Checkpoint/DType.cpp lib/Checkpoint/Scaled*.cpp'
   [index]='lib/Checkpoint/ShardIndex.cpp' [npy]='lib/Checkpoint/Npy.cpp'
+  [adapter]='lib/Export/LastingAdapter.cpp lib/Export/PeftConfig.cpp'
   [patch]='lib/Export/PatchFile.cpp lib/Checkpoint/DType.cpp' [proof]='lib/Proof/*.cpp'
   [witness]='lib/Evidence/WitnessFile.cpp' [records]='lib/Experiments/Records.cpp'
 )

@@ -1,5 +1,7 @@
 #include "ctxc/Distil/Evaluate.h"
+#include "Random.h"
 #include "Sequences.h"
+#include "ctxc/Numerics/Softmax.h"
 #include "ctxc/Support/Error.h"
 #include <cmath>
 
@@ -23,10 +25,11 @@ struct Reader {
       return passage.takeError();
     if (llvm::Error error = passage->runUpTo(*head))
       return std::move(error);
-    return Reader{std::move(*passage), first};
+    return Reader{model.steps.parallelFor(), std::move(*passage), first};
   }
   int64_t firstRow(size_t text) const { return passage.firstRow(first + text); }
 
+  const ParallelFor &parallelFor;
   Passage passage;
   size_t first;
 };
@@ -48,27 +51,25 @@ std::vector<Prediction> predictionsOf(llvm::ArrayRef<TextSequence> texts) {
 
 /// Logits as logarithms of probabilities.
 struct Distribution {
-  explicit Distribution(llvm::ArrayRef<float> logits) : logits(logits) {
+  explicit Distribution(llvm::ArrayRef<float> logits) : logits(logits), weights(logits.size()) {
     largest = std::max_element(logits.begin(), logits.end()) - logits.begin();
-    double sum = 0;
-    for (float x : logits)
-      sum += std::exp(double(x) - logits[largest]);
+    sum = exponentials(logits.data(), logits.size(), logits[largest], weights.data());
     normaliser = logits[largest] + std::log(sum);
   }
   double operator[](int64_t token) const { return logits[token] - normaliser; }
   bool isFinite() const { return std::isfinite(normaliser); }
 
   llvm::ArrayRef<float> logits;
+  std::vector<double> weights; ///< the probabilities, times `sum`
   int64_t largest;
-  double normaliser;
+  double sum, normaliser;
 };
 
 /// KL(p ‖ q), never below zero.
 double divergence(const Distribution &p, const Distribution &q) {
-  double sum = 0;
-  for (size_t k = 0; k < p.logits.size(); ++k)
-    sum += std::exp(p[k]) * (p[k] - q[k]);
-  return std::max(sum, 0.0);
+  double difference =
+      sumOfDifferences(p.weights.data(), p.logits.data(), q.logits.data(), p.logits.size()) / p.sum;
+  return std::max(difference - (p.normaliser - q.normaliser), 0.0);
 }
 
 /// What is known of one prediction by three models.
@@ -79,11 +80,22 @@ struct Scores {
   double lossFull, lossPlain, lossAdapted;
 };
 
+/// None where some logits are not finite.
+std::optional<Scores> compare(const Prediction &prediction, llvm::ArrayRef<float> full,
+                              llvm::ArrayRef<float> plain, llvm::ArrayRef<float> adapted) {
+  Distribution p(full), q(plain), r(adapted);
+  if (!p.isFinite() || !q.isFinite() || !r.isFinite())
+    return std::nullopt;
+  return Scores{prediction.text,        divergence(p, q),       divergence(p, r),
+                p.largest == q.largest, p.largest == r.largest, -p[prediction.next],
+                -q[prediction.next],    -r[prediction.next]};
+}
+
 /// Compares three models on all predictions, some rows at a time: their logits are as wide as the
 /// vocabulary.
 llvm::Expected<std::vector<Scores>> score(Reader &full, Reader &plain, Reader &adapted,
                                           llvm::ArrayRef<Prediction> predictions) {
-  constexpr size_t together = 32;
+  constexpr size_t together = 64;
   std::vector<Scores> scores;
   for (size_t from = 0; from < predictions.size(); from += together) {
     auto some = predictions.slice(from, std::min(together, predictions.size() - from));
@@ -98,17 +110,19 @@ llvm::Expected<std::vector<Scores>> score(Reader &full, Reader &plain, Reader &a
       logits[i] = std::move(*made);
     }
     const size_t width = logits[0].size() / some.size();
-    for (size_t i = 0; i < some.size(); ++i) {
-      const Prediction &prediction = some[i];
-      auto of = [&](int reader) {
-        return Distribution(llvm::ArrayRef(logits[reader]).slice(i * width, width));
-      };
-      Distribution p = of(0), q = of(1), r = of(2);
-      if (!p.isFinite() || !q.isFinite() || !r.isFinite())
+    std::vector<std::optional<Scores>> found(some.size());
+    full.parallelFor(some.size(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        auto of = [&](int reader) {
+          return llvm::ArrayRef(logits[reader]).slice(i * width, width);
+        };
+        found[i] = compare(some[i], of(0), of(1), of(2));
+      }
+    });
+    for (const std::optional<Scores> &each : found) {
+      if (!each)
         return makeError("the logits of a token of the text are not finite");
-      scores.push_back({prediction.text, divergence(p, q), divergence(p, r), p.largest == q.largest,
-                        p.largest == r.largest, -p[prediction.next], -q[prediction.next],
-                        -r[prediction.next]});
+      scores.push_back(*each);
     }
   }
   return scores;
@@ -140,17 +154,11 @@ Interval bootstrap(llvm::ArrayRef<Scores> scores, size_t texts, uint64_t seed) {
   }
   constexpr int resamples = 2000;
   std::vector<double> shares;
-  uint64_t state = seed;
-  auto random = [&] { // splitmix64
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  };
+  Random random(seed);
   for (int i = 0; i < resamples; ++i) {
     double sumPlain = 0, sumAdapted = 0;
     for (size_t k = 0; k < texts; ++k) {
-      size_t text = random() % texts;
+      size_t text = random.next() % texts;
       sumPlain += plain[text];
       sumAdapted += adapted[text];
     }

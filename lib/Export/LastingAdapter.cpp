@@ -181,6 +181,10 @@ Error Reader::readPrefix(StringRef text, Adapter &adapter) const {
   return Error::success();
 }
 
+static bool areFinite(ArrayRef<float> numbers) {
+  return all_of(numbers, [](float x) { return std::isfinite(x); });
+}
+
 /// The checkpoint's tensor that is the weight of `module`, as transformers names it.
 Expected<const TensorView *> Reader::storedOf(StringRef module) const {
   for (const TensorView &tensor : checkpoint.tensors()) {
@@ -199,6 +203,8 @@ Expected<std::vector<float>> Reader::numbersOf(const TensorView &tensor) const {
     return std::move(e);
   std::vector<float> numbers(tensor.elements());
   readFloats(tensor.dtype, tensor.stored(), numbers);
+  if (!areFinite(numbers)) // of float64
+    return fail("tensor " + quoted(tensor.name) + ": has numbers that float32 does not hold");
   return numbers;
 }
 
@@ -219,7 +225,7 @@ Error Reader::readMatrix(StringRef module, const TensorView &a, Adapter &adapter
   if (!stored)
     return stored.takeError();
   if (!b || a.shape.size() != 2 || b->shape.size() != 2 || a.shape[0] != b->shape[1] ||
-      a.shape[0] == 0)
+      a.elements() == 0 || b->elements() == 0)
     return fail("module " + quoted(module) +
                 ": expected a pair of factors lora_A (rank, in) and "
                 "lora_B (out, rank)");
@@ -239,6 +245,9 @@ Error Reader::readMatrix(StringRef module, const TensorView &a, Adapter &adapter
   bool isRootScaled = config.getBoolean("use_rslora").value_or(false);
   for (float &x : *left)
     x *= alpha / (isRootScaled ? std::sqrt(rank) : rank);
+  if (!areFinite(*left))
+    return fail("adapter_config.json: alpha and rank of " + quoted(module) +
+                " make its factors infinite");
   if (inFirst) {
     std::vector<float> first = transposed(*right, change.rank);
     *right = transposed(*left, change.rows);
@@ -268,7 +277,8 @@ Error Reader::readVector(StringRef module, const TensorView &tensor, Adapter &ad
   if (!delta || !base)
     return joinErrors(delta.takeError(), base.takeError());
   for (auto [number, from] : zip(*delta, *base))
-    number -= from;
+    if (number -= from; !std::isfinite(number))
+      return fail("module " + quoted(module) + ": a weight is too far from the model's own");
   adapter.vectors.push_back({(*stored)->name, std::move(*delta)});
   return Error::success();
 }

@@ -21,6 +21,9 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
     os << "fitted on " << counted(settings.fit->tokens, "token") << " of "
        << counted(settings.fit->texts, "text") << " (" << settings.fit->protectedTokens
        << " of unrelated text) in " << format("%.1f s", settings.fit->seconds) << "\n";
+  if (settings.fit && settings.fit->sampledTokens)
+    os << "the model wrote " << counted(settings.fit->sampledTokens, "token") << " in "
+       << format("%.1f s", settings.fit->sampleSeconds) << "\n";
   os << "judged on " << counted(card.all.tokens, "token") << " of "
      << counted(card.sequences, "text")
      << (settings.fit && settings.fit->splitsText
@@ -90,6 +93,8 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
                                      {"protected_tokens", fit->protectedTokens},
                                      {"seed", int64_t(fit->seed)},
                                      {"held_out_of_text", fit->splitsText},
+                                     {"sampled_tokens", fit->sampledTokens},
+                                     {"sample_seconds", fit->sampleSeconds},
                                      {"seconds", fit->seconds}};
   return json;
 }

@@ -54,21 +54,80 @@ llvm::Expected<std::vector<Rows>> StepKernels::call(size_t step, Weights &weight
   return std::move(frame.outputs);
 }
 
+PassageCache::PassageCache(const StepKernels &kernels) : kernels(&kernels) {}
+PassageCache::PassageCache(PassageCache &&) noexcept = default;
+PassageCache::~PassageCache() = default;
+
+size_t PassageCache::add(int64_t capacity) {
+  runs.push_back(std::make_unique<CompiledRun>(capacity, kernels->program.steps.size()));
+  return runs.size() - 1;
+}
+
+/// Copies what `step` keeps of the tokens of `from` to `to`, which has room for more.
+static void copyStep(const CompiledRun &from, size_t step, CompiledRun &to) {
+  for (const Rows &state : from.states[step]) {
+    size_t elements = state.size() / from.capacity;
+    Rows &copy = to.states[step].emplace_back(to.capacity * elements);
+    std::copy_n(state.begin(), from.count * elements, copy.begin());
+  }
+}
+
+/// A run with the tokens of `past`, which may be null, but without what steps keep of them.
+static std::unique_ptr<CompiledRun> followingRun(const CompiledRun *past, int64_t capacity,
+                                                 size_t steps) {
+  int64_t before = past ? past->count : 0;
+  auto run = std::make_unique<CompiledRun>(before + capacity, steps);
+  run->count = before;
+  if (past)
+    std::copy_n(past->slots.begin(), before, run->slots.begin());
+  return run;
+}
+
+size_t PassageCache::fork(size_t number, int64_t capacity) {
+  const CompiledRun &past = *runs[number];
+  auto run = followingRun(&past, capacity - past.count, past.states.size());
+  for (size_t step = 0; step < past.states.size(); ++step)
+    copyStep(past, step, *run);
+  runs.push_back(std::move(run));
+  return runs.size() - 1;
+}
+
+void PassageCache::shrink(size_t count) { runs.resize(count); }
+int64_t PassageCache::tokens(size_t number) const { return runs[number]->count; }
+
+int64_t PassageCache::bytesPerToken(size_t number) const {
+  int64_t numbers = 0;
+  for (const std::vector<Rows> &states : runs[number]->states)
+    for (const Rows &state : states)
+      numbers += state.size() / runs[number]->capacity;
+  return numbers * sizeof(float);
+}
+
 llvm::Expected<Passage> Passage::start(StepKernels &kernels, Weights &weights,
-                                       std::vector<PassageSequence> sequences) {
+                                       std::vector<PassageSequence> sequences,
+                                       PassageCache *cache) {
   const Program &program = kernels.program;
   if (isBidirectional(program))
     return makeError("tokens of this model see those behind them; its sequences cannot be run one "
                      "after the other");
   Passage passage(kernels, weights);
+  passage.cache = cache;
   for (const PassageSequence &sequence : sequences) {
     int64_t last = sequence.after ? sequences[*sequence.after].positions.back() : -1;
+    int64_t held = 0, capacity = sequence.tokens.size();
+    if (sequence.cached) {
+      const CompiledRun &run = *cache->runs[*sequence.cached];
+      last = run.last();
+      held = run.count;
+      capacity = run.capacity;
+    }
     std::vector<Input> inputs = toInputs(sequence.tokens);
-    if (llvm::Error error = checkStep(program, 0, last, inputs.size(), inputs, sequence.positions))
+    if (llvm::Error error = checkStep(program, held, last, capacity, inputs, sequence.positions))
       return std::move(error);
     if (llvm::Error error = checkIds(program, inputs, sequence.positions))
       return std::move(error);
     passage.first.push_back(passage.ids.size());
+    passage.held.push_back(held);
     passage.ids.insert(passage.ids.end(), sequence.tokens.begin(), sequence.tokens.end());
     passage.positions.insert(passage.positions.end(), sequence.positions.begin(),
                              sequence.positions.end());
@@ -84,31 +143,33 @@ static Rows sliceRows(const Rows &all, int64_t count, int64_t from, int64_t size
   return Rows(all.begin() + from * width, all.begin() + (from + size) * width);
 }
 
-/// Each sequence by itself, with a copy of what the one that it continues has left of this step.
+/// Each sequence by itself, with a copy of what the one that it continues has left of this step, or
+/// in the cache.
 llvm::Error Passage::runContextual(size_t step) {
   ProgramStep &at = kernels->program.steps[step];
-  std::vector<std::unique_ptr<CompiledRun>> runs;
+  std::vector<std::unique_ptr<CompiledRun>> owned(sequences.size());
+  std::vector<CompiledRun *> runs;
   auto outputs = llvm::to_vector(at.layer.getOutputs());
   std::vector<Rows> results(outputs.size());
   for (auto [i, sequence] : llvm::enumerate(sequences)) {
     int64_t size = sequence.tokens.size();
-    const CompiledRun *past = sequence.after ? runs[*sequence.after].get() : nullptr;
-    int64_t before = past ? past->count : 0;
-    auto run = std::make_unique<CompiledRun>(before + size, kernels->program.steps.size());
-    run->count = before;
-    if (past) {
-      std::copy_n(past->slots.begin(), before, run->slots.begin());
-      for (const Rows &state : past->states[step]) {
-        Rows &copy = run->states[step].emplace_back(state);
-        copy.resize(state.size() / past->capacity * run->capacity);
-      }
+    if (sequence.cached) {
+      runs.push_back(cache->runs[*sequence.cached].get());
+      runs[i]->count = held[i];
+    } else {
+      const CompiledRun *past = sequence.after ? runs[*sequence.after] : nullptr;
+      owned[i] = followingRun(past, size, kernels->program.steps.size());
+      runs.push_back(owned[i].get());
+      if (past)
+        copyStep(*past, step, *runs[i]);
     }
-    std::copy_n(positions.begin() + first[i], size, run->slots.begin() + before);
+    CompiledRun *run = runs[i];
+    std::copy_n(positions.begin() + first[i], size, run->slots.begin() + run->count);
     StepCall frame;
     frame.rows = size;
     frame.tokens = ArrayRef(ids).slice(first[i], size);
     frame.positions = ArrayRef(positions).slice(first[i], size);
-    frame.runs[0] = run.get();
+    frame.runs[0] = run;
     std::vector<Rows> inputs;
     inputs.reserve(at.layer.getInputs().size());
     for (Value input : at.layer.getInputs())
@@ -120,7 +181,6 @@ llvm::Error Passage::runContextual(size_t step) {
     for (auto [all, some] : llvm::zip(results, frame.outputs))
       all.insert(all.end(), some.begin(), some.end());
     run->count += size;
-    runs.push_back(std::move(run));
   }
   for (auto [value, numbers] : llvm::zip(outputs, results))
     known[value] = std::move(numbers);

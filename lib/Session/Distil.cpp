@@ -93,3 +93,13 @@ Expected<std::vector<int64_t>> Model::mostSurprising(llvm::ArrayRef<int64_t> con
     return withDiagnostics(model.takeError());
   return ctxc::mostSurprising(*model, context, front, count);
 }
+
+Expected<Sampled> Model::sample(const SampleRequest &request) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<SplitModel> model = splitModel();
+  if (!model)
+    return withDiagnostics(model.takeError());
+  return ctxc::sample(*model, request);
+}

@@ -46,8 +46,8 @@ std::string fuzz::mutateNpy(StringRef bytes, size_t most, Random &random) {
   return result;
 }
 
-/// Either part.
-static std::string mutateWitness(StringRef bytes, size_t most, Random &random) {
+/// Either part of JSON and a safetensors file.
+static std::string mutateBoth(StringRef bytes, size_t most, Random &random) {
   auto [text, tensors] = bytes.split('\0');
   std::string json = text.str(), numbers = tensors.str();
   if (random.oneIn(2))
@@ -64,8 +64,8 @@ std::string fuzz::mutate(StringRef reader, StringRef bytes, size_t most, Random 
     return "";
   if (reader == "safetensors" || reader == "patch")
     return mutateSafetensors(bytes, most, random);
-  if (reader == "witness")
-    return mutateWitness(bytes, most, random);
+  if (reader == "witness" || reader == "adapter")
+    return mutateBoth(bytes, most, random);
   if (reader == "gguf")
     return mutateGguf(bytes, most, random);
   if (reader == "npy")

@@ -19,6 +19,7 @@ llvm::ArrayRef<fuzz::Reader> fuzz::readers() {
       {"template", readTemplate},
       {"npy", readNpy},
       {"patch", readPatch},
+      {"adapter", readAdapter},
       {"proof", readProof},
       {"witness", readWitness},
       {"records", readRecords},

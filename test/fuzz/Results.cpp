@@ -1,11 +1,15 @@
-// What ctxc wrote before, and reads again: patches, proofs, witnesses, records.
+// What ctxc wrote before, and reads again: patches, adapters, proofs, witnesses, records.
 #include "Reader.h"
 #include "ctxc/Evidence/Witness.h"
 #include "ctxc/Experiments/Records.h"
+#include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Proof/CheckProof.h"
 #include "ctxc/Session/Model.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <cmath>
 
 using namespace ctxc;
 using namespace ctxc::fuzz;
@@ -22,6 +26,60 @@ void fuzz::readPatch(StringRef bytes) {
   require(bool(second) && second->first.parameters.size() == found->first.parameters.size() &&
               second->second.tokens == found->second.tokens,
           "a patch that was written is read as it was");
+}
+
+/// The model that adapters are for: a matrix of 3 × 4 numbers and a norm's scale, all zero.
+static const Checkpoint &adaptedModel() {
+  static const std::shared_ptr<Checkpoint> model = [] {
+    std::string header = R"({"model.layers.0.mlp.down_proj.weight":{"dtype":"F32","shape":[3,4],)"
+                         R"("data_offsets":[0,48]},"model.norm.weight":{"dtype":"F32","shape":[4],)"
+                         R"("data_offsets":[48,64]}})";
+    std::string length(8, '\0');
+    llvm::support::endian::write64le(length.data(), header.size());
+    scratch("adapted/config.json", R"({"model_type":"llama"})");
+    scratch("adapted/model.safetensors", length + header + std::string(64, '\0'));
+    auto opened = Checkpoint::open(scratchPath("adapted"));
+    require(bool(opened), "the model of the adapters can be read");
+    return std::shared_ptr<Checkpoint>(std::move(*opened));
+  }();
+  return *model;
+}
+
+void fuzz::readAdapter(StringRef bytes) {
+  auto [config, tensors] = bytes.split('\0');
+  scratch("adapter/adapter_config.json", config);
+  scratch("adapter/adapter_model.safetensors", tensors);
+  const Checkpoint &model = adaptedModel();
+  auto adapter = readLastingAdapter(scratchPath("adapter"), model, {1});
+  if (!heard(adapter))
+    return;
+  auto isFinite = [](llvm::ArrayRef<float> numbers) {
+    return llvm::all_of(numbers, [](float x) { return std::isfinite(x); });
+  };
+  for (const MatrixChange &change : adapter->matrices) {
+    require(int64_t(change.left.size()) == change.rows * change.rank &&
+                int64_t(change.right.size()) == change.rank * change.columns,
+            "factors have all of their numbers");
+    require(isFinite(change.left) && isFinite(change.right), "factors are finite");
+    require(change.rows * change.columns == model.find(change.parameter)->elements(),
+            "a change is of its matrix's size");
+  }
+  for (const VectorChange &change : adapter->vectors)
+    require(isFinite(change.delta), "a vector's change is finite");
+  if (adapter->matrices.empty())
+    return;
+  std::string again = scratchPath("adapter-again");
+  require(!writeLastingAdapter(again, *adapter, model, {}), "an adapter that was read is written");
+  auto second = readLastingAdapter(again, model, {1});
+  require(bool(second) && second->prefix == adapter->prefix &&
+              second->vectors.size() == adapter->vectors.size() &&
+              llvm::equal(second->matrices, adapter->matrices,
+                          [](const MatrixChange &a, const MatrixChange &b) {
+                            return a.parameter == b.parameter && a.left == b.left &&
+                                   a.right == b.right;
+                          }),
+          "an adapter that was written is read as it was");
+  (void)llvm::sys::fs::remove_directories(again);
 }
 
 /// The model that proofs are judged against: a block that can be controlled, and one that cannot.

@@ -242,6 +242,15 @@ def results(write, ctxc):
                                metadata))
     rows = {**metadata, "tokens": "1,row,3", "rows_digest": "0" * 64}
     write("patch", safetensors([("w.delta", "F32", [1])], rows))
+    down, norm = "base_model.model.model.layers.0.mlp.down_proj", "base_model.model.model.norm"
+    factors = [(f"{down}.lora_A.weight", "F32", [2, 4]), (f"{down}.lora_B.weight", "F32", [3, 2])]
+    lora = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none", "use_rslora": True,
+            "target_modules": ["down_proj"], "rank_pattern": {}, "alpha_pattern": {"down_proj": 3}}
+    write("adapter", json.dumps(lora).encode() + b"\0"
+          + safetensors([*factors, (f"{norm}.weight", "F32", [4])], {"prefix": "2,5"}))
+    factors = [(f"{down}.lora_A.weight", "BF16", [2, 3]), (f"{down}.lora_B.weight", "F16", [4, 2])]
+    write("adapter", json.dumps({"peft_type": "LORA", "fan_in_fan_out": True}).encode() + b"\0"
+          + safetensors(factors))
     settings = {"format": "ctxc-experiment", "version": 1, "settings": {"model": "m"}, "about": 1}
     records = [settings] + [{"key": f"k{i}", "linf": i / 7, "match": True} for i in range(3)]
     lines = "".join(json.dumps(r) + "\n" for r in records)

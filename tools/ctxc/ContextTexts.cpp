@@ -1,5 +1,6 @@
 #include "ContextTexts.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "tools/CommandLine/Values.h"
@@ -114,6 +115,7 @@ static Expected<std::vector<int64_t>> memberTokens(const llvm::json::Object &lin
   return ids;
 }
 
+/// A line's prompt and answer, of which either may be empty.
 static Expected<TextSequence> parseLine(StringRef text, Model &model, const std::string &name) {
   auto value = parseStrictJson(text, name);
   if (!value)
@@ -128,26 +130,38 @@ static Expected<TextSequence> parseLine(StringRef text, Model &model, const std:
   TextSequence sequence{std::move(*prompt), 0};
   sequence.prompt = sequence.tokens.size();
   llvm::append_range(sequence.tokens, *answer);
-  if (answer->empty())
-    return makeError(name + ": has no 'answer', whose tokens are compared");
   return sequence;
 }
 
-static Expected<std::vector<TextSequence>> parseLines(StringRef text, Model &model,
-                                                      StringRef path) {
-  std::vector<TextSequence> texts;
+/// Calls `take` with each line that has more than white space, and its name for messages.
+static Error eachLine(StringRef text, StringRef path,
+                      llvm::function_ref<Error(StringRef line, const std::string &name)> take) {
   size_t number = 0;
   while (!text.empty()) {
     auto [line, rest] = text.split('\n');
     text = rest;
     ++number;
-    if (line.trim().empty())
-      continue;
-    auto sequence = parseLine(line, model, (path + ":" + llvm::Twine(number)).str());
+    if (!line.trim().empty())
+      if (Error error = take(line, (path + ":" + llvm::Twine(number)).str()))
+        return error;
+  }
+  return Error::success();
+}
+
+static Expected<std::vector<TextSequence>> parseLines(StringRef text, Model &model,
+                                                      StringRef path) {
+  std::vector<TextSequence> texts;
+  Error error = eachLine(text, path, [&](StringRef line, const std::string &name) -> Error {
+    auto sequence = parseLine(line, model, name);
     if (!sequence)
       return sequence.takeError();
+    if (sequence->prompt == int64_t(sequence->tokens.size()))
+      return makeError(name + ": has no 'answer', whose tokens are compared");
     texts.push_back(std::move(*sequence));
-  }
+    return Error::success();
+  });
+  if (error)
+    return std::move(error);
   return texts;
 }
 
@@ -198,4 +212,29 @@ Expected<std::vector<TextSequence>> driver::readTexts(const Arguments &arguments
   if (texts->empty())
     return makeError(option + ": " + path + ": found no text");
   return texts;
+}
+
+Expected<std::vector<std::vector<int64_t>>> driver::readPrompts(const Arguments &arguments,
+                                                                StringRef option, Model &model) {
+  StringRef path = arguments.get(option, "");
+  auto text = textOf(path, option);
+  if (!text)
+    return text.takeError();
+  std::vector<std::vector<int64_t>> prompts;
+  Error error = eachLine(*text, path, [&](StringRef line, const std::string &name) -> Error {
+    if (!path.ends_with(".jsonl"))
+      return model.tokenizeInside(line.rtrim("\r")).moveInto(prompts.emplace_back());
+    auto sequence = parseLine(line, model, name);
+    if (!sequence)
+      return sequence.takeError();
+    sequence->tokens.resize(sequence->prompt);
+    prompts.push_back(std::move(sequence->tokens));
+    return Error::success();
+  });
+  if (error)
+    return makeError(option + ": " + llvm::toString(std::move(error)));
+  if (prompts.size() < 5)
+    return makeError(option + ": " + path + ": found " + counted(prompts.size(), "prompt") +
+                     ", expected at least five, of which one is for the card");
+  return prompts;
 }

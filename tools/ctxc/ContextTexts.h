@@ -26,6 +26,10 @@ llvm::Expected<ContextTexts> readContext(const Arguments &arguments, Model &mode
 llvm::Expected<std::vector<TextSequence>> readTexts(const Arguments &arguments,
                                                     llvm::StringRef option, Model &model);
 
+/// What texts begin with: JSON lines (.jsonl), each with "prompt"; or plain text, a prompt a line.
+llvm::Expected<std::vector<std::vector<int64_t>>> readPrompts(const Arguments &arguments,
+                                                              llvm::StringRef option, Model &model);
+
 } // namespace ctxc::driver
 
 #endif // CTXC_TOOLS_CTXC_CONTEXTTEXTS_H

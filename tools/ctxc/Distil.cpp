@@ -1,6 +1,6 @@
 // ctxc distil, ctxc evaluate
 #include "Commands.h"
-#include "ContextTexts.h"
+#include "DistilTexts.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Report/CardReport.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -10,7 +10,6 @@
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <random>
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -19,50 +18,6 @@ using llvm::Expected;
 using llvm::StringRef;
 
 namespace {
-
-/// Texts to fit and texts to judge by.
-struct Split {
-  std::vector<TextSequence> fitted, heldOut;
-};
-
-/// Shuffled by the seed, so that which texts are taken does not depend on their order in the file.
-/// (std::shuffle is another on every standard library.)
-void shuffle(std::vector<TextSequence> &texts, uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  for (size_t i = texts.size(); i > 1; --i)
-    std::swap(texts[i - 1], texts[engine() % i]);
-}
-
-Expected<Split> splitTexts(const Arguments &arguments, Model &model, uint64_t seed) {
-  Split split;
-  auto texts = readTexts(arguments, "--text", model);
-  if (!texts)
-    return texts.takeError();
-  auto most = arguments.integer("--tokens", 1, INT32_MAX, INT32_MAX);
-  if (!most)
-    return most.takeError();
-  shuffle(*texts, seed);
-  if (arguments.has("--held-out")) {
-    if (Error error = readTexts(arguments, "--held-out", model).moveInto(split.heldOut))
-      return std::move(error);
-  } else {
-    size_t count = texts->size() / 5;
-    if (count == 0)
-      return makeError("--text: found " + llvm::Twine(texts->size()) +
-                       " texts, expected at least five, of which one is held out for the card; or "
-                       "--held-out FILE");
-    split.heldOut.assign(texts->end() - count, texts->end());
-    texts->resize(texts->size() - count);
-  }
-  int64_t tokens = 0;
-  for (TextSequence &text : *texts) {
-    if (tokens >= *most)
-      break;
-    tokens += text.tokens.size();
-    split.fitted.push_back(std::move(text));
-  }
-  return split;
-}
 
 Error writeFile(StringRef path, const std::string &content) {
   return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
@@ -86,8 +41,6 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   if (protection.getAsDouble(request.protection) || !(request.protection >= 0) ||
       request.protection > 1e6)
     return makeError("--protection: found '" + protection + "', expected a number from 0 on");
-  if (arguments.has("--protection") && !arguments.has("--unrelated"))
-    return makeError("--protection: applies to --unrelated FILE, which is not given");
   return request;
 }
 
@@ -100,62 +53,109 @@ Expected<double> keptShare(const Arguments &arguments) {
   return share;
 }
 
-CardSettings settingsOf(Model &model, const ContextTexts &texts, const Adapter &adapter) {
+/// What both commands begin with.
+struct Opened {
+  std::unique_ptr<Model> model;
+  ContextTexts context;
+  int64_t seed;
+};
+
+Expected<Opened> open(const Arguments &arguments) {
+  Opened opened;
+  if (Error error = arguments.integer("--seed", 0, INT64_MAX / 4, 0).moveInto(opened.seed))
+    return std::move(error);
+  if (Error error = openForAdapters(arguments).moveInto(opened.model))
+    return std::move(error);
+  if (Error error = readContext(arguments, *opened.model).moveInto(opened.context))
+    return std::move(error);
+  return std::move(opened);
+}
+
+EvaluateRequest aboutOf(const Opened &opened) {
+  EvaluateRequest about;
+  about.context = opened.context.context;
+  about.front = opened.context.front;
+  about.seed = opened.seed;
+  return about;
+}
+
+/// What a card says beside its numbers.
+Expected<CardSettings> settingsOf(Opened &opened, const Adapter &adapter) {
   CardSettings settings;
-  settings.model = model.name().str();
-  settings.contextTokens = texts.context.size();
+  settings.model = opened.model->name().str();
+  settings.contextTokens = opened.context.context.size();
   settings.prefix = adapter.prefix;
   settings.rank = adapter.rank();
+  settings.bootstrapSeed = opened.seed;
+  if (Error error = opened.model->hash().moveInto(settings.modelHash))
+    return std::move(error);
   return settings;
 }
 
-Expected<int> runDistil(const Arguments &arguments) {
+Error checkDistilOptions(const Arguments &arguments) {
   if (Error error = checkContextOptions(arguments))
+    return error;
+  if (Error error = checkTextOptions(arguments))
+    return error;
+  StringRef directory = arguments.get("-o", "");
+  if (llvm::sys::fs::exists(directory))
+    return makeError("-o: " + directory + " already exists; name a directory that does not");
+  return Error::success();
+}
+
+/// Adds the tokens of the context that stay in front.
+Error keepTokens(Opened &opened, double share, DistilRequest &request) {
+  const ContextTexts &context = opened.context;
+  int64_t front = context.front.size(), behind = context.context.size() - front;
+  auto kept = opened.model->mostSurprising(context.context, front, int64_t(share * behind));
+  if (!kept)
+    return kept.takeError();
+  llvm::append_range(request.prefix, *kept);
+  return Error::success();
+}
+
+/// The texts that the model wrote go beside the adapter.
+Error addTexts(const DistilRequest &request, const EvaluateRequest &about, Model &model,
+               std::vector<AdapterFile> &files) {
+  for (auto [name, texts] :
+       {std::pair("texts.jsonl", &request.texts), std::pair("held-out.jsonl", &about.texts),
+        std::pair("protected.jsonl", &request.unrelated),
+        std::pair("unrelated.jsonl", &about.unrelated)}) {
+    auto lines = textLines(*texts, model);
+    if (!lines)
+      return lines.takeError();
+    if (!lines->empty())
+      files.push_back({name, std::move(*lines)});
+  }
+  return Error::success();
+}
+
+Expected<int> runDistil(const Arguments &arguments) {
+  if (Error error = checkDistilOptions(arguments))
     return std::move(error);
   auto request = distilRequest(arguments);
   if (!request)
     return request.takeError();
-  auto seed = arguments.integer("--seed", 0, INT64_MAX, 0);
-  if (!seed)
-    return seed.takeError();
   Expected<double> keeping = keptShare(arguments);
   if (!keeping)
     return keeping.takeError();
-  StringRef directory = arguments.get("-o", "");
-  if (llvm::sys::fs::exists(directory))
-    return makeError("-o: " + directory + " already exists; name a directory that does not");
-  auto opened = openForAdapters(arguments);
+  auto opened = open(arguments);
   if (!opened)
     return opened.takeError();
-  Model &model = **opened;
-  auto texts = readContext(arguments, model);
+  Model &model = *opened->model;
+  auto texts = distilTexts(arguments, model, opened->context, opened->seed);
   if (!texts)
     return texts.takeError();
-  auto split = splitTexts(arguments, model, *seed);
-  if (!split)
-    return split.takeError();
-  EvaluateRequest about;
-  about.context = request->context = texts->context;
-  about.front = request->prefix = texts->front;
-  if (*keeping > 0) {
-    int64_t front = texts->front.size(), behind = texts->context.size() - front;
-    auto kept = model.mostSurprising(texts->context, front, int64_t(*keeping * behind));
-    if (!kept)
-      return kept.takeError();
-    llvm::append_range(request->prefix, *kept);
-  }
-  about.texts = std::move(split->heldOut);
-  about.seed = *seed;
-  request->texts = std::move(split->fitted);
-  if (arguments.has("--unrelated")) {
-    if (Error error = readTexts(arguments, "--unrelated", model).moveInto(about.unrelated))
+  EvaluateRequest about = aboutOf(*opened);
+  about.texts = std::move(texts->heldOut);
+  about.unrelated = std::move(texts->driftTexts);
+  request->context = opened->context.context;
+  request->prefix = opened->context.front;
+  request->texts = std::move(texts->fitted);
+  request->unrelated = std::move(texts->isProtected);
+  if (*keeping > 0)
+    if (Error error = keepTokens(*opened, *keeping, *request))
       return std::move(error);
-    // Every second text is protected, and the others tell the drift.
-    for (size_t i = 0; about.unrelated.size() > 1 && i < about.unrelated.size(); ++i) {
-      request->unrelated.push_back(std::move(about.unrelated[i]));
-      about.unrelated.erase(about.unrelated.begin() + i);
-    }
-  }
 
   CardSettings::Fit fit;
   Expected<Distilled> made = [&] {
@@ -167,28 +167,33 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto card = model.evaluate(made->adapter, about);
   if (!card)
     return card.takeError();
+  auto settings = settingsOf(*opened, made->adapter);
+  if (!settings)
+    return settings.takeError();
   fit.texts = request->texts.size();
   fit.tokens = made->tokens;
   fit.protectedTokens = made->protectedTokens;
-  fit.seed = *seed;
-  fit.splitsText = !arguments.has("--held-out");
-  CardSettings settings = settingsOf(model, *texts, made->adapter);
-  settings.fit = fit;
-  settings.bootstrapSeed = *seed;
+  fit.seed = opened->seed;
+  fit.splitsText = texts->splitsText;
+  fit.sampledTokens = texts->sampledTokens;
+  fit.sampleSeconds = texts->seconds;
+  settings->fit = fit;
   if (*keeping > 0) {
     Adapter alone;
     alone.prefix = made->adapter.prefix;
     auto cardOfKept = model.evaluate(alone, about);
     if (!cardOfKept)
       return cardOfKept.takeError();
-    settings.keptShare = cardOfKept->all.share();
+    settings->keptShare = cardOfKept->all.share();
   }
-  if (Error error = model.hash().moveInto(settings.modelHash))
-    return std::move(error);
   std::string text;
   llvm::raw_string_ostream os(text);
-  writeCard(os, *card, settings);
-  const AdapterFile files[] = {{"card.txt", text}, {"card.json", jsonText(*card, settings)}};
+  writeCard(os, *card, *settings);
+  std::vector<AdapterFile> files = {{"card.txt", text}, {"card.json", jsonText(*card, *settings)}};
+  if (!arguments.has("--text"))
+    if (Error error = addTexts(*request, about, model, files))
+      return std::move(error);
+  StringRef directory = arguments.get("-o", "");
   if (Error error = writeLastingAdapter(directory, made->adapter, *model.checkpoint(), files))
     return std::move(error);
   out() << text << "written to " << printableLine(directory) << "\n";
@@ -198,23 +203,15 @@ Expected<int> runDistil(const Arguments &arguments) {
 Expected<int> runEvaluate(const Arguments &arguments) {
   if (Error error = checkContextOptions(arguments))
     return std::move(error);
-  auto seed = arguments.integer("--seed", 0, INT64_MAX, 0);
-  if (!seed)
-    return seed.takeError();
-  auto opened = openForAdapters(arguments);
+  auto opened = open(arguments);
   if (!opened)
     return opened.takeError();
-  Model &model = **opened;
-  auto texts = readContext(arguments, model);
-  if (!texts)
-    return texts.takeError();
-  auto adapter = readLastingAdapter(arguments.positional(1), *model.checkpoint(), texts->front);
+  Model &model = *opened->model;
+  auto adapter =
+      readLastingAdapter(arguments.positional(1), *model.checkpoint(), opened->context.front);
   if (!adapter)
     return adapter.takeError();
-  EvaluateRequest about;
-  about.context = texts->context;
-  about.front = texts->front;
-  about.seed = *seed;
+  EvaluateRequest about = aboutOf(*opened);
   if (Error error = readTexts(arguments, "--text", model).moveInto(about.texts))
     return std::move(error);
   if (arguments.has("--unrelated"))
@@ -223,13 +220,12 @@ Expected<int> runEvaluate(const Arguments &arguments) {
   auto card = model.evaluate(*adapter, about);
   if (!card)
     return card.takeError();
-  CardSettings settings = settingsOf(model, *texts, *adapter);
-  settings.bootstrapSeed = *seed;
-  if (Error error = model.hash().moveInto(settings.modelHash))
-    return std::move(error);
-  writeCard(out(), *card, settings);
+  auto settings = settingsOf(*opened, *adapter);
+  if (!settings)
+    return settings.takeError();
+  writeCard(out(), *card, *settings);
   if (auto json = arguments.get("--json"))
-    if (Error error = writeFile(*json, jsonText(*card, settings)))
+    if (Error error = writeFile(*json, jsonText(*card, *settings)))
       return std::move(error);
   return ExitGood;
 }
@@ -251,23 +247,23 @@ Command driver::distilCommand() {
       "not fitted.\n"
       "FILE of texts is JSON lines (.jsonl), each with a prompt and an answer, or plain text, in\n"
       "which a line of three or more dashes divides texts. Each text follows the context directly.",
-      "  ctxc distil gemma-3-270m --context persona.txt --text chats.jsonl -o persona\n"
+      "  ctxc distil gemma-3-270m --context persona.txt -o persona\n"
+      "  ctxc distil gemma-3-270m --context persona.txt --prompts questions.txt -o persona\n"
       "  ctxc distil gemma-3-270m --context persona.txt --text chats.jsonl --rank 4 -o small\n"
       "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
       runDistil};
   const OptionSpec own[] = {
       writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
-      reads({"--text", "FILE", "texts to fit; a fifth of them is held out for the card", {}, true}),
-      reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
       {"--rank", "K", "the rank of each matrix's change; default 16, 0: as it comes"},
-      {"--tokens", "N", "fit so many tokens, up to the end of a text; default: all"},
       {"--protection", "X",
-       "the weight of --unrelated, relative to the texts; default 0.3. Every second text of\n"
-       "it is protected, the others tell the drift"},
+       "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"
+       "is protected, the others tell the drift"},
       {"--keep-share", "X",
        "keep this share of the context's tokens in front, those that surprise the model most,\n"
        "and fit the rest; default 0"},
       {"--matrices-only", "", "leave norms' scales as they are"}};
+  std::vector<OptionSpec> texts = textOptions();
+  command.options.insert(command.options.begin(), texts.begin(), texts.end());
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
   return command;
 }

@@ -22,6 +22,9 @@ struct CardSettings {
     uint64_t seed = 0;       ///< of the order of the texts, by which some are held out
     bool splitsText = false; ///< the held-out texts are some of --text
     double seconds = 0;
+    /// Of the texts that the model wrote, unrelated ones too.
+    int64_t sampledTokens = 0;
+    double sampleSeconds = 0;
   };
   std::optional<Fit> fit;
   uint64_t bootstrapSeed = 0;

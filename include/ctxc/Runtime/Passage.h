@@ -5,7 +5,8 @@
 // one, and repeat it; and two passages, one of each kind of weights, can go side by side.
 //
 // A sequence may continue another: it sees the tokens of that one as its own past. What contextual
-// ops keep of tokens is needed within a step alone, and kept no longer.
+// ops keep of tokens is needed within a step alone, and kept no longer, unless a cache takes it:
+// then later passages go on with the sequences, for instance by one token of each at a time.
 //
 // Numbers are those of the compiled executor: they depend neither on threads nor on which sequences
 // go together.
@@ -22,6 +23,7 @@
 
 namespace ctxc {
 
+class CompiledRun;
 class KernelCalls;
 
 /// The compiled kernels of a program's steps, which passages share.
@@ -43,6 +45,7 @@ public:
 
 private:
   friend class Passage;
+  friend class PassageCache;
   StepKernels(const Program &program, const CompiledOptions &options);
 
   Program program;
@@ -51,17 +54,46 @@ private:
   llvm::DenseMap<mlir::Operation *, size_t> numbers; ///< of the steps, by their layers
 };
 
+/// What contextual ops keep of the tokens of some sequences (keys and values), from one passage to
+/// the next.
+class PassageCache {
+public:
+  explicit PassageCache(const StepKernels &kernels);
+  PassageCache(PassageCache &&) noexcept;
+  ~PassageCache();
+
+  /// Adds a sequence without tokens, with room for `capacity`. Returns its number.
+  size_t add(int64_t capacity);
+  /// Adds a sequence that continues a copy of sequence `number`.
+  size_t fork(size_t number, int64_t capacity);
+  /// Frees the sequences from number `count` on.
+  void shrink(size_t count);
+  /// How many tokens sequence `number` has; the bytes that it keeps of each.
+  int64_t tokens(size_t number) const;
+  int64_t bytesPerToken(size_t number) const;
+
+private:
+  friend class Passage;
+  const StepKernels *kernels;
+  std::vector<std::unique_ptr<CompiledRun>> runs;
+};
+
 /// Tokens at positions that increase, beyond those of the sequence that they continue.
 struct PassageSequence {
   std::vector<int64_t> tokens, positions;
-  std::optional<size_t> after; ///< the number of an earlier sequence
+  std::optional<size_t> after = std::nullopt; ///< the number of an earlier sequence
+  std::optional<size_t> cached =
+      std::nullopt; ///< in place of that: one of the cache, to which it is added
 };
 
 class Passage {
 public:
+  /// `cache` must outlive the result, and has each sequence in it at most once. A passage that
+  /// writes to it has to be run to its end, each step once.
   /// Errors: no token; a token or a position that the model does not know; a bidirectional model.
   static llvm::Expected<Passage> start(StepKernels &kernels, Weights &weights,
-                                       std::vector<PassageSequence> sequences);
+                                       std::vector<PassageSequence> sequences,
+                                       PassageCache *cache = nullptr);
 
   /// Runs all sequences through step `step`. The steps come in order, and each can be repeated
   /// until the next one comes. Values that no later step reads are freed.
@@ -90,9 +122,10 @@ private:
 
   StepKernels *kernels;
   Weights *weights;
+  PassageCache *cache = nullptr;
   std::vector<PassageSequence> sequences;
   std::vector<int32_t> ids, positions;
-  std::vector<int64_t> first;
+  std::vector<int64_t> first, held; ///< the cache's tokens of each sequence
   llvm::DenseMap<mlir::Value, std::vector<float>> known;
   llvm::DenseSet<mlir::Value> kept;
   size_t next = 0;

@@ -25,6 +25,7 @@
 
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "ctxc/Distil/Evaluate.h"
+#include "ctxc/Distil/Sample.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Inspect/Inspect.h"
 #include "ctxc/Planning/ModelVerdict.h"
@@ -159,6 +160,8 @@ public:
   /// distil does.
   llvm::Expected<std::vector<int64_t>> mostSurprising(llvm::ArrayRef<int64_t> context,
                                                       int64_t front, int64_t count);
+  /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as distil does.
+  llvm::Expected<Sampled> sample(const SampleRequest &request);
   /// How good an adapter is in the place of a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
 

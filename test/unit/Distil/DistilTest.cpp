@@ -1,7 +1,5 @@
 // Distilled contexts, and cards that do not lie.
-#include "ctxc/Session/Model.h"
-#include "test/unit/Goldens.h"
-#include "test/unit/Session/Opened.h"
+#include "Models.h"
 #include <cmath>
 
 using namespace ctxc;
@@ -14,13 +12,6 @@ std::vector<int64_t> someTokens(int64_t count, int64_t seed) {
   for (int64_t i = 0; i < count; ++i)
     tokens.push_back((i * i * 7 + i * 37 + seed * 11 + 5) % 47);
   return tokens;
-}
-
-std::unique_ptr<Model> modelOf(llvm::StringRef name, int threads = 0) {
-  LoadOptions options;
-  options.storage = DType::F32;
-  options.threads = threads;
-  return opened(golden(name), options);
 }
 
 const std::vector<int64_t> front = {2};
@@ -50,8 +41,6 @@ DistilRequest training(int64_t rank) {
   request.fit.rank = rank;
   return request;
 }
-
-std::string messageOf(llvm::Error error) { return llvm::toString(std::move(error)); }
 
 } // namespace
 

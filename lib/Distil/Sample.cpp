@@ -1,0 +1,167 @@
+#include "ctxc/Distil/Sample.h"
+#include "Random.h"
+#include "ctxc/Numerics/Softmax.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Support/Timer.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace ctxc;
+
+namespace {
+
+/// So many texts at most go together, and so many bytes at most are kept of their tokens.
+constexpr size_t mostTogether = 64;
+constexpr int64_t mostBytes = int64_t(1) << 30;
+
+class Sampler {
+public:
+  Sampler(SplitModel model, const SampleRequest &request)
+      : model(model), request(request), cache(model.steps) {}
+  llvm::Expected<Sampled> run();
+
+private:
+  struct Text {
+    size_t number;
+    size_t cached;
+    std::vector<int64_t> next; ///< the tokens that have not been read
+    Random random;
+  };
+
+  llvm::Expected<std::vector<float>> read(llvm::ArrayRef<Text *> texts);
+  llvm::Error readContext();
+  llvm::Error write(size_t from, size_t count);
+  llvm::Expected<int64_t> choose(llvm::ArrayRef<float> logits, Random &random);
+
+  SplitModel model;
+  const SampleRequest &request;
+  PassageCache cache;
+  std::vector<float> afterContext; ///< the logits
+  std::vector<double> weights;     ///< of the tokens, in proportion to their probabilities
+  Sampled result;
+};
+
+/// Reads what each text has next. Returns the logits behind each.
+llvm::Expected<std::vector<float>> Sampler::read(llvm::ArrayRef<Text *> texts) {
+  std::vector<PassageSequence> sequences;
+  for (const Text *text : texts) {
+    auto positions = llvm::seq(cache.tokens(text->cached),
+                               cache.tokens(text->cached) + int64_t(text->next.size()));
+    sequences.push_back(
+        {text->next, {positions.begin(), positions.end()}, std::nullopt, text->cached});
+  }
+  std::optional<size_t> head = model.split.program.head();
+  if (!head)
+    return makeError("the model has no head that gives each token's logits by itself");
+  auto passage = Passage::start(model.steps, model.weights, std::move(sequences), &cache);
+  if (!passage)
+    return passage.takeError();
+  if (llvm::Error error = passage->runUpTo(*head))
+    return std::move(error);
+  std::vector<int64_t> last;
+  for (size_t i = 0; i < texts.size(); ++i)
+    last.push_back(passage->firstRow(i + 1) - 1);
+  return passage->logits(last);
+}
+
+llvm::Error Sampler::readContext() {
+  Text context{0, cache.add(request.context.size()), request.context, Random(0)};
+  return read(&context).moveInto(afterContext);
+}
+
+/// A token by its probability at the request's temperature: the first at which the sum of the
+/// probabilities passes a random number.
+llvm::Expected<int64_t> Sampler::choose(llvm::ArrayRef<float> logits, Random &random) {
+  const double threshold = random.uniform();
+  const float *largest = llvm::max_element(logits);
+  if (!std::isfinite(*largest))
+    return makeError("the logits of a token are not finite");
+  if (request.temperature == 0)
+    return largest - logits.begin();
+  std::vector<float> scaled(logits.begin(), logits.end());
+  for (float &logit : scaled)
+    logit = (double(logit) - *largest) / request.temperature;
+  weights.resize(logits.size());
+  double sum = exponentials(scaled.data(), scaled.size(), 0, weights.data());
+  if (!std::isfinite(sum))
+    return makeError("the logits of a token are not finite");
+  double below = 0;
+  int64_t token = 0;
+  for (auto [i, weight] : llvm::enumerate(weights)) {
+    if (weight == 0)
+      continue;
+    token = i;
+    if ((below += weight) > threshold * sum)
+      break;
+  }
+  return token;
+}
+
+/// The texts from number `from` on, all at once.
+llvm::Error Sampler::write(size_t from, size_t count) {
+  std::vector<Text> texts;
+  for (size_t number = from; number < from + count; ++number) {
+    const std::vector<int64_t> &prompt = request.prompts[number];
+    int64_t capacity = request.context.size() + prompt.size() + request.length;
+    texts.push_back({number, cache.fork(0, capacity), prompt, Random(request.seed, number)});
+    result.texts.push_back({prompt, int64_t(prompt.size())});
+  }
+  auto all = llvm::make_pointer_range(texts);
+  std::vector<Text *> going(all.begin(), all.end());
+  for (int64_t written = 0; written < request.length && !going.empty(); ++written) {
+    std::vector<Text *> reading;
+    llvm::copy_if(going, std::back_inserter(reading), [](Text *t) { return !t->next.empty(); });
+    std::vector<float> logits;
+    if (!reading.empty())
+      if (llvm::Error error = read(reading).moveInto(logits))
+        return error;
+    const size_t width = afterContext.size();
+    size_t row = 0;
+    std::vector<Text *> left;
+    for (Text *text : going) {
+      llvm::ArrayRef<float> own = afterContext; // nothing stands between the context and the answer
+      if (!text->next.empty())
+        own = llvm::ArrayRef(logits).slice(row++ * width, width);
+      auto token = choose(own, text->random);
+      if (!token)
+        return token.takeError();
+      if (llvm::is_contained(request.stops, *token))
+        continue;
+      result.texts[text->number].tokens.push_back(*token);
+      ++result.tokens;
+      text->next = {*token};
+      left.push_back(text);
+    }
+    going = std::move(left);
+  }
+  cache.shrink(1);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Sampled> Sampler::run() {
+  if (request.context.empty())
+    return makeError("the context is empty");
+  if (!(request.temperature >= 0) || !std::isfinite(request.temperature))
+    return makeError(llvm::formatv("found a temperature of {0}, expected a number from 0 on",
+                                   request.temperature));
+  if (llvm::Error error = readContext())
+    return std::move(error);
+  size_t longest = 0;
+  for (const std::vector<int64_t> &prompt : request.prompts)
+    longest = std::max(longest, prompt.size());
+  const int64_t each = cache.bytesPerToken(0) * (request.context.size() + longest + request.length);
+  const size_t together =
+      std::clamp<int64_t>(mostBytes / std::max<int64_t>(each, 1), 1, mostTogether);
+  for (size_t from = 0; from < request.prompts.size(); from += together) {
+    ctxc::Timer timer(result.seconds);
+    if (llvm::Error error = write(from, std::min(together, request.prompts.size() - from)))
+      return std::move(error);
+  }
+  return std::move(result);
+}
+
+} // namespace
+
+llvm::Expected<Sampled> ctxc::sample(SplitModel model, const SampleRequest &request) {
+  return Sampler(model, request).run();
+}

@@ -1,0 +1,267 @@
+#include "DistilTexts.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <random>
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+/// Of the answers that the model writes for the card, and of unrelated texts.
+static constexpr int64_t heldOutTokens = 400, unrelatedTokens = 512;
+/// Of --tokens where the model writes the texts.
+static constexpr int64_t sampledTokens = 2000;
+
+std::vector<OptionSpec> driver::textOptions() {
+  return {reads({"--text", "FILE",
+                 "texts to fit; a fifth of them is held out for the card. Default: the model\n"
+                 "writes them, with the context in front, and unrelated ones without it"}),
+          reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
+          {"--tokens", "N",
+           "fit so many tokens, up to the end of a text; default: all of --text, or 2000"},
+          reads({"--prompts", "FILE",
+                 "what texts that the model writes begin with: a prompt a line, or JSON lines\n"
+                 "(.jsonl). A fifth of them is for the card alone. Default: every second text\n"
+                 "begins with a few words of a text that the model wrote without the context"}),
+          {"--length", "N", "of an answer that the model writes, in tokens; default 40"},
+          {"--temperature", "X", "at which the model writes; default 1"}};
+}
+
+Error driver::checkTextOptions(const Arguments &arguments) {
+  for (StringRef option : {"--prompts", "--length", "--temperature"})
+    if (arguments.has("--text") && arguments.has(option))
+      return makeError(option + ": applies where the model writes the texts, but --text is given");
+  if (arguments.has("--protection") && arguments.has("--text") && !arguments.has("--unrelated"))
+    return makeError("--protection: applies to --unrelated FILE, which is not given");
+  return Error::success();
+}
+
+/// Shuffled by the seed, so that which texts are taken does not depend on their order in the file.
+/// (std::shuffle is another on every standard library.)
+template <typename T> static void shuffle(std::vector<T> &texts, uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  for (size_t i = texts.size(); i > 1; --i)
+    std::swap(texts[i - 1], texts[engine() % i]);
+}
+
+/// Takes every second text of `texts` away.
+static std::vector<TextSequence> takeHalf(std::vector<TextSequence> &texts) {
+  std::vector<TextSequence> taken;
+  for (size_t i = 0; texts.size() > 1 && i < texts.size(); ++i) {
+    taken.push_back(std::move(texts[i]));
+    texts.erase(texts.begin() + i);
+  }
+  return taken;
+}
+
+static Error readGiven(const Arguments &arguments, Model &model, uint64_t seed, int64_t most,
+                       DistilTexts &all) {
+  std::vector<TextSequence> texts;
+  if (Error error = readTexts(arguments, "--text", model).moveInto(texts))
+    return error;
+  shuffle(texts, seed);
+  if (!arguments.has("--held-out")) {
+    size_t count = texts.size() / 5;
+    if (count == 0)
+      return makeError("--text: found " + llvm::Twine(texts.size()) +
+                       " texts, expected at least five, of which one is held out for the card; or "
+                       "--held-out FILE");
+    all.heldOut.assign(texts.end() - count, texts.end());
+    texts.resize(texts.size() - count);
+    all.splitsText = true;
+  }
+  int64_t tokens = 0;
+  for (TextSequence &text : texts) {
+    if (tokens >= most)
+      break;
+    tokens += text.tokens.size();
+    all.fitted.push_back(std::move(text));
+  }
+  return Error::success();
+}
+
+namespace {
+
+/// Texts that the model writes.
+class Writer {
+public:
+  static Expected<Writer> make(const Arguments &arguments, Model &model,
+                               const ContextTexts &context, uint64_t seed);
+  Error write(const Arguments &arguments, int64_t most, DistilTexts &all);
+
+private:
+  using Prompts = std::vector<std::vector<int64_t>>;
+
+  Writer(Model &model, const ContextTexts &context, uint64_t seed)
+      : model(model), context(context), seed(seed) {}
+  Expected<std::vector<TextSequence>> sample(llvm::ArrayRef<int64_t> front, Prompts prompts,
+                                             int64_t length, uint64_t stream, DistilTexts &all);
+  Error writeUnrelated(DistilTexts &all);
+  Prompts openings(llvm::ArrayRef<TextSequence> unrelated, size_t count) const;
+
+  Model &model;
+  const ContextTexts &context;
+  uint64_t seed;
+  int64_t length = 40;
+  double temperature = 1;
+  std::vector<int64_t> stops;
+  Prompts prompts; ///< given
+};
+
+} // namespace
+
+/// config.json's eos_token_id: a number, or a list of them.
+static std::vector<int64_t> stopTokens(const Checkpoint &checkpoint) {
+  std::vector<int64_t> stops;
+  const llvm::json::Value *value = checkpoint.config().get("eos_token_id");
+  if (!value)
+    return stops;
+  llvm::json::Array one{*value};
+  for (const llvm::json::Value &each : value->getAsArray() ? *value->getAsArray() : one)
+    if (auto id = each.getAsInteger())
+      stops.push_back(*id);
+  return stops;
+}
+
+Expected<Writer> Writer::make(const Arguments &arguments, Model &model, const ContextTexts &context,
+                              uint64_t seed) {
+  Writer writer(model, context, seed);
+  auto length = arguments.integer("--length", 1, 1 << 20, writer.length);
+  if (!length)
+    return length.takeError();
+  writer.length = *length;
+  StringRef temperature = arguments.get("--temperature", "1");
+  if (temperature.getAsDouble(writer.temperature) || !(writer.temperature >= 0) ||
+      writer.temperature > 1e6)
+    return makeError("--temperature: found '" + temperature + "', expected a number from 0 on");
+  if (arguments.has("--prompts"))
+    if (Error error = readPrompts(arguments, "--prompts", model).moveInto(writer.prompts))
+      return std::move(error);
+  writer.stops = stopTokens(*model.checkpoint());
+  return writer;
+}
+
+/// Without those that ended at once.
+Expected<std::vector<TextSequence>> Writer::sample(llvm::ArrayRef<int64_t> front, Prompts prompts,
+                                                   int64_t length, uint64_t stream,
+                                                   DistilTexts &all) {
+  SampleRequest request;
+  request.context = front.vec();
+  request.prompts = std::move(prompts);
+  request.length = length;
+  request.temperature = temperature;
+  request.stops = stops;
+  request.seed = seed * 3 + stream;
+  auto sampled = model.sample(request);
+  if (!sampled)
+    return sampled.takeError();
+  all.sampledTokens += sampled->tokens;
+  all.seconds += sampled->seconds;
+  llvm::erase_if(sampled->texts, [](const TextSequence &text) {
+    return text.prompt == int64_t(text.tokens.size());
+  });
+  return std::move(sampled->texts);
+}
+
+/// Texts without the context. A model that has no token in front of a text cannot write such.
+Error Writer::writeUnrelated(DistilTexts &all) {
+  if (context.front.empty())
+    return Error::success();
+  constexpr int64_t size = 64;
+  auto texts = sample(context.front, Prompts(2 * unrelatedTokens / size), size, 0, all);
+  if (!texts)
+    return texts.takeError();
+  all.driftTexts = std::move(*texts);
+  all.isProtected = takeHalf(all.driftTexts);
+  return Error::success();
+}
+
+/// Every second one is empty, and the others are the first one to eight tokens of `unrelated`.
+Writer::Prompts Writer::openings(llvm::ArrayRef<TextSequence> unrelated, size_t count) const {
+  Prompts all(count);
+  for (size_t i = 0; !unrelated.empty() && i < count; ++i) {
+    llvm::ArrayRef<int64_t> text = unrelated[i / 2 % unrelated.size()].tokens;
+    if (i % 2)
+      all[i] = text.take_front(1 + i / 2 % 8).vec();
+  }
+  return all;
+}
+
+Error Writer::write(const Arguments &arguments, int64_t most, DistilTexts &all) {
+  if (!arguments.has("--unrelated"))
+    if (Error error = writeUnrelated(all))
+      return error;
+  const size_t fitted = std::max<int64_t>(most / length, 1);
+  const size_t heldOut = std::max<int64_t>(heldOutTokens / length, 2);
+  Prompts forFit, forCard;
+  if (prompts.empty()) {
+    // Other openings for the card: of the texts that are not fitted either.
+    forFit = openings(all.isProtected, fitted);
+    forCard = openings(all.driftTexts, heldOut);
+  } else {
+    shuffle(prompts, seed);
+    const size_t own = prompts.size() - prompts.size() / 5;
+    for (size_t i = 0; i < fitted; ++i)
+      forFit.push_back(prompts[i % own]);
+    for (size_t i = 0; i < heldOut; ++i)
+      forCard.push_back(prompts[own + i % (prompts.size() - own)]);
+  }
+  if (Error error = sample(context.context, forFit, length, 1, all).moveInto(all.fitted))
+    return error;
+  if (arguments.has("--held-out"))
+    return Error::success();
+  return sample(context.context, forCard, length, 2, all).moveInto(all.heldOut);
+}
+
+Expected<DistilTexts> driver::distilTexts(const Arguments &arguments, Model &model,
+                                          const ContextTexts &context, uint64_t seed) {
+  DistilTexts all;
+  auto most = arguments.integer("--tokens", 1, INT32_MAX,
+                                arguments.has("--text") ? INT32_MAX : sampledTokens);
+  if (!most)
+    return most.takeError();
+  if (arguments.has("--unrelated")) {
+    if (Error error = readTexts(arguments, "--unrelated", model).moveInto(all.driftTexts))
+      return std::move(error);
+    all.isProtected = takeHalf(all.driftTexts);
+  }
+  if (arguments.has("--text")) {
+    if (Error error = readGiven(arguments, model, seed, *most, all))
+      return std::move(error);
+  } else {
+    auto writer = Writer::make(arguments, model, context, seed);
+    if (!writer)
+      return writer.takeError();
+    if (Error error = writer->write(arguments, *most, all))
+      return std::move(error);
+  }
+  if (arguments.has("--held-out"))
+    if (Error error = readTexts(arguments, "--held-out", model).moveInto(all.heldOut))
+      return std::move(error);
+  return std::move(all);
+}
+
+Expected<std::string> driver::textLines(llvm::ArrayRef<TextSequence> texts, Model &model) {
+  std::string lines;
+  for (const TextSequence &text : texts) {
+    llvm::ArrayRef<int64_t> tokens = text.tokens;
+    llvm::json::Object line{{"prompt", llvm::json::Array(tokens.take_front(text.prompt))},
+                            {"answer", llvm::json::Array(tokens.drop_front(text.prompt))}};
+    if (model.hasTokenizer()) {
+      auto tokenizer = model.tokenizer();
+      if (!tokenizer)
+        return tokenizer.takeError();
+      for (auto [name, part] : {std::pair("prompt_text", tokens.take_front(text.prompt)),
+                                std::pair("answer_text", tokens.drop_front(text.prompt))}) {
+        auto decoded = tokenizer->decode(part);
+        if (!decoded)
+          return decoded.takeError();
+        line[name] = std::move(*decoded);
+      }
+    }
+    lines += llvm::formatv("{0}\n", llvm::json::Value(std::move(line)));
+  }
+  return lines;
+}
