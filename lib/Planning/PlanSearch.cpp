@@ -47,8 +47,8 @@ Operation *PlanSearch::normMatrixOf(Operation *site) const {
   return matrix && facts.sites.isAssignable(matrix) ? matrix : nullptr;
 }
 
-/// Whether no op is patched twice. Such a plan has no solving order; here it takes no place among the
-/// plans that are looked at.
+/// Whether no op is patched twice. Such a plan has no solving order; here it takes no place among
+/// the plans that are looked at.
 static bool isDisjoint(ArrayRef<OutputPatch> outputs) {
   llvm::SmallPtrSet<Operation *, 8> seen;
   for (const OutputPatch &output : outputs)
