@@ -2,8 +2,8 @@
 #include "ctxc/Plugins/DialectPlugins.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
-#include "tools/CommandLine/Progress.h"
 #include "tools/CommandLine/Streams.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
 

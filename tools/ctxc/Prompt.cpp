@@ -127,7 +127,7 @@ static Expected<std::vector<int64_t>> encodeText(const Tokenizer &tokenizer, llv
   std::string piece = tokenizer.piece(around->front());
   if (!text.starts_with(piece))
     return tokens;
-  llvm::errs() << "ctxc: warning: --prompt: the text begins with '" << printable(piece)
+  err() << "ctxc: warning: --prompt: the text begins with '" << printable(piece)
                << "', which the tokenizer puts there itself; it is taken once\n";
   tokens->erase(tokens->begin());
   return tokens;

@@ -1,4 +1,4 @@
-#include "tools/CommandLine/Progress.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <chrono>
 #include <unistd.h>
@@ -10,7 +10,7 @@ static constexpr double silentSeconds = 2;
 /// What a terminal does: erase the line from here on.
 static constexpr llvm::StringLiteral erase = "\x1b[K";
 
-void Progress::operator()(int64_t done, int64_t all) {
+void TokenProgress::operator()(int64_t done, int64_t all) {
   double now = seconds();
   if (done == 0) {
     begin = now;
@@ -36,7 +36,7 @@ std::function<void(int64_t, int64_t)> ctxc::driver::progressOnTerminal() {
     return {};
   using Clock = std::chrono::steady_clock;
   // Streams.h writes control characters out; this line is made of them.
-  return Progress(llvm::errs(), [begin = Clock::now()] {
+  return TokenProgress(llvm::errs(), [begin = Clock::now()] {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   });
 }

@@ -1,6 +1,6 @@
-//===- Progress.h - how far a long call is ----------------------------------===//
-#ifndef CTXC_TOOLS_COMMANDLINE_PROGRESS_H
-#define CTXC_TOOLS_COMMANDLINE_PROGRESS_H
+//===- TokenProgress.h - how far a long call is ----------------------------===//
+#ifndef CTXC_TOOLS_COMMANDLINE_TOKENPROGRESS_H
+#define CTXC_TOOLS_COMMANDLINE_TOKENPROGRESS_H
 
 #include "llvm/Support/raw_ostream.h"
 #include <functional>
@@ -12,10 +12,10 @@ namespace ctxc::driver {
 ///     4096 of 32768 tokens, 812 tokens/s, 35 s left
 ///
 /// Nothing is written in a call's first two seconds.
-class Progress {
+class TokenProgress {
 public:
   /// `seconds` is a clock.
-  Progress(llvm::raw_ostream &terminal, std::function<double()> seconds)
+  TokenProgress(llvm::raw_ostream &terminal, std::function<double()> seconds)
       : terminal(terminal), seconds(std::move(seconds)) {}
 
   /// Takes what Executor::setProgress gives.
@@ -33,4 +33,4 @@ std::function<void(int64_t done, int64_t all)> progressOnTerminal();
 
 } // namespace ctxc::driver
 
-#endif // CTXC_TOOLS_COMMANDLINE_PROGRESS_H
+#endif // CTXC_TOOLS_COMMANDLINE_TOKENPROGRESS_H

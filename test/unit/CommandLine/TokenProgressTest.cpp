@@ -1,4 +1,4 @@
-#include "tools/CommandLine/Progress.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "gtest/gtest.h"
 
 using namespace ctxc::driver;
@@ -9,7 +9,7 @@ struct Terminal {
   std::string text;
   llvm::raw_string_ostream os{text};
   double now = 100;
-  Progress progress{os, [this] { return now; }};
+  TokenProgress progress{os, [this] { return now; }};
 
   std::string after(double seconds, int64_t done, int64_t all) {
     text.clear();
@@ -19,7 +19,7 @@ struct Terminal {
   }
 };
 
-TEST(Progress, IsALineThatIsErased) {
+TEST(TokenProgress, IsALineThatIsErased) {
   Terminal terminal;
   EXPECT_EQ(terminal.after(0, 0, 5000), "");
   EXPECT_EQ(terminal.after(1.5, 1000, 5000), "");
@@ -29,7 +29,7 @@ TEST(Progress, IsALineThatIsErased) {
   EXPECT_EQ(terminal.after(1, 5000, 5000), "\x1b[K");
 }
 
-TEST(Progress, OfAShortCallIsSilent) {
+TEST(TokenProgress, OfAShortCallIsSilent) {
   Terminal terminal;
   for (int call = 0; call < 3; ++call) {
     EXPECT_EQ(terminal.after(5, 0, 10), "");
