@@ -5,6 +5,7 @@
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Memory.h"
+#include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/JSON.h"
 
@@ -128,7 +129,7 @@ static Expected<std::vector<int64_t>> encodeText(const Tokenizer &tokenizer, llv
   if (!text.starts_with(piece))
     return tokens;
   err() << "ctxc: warning: --prompt: the text begins with '" << printable(piece)
-               << "', which the tokenizer puts there itself; it is taken once\n";
+        << "', which the tokenizer puts there itself; it is taken once\n";
   tokens->erase(tokens->begin());
   return tokens;
 }
