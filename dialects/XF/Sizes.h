@@ -1,7 +1,8 @@
 //===- Sizes.h - interfaces about sizes, and about what a size leaves to read ===//
 //
 // SizesOpInterface: a block written again with other sizes. ContextReadingOpInterface: contextual
-// ops that read no token but their own, such as a convolution with one tap.
+// ops that read no token but their own, such as a convolution with one tap. PartsOpInterface: ops
+// that are solved for a part.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_XF_SIZES_H
@@ -25,6 +26,8 @@ struct SizeRelation {
 
 /// Gives the ops of xf their models of the interfaces below.
 void attachSizeModels(mlir::MLIRContext &context);
+/// Gives concatenations and slices their models of SolvableOpInterface and PartsOpInterface.
+void attachPartModels(mlir::MLIRContext &context);
 /// Gives convolutions and recurrences their models of FactsOpInterface.
 void attachContextualFacts(mlir::MLIRContext &context);
 
@@ -36,6 +39,10 @@ namespace ctxc::xf {
 /// Whether the result of `contextual` may differ with the context, where `operands` are the facts
 /// of its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
+/// Whether operand `index` of `op` is one of several parts of its result, or the result a part of
+/// it (PartsOpInterface).
+bool isPartOfResult(mlir::Operation *op, unsigned index);
+bool isPartOfOperand(mlir::Operation *op, unsigned index);
 } // namespace ctxc::xf
 
 #endif // CTXC_DIALECTS_XF_SIZES_H

@@ -33,6 +33,7 @@ void XFDialect::initialize() {
   attachSizeModels(*getContext());
   attachContextualFacts(*getContext());
   attachRotationModels(*getContext());
+  attachPartModels(*getContext());
 }
 
 //===----------------------------------------------------------------------===//

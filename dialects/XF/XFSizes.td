@@ -3,7 +3,7 @@
 
 include "mlir/IR/OpBase.td"
 
-// Interfaces that few analyses ask, in headers of their own (ContextReading.h, Sizes.h). Ops of xf
+// Interfaces that few analyses ask, in a header of their own (Sizes.h). Ops of xf
 // get them when the dialect is loaded; an op of another dialect joins by an external model.
 
 def XF_ContextReadingOpInterface : OpInterface<"ContextReadingOpInterface"> {
@@ -30,6 +30,25 @@ def XF_SizesOpInterface : OpInterface<"SizesOpInterface"> {
       "::llvm::SmallVector<::ctxc::xf::SizeRelation>", "getSizeRelations">,
     InterfaceMethod<"Changes the attributes that hold sizes. The types are still the old ones.",
       "void", "resize", (ins "::llvm::function_ref<int64_t(int64_t)>":$f)>
+  ];
+}
+
+def XF_PartsOpInterface : OpInterface<"PartsOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    A SolvableOpInterface op that moves entries and computes nothing, and that is solved for a part.
+
+    - Its operand may be one of several parts of the result, as in a concatenation: solved for it, the
+      operand gets its part of the target. The result is the target only where all other parts get
+      theirs, so that their values need not be known.
+    - Its result may be a part of its operand, as in a slice: the other entries of the operand stay as
+      they are. `buildSolve` takes the operand's present value from `operands`.
+  }];
+  let methods = [
+    InterfaceMethod<"Whether operand `index` is a part of the result.",
+      "bool", "isPartOfResult", (ins "unsigned":$index)>,
+    InterfaceMethod<"Whether the result is a part of operand `index`.",
+      "bool", "isPartOfOperand", (ins "unsigned":$index)>
   ];
 }
 

@@ -1,4 +1,5 @@
 #include "ctxc/Analysis/ContextChange.h"
+#include "dialects/XF/Sizes.h"
 #include "lib/Analysis/Entries.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -14,7 +15,8 @@ static bool mayBeZero(const xf::Facts &facts) {
 static bool isAdditive(Operation *op, unsigned index) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
-  return solvable && solvable.getSolvability(index, reason) == Solvability::Exact;
+  return solvable && !isa<xf::PartsOpInterface>(op) &&
+         solvable.getSolvability(index, reason) == Solvability::Exact;
 }
 
 static xf::ParamOp parameterOf(Operation *op) {

@@ -2,17 +2,18 @@
 #include "ctxc/Analysis/ContextDependence.h"
 #include "ctxc/Analysis/OutputControl.h"
 #include "ctxc/Analysis/Sites.h"
+#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
 using xf::Solvability;
 
 /// Whether `op` passes on the residual stream of its operand `index`: it can be
-/// solved for it, and multiplies it by nothing that depends on the context.
+/// solved for it, as a whole, and multiplies it by nothing that depends on the context.
 static bool handsOn(Operation *op, unsigned index, const ContextDependence &context) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
-  if (!solvable)
+  if (!solvable || isa<xf::PartsOpInterface>(op))
     return false;
   switch (solvable.getSolvability(index, reason)) {
   case Solvability::Exact:

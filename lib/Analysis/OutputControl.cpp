@@ -1,4 +1,5 @@
 #include "ctxc/Analysis/OutputControl.h"
+#include "dialects/XF/Sizes.h"
 #include <deque>
 
 using namespace mlir;
@@ -35,6 +36,25 @@ static std::string findLinkBreak(ChainLink link, const ZeroRange &zeros) {
   llvm_unreachable("a solvability of no known kind");
 }
 
+/// Why what is chosen on the chain is not known: the choice starts from the present value, and other
+/// parts of that may wait for patches of their own.
+static std::string findUnknownChoice(const OutputChain &chain) {
+  bool isPart = false;
+  for (ChainLink link : chain.links) {
+    if (isPart && (xf::isPartOfOperand(link.op, link.operand) ||
+                   cast<xf::SolvableOpInterface>(link.op).isUnderdetermined(link.operand)))
+      return "what " + link.op->getName().getStringRef().str() +
+             " leaves as it is has parts that wait for other patches";
+    isPart |= xf::isPartOfResult(link.op, link.operand);
+  }
+  return "";
+}
+
+static bool isPartial(const OutputChain &chain) {
+  return llvm::any_of(chain.links,
+                      [](ChainLink link) { return isa<xf::PartsOpInterface>(link.op); });
+}
+
 std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,
                              const OutputChain &chain) {
   BlockGraph::Set fromSite = graph.reach(graph.vertex(chain.site));
@@ -45,12 +65,13 @@ std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,
       return "the chain is not connected at " + link.op->getName().getStringRef().str();
     if (std::string why = findLinkBreak(link, zeros); !why.empty())
       return why;
+    bool isPart = xf::isPartOfResult(link.op, link.operand);
     for (auto [i, operand] : llvm::enumerate(link.op->getOperands()))
-      if (i != link.operand && fromSite.test(graph.vertex(operand)))
+      if (i != link.operand && !isPart && fromSite.test(graph.vertex(operand)))
         return "'" + Sites::name(chain.site) + "' also reaches it by another way";
     below = link.op;
   }
-  return "";
+  return findUnknownChoice(chain);
 }
 
 OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
@@ -71,7 +92,7 @@ OutputChains ctxc::findOutputChains(const BlockGraph &graph, const Sites &sites,
       OutputChain chain{op, SmallVector<ChainLink>(llvm::reverse(outwards))};
       std::string why = site->why.empty() ? checkChain(graph, zeros, chain) : site->why;
       if (why.empty())
-        result.chains.push_back(chain);
+        (isPartial(chain) ? result.partial : result.chains).push_back(chain);
       else
         result.breaks.push_back({op, why, /*isSite=*/true});
     }

@@ -161,10 +161,14 @@ void ClaimMaker::describeSuccess() {
     written.patches.push_back(patchOf(output.site));
     for (const ChainLink &link : output.links) {
       written.chain.push_back(name(link.op->getResult(0)));
-      if (cast<xf::SolvableOpInterface>(link.op).isUnderdetermined(link.operand))
+      auto solvable = cast<xf::SolvableOpInterface>(link.op);
+      if (solvable.isUnderdetermined(link.operand))
         written.split = plan.split == xf::Split::LeastNorm ? "least-norm" : "even";
-      for (; next < plan.obligations.size() && plan.obligations[next].site == link.op; ++next)
-        written.divisors.push_back(instanceOf(plan.obligations[next]));
+      std::string reason;
+      if (solvable.getSolvability(link.operand, reason) == xf::Solvability::Conditional)
+        for (size_t end = next + solvable.getConditions(link.operand, plan.split).size();
+             next < end; ++next)
+          written.divisors.push_back(instanceOf(plan.obligations[next]));
     }
     written.goal = written.chain.back();
   }

@@ -1,10 +1,39 @@
 #include "StandIn.h"
 #include "ctxc/Reference/Evaluation.h"
+#include "dialects/XF/BlockFacts.h"
 #include "mlir/IR/Builders.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
+
+OwningOpRef<ModuleOp> ctxc::standAlone(xf::BlockOp block, const Bindings &bindings,
+                                       xf::LayerOp layer) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(block.getLoc());
+  auto copy = cast<xf::BlockOp>(block->clone());
+  module->push_back(copy);
+  // What is stored once has one name.
+  xf::Identities identities(block, layer);
+  copy.walk([&](xf::ParamOp param) { param.setName(identities[param.getName()]); });
+  copy.walk([&](xf::ParamOp param) {
+    if (bindings.frozen.contains(param.getName()))
+      param.setFrozen(true);
+  });
+  if (layer)
+    copy.walk([&](xf::SettingOp setting) {
+      if (Attribute value = layer.getSettingValue(setting))
+        setting.setValueAttr(value);
+    });
+  return module;
+}
+
+bool ctxc::sharesBankMembers(xf::BlockOp block, xf::LayerOp layer) {
+  const xf::Identities identities(block, layer);
+  for (auto &alias : identities.aliases())
+    if (alias.first().contains('*') || StringRef(alias.second).contains('*'))
+      return true;
+  return false;
+}
 
 static bool isActivation(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);

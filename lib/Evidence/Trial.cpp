@@ -311,61 +311,6 @@ llvm::Expected<Trial> ctxc::tryPlan(xf::BlockOp block, const BlockPlan &plan,
 }
 
 //===----------------------------------------------------------------------===//
-// Confirmation
-//===----------------------------------------------------------------------===//
-
-/// Whether the plan says of a condition that it fails on an open set.
-static bool isConditional(const BlockPlan &plan) {
-  return llvm::any_of(plan.obligations, [](const PlanObligation &o) {
-    return o.kind != xf::Obligation::None && o.likelihood == xf::Zeros::OpenSet;
-  });
-}
-
-std::string ctxc::confirmByTrial(xf::BlockOp block, const PlanOptions &options,
-                                 const PlanCandidate &candidate) {
-  constexpr int64_t most = 200'000;
-  constexpr uint64_t seeds = 10, enough = 3; // of which that many are conclusive
-  int64_t numbers = 0;
-  block.walk([&](xf::ParamOp param) {
-    numbers += cast<RankedTensorType>(param.getType()).getNumElements();
-  });
-  if (numbers > most)
-    return "";
-  ScopedDiagnosticHandler quiet(block.getContext(), [](Diagnostic &) { return success(); });
-  bool conditional = isConditional(candidate.plan);
-  uint64_t agreed = 0, unmet = 0;
-  std::string last;
-  for (uint64_t seed = 1; seed <= seeds && agreed < enough; ++seed) {
-    TrialOptions how;
-    how.seed = seed;
-    how.layer = options.layer;
-    how.inputsAreSources = options.inputsAreSources;
-    how.update = options.update;
-    how.others = 0;
-    llvm::Expected<Trial> trial = tryPlan(block, candidate.plan, how);
-    if (!trial) {
-      llvm::consumeError(trial.takeError());
-      continue;
-    }
-    std::string at = " on random weights and activations, seed " + std::to_string(seed);
-    if (trial->harmful > 0 && !conditional)
-      return "what it divides by is zero" + at;
-    if (trial->harmful > 0) {
-      ++unmet;
-      last = "what it divides by was zero" + at;
-    } else if (trial->outcome() == TrialOutcome::Wrong) {
-      return trial->whyNotExact() + at;
-    } else if (trial->outcome() == TrialOutcome::IllConditioned) {
-      ++unmet;
-      last = trial->whyNotExact() + at;
-    } else {
-      ++agreed;
-    }
-  }
-  return agreed == 0 && unmet > 0 ? last + ", and no other was better" : "";
-}
-
-//===----------------------------------------------------------------------===//
 // Text and JSON
 //===----------------------------------------------------------------------===//
 

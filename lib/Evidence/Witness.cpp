@@ -78,27 +78,6 @@ private:
 
 } // namespace
 
-/// `block` in a module of its own: what the layer freezes and sets as part of its text.
-static OwningOpRef<ModuleOp> standAlone(xf::BlockOp block, const Bindings &bindings,
-                                        xf::LayerOp layer) {
-  OwningOpRef<ModuleOp> module = ModuleOp::create(block.getLoc());
-  auto copy = cast<xf::BlockOp>(block->clone());
-  module->push_back(copy);
-  // What is stored once has one name.
-  xf::Identities identities(block, layer);
-  copy.walk([&](xf::ParamOp param) { param.setName(identities[param.getName()]); });
-  copy.walk([&](xf::ParamOp param) {
-    if (bindings.frozen.contains(param.getName()))
-      param.setFrozen(true);
-  });
-  if (layer)
-    copy.walk([&](xf::SettingOp setting) {
-      if (Attribute value = layer.getSettingValue(setting))
-        setting.setValueAttr(value);
-    });
-  return module;
-}
-
 /// First nothing; then, by growing factors, the contextual part's own parameters, the
 /// context, and any other parameter.
 std::vector<Scaling> WitnessFinder::scalings() const {
@@ -253,15 +232,6 @@ static llvm::Error checkMemory(xf::BlockOp block) {
   return errorAt(block, text);
 }
 
-/// Whether a bank has a member that another parameter of the block is, too.
-static bool sharesBankMembers(xf::BlockOp block, xf::LayerOp layer) {
-  const xf::Identities identities(block, layer);
-  for (auto &alias : identities.aliases())
-    if (alias.first().contains('*') || StringRef(alias.second).contains('*'))
-      return true;
-  return false;
-}
-
 /// `module`'s block in smaller sizes, at which the rule of the search rejects it as well.
 static Shrunk shrinkFor(StringRef rule, ModuleOp module, const PlanOptions &options) {
   PlanOptions byRule;
@@ -280,7 +250,7 @@ llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
                                                          xf::LayerOp layer,
                                                          const WitnessOptions &search) {
   if (sharesBankMembers(block, layer))
-    return std::nullopt; // a block by itself cannot say that
+    return std::nullopt;
   needReference(block);
   OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, layer);
   std::string sizes;

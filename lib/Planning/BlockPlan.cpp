@@ -1,4 +1,5 @@
 #include "ctxc/Planning/BlockPlan.h"
+#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -26,7 +27,7 @@ static SmallVector<Value> needsOf(const OutputPatch &output) {
   SmallVector<Value> needs(output.first()->getOperands());
   for (ChainLink link : output.links)
     for (auto [i, operand] : llvm::enumerate(link.op->getOperands()))
-      if (i != link.operand)
+      if (i != link.operand && !xf::isPartOfResult(link.op, link.operand))
         needs.push_back(operand);
   return needs;
 }
@@ -40,9 +41,9 @@ std::optional<SmallVector<unsigned>> BlockPlan::solvingOrder() const {
   }
   SmallVector<unsigned> order;
   auto isReady = [&](unsigned i) {
-    // Later patches must not change the goal.
+    // Later patches must not change the goal, but for other parts of it.
     for (unsigned j = 0; j < outputs.size(); ++j)
-      if (j != i && !llvm::is_contained(order, j) &&
+      if (outputs[j].goal != outputs[i].goal && !llvm::is_contained(order, j) &&
           reached[j].contains(outputs[i].goal.getDefiningOp()))
         return false;
     return llvm::all_of(needsOf(outputs[i]), [&](Value need) {

@@ -84,6 +84,9 @@ LogicalResult PlanChecker::checkChains() {
     if (output.goal != last->getResult(0))
       return error() << "does not end where the plan says";
   }
+  if (Operation *op = findUncoveredPart(plan))
+    return op->emitError("the plan brings one part of ")
+           << op->getName() << " to its target, and leaves another as it is";
   if (!plan.solvingOrder())
     return plan.outputs.front().site->emitError(
         "the plan's outputs wait for each other: none can be solved for first");

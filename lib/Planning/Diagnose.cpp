@@ -1,5 +1,6 @@
 // Why a block has no plan: shown to be impossible, or not shown either way (Undecided.cpp).
 #include "Explanation.h"
+#include "dialects/XF/Sizes.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -23,6 +24,8 @@ Operation *Explanation::findUnabsorbed(Value output) const {
       continue;
     }
     auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
+    if (isa<xf::PartsOpInterface>(op))
+      continue; // not analysed
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       std::string reason;
       xf::Solvability how = solvable ? solvable.getSolvability(i, reason) : xf::Solvability::No;

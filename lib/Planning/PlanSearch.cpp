@@ -1,4 +1,5 @@
 #include "PlanSearch.h"
+#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -29,7 +30,7 @@ Goals PlanSearch::innerGoals(const Goals &outputs) const {
     Operation *op = value.getDefiningOp();
     if (!op || isa<xf::ContextualOpInterface>(op) || facts.sites.isOutOfScope(op))
       return {};
-    if (!findOutputChains(facts.graph, facts.sites, facts.zeros, value).chains.empty()) {
+    if (!choicesFor(value, 1).empty()) {
       goals.push_back(value);
       continue;
     }
@@ -58,29 +59,45 @@ static bool isDisjoint(ArrayRef<OutputPatch> outputs) {
   return true;
 }
 
+std::vector<PlanSearch::Outputs> PlanSearch::choicesFor(Value goal, size_t most) const {
+  std::vector<Outputs> choices;
+  OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, goal);
+  for (const OutputChain &chain : found.chains) {
+    OutputPatch output{chain, goal, normMatrixOf(chain.site)};
+    choices.push_back({output});
+    // F may need the matrix before the norm; the scale alone is then
+    // patched for the output.
+    if (output.normMatrix) {
+      output.normMatrix = nullptr;
+      choices.push_back({output});
+    }
+  }
+  if (!choices.empty())
+    return choices;
+  for (const auto &chains : coverings(found.partial, most)) {
+    choices.emplace_back();
+    for (const OutputChain &chain : chains) {
+      // What a slice leaves as it is is known of the scale's result, not of the matrix's.
+      bool keepsRest = llvm::any_of(chain.links, [](ChainLink link) {
+        return xf::isPartOfOperand(link.op, link.operand);
+      });
+      choices.back().push_back({chain, goal, keepsRest ? nullptr : normMatrixOf(chain.site)});
+    }
+  }
+  return choices;
+}
+
 std::vector<BlockPlan> PlanSearch::outputPlans(const Goals &goals) const {
   // Every choice of a chain for each goal; there are few goals, with few chains each.
   constexpr size_t most = 256;
   std::vector<BlockPlan> plans(1);
   plans.front().split = options.split;
   for (Value goal : goals) {
-    SmallVector<OutputPatch> choices;
-    for (const OutputChain &chain :
-         findOutputChains(facts.graph, facts.sites, facts.zeros, goal).chains) {
-      OutputPatch output{chain, goal, normMatrixOf(chain.site)};
-      choices.push_back(output);
-      // F may need the matrix before the norm; the scale alone is then
-      // patched for the output.
-      if (output.normMatrix) {
-        output.normMatrix = nullptr;
-        choices.push_back(output);
-      }
-    }
     std::vector<BlockPlan> longer;
     for (const BlockPlan &plan : plans)
-      for (const OutputPatch &choice : choices) {
+      for (const Outputs &choice : choicesFor(goal, most)) {
         longer.push_back(plan);
-        longer.back().outputs.push_back(choice);
+        longer.back().outputs.append(choice.begin(), choice.end());
         if (!isDisjoint(longer.back().outputs) || longer.size() > most)
           longer.pop_back();
       }

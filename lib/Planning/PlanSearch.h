@@ -42,6 +42,10 @@ private:
   /// context, and so on: with them the op gives the full run's value. Empty where one of them is
   /// the context's own.
   Goals innerGoals(const Goals &outputs) const;
+  using Outputs = llvm::SmallVector<OutputPatch, 1>;
+  /// What brings `goal` to its target: a chain; or, where there is none, chains to all parts of what
+  /// it is put together from.
+  std::vector<Outputs> choicesFor(mlir::Value goal, size_t most) const;
   void addSelections(BlockPlan &plan) const;
   mlir::Operation *normMatrixOf(mlir::Operation *site) const;
   BlockGraph::Set afterOutputs(const BlockPlan &plan) const;

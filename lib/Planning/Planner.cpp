@@ -93,15 +93,22 @@ listPlans(const PlanSearch &search, const std::optional<PlanCandidate> &first, u
   };
   if (first)
     add(first->plan, first->outputOnly);
-  // Plans with F come before those without: one set of ops may be found both ways.
+  // Plans with F come before those without: one set of ops may be found both ways. Of a long chain
+  // of sites each inner value is a goal; what patches the same for an outer one was looked at before.
+  constexpr unsigned mostTried = 4096;
+  unsigned tried = 0;
   SmallVector<BlockPlan> withoutInputs;
-  for (const Goals &goals : search.goals())
+  for (const Goals &goals : search.goals()) {
+    if (tried > mostTried)
+      break;
     for (const BlockPlan &outputs : search.outputPlans(goals)) {
+      ++tried;
       for (const BlockPlan &plan : search.withAllInputs(outputs, limit))
         add(plan, /*outputOnly=*/false);
       if (search.isOutputOnly(outputs))
         withoutInputs.push_back(outputs);
     }
+  }
   for (const BlockPlan &plan : withoutInputs)
     add(plan, /*outputOnly=*/true);
   for (PlanCandidate &candidate : found) {

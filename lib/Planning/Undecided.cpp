@@ -1,6 +1,7 @@
 // What is not shown of a block: neither a plan nor an impossibility, or an impossibility that no
 // numbers confirm.
 #include "Explanation.h"
+#include "dialects/XF/Sizes.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -72,6 +73,14 @@ void Explanation::undecided() {
                               "output, which is right as it is or differs in another way",
                           /*isSite=*/true});
     }
+    for (const OutputChain &chain : found.partial)
+      for (ChainLink link : chain.links)
+        if (xf::isPartOfResult(link.op, link.operand) &&
+            llvm::none_of(breaks, [&](const ChainBreak &b) { return b.op == link.op; }))
+          breaks.push_back({link.op,
+                            "'" + Sites::name(chain.site) +
+                                "' brings a part of it to its target, and no patch another part",
+                            /*isSite=*/false});
     for (const ChainBreak &b : found.breaks) {
       if (facts.sites.inContextualPart(b.op) && !facts.sites.followsContext(b.op))
         continue;

@@ -1,6 +1,7 @@
 // Rejected and undecided claims by structure. A rejection names barriers: values that intercept all
 // that patches move, each with the image of its op, whatever the op reads.
 #include "Claims.h"
+#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -199,6 +200,9 @@ WalkBack::WalkBack(const Flow &flow, Value output) : flow(flow) {
 
 bool WalkBack::isChain(Operation *site, ArrayRef<Link> links, Value output) const {
   Values reached = flow.forward({site->getResult(0)});
+  for (auto [op, index] : links)
+    if (isa<xf::PartsOpInterface>(op))
+      return false; // one of several, perhaps
   for (auto [op, index] : links)
     for (OpOperand &other : op->getOpOperands())
       if (other.getOperandNumber() != index && reached.contains(other.get()))

@@ -1,6 +1,7 @@
 // Controllable and output-only claims by structure (Theorem 3): F meets every path to what G
 // reads, G's chain is solved link by link, and each lemma instance has its condition.
 #include "Claims.h"
+#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -218,8 +219,9 @@ void SuccessChecker::checkOutput(const Output &output, const ResolvedOutput &res
     std::string why = flow.linkBreak(link.op, link.operand);
     if (!why.empty())
       s.wrong("chain: " + name(link.op) + " cannot be solved: " + why);
+    bool isPart = xf::isPartOfResult(link.op, link.operand);
     for (OpOperand &other : link.op->getOpOperands())
-      if (other.getOperandNumber() != link.operand && fromSite.contains(other.get()))
+      if (!isPart && other.getOperandNumber() != link.operand && fromSite.contains(other.get()))
         s.wrong("chain: the patch also reaches " + name(link.op) + " by " +
                 s.text.name(other.get()) + ", which has to be known");
     auto solvable = dyn_cast<xf::SolvableOpInterface>(link.op);
@@ -244,12 +246,14 @@ void SuccessChecker::checkOrder() {
     const ResolvedOutput &output = plan.outputs[i];
     for (size_t j = i + 1; j < plan.outputs.size(); ++j) {
       Values later = flow.forward({plan.outputs[j].first()->getResult(0)});
-      bool waits = later.contains(output.goal);
+      // Another part of what is put together there is no other value of this part.
+      bool waits = output.goal != plan.outputs[j].goal && later.contains(output.goal);
       for (Value operand : output.first()->getOperands())
         waits |= later.contains(operand);
       for (const ResolvedOutput::Link &link : output.links)
         for (OpOperand &other : link.op->getOpOperands())
-          waits |= other.getOperandNumber() != link.operand && later.contains(other.get());
+          waits |= other.getOperandNumber() != link.operand &&
+                   !xf::isPartOfResult(link.op, link.operand) && later.contains(other.get());
       if (waits)
         s.wrong("outputs: the patch of " + name(output.site) + " waits for that of " +
                 name(plan.outputs[j].site) + ", which comes after it");
@@ -398,6 +402,7 @@ std::optional<ResolvedPlan> SuccessChecker::check() {
   checkInstances("cut", s.claim.cut, cut);
   for (auto [output, resolved] : llvm::zip_equal(s.claim.outputs, plan.outputs))
     checkOutput(output, resolved);
+  checkParts(s, plan);
   checkOrder();
   checkCut();
   checkSelections();

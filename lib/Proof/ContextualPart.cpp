@@ -1,14 +1,17 @@
 // The contextual part A(C, x) of a block, by the checker's own walk over values.
 #include "Flow.h"
+#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::proof;
 using xf::Solvability;
 
-/// Whether `op` passes the residual stream of its operand `index` on: solvable for it, and
-/// not multiplied with a value of `mixing`.
+/// Whether `op` passes the residual stream of its operand `index` on: solvable for it as a whole,
+/// and not multiplied with a value of `mixing`.
 static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
+  if (isa<xf::PartsOpInterface>(op))
+    return false;
   auto link = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
   Solvability how = link ? link.getSolvability(index, reason) : Solvability::No;

@@ -181,7 +181,7 @@ static const Rule planTable[] = {
      "",
      R"(No assignable op G has a chain to the output, T(C, x) = chain(G(…)), each link of which can
   be solved for its input; and no bound on what patches reach is shown either.)",
-     R"(The walk back from the output met only ops that are no links (a fixed matrix, an op without SolvableOpInterface) or sites that may not be patched (shared, zero on an open set); the diagnostic lists each.
+     R"(The walk back from the output met only ops that are no links (a fixed matrix, an op without SolvableOpInterface) or sites that may not be patched (shared, zero on an open set); the diagnostic lists each. A concatenation is a link where each of its parts has a chain of its own.
 
 Several parameters together may still do it, for example a matrix before a frozen wide one: undecided is neither verdict. `ctxc check --witness` looks for a counterexample in numbers.
 
@@ -216,7 +216,7 @@ Ways out: a matrix or bias of its own for each output, or one sum that all of th
      "",
      R"(By structure the plan is exact but for a null set of weights and activations. On random
   ones it is not: {(W, x): T'(x) ≠ T(C, x)} is no null set.)",
-     R"(The analysis knows which values are constants, which are equal, and what cancels in a sum of such; it does not know every identity, such as that a layer norm's entries add up to zero. So each plan of a block of up to 200,000 numbers is tried on random weights and activations, three times, before it is called exact almost everywhere. Where a trial contradicts, another plan is tried; where all are contradicted the block is undecided, and the message says what was found.
+     R"(The analysis knows which values are constants, which are equal, and what cancels in a sum of such; it does not know every identity, such as that a layer norm's entries add up to zero. So each plan is tried on random weights and activations, three times, before it is called exact almost everywhere: that of a block of more than 200,000 numbers in smaller sizes of the same structure. Where a trial contradicts, another plan is tried; where all are contradicted the block is undecided, and the message says what was found.
 
 `ctxc check --try` repeats the trial on the model's own weights.)",
      {plain, VerdictKind::Controllable, "output-matrix"},

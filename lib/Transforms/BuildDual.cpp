@@ -8,6 +8,7 @@
 #include "PlanSites.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "dialects/Patch/PatchNames.h"
+#include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -230,11 +231,15 @@ Value DualBuilder::solveLink(const OutputPatch &output, unsigned i, Value target
   const ChainLink &link = output.links[i];
   // The full run's clone stands in the dual block, and so do its parameters.
   auto clone = cast<xf::SolvableOpInterface>(full.lookup(link.op->getResult(0)).getDefiningOp());
-  bool isChoice = clone.isUnderdetermined(link.operand);
+  bool isChoice = clone.isUnderdetermined(link.operand),
+       startsFromPresent = isChoice || xf::isPartOfOperand(clone, link.operand),
+       areOthersRead = !xf::isPartOfResult(clone, link.operand);
   SmallVector<Value> operands;
   for (OpOperand &operand : link.op->getOpOperands()) {
     bool isWanted = operand.getOperandNumber() == link.operand;
-    operands.push_back(!isWanted ? need(operand.get()) : isChoice ? unpatched(output, i) : Value());
+    operands.push_back(isWanted ? startsFromPresent ? unpatched(output, i) : Value()
+                       : areOthersRead ? need(operand.get())
+                                       : Value());
   }
   if (!isChoice)
     return clone.buildSolve(b, link.operand, target, operands);

@@ -155,7 +155,7 @@ Verdict planBlock(xf::BlockOp block, const PlanOptions &options = {});
 /// The plans of `block` under `options.update`, `scope` and `bindings`: every choice of G
 /// (and of the way to its goal) with every minimal F, and with none where the output alone
 /// is controlled. The paper's first, then by the numbers that a patch stores. Plans that
-/// patch the same parameters are listed once. At most `limit`.
+/// patch the same parameters are listed once. At most `limit`, of a few thousand choices.
 std::vector<PlanCandidate> enumeratePlans(xf::BlockOp block, const PlanOptions &options,
                                           unsigned limit = 64);
 

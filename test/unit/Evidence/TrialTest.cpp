@@ -204,6 +204,68 @@ TEST(Trial, ConfirmsWhatIsExactAndNothingElse) {
   EXPECT_TRUE(enumeratePlans(others.block("cancelling"), options).empty());
 }
 
+/// v + (down v) ⊙ h, where `body` computes h from u = up v; everything is `width` wide.
+static std::string wide(const std::string &body, int64_t width) {
+  std::string text = R"(
+  xf.block @wide(%x: V) -> V {
+    %K = xf.param "conv" : tensor<Nx3xf32>
+    %c = xf.conv %K, %x : tensor<Nx3xf32>, V
+    %v = xf.add %x, %c : V
+    %U = xf.param "up" : M
+    %u = xf.linear %U * %v : M, V
+)" + body + R"(
+    %D = xf.param "down" : M
+    %d = xf.linear %D * %v : M, V
+    %p = xf.mul %d, %h : V, V
+    %y = xf.add %v, %p : V
+    xf.yield %y : V
+  })";
+  auto replaceAll = [&](StringRef from, const std::string &to) {
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  replaceAll(": V", ": tensor<Nxf32>");
+  replaceAll(", V", ", tensor<Nxf32>");
+  replaceAll("-> V", "-> tensor<Nxf32>");
+  replaceAll(": M", ": tensor<NxNxf32>");
+  replaceAll("N", std::to_string(width));
+  return text;
+}
+
+/// What no fact states of the width 6 is no plan at the width 600 either, though nobody runs that.
+TEST(Trial, ConfirmsLargeBlocksInSmallerSizes) {
+  const std::string opposite = "    %n = xf.times %u by -1.0 : V\n",
+                    zeros[] = {opposite + "    %a = xf.activation tanh %u : V\n"
+                                          "    %b = xf.activation tanh %n : V\n"
+                                          "    %h = xf.add %a, %b : V\n",
+                               "    %a = xf.activation silu %u : V\n"
+                               "    %s = xf.activation sigmoid %u : V\n"
+                               "    %b = xf.mul %s, %u : V, V\n"
+                               "    %h = xf.sub %a, %b : V\n",
+                               "    %o = xf.setting \"ones\" : V = dense<1.0> : V\n"
+                               "    %a = xf.mul %u, %o : V, V\n    %h = xf.sub %a, %u : V\n",
+                               "    %w = xf.add %u, %v : V\n    %a = xf.linear %U * %w : M, V\n"
+                               "    %b = xf.linear %U * %u : M, V\n    %e = xf.sub %a, %b : V\n"
+                               "    %h = xf.sub %e, %u : V\n"};
+  for (const std::string &body : zeros)
+    for (int64_t width : {6, 600}) {
+      Blocks blocks(wide(body, width));
+      ASSERT_TRUE(bool(blocks.module)) << wide(body, width);
+      PlanOptions options;
+      EXPECT_TRUE(planBlock(blocks.block("wide"), options).isSuccess()) << body;
+      options.confirm = confirmByTrial;
+      Verdict verdict = planBlock(blocks.block("wide"), options);
+      EXPECT_EQ(verdict.kind, VerdictKind::Undecided) << body << width;
+      ASSERT_EQ(verdict.causes.size(), 1u);
+      EXPECT_EQ(verdict.causes[0].rule, rules::UnconfirmedPlan);
+      EXPECT_EQ(StringRef(verdict.causes[0].message).contains("smaller sizes"), width > 6);
+    }
+  Blocks exact(wide("    %h = xf.activation gelu %u : V\n", 600));
+  PlanOptions options;
+  options.confirm = confirmByTrial;
+  EXPECT_TRUE(planBlock(exact.block("wide"), options).isSuccess());
+}
+
 TEST(Trial, IsRememberedForEachPlan) {
   Blocks blocks(gemma() + llama());
   int asked = 0;

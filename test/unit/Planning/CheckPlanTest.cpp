@@ -79,6 +79,34 @@ TEST_F(CheckPlan, P2RefusesABrokenChain) {
   expectRefused(check(llamaBlock, plan), "does not reach every value");
 }
 
+/// y = v + [d1 v; d2 v]: the halves have a matrix each.
+static const char *halves = R"(
+  xf.block @halves(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %K = xf.param "conv" : tensor<4x3xf32>
+    %c = xf.conv %K, %x : tensor<4x3xf32>, tensor<4xf32>
+    %v = xf.add %x, %c : tensor<4xf32>
+    %D1 = xf.param "d1" : tensor<2x4xf32>
+    %p = xf.linear %D1 * %v : tensor<2x4xf32>, tensor<4xf32>
+    %D2 = xf.param "d2" : tensor<2x4xf32>
+    %q = xf.linear %D2 * %v : tensor<2x4xf32>, tensor<4xf32>
+    %pq = xf.concat %p, %q : tensor<2xf32>, tensor<2xf32>
+    %y = xf.add %v, %pq : tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+  })";
+
+TEST_F(CheckPlan, P2RefusesAPartAlone) {
+  Blocks apart(halves);
+  xf::BlockOp block = apart.block("halves");
+  BlockPlan plan = planBlock(block).plan;
+  ASSERT_EQ(plan.outputs.size(), 2u);
+  EXPECT_EQ(check(block, plan, /*outputOnly=*/true), "");
+  BlockPlan swapped = plan;
+  swapped.outputs[0].links[0].operand = 1;
+  expectRefused(check(block, swapped, /*outputOnly=*/true), "not connected");
+  plan.outputs.pop_back();
+  expectRefused(check(block, plan, /*outputOnly=*/true), "brings one part of xf.concat");
+}
+
 TEST_F(CheckPlan, P3RefusesAnEndThatIsNoGoal) {
   BlockPlan plan = planBlock(llamaBlock).plan;
   plan.outputs[0].links.clear();

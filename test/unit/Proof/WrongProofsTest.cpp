@@ -68,6 +68,15 @@ TEST(WrongProof, HasItsCutBeforeTheContext) {
   EXPECT_SAYS(problems, "which %mlp reads, past the cut");
 }
 
+TEST(WrongProof, LeavesAPartAsItIs) {
+  Forgery f(ruleFile("parts"));
+  ASSERT_EQ(f.claim().outputs.size(), 2u);
+  f.claim().outputs.pop_back();
+  f.claim().parameters.pop_back();
+  EXPECT_SAYS(f.problems(/*replay=*/false),
+              "chain: %c has another part, %q, that no chain to %y brings to its target");
+}
+
 TEST(WrongProof, HasItsCutAfterTheOutputPatch) {
   Forgery f(ruleFile("gated-pre-norm"));
   f.claim().cut.front() = f.claim().outputs.front().patches.front();

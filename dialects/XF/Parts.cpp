@@ -1,0 +1,87 @@
+// Ops that put entries together and take them apart are solved for a part of them.
+#include "dialects/XF/Sizes.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace ctxc::xf;
+
+bool ctxc::xf::isPartOfResult(Operation *op, unsigned index) {
+  auto parts = dyn_cast<PartsOpInterface>(op);
+  return parts && parts.isPartOfResult(index);
+}
+
+bool ctxc::xf::isPartOfOperand(Operation *op, unsigned index) {
+  auto parts = dyn_cast<PartsOpInterface>(op);
+  return parts && parts.isPartOfOperand(index);
+}
+
+static int64_t sizeAlong(Value value, int64_t along) {
+  return cast<RankedTensorType>(value.getType()).getDimSize(along);
+}
+
+namespace {
+
+/// Whatever the part, it can be solved for.
+template <typename Model, typename Op> struct SolvedExactly
+    : SolvableOpInterface::ExternalModel<Model, Op> {
+  Solvability getSolvability(Operation *, unsigned, std::string &) const {
+    return Solvability::Exact;
+  }
+  /// There is one solution, so that nothing is to be split.
+  Value buildSplit(Operation *op, OpBuilder &b, unsigned index, Value target, ValueRange operands,
+                   Value) const {
+    return static_cast<const Model *>(this)->buildSolve(op, b, index, target, operands);
+  }
+};
+
+struct ConcatSolve : SolvedExactly<ConcatSolve, ConcatOp> {
+  Value buildSolve(Operation *op, OpBuilder &b, unsigned index, Value target, ValueRange) const {
+    auto concat = cast<ConcatOp>(op);
+    int64_t along = concat.getAlong(), from = 0;
+    for (Value earlier : concat.getParts().take_front(index))
+      from += sizeAlong(earlier, along);
+    return SliceOp::create(b, op->getLoc(), op->getOperand(index).getType(), target, from, along);
+  }
+};
+
+struct SliceSolve : SolvedExactly<SliceSolve, SliceOp> {
+  Value buildSolve(Operation *op, OpBuilder &b, unsigned index, Value target,
+                   ValueRange operands) const {
+    auto slice = cast<SliceOp>(op);
+    auto type = cast<RankedTensorType>(slice.getData().getType());
+    int64_t along = slice.getAlong(), from = slice.getFrom(),
+            end = from + sizeAlong(slice.getResult(), along), all = type.getDimSize(along);
+    SmallVector<Value> parts;
+    auto keep = [&](int64_t begin, int64_t size) {
+      SmallVector<int64_t> shape(type.getShape());
+      shape[along] = size;
+      if (size > 0)
+        parts.push_back(SliceOp::create(b, op->getLoc(),
+                                        RankedTensorType::get(shape, type.getElementType()),
+                                        operands[index], begin, along));
+    };
+    keep(0, from);
+    parts.push_back(target);
+    keep(end, all - end);
+    if (parts.size() == 1)
+      return target;
+    return ConcatOp::create(b, op->getLoc(), type, parts, along);
+  }
+};
+
+struct ConcatParts : PartsOpInterface::ExternalModel<ConcatParts, ConcatOp> {
+  bool isPartOfResult(Operation *op, unsigned) const { return op->getNumOperands() > 1; }
+  bool isPartOfOperand(Operation *, unsigned) const { return false; }
+};
+
+struct SliceParts : PartsOpInterface::ExternalModel<SliceParts, SliceOp> {
+  bool isPartOfResult(Operation *, unsigned) const { return false; }
+  bool isPartOfOperand(Operation *, unsigned) const { return true; }
+};
+
+} // namespace
+
+void ctxc::xf::attachPartModels(MLIRContext &context) {
+  ConcatOp::attachInterface<ConcatSolve, ConcatParts>(context);
+  SliceOp::attachInterface<SliceSolve, SliceParts>(context);
+}

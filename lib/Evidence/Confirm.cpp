@@ -1,0 +1,158 @@
+// A plan that is called exact almost everywhere is exact on random weights and activations: of a
+// large block, in smaller sizes.
+#include "Shrink.h"
+#include "StandIn.h"
+#include "ctxc/Evidence/Trial.h"
+#include "ctxc/Reference/Evaluation.h"
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+/// What is tried at its own size; and at most, where there are no smaller sizes.
+static constexpr int64_t mostNumbers = 200'000, mostUnshrunk = 4'000'000;
+
+static int64_t countNumbers(xf::BlockOp block) {
+  int64_t numbers = 0;
+  block.walk([&](xf::ParamOp param) {
+    numbers += cast<RankedTensorType>(param.getType()).getNumElements();
+  });
+  return numbers;
+}
+
+//===----------------------------------------------------------------------===//
+// Trials of one block
+//===----------------------------------------------------------------------===//
+
+/// Whether the plan says of a condition that it fails on an open set.
+static bool isConditional(const BlockPlan &plan) {
+  return llvm::any_of(plan.obligations, [](const PlanObligation &o) {
+    return o.kind != xf::Obligation::None && o.likelihood == xf::Zeros::OpenSet;
+  });
+}
+
+/// What speaks against the plan on the first few random weights and activations that decide.
+static std::string contradiction(xf::BlockOp block, const PlanOptions &options,
+                                 const BlockPlan &plan) {
+  constexpr uint64_t seeds = 10, enough = 3; // of which that many are conclusive
+  bool conditional = isConditional(plan);
+  uint64_t agreed = 0, unmet = 0;
+  std::string last;
+  for (uint64_t seed = 1; seed <= seeds && agreed < enough; ++seed) {
+    TrialOptions how;
+    how.seed = seed;
+    how.layer = options.layer;
+    how.inputsAreSources = options.inputsAreSources;
+    how.update = options.update;
+    how.others = 0;
+    llvm::Expected<Trial> trial = tryPlan(block, plan, how);
+    if (!trial) {
+      llvm::consumeError(trial.takeError());
+      continue;
+    }
+    std::string at = " on random weights and activations, seed " + std::to_string(seed);
+    if (trial->harmful > 0 && !conditional)
+      return "what it divides by is zero" + at;
+    if (trial->harmful > 0) {
+      ++unmet;
+      last = "what it divides by was zero" + at;
+    } else if (trial->outcome() == TrialOutcome::Wrong) {
+      return trial->whyNotExact() + at;
+    } else if (trial->outcome() == TrialOutcome::IllConditioned) {
+      ++unmet;
+      last = trial->whyNotExact() + at;
+    } else {
+      ++agreed;
+    }
+  }
+  return agreed == 0 && unmet > 0 ? last + ", and no other was better" : "";
+}
+
+//===----------------------------------------------------------------------===//
+// Smaller sizes
+//===----------------------------------------------------------------------===//
+
+using OpMap = llvm::DenseMap<Operation *, Operation *>;
+
+/// Each op of `from` with its counterpart of `to`, a block of the same ops, but for those that
+/// `isLeftOut`.
+static OpMap counterparts(xf::BlockOp from, xf::BlockOp to,
+                          llvm::function_ref<bool(Operation *)> isLeftOut) {
+  OpMap map;
+  for (auto [a, b] : llvm::zip_equal(from.getBody().front(), to.getBody().front()))
+    if (!isLeftOut(&a))
+      map[&a] = &b;
+  return map;
+}
+
+/// `plan` for the counterparts of its ops; none where one has none.
+static std::optional<BlockPlan> translated(const BlockPlan &plan, const OpMap &map) {
+  BlockPlan result = plan;
+  bool isWhole = true;
+  auto translate = [&](Operation *&op) {
+    if (!op)
+      return;
+    op = map.lookup(op);
+    isWhole &= op != nullptr;
+  };
+  llvm::for_each(result.inputSites, translate);
+  for (OutputPatch &output : result.outputs) {
+    translate(output.site);
+    translate(output.normMatrix);
+    for (ChainLink &link : output.links)
+      translate(link.op);
+    auto goal = cast<OpResult>(output.goal);
+    Operation *op = goal.getOwner();
+    translate(op);
+    output.goal = op ? Value(op->getResult(goal.getResultNumber())) : Value();
+  }
+  for (PlanObligation &o : result.obligations) {
+    translate(o.site);
+    auto value = dyn_cast_or_null<OpResult>(o.value);
+    Operation *op = value ? map.lookup(value.getOwner()) : nullptr;
+    o.value = op ? Value(op->getResult(value.getResultNumber())) : Value();
+    isWhole &= o.value || o.kind != xf::Obligation::SameSelection;
+  }
+  if (!isWhole)
+    return std::nullopt;
+  return result;
+}
+
+/// Tries the plan on the block in smaller sizes, at which it has the same plan. None where none are
+/// found.
+static std::optional<std::string> contradictionInSmall(xf::BlockOp block,
+                                                       const PlanOptions &options,
+                                                       const PlanCandidate &candidate) {
+  if (sharesBankMembers(block, options.layer))
+    return std::nullopt;
+  needReference(block);
+  OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, options.layer);
+  xf::BlockOp alone = *module->getOps<xf::BlockOp>().begin();
+  OpMap toAlone = counterparts(
+      block, alone, [](Operation *op) { return isa<xf::ContextualOpInterface>(op); });
+  replaceUnknownContext(alone);
+  std::optional<BlockPlan> plan = translated(candidate.plan, toAlone);
+  if (!plan)
+    return std::nullopt;
+  PlanOptions own = options;
+  own.layer = {}; // its settings are in the block
+  std::optional<BlockPlan> found;
+  Shrunk shrunk = shrink(*module, mostNumbers, [&](xf::BlockOp smaller) {
+    found = translated(*plan, counterparts(alone, smaller, [](Operation *) { return false; }));
+    return found && succeeded(checkPlan(smaller, *found, own, candidate.outputOnly));
+  });
+  if (!shrunk.module)
+    return std::nullopt;
+  std::string against = contradiction(*shrunk.module->getOps<xf::BlockOp>().begin(), own, *found);
+  return against.empty() ? "" : against + ", in smaller sizes (" + shrunk.sizes + ")";
+}
+
+std::string ctxc::confirmByTrial(xf::BlockOp block, const PlanOptions &options,
+                                 const PlanCandidate &candidate) {
+  ScopedDiagnosticHandler quiet(block.getContext(), [](Diagnostic &) { return success(); });
+  int64_t numbers = countNumbers(block);
+  if (numbers > mostNumbers)
+    if (auto against = contradictionInSmall(block, options, candidate))
+      return *against;
+  return numbers <= mostUnshrunk ? contradiction(block, options, candidate.plan) : "";
+}
