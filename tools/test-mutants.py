@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Breaks the analysis in one place at a time, and looks which test notices.
 
-A mutant (test/mutants/mutants.py) drops one condition of a lemma. Its source is compiled from a
-changed copy, and linked into the tests' programs before the libraries, which stay as they were built
-by tools/build.sh; nothing in the source tree or the build folder changes. The tests run from the
-quickest on, until one fails: then the mutant is caught. One that no test catches has survived.
+A mutant (test/mutants/mutants.py) drops one condition of a lemma. Sources are compiled from changed
+copies, and linked into the tests' programs before the libraries, which stay as they were built
+by tools/build.sh; nothing in the source tree or the build folder changes. Most mutants are in one
+set of programs, with a switch each (test/mutants/switching.py); the others are compiled one by one.
+The tests run from the quickest on, until one fails: then the mutant is caught. One that no test
+catches has survived.
 
   tools/test-mutants.py [--only NAME…] [--state FILE]
 
@@ -23,6 +25,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "test", "mutants"))
+import switching  # noqa: E402
 from mutants import MUTANTS  # noqa: E402
 
 # Programs of tests, the quickest first, with what they run. The seeds of the last are more than the
@@ -85,43 +88,45 @@ def changed_text(mutant):
 
 
 class Trial:
-    """One mutant in a folder of its own."""
+    """Tests of changed sources, in a folder of their own. `texts` has the text of each file that is
+    changed; `number` is the mutant that runs, where they hold several."""
 
-    def __init__(self, build, mutant, folder):
-        self.build, self.mutant, self.folder = build, mutant, folder
+    def __init__(self, build, texts, folder):
+        self.build, self.texts, self.folder = build, texts, folder
         self.bin = os.path.join(folder, "bin")
         os.mkdir(self.bin)
-        self.objects = []
+        self.objects, self.number = [], -1
 
-    def compile(self):
-        directory, name = os.path.split(os.path.join(ROOT, self.mutant.file))
-        copy = os.path.join(self.folder, name)
-        with open(copy, "w", encoding="utf-8") as file:
-            file.write(changed_text(self.mutant))
-        overlay = {
-            "version": 0,
-            "use-external-names": False,
-            "roots": [
-                {
-                    "type": "directory",
-                    "name": directory,
-                    "contents": [{"type": "file", "name": name, "external-contents": copy}],
-                }
-            ],
-        }
+    def overlay(self):
+        """The file that tells the compiler which texts to read in the place of others."""
+        roots = []
+        for i, (name, text) in enumerate(self.texts.items()):
+            directory, base = os.path.split(os.path.join(ROOT, name))
+            copy = os.path.join(self.folder, f"{i}-{base}")
+            with open(copy, "w", encoding="utf-8") as file:
+                file.write(text)
+            contents = [{"type": "file", "name": base, "external-contents": copy}]
+            roots.append({"type": "directory", "name": directory, "contents": contents})
         path = os.path.join(self.folder, "overlay.json")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(overlay, file)
-        for entry in self.build.compiled_from(self.mutant.file):
+            json.dump({"version": 0, "use-external-names": False, "roots": roots}, file)
+        return path
+
+    def compile(self):
+        overlay, entries = self.overlay(), {}
+        for name in self.texts:
+            found = {entry["file"]: entry for entry in self.build.compiled_from(name)}
+            if not found:
+                raise ValueError(f"{name} is compiled by nothing")
+            entries.update(found)
+        for entry in entries.values():
             words = shlex.split(entry["command"])
             if os.path.basename(words[0]) == "ccache":
                 words = words[1:]
             made = os.path.join(self.folder, f"{len(self.objects)}.o")
             words[words.index("-o") + 1] = made
-            self.call(words + ["-w", "-ivfsoverlay", path], entry["directory"])
+            self.call(words + ["-w", "-ivfsoverlay", overlay], entry["directory"])
             self.objects.append(made)
-        if not self.objects:
-            raise ValueError(f"{self.mutant.file} is compiled by nothing")
 
     def call(self, words, directory):
         done = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
@@ -131,6 +136,8 @@ class Trial:
     def link(self, program):
         words = list(self.build.link_of(program))
         path = os.path.join(self.bin, program)
+        if os.path.exists(path):
+            return path
         words[words.index("-o") + 1] = path
         # The first definition of a symbol counts.
         self.call([words[0], "-Wl,-z,muldefs", *self.objects, *words[1:]], self.build.folder)
@@ -138,7 +145,8 @@ class Trial:
 
     def environment(self):
         cache = os.path.join(self.folder, "cache")
-        return dict(os.environ, XDG_CACHE_HOME=cache, CTXC_KERNEL_OPT="0")
+        switch = {switching.VARIABLE: str(self.number)}
+        return dict(os.environ, XDG_CACHE_HOME=cache, CTXC_KERNEL_OPT="0", **switch)
 
     def failed_in(self, program, options):
         """What of the program's tests fails first, or None."""
@@ -167,10 +175,11 @@ class Trial:
         for program in ("ctxc", "ctxc-opt"):
             self.link(program)
         own = os.path.join(self.folder, "test")
-        os.mkdir(own)
+        os.makedirs(own, exist_ok=True)
         with open(os.path.join(self.build.folder, "test", "lit.site.cfg.py"), encoding="utf-8") as file:
             text = file.read()
         text = text.replace(f'ctxc_build_dir = "{self.build.folder}"', f'ctxc_build_dir = "{self.folder}"')
+        text += f'\nconfig.environment["{switching.VARIABLE}"] = "{self.number}"\n'
         with open(os.path.join(own, "lit.site.cfg.py"), "w", encoding="utf-8") as file:
             file.write(text)
         done = subprocess.run(
@@ -188,27 +197,55 @@ class Trial:
         return named[0] if named else done.stdout[-300:] + done.stderr[-300:]
 
 
-def check_unchanged(build):
-    """The tests pass without a mutant: else they would tell nothing."""
-    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        trial = Trial(build, None, folder)
-        for program, options in TESTS:
-            if test := trial.failed_in(program, options):
-                sys.exit(f"without a mutant, {program} fails: {test}")
+def failed_test(trial):
+    """The first test that fails, or None."""
+    for program, options in TESTS:
+        if test := trial.failed_in(program, options):
+            return f"{program}: {test}"
+    return None
+
+
+def switched_texts():
+    """The texts with the switches of all mutants that can have one, and the numbers of these."""
+    texts, numbers = {}, {}
+    for number, mutant in enumerate(MUTANTS):
+        if mutant.file not in texts:
+            with open(os.path.join(ROOT, mutant.file), encoding="utf-8") as file:
+                texts[mutant.file] = file.read()
+        if text := switching.switched(texts[mutant.file], mutant, number):
+            texts[mutant.file] = text
+            numbers[mutant.name] = number
+    used = {mutant.file for mutant in MUTANTS if mutant.name in numbers}
+    return {name: switching.head_for(name) + texts[name] for name in sorted(used)}, numbers
+
+
+def found_of(mutant, test):
+    found = {"name": mutant.name, "file": mutant.file, "breaks": mutant.breaks}
+    return dict(found, caught=test) if test else found
+
+
+def judge_switched(build, chosen):
+    """Yields what is found of those of `chosen` that have a switch."""
+    texts, numbers = switched_texts()
+    mutants = [mutant for mutant in chosen if mutant.name in numbers]
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        trial = Trial(build, texts, folder)
+        trial.compile()
+        if test := failed_test(trial):  # else tests would tell nothing
+            sys.exit(f"without a mutant, a test fails: {test}")
+        for mutant in mutants:
+            trial.number = numbers[mutant.name]
+            yield found_of(mutant, failed_test(trial))
 
 
 def judge(build, mutant):
-    found = {"name": mutant.name, "file": mutant.file, "breaks": mutant.breaks}
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         try:
-            trial = Trial(build, mutant, folder)
+            trial = Trial(build, {mutant.file: changed_text(mutant)}, folder)
             trial.compile()
-            for program, options in TESTS:
-                if test := trial.failed_in(program, options):
-                    return dict(found, caught=f"{program}: {test}")
+            return found_of(mutant, failed_test(trial))
         except ValueError as error:
-            return dict(found, error=str(error))
-    return found
+            return dict(found_of(mutant, None), error=str(error))
 
 
 def line_of(found):
@@ -221,7 +258,7 @@ def main():
     parser.add_argument("--only", nargs="+", default=[], help="names of mutants")
     parser.add_argument("--list", action="store_true", help="print the mutants, check that each fits, and end")
     parser.add_argument("--state", help="a file of what was found, to go on with")
-    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (1)")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants without a switch at a time (1)")
     parser.add_argument("--build", default=os.environ.get("CTXC_BUILD", os.path.join(ROOT, "build")))
     given = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if not given.only or mutant.name in given.only]
@@ -238,17 +275,21 @@ def main():
         with open(given.state, encoding="utf-8") as file:
             done = {found["name"]: found for found in map(json.loads, file)}
     build = Build(given.build)
-    if len(done) < len(chosen):
-        check_unchanged(build)
+
+    def note(found):
+        done[found["name"]] = found
+        print(line_of(found), flush=True)
+        if given.state:
+            with open(given.state, "a", encoding="utf-8") as file:
+                file.write(json.dumps(found) + "\n")
+
+    if left := [mutant for mutant in chosen if mutant.name not in done]:
+        for found in judge_switched(build, left):
+            note(found)
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         todo = [pool.submit(judge, build, mutant) for mutant in chosen if mutant.name not in done]
         for each in concurrent.futures.as_completed(todo):
-            found = each.result()
-            done[found["name"]] = found
-            print(line_of(found), flush=True)
-            if given.state:
-                with open(given.state, "a", encoding="utf-8") as file:
-                    file.write(json.dumps(found) + "\n")
+            note(each.result())
     results = [done[mutant.name] for mutant in chosen]
     left = [found for found in results if "caught" not in found]
     print(f"{len(results)} mutants, {len(results) - len(left)} caught")

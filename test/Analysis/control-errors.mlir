@@ -355,17 +355,39 @@ xf.block @shared_by_heads(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 // An op that does not say how it is solved last.
+xf.block @gather_last(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %Wo = xf.param "o" : tensor<8x8xf32>
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %o = xf.linear %Wo * %a : tensor<8x8xf32>, tensor<8xf32>
+  %v = xf.add %x, %o : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  %h = xf.linear %W * %v : tensor<8x8xf32>, tensor<8xf32>
+  %s = xf.top_k %x k 8 : tensor<8xf32>
+  // expected-error @below {{whether block 'gather_last' can take the context into its parameters is undecided: it is not known how to solve xf.gather for its input}}
+  // expected-note @below {{give the block a bias, a scale or a matrix of its own between this op and its output, or patch 'o' of the contextual part instead}}
+  %d = xf.gather %h[%s] : tensor<8xf32>, tensor<8xi32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+// A part of a matrix's result, of which another part is read as well.
 xf.block @slice_last(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
   %o = xf.linear %Wo * %a : tensor<8x8xf32>, tensor<8xf32>
   %v = xf.add %x, %o : tensor<8xf32>
   %W = xf.param "w" : tensor<12x8xf32>
+  // expected-note @below {{'w' also reaches it by another way, and a fixed matrix reaches only the span of its columns}}
   %h = xf.linear %W * %v : tensor<12x8xf32>, tensor<8xf32>
-  // expected-error @below {{whether block 'slice_last' can take the context into its parameters is undecided: it is not known how to solve xf.slice for its input}}
-  // expected-note @below {{give the block a bias, a scale or a matrix of its own between this op and its output, or patch 'o' of the contextual part instead}}
   %d = xf.slice %h from 2 : tensor<12xf32> to tensor<8xf32>
-  %y = xf.add %v, %d : tensor<8xf32>
+  %e = xf.slice %h from 1 : tensor<12xf32> to tensor<8xf32>
+  // expected-error @below {{whether block 'slice_last' can take the context into its parameters is undecided: sigmoid does not reach every value, so no output of it can be prescribed}}
+  // expected-note @below {{give the block a bias, a scale or a matrix of its own between this op and its output, or patch 'o' of the contextual part instead}}
+  %g = xf.activation sigmoid %e : tensor<8xf32>
+  %p = xf.mul %d, %g : tensor<8xf32>, tensor<8xf32>
+  %y = xf.add %v, %p : tensor<8xf32>
   xf.yield %y : tensor<8xf32>
 }
 
