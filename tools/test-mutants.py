@@ -95,7 +95,7 @@ class Trial:
         self.build, self.texts, self.folder = build, texts, folder
         self.bin = os.path.join(folder, "bin")
         os.mkdir(self.bin)
-        self.objects, self.number = [], -1
+        self.archive, self.number = os.path.join(folder, "changed.a"), -1
 
     def overlay(self):
         """The file that tells the compiler which texts to read in the place of others."""
@@ -113,7 +113,7 @@ class Trial:
         return path
 
     def compile(self):
-        overlay, entries = self.overlay(), {}
+        overlay, entries, objects = self.overlay(), {}, []
         for name in self.texts:
             found = {entry["file"]: entry for entry in self.build.compiled_from(name)}
             if not found:
@@ -123,10 +123,12 @@ class Trial:
             words = shlex.split(entry["command"])
             if os.path.basename(words[0]) == "ccache":
                 words = words[1:]
-            made = os.path.join(self.folder, f"{len(self.objects)}.o")
+            made = os.path.join(self.folder, f"{len(objects)}.o")
             words[words.index("-o") + 1] = made
             self.call(words + ["-w", "-ivfsoverlay", overlay], entry["directory"])
-            self.objects.append(made)
+            objects.append(made)
+        # A program takes of these what it needs.
+        self.call([self.build.cached("CMAKE_AR"), "rcs", self.archive, *objects], self.folder)
 
     def call(self, words, directory):
         done = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
@@ -140,7 +142,7 @@ class Trial:
             return path
         words[words.index("-o") + 1] = path
         # The first definition of a symbol counts.
-        self.call([words[0], "-Wl,-z,muldefs", *self.objects, *words[1:]], self.build.folder)
+        self.call([words[0], "-Wl,-z,muldefs", self.archive, *words[1:]], self.build.folder)
         return path
 
     def environment(self):
