@@ -22,8 +22,8 @@ static int64_t sizeAlong(Value value, int64_t along) {
 namespace {
 
 /// Whatever the part, it can be solved for.
-template <typename Model, typename Op> struct SolvedExactly
-    : SolvableOpInterface::ExternalModel<Model, Op> {
+template <typename Model, typename Op>
+struct SolvedExactly : SolvableOpInterface::ExternalModel<Model, Op> {
   Solvability getSolvability(Operation *, unsigned, std::string &) const {
     return Solvability::Exact;
   }

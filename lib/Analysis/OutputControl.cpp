@@ -36,8 +36,8 @@ static std::string findLinkBreak(ChainLink link, const ZeroRange &zeros) {
   llvm_unreachable("a solvability of no known kind");
 }
 
-/// Why what is chosen on the chain is not known: the choice starts from the present value, and other
-/// parts of that may wait for patches of their own.
+/// Why what is chosen on the chain is not known: the choice starts from the present value, and
+/// other parts of that may wait for patches of their own.
 static std::string findUnknownChoice(const OutputChain &chain) {
   bool isPart = false;
   for (ChainLink link : chain.links) {

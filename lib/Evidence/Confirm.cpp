@@ -128,8 +128,8 @@ static std::optional<std::string> contradictionInSmall(xf::BlockOp block,
   needReference(block);
   OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, options.layer);
   xf::BlockOp alone = *module->getOps<xf::BlockOp>().begin();
-  OpMap toAlone = counterparts(
-      block, alone, [](Operation *op) { return isa<xf::ContextualOpInterface>(op); });
+  OpMap toAlone =
+      counterparts(block, alone, [](Operation *op) { return isa<xf::ContextualOpInterface>(op); });
   replaceUnknownContext(alone);
   std::optional<BlockPlan> plan = translated(candidate.plan, toAlone);
   if (!plan)

@@ -29,8 +29,8 @@ BlockGraph::Set outputPatches(const BlockGraph &graph, const BlockPlan &plan);
 /// the context to what G reads (for a G outside the contextual part).
 InputProblem inputProblem(const BlockFacts &facts, const BlockPlan &plan, bool outputOnly);
 
-/// Sets of chains to one value, each of which brings all of it to its target together: of every value
-/// that is put together from parts, the parts (OutputChains::partial). At most `most`.
+/// Sets of chains to one value, each of which brings all of it to its target together: of every
+/// value that is put together from parts, the parts (OutputChains::partial). At most `most`.
 std::vector<llvm::SmallVector<OutputChain, 1>> coverings(llvm::ArrayRef<OutputChain> partial,
                                                          size_t most);
 /// The op on a chain of the plan of which another part has no chain to the same goal; or null.

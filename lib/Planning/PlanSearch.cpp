@@ -78,9 +78,8 @@ std::vector<PlanSearch::Outputs> PlanSearch::choicesFor(Value goal, size_t most)
     choices.emplace_back();
     for (const OutputChain &chain : chains) {
       // What a slice leaves as it is is known of the scale's result, not of the matrix's.
-      bool keepsRest = llvm::any_of(chain.links, [](ChainLink link) {
-        return xf::isPartOfOperand(link.op, link.operand);
-      });
+      bool keepsRest = llvm::any_of(
+          chain.links, [](ChainLink link) { return xf::isPartOfOperand(link.op, link.operand); });
       choices.back().push_back({chain, goal, keepsRest ? nullptr : normMatrixOf(chain.site)});
     }
   }

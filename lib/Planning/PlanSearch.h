@@ -43,8 +43,8 @@ private:
   /// the context's own.
   Goals innerGoals(const Goals &outputs) const;
   using Outputs = llvm::SmallVector<OutputPatch, 1>;
-  /// What brings `goal` to its target: a chain; or, where there is none, chains to all parts of what
-  /// it is put together from.
+  /// What brings `goal` to its target: a chain; or, where there is none, chains to all parts of
+  /// what it is put together from.
   std::vector<Outputs> choicesFor(mlir::Value goal, size_t most) const;
   void addSelections(BlockPlan &plan) const;
   mlir::Operation *normMatrixOf(mlir::Operation *site) const;

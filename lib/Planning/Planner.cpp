@@ -94,7 +94,8 @@ listPlans(const PlanSearch &search, const std::optional<PlanCandidate> &first, u
   if (first)
     add(first->plan, first->outputOnly);
   // Plans with F come before those without: one set of ops may be found both ways. Of a long chain
-  // of sites each inner value is a goal; what patches the same for an outer one was looked at before.
+  // of sites each inner value is a goal; what patches the same for an outer one was looked at
+  // before.
   constexpr unsigned mostTried = 4096;
   unsigned tried = 0;
   SmallVector<BlockPlan> withoutInputs;

@@ -14,8 +14,8 @@ static Way wayFrom(const ResolvedOutput &output, size_t link, unsigned operand) 
   Way way{output.goal.getAsOpaquePointer()};
   for (size_t i = output.links.size(); i-- > link;) {
     way.push_back(output.links[i].op);
-    way.push_back(reinterpret_cast<const void *>(
-        uintptr_t(i == link ? operand : output.links[i].operand)));
+    way.push_back(
+        reinterpret_cast<const void *>(uintptr_t(i == link ? operand : output.links[i].operand)));
   }
   return way;
 }

@@ -60,7 +60,8 @@ struct ResolvedPlan {
 /// exist, so that nothing can be run.
 std::optional<ResolvedPlan> checkSuccess(Subject &subject);
 
-/// Checks, of a claim whose values exist, that where chains are solved for parts all parts have one.
+/// Checks, of a claim whose values exist, that where chains are solved for parts all parts have
+/// one.
 void checkParts(Subject &subject, const ResolvedPlan &plan);
 
 /// Checks a rejected claim by structure. Returns whether it can be run.

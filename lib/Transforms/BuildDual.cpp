@@ -237,9 +237,10 @@ Value DualBuilder::solveLink(const OutputPatch &output, unsigned i, Value target
   SmallVector<Value> operands;
   for (OpOperand &operand : link.op->getOpOperands()) {
     bool isWanted = operand.getOperandNumber() == link.operand;
-    operands.push_back(isWanted ? startsFromPresent ? unpatched(output, i) : Value()
-                       : areOthersRead ? need(operand.get())
-                                       : Value());
+    if (isWanted)
+      operands.push_back(startsFromPresent ? unpatched(output, i) : Value());
+    else
+      operands.push_back(areOthersRead ? need(operand.get()) : Value());
   }
   if (!isChoice)
     return clone.buildSolve(b, link.operand, target, operands);

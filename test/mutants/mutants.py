@@ -367,4 +367,7 @@ MUTANTS = [
     Mutant("proof-past-the-barriers", "lib/Proof/CheckRejection.cpp",
            "if (moved.contains(output)) {", "if (false) {",
            "in the proof of a rejection nothing passes the barriers"),
+    Mutant("trial-of-a-large-block", "lib/Evidence/Confirm.cpp",
+           "return *against;", 'return "";',
+           "a plan of a large block that a trial contradicts is none"),
 ]

@@ -76,8 +76,8 @@ struct Trial {
 llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
                               const TrialOptions &options);
 
-/// A Confirmation (Planner.h) by trials on random weights and activations: of a block with more than
-/// 200,000 numbers in smaller sizes. What cannot be tried is not contradicted.
+/// A Confirmation (Planner.h) by trials on random weights and activations: of a block with more
+/// than 200,000 numbers in smaller sizes. What cannot be tried is not contradicted.
 std::string confirmByTrial(xf::BlockOp block, const PlanOptions &options,
                            const PlanCandidate &candidate);
 
