@@ -143,6 +143,15 @@ TEST(Cancellation, IsNeverDividedBy) {
        "    %h = xf.scale %u by %one offset -1.0 : tensor<6xf32>, tensor<6xf32>\n"},
       {"a scale of relu - 0", unary("r", "activation relu", "g") +
                                   "    %h = xf.scale %u by %r : tensor<6xf32>, tensor<6xf32>\n"},
+      {"a scale of clamp g to 1, - 1", unary("r", "clamp", "g", " to 1.0 above") +
+                                           "    %h = xf.scale %u by %r offset -1.0 : "
+                                           "tensor<6xf32>, tensor<6xf32>\n"},
+      {"a matrix times a relu, beside g", unary("r", "activation relu", "u") + R"(
+    %W = xf.param "w" frozen : tensor<3x6xf32>
+    %l = xf.linear %W * %r : tensor<3x6xf32>, tensor<6xf32>
+    %p3 = xf.slice %g from 0 : tensor<6xf32> to tensor<3xf32>
+    %h = xf.concat %p3, %l : tensor<3xf32>, tensor<3xf32>
+)"},
       {"a bias of -u",
        times("n", "u", "-1.0") + "    %h = xf.bias %u + %n : tensor<6xf32>, tensor<6xf32>\n"},
       {"a matrix of zeros", setting("Z", "0.0", matrix) +
@@ -250,6 +259,15 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
       {"r and -r", "    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>\n"
                    "    %n = xf.times %r by -1.0 : tensor<1xf32>\n"
                    "    %w = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>\n"},
+      {"r and -r, scaled by one number", R"(
+    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>
+    %n = xf.times %r by -1.0 : tensor<1xf32>
+    %o = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>
+    %rows = xf.reshape %o : tensor<2xf32> to tensor<2x1xf32>
+    %one = xf.param "one" : tensor<1xf32>
+    %each = xf.scale %rows by %one : tensor<2x1xf32>, tensor<1xf32>
+    %w = xf.reshape %each : tensor<2x1xf32> to tensor<2xf32>
+)"},
   };
   // Weights that are a mixture themselves: all of them vanish where its own weights do.
   auto weighed = [](const std::string &by) {

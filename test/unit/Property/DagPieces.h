@@ -39,8 +39,9 @@ private:
 class DagPieces {
 protected:
   DagPieces(uint64_t seed, bool nasty)
-      : random(seed), nasty(nasty), functions(seed % 4 == 3 ? otherActivations : activations),
-        width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
+      : random(seed), nasty(nasty), hasParts(seed % 8 == 5),
+        functions(seed % 4 == 3 ? otherActivations : activations), width(2 + below(5)),
+        hidden(2 + below(7)), b(random, width) {}
 
   int64_t below(int64_t n) { return random() % n; }
   bool oneIn(int64_t n) { return below(n) == 0; }
@@ -144,6 +145,16 @@ protected:
     return b.combine(w, y);
   }
 
+  /// A matrix for each of two groups, or a slice of one.
+  TextValue inParts(const TextValue &h, int64_t out) {
+    if (oneIn(3))
+      return b.slice(linear(h, out + 2), below(3), out);
+    int64_t n = h.shape[0], cut = 1 + below(n - 1), part = 1 + below(out - 1);
+    TextValue low = linear(b.slice(h, 0, cut), part);
+    TextValue high = linear(b.slice(h, cut, n - cut), out - part);
+    return oneIn(3) ? b.concat({scaled(low), high}) : b.concat({low, high});
+  }
+
   TextValue mlp(const TextValue &x) {
     if (oneIn(5))
       return mixture(x);
@@ -155,12 +166,13 @@ protected:
       h = b.mul(h, linear(x, hidden));
     if (oneIn(8))
       h = scaled(norm(h));
-    TextValue y = linear(h, x.shape[0]);
+    bool isWhole = !hasParts || x.shape[0] == 1 || oneIn(3);
+    TextValue y = isWhole ? linear(h, x.shape[0]) : inParts(h, x.shape[0]);
     return oneIn(4) ? biased(y) : y;
   }
 
   std::mt19937_64 random;
-  bool nasty;
+  bool nasty, hasParts;         ///< outer matrices in groups, or wider than what is read of them
   const char *const *functions; ///< ten activations
   int64_t width, hidden;
   DagText b;
