@@ -103,3 +103,15 @@ Expected<Sampled> Model::sample(const SampleRequest &request) {
     return withDiagnostics(model.takeError());
   return ctxc::sample(*model, request);
 }
+
+Expected<std::vector<Example>> Model::examples(const Adapter &adapter,
+                                               const EvaluateRequest &request, size_t count,
+                                               int64_t length, llvm::ArrayRef<int64_t> stops) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<SplitModel> model = splitModel();
+  if (!model)
+    return withDiagnostics(model.takeError());
+  return ctxc::examples(*model, adapter, request, count, length, stops);
+}

@@ -1,6 +1,8 @@
 // ctxc distil, ctxc evaluate
+#include "CardParts.h"
 #include "Commands.h"
 #include "DistilTexts.h"
+#include "ctxc/CardPage/CardPage.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Report/CardReport.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -26,6 +28,13 @@ Error writeFile(StringRef path, const std::string &content) {
   });
 }
 
+std::string pageText(StringRef command, const Card &card, const CardSettings &settings) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeCardPage(os, command, card, settings);
+  return text;
+}
+
 std::string jsonText(const Card &card, const CardSettings &settings) {
   return llvm::formatv("{0:2}\n", cardJson(card, settings));
 }
@@ -36,7 +45,7 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   if (!rank)
     return rank.takeError();
   request.fit.rank = *rank;
-  request.fit.scales = !arguments.has("--matrices-only");
+  request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
   StringRef protection = arguments.get("--protection", "0.3");
   if (protection.getAsDouble(request.protection) || !(request.protection >= 0) ||
       request.protection > 1e6)
@@ -130,6 +139,90 @@ Error addTexts(const DistilRequest &request, const EvaluateRequest &about, Model
   return Error::success();
 }
 
+/// What the kept tokens of an adapter recover by themselves.
+Expected<double> shareOfKept(Model &model, const Adapter &adapter, const EvaluateRequest &about) {
+  Adapter alone;
+  alone.prefix = adapter.prefix;
+  auto card = model.evaluate(alone, about);
+  if (!card)
+    return card.takeError();
+  return card->all.share();
+}
+
+/// Everything that `ctxc distil` fits and judges by.
+struct Task {
+  DistilRequest request;
+  EvaluateRequest about;
+  CardSettings::Fit fit;
+};
+
+Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest request,
+                      double keeping) {
+  Task task{std::move(request), aboutOf(opened), {}};
+  auto texts = distilTexts(arguments, *opened.model, opened.context, opened.seed);
+  if (!texts)
+    return texts.takeError();
+  task.fit.texts = texts->fitted.size();
+  task.fit.seed = opened.seed;
+  task.fit.splitsText = texts->splitsText;
+  task.fit.sampledTokens = texts->sampledTokens;
+  task.fit.sampleSeconds = texts->seconds;
+  task.about.texts = std::move(texts->heldOut);
+  task.about.unrelated = std::move(texts->driftTexts);
+  task.request.context = opened.context.context;
+  task.request.prefix = opened.context.front;
+  task.request.texts = std::move(texts->fitted);
+  task.request.unrelated = std::move(texts->isProtected);
+  if (keeping > 0)
+    if (Error error = keepTokens(opened, keeping, task.request))
+      return std::move(error);
+  return std::move(task);
+}
+
+/// The card's settings, with what the options ask for.
+Expected<CardSettings> settingsOf(const Arguments &arguments, Opened &opened, const Task &task,
+                                  const Adapter &adapter, const Card &card, bool keeps) {
+  auto settings = settingsOf(opened, adapter);
+  if (!settings)
+    return settings.takeError();
+  settings->fit = task.fit;
+  if (keeps)
+    if (Error error = shareOfKept(*opened.model, adapter, task.about).moveInto(settings->keptShare))
+      return std::move(error);
+  if (arguments.has("--curve"))
+    if (Error error = curveOf(*opened.model, task.request, task.about,
+                              pointOf(task.request.fit.rank, task.fit.tokens, card))
+                          .moveInto(settings->curve))
+      return std::move(error);
+  if (arguments.has("--html"))
+    if (Error error =
+            exampleTexts(*opened.model, adapter, task.about).moveInto(settings->examples))
+      return std::move(error);
+  return settings;
+}
+
+/// The card, the texts that the model wrote, and the adapter in other formats.
+Expected<std::vector<AdapterFile>> filesOf(const Arguments &arguments, Model &model,
+                                           const Task &task, const Adapter &adapter,
+                                           const Card &card, const CardSettings &settings) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeCard(os, card, settings);
+  std::vector<AdapterFile> files = {{"card.txt", text}, {"card.json", jsonText(card, settings)}};
+  if (arguments.has("--html"))
+    files.push_back({"card.html", pageText("ctxc distil", card, settings)});
+  if (arguments.has("--gguf")) {
+    auto bytes = lastingGguf(adapter, *model.checkpoint());
+    if (!bytes)
+      return bytes.takeError();
+    files.push_back({"adapter.gguf", std::move(*bytes)});
+  }
+  if (!arguments.has("--text"))
+    if (Error error = addTexts(task.request, task.about, model, files))
+      return std::move(error);
+  return files;
+}
+
 Expected<int> runDistil(const Arguments &arguments) {
   if (Error error = checkDistilOptions(arguments))
     return std::move(error);
@@ -143,60 +236,33 @@ Expected<int> runDistil(const Arguments &arguments) {
   if (!opened)
     return opened.takeError();
   Model &model = *opened->model;
-  auto texts = distilTexts(arguments, model, opened->context, opened->seed);
-  if (!texts)
-    return texts.takeError();
-  EvaluateRequest about = aboutOf(*opened);
-  about.texts = std::move(texts->heldOut);
-  about.unrelated = std::move(texts->driftTexts);
-  request->context = opened->context.context;
-  request->prefix = opened->context.front;
-  request->texts = std::move(texts->fitted);
-  request->unrelated = std::move(texts->isProtected);
-  if (*keeping > 0)
-    if (Error error = keepTokens(*opened, *keeping, *request))
+  if (arguments.has("--gguf")) // before anything is fitted
+    if (Error error = lastingGguf(Adapter(), *model.checkpoint()).takeError())
       return std::move(error);
-
-  CardSettings::Fit fit;
+  auto task = taskOf(arguments, *opened, std::move(*request), *keeping);
+  if (!task)
+    return task.takeError();
   Expected<Distilled> made = [&] {
-    Timer timer(fit.seconds);
-    return model.distil(*request);
+    Timer timer(task->fit.seconds);
+    return model.distil(task->request);
   }();
   if (!made)
     return made.takeError();
-  auto card = model.evaluate(made->adapter, about);
+  task->fit.tokens = made->tokens;
+  task->fit.protectedTokens = made->protectedTokens;
+  auto card = model.evaluate(made->adapter, task->about);
   if (!card)
     return card.takeError();
-  auto settings = settingsOf(*opened, made->adapter);
+  auto settings = settingsOf(arguments, *opened, *task, made->adapter, *card, *keeping > 0);
   if (!settings)
     return settings.takeError();
-  fit.texts = request->texts.size();
-  fit.tokens = made->tokens;
-  fit.protectedTokens = made->protectedTokens;
-  fit.seed = opened->seed;
-  fit.splitsText = texts->splitsText;
-  fit.sampledTokens = texts->sampledTokens;
-  fit.sampleSeconds = texts->seconds;
-  settings->fit = fit;
-  if (*keeping > 0) {
-    Adapter alone;
-    alone.prefix = made->adapter.prefix;
-    auto cardOfKept = model.evaluate(alone, about);
-    if (!cardOfKept)
-      return cardOfKept.takeError();
-    settings->keptShare = cardOfKept->all.share();
-  }
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  writeCard(os, *card, *settings);
-  std::vector<AdapterFile> files = {{"card.txt", text}, {"card.json", jsonText(*card, *settings)}};
-  if (!arguments.has("--text"))
-    if (Error error = addTexts(*request, about, model, files))
-      return std::move(error);
+  auto files = filesOf(arguments, model, *task, made->adapter, *card, *settings);
+  if (!files)
+    return files.takeError();
   StringRef directory = arguments.get("-o", "");
-  if (Error error = writeLastingAdapter(directory, made->adapter, *model.checkpoint(), files))
+  if (Error error = writeLastingAdapter(directory, made->adapter, *model.checkpoint(), *files))
     return std::move(error);
-  out() << text << "written to " << printableLine(directory) << "\n";
+  out() << files->front().content << "written to " << printableLine(directory) << "\n";
   return ExitGood;
 }
 
@@ -223,7 +289,13 @@ Expected<int> runEvaluate(const Arguments &arguments) {
   auto settings = settingsOf(*opened, *adapter);
   if (!settings)
     return settings.takeError();
+  if (arguments.has("--html"))
+    if (Error error = exampleTexts(model, *adapter, about).moveInto(settings->examples))
+      return std::move(error);
   writeCard(out(), *card, *settings);
+  if (auto html = arguments.get("--html"))
+    if (Error error = writeFile(*html, pageText("ctxc evaluate", *card, *settings)))
+      return std::move(error);
   if (auto json = arguments.get("--json"))
     if (Error error = writeFile(*json, jsonText(*card, *settings)))
       return std::move(error);
@@ -261,7 +333,12 @@ Command driver::distilCommand() {
       {"--keep-share", "X",
        "keep this share of the context's tokens in front, those that surprise the model most,\n"
        "and fit the rest; default 0"},
-      {"--matrices-only", "", "leave norms' scales as they are"}};
+      {"--matrices-only", "", "leave norms' scales as they are"},
+      {"--gguf", "",
+       "also write DIR/adapter.gguf, which llama.cpp loads with --lora; leaves norms' scales as\n"
+       "they are"},
+      {"--html", "", "also write DIR/card.html, with answers side by side"},
+      {"--curve", "", "also fit at lower ranks and of fewer texts, for the card"}};
   std::vector<OptionSpec> texts = textOptions();
   command.options.insert(command.options.begin(), texts.begin(), texts.end());
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
@@ -279,7 +356,9 @@ Command driver::evaluateCommand() {
                   "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
                   runEvaluate};
   const OptionSpec own[] = {reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
-                            writes({"--json", "FILE", "write the card as JSON, too"})};
+                            writes({"--json", "FILE", "write the card as JSON, too"}),
+                            writes({"--html", "FILE",
+                                    "write the card as a page, too, with answers side by side"})};
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
   return command;
 }
