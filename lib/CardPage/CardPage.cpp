@@ -103,10 +103,11 @@ void writeDrift(llvm::raw_ostream &os, const Card &card) {
                "KL to the model without the context, on text that has nothing to do with it: the "
                "less the better.");
   double most = std::max({card.drift, card.driftOfContext, 1e-30});
-  writeBars(os,
-            {{"the adapter", card.drift / most, number(card.drift), "nats"},
-             {"the context itself", card.driftOfContext / most, number(card.driftOfContext), "nats"}},
-            "unpatched", "Drift");
+  writeBars(
+      os,
+      {{"the adapter", card.drift / most, number(card.drift), "nats"},
+       {"the context itself", card.driftOfContext / most, number(card.driftOfContext), "nats"}},
+      "unpatched", "Drift");
   os << endOfSection;
 }
 
@@ -127,11 +128,10 @@ void writeCurve(llvm::raw_ostream &os, llvm::ArrayRef<CurvePoint> curve) {
 
 std::string leadOf(Shown of) {
   const Card &card = of.card;
-  std::string text =
-      "<p class=\"lead\">An adapter of " + counted(card.numbers, "number") + " (rank " +
-      std::to_string(of.settings.rank) + ") in the place of " +
-      counted(card.tokensSaved, "token") + " recovers <b>" + percent(card.all.share()) +
-      "</b> of what the context does";
+  std::string text = "<p class=\"lead\">An adapter of " + counted(card.numbers, "number") +
+                     " (rank " + std::to_string(of.settings.rank) + ") in the place of " +
+                     counted(card.tokensSaved, "token") + " recovers <b>" +
+                     percent(card.all.share()) + "</b> of what the context does";
   text += ", on " + counted(card.all.tokens, "token") + " of " + counted(card.sequences, "text") +
           ". It is approximate. ";
   if (card.dependent.tokens && card.dependent.share() < card.all.share())
@@ -148,8 +148,8 @@ std::string footerOf(Shown of) {
                      " with the context, " + number(of.card.perplexityAdapted) + " adapted, " +
                      number(of.card.perplexityPlain) + " without.</p>\n";
   if (const auto &fit = settings.fit)
-    text += "<p>Fitted on " + counted(fit->tokens, "token") + " of " +
-            counted(fit->texts, "text") + ", with " + counted(fit->protectedTokens, "token") +
+    text += "<p>Fitted on " + counted(fit->tokens, "token") + " of " + counted(fit->texts, "text") +
+            ", with " + counted(fit->protectedTokens, "token") +
             " of unrelated text protected, in " + number(fit->seconds) + " s; seed " +
             std::to_string(fit->seed) + ".</p>\n";
   return text + "<p>Model <code>" + escaped(settings.model) + "</code>, hash <code>" +

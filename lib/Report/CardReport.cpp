@@ -51,8 +51,8 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
     os << "\n    rank   tokens  recovered\n";
   for (const CurvePoint &point : settings.curve)
     os << format("%8lld%9lld%9.1f %% (95 %%: %.1f to %.1f)\n", static_cast<long long>(point.rank),
-                 static_cast<long long>(point.tokens), 100 * point.share,
-                 100 * point.interval.low, 100 * point.interval.high);
+                 static_cast<long long>(point.tokens), 100 * point.share, 100 * point.interval.low,
+                 100 * point.interval.high);
   if (!settings.curve.empty())
     os << "\n";
   os << "size: " << counted(card.numbers, "number") << "; saves "
@@ -81,7 +81,9 @@ static llvm::json::Value curveJson(llvm::ArrayRef<CurvePoint> curve) {
 
 static llvm::json::Value examplesJson(llvm::ArrayRef<ExampleText> examples) {
   llvm::json::Array all;
-  auto whole = [](const AnswerText &answer) { return llvm::json::fixUTF8(answer.same + answer.other); };
+  auto whole = [](const AnswerText &answer) {
+    return llvm::json::fixUTF8(answer.same + answer.other);
+  };
   for (const ExampleText &example : examples)
     all.push_back(llvm::json::Object{{"prompt", llvm::json::fixUTF8(example.prompt)},
                                      {"full", whole(example.full)},

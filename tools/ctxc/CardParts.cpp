@@ -23,8 +23,8 @@ static Expected<std::string> textOf(ArrayRef<int64_t> tokens, Model &model) {
   return tokenizer->decode(tokens);
 }
 
-/// `answer` as far as it is `full`, and the rest. A character may be of tokens of both: it is then in
-/// the rest.
+/// `answer` as far as it is `full`, and the rest. A character may be of tokens of both: it is then
+/// in the rest.
 static Expected<AnswerText> answerText(ArrayRef<int64_t> answer, ArrayRef<int64_t> full,
                                        Model &model) {
   size_t same = 0;
@@ -56,8 +56,7 @@ Expected<std::vector<ExampleText>> driver::exampleTexts(Model &model, const Adap
           prompt.takeError(),
           llvm::joinErrors(full.takeError(),
                            llvm::joinErrors(adapted.takeError(), plain.takeError())));
-    texts.push_back(
-        {std::move(*prompt), std::move(*full), std::move(*adapted), std::move(*plain)});
+    texts.push_back({std::move(*prompt), std::move(*full), std::move(*adapted), std::move(*plain)});
   }
   return texts;
 }

@@ -11,7 +11,8 @@ namespace ctxc::driver {
 llvm::Expected<std::vector<ExampleText>> exampleTexts(Model &model, const Adapter &adapter,
                                                       const EvaluateRequest &about);
 
-/// Fits at lower ranks, and of half and a quarter of the texts, and the `own` fit as the last point.
+/// Fits at lower ranks, and of half and a quarter of the texts, and the `own` fit as the last
+/// point.
 llvm::Expected<std::vector<CurvePoint>> curveOf(Model &model, const DistilRequest &request,
                                                 const EvaluateRequest &about, CurvePoint own);
 

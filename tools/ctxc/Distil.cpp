@@ -195,8 +195,7 @@ Expected<CardSettings> settingsOf(const Arguments &arguments, Opened &opened, co
                           .moveInto(settings->curve))
       return std::move(error);
   if (arguments.has("--html"))
-    if (Error error =
-            exampleTexts(*opened.model, adapter, task.about).moveInto(settings->examples))
+    if (Error error = exampleTexts(*opened.model, adapter, task.about).moveInto(settings->examples))
       return std::move(error);
   return settings;
 }
@@ -355,10 +354,10 @@ Command driver::evaluateCommand() {
                   "none that it was fitted on.",
                   "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
                   runEvaluate};
-  const OptionSpec own[] = {reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
-                            writes({"--json", "FILE", "write the card as JSON, too"}),
-                            writes({"--html", "FILE",
-                                    "write the card as a page, too, with answers side by side"})};
+  const OptionSpec own[] = {
+      reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
+      writes({"--json", "FILE", "write the card as JSON, too"}),
+      writes({"--html", "FILE", "write the card as a page, too, with answers side by side"})};
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
   return command;
 }

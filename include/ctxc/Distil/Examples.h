@@ -11,8 +11,9 @@ struct Example {
   std::vector<int64_t> prompt, full, adapted, plain;
 };
 
-/// Answers of at most `length` tokens to the first `count` different prompts of the request's texts;
-/// a token of `stops` ends an answer, and does not belong to it. Errors: as `sample` has them.
+/// Answers of at most `length` tokens to the first `count` different prompts of the request's
+/// texts; a token of `stops` ends an answer, and does not belong to it. Errors: as `sample` has
+/// them.
 llvm::Expected<std::vector<Example>> examples(SplitModel model, const Adapter &adapter,
                                               const EvaluateRequest &request, size_t count,
                                               int64_t length, llvm::ArrayRef<int64_t> stops);

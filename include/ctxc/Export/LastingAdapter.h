@@ -26,8 +26,8 @@ llvm::Error writeLastingAdapter(llvm::StringRef outDir, const Adapter &adapter,
                                 const Checkpoint &checkpoint, llvm::ArrayRef<AdapterFile> files);
 
 /// The bytes of a GGUF file with the adapter, which llama.cpp loads with --lora; its key
-/// `ctxc.prefix` has the tokens in front. Errors: an adapter that changes vectors; a model type or a
-/// parameter without a name in GGUF, or whose rows llama.cpp stores in another order.
+/// `ctxc.prefix` has the tokens in front. Errors: an adapter that changes vectors; a model type or
+/// a parameter without a name in GGUF, or whose rows llama.cpp stores in another order.
 llvm::Expected<std::string> lastingGguf(const Adapter &adapter, const Checkpoint &checkpoint);
 
 /// Reads such a directory, also one that PEFT wrote: alpha and rank by module, and rsLoRA's scale.

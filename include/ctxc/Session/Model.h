@@ -164,8 +164,8 @@ public:
   llvm::Expected<Sampled> sample(const SampleRequest &request);
   /// How good an adapter is in the place of a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
-  /// What the model answers with the context, with an adapter, and without (ctxc::examples). Runs as
-  /// distil does.
+  /// What the model answers with the context, with an adapter, and without (ctxc::examples). Runs
+  /// as distil does.
   llvm::Expected<std::vector<Example>> examples(const Adapter &adapter,
                                                 const EvaluateRequest &request, size_t count,
                                                 int64_t length, llvm::ArrayRef<int64_t> stops);
