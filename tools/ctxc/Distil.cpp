@@ -55,6 +55,8 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
 
 /// The value of --keep-share.
 Expected<double> keptShare(const Arguments &arguments) {
+  if (arguments.has("--keep-share") && arguments.has("--keep"))
+    return makeError("--keep-share and --keep both say what stays in front; expected one of them");
   double share = 0;
   StringRef text = arguments.get("--keep-share", "0");
   if (text.getAsDouble(share) || !(share >= 0) || share >= 1)
@@ -112,9 +114,32 @@ Error checkDistilOptions(const Arguments &arguments) {
   return Error::success();
 }
 
-/// Adds the tokens of the context that stay in front.
-Error keepTokens(Opened &opened, double share, DistilRequest &request) {
+/// Everything that `ctxc distil` fits and judges by.
+struct Task {
+  DistilRequest request;
+  EvaluateRequest about;
+  CardSettings::Fit fit;
+};
+
+/// Whether something of the context stays in front.
+bool keepsTokens(const Task &task) { return task.request.prefix.size() > task.about.front.size(); }
+
+/// Adds what stays in front beside the tokenizer's tokens.
+Error keepTokens(const Arguments &arguments, double share, Opened &opened, DistilRequest &request) {
   const ContextTexts &context = opened.context;
+  if (auto path = arguments.get("--keep")) {
+    auto kept = readTokens(*path, "--keep", *opened.model);
+    if (!kept)
+      return kept.takeError();
+    size_t most = context.context.size() - context.front.size();
+    if (kept->size() >= most)
+      return makeError("--keep: found a text of " + llvm::Twine(kept->size()) +
+                       " tokens, expected fewer than the context's " + llvm::Twine(most));
+    llvm::append_range(request.prefix, *kept);
+    return Error::success();
+  }
+  if (share == 0)
+    return Error::success();
   int64_t front = context.front.size(), behind = context.context.size() - front;
   auto kept = opened.model->mostSurprising(context.context, front, int64_t(share * behind));
   if (!kept)
@@ -149,16 +174,13 @@ Expected<double> shareOfKept(Model &model, const Adapter &adapter, const Evaluat
   return card->all.share();
 }
 
-/// Everything that `ctxc distil` fits and judges by.
-struct Task {
-  DistilRequest request;
-  EvaluateRequest about;
-  CardSettings::Fit fit;
-};
-
 Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest request,
                       double keeping) {
   Task task{std::move(request), aboutOf(opened), {}};
+  task.request.context = opened.context.context;
+  task.request.prefix = opened.context.front;
+  if (Error error = keepTokens(arguments, keeping, opened, task.request))
+    return std::move(error);
   auto texts = distilTexts(arguments, *opened.model, opened.context, opened.seed);
   if (!texts)
     return texts.takeError();
@@ -169,24 +191,19 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   task.fit.sampleSeconds = texts->seconds;
   task.about.texts = std::move(texts->heldOut);
   task.about.unrelated = std::move(texts->driftTexts);
-  task.request.context = opened.context.context;
-  task.request.prefix = opened.context.front;
   task.request.texts = std::move(texts->fitted);
   task.request.unrelated = std::move(texts->isProtected);
-  if (keeping > 0)
-    if (Error error = keepTokens(opened, keeping, task.request))
-      return std::move(error);
   return std::move(task);
 }
 
 /// The card's settings, with what the options ask for.
 Expected<CardSettings> settingsOf(const Arguments &arguments, Opened &opened, const Task &task,
-                                  const Adapter &adapter, const Card &card, bool keeps) {
+                                  const Adapter &adapter, const Card &card) {
   auto settings = settingsOf(opened, adapter);
   if (!settings)
     return settings.takeError();
   settings->fit = task.fit;
-  if (keeps)
+  if (keepsTokens(task))
     if (Error error = shareOfKept(*opened.model, adapter, task.about).moveInto(settings->keptShare))
       return std::move(error);
   if (arguments.has("--curve"))
@@ -215,6 +232,16 @@ Expected<std::vector<AdapterFile>> filesOf(const Arguments &arguments, Model &mo
     if (!bytes)
       return bytes.takeError();
     files.push_back({"adapter.gguf", std::move(*bytes)});
+  }
+  if (keepsTokens(task) && model.hasTokenizer()) {
+    auto tokenizer = model.tokenizer();
+    if (!tokenizer)
+      return tokenizer.takeError();
+    auto kept =
+        tokenizer->decode(llvm::ArrayRef(adapter.prefix).drop_front(task.about.front.size()));
+    if (!kept)
+      return kept.takeError();
+    files.push_back({"prefix.txt", std::move(*kept)});
   }
   if (!arguments.has("--text"))
     if (Error error = addTexts(task.request, task.about, model, files))
@@ -252,7 +279,7 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto card = model.evaluate(made->adapter, task->about);
   if (!card)
     return card.takeError();
-  auto settings = settingsOf(arguments, *opened, *task, made->adapter, *card, *keeping > 0);
+  auto settings = settingsOf(arguments, *opened, *task, made->adapter, *card);
   if (!settings)
     return settings.takeError();
   auto files = filesOf(arguments, model, *task, made->adapter, *card, *settings);
@@ -332,6 +359,8 @@ Command driver::distilCommand() {
       {"--keep-share", "X",
        "keep this share of the context's tokens in front, those that surprise the model most,\n"
        "and fit the rest; default 0"},
+      reads(
+          {"--keep", "FILE", "keep this text in front, for instance a short form of the context"}),
       {"--matrices-only", "", "leave norms' scales as they are"},
       {"--gguf", "",
        "also write DIR/adapter.gguf, which llama.cpp loads with --lora; leaves norms' scales as\n"
