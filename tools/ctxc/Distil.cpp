@@ -124,24 +124,25 @@ struct Task {
 /// Whether something of the context stays in front.
 bool keepsTokens(const Task &task) { return task.request.prefix.size() > task.about.front.size(); }
 
-/// Adds what stays in front beside the tokenizer's tokens.
-Error keepTokens(const Arguments &arguments, double share, Opened &opened, DistilRequest &request) {
+/// Adds the text of --keep to what stays in front.
+Error keepText(StringRef path, Opened &opened, DistilRequest &request) {
+  auto kept = readTokens(path, "--keep", *opened.model);
+  if (!kept)
+    return kept.takeError();
+  size_t most = opened.context.context.size() - opened.context.front.size();
+  if (kept->size() >= most)
+    return makeError("--keep: found a text of " + llvm::Twine(kept->size()) +
+                     " tokens, expected fewer than the context's " + llvm::Twine(most));
+  llvm::append_range(request.prefix, *kept);
+  return Error::success();
+}
+
+/// Adds a share of the context's tokens, by the texts that are fitted.
+Error keepTokens(double share, Opened &opened, DistilRequest &request) {
   const ContextTexts &context = opened.context;
-  if (auto path = arguments.get("--keep")) {
-    auto kept = readTokens(*path, "--keep", *opened.model);
-    if (!kept)
-      return kept.takeError();
-    size_t most = context.context.size() - context.front.size();
-    if (kept->size() >= most)
-      return makeError("--keep: found a text of " + llvm::Twine(kept->size()) +
-                       " tokens, expected fewer than the context's " + llvm::Twine(most));
-    llvm::append_range(request.prefix, *kept);
-    return Error::success();
-  }
-  if (share == 0)
-    return Error::success();
   int64_t front = context.front.size(), behind = context.context.size() - front;
-  auto kept = opened.model->mostSurprising(context.context, front, int64_t(share * behind));
+  auto kept =
+      opened.model->mostTelling(context.context, front, int64_t(share * behind), request.texts);
   if (!kept)
     return kept.takeError();
   llvm::append_range(request.prefix, *kept);
@@ -179,8 +180,9 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   Task task{std::move(request), aboutOf(opened), {}};
   task.request.context = opened.context.context;
   task.request.prefix = opened.context.front;
-  if (Error error = keepTokens(arguments, keeping, opened, task.request))
-    return std::move(error);
+  if (auto path = arguments.get("--keep"))
+    if (Error error = keepText(*path, opened, task.request))
+      return std::move(error);
   auto texts = distilTexts(arguments, *opened.model, opened.context, opened.seed);
   if (!texts)
     return texts.takeError();
@@ -193,6 +195,9 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   task.about.unrelated = std::move(texts->driftTexts);
   task.request.texts = std::move(texts->fitted);
   task.request.unrelated = std::move(texts->isProtected);
+  if (keeping > 0)
+    if (Error error = keepTokens(keeping, opened, task.request))
+      return std::move(error);
   return std::move(task);
 }
 
@@ -357,8 +362,8 @@ Command driver::distilCommand() {
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"
        "is protected, the others tell the drift"},
       {"--keep-share", "X",
-       "keep this share of the context's tokens in front, those that surprise the model most,\n"
-       "and fit the rest; default 0"},
+       "keep this share of the context's tokens in front, those that surprise the model most and\n"
+       "those that the fitted texts take from it, and fit the rest; default 0"},
       reads(
           {"--keep", "FILE", "keep this text in front, for instance a short form of the context"}),
       {"--matrices-only", "", "leave norms' scales as they are"},

@@ -156,10 +156,11 @@ public:
   /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
-  /// The tokens of a context to keep in front beside an adapter (ctxc::mostSurprising). Runs as
-  /// distil does.
-  llvm::Expected<std::vector<int64_t>> mostSurprising(llvm::ArrayRef<int64_t> context,
-                                                      int64_t front, int64_t count);
+  /// The tokens of a context to keep in front beside an adapter (ctxc::mostTelling). Runs as distil
+  /// does.
+  llvm::Expected<std::vector<int64_t>> mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                   int64_t count,
+                                                   llvm::ArrayRef<TextSequence> texts = {});
   /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as distil does.
   llvm::Expected<Sampled> sample(const SampleRequest &request);
   /// How good an adapter is in the place of a context (ctxc::evaluate). Runs as distil does.
