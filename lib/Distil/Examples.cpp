@@ -19,20 +19,33 @@ llvm::Expected<std::vector<Example>> ctxc::examples(SplitModel model, const Adap
   if (llvm::Error error = adapted.add(adapter))
     return std::move(error);
   std::vector<Example> all(asked.prompts.size());
-  auto answer = [&](Weights &weights, llvm::ArrayRef<int64_t> front,
-                    std::vector<int64_t> Example::*part) -> llvm::Error {
-    asked.context = front.vec();
-    if (front.empty()) // nothing stands in front of a prompt, and an empty one cannot be answered
-      return llvm::Error::success();
-    auto written = sample({model.split, model.steps, model.targets, weights}, asked);
+  for (auto [example, prompt] : llvm::zip(all, asked.prompts))
+    example.prompt = prompt;
+  using Part = std::vector<int64_t> Example::*;
+  auto write = [&](Weights &weights, SampleRequest request, llvm::MutableArrayRef<Example> some,
+                   Part part) -> llvm::Error {
+    auto written = sample({model.split, model.steps, model.targets, weights}, request);
     if (!written)
       return written.takeError();
-    for (auto [example, text] : llvm::zip(all, written->texts))
+    for (auto [example, text] : llvm::zip(some, written->texts))
       example.*part = llvm::ArrayRef(text.tokens).drop_front(text.prompt).vec();
     return llvm::Error::success();
   };
-  for (auto [example, prompt] : llvm::zip(all, asked.prompts))
-    example.prompt = prompt;
+  auto answer = [&](Weights &weights, llvm::ArrayRef<int64_t> front, Part part) -> llvm::Error {
+    asked.context = front.vec();
+    if (!front.empty())
+      return write(weights, asked, all, part);
+    // A prompt is then the first that is read; an empty one has no answer.
+    SampleRequest alone = asked;
+    alone.prompts = {{}};
+    for (Example &example : all) {
+      alone.context = example.prompt;
+      if (!example.prompt.empty())
+        if (llvm::Error error = write(weights, alone, example, part))
+          return error;
+    }
+    return llvm::Error::success();
+  };
   if (llvm::Error error = answer(model.weights, request.context, &Example::full))
     return std::move(error);
   if (llvm::Error error = answer(adapted, adapter.prefix, &Example::adapted))
