@@ -7,12 +7,17 @@ llvm::Expected<std::vector<Example>> ctxc::examples(SplitModel model, const Adap
                                                     const EvaluateRequest &request, size_t count,
                                                     int64_t length, llvm::ArrayRef<int64_t> stops) {
   SampleRequest asked;
+  size_t longest = 0, longestPrompt = 0;
   for (const TextSequence &text : request.texts) {
+    longest = std::max(longest, text.tokens.size());
     auto prompt = llvm::ArrayRef(text.tokens).take_front(text.prompt).vec();
     if (asked.prompts.size() < count && !llvm::is_contained(asked.prompts, prompt))
       asked.prompts.push_back(std::move(prompt));
   }
-  asked.length = length;
+  for (const std::vector<int64_t> &prompt : asked.prompts)
+    longestPrompt = std::max(longestPrompt, prompt.size());
+  // No position beyond those of the texts, which the model has.
+  asked.length = std::min<int64_t>(length, longest - longestPrompt);
   asked.stops = stops.vec();
   asked.temperature = 0;
   AdaptedWeights adapted(model.weights);
@@ -37,7 +42,7 @@ llvm::Expected<std::vector<Example>> ctxc::examples(SplitModel model, const Adap
       return write(weights, asked, all, part);
     // A prompt is then the first that is read; an empty one has no answer.
     SampleRequest alone = asked;
-    alone.prompts = {{}};
+    alone.prompts = std::vector<std::vector<int64_t>>(1);
     for (Example &example : all) {
       alone.context = example.prompt;
       if (!example.prompt.empty())
