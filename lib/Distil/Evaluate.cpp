@@ -1,69 +1,12 @@
 #include "ctxc/Distil/Evaluate.h"
 #include "Random.h"
-#include "Sequences.h"
-#include "ctxc/Numerics/Softmax.h"
-#include "ctxc/Support/Error.h"
+#include "TextReader.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
 
 namespace {
-
-/// A model that has read all texts up to the head, each after `front`.
-struct Reader {
-  static llvm::Expected<Reader> read(const SplitModel &model, Weights &weights,
-                                     llvm::ArrayRef<int64_t> front,
-                                     llvm::ArrayRef<TextSequence> texts) {
-    std::optional<size_t> head = model.split.program.head();
-    if (!head)
-      return makeError("the model has no head that gives each token's logits by itself");
-    std::vector<PassageSequence> sequences;
-    size_t first = addAfter(sequences, front, texts);
-    auto passage = Passage::start(model.steps, weights, std::move(sequences));
-    if (!passage)
-      return passage.takeError();
-    if (llvm::Error error = passage->runUpTo(*head))
-      return std::move(error);
-    return Reader{model.steps.parallelFor(), std::move(*passage), first};
-  }
-  int64_t firstRow(size_t text) const { return passage.firstRow(first + text); }
-
-  const ParallelFor &parallelFor;
-  Passage passage;
-  size_t first;
-};
-
-/// One prediction: the row that makes it, from a text's first on, and what comes next.
-struct Prediction {
-  size_t text;
-  int64_t row, next;
-};
-
-/// The answers' tokens; of a text that is all answer, its first has no row that predicts it.
-std::vector<Prediction> predictionsOf(llvm::ArrayRef<TextSequence> texts) {
-  std::vector<Prediction> all;
-  for (auto [i, text] : llvm::enumerate(texts))
-    for (int64_t at = std::max<int64_t>(text.prompt, 1); at < int64_t(text.tokens.size()); ++at)
-      all.push_back({i, at - 1, text.tokens[at]});
-  return all;
-}
-
-/// Logits as logarithms of probabilities.
-struct Distribution {
-  explicit Distribution(llvm::ArrayRef<float> logits) : logits(logits), weights(logits.size()) {
-    largest = std::max_element(logits.begin(), logits.end()) - logits.begin();
-    sum = exponentials(logits.data(), logits.size(), logits[largest], weights.data());
-    normaliser = logits[largest] + std::log(sum);
-  }
-  double operator[](int64_t token) const { return logits[token] - normaliser; }
-  bool isFinite() const { return std::isfinite(normaliser); }
-
-  llvm::ArrayRef<float> logits;
-  std::vector<double> weights; ///< the probabilities, times `sum`
-  int64_t largest;
-  double sum, normaliser;
-};
 
 /// KL(p ‖ q), never below zero.
 double divergence(const Distribution &p, const Distribution &q) {
@@ -93,14 +36,14 @@ std::optional<Scores> compare(const Prediction &prediction, llvm::ArrayRef<float
 
 /// Compares three models on all predictions, some rows at a time: their logits are as wide as the
 /// vocabulary.
-llvm::Expected<std::vector<Scores>> score(Reader &full, Reader &plain, Reader &adapted,
+llvm::Expected<std::vector<Scores>> score(TextReader &full, TextReader &plain, TextReader &adapted,
                                           llvm::ArrayRef<Prediction> predictions) {
   constexpr size_t together = 64;
   std::vector<Scores> scores;
   for (size_t from = 0; from < predictions.size(); from += together) {
     auto some = predictions.slice(from, std::min(together, predictions.size() - from));
     std::vector<float> logits[3];
-    Reader *readers[] = {&full, &plain, &adapted};
+    TextReader *readers[] = {&full, &plain, &adapted};
     for (int i : {0, 1, 2}) {
       auto rows = llvm::map_to_vector(
           some, [&](const Prediction &p) { return readers[i]->firstRow(p.text) + p.row; });
@@ -190,13 +133,13 @@ llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Ada
   std::vector<Prediction> predictions = predictionsOf(request.unrelated);
   if (predictions.empty())
     return llvm::Error::success();
-  auto plain = Reader::read(model, model.weights, request.front, request.unrelated);
+  auto plain = TextReader::read(model, model.weights, request.front, request.unrelated);
   if (!plain)
     return plain.takeError();
-  auto full = Reader::read(model, model.weights, request.context, request.unrelated);
+  auto full = TextReader::read(model, model.weights, request.context, request.unrelated);
   if (!full)
     return full.takeError();
-  auto adapted = Reader::read(model, adaptedWeights, adapter.prefix, request.unrelated);
+  auto adapted = TextReader::read(model, adaptedWeights, adapter.prefix, request.unrelated);
   if (!adapted)
     return adapted.takeError();
   auto scores = score(*plain, *full, *adapted, predictions); // the plain model is the truth here
@@ -220,13 +163,13 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
   AdaptedWeights weights(model.weights);
   if (llvm::Error error = weights.add(adapter))
     return std::move(error);
-  auto full = Reader::read(model, model.weights, request.context, request.texts);
+  auto full = TextReader::read(model, model.weights, request.context, request.texts);
   if (!full)
     return full.takeError();
-  auto plain = Reader::read(model, model.weights, request.front, request.texts);
+  auto plain = TextReader::read(model, model.weights, request.front, request.texts);
   if (!plain)
     return plain.takeError();
-  auto adapted = Reader::read(model, weights, adapter.prefix, request.texts);
+  auto adapted = TextReader::read(model, weights, adapter.prefix, request.texts);
   if (!adapted)
     return adapted.takeError();
   auto scores = score(*full, *plain, *adapted, predictions);
@@ -259,36 +202,4 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
   if (llvm::Error error = addDrift(model, weights, adapter, request, card))
     return std::move(error);
   return card;
-}
-
-llvm::Expected<std::vector<int64_t>> ctxc::mostSurprising(SplitModel model,
-                                                          llvm::ArrayRef<int64_t> context,
-                                                          int64_t front, int64_t count) {
-  auto read = Reader::read(model, model.weights, {}, TextSequence{context.vec(), 0});
-  if (!read)
-    return read.takeError();
-  constexpr int64_t together = 32;
-  std::vector<std::pair<double, int64_t>> surprises; // negative, so that the largest comes first
-  if (front == 0 && !context.empty())
-    surprises.push_back({-INFINITY, 0});
-  const int64_t size = context.size();
-  for (int64_t from = std::max<int64_t>(front, 1); from < size; from += together) {
-    auto rows = llvm::to_vector(llvm::seq(from - 1, std::min(from + together, size) - 1));
-    auto logits = read->passage.logits(rows);
-    if (!logits)
-      return logits.takeError();
-    const size_t width = logits->size() / rows.size();
-    for (int64_t row : rows)
-      surprises.push_back({Distribution(llvm::ArrayRef(*logits).slice((row - rows.front()) * width,
-                                                                      width))[context[row + 1]],
-                           row + 1});
-  }
-  llvm::sort(surprises);
-  std::vector<int64_t> places, tokens;
-  for (auto [logarithm, place] : llvm::ArrayRef(surprises).take_front(count))
-    places.push_back(place);
-  llvm::sort(places);
-  for (int64_t place : places)
-    tokens.push_back(context[place]);
-  return tokens;
 }

@@ -2,6 +2,7 @@
 #include "Lora.h"
 #include "PatchMetadata.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -18,7 +19,18 @@ constexpr uint64_t alignment = 32;
 struct GgufTensor {
   std::string name;
   uint64_t inner, outer; ///< sizes; `inner` varies fastest, and GGUF lists it first
-  ArrayRef<double> values;
+  std::vector<float> values;
+};
+
+/// What the file has.
+struct GgufLora {
+  std::string modelType;
+  int64_t alpha = 1; ///< llama.cpp multiplies B A by alpha / rank
+  std::map<std::string, std::string> strings;
+  std::vector<GgufTensor> tensors;
+
+  /// `a` is (rank, in), `b` (out, rank), row after row.
+  Error add(StringRef module, int64_t rank, std::vector<float> a, std::vector<float> b);
 };
 
 class GgufWriter {
@@ -49,6 +61,7 @@ public:
     os.write<uint32_t>(0); // F32
     os.write<uint64_t>(offset);
   }
+  void number(float value) { os.write<float>(value); }
   /// Zeros up to the next multiple of the alignment.
   void pad() { os.OS.write_zeros(offsetToAlignment(os.OS.tell(), Align(alignment))); }
 
@@ -124,44 +137,89 @@ static Expected<std::string> tensorName(StringRef module) {
                    "a matrix of an MLP, or attention's output");
 }
 
+Error GgufLora::add(StringRef module, int64_t rank, std::vector<float> a, std::vector<float> b) {
+  Expected<std::string> name = tensorName(module);
+  if (!name)
+    return name.takeError();
+  for (float &x : b)
+    x *= double(rank) / alpha;
+  tensors.push_back({*name + ".lora_a", a.size() / rank, uint64_t(rank), std::move(a)});
+  tensors.push_back({*name + ".lora_b", uint64_t(rank), b.size() / rank, std::move(b)});
+  return Error::success();
+}
+
+/// GGUF's name of the model's architecture; an error where there is none.
+static Expected<StringRef> knownArchitecture(StringRef modelType, StringRef directory) {
+  StringRef architecture = architectureOf(modelType);
+  if (architecture.empty())
+    return makeError(directory + ": no GGUF architecture is known for the model type " +
+                     quoted(modelType));
+  return architecture;
+}
+
+static void write(raw_ostream &os, StringRef architecture, const GgufLora &lora) {
+  GgufWriter writer(os);
+  writer.header(lora.tensors.size(), 4 + lora.strings.size());
+  writer.key("general.architecture", architecture);
+  writer.key("general.type", "adapter");
+  writer.key("adapter.type", "lora");
+  writer.key("adapter.lora.alpha", float(lora.alpha));
+  for (const auto &[key, value] : lora.strings)
+    writer.key("ctxc." + key, StringRef(value));
+  uint64_t offset = 0;
+  for (const GgufTensor &tensor : lora.tensors) {
+    writer.info(tensor, offset);
+    offset = alignTo(offset + tensor.values.size() * sizeof(float), alignment);
+  }
+  for (const GgufTensor &tensor : lora.tensors) {
+    writer.pad();
+    for (float value : tensor.values)
+      writer.number(value);
+  }
+  writer.pad();
+}
+
 Error ctxc::writeGgufLora(StringRef path, const Patch &patch, const PatchMetadata &metadata,
                           const AdapterModel &model) {
   Expected<std::vector<LoraFactors>> factors = loraFactors(patch, model);
   if (!factors)
     return factors.takeError();
-  StringRef architecture = architectureOf(model.modelType);
-  if (architecture.empty())
-    return makeError(model.directory + ": no GGUF architecture is known for the model type " +
-                     quoted(model.modelType));
-  std::vector<GgufTensor> tensors;
-  for (const LoraFactors &each : *factors) {
-    Expected<std::string> name = tensorName(each.module);
-    if (!name)
-      return name.takeError();
-    tensors.push_back({*name + ".lora_a", each.a.size(), 1, each.a});
-    tensors.push_back({*name + ".lora_b", 1, each.b.size(), each.b});
-  }
-  std::map<std::string, std::string> strings = metadataStrings(metadata);
-  return writeFileAtomically(path, [&](raw_pwrite_stream &os) -> Error {
-    GgufWriter writer(os);
-    writer.header(tensors.size(), 4 + strings.size());
-    writer.key("general.architecture", architecture);
-    writer.key("general.type", "adapter");
-    writer.key("adapter.type", "lora");
-    writer.key("adapter.lora.alpha", 1.0f);
-    for (const auto &[key, value] : strings)
-      writer.key("ctxc." + key, StringRef(value));
-    uint64_t offset = 0;
-    for (const GgufTensor &tensor : tensors) {
-      writer.info(tensor, offset);
-      offset = alignTo(offset + tensor.values.size() * sizeof(float), alignment);
-    }
-    for (const GgufTensor &tensor : tensors) {
-      writer.pad();
-      if (Error e = writeFloat32(os, tensor.values))
-        return e;
-    }
-    writer.pad();
+  Expected<StringRef> architecture = knownArchitecture(model.modelType, model.directory);
+  if (!architecture)
+    return architecture.takeError();
+  GgufLora lora;
+  lora.strings = metadataStrings(metadata);
+  for (const LoraFactors &each : *factors)
+    if (Error e = lora.add(each.module, 1, {each.a.begin(), each.a.end()},
+                           {each.b.begin(), each.b.end()}))
+      return e;
+  return writeFileAtomically(path, [&](raw_pwrite_stream &os) {
+    write(os, *architecture, lora);
     return Error::success();
   });
+}
+
+Expected<std::string> ctxc::lastingGguf(const Adapter &adapter, const Checkpoint &checkpoint) {
+  if (!adapter.vectors.empty())
+    return makeError("parameter " + quoted(adapter.vectors.front().parameter) +
+                     ": the adapter changes a vector, and a LoRA of llama.cpp holds matrices "
+                     "alone");
+  StringRef modelType = checkpoint.config().getString("model_type").value_or("");
+  Expected<StringRef> architecture = knownArchitecture(modelType, checkpoint.directory());
+  if (!architecture)
+    return architecture.takeError();
+  GgufLora lora;
+  lora.alpha = std::max<int64_t>(adapter.rank(), 1);
+  lora.strings = {{"prefix", prefixText(adapter)}};
+  for (const MatrixChange &change : adapter.matrices) {
+    auto [a, b] = loraFactors(change);
+    StringRef module = change.parameter;
+    module.consume_back(".weight");
+    if (Error e = lora.add(module, change.rank, std::move(a), std::move(b)))
+      return std::move(e);
+  }
+  std::string bytes;
+  raw_string_ostream os(bytes);
+  write(os, *architecture, lora);
+  return std::move(bytes);
 }

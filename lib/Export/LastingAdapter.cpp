@@ -1,4 +1,5 @@
 #include "ctxc/Export/LastingAdapter.h"
+#include "Lora.h"
 #include "NewDirectory.h"
 #include "PeftConfig.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
@@ -6,7 +7,6 @@
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
-#include "llvm/ADT/StringExtras.h"
 #include <cmath>
 
 using namespace llvm;
@@ -26,15 +26,6 @@ static TensorSource sourceOf(std::string name, SmallVector<int64_t, 4> shape,
           }};
 }
 
-static std::vector<float> transposed(ArrayRef<float> matrix, int64_t rows) {
-  std::vector<float> result(matrix.size());
-  int64_t columns = matrix.size() / rows;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      result[j * rows + i] = matrix[i * columns + j];
-  return result;
-}
-
 /// The parameter's module; an error where it is the weight of none, or not the checkpoint's.
 static Expected<std::string> moduleFor(StringRef parameter, const Checkpoint &checkpoint) {
   if (!checkpoint.find(parameter))
@@ -52,13 +43,8 @@ static Error addMatrix(const MatrixChange &change, const Checkpoint &checkpoint,
     return module.takeError();
   config.inFirst |= change.inFirst;
   config.modules.push_back({*module, change.rank});
-  std::vector<float> a = change.right, b = change.left;
-  int64_t in = change.columns, out = change.rows;
-  if (change.inFirst) {
-    a = transposed(change.left, change.rows);
-    b = transposed(change.right, change.rank);
-    std::swap(in, out);
-  }
+  auto [a, b] = loraFactors(change);
+  int64_t in = a.size() / change.rank, out = b.size() / change.rank;
   std::string name = (peftPrefix + *module).str();
   tensors.push_back(sourceOf(name + ".lora_A.weight", {change.rank, in}, std::move(a)));
   tensors.push_back(sourceOf(name + ".lora_B.weight", {out, change.rank}, std::move(b)));
@@ -99,10 +85,7 @@ Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
   AdapterModel model;
   model.directory = checkpoint.directory().str();
   model.modelType = checkpoint.config().getString("model_type").value_or("").str();
-  std::map<std::string, std::string> strings{
-      {"format", "pt"},
-      {"prefix",
-       join(map_range(adapter.prefix, [](int64_t id) { return std::to_string(id); }), ",")}};
+  std::map<std::string, std::string> strings{{"format", "pt"}, {"prefix", prefixText(adapter)}};
   return writeNewDirectory(outDir, "an adapter directory", [&](StringRef directory) -> Error {
     if (Error e = writeSafetensors(pathIn(directory, "adapter_model.safetensors"),
                                    std::move(tensors), strings))

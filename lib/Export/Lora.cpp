@@ -2,6 +2,7 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Program/SliceName.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -36,6 +37,25 @@ Expected<std::vector<LoraFactors>> ctxc::loraFactors(const Patch &patch,
       factors.push_back({module, p.v, p.u});
   }
   return factors;
+}
+
+std::vector<float> ctxc::transposed(ArrayRef<float> matrix, int64_t rows) {
+  std::vector<float> result(matrix.size());
+  int64_t columns = matrix.size() / rows;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      result[j * rows + i] = matrix[i * columns + j];
+  return result;
+}
+
+std::pair<std::vector<float>, std::vector<float>> ctxc::loraFactors(const MatrixChange &change) {
+  if (!change.inFirst)
+    return {change.right, change.left};
+  return {transposed(change.left, change.rows), transposed(change.right, change.rank)};
+}
+
+std::string ctxc::prefixText(const ctxc::Adapter &adapter) {
+  return join(map_range(adapter.prefix, [](int64_t id) { return std::to_string(id); }), ",");
 }
 
 Error ctxc::writeFloat32(raw_ostream &os, ArrayRef<double> values) {

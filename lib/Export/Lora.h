@@ -3,6 +3,7 @@
 #define CTXC_LIB_EXPORT_LORA_H
 
 #include "ctxc/Export/Adapter.h"
+#include "ctxc/Program/Adapter.h"
 
 namespace ctxc {
 
@@ -14,6 +15,15 @@ struct LoraFactors {
 
 /// The patch's matrices, in its order. Fails where checkLora does.
 llvm::Expected<std::vector<LoraFactors>> loraFactors(const Patch &patch, const AdapterModel &model);
+
+/// The factors a (rank, in) and b (out, rank) of a change.
+std::pair<std::vector<float>, std::vector<float>> loraFactors(const MatrixChange &change);
+
+/// The adapter's prefix as a file's metadata has it: ids, divided by commas.
+std::string prefixText(const ctxc::Adapter &adapter);
+
+/// The rows of `matrix` as columns.
+std::vector<float> transposed(llvm::ArrayRef<float> matrix, int64_t rows);
 
 /// `values` as float32, little endian.
 llvm::Error writeFloat32(llvm::raw_ostream &os, llvm::ArrayRef<double> values);

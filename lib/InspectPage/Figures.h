@@ -2,7 +2,7 @@
 #ifndef CTXC_LIB_INSPECTPAGE_FIGURES_H
 #define CTXC_LIB_INSPECTPAGE_FIGURES_H
 
-#include "Html.h"
+#include "ctxc/Page/Html.h"
 
 namespace ctxc::page {
 

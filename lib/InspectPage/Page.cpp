@@ -1,23 +1,12 @@
 #include "Figures.h"
 #include "ctxc/InspectPage/InspectPage.h"
+#include "ctxc/Page/Frame.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/Base64.h"
-#include "llvm/Support/SHA256.h"
 #include <cmath>
 
 using namespace ctxc;
 using namespace ctxc::page;
 using llvm::StringRef;
-
-static constexpr StringRef frame =
-#include "page.html.inc"
-    ;
-static constexpr StringRef style =
-#include "page.css.inc"
-    ;
-static constexpr StringRef script =
-#include "page.js.inc"
-    ;
 
 static std::string joined(llvm::ArrayRef<int64_t> layers) {
   std::string text = layers.size() == 1 ? "layer " : "layers ";
@@ -129,26 +118,8 @@ static std::string figuresOf(const Subject &of) {
 void ctxc::writeInspectPage(llvm::raw_ostream &os, const Inspection &inspection,
                             const InspectSettings &settings, const TokenName &name) {
   Subject of{inspection, settings, name};
-  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(script));
   std::string token = label(name, inspection.subject.token, 40);
-  const std::pair<StringRef, std::string> parts[] = {
-      {"script-digest", "sha256-" + llvm::encodeBase64(digest)},
-      {"title", "What the context did to " + token},
-      {"style", style.str()},
-      {"heading", "What the context did to <bdi class=\"tok\">" + token + "</bdi>"},
-      {"lead", leadOf(of)},
-      {"figures", figuresOf(of)},
-      {"footer", footerOf(of)},
-      {"script", script.str()}};
-  // One pass over the frame, so that filled-in text is not searched for places to fill.
-  StringRef rest = frame;
-  while (!rest.empty()) {
-    auto [before, after] = rest.split("{{");
-    os << before;
-    auto [place, behind] = after.split("}}");
-    for (auto &[key, text] : parts)
-      if (key == place)
-        os << text;
-    rest = behind;
-  }
+  writePage(os, {"ctxc inspect", "What the context did to " + token,
+                 "What the context did to <bdi class=\"tok\">" + token + "</bdi>", leadOf(of),
+                 figuresOf(of), footerOf(of)});
 }

@@ -47,6 +47,14 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
   if (card.unrelatedTokens)
     os << format("drift on unrelated text: KL %.3f adapted; %.3f with the context itself\n",
                  card.drift, card.driftOfContext);
+  if (!settings.curve.empty())
+    os << "\n    rank   tokens  recovered\n";
+  for (const CurvePoint &point : settings.curve)
+    os << format("%8lld%9lld%9.1f %% (95 %%: %.1f to %.1f)\n", static_cast<long long>(point.rank),
+                 static_cast<long long>(point.tokens), 100 * point.share, 100 * point.interval.low,
+                 100 * point.interval.high);
+  if (!settings.curve.empty())
+    os << "\n";
   os << "size: " << counted(card.numbers, "number") << "; saves "
      << counted(card.tokensSaved, "token") << " of each request\n";
 }
@@ -57,6 +65,31 @@ static llvm::json::Value groupJson(const TokenGroup &group) {
                             {"kl_adapted", group.klAdapted},
                             {"same_token_without", group.agreementPlain},
                             {"same_token_adapted", group.agreementAdapted}};
+}
+
+static llvm::json::Value curveJson(llvm::ArrayRef<CurvePoint> curve) {
+  llvm::json::Array points;
+  for (const CurvePoint &point : curve)
+    points.push_back(llvm::json::Object{
+        {"rank", point.rank},
+        {"tokens", point.tokens},
+        {"numbers", point.numbers},
+        {"share_recovered", point.share},
+        {"share_interval_95", llvm::json::Array{point.interval.low, point.interval.high}}});
+  return points;
+}
+
+static llvm::json::Value examplesJson(llvm::ArrayRef<ExampleText> examples) {
+  llvm::json::Array all;
+  auto whole = [](const AnswerText &answer) {
+    return llvm::json::fixUTF8(answer.same + answer.other);
+  };
+  for (const ExampleText &example : examples)
+    all.push_back(llvm::json::Object{{"prompt", llvm::json::fixUTF8(example.prompt)},
+                                     {"full", whole(example.full)},
+                                     {"adapted", whole(example.adapted)},
+                                     {"without", whole(example.plain)}});
+  return all;
 }
 
 llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings) {
@@ -85,6 +118,10 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
     json["drift"] = llvm::json::Object{{"tokens", card.unrelatedTokens},
                                        {"adapted", card.drift},
                                        {"context", card.driftOfContext}};
+  if (!settings.curve.empty())
+    json["curve"] = curveJson(settings.curve);
+  if (!settings.examples.empty())
+    json["examples"] = examplesJson(settings.examples);
   if (settings.keptShare)
     json["share_of_kept_tokens_alone"] = *settings.keptShare;
   if (const auto &fit = settings.fit)

@@ -83,15 +83,16 @@ Expected<Card> Model::evaluate(const Adapter &adapter, const EvaluateRequest &re
   return ctxc::evaluate(*model, adapter, request);
 }
 
-Expected<std::vector<int64_t>> Model::mostSurprising(llvm::ArrayRef<int64_t> context, int64_t front,
-                                                     int64_t count) {
+Expected<std::vector<int64_t>> Model::mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                  int64_t count,
+                                                  llvm::ArrayRef<TextSequence> texts) {
   Expected<Use> inUse = use();
   if (!inUse)
     return inUse.takeError();
   Expected<SplitModel> model = splitModel();
   if (!model)
     return withDiagnostics(model.takeError());
-  return ctxc::mostSurprising(*model, context, front, count);
+  return ctxc::mostTelling(*model, context, front, count, texts);
 }
 
 Expected<Sampled> Model::sample(const SampleRequest &request) {
@@ -102,4 +103,16 @@ Expected<Sampled> Model::sample(const SampleRequest &request) {
   if (!model)
     return withDiagnostics(model.takeError());
   return ctxc::sample(*model, request);
+}
+
+Expected<std::vector<Example>> Model::examples(const Adapter &adapter,
+                                               const EvaluateRequest &request, size_t count,
+                                               int64_t length, llvm::ArrayRef<int64_t> stops) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<SplitModel> model = splitModel();
+  if (!model)
+    return withDiagnostics(model.takeError());
+  return ctxc::examples(*model, adapter, request, count, length, stops);
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""browser.py CTXC CHROMIUM SOURCE [--keep DIR]: the pages of `ctxc inspect` and `ctxc check` in a real browser.
+"""browser.py CTXC CHROMIUM SOURCE [--keep DIR]: the pages of `ctxc inspect`, `check` and `distil` in a real browser.
 
 Those of inspect are of the shipped model, of a tokenizer with hostile pieces, of an encoder and of a model
-without a head; those of check, of the shipped model, of experts and of a block that is rejected. There must be no error on the console, no request except for the file itself, the JSON's numbers on hover
+without a head; those of check, of the shipped model, of experts and of a block that is rejected;
+those of distil, of the shipped model and of hostile pieces. There must be no error on the console, no request except for the file itself, the JSON's numbers on hover
 and on keyboard focus, pictures without the script, a contrast of at least 4.5 in light and dark mode, nothing
 that overflows a width of 1200, 768 or 390 pixels, and no label of a picture that is too small to read there. --keep leaves
 pages and screenshots in DIR.
@@ -91,6 +92,27 @@ def check_page(program, page, model, code=0):
     assert done.returncode == code, done.stderr
 
 
+def distil(program, page, model, *words):
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([str(word) for word in (program, "distil", model, *words, "--html", "--curve", "--rank", 2,
+                                               "-o", Path(folder) / "made")],
+                       check=True, stdout=subprocess.DEVNULL)
+        shutil.copy(Path(folder) / "made" / "card.html", page)
+
+
+def make_cards(program, source, folder, hostile):
+    (folder / "context.txt").write_text("In the beginning God created the heaven and the earth. ")
+    (folder / "prompts.txt").write_text("And\nThe\nIn the\nThus\nBut he\nNow <b>\n")
+    distil(program, folder / "card-shipped.html", source / "examples/models/gemma3-kjv-1m", "--context",
+           folder / "context.txt", "--prompts", folder / "prompts.txt", "--tokens", 60, "--length", 6)
+    size = len(HOSTILE)
+    texts = [{"prompt": [i % size, (i + 1) % size], "answer": [(3 * i + k) % size for k in range(6)]}
+             for i in range(12)]
+    (folder / "hostile.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+    distil(program, folder / "card-hostile.html", hostile, "--context-tokens", ",".join(map(str, range(size))),
+           "--text", folder / "hostile.jsonl")
+
+
 def make_pages(program, source, folder):
     """The pages, and the JSON of the first page."""
     ctxc(program, source / "examples/models/gemma3-kjv-1m", "--prompt", PROMPT, "--generate", "3",
@@ -112,6 +134,7 @@ def make_pages(program, source, folder):
          "--html", folder / "encoder.html")
     ctxc(program, source / "test/Driver/Inputs/headless.mlir", "--weights", "random:1", "--tokens",
          "1,2,3", "--backend", "reference", "--html", folder / "headless.html")
+    make_cards(program, source, folder, hostile)
     check_page(program, folder / "check-shipped.html", source / "examples/models/gemma3-kjv-1m")
     check_page(program, folder / "check-experts.html", source / "test/goldens/deepseek-v3")
     rejected = folder / "rejected.mlir"
@@ -134,7 +157,8 @@ def check_named(browser, page):
     unnamed = [n for n in nodes if n.get("role", {}).get("value") in ("image", "img", "radio", "region")
                and not n.get("name", {}).get("value")]
     assert not unnamed, f"{page}: {unnamed[:3]}"
-    assert any(n.get("role", {}).get("value") in ("image", "img") for n in nodes), page
+    pictures = ("list",) if page.stem.startswith("card") else ("image", "img")
+    assert any(n.get("role", {}).get("value") in pictures for n in nodes), page
     headings = browser.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(h => h.tagName)")
     assert headings[0] == "H1" and headings.count("H1") == 1, headings
 
@@ -266,7 +290,7 @@ def main():
             for page in sorted(folder.glob("*.html")):
                 browser.open(page)
                 check_named(browser, page)
-                if page.stem.startswith("hostile"):
+                if "hostile" in page.stem:
                     check_hostile(browser, page)
                 check_looks(browser, page, arguments.keep)
                 if page.stem == "shipped":

@@ -3,10 +3,12 @@
 
   lasting.py CTXC CHECKPOINT…
 
-For every checkpoint an adapter of a context is made, with every second one's norms' scales left as they are.
+For every checkpoint an adapter of a context is made, with norms' scales left as they are but for the first one's.
 PEFT loads it, without a warning, and every number of the card that `ctxc evaluate` writes is computed again
 from transformers' logits: of the model with the context, without it, and with the adapter. A second adapter, of
-another alpha and rank, which PEFT itself made, gets the same comparison. Exit code: 0 if all agree.
+another alpha and rank, which PEFT itself made, gets the same comparison. Beside these adapters stands a
+GGUF file: the gguf package reads it, its names are those of the package's own map, and each (alpha / rank) B A is
+that of the safetensors file, bit for bit. Exit code: 0 if all agree.
 """
 import argparse
 import json
@@ -16,9 +18,12 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import gguf
+import numpy as np
 import peft
 import torch
 import transformers
+from safetensors.numpy import load_file
 
 import judge
 import programs
@@ -111,6 +116,29 @@ def agree(ctxc, checkpoint, adapter, context, held, folder, what):
     return good
 
 
+def gguf_problem(checkpoint, adapter):
+    """What is wrong with the adapter's GGUF file."""
+    reader = gguf.GGUFReader(adapter / "adapter.gguf")
+    fields = {key: field.contents() for key, field in reader.fields.items()}
+    if (fields["general.type"], fields["adapter.type"]) != ("adapter", "lora"):
+        return f"fields {fields}"
+    config = json.loads((Path(checkpoint) / "config.json").read_text())
+    arch = {name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}[fields["general.architecture"]]
+    names = gguf.get_tensor_name_map(arch, config.get("num_hidden_layers", config.get("n_layer")))
+    tensors = {tensor.name: tensor.data for tensor in reader.tensors}
+    for key, a in load_file(adapter / "adapter_model.safetensors").items():
+        if not key.endswith(".lora_A.weight"):
+            continue
+        b = load_file(adapter / "adapter_model.safetensors")[key.replace("lora_A", "lora_B")]
+        module = key.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+        name = names.get_name(module)
+        found_a, found_b = tensors.pop(f"{name}.weight.lora_a"), tensors.pop(f"{name}.weight.lora_b")
+        scale = fields["adapter.lora.alpha"] / found_b.shape[1]
+        if not np.array_equal(found_a, a) or not np.array_equal(scale * found_b, b) or not np.any(b @ a):
+            return f"{name}: is not PEFT's"
+    return f"more tensors than PEFT's: {sorted(tensors)}" if tensors else ""
+
+
 def trained_elsewhere(checkpoint, targets, folder):
     """An adapter that PEFT writes, with numbers of its own."""
     model = judge.load_checkpoint(checkpoint)
@@ -133,7 +161,7 @@ def judge_checkpoint(ctxc, checkpoint, number):
         folder = Path(name)
         write_lines(folder / "train.jsonl", texts(1, 12, vocabulary))
         write_lines(folder / "held.jsonl", texts(2, 5, vocabulary))
-        plain = ["--matrices-only"] if number % 2 else []
+        plain = ["--gguf"] if number else []
         made = programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
                              "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl",
                              "--rank", "4", "-o", folder / "adapter", *plain])
@@ -143,6 +171,10 @@ def judge_checkpoint(ctxc, checkpoint, number):
         # What was fitted is judged on the fitted text, where there is a share to agree on.
         good = agree(ctxc, checkpoint, folder / "adapter", context, folder / "train.jsonl", folder,
                      "distilled")
+        problem = gguf_problem(checkpoint, folder / "adapter") if plain else ""
+        if problem:
+            print(f"  WRONG: GGUF: {problem}")
+            good = False
         config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
         targets = sorted({module.rsplit(".", 1)[1] for module in config["target_modules"]})
         if targets:

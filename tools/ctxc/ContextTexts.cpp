@@ -97,6 +97,16 @@ Expected<ContextTexts> driver::readContext(const Arguments &arguments, Model &mo
   return texts;
 }
 
+Expected<std::vector<int64_t>> driver::readTokens(StringRef path, StringRef option, Model &model) {
+  auto text = textOf(path, option);
+  if (!text)
+    return text.takeError();
+  auto tokens = model.tokenizeInside(*text);
+  if (tokens && tokens->empty())
+    return makeError(option + ": " + path + " has no token; expected text");
+  return tokens;
+}
+
 /// The tokens of a member, which is a text or a list of ids.
 static Expected<std::vector<int64_t>> memberTokens(const llvm::json::Object &line, StringRef member,
                                                    Model &model) {

@@ -21,6 +21,11 @@ struct ContextTexts {
 };
 llvm::Expected<ContextTexts> readContext(const Arguments &arguments, Model &model);
 
+/// The tokens of the text in `path`, as it stands behind others. Errors: no text, bytes that are no
+/// UTF-8; `option` names it in messages.
+llvm::Expected<std::vector<int64_t>> readTokens(llvm::StringRef path, llvm::StringRef option,
+                                                Model &model);
+
 /// The texts of the file that `option` names: JSON lines (.jsonl), each with "prompt" and "answer",
 /// as text or as token ids; or plain text, in which a line of dashes alone divides texts.
 llvm::Expected<std::vector<TextSequence>> readTexts(const Arguments &arguments,

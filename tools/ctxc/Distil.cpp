@@ -1,6 +1,8 @@
 // ctxc distil, ctxc evaluate
+#include "CardParts.h"
 #include "Commands.h"
 #include "DistilTexts.h"
+#include "ctxc/CardPage/CardPage.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Report/CardReport.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -26,6 +28,13 @@ Error writeFile(StringRef path, const std::string &content) {
   });
 }
 
+std::string pageText(StringRef command, const Card &card, const CardSettings &settings) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeCardPage(os, command, card, settings);
+  return text;
+}
+
 std::string jsonText(const Card &card, const CardSettings &settings) {
   return llvm::formatv("{0:2}\n", cardJson(card, settings));
 }
@@ -36,7 +45,7 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   if (!rank)
     return rank.takeError();
   request.fit.rank = *rank;
-  request.fit.scales = !arguments.has("--matrices-only");
+  request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
   StringRef protection = arguments.get("--protection", "0.3");
   if (protection.getAsDouble(request.protection) || !(request.protection >= 0) ||
       request.protection > 1e6)
@@ -46,6 +55,8 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
 
 /// The value of --keep-share.
 Expected<double> keptShare(const Arguments &arguments) {
+  if (arguments.has("--keep-share") && arguments.has("--keep"))
+    return makeError("--keep-share and --keep both say what stays in front; expected one of them");
   double share = 0;
   StringRef text = arguments.get("--keep-share", "0");
   if (text.getAsDouble(share) || !(share >= 0) || share >= 1)
@@ -103,11 +114,35 @@ Error checkDistilOptions(const Arguments &arguments) {
   return Error::success();
 }
 
-/// Adds the tokens of the context that stay in front.
-Error keepTokens(Opened &opened, double share, DistilRequest &request) {
+/// Everything that `ctxc distil` fits and judges by.
+struct Task {
+  DistilRequest request;
+  EvaluateRequest about;
+  CardSettings::Fit fit;
+};
+
+/// Whether something of the context stays in front.
+bool keepsTokens(const Task &task) { return task.request.prefix.size() > task.about.front.size(); }
+
+/// Adds the text of --keep to what stays in front.
+Error keepText(StringRef path, Opened &opened, DistilRequest &request) {
+  auto kept = readTokens(path, "--keep", *opened.model);
+  if (!kept)
+    return kept.takeError();
+  size_t most = opened.context.context.size() - opened.context.front.size();
+  if (kept->size() >= most)
+    return makeError("--keep: found a text of " + llvm::Twine(kept->size()) +
+                     " tokens, expected fewer than the context's " + llvm::Twine(most));
+  llvm::append_range(request.prefix, *kept);
+  return Error::success();
+}
+
+/// Adds a share of the context's tokens, by the texts that are fitted.
+Error keepTokens(double share, Opened &opened, DistilRequest &request) {
   const ContextTexts &context = opened.context;
   int64_t front = context.front.size(), behind = context.context.size() - front;
-  auto kept = opened.model->mostSurprising(context.context, front, int64_t(share * behind));
+  auto kept =
+      opened.model->mostTelling(context.context, front, int64_t(share * behind), request.texts);
   if (!kept)
     return kept.takeError();
   llvm::append_range(request.prefix, *kept);
@@ -130,6 +165,95 @@ Error addTexts(const DistilRequest &request, const EvaluateRequest &about, Model
   return Error::success();
 }
 
+/// What the kept tokens of an adapter recover by themselves.
+Expected<double> shareOfKept(Model &model, const Adapter &adapter, const EvaluateRequest &about) {
+  Adapter alone;
+  alone.prefix = adapter.prefix;
+  auto card = model.evaluate(alone, about);
+  if (!card)
+    return card.takeError();
+  return card->all.share();
+}
+
+Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest request,
+                      double keeping) {
+  Task task{std::move(request), aboutOf(opened), {}};
+  task.request.context = opened.context.context;
+  task.request.prefix = opened.context.front;
+  if (auto path = arguments.get("--keep"))
+    if (Error error = keepText(*path, opened, task.request))
+      return std::move(error);
+  auto texts = distilTexts(arguments, *opened.model, opened.context, opened.seed);
+  if (!texts)
+    return texts.takeError();
+  task.fit.texts = texts->fitted.size();
+  task.fit.seed = opened.seed;
+  task.fit.splitsText = texts->splitsText;
+  task.fit.sampledTokens = texts->sampledTokens;
+  task.fit.sampleSeconds = texts->seconds;
+  task.about.texts = std::move(texts->heldOut);
+  task.about.unrelated = std::move(texts->driftTexts);
+  task.request.texts = std::move(texts->fitted);
+  task.request.unrelated = std::move(texts->isProtected);
+  if (keeping > 0)
+    if (Error error = keepTokens(keeping, opened, task.request))
+      return std::move(error);
+  return std::move(task);
+}
+
+/// The card's settings, with what the options ask for.
+Expected<CardSettings> settingsOf(const Arguments &arguments, Opened &opened, const Task &task,
+                                  const Adapter &adapter, const Card &card) {
+  auto settings = settingsOf(opened, adapter);
+  if (!settings)
+    return settings.takeError();
+  settings->fit = task.fit;
+  if (keepsTokens(task))
+    if (Error error = shareOfKept(*opened.model, adapter, task.about).moveInto(settings->keptShare))
+      return std::move(error);
+  if (arguments.has("--curve"))
+    if (Error error = curveOf(*opened.model, task.request, task.about,
+                              pointOf(task.request.fit.rank, task.fit.tokens, card))
+                          .moveInto(settings->curve))
+      return std::move(error);
+  if (arguments.has("--html"))
+    if (Error error = exampleTexts(*opened.model, adapter, task.about).moveInto(settings->examples))
+      return std::move(error);
+  return settings;
+}
+
+/// The card, the texts that the model wrote, and the adapter in other formats.
+Expected<std::vector<AdapterFile>> filesOf(const Arguments &arguments, Model &model,
+                                           const Task &task, const Adapter &adapter,
+                                           const Card &card, const CardSettings &settings) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeCard(os, card, settings);
+  std::vector<AdapterFile> files = {{"card.txt", text}, {"card.json", jsonText(card, settings)}};
+  if (arguments.has("--html"))
+    files.push_back({"card.html", pageText("ctxc distil", card, settings)});
+  if (arguments.has("--gguf")) {
+    auto bytes = lastingGguf(adapter, *model.checkpoint());
+    if (!bytes)
+      return bytes.takeError();
+    files.push_back({"adapter.gguf", std::move(*bytes)});
+  }
+  if (keepsTokens(task) && model.hasTokenizer()) {
+    auto tokenizer = model.tokenizer();
+    if (!tokenizer)
+      return tokenizer.takeError();
+    auto kept =
+        tokenizer->decode(llvm::ArrayRef(adapter.prefix).drop_front(task.about.front.size()));
+    if (!kept)
+      return kept.takeError();
+    files.push_back({"prefix.txt", std::move(*kept)});
+  }
+  if (!arguments.has("--text"))
+    if (Error error = addTexts(task.request, task.about, model, files))
+      return std::move(error);
+  return files;
+}
+
 Expected<int> runDistil(const Arguments &arguments) {
   if (Error error = checkDistilOptions(arguments))
     return std::move(error);
@@ -143,60 +267,33 @@ Expected<int> runDistil(const Arguments &arguments) {
   if (!opened)
     return opened.takeError();
   Model &model = *opened->model;
-  auto texts = distilTexts(arguments, model, opened->context, opened->seed);
-  if (!texts)
-    return texts.takeError();
-  EvaluateRequest about = aboutOf(*opened);
-  about.texts = std::move(texts->heldOut);
-  about.unrelated = std::move(texts->driftTexts);
-  request->context = opened->context.context;
-  request->prefix = opened->context.front;
-  request->texts = std::move(texts->fitted);
-  request->unrelated = std::move(texts->isProtected);
-  if (*keeping > 0)
-    if (Error error = keepTokens(*opened, *keeping, *request))
+  if (arguments.has("--gguf")) // before anything is fitted
+    if (Error error = lastingGguf(Adapter(), *model.checkpoint()).takeError())
       return std::move(error);
-
-  CardSettings::Fit fit;
+  auto task = taskOf(arguments, *opened, std::move(*request), *keeping);
+  if (!task)
+    return task.takeError();
   Expected<Distilled> made = [&] {
-    Timer timer(fit.seconds);
-    return model.distil(*request);
+    Timer timer(task->fit.seconds);
+    return model.distil(task->request);
   }();
   if (!made)
     return made.takeError();
-  auto card = model.evaluate(made->adapter, about);
+  task->fit.tokens = made->tokens;
+  task->fit.protectedTokens = made->protectedTokens;
+  auto card = model.evaluate(made->adapter, task->about);
   if (!card)
     return card.takeError();
-  auto settings = settingsOf(*opened, made->adapter);
+  auto settings = settingsOf(arguments, *opened, *task, made->adapter, *card);
   if (!settings)
     return settings.takeError();
-  fit.texts = request->texts.size();
-  fit.tokens = made->tokens;
-  fit.protectedTokens = made->protectedTokens;
-  fit.seed = opened->seed;
-  fit.splitsText = texts->splitsText;
-  fit.sampledTokens = texts->sampledTokens;
-  fit.sampleSeconds = texts->seconds;
-  settings->fit = fit;
-  if (*keeping > 0) {
-    Adapter alone;
-    alone.prefix = made->adapter.prefix;
-    auto cardOfKept = model.evaluate(alone, about);
-    if (!cardOfKept)
-      return cardOfKept.takeError();
-    settings->keptShare = cardOfKept->all.share();
-  }
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  writeCard(os, *card, *settings);
-  std::vector<AdapterFile> files = {{"card.txt", text}, {"card.json", jsonText(*card, *settings)}};
-  if (!arguments.has("--text"))
-    if (Error error = addTexts(*request, about, model, files))
-      return std::move(error);
+  auto files = filesOf(arguments, model, *task, made->adapter, *card, *settings);
+  if (!files)
+    return files.takeError();
   StringRef directory = arguments.get("-o", "");
-  if (Error error = writeLastingAdapter(directory, made->adapter, *model.checkpoint(), files))
+  if (Error error = writeLastingAdapter(directory, made->adapter, *model.checkpoint(), *files))
     return std::move(error);
-  out() << text << "written to " << printableLine(directory) << "\n";
+  out() << files->front().content << "written to " << printableLine(directory) << "\n";
   return ExitGood;
 }
 
@@ -223,7 +320,13 @@ Expected<int> runEvaluate(const Arguments &arguments) {
   auto settings = settingsOf(*opened, *adapter);
   if (!settings)
     return settings.takeError();
+  if (arguments.has("--html"))
+    if (Error error = exampleTexts(model, *adapter, about).moveInto(settings->examples))
+      return std::move(error);
   writeCard(out(), *card, *settings);
+  if (auto html = arguments.get("--html"))
+    if (Error error = writeFile(*html, pageText("ctxc evaluate", *card, *settings)))
+      return std::move(error);
   if (auto json = arguments.get("--json"))
     if (Error error = writeFile(*json, jsonText(*card, *settings)))
       return std::move(error);
@@ -259,9 +362,16 @@ Command driver::distilCommand() {
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"
        "is protected, the others tell the drift"},
       {"--keep-share", "X",
-       "keep this share of the context's tokens in front, those that surprise the model most,\n"
-       "and fit the rest; default 0"},
-      {"--matrices-only", "", "leave norms' scales as they are"}};
+       "keep this share of the context's tokens in front, those that surprise the model most and\n"
+       "those that the fitted texts take from it, and fit the rest; default 0"},
+      reads(
+          {"--keep", "FILE", "keep this text in front, for instance a short form of the context"}),
+      {"--matrices-only", "", "leave norms' scales as they are"},
+      {"--gguf", "",
+       "also write DIR/adapter.gguf, which llama.cpp loads with --lora; leaves norms' scales as\n"
+       "they are"},
+      {"--html", "", "also write DIR/card.html, with answers side by side"},
+      {"--curve", "", "also fit at lower ranks and of fewer texts, for the card"}};
   std::vector<OptionSpec> texts = textOptions();
   command.options.insert(command.options.begin(), texts.begin(), texts.end());
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
@@ -278,8 +388,10 @@ Command driver::evaluateCommand() {
                   "none that it was fitted on.",
                   "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
                   runEvaluate};
-  const OptionSpec own[] = {reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
-                            writes({"--json", "FILE", "write the card as JSON, too"})};
+  const OptionSpec own[] = {
+      reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
+      writes({"--json", "FILE", "write the card as JSON, too"}),
+      writes({"--html", "FILE", "write the card as a page, too, with answers side by side"})};
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
   return command;
 }

@@ -112,8 +112,7 @@ private:
 
 } // namespace
 
-/// config.json's eos_token_id: a number, or a list of them.
-static std::vector<int64_t> stopTokens(const Checkpoint &checkpoint) {
+std::vector<int64_t> driver::stopTokens(const Checkpoint &checkpoint) {
   std::vector<int64_t> stops;
   const llvm::json::Value *value = checkpoint.config().get("eos_token_id");
   if (!value)

@@ -26,6 +26,9 @@ struct DistilTexts {
 llvm::Expected<DistilTexts> distilTexts(const Arguments &arguments, Model &model,
                                         const ContextTexts &context, uint64_t seed);
 
+/// config.json's eos_token_id: a number, or a list of them.
+std::vector<int64_t> stopTokens(const Checkpoint &checkpoint);
+
 /// The texts as JSON lines, which --text reads: ids, and beside them the text where there is a
 /// tokenizer.
 llvm::Expected<std::string> textLines(llvm::ArrayRef<TextSequence> texts, Model &model);

@@ -60,11 +60,14 @@ struct DistilRequest {
   FitOptions fit;
 };
 
-/// The `count` tokens of `context`, from its token `front` on, that surprise the model most, given
-/// those before them; in the context's order. A token without any before it is the most surprising.
-/// Errors: a model without a head; positions that it does not have.
-llvm::Expected<std::vector<int64_t>>
-mostSurprising(SplitModel model, llvm::ArrayRef<int64_t> context, int64_t front, int64_t count);
+/// The `count` tokens of `context`, from its token `front` on, that tell most, in the context's
+/// order: by how much they surprise the model, given those before them, and by how much more likely
+/// the context makes the same tokens in the answers of `texts`; each relative to its mean over the
+/// context. A token without any before it comes first. Errors: a model without a head; positions
+/// that it does not have; logits that are not finite.
+llvm::Expected<std::vector<int64_t>> mostTelling(SplitModel model, llvm::ArrayRef<int64_t> context,
+                                                 int64_t front, int64_t count,
+                                                 llvm::ArrayRef<TextSequence> texts);
 
 struct Distilled {
   Adapter adapter;

@@ -25,6 +25,11 @@ struct AdapterFile {
 llvm::Error writeLastingAdapter(llvm::StringRef outDir, const Adapter &adapter,
                                 const Checkpoint &checkpoint, llvm::ArrayRef<AdapterFile> files);
 
+/// The bytes of a GGUF file with the adapter, which llama.cpp loads with --lora; its key
+/// `ctxc.prefix` has the tokens in front. Errors: an adapter that changes vectors; a model type or
+/// a parameter without a name in GGUF, or whose rows llama.cpp stores in another order.
+llvm::Expected<std::string> lastingGguf(const Adapter &adapter, const Checkpoint &checkpoint);
+
 /// Reads such a directory, also one that PEFT wrote: alpha and rank by module, and rsLoRA's scale.
 /// An adapter without `prefix` gets `prefix`. Errors: another kind of adapter (biases, DoRA,
 /// embeddings), tensors that are missing, too many, of other shapes or not finite; modules that

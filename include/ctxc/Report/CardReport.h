@@ -1,4 +1,7 @@
 //===- CardReport.h - an adapter's card as text and as JSON ---------------===//
+//
+// CardPage draws the same.
+//
 #ifndef CTXC_REPORT_CARDREPORT_H
 #define CTXC_REPORT_CARDREPORT_H
 
@@ -7,6 +10,24 @@
 #include "llvm/Support/raw_ostream.h"
 
 namespace ctxc {
+
+/// An answer as text: as far as it is the full model's, and from the first other token on.
+struct AnswerText {
+  std::string same, other;
+};
+
+/// The likeliest answers to a prompt, side by side.
+struct ExampleText {
+  std::string prompt;
+  AnswerText full, adapted, plain; ///< the full model's has no other part
+};
+
+/// Another fit of the same context, judged on the same texts.
+struct CurvePoint {
+  int64_t rank = 0, tokens = 0, numbers = 0;
+  double share = 0;
+  Interval interval;
+};
 
 /// Where an adapter comes from, and what its card was measured on.
 struct CardSettings {
@@ -28,6 +49,8 @@ struct CardSettings {
   };
   std::optional<Fit> fit;
   uint64_t bootstrapSeed = 0;
+  std::vector<ExampleText> examples;
+  std::vector<CurvePoint> curve; ///< this fit's own point too
 };
 
 void writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings);

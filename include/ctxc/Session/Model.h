@@ -24,7 +24,7 @@
 #define CTXC_SESSION_MODEL_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
-#include "ctxc/Distil/Evaluate.h"
+#include "ctxc/Distil/Examples.h"
 #include "ctxc/Distil/Sample.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Inspect/Inspect.h"
@@ -156,14 +156,20 @@ public:
   /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
-  /// The tokens of a context to keep in front beside an adapter (ctxc::mostSurprising). Runs as
-  /// distil does.
-  llvm::Expected<std::vector<int64_t>> mostSurprising(llvm::ArrayRef<int64_t> context,
-                                                      int64_t front, int64_t count);
+  /// The tokens of a context to keep in front beside an adapter (ctxc::mostTelling). Runs as distil
+  /// does.
+  llvm::Expected<std::vector<int64_t>> mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                   int64_t count,
+                                                   llvm::ArrayRef<TextSequence> texts = {});
   /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as distil does.
   llvm::Expected<Sampled> sample(const SampleRequest &request);
   /// How good an adapter is in the place of a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
+  /// What the model answers with the context, with an adapter, and without (ctxc::examples). Runs
+  /// as distil does.
+  llvm::Expected<std::vector<Example>> examples(const Adapter &adapter,
+                                                const EvaluateRequest &request, size_t count,
+                                                int64_t length, llvm::ArrayRef<int64_t> stops);
 
   //===--- Text -----------------------------------------------------------===//
 

@@ -166,36 +166,76 @@ TEST(Distilling, IsDeterministic) {
   }
 }
 
-/// By the executor's logits: no token that is left out surprises more than one that is kept.
-TEST(Kept, AreTheMostSurprising) {
+/// By the executor's logits: how much a token surprises, and how much more likely the context makes
+/// it in the texts' answers; no token that is left out has more of it than one that is kept.
+TEST(Kept, AreTheMostTelling) {
   auto model = modelOf("llama");
-  std::vector<int64_t> tokens = context(), positions;
-  llvm::append_range(positions, llvm::seq<int64_t>(0, tokens.size()));
   Executor &executor = llvm::cantFail(model->executor());
-  auto run = executor.start(tokens.size());
-  ForwardOptions options;
-  options.allLogits = true;
-  auto logits = llvm::cantFail(executor.forward(*run, tokens, positions, options));
   const int64_t width = executor.vocabulary();
-  std::vector<std::pair<double, int64_t>> surprises;
-  for (size_t at = 1; at < tokens.size(); ++at) {
-    llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
-    double sum = 0;
-    for (double x : row)
-      sum += std::exp(x);
-    surprises.push_back({row[tokens[at]] - std::log(sum), at});
-  }
-  llvm::sort(surprises);
-  for (int64_t count : {0, 1, 4, 11}) {
-    std::vector<int64_t> places, expected;
+  // The logarithm of each token's probability, but for the first.
+  auto logarithms = [&](llvm::ArrayRef<int64_t> tokens) {
+    std::vector<int64_t> positions;
+    llvm::append_range(positions, llvm::seq<int64_t>(0, tokens.size()));
+    auto run = executor.start(tokens.size());
+    ForwardOptions options;
+    options.allLogits = true;
+    auto logits = llvm::cantFail(executor.forward(*run, tokens, positions, options));
+    std::vector<double> result = {0};
+    for (size_t at = 1; at < tokens.size(); ++at) {
+      llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
+      double sum = 0;
+      for (double x : row)
+        sum += std::exp(x);
+      result.push_back(row[tokens[at]] - std::log(sum));
+    }
+    return result;
+  };
+  auto expected = [&](llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<TextSequence> texts,
+                      int64_t count) {
+    std::vector<double> surprise = logarithms(tokens), copied(tokens.size());
+    for (double &x : surprise)
+      x = -x;
+    for (const TextSequence &text : texts) {
+      std::vector<int64_t> full = tokens.vec(), plain = front;
+      llvm::append_range(full, text.tokens);
+      llvm::append_range(plain, text.tokens);
+      auto with = logarithms(full), without = logarithms(plain);
+      for (size_t i = text.prompt; i < text.tokens.size(); ++i)
+        for (size_t at = 1; at < tokens.size(); ++at)
+          if (tokens[at] == text.tokens[i])
+            copied[at] += std::max(with[tokens.size() + i] - without[front.size() + i], 0.0) /
+                          llvm::count(tokens.drop_front(), tokens[at]);
+    }
+    double sums[2] = {};
+    for (size_t at = 1; at < tokens.size(); ++at) {
+      sums[0] += surprise[at];
+      sums[1] += copied[at];
+    }
+    std::vector<std::pair<double, int64_t>> order;
+    for (size_t at = 1; at < tokens.size(); ++at)
+      order.push_back(
+          {-surprise[at] / sums[0] - (sums[1] > 0 ? copied[at] / sums[1] : 0), int64_t(at)});
+    llvm::sort(order);
+    std::vector<int64_t> places, kept;
     for (int64_t i = 0; i < count; ++i)
-      places.push_back(surprises[i].second);
+      places.push_back(order[i].second);
     llvm::sort(places);
     for (int64_t place : places)
-      expected.push_back(tokens[place]);
-    EXPECT_EQ(llvm::cantFail(model->mostSurprising(tokens, 1, count)), expected);
+      kept.push_back(tokens[place]);
+    return kept;
+  };
+  std::vector<int64_t> tokens = context();
+  std::vector<TextSequence> texts = training(1).texts;
+  texts[0].tokens = {4, 9, tokens[3], tokens[7], tokens[3], tokens[5]};
+  bool differs = false;
+  for (int64_t count : {0, 1, 4, 11}) {
+    auto bySurprise = expected(tokens, {}, count), byBoth = expected(tokens, texts, count);
+    EXPECT_EQ(llvm::cantFail(model->mostTelling(tokens, 1, count)), bySurprise);
+    EXPECT_EQ(llvm::cantFail(model->mostTelling(tokens, 1, count, texts)), byBoth);
+    differs |= bySurprise != byBoth;
   }
-  EXPECT_EQ(llvm::cantFail(model->mostSurprising(tokens, 0, 1)).front(), tokens.front());
+  EXPECT_TRUE(differs);
+  EXPECT_EQ(llvm::cantFail(model->mostTelling(tokens, 0, 1)).front(), tokens.front());
 }
 
 /// What should not change changes less where it is protected.

@@ -128,4 +128,8 @@ TEST(Regression, RefusesWhatHasNoAnswer) {
   auto none = fitProduct(site, withRank(0), oneThread);
   ASSERT_FALSE(bool(none));
   EXPECT_NE(llvm::toString(none.takeError()).find("zero in every row"), std::string::npos);
+  site.data(1, 1) = NAN;
+  auto bad = fitProduct(site, withRank(0), oneThread);
+  ASSERT_FALSE(bool(bad));
+  EXPECT_NE(llvm::toString(bad.takeError()).find("not finite"), std::string::npos);
 }

@@ -1,17 +1,17 @@
 // Text from a model is never interpreted as HTML.
-#include "lib/InspectPage/Html.h"
+#include "ctxc/Page/Html.h"
 #include "gtest/gtest.h"
 
 using namespace ctxc;
 
 namespace {
 
-TEST(InspectPageHtml, MarkupIsText) {
+TEST(PageHtml, MarkupIsText) {
   EXPECT_EQ(page::escaped("</script><b a=\"x\" c='y'>&amp;"),
             "&lt;/script&gt;&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;amp;");
 }
 
-TEST(InspectPageHtml, WhatCannotBeSeenIsShown) {
+TEST(PageHtml, WhatCannotBeSeenIsShown) {
   EXPECT_EQ(page::escaped("a\nb\x01"), "a\\x0ab\\x01");
   EXPECT_EQ(page::escaped("\xE2\x80\xAE"
                           "abc"),
@@ -21,7 +21,7 @@ TEST(InspectPageHtml, WhatCannotBeSeenIsShown) {
   EXPECT_EQ(page::escaped("\xD7\x90▁"), "\xD7\x90▁");
 }
 
-TEST(InspectPageHtml, NumbersOfPicturesAreFinite) {
+TEST(PageHtml, NumbersOfPicturesAreFinite) {
   EXPECT_EQ(page::coordinate(0.0 / 0.0), "0");
   EXPECT_EQ(page::coordinate(1e300 * 1e300), "0");
   EXPECT_EQ(page::coordinate(12.345678), "12.35");

@@ -1,6 +1,6 @@
-// The HTML and SVG parts that the page's pictures are made of.
-#ifndef CTXC_LIB_INSPECTPAGE_HTML_H
-#define CTXC_LIB_INSPECTPAGE_HTML_H
+//===- Html.h - the HTML and SVG parts of pages ----------------------------===//
+#ifndef CTXC_PAGE_HTML_H
+#define CTXC_PAGE_HTML_H
 
 #include "ctxc/Report/InspectReport.h"
 
@@ -66,4 +66,4 @@ void writeScale(llvm::raw_ostream &os, llvm::StringRef hue, llvm::StringRef leas
 
 } // namespace ctxc::page
 
-#endif // CTXC_LIB_INSPECTPAGE_HTML_H
+#endif // CTXC_PAGE_HTML_H

@@ -1,4 +1,4 @@
-#include "Html.h"
+#include "ctxc/Page/Html.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"

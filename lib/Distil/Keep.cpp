@@ -1,0 +1,114 @@
+// Which tokens of a context stay in front.
+#include "TextReader.h"
+#include "llvm/ADT/DenseMap.h"
+
+using namespace ctxc;
+
+namespace {
+
+/// So many rows of logits, as wide as the vocabulary, at once.
+constexpr size_t rowsTogether = 32;
+
+using Nats = std::vector<double>;
+
+/// The logarithm of each prediction's probability.
+llvm::Expected<Nats> logarithms(TextReader &reader, llvm::ArrayRef<Prediction> predictions) {
+  Nats all;
+  for (size_t from = 0; from < predictions.size(); from += rowsTogether) {
+    auto some = predictions.slice(from, std::min(rowsTogether, predictions.size() - from));
+    auto rows = llvm::map_to_vector(
+        some, [&](const Prediction &p) { return reader.firstRow(p.text) + p.row; });
+    auto logits = reader.passage.logits(rows);
+    if (!logits)
+      return logits.takeError();
+    const size_t width = logits->size() / rows.size();
+    for (auto [i, prediction] : llvm::enumerate(some)) {
+      Distribution found(llvm::ArrayRef(*logits).slice(i * width, width));
+      if (!found.isFinite())
+        return makeError("the logits of a token of the text are not finite");
+      all.push_back(found[prediction.next]);
+    }
+  }
+  return all;
+}
+
+/// How much each token of the context surprises the model; 0 for those in front.
+llvm::Expected<Nats> surprises(const SplitModel &model, llvm::ArrayRef<int64_t> context,
+                               int64_t front) {
+  auto reader = TextReader::read(model, model.weights, {}, TextSequence{context.vec(), 0});
+  if (!reader)
+    return reader.takeError();
+  std::vector<Prediction> predictions;
+  for (int64_t at = std::max<int64_t>(front, 1); at < int64_t(context.size()); ++at)
+    predictions.push_back({0, at - 1, context[at]});
+  auto found = logarithms(*reader, predictions);
+  if (!found)
+    return found.takeError();
+  Nats scores(context.size());
+  for (auto [prediction, logarithm] : llvm::zip(predictions, *found))
+    scores[prediction.row + 1] = -logarithm;
+  return scores;
+}
+
+/// For each token of the context, by how many nats the context makes the same token of the texts'
+/// answers more likely, all of them together, divided among the places of that token.
+llvm::Expected<Nats> copies(const SplitModel &model, llvm::ArrayRef<int64_t> context, int64_t front,
+                            llvm::ArrayRef<TextSequence> texts) {
+  llvm::DenseMap<int64_t, std::vector<size_t>> places;
+  for (size_t at = front; at < context.size(); ++at)
+    places[context[at]].push_back(at);
+  std::vector<Prediction> predictions = predictionsOf(texts);
+  llvm::erase_if(predictions, [&](const Prediction &p) { return !places.contains(p.next); });
+  Nats scores(context.size());
+  if (predictions.empty())
+    return scores;
+  Nats found[2];
+  for (bool isFull : {false, true}) {
+    auto reader =
+        TextReader::read(model, model.weights, isFull ? context : context.take_front(front), texts);
+    if (!reader)
+      return reader.takeError();
+    if (llvm::Error error = logarithms(*reader, predictions).moveInto(found[isFull]))
+      return std::move(error);
+  }
+  for (auto [prediction, plain, full] : llvm::zip(predictions, found[0], found[1])) {
+    const std::vector<size_t> &same = places[prediction.next];
+    for (size_t at : same)
+      scores[at] += std::max(full - plain, 0.0) / same.size();
+  }
+  return scores;
+}
+
+/// `scores`, so that their mean is one.
+void divideByMean(Nats &scores) {
+  double sum = 0;
+  for (double score : scores)
+    sum += score;
+  if (sum > 0)
+    for (double &score : scores)
+      score *= scores.size() / sum;
+}
+
+} // namespace
+
+llvm::Expected<std::vector<int64_t>> ctxc::mostTelling(SplitModel model,
+                                                       llvm::ArrayRef<int64_t> context,
+                                                       int64_t front, int64_t count,
+                                                       llvm::ArrayRef<TextSequence> texts) {
+  auto surprise = surprises(model, context, front), copied = copies(model, context, front, texts);
+  if (!surprise || !copied)
+    return llvm::joinErrors(surprise.takeError(), copied.takeError());
+  divideByMean(*surprise);
+  divideByMean(*copied);
+  std::vector<std::pair<double, int64_t>> order; // negative, so that the largest comes first
+  for (int64_t at = front; at < int64_t(context.size()); ++at)
+    order.push_back({at == 0 ? -INFINITY : -(*surprise)[at] - (*copied)[at], at});
+  llvm::sort(order);
+  std::vector<int64_t> places, tokens;
+  for (auto [score, place] : llvm::ArrayRef(order).take_front(count))
+    places.push_back(place);
+  llvm::sort(places);
+  for (int64_t place : places)
+    tokens.push_back(context[place]);
+  return tokens;
+}
