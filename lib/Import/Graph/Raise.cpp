@@ -50,6 +50,8 @@ llvm::Expected<RankedTensorType> ctxc::pt2::tokenType(Value value, const TokenAx
   auto type = cast<graph::SymbolicType>(value.getType());
   Type element = type.getElementType();
   MLIRContext *context = type.getContext();
+  if (isa<ComplexType>(element))
+    return makeError("a value of one token has complex numbers, which no op of xf computes with");
   if (isa<FloatType>(element))
     element = Float32Type::get(context);
   else if (!element.isInteger(1))
@@ -135,6 +137,8 @@ static llvm::SetVector<graph::StoredOp> sourcesOf(Value value) {
       continue;
     if (auto one = dyn_cast<graph::StoredOp>(op); one && !one.getFixed())
       stored.insert(one);
+    if (auto call = dyn_cast<graph::CallOp>(op); call && TokenAxes::ignoresNumbers(call))
+      continue;
     for (Value operand : op->getOperands())
       work.push_back(operand.getDefiningOp());
   }

@@ -78,7 +78,8 @@ void ModelRaiser::findLive() {
   live.insert(end);
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
-    if (live.insert(op).second)
+    auto call = dyn_cast<graph::CallOp>(op);
+    if (live.insert(op).second && !(call && TokenAxes::ignoresNumbers(call)))
       for (Value operand : op->getOperands())
         work.push_back(operand.getDefiningOp());
   }
@@ -101,7 +102,9 @@ void ModelRaiser::findScopes(const std::vector<Layer> &found) {
     for (graph::CallOp call : scope.layer->calls)
       for (Value result : call.getResults())
         if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-              return live.contains(user) && !scope.calls.contains(user);
+              auto call = dyn_cast<graph::CallOp>(user);
+              return live.contains(user) && !scope.calls.contains(user) &&
+                     !(call && TokenAxes::ignoresNumbers(call));
             }))
           scope.results.push_back(result);
     scope.parts = divide(scope.layer->calls, scope.results, axes);
