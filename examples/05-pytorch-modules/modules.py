@@ -136,12 +136,13 @@ class LongConvolution(nn.Module):
     def __init__(self):
         super().__init__()
         self.into, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.filter = nn.Parameter(torch.randn(WIDTH, TOKENS))
+        self.filter = nn.Parameter(torch.randn(WIDTH, 64))
 
     def forward(self, x):
         gate, value, end = self.into(x).transpose(1, 2).chunk(3, 1)
-        spectrum = torch.fft.rfft(gate * value, n=2 * TOKENS) * torch.fft.rfft(self.filter, n=2 * TOKENS)
-        mixed = torch.fft.irfft(spectrum, n=2 * TOKENS)[..., :TOKENS]
+        count = x.shape[1]
+        spectrum = torch.fft.rfft(gate * value, n=2 * count) * torch.fft.rfft(self.filter[:, :count], n=2 * count)
+        mixed = torch.fft.irfft(spectrum, n=2 * count)[..., :count]
         return self.out((mixed * end).transpose(1, 2))
 
 
@@ -158,14 +159,10 @@ class LinearAttention(nn.Module):
         return self.out((q.unsqueeze(-2) @ state).squeeze(-2) / norm)
 
 
-class TokenMlp(nn.Module):
-    """MLP-Mixer's: an MLP along the tokens, of which there are as many as it has weights for."""
-    def __init__(self):
-        super().__init__()
-        self.fc1, self.fc2 = nn.Linear(TOKENS, 16), nn.Linear(16, TOKENS)
-
+class Fourier(nn.Module):
+    """FNet's mixer: the real part of the Fourier transform, along tokens and features, without a parameter."""
     def forward(self, x):
-        return self.fc2(F.gelu(self.fc1(x.transpose(1, 2)))).transpose(1, 2)
+        return torch.fft.fft2(x, dim=(-2, -1)).real
 
 
 class GatedBlock(nn.Module):
@@ -213,6 +210,18 @@ class HyperConnections(nn.Module):
         return torch.cat([a, b], -1)
 
 
+class NormedBranch(nn.Module):
+    """A norm behind the MLP, before the sum, without a scale of its own."""
+    def __init__(self):
+        super().__init__()
+        self.norm, self.attention, self.mlp = nn.LayerNorm(WIDTH), Attention(), MLP()
+        self.last = nn.RMSNorm(WIDTH, elementwise_affine=False)
+
+    def forward(self, x):
+        x = x + self.attention(self.norm(x))
+        return x + self.last(self.mlp(x))
+
+
 class Squeezed(nn.Module):
     """The MLP's result passes a bounded function on its way back to the stream."""
     def __init__(self):
@@ -238,8 +247,9 @@ MODULES = {
     "retention": lambda: alone(GatedBlock(Retention())),
     "long-convolution": lambda: alone(GatedBlock(LongConvolution())),
     "linear-attention": lambda: alone(GatedBlock(LinearAttention())),
-    "mlp-mixer": lambda: alone(GatedBlock(TokenMlp())),
+    "fourier": lambda: alone(GatedBlock(Fourier())),
     "soft-experts": lambda: alone(SoftExperts()),
     "hyper-connections": lambda: alone(HyperConnections(), 2 * WIDTH),
+    "normed-branch": lambda: alone(NormedBranch()),
     "squeezed": lambda: alone(Squeezed()),
 }

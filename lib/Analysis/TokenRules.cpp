@@ -200,8 +200,8 @@ Mixing embedding(const TokenCall &c) {
   return c.tokenAxis("weight") ? Mixing::Unknown : Mixing::None;
 }
 
-/// Rows of a table by ids, or entries along other axes than the tokens' by indices that are the same for
-/// every token.
+/// Rows of a table by ids, or entries along other axes than the tokens' by indices that are the
+/// same for every token.
 Mixing indexes(const TokenCall &c) {
   graph::CallOp call = c.call;
   auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("indices"));
@@ -330,10 +330,12 @@ constexpr Named rules[] = {
     {"abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or ceil clamp clamp_max clamp_min "
      "cos "
      "div elu eq erf exp exp2 expm1 floor ge gelu gt hardsigmoid hardswish hardtanh isinf isnan le "
-     "elu fmod floor_divide prelu remainder leaky_relu lerp log log1p log2 log_sigmoid logical_and logical_not logical_or lt masked_fill "
+     "elu fmod floor_divide prelu remainder leaky_relu lerp log log1p log2 log_sigmoid logical_and "
+     "logical_not logical_or lt masked_fill "
      "maximum minimum mish mul nan_to_num ne neg pow reciprocal relu relu6 round rsqrt rsub "
      "sigmoid "
-     "bitwise_xor logical_xor logit sign silu sin softplus sqrt square sub tan tanh where xlogy __and__ __or__",
+     "bitwise_xor logical_xor logit sign silu sin softplus sqrt square sub tan tanh where xlogy "
+     "__and__ __or__",
      entries},
     {"_to_copy alias clone contiguous detach dropout lift_fresh_copy to", entries},
     {"type_as", copies},

@@ -192,6 +192,7 @@ def model_of(config: Any) -> tuple[torch.nn.Module, list[torch.Tensor], list[str
     # use_cache is set in the call as well, since some models read it from there alone.
     if takes_positions:
         def forward(input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
+            torch._check(input_ids.shape[1] == position_ids.shape[1])
             return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits  # type: ignore
         model.forward = forward
         return model, [ids, ids.clone()], ["input_ids", "position_ids"], about

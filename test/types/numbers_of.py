@@ -153,8 +153,9 @@ def judge(model, takes_positions, layers):
             behind = owner(layer["output"][0])
             # What parameters before the nonlinearity can be judged by their modules' results?
             before = [name for name in layer["input"] if owner(name) in seen]
-            can_judge = layer["verdict"] == "controllable" and behind in seen and seen[behind][0] is not None
-            if can_judge and before:
+            # Experts are one module, of which nobody sees the inside.
+            is_apart = behind in seen and seen[behind][0] is not None and behind not in map(owner, before)
+            if layer["verdict"] == "controllable" and is_apart and before:
                 for module in dict.fromkeys(owner(name) for name in before):
                     own = [name for name in before if owner(name) == module]
                     judge.solve(own, module, seen[module][1], rounds=2)

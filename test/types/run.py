@@ -5,7 +5,8 @@
 
 PACKAGE is the folder of the Python package. FOLDER keeps the exported programs and, for each type, what was found
 (TYPE.json), and is gone on with; --fresh exports again. --page writes the table (docs/torch-types.md), and --against
-compares with it. Fails where numbers contradict a verdict, or where a type has not the page's verdict."""
+compares with it. Fails where numbers contradict a verdict, where it depends on names or on the order of ops, or where a
+type has not the page's verdict."""
 import argparse
 import copy
 import hashlib
@@ -27,6 +28,7 @@ import torch  # noqa: E402
 import numbers_of  # noqa: E402
 import small_configs  # noqa: E402
 import page  # noqa: E402
+import variant  # noqa: E402
 
 LIMIT = 900  # seconds for a type
 
@@ -79,6 +81,19 @@ def plan_of(group):
     return [re.sub(r"\.weight$", "", site["parameter"]) for side in ("input", "output") for site in group[side]]
 
 
+def agrees_with_variant(binary, program, found):
+    """Whether other names and another order of the same ops give the same verdicts and plans."""
+    other = program.with_suffix(".variant.pt2")
+    variant.write_variant(program, other, seed=1)
+    again = checked(binary, other, *(["--sites", "all"] if found["sites"] == "all" else []))
+    other.unlink()
+
+    def said(result):
+        return [(layer["path"], layer["verdict"], sorted(layer["input"]), sorted(layer["output"]))
+                for layer in result.get("layers", [])]
+    return said(again) == said(found)
+
+
 def study(model_type, binary, folder, fresh):
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
@@ -104,6 +119,7 @@ def study(model_type, binary, folder, fresh):
             if page.has_verdict(by_all):
                 found = by_all
         row.update(found)
+        row["stable"] = "reason" in found or agrees_with_variant(binary, program, found)
         if "reason" in found:
             row["stage"] = stage
         elif all(layer and layer["output"] for layer in found["layers"]) and found["layers"]:
@@ -150,8 +166,9 @@ def main():
             file.write_text(json.dumps({"type": model_type, "stage": "ended", "reason": f"ended with status {status}"}))
         row = json.loads(file.read_text())
         good = page.is_good(row)
-        failed += good is False
+        failed += good is False or not row.get("stable", True)
         print(model_type, page.verdict_of(row), "" if good is None else "agrees" if good else f"IS NOT SO: {row['numbers']}",
+              "" if row.get("stable", True) else "DEPENDS ON NAMES OR ORDER",
               "" if page.has_verdict(row) else page.obstacle(row), *row.get("opaque", []),
               f"{time.time() - start:.0f} s", flush=True)
     rows = [json.loads((given.folder / f"{t}.json").read_text()) for t in types]

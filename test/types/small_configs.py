@@ -158,7 +158,7 @@ def settings_of(kind, depth=0):
             continue
         settings[name] = type(part)(**settings_of(type(part), depth + 1)) if depth < 2 else part
         for attribute, value in vars(part).items():
-            if not hasattr(settings[name], attribute):
+            if value_of(settings[name], attribute) is None:
                 setattr(settings[name], attribute, value)
     if {"expand", "num_heads", "head_dim"} <= names | set(settings) and "num_heads" in settings:
         settings["num_heads"] = 8

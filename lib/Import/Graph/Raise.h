@@ -110,8 +110,8 @@ private:
   Value combined(graph::CallOp call, Value product);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
-  /// `value` repeated along its axes of one entry, and in front, to the shape of `type`; null where xf
-  /// has no op for that.
+  /// `value` repeated along its axes of one entry, and in front, to the shape of `type`; null where
+  /// xf has no op for that.
   Value repeated(mlir::Location loc, Value value, mlir::RankedTensorType type);
   /// Two operands in the shape that they have together.
   bool matchShapes(mlir::Location loc, Value &a, Value &b);

@@ -106,9 +106,8 @@ Value Raiser::expertProduct(graph::CallOp call) {
     // Sizes alone do not say whether (k, in) is a row for each slot, or one row turned.
     if (!isShared && ranked(x).getDimSize(0) != slots)
       continue;
-    Value y =
-        xf::ExpertLinearOp::create(builder, call.getLoc(), parameter(stored), selected,
-                                   reshaped(call.getLoc(), x, shape), transposed);
+    Value y = xf::ExpertLinearOp::create(builder, call.getLoc(), parameter(stored), selected,
+                                         reshaped(call.getLoc(), x, shape), transposed);
     return reshaped(call.getLoc(), y, *result);
   }
   return {};

@@ -43,10 +43,10 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Case("gather", &Raiser::gathered)
           .Cases({"sum", "mean"}, &Raiser::summed)
           .Default(nullptr);
-  bool isOfShape = llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied,
-                                       &Raiser::expanded, &Raiser::part, &Raiser::row,
-                                       &Raiser::indexed, &Raiser::gathered},
-                                      method);
+  bool isOfShape =
+      llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded,
+                          &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered},
+                         method);
   // All others compute with floating-point numbers.
   auto computes = [&](Value operand) {
     Value raised = lookup(operand);

@@ -39,10 +39,12 @@ private:
     auto is = [&](std::initializer_list<StringLiteral> names) {
       return call.getTarget().starts_with("aten.") && llvm::is_contained(names, name);
     };
-    if (is({"add", "sub", "mul", "div", "neg", "sigmoid", "silu", "gelu", "relu", "tanh", "exp",
-            "softplus", "clamp", "clamp_min", "clamp_max", "pow", "_to_copy", "to", "clone",
-            "alias", "detach", "contiguous", "where", "masked_fill", "eq", "ne", "lt", "gt", "le",
-            "ge", "logical_and", "logical_not", "type_as", "expand", "square", "minimum",
+    if (is({"add",         "sub",         "mul",       "div",        "neg",      "sigmoid",
+            "silu",        "gelu",        "relu",      "tanh",       "exp",      "softplus",
+            "clamp",       "clamp_min",   "clamp_max", "pow",        "_to_copy", "to",
+            "clone",       "alias",       "detach",    "contiguous", "where",    "masked_fill",
+            "eq",          "ne",          "lt",        "gt",         "le",       "ge",
+            "logical_and", "logical_not", "type_as",   "expand",     "square",   "minimum",
             "maximum"}))
       return aligned(call);
     if (is({"matmul"}))
@@ -51,7 +53,8 @@ private:
     auto known = slots.find(first);
     if (is({"index", "embedding"}) && known == slots.end()) { // rows of a table
       auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("indices"));
-      return (name == "embedding" || (list && list.size() == 1)) && all(call, slots[call.getOperand(1)]);
+      return (name == "embedding" || (list && list.size() == 1)) &&
+             all(call, slots[call.getOperand(1)]);
     }
     if (is({"gather"}))
       return all(call, slots[call.getTensor("index")]);
