@@ -9,7 +9,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,14 +183,19 @@ def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],
     pytorch: Any = sys.modules.get("torch")  # who has a module has imported it
     if pytorch is not None and isinstance(model, pytorch.nn.Module):
         from ctxc import export
+        try:
+            examples = export.inputs_of(model, inputs)
+        except ValueError as error:
+            raise BadInput(str(error)) from None
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "model.pt2")
-            export.export(model, export.inputs_of(model, inputs), file)
+            export.export(model, examples, file)
             return check(file, plans=plans, **options)
     if inputs is not None:
         raise TypeError(f"example inputs belong to a module of PyTorch; found {type(model).__name__}")
     if not isinstance(model, Model):
-        model = Model(_core.Model.load(os.fspath(model), _checked(options) | {"need_weights": False}))
+        path = os.fspath(cast(Union[str, "os.PathLike[str]"], model))
+        model = Model(_core.Model.load(path, _checked(options) | {"need_weights": False}))
     elif options:
         raise TypeError("a loaded model has its options; give a path, or give them to ctxc.load")
     report = CheckReport(json.loads(model._core.check_json(plans)), model._core.check_text(plans))

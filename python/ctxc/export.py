@@ -159,7 +159,8 @@ def experts_by_token(self: Any, hidden_states: torch.Tensor, top_k_index: torch.
     x = linear("down_proj", self._apply_gate(x) if self.has_gate else self.act_fn(x))
     if self.has_post_expert_norm:
         x = self.post_expert_norm(x)
-    return (x * top_k_weights.unsqueeze(-1)).sum(1).to(hidden_states.dtype)
+    result: torch.Tensor = (x * top_k_weights.unsqueeze(-1)).sum(1).to(hidden_states.dtype)
+    return result
 
 
 def language_model(source: str) -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
@@ -192,7 +193,7 @@ def model_of(config: Any) -> tuple[torch.nn.Module, list[torch.Tensor], list[str
     # use_cache is set in the call as well, since some models read it from there alone.
     if takes_positions:
         def forward(input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
-            torch._check(input_ids.shape[1] == position_ids.shape[1])
+            torch._check(input_ids.shape[1] == position_ids.shape[1])  # type: ignore
             return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits  # type: ignore
         model.forward = forward
         return model, [ids, ids.clone()], ["input_ids", "position_ids"], about

@@ -175,16 +175,22 @@ Raiser::Results Raiser::parts(graph::CallOp call) {
 Raiser::Results Raiser::joined(graph::CallOp call) {
   std::optional<int64_t> dim = tokenDim(call.getResult(0), integerOf(call, "dim").value_or(0));
   SmallVector<Value> values;
+  size_t empty = 0;
   for (Value operand : call.getOperands()) {
+    auto sizes = cast<graph::SymbolicType>(operand.getType());
+    if (!isData(operand) && llvm::is_contained(sizes.getSizes(), builder.getI64IntegerAttr(0))) {
+      ++empty;
+      continue;
+    }
     Value x = isData(operand) ? lookup(operand) : Value();
     if (!x || !dim || !isFloat(x) || ranked(x).getRank() <= *dim ||
-        ranked(x).getRank() != ranked(lookup(call.getOperand(0))).getRank())
+        (!values.empty() && ranked(x).getRank() != ranked(values.front()).getRank()))
       return {};
     values.push_back(x);
   }
   // A list may name a tensor twice.
   auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("tensors"));
-  if (!list || list.size() != values.size())
+  if (!list || list.size() != values.size() + empty || values.empty())
     return {};
   auto type = tokenType(call.getResult(0), axes);
   if (!type || type->getRank() != ranked(values.front()).getRank()) {

@@ -44,8 +44,7 @@ private:
             "clamp",       "clamp_min",   "clamp_max", "pow",        "_to_copy", "to",
             "clone",       "alias",       "detach",    "contiguous", "where",    "masked_fill",
             "eq",          "ne",          "lt",        "gt",         "le",       "ge",
-            "logical_and", "logical_not", "type_as",   "expand",     "square",   "minimum",
-            "maximum"}))
+            "logical_and", "logical_not", "expand",    "square",     "minimum",  "maximum"}))
       return aligned(call);
     if (is({"matmul"}))
       return inProduct(call);
@@ -60,6 +59,8 @@ private:
       return all(call, slots[call.getTensor("index")]);
     if (known == slots.end())
       return false;
+    if (is({"type_as"})) // reads the other's type alone
+      return all(call, known->second);
     int64_t slot = known->second, rank = rankOf(first);
     std::optional<int64_t> dim = integerOf(call, "dim");
     if (dim)
