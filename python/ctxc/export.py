@@ -163,19 +163,32 @@ def experts_by_token(self: Any, hidden_states: torch.Tensor, top_k_index: torch.
     return result
 
 
-def language_model(source: str) -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
-    """A model of transformers without memory for its weights: of a directory with config.json, or of a model type."""
+def config_of(source: str) -> Any:
+    """The config of transformers in a directory, or the default one of a model type."""
     from transformers import AutoConfig
     if Path(source).is_dir():
-        return model_of(AutoConfig.from_pretrained(source, local_files_only=True))
-    return model_of(AutoConfig.for_model(source))
+        return AutoConfig.from_pretrained(source, local_files_only=True)
+    return AutoConfig.for_model(source)
 
 
-def model_of(config: Any) -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
-    """The causal model of a config of transformers, without memory for its weights; its inputs, their names, and what
-    the file says about it."""
+def export_config(config: Any, path: str | os.PathLike[str]) -> tuple[torch.nn.Module, torch.export.ExportedProgram]:
+    """Writes the causal model of a config of transformers, which is built without memory for its weights; with memory
+    where its code asks for that."""
+    for device in ("meta", "cpu"):
+        module, inputs, names, about = model_of(config, device)
+        try:
+            return module, export(module, inputs, path, names, about)
+        except Exception as error:
+            if device == "cpu" or "meta" not in str(error):
+                raise
+    raise AssertionError
+
+
+def model_of(config: Any,
+             device: str = "meta") -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
+    """The causal model of a config of transformers, its inputs, their names, and what the file says about it."""
     from transformers import AutoModelForCausalLM, __version__
-    with torch.device("meta"):
+    with torch.device(device):
         build: Any = AutoModelForCausalLM.from_config
         model = build(config, attn_implementation="eager").eval()
     choose = getattr(model, "set_experts_implementation", None)
@@ -188,7 +201,7 @@ def model_of(config: Any) -> tuple[torch.nn.Module, list[torch.Tensor], list[str
             pass  # it has no experts
     inner: Callable[..., Any] = model.forward
     takes_positions = "position_ids" in inspect.signature(inner).parameters
-    ids = torch.zeros(1, length_for(model), dtype=torch.long, device="meta")
+    ids = torch.zeros(1, length_for(model), dtype=torch.long, device=device)
     about = {"model_type": config.model_type, "config": json.loads(config.to_json_string()), "transformers": __version__}
     # use_cache is set in the call as well, since some models read it from there alone.
     if takes_positions:
@@ -240,11 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if ":" in given.source and not os.path.exists(given.source):
         module, inputs = built_module(given.source)
-        names: list[str] | None = None
-        about: dict[str, Any] = {}
+        program = export(module, inputs, given.output)
     else:
-        module, inputs, names, about = language_model(given.source)
-    program = export(module, inputs, given.output, names, about)
+        module, program = export_config(config_of(given.source), given.output)
     nodes = sum(node.op == "call_function" for node in program.graph.nodes)
     print(f"{given.output}: {type(module).__name__}, {nodes} ops")
 

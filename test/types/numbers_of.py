@@ -154,7 +154,8 @@ def judge(model, takes_positions, layers):
             # What parameters before the nonlinearity can be judged by their modules' results?
             before = [name for name in layer["input"] if owner(name) in seen]
             # Experts are one module, of which nobody sees the inside.
-            is_apart = behind in seen and seen[behind][0] is not None and behind not in map(owner, before)
+            is_apart = behind in seen and seen[behind][0] is not None and behind not in map(owner, before) and \
+                all(judge.parameters[name].dim() <= 2 for name in layer["input"])
             if layer["verdict"] == "controllable" and is_apart and before:
                 for module in dict.fromkeys(owner(name) for name in before):
                     own = [name for name in before if owner(name) == module]

@@ -40,18 +40,19 @@ def short(error):
 
 def export(config, path):
     import ctxc.export as exporter
-    module, inputs, names, about = exporter.model_of(config)
     # As a whole or not at all, so that a run that was stopped goes on.
-    program = exporter.export(module, inputs, path.with_suffix(".part"), names, about)
+    _, program = exporter.export_config(config, path.with_suffix(".part"))
     os.replace(path.with_suffix(".part"), path)
-    return sum(node.op == "call_function" for node in program.graph.nodes), len(inputs) > 1
+    inputs = sum(spec.kind.name == "USER_INPUT" for spec in program.graph_signature.input_specs)
+    return sum(node.op == "call_function" for node in program.graph.nodes), inputs > 1
 
 
 def checked(binary, program, *options):
     """The layers, with verdicts and plans; what keeps a block from a verdict; ops that no pattern knew."""
     run = subprocess.run([binary, "check", str(program), "--format", "json", *options], capture_output=True, text=True)
     if run.returncode > 1:
-        return {"reason": run.stderr.strip().splitlines()[0].replace(str(program), program.name) if run.stderr else "crash"}
+        said = run.stderr.strip().splitlines() or ["crash"]
+        return {"reason": said[0].replace(str(program), program.name)}
     report = json.loads(run.stdout)
     text = subprocess.run([binary, "import", str(program)], capture_output=True, text=True).stdout
     calls = []
@@ -168,7 +169,8 @@ def main():
         row = json.loads(file.read_text())
         good = page.is_good(row)
         failed += good is False or not row.get("stable", True)
-        print(model_type, page.verdict_of(row), "" if good is None else "agrees" if good else f"IS NOT SO: {row['numbers']}",
+        said = "" if good is None else "agrees" if good else f"IS NOT SO: {row['numbers']}"
+        print(model_type, page.verdict_of(row), said,
               "" if row.get("stable", True) else "DEPENDS ON NAMES OR ORDER",
               "" if page.has_verdict(row) else page.obstacle(row), *row.get("opaque", []),
               f"{time.time() - start:.0f} s", flush=True)
