@@ -15,7 +15,7 @@ if [[ ${1-} =~ ^[0-9]+$ ]]; then
   shift
 fi
 all=(mlir config gguf tokenizer-json sentencepiece template safetensors index npy patch adapter proof
-  witness records)
+  witness records pt2 program)
 readers=("${@:-${all[@]}}")
 
 # Words that a reader compares with stand in its sources.
@@ -28,6 +28,8 @@ declare -A sources=(
   [index]='lib/Checkpoint/ShardIndex.cpp' [npy]='lib/Checkpoint/Npy.cpp'
   [adapter]='lib/Export/LastingAdapter.cpp lib/Export/PeftConfig.cpp'
   [patch]='lib/Export/PatchFile.cpp lib/Checkpoint/DType.cpp' [proof]='lib/Proof/*.cpp'
+  [pt2]='lib/Import/Graph/Archive.cpp'
+  [program]='lib/Import/Graph/*.cpp lib/Analysis/Token*.cpp dialects/Graph/*.cpp'
   [witness]='lib/Evidence/WitnessFile.cpp' [records]='lib/Experiments/Records.cpp'
 )
 dictionary() {

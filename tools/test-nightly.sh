@@ -2,7 +2,8 @@
 # Runs what takes hours: every test, with kernels optimised as users have them; hundreds of
 # thousands of random blocks, different ones every night; mutants of the analysis; every source
 # compiled by itself; every unit test under the sanitizers; ten minutes of fuzzing for each reader of
-# untrusted files; every fault of the system. Continues where a part fails, and fails at the end.
+# untrusted files; every fault of the system; every model type of transformers. Continues where a part fails,
+# and fails at the end.
 #
 #   tools/test-nightly.sh [BLOCKS]    how many random blocks (default: 1000000)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -44,6 +45,12 @@ fuzzed() { "$root/tools/fuzz.sh" 600; }
 # Every call fails once.
 all_faults() { "$root/tools/build.sh" all-faults; }
 
+# Each causal model type of transformers is exported, checked, and held against numbers.
+torch_types() {
+  "$judges/bin/python" "$root/test/types/run.py" "$build/bin/ctxc" "$root/python" "$build/types" --fresh \
+    --against "$root/docs/torch-types.md"
+}
+
 part optimised
 part random_blocks
 part mutants
@@ -51,4 +58,5 @@ part single_files
 part sanitized
 part fuzzed
 part all_faults
+part torch_types
 [[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}"

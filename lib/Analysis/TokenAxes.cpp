@@ -60,7 +60,7 @@ TokenAxes::TokenAxes(graph::ProgramOp program) : size(program.getTokens()) {
       data.insert(input);
     auto call = dyn_cast<graph::CallOp>(op);
     if (!call || llvm::none_of(op.getOperands(), [&](Value v) { return isData(v); }) ||
-        ignoresNumbers(call.getBaseName()))
+        ignoresNumbers(call))
       continue;
     data.insert(op.result_begin(), op.result_end());
     auto lacksAxis = [&](Value v) { return isData(v) && !axis(v); };

@@ -106,6 +106,12 @@ Mixing along(const TokenCall &c, StringRef tensor, StringRef name,
 }
 
 Mixing reduces(const TokenCall &c) { return along(c, "self", "dim", std::nullopt); }
+Mixing alongAxes(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  bool isNamed = call.getArgument("dim") || call.getArgument("dims");
+  return isNamed ? along(c, "self", call.getArgument("dim") ? "dim" : "dims", std::nullopt)
+                 : Mixing::Unknown;
+}
 Mixing alongLast(const TokenCall &c) { return along(c, "self", "dim", -1); }
 
 /// A part along an axis: the tokens' is whole where its length stays.
@@ -194,6 +200,124 @@ Mixing embedding(const TokenCall &c) {
   return c.tokenAxis("weight") ? Mixing::Unknown : Mixing::None;
 }
 
+/// Rows of a table by ids, or entries along other axes than the tokens' by indices that are the
+/// same for every token.
+Mixing indexes(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("indices"));
+  if (!list)
+    return Mixing::Unknown;
+  std::optional<int64_t> own = c.tokenAxis("self"), common;
+  for (auto [i, entry] : llvm::enumerate(list)) {
+    auto operand = dyn_cast<graph::OperandAttr>(entry);
+    if (!operand)
+      continue;
+    Value index = call.getOperand(operand.getIndex());
+    if (own) {
+      // Of other tokens' entries none is read; a single index stays in its axis' place.
+      if (c.axes.isData(index) || c.axes.countAxes(index) || int64_t(i) == *own ||
+          llvm::count_if(list, [](Attribute a) { return isa<graph::OperandAttr>(a); }) != 1)
+        return Mixing::Unknown;
+    } else if (c.axes.isData(index)) {
+      int64_t back = c.type(index).getRank() - int64_t(*c.axes.axis(index));
+      if (common && *common != back)
+        return Mixing::Tokens;
+      common = back;
+    } else if (c.axes.countAxes(index)) {
+      return Mixing::Unknown;
+    }
+  }
+  return Mixing::None;
+}
+
+/// Entries along an axis by the same indices for every token.
+Mixing selects(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  Value index = call.getTensor("index");
+  if (!index || c.axes.isData(index))
+    return Mixing::Unknown;
+  return along(c, "self", "dim", std::nullopt);
+}
+
+/// Writes entries along an axis that is not the tokens'.
+Mixing scatters(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  std::optional<int64_t> rank, axis;
+  for (StringRef name : {"self", "index", "src"})
+    if (Value value = call.getTensor(name)) {
+      int64_t own = c.type(value).getRank();
+      std::optional<unsigned> at = c.axes.axis(value);
+      if (!at || (rank && (*rank != own || *axis != int64_t(*at))))
+        return Mixing::Unknown;
+      rank = own;
+      axis = *at;
+    }
+  std::optional<int64_t> dim = rank ? c.dim("dim", *rank, 0) : std::nullopt;
+  return dim ? joins(*dim == *axis) : Mixing::Unknown;
+}
+
+/// Puts tensors side by side along a new axis.
+Mixing stacks(const TokenCall &c) {
+  Value result = c.call.getResult(0);
+  std::optional<int64_t> dim = c.dim("dim", c.type(result).getRank(), 0);
+  if (!dim)
+    return Mixing::Unknown;
+  int64_t axis = *c.axes.axis(result) - (*dim < int64_t(*c.axes.axis(result)));
+  for (Value operand : c.call.getOperands())
+    if (std::optional<unsigned> own = c.axes.axis(operand); own && int64_t(*own) != axis)
+      return Mixing::Tokens;
+  return Mixing::None;
+}
+
+/// A new last axis.
+Mixing appends(const TokenCall &c) {
+  return joins(c.axes.axis(c.call.getOperand(0)) != c.axes.axis(c.call.getResult(0)));
+}
+
+/// Writes more entries before and behind: pairs of numbers from the last axis on.
+Mixing pads(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  std::optional<int64_t> axis = c.tokenAxis("self");
+  auto pad = dyn_cast_or_null<ArrayAttr>(call.getArgument("pad"));
+  if (!axis || !pad)
+    return Mixing::Unknown;
+  size_t pair = 2 * (c.type(call.getTensor("self")).getRank() - 1 - *axis);
+  for (size_t i = pair; i < pair + 2 && i < pad.size(); ++i)
+    if (auto number = dyn_cast<IntegerAttr>(pad[i]); !number || number.getInt() != 0)
+      return Mixing::Tokens;
+  return Mixing::None;
+}
+
+/// Sums of products by an equation of letters: the tokens have one letter, which the result keeps.
+Mixing einsum(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  auto text = dyn_cast_or_null<StringAttr>(call.getArgument("equation"));
+  auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("tensors"));
+  if (!text || !list || text.getValue().contains('.'))
+    return Mixing::Unknown;
+  std::string equation;
+  llvm::copy_if(text.getValue(), std::back_inserter(equation), [](char c) { return c != ' '; });
+  auto [from, to] = StringRef(equation).split("->");
+  SmallVector<StringRef> terms;
+  from.split(terms, ',');
+  Value result = call.getResult(0);
+  if (terms.size() != list.size() || int64_t(to.size()) != c.type(result).getRank())
+    return Mixing::Unknown;
+  char letter = to[*c.axes.axis(result)];
+  for (auto [term, entry] : llvm::zip(terms, list)) {
+    auto operand = dyn_cast<graph::OperandAttr>(entry);
+    Value value = operand ? call.getOperand(operand.getIndex()) : Value();
+    if (!value || int64_t(term.size()) != c.type(value).getRank())
+      return Mixing::Unknown;
+    std::optional<unsigned> axis = c.axes.axis(value);
+    if (!c.axes.isData(value) && !c.axes.countAxes(value))
+      continue;
+    if (!axis || term[*axis] != letter || term.count(letter) != 1)
+      return Mixing::Tokens;
+  }
+  return joins(to.count(letter) != 1);
+}
+
 /// Repeats entries; the tokens' axis has their number still, so it is not repeated.
 Mixing expands(const TokenCall &c) { return entries(c); }
 
@@ -206,16 +330,26 @@ constexpr Named rules[] = {
     {"abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or ceil clamp clamp_max clamp_min "
      "cos "
      "div elu eq erf exp exp2 expm1 floor ge gelu gt hardsigmoid hardswish hardtanh isinf isnan le "
-     "leaky_relu lerp log log1p log2 log_sigmoid logical_and logical_not logical_or lt masked_fill "
+     "elu fmod floor_divide prelu remainder leaky_relu lerp log log1p log2 log_sigmoid logical_and "
+     "logical_not logical_or lt masked_fill "
      "maximum minimum mish mul nan_to_num ne neg pow reciprocal relu relu6 round rsqrt rsub "
      "sigmoid "
-     "sign silu sin softplus sqrt square sub tan tanh where xlogy __and__ __or__",
+     "bitwise_xor logical_xor logit sign silu sin softplus sqrt square sub tan tanh where xlogy "
+     "__and__ __or__",
      entries},
     {"_to_copy alias clone contiguous detach dropout lift_fresh_copy to", entries},
     {"type_as", copies},
     {"_unsafe_view reshape view flatten unflatten", order},
-    {"numpy_T permute squeeze t transpose unsqueeze", permutes},
-    {"expand", expands},
+    {"movedim mT numpy_T permute squeeze swapaxes t transpose unsqueeze", permutes},
+    {"expand repeat tile expand_as broadcast_to", expands},
+    {"index", indexes},
+    {"index_select", selects},
+    {"scatter scatter_add", scatters},
+    {"stack", stacks},
+    {"one_hot", appends},
+    {"constant_pad_nd pad", pads},
+    {"einsum", einsum},
+    {"repeat_interleave flip roll", alongAxes},
     {"all amax amin any argmax argmin logsumexp mean prod std sum var linalg_vector_norm norm",
      reduces},
     {"_softmax log_softmax softmax cumprod cumsum argsort sort topk glu", alongLast},
@@ -255,8 +389,8 @@ Mixing ctxc::ruleFor(const TokenCall &call) {
   return known->second(call);
 }
 
-bool ctxc::ignoresNumbers(StringRef op) {
+bool TokenAxes::ignoresNumbers(graph::CallOp call) {
   static constexpr StringLiteral names[] = {"zeros_like", "ones_like", "full_like", "empty_like",
                                             "new_zeros",  "new_ones",  "new_full",  "new_empty"};
-  return llvm::is_contained(names, op);
+  return call.getTarget().starts_with("aten.") && llvm::is_contained(names, call.getBaseName());
 }

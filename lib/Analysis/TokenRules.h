@@ -24,9 +24,6 @@ struct TokenCall {
 /// `None` or `Tokens` by the op's rule; `Unknown` where it has none.
 Mixing ruleFor(const TokenCall &call);
 
-/// Whether the op's result has the sizes and types of an operand, and nothing of its numbers.
-bool ignoresNumbers(llvm::StringRef op);
-
 } // namespace ctxc
 
 #endif // CTXC_LIB_ANALYSIS_TOKENRULES_H

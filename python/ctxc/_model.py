@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
+import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,9 @@ from numpy.typing import NDArray
 from ctxc import _core
 from ctxc._errors import BadInput
 from ctxc._report import CheckReport
+
+if TYPE_CHECKING:
+    import torch
 
 Prompt = Union[str, Sequence[int]]
 """A text, which needs the model's tokenizer, or the ids of tokens."""
@@ -162,16 +167,35 @@ def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]],
     return Model(_core.Model.from_tensors(name, json.dumps(dict(config)), rows, _checked(options)))
 
 
-def check(model: Union[Model, str, os.PathLike[str]], plans: bool = False, **options: Any) -> CheckReport:
+def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],
+          inputs: Union[torch.Tensor, Sequence[torch.Tensor], None] = None, *, plans: bool = False,
+          **options: Any) -> CheckReport:
     """The verdict on every layer: which parameters an exact patch changes, and under which conditions; or why
     there is none. A path is enough: weights are not read. plans=True lists every plan with its cost. Raises BadInput
     for what cannot be read; a verdict is no error.
 
+    A module of PyTorch is exported first, as `python -m ctxc.export` does; `inputs` are examples of its inputs,
+    (1, tokens, …), and may be left out where its forward takes input_ids alone.
+
     >>> ctxc.check("examples/models/gemma3-kjv-1m").patchable
     True
     """
+    pytorch: Any = sys.modules.get("torch")  # who has a module has imported it
+    if pytorch is not None and isinstance(model, pytorch.nn.Module):
+        from ctxc import export
+        try:
+            examples = export.inputs_of(model, inputs)
+        except ValueError as error:
+            raise BadInput(str(error)) from None
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "model.pt2")
+            export.export(model, examples, file)
+            return check(file, plans=plans, **options)
+    if inputs is not None:
+        raise TypeError(f"example inputs belong to a module of PyTorch; found {type(model).__name__}")
     if not isinstance(model, Model):
-        model = Model(_core.Model.load(os.fspath(model), _checked(options) | {"need_weights": False}))
+        path = os.fspath(cast(Union[str, "os.PathLike[str]"], model))
+        model = Model(_core.Model.load(path, _checked(options) | {"need_weights": False}))
     elif options:
         raise TypeError("a loaded model has its options; give a path, or give them to ctxc.load")
     report = CheckReport(json.loads(model._core.check_json(plans)), model._core.check_text(plans))

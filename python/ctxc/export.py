@@ -144,29 +144,69 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
     return program
 
 
-def language_model(source: str) -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
-    """A model of transformers without memory for its weights: of a directory with config.json, or of a model type."""
-    from transformers import AutoConfig, AutoModelForCausalLM, __version__
+BY_TOKEN = "ctxc_by_token"
+
+
+def experts_by_token(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
+                     top_k_weights: torch.Tensor) -> torch.Tensor:
+    """Experts of transformers, with the tokens and the experts selected for each as two axes: those of transformers merge
+    the two, or go through the experts in a loop, which torch.export does not follow."""
+    def linear(name: str, x: torch.Tensor) -> torch.Tensor:
+        bank = getattr(self, name)[top_k_index]
+        y = (x.unsqueeze(-2) @ bank).squeeze(-2) if self.is_transposed else (bank @ x.unsqueeze(-1)).squeeze(-1)
+        return y + getattr(self, name + "_bias")[top_k_index] if self.has_bias else y
+    x = linear("gate_up_proj" if self.has_gate else "up_proj", hidden_states.unsqueeze(1))
+    x = linear("down_proj", self._apply_gate(x) if self.has_gate else self.act_fn(x))
+    if self.has_post_expert_norm:
+        x = self.post_expert_norm(x)
+    result: torch.Tensor = (x * top_k_weights.unsqueeze(-1)).sum(1).to(hidden_states.dtype)
+    return result
+
+
+def config_of(source: str) -> Any:
+    """The config of transformers in a directory, or the default one of a model type."""
+    from transformers import AutoConfig
     if Path(source).is_dir():
-        config = AutoConfig.from_pretrained(source, local_files_only=True)
-    else:
-        config = AutoConfig.for_model(source)
-    with torch.device("meta"):
+        return AutoConfig.from_pretrained(source, local_files_only=True)
+    return AutoConfig.for_model(source)
+
+
+def export_config(config: Any, path: str | os.PathLike[str]) -> tuple[torch.nn.Module, torch.export.ExportedProgram]:
+    """Writes the causal model of a config of transformers, which is built without memory for its weights; with memory
+    where its code asks for that."""
+    for device in ("meta", "cpu"):
+        module, inputs, names, about = model_of(config, device)
+        try:
+            return module, export(module, inputs, path, names, about)
+        except Exception as error:
+            if device == "cpu" or "meta" not in str(error):
+                raise
+    raise AssertionError
+
+
+def model_of(config: Any,
+             device: str = "meta") -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
+    """The causal model of a config of transformers, its inputs, their names, and what the file says about it."""
+    from transformers import AutoModelForCausalLM, __version__
+    with torch.device(device):
         build: Any = AutoModelForCausalLM.from_config
         model = build(config, attn_implementation="eager").eval()
-    experts = getattr(model, "set_experts_implementation", None)
-    if experts is not None:
+    choose = getattr(model, "set_experts_implementation", None)
+    if choose is not None:
+        from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+        ALL_EXPERTS_FUNCTIONS.register(BY_TOKEN, experts_by_token)
         try:
-            experts("batched_mm")  # the only one that torch.export follows
+            choose(BY_TOKEN)
         except ValueError:
             pass  # it has no experts
     inner: Callable[..., Any] = model.forward
     takes_positions = "position_ids" in inspect.signature(inner).parameters
-    ids = torch.zeros(1, length_for(model), dtype=torch.long, device="meta")
+    ids = torch.zeros(1, length_for(model), dtype=torch.long, device=device)
     about = {"model_type": config.model_type, "config": json.loads(config.to_json_string()), "transformers": __version__}
     # use_cache is set in the call as well, since some models read it from there alone.
     if takes_positions:
         def forward(input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
+            torch._check(input_ids.shape[1] == position_ids.shape[1])  # type: ignore
             return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits  # type: ignore
         model.forward = forward
         return model, [ids, ids.clone()], ["input_ids", "position_ids"], about
@@ -177,26 +217,33 @@ def language_model(source: str) -> tuple[torch.nn.Module, list[torch.Tensor], li
     return model, [ids], ["input_ids"], about
 
 
+def inputs_of(module: torch.nn.Module,
+              given: torch.Tensor | Sequence[torch.Tensor] | None = None) -> list[torch.Tensor]:
+    """The example inputs `given`, or ids for a module whose forward takes them."""
+    if given is None:
+        names = list(inspect.signature(module.forward).parameters)
+        if names[:1] != ["input_ids"]:
+            raise ValueError(f"forward of {type(module).__name__} takes {', '.join(names) or 'nothing'}; "
+                             "expected input_ids, or a module and its example inputs")
+        return [torch.zeros(1, length_for(module), dtype=torch.long)]
+    inputs = [given] if isinstance(given, torch.Tensor) else list(given)
+    for tensor in inputs:
+        if tensor.dim() < 2 or tensor.shape[0] != 1 or tensor.shape[1] != inputs[0].shape[1]:
+            raise ValueError(f"an example input of {type(module).__name__} has the shape {tuple(tensor.shape)}; "
+                             "expected (1, tokens, …), and as many tokens in each")
+    return inputs
+
+
 def built_module(source: str) -> tuple[torch.nn.Module, list[torch.Tensor]]:
     """What the function of `package.file:function` gives, and its example inputs."""
     file, _, function = source.partition(":")
     sys.path.insert(0, os.getcwd())
     made = getattr(importlib.import_module(file), function)()
-    if isinstance(made, tuple):
-        module, inputs = made
-        inputs = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
-    else:
-        module = made
-        names = list(inspect.signature(module.forward).parameters)
-        if names[:1] != ["input_ids"]:
-            raise SystemExit(f"ctxc.export: {source} gave a module whose forward takes {', '.join(names)}; "
-                             "expected input_ids, or a module and its example inputs")
-        inputs = [torch.zeros(1, length_for(module), dtype=torch.long)]
-    for tensor in inputs:
-        if tensor.dim() < 2 or tensor.shape[0] != 1 or tensor.shape[1] != inputs[0].shape[1]:
-            raise SystemExit(f"ctxc.export: {source} gave an example input of shape {tuple(tensor.shape)}; "
-                             "expected (1, tokens, …), and as many tokens in each")
-    return module, inputs
+    module, given = made if isinstance(made, tuple) else (made, None)
+    try:
+        return module, inputs_of(module, given)
+    except ValueError as error:
+        raise SystemExit(f"ctxc.export: {source}: {error}") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -206,11 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if ":" in given.source and not os.path.exists(given.source):
         module, inputs = built_module(given.source)
-        names: list[str] | None = None
-        about: dict[str, Any] = {}
+        program = export(module, inputs, given.output)
     else:
-        module, inputs, names, about = language_model(given.source)
-    program = export(module, inputs, given.output, names, about)
+        module, program = export_config(config_of(given.source), given.output)
     nodes = sum(node.op == "call_function" for node in program.graph.nodes)
     print(f"{given.output}: {type(module).__name__}, {nodes} ops")
 

@@ -38,5 +38,31 @@ graph.program @rules tokens "s" {
   // Merged axes are no axis of tokens.
   // expected-remark @below {{makes a value of several tokens}}
   %o = graph.call "aten.view.default"(%h) {self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2, 2], f32>) -> !graph.tensor<["Mul(2, s)", 2], f32>
+  // Rows of a table by a token's own indices.
+  %r = graph.input "ids" as "token" : !graph.tensor<[1, "s", 2], si64>
+  // expected-remark @below {{each token by itself}}
+  %q = graph.call "aten.index.Tensor"(%w, %r) {indices = [#graph.operand<1>], self = #graph.operand<0>} in "" : (!graph.tensor<[4, 4], f32>, !graph.tensor<[1, "s", 2], si64>) -> !graph.tensor<[1, "s", 2, 4], f32>
+  // Indices that count tokens take entries of others.
+  %t = graph.call "aten.arange.default"() {end = 4 : i64} in "" : () -> !graph.tensor<["s"], si64>
+  // expected-remark @below {{no rule says how it treats tokens}}
+  %u = graph.call "aten.index.Tensor"(%h, %t) {indices = [#graph.operand<1>], self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2, 2], f32>, !graph.tensor<["s"], si64>) -> !graph.tensor<["s", 2, 2], f32>
+  // expected-remark @below {{each token by itself}}
+  %v = graph.call "aten.stack.default"(%h, %h) {dim = 0 : i64, tensors = [#graph.operand<0>, #graph.operand<1>]} in "" : (!graph.tensor<["s", 2, 2], f32>, !graph.tensor<["s", 2, 2], f32>) -> !graph.tensor<[2, "s", 2, 2], f32>
+  // expected-remark @below {{each token by itself}}
+  %y = graph.call "aten.constant_pad_nd.default"(%x) {pad = [0, 1], self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 5], f32>
+  // The same length, and each token is the one before.
+  // expected-remark @below {{joins tokens}}
+  %z = graph.call "aten.constant_pad_nd.default"(%x) {pad = [0, 0, 1, -1], self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  // expected-remark @below {{joins tokens}}
+  %aa = graph.call "aten.roll.default"(%x) {dims = [1], self = #graph.operand<0>, shifts = [1]} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  // expected-remark @below {{each token by itself}}
+  %ab = graph.call "aten.einsum.default"(%x, %w) {equation = "bsd,de->bse", tensors = [#graph.operand<0>, #graph.operand<1>]} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  // The tokens' letter of the result is another.
+  // expected-remark @below {{joins tokens}}
+  %ac = graph.call "aten.einsum.default"(%h, %c) {equation = "ijk,bs->bs", tensors = [#graph.operand<0>, #graph.operand<1>]} in "" : (!graph.tensor<["s", 2, 2], f32>, !graph.tensor<[1, "s"], f32>) -> !graph.tensor<[1, "s"], f32>
+  // expected-remark @below {{each token by itself}}
+  %ad = graph.call "aten.scatter.value"(%x, %r) {dim = -1 : i64, index = #graph.operand<1>, self = #graph.operand<0>, value = 1.0 : f64} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 2], si64>) -> !graph.tensor<[1, "s", 4], f32>
+  // expected-remark @below {{joins tokens}}
+  %ae = graph.call "aten.scatter.value"(%x, %r) {dim = 1 : i64, index = #graph.operand<1>, self = #graph.operand<0>, value = 1.0 : f64} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 2], si64>) -> !graph.tensor<[1, "s", 4], f32>
   graph.return %x : !graph.tensor<[1, "s", 4], f32>
 }

@@ -71,3 +71,50 @@ graph.program @layers tokens "s" {
   %t = graph.call "aten.matmul.default"(%r, %b) {other = #graph.operand<1>, self = #graph.operand<0>} in "layers.1" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
   graph.return %t : !graph.tensor<[1, "s", 4], f32>
 }
+
+// -----
+
+// Two experts of three, whose weights are divided by their sum. xf has the selected in another order, which
+// nothing here depends on.
+// CHECK-LABEL: xf.block @model(
+// CHECK-SAME: %[[X:.*]]: tensor<4xf32>)
+// CHECK: %[[S:.*]] = xf.softmax
+// CHECK: %[[I:.*]] = xf.top_k %[[S]] k 2
+// CHECK: %[[P:.*]] = xf.gather %[[S]][%[[I]]]
+// CHECK: %[[W:.*]] = xf.normalize sum %[[P]]
+// CHECK: %[[E:.*]] = xf.expert_linear %{{.*}}[%[[I]]] * %{{.*}} : tensor<3x4x4xf32>, tensor<2xi32>, tensor<4xf32>
+// CHECK: %[[C:.*]] = xf.combine %{{.*}}, %{{.*}} : tensor<2xf32>, tensor<2x4xf32>
+// CHECK: xf.add %[[X]], %[[C]]
+graph.program @mixture tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<["s", 4], f32>
+  %r = graph.stored "router" : !graph.tensor<[3, 4], f32>
+  %b = graph.stored "bank" : !graph.tensor<[3, 4, 4], f32>
+  %l = graph.call "aten.linear.default"(%x, %r) {input = #graph.operand<0>, weight = #graph.operand<1>} in "" : (!graph.tensor<["s", 4], f32>, !graph.tensor<[3, 4], f32>) -> !graph.tensor<["s", 3], f32>
+  %p = graph.call "aten.softmax.int"(%l) {dim = -1 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 3], f32>) -> !graph.tensor<["s", 3], f32>
+  %t:2 = graph.call "aten.topk.default"(%p) {k = 2 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 3], f32>) -> (!graph.tensor<["s", 2], f32>, !graph.tensor<["s", 2], si64>)
+  %n = graph.call "aten.sum.dim_IntList"(%t#0) {dim = [-1], keepdim = true, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2], f32>) -> !graph.tensor<["s", 1], f32>
+  %w = graph.call "aten.div.Tensor"(%t#0, %n) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2], f32>, !graph.tensor<["s", 1], f32>) -> !graph.tensor<["s", 2], f32>
+  %i = graph.call "aten.index.Tensor"(%b, %t#1) {indices = [#graph.operand<1>], self = #graph.operand<0>} in "" : (!graph.tensor<[3, 4, 4], f32>, !graph.tensor<["s", 2], si64>) -> !graph.tensor<["s", 2, 4, 4], f32>
+  %u = graph.call "aten.unsqueeze.default"(%x) {dim = 1 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 4], f32>) -> !graph.tensor<["s", 1, 4], f32>
+  %c = graph.call "aten.unsqueeze.default"(%u) {dim = -1 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 1, 4], f32>) -> !graph.tensor<["s", 1, 4, 1], f32>
+  %m = graph.call "aten.matmul.default"(%i, %c) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2, 4, 4], f32>, !graph.tensor<["s", 1, 4, 1], f32>) -> !graph.tensor<["s", 2, 4, 1], f32>
+  %e = graph.call "aten.squeeze.dim"(%m) {dim = -1 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2, 4, 1], f32>) -> !graph.tensor<["s", 2, 4], f32>
+  %v = graph.call "aten.unsqueeze.default"(%w) {dim = -1 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2], f32>) -> !graph.tensor<["s", 2, 1], f32>
+  %f = graph.call "aten.mul.Tensor"(%e, %v) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2, 4], f32>, !graph.tensor<["s", 2, 1], f32>) -> !graph.tensor<["s", 2, 4], f32>
+  %s = graph.call "aten.sum.dim_IntList"(%f) {dim = [1], self = #graph.operand<0>} in "" : (!graph.tensor<["s", 2, 4], f32>) -> !graph.tensor<["s", 4], f32>
+  %y = graph.call "aten.add.Tensor"(%x, %s) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 4], f32>, !graph.tensor<["s", 4], f32>) -> !graph.tensor<["s", 4], f32>
+  graph.return %y : !graph.tensor<["s", 4], f32>
+}
+
+// -----
+
+// The largest entry alone: here the order of what is selected matters, and xf has another.
+// CHECK-LABEL: xf.block @model(
+// CHECK-NOT: xf.top_k
+// CHECK: graph.opaque "aten.topk.default"
+graph.program @largest tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<["s", 4], f32>
+  %t:2 = graph.call "aten.topk.default"(%x) {k = 2 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 4], f32>) -> (!graph.tensor<["s", 2], f32>, !graph.tensor<["s", 2], si64>)
+  %y = graph.call "aten.slice.Tensor"(%t#0) {dim = 1 : i64, end = 1 : i64, self = #graph.operand<0>, start = 0 : i64} in "" : (!graph.tensor<["s", 2], f32>) -> !graph.tensor<["s", 1], f32>
+  graph.return %y : !graph.tensor<["s", 1], f32>
+}

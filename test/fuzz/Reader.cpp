@@ -24,6 +24,8 @@ llvm::ArrayRef<fuzz::Reader> fuzz::readers() {
       {"witness", readWitness},
       {"records", readRecords},
       {"mlir", readModelText},
+      {"pt2", readArchive},
+      {"program", readProgram},
   };
   return all;
 }

@@ -46,6 +46,10 @@ void readProof(llvm::StringRef bytes);
 /// The JSON, then a zero byte, then the safetensors file beside it.
 void readWitness(llvm::StringRef bytes);
 void readRecords(llvm::StringRef bytes);
+/// A .pt2 file.
+void readArchive(llvm::StringRef bytes);
+/// The program of a .pt2 file, then a zero byte, then the exporter's note; both are JSON.
+void readProgram(llvm::StringRef bytes);
 /// A model as text: parsed, verified, checked, printed and parsed again.
 void readModelText(llvm::StringRef bytes);
 

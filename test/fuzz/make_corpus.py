@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -271,6 +272,7 @@ def nested(write):
     deep = "[" * 300 + "]" * 300
     for reader in ("index", "config", "tokenizer-json", "proof", "witness", "records"):
         write(reader, f'{{"a":{deep}}}\n'.encode())
+    write("program", f'{{"a":{deep}}}'.encode())
     header = f'{{"a":{{"dtype":{deep}}}}}'.encode()
     for reader in ("safetensors", "patch"):
         write(reader, struct.pack("<Q", len(header)) + header)
@@ -288,6 +290,22 @@ def models(write):
         write("mlir", "\n".join(lines).encode())
 
 
+def programs(write):
+    """The block of the tests, whole and damaged, as a file and as its parts."""
+    made = TESTS / "Driver" / "Inputs" / "pt2.py"
+    damages = ["", "unknown", "cycle", "symbol", "length", "kept", "shared", "compressed", "overlap", "cut"]
+    with tempfile.TemporaryDirectory() as folder:
+        for damage in damages:
+            path = Path(folder) / "model.pt2"
+            subprocess.run([sys.executable, made, path, damage], check=True)
+            if damage in ("", "compressed", "overlap", "cut"):
+                write("pt2", path.read_bytes())
+            if damage not in ("compressed", "overlap", "cut"):
+                with zipfile.ZipFile(path) as archive:
+                    parts = [archive.read(f"model/{name}") for name in ("models/model.json", "extra/ctxc.json")]
+                write("program", b"\0".join(parts))
+
+
 def main():
     ctxc, out = sys.argv[1], Path(sys.argv[2])
     counts = {}
@@ -303,6 +321,7 @@ def main():
     templates(write)
     results(write, ctxc)
     models(write)
+    programs(write)
     nested(write)
     print(counts)
 

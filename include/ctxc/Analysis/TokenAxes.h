@@ -32,6 +32,8 @@ public:
 
   /// Whether the value depends on what the model reads.
   bool isData(mlir::Value value) const { return data.contains(value); }
+  /// Whether the call's results have the sizes and types of an operand, and nothing of its numbers.
+  static bool ignoresNumbers(graph::CallOp call);
   /// How `call` treats the tokens of its data; None where it reads no data.
   Mixing mixing(graph::CallOp call) const { return calls.lookup(call).first; }
   /// Why, in words; empty where it reads no data.

@@ -26,13 +26,16 @@ static StringRef outermostElement(StringRef path) {
 }
 
 /// Whether what the layer makes comes back to it through other ops.
-static bool comesBack(const Layer &layer, graph::ProgramOp program) {
+static bool comesBack(const Layer &layer, graph::ProgramOp program, const TokenAxes &axes) {
   llvm::DenseSet<Operation *> own;
   for (graph::CallOp call : layer.calls)
     own.insert(call);
   llvm::DenseSet<Operation *> behind;
   for (Operation *op = layer.calls.front(); op != layer.calls.back()->getNextNode();
        op = op->getNextNode()) {
+    // zeros_like reads sizes alone.
+    if (llvm::none_of(op->getResults(), [&](Value v) { return axes.isData(v); }))
+      continue;
     bool isOwn = own.contains(op);
     for (Value operand : op->getOperands()) {
       Operation *from = operand.getDefiningOp();
@@ -70,7 +73,7 @@ llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp progra
     return makeError("found " + Twine(layers.size()) + " layers; expected at most " +
                      Twine(mostLayers));
   for (const Layer &layer : layers)
-    if (comesBack(layer, program))
+    if (comesBack(layer, program, axes))
       return makeError("layer " + quoted(layer.path) +
                        " runs more than once for a token, each time on what it made before; "
                        "expected layers that run once");

@@ -50,6 +50,8 @@ llvm::Expected<RankedTensorType> ctxc::pt2::tokenType(Value value, const TokenAx
   auto type = cast<graph::SymbolicType>(value.getType());
   Type element = type.getElementType();
   MLIRContext *context = type.getContext();
+  if (isa<ComplexType>(element))
+    return makeError("a value of one token has complex numbers, which no op of xf computes with");
   if (isa<FloatType>(element))
     element = Float32Type::get(context);
   else if (!element.isInteger(1))
@@ -135,6 +137,8 @@ static llvm::SetVector<graph::StoredOp> sourcesOf(Value value) {
       continue;
     if (auto one = dyn_cast<graph::StoredOp>(op); one && !one.getFixed())
       stored.insert(one);
+    if (auto call = dyn_cast<graph::CallOp>(op); call && TokenAxes::ignoresNumbers(call))
+      continue;
     for (Value operand : op->getOperands())
       work.push_back(operand.getDefiningOp());
   }
@@ -222,9 +226,18 @@ llvm::Error Raiser::raiseOpaque(graph::CallOp call, StringRef why) {
   SmallVector<Value> operands;
   for (Value operand : call.getOperands()) {
     llvm::Expected<Value> read = this->operand(operand);
-    if (!read)
+    if (read) {
+      operands.push_back(*read);
+      continue;
+    }
+    // Of a table of positions, or of nothing, only the parameters in it count.
+    auto sources = isData(operand) ? llvm::SetVector<graph::StoredOp>() : sourcesOf(operand);
+    if (isData(operand) ||
+        !llvm::all_of(sources, [&](graph::StoredOp op) { return bool(storedOf(op)); }))
       return read.takeError();
-    operands.push_back(*read);
+    llvm::consumeError(read.takeError());
+    for (graph::StoredOp source : sources)
+      operands.push_back(parameter(source));
   }
   for (Value result : call.getResults()) {
     auto type = tokenType(result, axes);
@@ -306,9 +319,11 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
     return type.takeError();
   // In a layer the module's path goes on behind the layer's own.
   std::string name = naming(call.getPath().empty() ? call.getTarget() : call.getPath());
+  // A contextual op has floating-point numbers, of which others may be made.
+  auto floats = RankedTensorType::get(type->getShape(), builder.getF32Type());
   Value mixed =
-      xf::OpaqueContextualOp::create(builder, call.getLoc(), *type, name, operands, StringAttr());
-  if (!surelyMixes(region.calls, axes))
+      xf::OpaqueContextualOp::create(builder, call.getLoc(), floats, name, operands, StringAttr());
+  if (*type != floats || !surelyMixes(region.calls, axes))
     mixed = graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(),
                                     "it is not shown that it reads other tokens", mixed);
   bind(value, mixed);

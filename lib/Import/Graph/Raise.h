@@ -85,6 +85,10 @@ private:
   Results parts(graph::CallOp call);
   Results joined(graph::CallOp call);
   Results row(graph::CallOp call);
+  Results topK(graph::CallOp call);
+  Results indexed(graph::CallOp call);
+  Results gathered(graph::CallOp call);
+  Results summed(graph::CallOp call);
 
   llvm::Error raiseOpaque(graph::CallOp call, llvm::StringRef why);
   /// A value that does not depend on what the model reads: parameters it is made of, if any.
@@ -99,9 +103,18 @@ private:
   Value withScale(mlir::Location loc, Value data, Value scale);
   /// Ops that are written out: null where they are not.
   Value writtenNorm(graph::CallOp call);
+  Value dividedBySum(graph::CallOp call);
   Value writtenActivation(graph::CallOp call);
+  /// W_{sel_j} x_j, and Σ_j w_j y_j.
+  Value expertProduct(graph::CallOp call);
+  Value combined(graph::CallOp call, Value product);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
+  /// `value` repeated along its axes of one entry, and in front, to the shape of `type`; null where
+  /// xf has no op for that.
+  Value repeated(mlir::Location loc, Value value, mlir::RankedTensorType type);
+  /// Two operands in the shape that they have together.
+  bool matchShapes(mlir::Location loc, Value &a, Value &b);
   Value activation(mlir::Location loc, xf::ActivationKind kind, Value x);
   /// The axis of the token's value that axis `dim` of `value` is; none for one that it lacks.
   std::optional<int64_t> tokenDim(Value value, int64_t dim) const;

@@ -78,7 +78,8 @@ void ModelRaiser::findLive() {
   live.insert(end);
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
-    if (live.insert(op).second)
+    auto call = dyn_cast<graph::CallOp>(op);
+    if (live.insert(op).second && !(call && TokenAxes::ignoresNumbers(call)))
       for (Value operand : op->getOperands())
         work.push_back(operand.getDefiningOp());
   }
@@ -101,11 +102,19 @@ void ModelRaiser::findScopes(const std::vector<Layer> &found) {
     for (graph::CallOp call : scope.layer->calls)
       for (Value result : call.getResults())
         if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-              return live.contains(user) && !scope.calls.contains(user);
+              auto call = dyn_cast<graph::CallOp>(user);
+              return live.contains(user) && !scope.calls.contains(user) &&
+                     !(call && TokenAxes::ignoresNumbers(call));
             }))
           scope.results.push_back(result);
     scope.parts = divide(scope.layer->calls, scope.results, axes);
   }
+}
+
+/// The token's id, which each block has for itself.
+static bool isId(Value value) {
+  auto input = value.getDefiningOp<graph::InputOp>();
+  return input && input.getRole() == "token";
 }
 
 /// Emits a scope's ops in the order of the program.
@@ -146,6 +155,8 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
   };
   SmallVector<Type> inputs, outputs;
   for (Value value : scope.parts.inputs) {
+    if (isId(value))
+      continue;
     if (!axes.axis(value))
       return makeError("layer " + quoted(path) +
                        " reads a value of several tokens that is made "
@@ -169,8 +180,11 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
   Block &entry = block.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(&entry);
   Raiser raiser(builder, axes, naming);
-  for (auto [value, type] : llvm::zip(scope.parts.inputs, inputs))
-    raiser.bind(value, entry.addArgument(type, value.getLoc()));
+  auto id = RankedTensorType::get({}, builder.getI32Type());
+  for (Value value : scope.parts.inputs)
+    raiser.bind(value, isId(value)
+                           ? Value(xf::TokenOp::create(builder, value.getLoc(), id))
+                           : entry.addArgument(inputs[entry.getNumArguments()], value.getLoc()));
   scope.block = block;
   if (llvm::Error error = fill(scope, raiser))
     return error;
@@ -218,7 +232,8 @@ void ModelRaiser::bindInputs(Raiser &raiser) {
 llvm::Error ModelRaiser::callLayer(Scope &scope, Raiser &raiser) {
   SmallVector<Value> inputs;
   for (Value value : scope.parts.inputs)
-    inputs.push_back(raiser.lookup(value));
+    if (!isId(value))
+      inputs.push_back(raiser.lookup(value));
   std::string prefix = scope.layer->path + ".";
   Location loc = NameLoc::get(builder.getStringAttr(scope.layer->path));
   auto call =

@@ -38,10 +38,15 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
           .Case("cat", &Raiser::joined)
           .Case("embedding", &Raiser::row)
+          .Case("topk", &Raiser::topK)
+          .Case("index", &Raiser::indexed)
+          .Case("gather", &Raiser::gathered)
+          .Cases({"sum", "mean"}, &Raiser::summed)
           .Default(nullptr);
-  bool isOfShape = llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied,
-                                       &Raiser::expanded, &Raiser::part, &Raiser::row},
-                                      method);
+  bool isOfShape =
+      llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded,
+                          &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered},
+                         method);
   // All others compute with floating-point numbers.
   auto computes = [&](Value operand) {
     Value raised = lookup(operand);
@@ -120,6 +125,8 @@ Raiser::Results Raiser::linear(graph::CallOp call) {
 
 Raiser::Results Raiser::product(graph::CallOp call) {
   bool isMm = call.getBaseName() == "mm";
+  if (Value y = isMm ? Value() : expertProduct(call))
+    return {y};
   Value x = lookup(call.getTensor("self"));
   auto [weight, turned] = beforeTurn(call.getTensor(isMm ? "mat2" : "other"));
   graph::StoredOp stored = storedOf(weight);
@@ -155,7 +162,7 @@ Raiser::Results Raiser::sum(graph::CallOp call) {
   Value b = isData(sides->right) ? lookup(sides->right) : Value();
   bool isSub = call.getBaseName() == "sub";
   if (a && b) {
-    if (a.getType() != b.getType())
+    if (!matchShapes(call.getLoc(), a, b))
       return {};
     if (isSub)
       return {xf::SubOp::create(builder, call.getLoc(), a, b)};
@@ -197,7 +204,8 @@ Raiser::Results Raiser::times(graph::CallOp call) {
     auto isOne = [](Value v) { return ranked(v).getNumElements() == 1; };
     if (a.getType() != b.getType() && isOne(a))
       std::swap(a, b);
-    if (a.getType() != b.getType() && !(isOne(b) && ranked(b).getRank() == 1))
+    if (a.getType() != b.getType() && !(isOne(b) && ranked(b).getRank() == 1) &&
+        !matchShapes(call.getLoc(), a, b))
       return {};
     return {xf::MulOp::create(builder, call.getLoc(), a, b)};
   }
@@ -219,7 +227,8 @@ Raiser::Results Raiser::quotient(graph::CallOp call) {
     return {xf::TimesOp::create(builder, call.getLoc(), a, llvm::APFloat(factor))};
   }
   Value b = isData(sides->right) ? lookup(sides->right) : Value();
-  if (!b || (a.getType() != b.getType() && ranked(b).getShape() != ArrayRef<int64_t>{1}))
+  if (!b || (a.getType() != b.getType() && ranked(b).getShape() != ArrayRef<int64_t>{1} &&
+             !matchShapes(call.getLoc(), a, b)))
     return {};
   return {xf::DivOp::create(builder, call.getLoc(), a, b)};
 }

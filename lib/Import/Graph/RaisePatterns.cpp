@@ -78,7 +78,33 @@ static std::optional<Divisor> divisorOf(Value value, bool isFactor) {
   return std::nullopt;
 }
 
+/// w / (Σ w + ε) along the last axis.
+Value Raiser::dividedBySum(graph::CallOp call) {
+  std::optional<Sides> sides = sidesOf(call);
+  if (!sides || !sides->right || call.getBaseName() != "div")
+    return {};
+  double eps = 0;
+  Value by = beforeCopies(sides->right);
+  if (graph::CallOp sum = callOf(by, "add"))
+    if (std::optional<Sides> parts = sidesOf(sum); parts && parts->number && *parts->number >= 0) {
+      eps = *parts->number;
+      by = beforeCopies(parts->left);
+    }
+  graph::CallOp sum = callOf(by, "sum");
+  Value data = beforeCopies(sides->left), from = lookup(sides->left);
+  bool isIt = sum && keepsLast(sum) && sum.getTensor("self") && axes.isData(data) && from &&
+              beforeCopies(sum.getTensor("self")) == data && std::isfinite(eps);
+  auto type = isIt ? dyn_cast<RankedTensorType>(from.getType()) : RankedTensorType();
+  if (!type || !isa<Float32Type>(type.getElementType()) ||
+      tokenDim(sides->left, -1) != type.getRank() - 1)
+    return {};
+  return xf::NormalizeOp::create(builder, call.getLoc(), xf::NormKind::sum, from,
+                                 llvm::APFloat(eps));
+}
+
 Value Raiser::writtenNorm(graph::CallOp call) {
+  if (Value shares = dividedBySum(call))
+    return shares;
   std::optional<Sides> sides = sidesOf(call);
   if (!sides || !sides->right)
     return {};

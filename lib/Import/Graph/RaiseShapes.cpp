@@ -13,6 +13,48 @@ Value Raiser::reshaped(Location loc, Value value, Type type) {
   return value.getType() == type ? value : xf::ReshapeOp::create(builder, loc, type, value);
 }
 
+Value Raiser::repeated(Location loc, Value value, RankedTensorType type) {
+  // Few rows are put one behind the other.
+  constexpr int64_t mostRows = 64;
+  SmallVector<int64_t> shape(ranked(value).getShape());
+  ArrayRef<int64_t> to = type.getShape();
+  if (shape.size() > to.size())
+    return {};
+  shape.insert(shape.begin(), to.size() - shape.size(), 1);
+  value = reshaped(loc, value, RankedTensorType::get(shape, builder.getF32Type()));
+  for (size_t axis = to.size(); axis-- > 0;) {
+    if (shape[axis] == to[axis])
+      continue;
+    if (shape[axis] != 1 || (axis && to[axis] > mostRows))
+      return {};
+    shape[axis] = to[axis];
+    auto next = RankedTensorType::get(shape, builder.getF32Type());
+    if (axis == 0)
+      value = xf::BroadcastOp::create(builder, loc, next, value);
+    else
+      value = xf::ConcatOp::create(builder, loc, next, SmallVector<Value>(to[axis], value), axis);
+  }
+  return value;
+}
+
+bool Raiser::matchShapes(Location loc, Value &a, Value &b) {
+  if (!isFloat(a) || !isFloat(b))
+    return false;
+  ArrayRef<int64_t> x = ranked(a).getShape(), y = ranked(b).getShape();
+  SmallVector<int64_t> both;
+  for (size_t back = 1; back <= std::max(x.size(), y.size()); ++back) {
+    int64_t p = back <= x.size() ? x[x.size() - back] : 1,
+            q = back <= y.size() ? y[y.size() - back] : 1;
+    if (p != q && p != 1 && q != 1)
+      return false;
+    both.insert(both.begin(), std::max(p, q));
+  }
+  auto type = RankedTensorType::get(both, builder.getF32Type());
+  a = repeated(loc, a, type);
+  b = a ? repeated(loc, b, type) : Value();
+  return a && b;
+}
+
 Raiser::Results Raiser::sameOrder(graph::CallOp call) {
   Value x = lookup(call.getOperand(0));
   auto type = tokenType(call.getResult(0), axes);
@@ -69,7 +111,8 @@ Raiser::Results Raiser::expanded(graph::CallOp call) {
   }
   if (x.getType() == *type)
     return {x};
-  return {};
+  Value result = isFloat(x) ? repeated(call.getLoc(), x, *type) : Value();
+  return result ? Results{result} : Results{};
 }
 
 Raiser::Results Raiser::part(graph::CallOp call) {
@@ -132,16 +175,22 @@ Raiser::Results Raiser::parts(graph::CallOp call) {
 Raiser::Results Raiser::joined(graph::CallOp call) {
   std::optional<int64_t> dim = tokenDim(call.getResult(0), integerOf(call, "dim").value_or(0));
   SmallVector<Value> values;
+  size_t empty = 0;
   for (Value operand : call.getOperands()) {
+    auto sizes = cast<graph::SymbolicType>(operand.getType());
+    if (!isData(operand) && llvm::is_contained(sizes.getSizes(), builder.getI64IntegerAttr(0))) {
+      ++empty;
+      continue;
+    }
     Value x = isData(operand) ? lookup(operand) : Value();
     if (!x || !dim || !isFloat(x) || ranked(x).getRank() <= *dim ||
-        ranked(x).getRank() != ranked(lookup(call.getOperand(0))).getRank())
+        (!values.empty() && ranked(x).getRank() != ranked(values.front()).getRank()))
       return {};
     values.push_back(x);
   }
   // A list may name a tensor twice.
   auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("tensors"));
-  if (!list || list.size() != values.size())
+  if (!list || list.size() != values.size() + empty || values.empty())
     return {};
   auto type = tokenType(call.getResult(0), axes);
   if (!type || type->getRank() != ranked(values.front()).getRank()) {

@@ -26,6 +26,10 @@ static mlir::Type elementType(mlir::Builder &b, int64_t type) {
     return b.getF32Type();
   case 8:
     return b.getF64Type();
+  case 10:
+    return mlir::ComplexType::get(b.getF32Type());
+  case 11:
+    return mlir::ComplexType::get(b.getF64Type());
   case 12:
     return b.getI1Type();
   case 13:

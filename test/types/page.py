@@ -1,0 +1,111 @@
+"""docs/torch-types.md: a line for each type, made from what was found."""
+import re
+
+TOLERANCE, CONTROL = 1e-3, 100
+VERDICTS = ("controllable", "output-only", "rejected")
+
+HEAD = """# Every causal model type of transformers
+
+<!-- made by test/types/run.py -->
+
+`python -m ctxc.export TYPE` needs no importer. This table says what comes of it for each type that transformers
+{version} calls a causal language model: a small model of the type is exported, `ctxc check` reads the file, and its verdict
+is held against numbers. It is made, every night, by
+
+<!-- not run: it takes hours -->
+```sh
+build/judges/bin/python test/types/run.py build/bin/ctxc python build/types --page docs/torch-types.md
+```
+
+The numbers are transformers' alone, in float64, with random weights (`test/types/numbers_of.py`). A model reads
+{tokens} tokens. Then it reads the last of them alone, and layer by layer the parameters that the plan names are changed, by
+Jacobians that autograd computes, until
+
+- *inside*: the parameters before the nonlinearity give what they give with the context; the column has the largest
+  difference of what the module behind them reads, relative to its size. It is measured for controllable layers whose
+  plan's modules can be watched.
+- *logits*: the parameters behind give what the layer gives with the context; the column has the largest difference of
+  the logits, and *without* the same before any change.
+
+Where the paper's sites give no verdict, the table has that of `--sites all`, which also patches the mixer's own last
+matrix, with *(all)* behind it.
+
+{summary}
+
+| type | ops | layers | verdict | plan | inside | logits | without |
+|---|---:|---:|---|---|---:|---:|---:|
+"""
+NOT = """
+## Without a verdict
+
+| type | what stands in the way |
+|---|---|
+"""
+
+
+def is_good(row):
+    """Whether the verdict agrees with its numbers; none where there are none."""
+    numbers = row.get("numbers")
+    if not numbers:
+        return None
+    return numbers["patched"] <= TOLERANCE and numbers["control"] > CONTROL * numbers["patched"] and \
+        numbers["inside"] <= TOLERANCE and numbers["layer"] <= TOLERANCE
+
+
+def verdict_of(row):
+    """The model's verdict: controllable where all of its layers are."""
+    kinds = {layer["verdict"] for layer in row.get("layers") or [] if layer}
+    for kind in ("undecided", "rejected", "output-only", "controllable"):
+        if kind in kinds:
+            return kind
+    return "none"
+
+
+def has_verdict(row):
+    return verdict_of(row) in VERDICTS
+
+
+def obstacle(row):
+    if row.get("reason"):
+        return f"{row['stage']}: {row['reason'].removeprefix('ctxc: error: ')}"
+    text = "; ".join(dict.fromkeys(row.get("reasons", [])))
+    text = re.sub(r"whether block '\w+' can take the context into its parameters is undecided: ", "", text)
+    return text[:300]
+
+
+def number(row, key):
+    numbers = row.get("numbers")
+    if not numbers or (key == "inside" and not numbers["insides"]):
+        return ""
+    return f"{numbers[key]:.1e}"
+
+
+def line(row):
+    plans = "; ".join(f"`{plan}`" for plan in row["plans"])
+    verdict = verdict_of(row) + (" (all)" if row.get("sites") == "all" else "")
+    return f"| {row['type']} | {row['ops']} | {len(row['layers'])} | {verdict} | {plans} | " \
+           f"{number(row, 'inside')} | {number(row, 'patched')} | {number(row, 'control')} |\n"
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def page_of(rows, version, tokens):
+    found = [row for row in rows if has_verdict(row)]
+    measured = [row for row in found if row.get("numbers")]
+    agree = [row for row in measured if is_good(row)]
+    kinds = ", ".join(f"{sum(verdict_of(row) == kind for row in found)} {kind}" for kind in VERDICTS)
+    summary = f"Of {len(rows)} types, {len(found)} have a verdict ({kinds}). {len(measured)} were held against numbers, " \
+              f"and {len(agree)} agree with them: what the plan says suffices for {TOLERANCE:g}."
+    text = HEAD.format(version=version, tokens=tokens, summary=summary) + "".join(line(row) for row in found)
+    others = [row for row in rows if not has_verdict(row)]
+    if others:
+        text += NOT + "".join(f"| {row['type']} | {cell(obstacle(row))} |\n" for row in others)
+    return text
+
+
+def verdicts_in(page):
+    """The verdict of each type that the page has."""
+    lines = re.findall(r"^\| (\S+) \| \d+ \| \d+ \| (\S+)(?: \(all\))? \|", page, re.MULTILINE)
+    return dict(lines)

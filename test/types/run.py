@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Every causal model type of transformers: a small model is exported, checked, and its verdict held against numbers.
+
+  run.py CTXC PACKAGE FOLDER [--types TYPE…] [--page PAGE] [--against PAGE] [--fresh] [--no-numbers]
+
+PACKAGE is the folder of the Python package. FOLDER keeps the exported programs and, for each type, what was found
+(TYPE.json), and is gone on with; --fresh exports again. --page writes the table (docs/torch-types.md), and --against
+compares with it. Fails where numbers contradict a verdict, where it depends on names or on the order of ops, or where a
+type has not the page's verdict."""
+import argparse
+import copy
+import hashlib
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+import torch  # noqa: E402
+
+import numbers_of  # noqa: E402
+import small_configs  # noqa: E402
+import page  # noqa: E402
+import variant  # noqa: E402
+
+LIMIT = 900  # seconds for a type
+
+
+def short(error):
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0] if text else ''}"[:200]
+
+
+def export(config, path):
+    import ctxc.export as exporter
+    # As a whole or not at all, so that a run that was stopped goes on.
+    _, program = exporter.export_config(config, path.with_suffix(".part"))
+    os.replace(path.with_suffix(".part"), path)
+    inputs = sum(spec.kind.name == "USER_INPUT" for spec in program.graph_signature.input_specs)
+    return sum(node.op == "call_function" for node in program.graph.nodes), inputs > 1
+
+
+def checked(binary, program, *options):
+    """The layers, with verdicts and plans; what keeps a block from a verdict; ops that no pattern knew."""
+    run = subprocess.run([binary, "check", str(program), "--format", "json", *options], capture_output=True, text=True)
+    if run.returncode > 1:
+        said = run.stderr.strip().splitlines() or ["crash"]
+        return {"reason": said[0].replace(str(program), program.name)}
+    report = json.loads(run.stdout)
+    text = subprocess.run([binary, "import", str(program)], capture_output=True, text=True).stdout
+    calls = []
+    for line in text.splitlines():
+        call = re.search(r'xf\.layer @(\S+?)\(.* at "([^"]*)"', line)
+        if call:
+            bound = re.search(r"bind \{(.*?)\}", line)
+            bind = dict(re.findall(r'"?([\w.]+)"? = "([^"]*)"', bound.group(1))) if bound else {}
+            calls.append((call.group(2), bind))
+    layers = [None] * len(calls)
+    reasons = []
+    for group in report["groups"]:
+        plan = {side: [site["parameter"] for site in group[side]] for side in ("input", "output")}
+        for index in group.get("layers", []):
+            prefix, bind = calls[index]
+            named = {side: [bind.get(name, prefix + name) for name in plan[side]] for side in plan}
+            layers[index] = {"path": prefix.rstrip("."), "verdict": group["verdict"], "block": group["block"], **named}
+        reasons += [cause["message"] for cause in group["causes"]]
+    opaque = sorted(set(re.findall(r'graph\.opaque "([^"]*)" why "no pattern', text)))
+    unshown = sorted(set(re.findall(r'graph\.opaque "([^"]*)" why "it is not shown', text)))
+    return {"layers": layers, "plans": sorted({" + ".join(plan_of(group)) for group in report["groups"]}),
+            "sites": "all" if options else "mlp", "reasons": reasons, "opaque": opaque, "unshown": unshown,
+            "blocks": len(report["groups"])}
+
+
+def plan_of(group):
+    return [re.sub(r"\.weight$", "", site["parameter"]) for side in ("input", "output") for site in group[side]]
+
+
+def agrees_with_variant(binary, program, found):
+    """Whether other names and another order of the same ops give the same verdicts and plans."""
+    other = program.with_suffix(".variant.pt2")
+    variant.write_variant(program, other, seed=1)
+    again = checked(binary, other, *(["--sites", "all"] if found["sites"] == "all" else []))
+    other.unlink()
+
+    def said(result):
+        return [(layer["path"], layer["verdict"], sorted(layer["input"]), sorted(layer["output"]))
+                for layer in result.get("layers", [])]
+    return said(again) == said(found)
+
+
+def study(model_type, binary, folder, fresh, with_numbers):
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    file, program = folder / f"{model_type}.json", folder / f"{model_type}.pt2"
+    row = json.loads(file.read_text()) if file.exists() and not fresh else {}
+    row["type"] = model_type
+    stage = "config"
+    try:
+        config = small_configs.small_config(model_type)
+        stage = "export"
+        if fresh or not program.exists():
+            start = time.time()
+            row["ops"], row["positions"] = export(copy.deepcopy(config), program)
+            row["seconds"] = round(time.time() - start, 1)
+        stage = "check"
+        for key in ("reason", "stage"):
+            row.pop(key, None)
+        found = checked(binary, program)
+        if not page.has_verdict(found):
+            # What is no more than a mixer has nothing behind it that may be patched but for that itself.
+            by_all = checked(binary, program, "--sites", "all")
+            if page.has_verdict(by_all):
+                found = by_all
+        row.update(found)
+        row["stable"] = "reason" in found or not with_numbers or agrees_with_variant(binary, program, found)
+        if "reason" in found:
+            row["stage"] = stage
+        elif with_numbers and all(layer and layer["output"] for layer in found["layers"]) and found["layers"]:
+            stage = "numbers"
+            key = hashlib.sha256(json.dumps(found["layers"]).encode()).hexdigest()
+            if row.get("numbers_of") != key or not page.is_good(row):
+                row.pop("numbers", None)
+                model = numbers_of.random_model(config)
+                row["numbers"] = numbers_of.judge(model, row["positions"], found["layers"])
+                row["numbers_of"] = key
+    except BaseException as error:
+        row["stage"], row["reason"] = stage, short(error)
+        if os.environ.get("CTXC_TYPES_TRACE"):
+            traceback.print_exc(file=sys.__stderr__)
+    file.write_text(json.dumps(row, indent=1))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("package")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--types", nargs="*", default=[])
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--no-numbers", action="store_true", help="check alone")
+    given = parser.parse_args()
+    sys.path.insert(0, given.package)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    import transformers  # children have it then
+    import ctxc.export  # noqa: F401
+    types = given.types or small_configs.causal_types()
+    failed = 0
+    for model_type in types:
+        start = time.time()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(LIMIT)
+            study(model_type, given.binary, given.folder, given.fresh, not given.no_numbers)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        file = given.folder / f"{model_type}.json"
+        if status:
+            file.write_text(json.dumps({"type": model_type, "stage": "ended", "reason": f"ended with status {status}"}))
+        row = json.loads(file.read_text())
+        good = page.is_good(row)
+        failed += good is False or not row.get("stable", True)
+        said = "" if good is None else "agrees" if good else f"IS NOT SO: {row['numbers']}"
+        print(model_type, page.verdict_of(row), said,
+              "" if row.get("stable", True) else "DEPENDS ON NAMES OR ORDER",
+              "" if page.has_verdict(row) else page.obstacle(row), *row.get("opaque", []),
+              f"{time.time() - start:.0f} s", flush=True)
+    rows = [json.loads((given.folder / f"{t}.json").read_text()) for t in types]
+    if given.against:
+        expected = page.verdicts_in(given.against.read_text())
+        for row in rows:
+            if page.verdict_of(row) != expected.get(row["type"], "none"):
+                print(f"{row['type']}: found {page.verdict_of(row)}; expected {expected.get(row['type'], 'none')}")
+                failed += 1
+    if given.page:
+        given.page.write_text(page.page_of(rows, transformers.__version__, numbers_of.TOKENS))
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
