@@ -21,7 +21,7 @@ struct Runs {
 /// kept tokens, unpatched.
 Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t count,
                        bool context = true) {
-  Runs runs{executor.start(request.tokens.size() - 1 + count),
+  Runs runs{request.full ? nullptr : executor.start(request.tokens.size() - 1 + count),
             executor.start(request.kept.size() + 1)};
   if (context)
     if (Error error = readContext(executor, *runs.full, request.tokens))
@@ -229,15 +229,16 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
       return made.takeError();
     runs = std::move(*made);
   }
+  Run &full = request.full ? *request.full : *runs.full;
   options.startLayer = request.startLayer;
   std::vector<int64_t> all(tokens.size());
   std::iota(all.begin(), all.end(), 0);
   llvm::ArrayRef<int64_t> positions = all;
   while (!wanted.empty()) {
-    int64_t held = runs.full->size(), first = wanted.front();
+    int64_t held = full.size(), first = wanted.front();
     if (first > held) {
       Timer watch(times.prefill);
-      auto logits = executor.forward(*runs.full, tokens.slice(held, first - held),
+      auto logits = executor.forward(full, tokens.slice(held, first - held),
                                      positions.slice(held, first - held), ForwardOptions());
       if (!logits)
         return logits.takeError();
@@ -249,7 +250,7 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
     Error error = Error::success();
     {
       Timer watch(times.patch);
-      error = executor.patchEach(*runs.full, *runs.reduced, tokens.slice(first, count),
+      error = executor.patchEach(full, *runs.reduced, tokens.slice(first, count),
                                  positions.slice(first, count), options,
                                  [&](const TokenPatch &given) -> Error {
                                    Timer other(inSink);
@@ -289,6 +290,9 @@ Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &re
           return step.takeError();
         addLayers(*step, given.obligations, given.replayError);
         observe(*step);
+        if (request.patch)
+          if (Error error = request.patch(*patch))
+            return error;
         result.steps.push_back(std::move(*step));
         return Error::success();
       });
@@ -324,6 +328,9 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
       return step.takeError();
     addLayers(*step, made->obligations, made->replayError);
     observe(*step);
+    if (request.patch)
+      if (Error error = request.patch(made->patch))
+        return std::move(error);
     token = step->next;
     result.steps.push_back(std::move(*step));
     if (token.token() < 0)
