@@ -4,6 +4,7 @@
 #include "Store.h"
 #include "ctxc/Session/Model.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Verify/GivenRun.h"
 
 using namespace ctxc;
 using namespace ctxc::batch;
@@ -14,11 +15,12 @@ using llvm::json::Object;
 
 namespace {
 
-/// Ascending token ids, the shorter first where one begins as the other does.
+/// Ascending token ids, the shorter first where one begins as the other does; then lines.
 bool comesBefore(const PromptLine &a, const PromptLine &b) {
-  return std::lexicographical_compare(
-      a.tokens.begin(), a.tokens.end(), b.tokens.begin(), b.tokens.end(),
-      [](const Input &x, const Input &y) { return x.token() < y.token(); });
+  auto [x, y] = std::mismatch(a.tokens.begin(), a.tokens.end(), b.tokens.begin(), b.tokens.end());
+  if (x != a.tokens.end() && y != b.tokens.end())
+    return x->token() < y->token();
+  return std::make_pair(a.tokens.size(), a.number) < std::make_pair(b.tokens.size(), b.number);
 }
 
 class Batch {
@@ -63,7 +65,7 @@ private:
   Error runWindow(int64_t index, llvm::ArrayRef<Line> texts) {
     if (texts.empty())
       return Error::success();
-    Expected<std::set<Place>> recorded = store.begin(index);
+    Expected<std::set<LinePosition>> recorded = store.begin(index);
     if (!recorded)
       return recorded.takeError();
     std::vector<PromptLine> lines;
@@ -76,7 +78,7 @@ private:
       if (!isDone && !recorded->count({line.number, -1}))
         lines.push_back(std::move(line));
     }
-    llvm::stable_sort(lines, comesBefore);
+    llvm::sort(lines, comesBefore);
     for (const PromptLine &line : lines)
       if (Error error = runLine(line))
         return error;
@@ -87,7 +89,6 @@ private:
     Error error = line.error.empty() ? make(line) : makeError(line.error);
     if (!error)
       return error;
-    full.forget();
     if (isFailed || error.isA<Cancelled>())
       return error;
     std::string text = llvm::toString(std::move(error));
@@ -100,47 +101,59 @@ private:
     run.tokens = line.tokens;
     run.kept = line.kept;
     run.startLayer = model.options().planning.startLayer;
-    int64_t held = 0, end = line.tokens.size(); // the tokens that are run, and those already read
-    if (executor.isBidirectional()) {
-      if (line.positions != std::vector<int64_t>{end - 1})
-        return makeError("the model is bidirectional: the last position alone can be patched");
-    } else {
-      run.positions = line.positions;
-      if (Error error = checkRequest(run, executor))
-        return error;
-      end = line.positions.back() + 1;
-      if (Error error = full.prepare(line.tokens, line.positions.front(), end).moveInto(held))
-        return error;
-      run.full = &full.state();
-    }
-    if (Error error = line.make.metrics ? compare(line, run) : patchAlone(line, run))
+    if (executor.isBidirectional())
+      return makeWhole(line, run);
+    run.positions = line.positions;
+    if (Error error = checkRequest(run, executor))
       return error;
+    int64_t end = line.positions.back() + 1; // the tokens that are run
+    Expected<int64_t> held = full.prepare(line.tokens, line.positions.front(), end);
+    if (!held)
+      return held.takeError();
+    if (Error error = line.make.metrics ? compare(line, run) : patchAlone(line, run)) {
+      full.forget();
+      return error;
+    }
     result.tokens += end;
-    result.read += end - held;
+    result.read += end - *held;
     full.holds(llvm::ArrayRef(line.tokens).take_front(end));
     return Error::success();
   }
 
-  Error compare(const PromptLine &line, RunRequest &run) {
-    VerifyStep last;
-    run.patch = [&](const Patch &patch) { return keep(line, run, last, patch); };
-    return model.verify(run, 1, [&](const VerifyStep &step) { last = step; }).takeError();
+  Error compare(const PromptLine &line, const RunRequest &run) {
+    return verifyEach(
+        executor, run, full.state(), norms,
+        [&](const VerifyStep &step, const Patch &patch) { return keep(line, run, step, patch); });
   }
 
-  Error patchAlone(const PromptLine &line, RunRequest &run) {
-    if (run.positions.empty()) {
-      Expected<PatchStep> step = model.patch(run);
-      if (!step)
-        return step.takeError();
-      return keepPatch(line, run, run.tokens.size() - 1, step->patch, step->obligations,
-                       step->replayError);
-    }
-    return model.positions(run, [&](const TokenPatch &given) -> Error {
+  Error patchAlone(const PromptLine &line, const RunRequest &run) {
+    return makePatches(executor, run, full.state(), [&](const TokenPatch &given) -> Error {
       Expected<Patch> patch = given.patch();
       if (!patch)
         return patch.takeError();
       return keepPatch(line, run, given.position, *patch, given.obligations, given.replayError);
     });
+  }
+
+  /// In a bidirectional model, whose tokens see all others: nothing is shared, and the last token
+  /// alone can be patched.
+  Error makeWhole(const PromptLine &line, const RunRequest &run) {
+    int64_t last = line.tokens.size() - 1;
+    if (line.positions != std::vector<int64_t>{last})
+      return makeError("the model is bidirectional: the last position alone can be patched");
+    result.tokens += line.tokens.size();
+    result.read += line.tokens.size();
+    if (!line.make.metrics) {
+      Expected<PatchStep> step = model.patch(run);
+      return step ? keepPatch(line, run, last, step->patch, step->obligations, step->replayError)
+                  : step.takeError();
+    }
+    // Of the same patch, made once more: verify does not tell it.
+    Expected<VerifyResult> verified = model.verify(run, 1, [](const VerifyStep &) {});
+    if (!verified)
+      return verified.takeError();
+    Expected<PatchStep> step = model.patch(run);
+    return step ? keep(line, run, verified->steps.front(), step->patch) : step.takeError();
   }
 
   Error keepPatch(const PromptLine &line, const RunRequest &run, int64_t position,
@@ -161,7 +174,7 @@ private:
   /// Adds what is known of a position. A patch that no file can hold is an error of that position.
   Error keep(const PromptLine &line, const RunRequest &run, const VerifyStep &step,
              const Patch &patch) {
-    Place place{line.number, step.position};
+    LinePosition place{line.number, step.position};
     if (!line.make.patch)
       return add(place, stepRecord(line, step));
     if (Error error = checkPatch(patch))
@@ -172,7 +185,7 @@ private:
     return add(place, stepRecord(line, step), &patch, &*metadata);
   }
 
-  Error add(Place place, Object record, const Patch *patch = nullptr,
+  Error add(LinePosition place, Object record, const Patch *patch = nullptr,
             const PatchMetadata *metadata = nullptr) {
     Error error = store.add(place, std::move(record), patch, metadata);
     isFailed = bool(error);

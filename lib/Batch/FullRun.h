@@ -17,7 +17,7 @@ public:
   /// position `first` on, with room for `count` tokens. Returns how many it holds.
   llvm::Expected<int64_t> prepare(llvm::ArrayRef<Input> tokens, int64_t first, int64_t count) {
     auto common = std::mismatch(held.begin(), held.end(), tokens.begin(), tokens.end()).first;
-    held.resize(std::min<int64_t>(common - held.begin(), first));
+    held.erase(held.begin() + std::min<int64_t>(common - held.begin(), first), held.end());
     if (run)
       run->truncate(held.size());
     if (count <= capacity)

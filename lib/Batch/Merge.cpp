@@ -80,7 +80,7 @@ static Error linkOrCopy(StringRef from, StringRef to) {
 static Error mergeWindow(int64_t window, const Parts &parts, StringRef to,
                          llvm::raw_ostream &records, BatchCounts &counts) {
   StringRef from = parts.directoryOf.at(window);
-  std::map<Place, std::string> texts;
+  std::map<LinePosition, std::string> texts;
   for (int64_t shard : parts.windows.at(window)) {
     std::string patches = patchesName(window, shard);
     Error error = readRecords(pathIn(from, recordsName(window, shard)), [&](StringRef text,

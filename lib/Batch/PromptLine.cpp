@@ -4,6 +4,7 @@
 #include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Suggestion.h"
+#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -23,11 +24,12 @@ Expected<BatchMake> ctxc::batchMake(llvm::ArrayRef<StringRef> words) {
   for (StringRef word : words) {
     if (!llvm::is_contained(makeWords, word))
       return makeError("make: found " + quoted(word) + ", expected some of " +
-                       llvm::join(makeWords, ", ") + suggestion(word, makeWords));
+                       llvm::join(llvm::ArrayRef(makeWords), ", ") + suggestion(word, makeWords));
     (word == "patch" ? make.patch : word == "metrics" ? make.metrics : make.layers) = true;
   }
   if (words.empty())
-    return makeError("make: found nothing, expected some of " + llvm::join(makeWords, ", "));
+    return makeError("make: found nothing, expected some of " +
+                     llvm::join(llvm::ArrayRef(makeWords), ", "));
   return make;
 }
 
@@ -64,9 +66,9 @@ private:
     static constexpr StringRef names[] = {"id",   "prompt",    "tokens", "messages",
                                           "keep", "positions", "make"};
     for (auto &[name, value] : object)
-      if (!llvm::is_contained(names, name))
+      if (!llvm::is_contained(names, name.str()))
         return makeError("found the member " + quoted(name) + ", expected some of " +
-                         llvm::join(names, ", ") + suggestion(name, names));
+                         llvm::join(llvm::ArrayRef(names), ", ") + suggestion(name.str(), names));
     return Error::success();
   }
 

@@ -246,10 +246,10 @@ Expected<std::unique_ptr<Store>> Store::open(const BatchRequest &request, const 
   return store;
 }
 
-Expected<std::set<Place>> Store::begin(int64_t next) {
+Expected<std::set<LinePosition>> Store::begin(int64_t next) {
   window = next;
   shard = 0;
-  std::set<Place> recorded;
+  std::set<LinePosition> recorded;
   auto known = windows.find(window);
   if (known == windows.end())
     return recorded;
@@ -267,7 +267,8 @@ Expected<std::set<Place>> Store::begin(int64_t next) {
   return recorded;
 }
 
-Error Store::add(Place place, Object record, const Patch *patch, const PatchMetadata *metadata) {
+Error Store::add(LinePosition place, Object record, const Patch *patch,
+                 const PatchMetadata *metadata) {
   if (patch) {
     if (Error error = patches.add(place.first, *patch, *metadata))
       return error;

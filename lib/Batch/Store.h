@@ -45,7 +45,7 @@ llvm::Error writePart(llvm::StringRef directory, int64_t part, int64_t parts,
                       const BatchCounts &counts);
 
 /// The line and the position (−1: the line as a whole) of a record.
-using Place = std::pair<int64_t, int64_t>;
+using LinePosition = std::pair<int64_t, int64_t>;
 
 class Store {
 public:
@@ -61,9 +61,9 @@ public:
   }
 
   /// Goes on with a window. Returns what is recorded of it.
-  llvm::Expected<std::set<Place>> begin(int64_t window);
+  llvm::Expected<std::set<LinePosition>> begin(int64_t window);
   /// Adds a record, and the patch that belongs to it (null: none).
-  llvm::Error add(Place place, llvm::json::Object record, const Patch *patch = nullptr,
+  llvm::Error add(LinePosition place, llvm::json::Object record, const Patch *patch = nullptr,
                   const PatchMetadata *metadata = nullptr);
   /// Writes what the window has besides.
   llvm::Error end();
@@ -81,7 +81,7 @@ private:
   bool isComplete = false;
   int64_t window = 0, shard = 0;
   PatchShard patches;
-  std::map<Place, std::string> records;
+  std::map<LinePosition, std::string> records;
 };
 
 } // namespace ctxc::batch

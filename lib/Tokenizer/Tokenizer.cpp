@@ -1,5 +1,5 @@
 // Which file of a checkpoint is its tokenizer.
-#include "ctxc/Tokenizer/Tokenizer.h"
+#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"

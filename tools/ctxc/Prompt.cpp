@@ -5,6 +5,7 @@
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Memory.h"
+#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/JSON.h"

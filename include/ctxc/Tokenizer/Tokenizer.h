@@ -70,11 +70,6 @@ protected:
   Tokenizer() = default;
 };
 
-/// The ids of a prompt, with the special tokens around it. Where the tokenizer puts a token in
-/// front, and the text spells that token out as well, there is one of it, and `isRepeated` is set.
-llvm::Expected<std::vector<int64_t>> encodePrompt(const Tokenizer &tokenizer, llvm::StringRef text,
-                                                  bool &isRepeated);
-
 /// Opens a tokenizer of one kind by the path of its file. `bos` is config.json's bos_token_id.
 llvm::Expected<std::unique_ptr<Tokenizer>> openSentencePiece(llvm::StringRef path,
                                                              std::optional<int64_t> bos);

@@ -33,9 +33,6 @@ namespace ctxc {
 using LogitsObserver = std::function<void(
     llvm::ArrayRef<double> full, llvm::ArrayRef<double> patched, llvm::ArrayRef<double> control)>;
 
-/// Sees the patch of a step, after the StepObserver. An error ends the verification.
-using PatchObserver = std::function<llvm::Error(const Patch &)>;
-
 /// What every way of verifying needs.
 struct RunRequest {
   /// The context, then the last token; at least two. Token i is at position i. Embeddings may stand
@@ -60,13 +57,6 @@ struct RunRequest {
   /// patches are materialized, and both are bfloat16's where the pass that makes many patches
   /// rounds.
   Roundoffs roundoffs = {};
-  /// For verifyEach and makePatches alone: the full run to go on with, so that a beginning that
-  /// prompts have in common is read once. It holds the first of `tokens`, none from the first of
-  /// `positions` on, and has room for all; in the end it holds those up to the last of `positions`,
-  /// after an error some of them. Null: a run that nobody else sees.
-  Run *full = nullptr;
-  /// For verify and verifyEach. Null: nobody needs the patches themselves.
-  PatchObserver patch = {};
 };
 
 /// Wall-clock seconds of each part, summed over tokens.
