@@ -11,7 +11,6 @@ from pathlib import Path
 try:
     import ray
     import ray.data
-    from ray.util.state import list_actors
 except ImportError:
     print("ray is not installed: skipped")
     sys.exit(77)
@@ -24,14 +23,30 @@ ROWS = int(sys.argv[2]) if len(sys.argv) > 2 else 240
 MODEL = ROOT / "examples/models/gemma3-kjv-1m"
 
 
+def parent_of(process):
+    return int((Path("/proc") / str(process) / "stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def is_ours(process):
+    while process > 1 and process != os.getpid():
+        process = parent_of(process)
+    return process == os.getpid()
+
+
 def workers():
-    """Process ids of the actors that hold the model."""
-    return [actor.pid for actor in list_actors(filters=[("state", "=", "ALIVE")])
-            if actor.class_name.startswith("MapWorker")]
+    """Process ids of the actors that hold the model, as Ray names them."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "cmdline").read_bytes().startswith(b"ray::MapWorker") and is_ours(int(folder.name)):
+                found.append(int(folder.name))
+        except OSError:
+            pass  # it has ended
+    return sorted(found)
 
 
 def main():
-    ray.init(num_cpus=2, include_dashboard=True, log_to_driver=False)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     asked = [{"row": i, "prompt": "And David said unto " + ("Saul" if i % 2 else "Jonathan") + ", " * (i % 5)}
              for i in range(ROWS)]
     asked[7]["prompt"] = ""

@@ -143,30 +143,31 @@ static std::vector<OptionSpec> batchOptions() {
       {"--take", "DIR", "in place of MODEL: write one patch of a batch to a file of its own"});
   merge.repeatable = true;
   merge.insteadOfPositionals = take.insteadOfPositionals = true;
-  return {writesInto({"-o", "PATH",
-                      "the directory of the results, which a run that was ended goes on with; a\n"
-                      "new one for --merge; a file for --take",
-                      /*choices=*/{}, /*required=*/true}),
-          {"--make", "WORDS",
-           "what is made where a line does not say it: patch (default), metrics, layers, or\n"
-           "some of them, separated by commas"},
-          {"--positions",
-           "WHICH",
-           "which positions where a line does not say it: the last (default), or all from 1 on",
-           {"last", "all"}},
-          {"--part", "I/N", "do the I-th of N parts of the lines; I is 1 to N"},
-          {"--window", "LINES",
-           "how many lines are looked at together for beginnings that they share; parts are\n"
-           "made of whole windows; default 64"},
-          {"--shard", "MIB", "about how large a file of patches gets; default 64"},
-          reads({"--tokenizer", "PATH",
-                 "a tokenizer in place of the model's own, as for an .mlir model: a checkpoint's\n"
-                 "directory, a tokenizer.json, a tokenizer.model, or a GGUF file"}),
-          merge,
-          take,
-          {"--line", "LINE[:POSITION]",
-           "with --take, which patch: the line's number, from 1 on; and the position, where the\n"
-           "line has several"}};
+  return {
+      writesInto({"-o", "PATH",
+                  "the directory of the results, which a run that was ended goes on with; a\n"
+                  "new one for --merge; a file for --take",
+                  /*choices=*/{}, /*required=*/true}),
+      {"--make", "NAMES",
+       "what is made where a line does not say it: patch (default), metrics, layers, or\n"
+       "some of them, separated by commas"},
+      {"--positions",
+       "WHICH",
+       "which positions where a line does not say it: the last (default), or all from 1 on",
+       {"last", "all"}},
+      {"--part", "I/N", "do the I-th of N parts of the lines; I is 1 to N"},
+      {"--window", "N",
+       "how many lines are looked at together for beginnings that they share; parts are\n"
+       "made of whole windows; default 64"},
+      {"--shard", "MIB", "about how large a file of patches gets; default 64"},
+      reads({"--tokenizer", "PATH",
+             "a tokenizer in place of the model's own, as for an .mlir model: a checkpoint's\n"
+             "directory, a tokenizer.json, a tokenizer.model, or a GGUF file"}),
+      merge,
+      take,
+      {"--line", "LINE",
+       "with --take, which patch: the number of its line, from 1 on, or LINE:POSITION where the\n"
+       "line has several"}};
 }
 
 Command driver::batchCommand() {
