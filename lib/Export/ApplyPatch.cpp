@@ -1,12 +1,12 @@
 #include "ctxc/Export/ApplyPatch.h"
 #include "AppliedNote.h"
-#include "NewDirectory.h"
 #include "SmallFiles.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/NewDirectory.h"
 #include "llvm/Support/FileSystem.h"
 #include <cmath>
 #include <cstdio>

@@ -1,12 +1,12 @@
 #include "ctxc/Export/LastingAdapter.h"
 #include "Lora.h"
-#include "NewDirectory.h"
 #include "PeftConfig.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
+#include "ctxc/Support/NewDirectory.h"
 #include <cmath>
 
 using namespace llvm;

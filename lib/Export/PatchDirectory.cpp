@@ -1,5 +1,5 @@
 #include "ctxc/Export/PatchDirectory.h"
-#include "NewDirectory.h"
+#include "ctxc/Support/NewDirectory.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;

@@ -1,9 +1,9 @@
 // A LoRA adapter directory as PEFT reads it.
 #include "Lora.h"
-#include "NewDirectory.h"
 #include "PatchMetadata.h"
 #include "PeftConfig.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
+#include "ctxc/Support/NewDirectory.h"
 
 using namespace llvm;
 using namespace ctxc;

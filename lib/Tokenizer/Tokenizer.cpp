@@ -1,5 +1,5 @@
 // Which file of a checkpoint is its tokenizer.
-#include "ctxc/Tokenizer/Tokenizer.h"
+#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
@@ -55,4 +55,21 @@ Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
     return openSentencePiece(model, configuredBos(directory));
   return makeError(directory + ": has no tokenizer.json and no tokenizer.model: give token ids "
                                "with --tokens");
+}
+
+Expected<std::vector<int64_t>> ctxc::encodePrompt(const Tokenizer &tokenizer, StringRef text,
+                                                  bool &isRepeated) {
+  isRepeated = false;
+  if (!tokenizer.addsSpecial())
+    return tokenizer.encode(text, /*addSpecial=*/false);
+  auto around = tokenizer.encode("", /*addSpecial=*/true);
+  if (!around)
+    return around;
+  auto tokens = tokenizer.encode(text, /*addSpecial=*/true);
+  if (!tokens || tokens->size() < 2 || around->empty() || (*tokens)[0] != around->front() ||
+      (*tokens)[1] != around->front() || !text.starts_with(tokenizer.piece(around->front())))
+    return tokens;
+  isRepeated = true;
+  tokens->erase(tokens->begin());
+  return tokens;
 }

@@ -1,6 +1,7 @@
 #include "ctxc/Verify/Verify.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
+#include "ctxc/Verify/GivenRun.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <limits>
@@ -216,9 +217,9 @@ void addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligations,
 }
 
 /// Gives `sink` the patches of the request's positions, and adds the time that this takes, without
-/// the time in the sink, to `seconds`.
+/// the time in the sink, to `seconds`. The full run is `given`, or else one of its own.
 Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOptions options,
-                     RunTimes &times, PatchSink sink) {
+                     RunTimes &times, PatchSink sink, Run *given) {
   Runs runs;
   llvm::ArrayRef<Input> tokens = request.tokens;
   llvm::ArrayRef<int64_t> wanted = request.positions;
@@ -229,15 +230,16 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
       return made.takeError();
     runs = std::move(*made);
   }
+  Run &full = given ? *given : *runs.full;
   options.startLayer = request.startLayer;
   std::vector<int64_t> all(tokens.size());
   std::iota(all.begin(), all.end(), 0);
   llvm::ArrayRef<int64_t> positions = all;
   while (!wanted.empty()) {
-    int64_t held = runs.full->size(), first = wanted.front();
+    int64_t held = full.size(), first = wanted.front();
     if (first > held) {
       Timer watch(times.prefill);
-      auto logits = executor.forward(*runs.full, tokens.slice(held, first - held),
+      auto logits = executor.forward(full, tokens.slice(held, first - held),
                                      positions.slice(held, first - held), ForwardOptions());
       if (!logits)
         return logits.takeError();
@@ -249,7 +251,7 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
     Error error = Error::success();
     {
       Timer watch(times.patch);
-      error = executor.patchEach(*runs.full, *runs.reduced, tokens.slice(first, count),
+      error = executor.patchEach(full, *runs.reduced, tokens.slice(first, count),
                                  positions.slice(first, count), options,
                                  [&](const TokenPatch &given) -> Error {
                                    Timer other(inSink);
@@ -264,19 +266,18 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
   return Error::success();
 }
 
-} // namespace
-
-Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &request,
-                                        PatchNorms &norms, StepObserver observe) {
+/// What both forms of ctxc::verifyEach do.
+Error verifyPositions(Executor &executor, const RunRequest &request, Run *given, PatchNorms &norms,
+                      RunTimes &times, VerifiedPatch take) {
   if (Error error = checkRequest(request, executor))
-    return std::move(error);
-  VerifyResult result;
+    return error;
   Verifier verifier(executor, request, norms);
   verifier.startAlone();
   PatchEachOptions options;
   options.logits = true;
   Error error = patchPositions(
-      executor, request, options, verifier.times, [&](const TokenPatch &given) -> Error {
+      executor, request, options, verifier.times,
+      [&](const TokenPatch &given) -> Error {
         Expected<Patch> patch = given.patch();
         if (!patch)
           return patch.takeError();
@@ -288,21 +289,47 @@ Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &re
         if (!step)
           return step.takeError();
         addLayers(*step, given.obligations, given.replayError);
-        observe(*step);
-        result.steps.push_back(std::move(*step));
-        return Error::success();
-      });
+        return take(*step, *patch);
+      },
+      given);
+  times = verifier.times;
+  return error;
+}
+
+} // namespace
+
+Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &request,
+                                        PatchNorms &norms, StepObserver observe) {
+  VerifyResult result;
+  Error error = verifyPositions(executor, request, /*given=*/nullptr, norms, result.times,
+                                [&](const VerifyStep &step, const Patch &) {
+                                  observe(step);
+                                  result.steps.push_back(step);
+                                  return Error::success();
+                                });
   if (error)
     return std::move(error);
-  result.times = verifier.times;
   return result;
+}
+
+Error ctxc::verifyEach(Executor &executor, const RunRequest &request, Run &full, PatchNorms &norms,
+                       VerifiedPatch take) {
+  RunTimes times;
+  return verifyPositions(executor, request, &full, norms, times, take);
 }
 
 Error ctxc::makePatches(Executor &executor, const RunRequest &request, RunTimes &times,
                         PatchSink sink) {
   if (Error error = checkRequest(request, executor))
     return error;
-  return patchPositions(executor, request, PatchEachOptions(), times, sink);
+  return patchPositions(executor, request, PatchEachOptions(), times, sink, /*given=*/nullptr);
+}
+
+Error ctxc::makePatches(Executor &executor, const RunRequest &request, Run &full, PatchSink sink) {
+  if (Error error = checkRequest(request, executor))
+    return error;
+  RunTimes times;
+  return patchPositions(executor, request, PatchEachOptions(), times, sink, &full);
 }
 
 Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &request, int64_t count,

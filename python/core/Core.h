@@ -103,6 +103,7 @@ std::vector<Input> toInputs(const std::vector<int64_t> &tokens);
 
 void addModel(nanobind::module_ &m);
 void addGraph(nanobind::class_<BoundModel> &model);
+void addBatch(nanobind::class_<BoundModel> &model, nanobind::module_ &m);
 void addContext(nanobind::module_ &m);
 void addPatch(nanobind::module_ &m);
 

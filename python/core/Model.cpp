@@ -326,6 +326,7 @@ std::vector<Input> python::toInputs(const std::vector<int64_t> &tokens) {
 void python::addModel(nb::module_ &m) {
   nb::class_<BoundModel> model(m, "Model");
   addGraph(model);
+  addBatch(model, m);
   model.def_static("load", &BoundModel::load)
       .def_static("from_tensors", &BoundModel::fromTensors)
       .def_prop_ro("name", [](BoundModel &self) { return self.get().name().str(); })

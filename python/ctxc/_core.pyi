@@ -11,6 +11,7 @@ __version__: str
 Row = tuple[str, tuple[int, ...], NDArray[np.float64] | None, NDArray[np.float64] | None, NDArray[np.float64] | None]
 
 def end_calls() -> None: ...
+def patch_from_shard(path: str, line: int, position: int) -> Patch: ...
 
 class Patch:
     @staticmethod
@@ -60,6 +61,16 @@ class Model:
     def patch_positions(
         self, tokens: list[int], kept: list[int], positions: list[int], sink: Callable[[Patch], None]
     ) -> None: ...
+    def batch(
+        self,
+        prompts: str,
+        directory: str,
+        make: list[str],
+        all_positions: bool,
+        part: tuple[int, int],
+        window: int,
+        shard_bytes: int,
+    ) -> dict[str, int]: ...
     def check_patch(self, patch: Patch) -> None: ...
     def take_diagnostics(self) -> list[dict[str, Any]]: ...
     def graph(self) -> dict[str, Any]: ...

@@ -73,6 +73,10 @@ def commands(source):
         Command("compile", ["compile", model, "--emit=obj", "-o", "k.o"], ["k.o"], slow=True),
         Command("experiment", ["experiment", "norms", model, "-o", "data", "--generate", "1"],
                 ["data/records.jsonl"], records, again=True, slow=True, folder=True),
+        Command("batch", ["batch", model, "prompts.jsonl", "-o", "data", "--backend", "reference", "--window", "2"],
+                ["data/batch.json", "data/records-000000-00.jsonl", "data/patches-000000-00.safetensors",
+                 "data/records-000001-00.jsonl", "data/patches-000001-00.safetensors", "data/part-1-of-1.json"],
+                needs=["prompts.jsonl"], again=True, folder=True),
     ]
 
 
@@ -183,6 +187,9 @@ class Sweep:
             code, said = self.run(command, folder)
             if code != self.good:
                 yield f"run again: exit code {code}: {said}"
+            for name in command.outputs:
+                if command.comparable((folder / name).read_bytes()) != command.comparable((new / name).read_bytes()):
+                    yield f"run again: {name} is not what a run without a fault writes"
 
     def judge_output(self, command, code, name, folder, old, new):
         now, before, after = folder / name, old / name, new / name
@@ -221,6 +228,7 @@ def main():
     patch = all_commands[0]
     sweep.run(patch, given)
     (given / "p.safetensors").rename(given / "given.safetensors")
+    (given / "prompts.jsonl").write_text("".join(f'{{"tokens": [1, 2, {i}]}}\n' for i in (3, 4, 5)))
     for command in all_commands:
         if options.only in command.name:
             sweep.sweep(command)

@@ -18,6 +18,7 @@ import warnings
 from pathlib import Path
 
 import ctxc
+import ctxc.batch
 import numpy as np
 
 CTXC, ROOT = sys.argv[1], Path(sys.argv[2])
@@ -264,10 +265,41 @@ class Core(unittest.TestCase):
         names = {"ctxc": ctxc, "np": np, "model": model, "context": context, "patch": context.patch(),
                  "folder": self.folder.name}
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        for module in (ctxc._model, ctxc._context, ctxc._patch, ctxc._report, ctxc._errors):
+        for module in (ctxc._model, ctxc._context, ctxc._patch, ctxc._report, ctxc._errors, ctxc.batch):
             with self.subTest(module.__name__):
                 found = doctest.testmod(module, extraglobs=names, optionflags=flags)
                 self.assertEqual((found.failed, found.attempted > 2), (0, True))
+
+    def test_batch_is_the_command_lines(self):
+        lines = [{"id": i, "prompt": PROMPT + " and" * i, "make": ["patch", "metrics"]} for i in range(3)]
+        prompts, ours, theirs = self.file("prompts.jsonl"), self.file("ours"), self.file("theirs")
+        prompts.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.assertEqual(command("batch", MODEL, prompts, "-o", theirs).returncode, 0)
+        counts = ctxc.batch.run(self.model, lines, ours)
+        self.assertEqual((counts["records"], counts["patches"], counts["unequal"]), (3, 3, 0))
+        self.assertLess(counts["read"], counts["tokens"])
+        for name in ("records-000000-00.jsonl", "patches-000000-00.safetensors", "batch.json"):
+            self.assertEqual((ours / name).read_bytes(), (theirs / name).read_bytes(), name)
+        alone, taken = self.file("alone.safetensors"), self.file("taken.safetensors")
+        ctxc.Context(self.model, lines[2]["prompt"]).patch().save(alone)
+        ctxc.batch.patch(ours, 3).save(taken)
+        self.assertEqual(taken.read_bytes(), alone.read_bytes())
+        with self.assertRaisesRegex(ctxc.BadInput, "has 0 patches of line 9"):
+            ctxc.batch.patch(ours, 9)
+        with self.assertRaisesRegex(ctxc.BadInput, "window is 64 there, and 2 was asked for"):
+            ctxc.batch.run(self.model, lines, ours, window=2)
+
+    def test_records_are_a_table(self):
+        try:
+            import pyarrow.parquet
+        except ImportError:
+            self.skipTest("pyarrow is not installed")
+        folder, path = self.file("table"), self.file("records.parquet")
+        ctxc.batch.run(self.model, [{"prompt": PROMPT, "make": ["layers"]}, {}], folder)
+        self.assertEqual(ctxc.batch.to_parquet(folder, path, rows=1), 2)
+        table = pyarrow.parquet.read_table(path)
+        self.assertEqual(table.schema, ctxc.batch.schema())
+        self.assertEqual(table.to_pylist(), list(ctxc.batch.records(folder)))
 
     def test_every_public_name_has_an_example(self):
         for name in ctxc.__all__:

@@ -14,9 +14,10 @@ namespace ctxc::driver {
 /// Nothing is written in a call's first two seconds.
 class TokenProgress {
 public:
-  /// `seconds` is a clock.
-  TokenProgress(llvm::raw_ostream &terminal, std::function<double()> seconds)
-      : terminal(terminal), seconds(std::move(seconds)) {}
+  /// `seconds` is a clock, `unit` what is counted.
+  TokenProgress(llvm::raw_ostream &terminal, std::function<double()> seconds,
+                llvm::StringRef unit = "tokens")
+      : terminal(terminal), seconds(std::move(seconds)), unit(unit) {}
 
   /// Takes what Executor::setProgress gives.
   void operator()(int64_t done, int64_t all);
@@ -24,12 +25,13 @@ public:
 private:
   llvm::raw_ostream &terminal;
   std::function<double()> seconds;
+  llvm::StringRef unit;
   double begin = 0;
   bool isShown = false;
 };
 
 /// Progress on standard error, where that is a terminal; otherwise an empty function.
-std::function<void(int64_t done, int64_t all)> progressOnTerminal();
+std::function<void(int64_t done, int64_t all)> progressOnTerminal(llvm::StringRef unit = "tokens");
 
 } // namespace ctxc::driver
 

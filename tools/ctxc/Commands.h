@@ -12,6 +12,7 @@ Command checkProofCommand();
 Command verifyCommand();
 Command patchCommand();
 Command applyCommand();
+Command batchCommand();
 Command compileCommand();
 /// `ctxc compile --print-pipeline`.
 llvm::Expected<int> printPipeline(const Arguments &arguments);

@@ -5,6 +5,7 @@
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Memory.h"
+#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/JSON.h"
@@ -113,24 +114,14 @@ static Expected<std::vector<ChatMessage>> chatMessages(const Arguments &argument
   return messages;
 }
 
-/// The ids of `text`. Where the tokenizer puts a token in front, and the text spells that token out
-/// as well, there is one of it.
+/// The ids of --prompt.
 static Expected<std::vector<int64_t>> encodeText(const Tokenizer &tokenizer, llvm::StringRef text) {
-  if (!tokenizer.addsSpecial())
-    return tokenizer.encode(text, /*addSpecial=*/false);
-  auto around = tokenizer.encode("", /*addSpecial=*/true);
-  if (!around)
-    return around;
-  auto tokens = tokenizer.encode(text, /*addSpecial=*/true);
-  if (!tokens || tokens->size() < 2 || around->empty() || (*tokens)[0] != around->front() ||
-      (*tokens)[1] != around->front())
-    return tokens;
-  std::string piece = tokenizer.piece(around->front());
-  if (!text.starts_with(piece))
-    return tokens;
-  err() << "ctxc: warning: --prompt: the text begins with '" << printable(piece)
-        << "', which the tokenizer puts there itself; it is taken once\n";
-  tokens->erase(tokens->begin());
+  bool isRepeated = false;
+  auto tokens = encodePrompt(tokenizer, text, isRepeated);
+  if (tokens && isRepeated)
+    err() << "ctxc: warning: --prompt: the text begins with '"
+          << printable(tokenizer.piece(tokens->front()))
+          << "', which the tokenizer puts there itself; it is taken once\n";
   return tokens;
 }
 

@@ -1,6 +1,6 @@
 //===- NewDirectory.h - write a directory wholly or not at all ------------===//
-#ifndef CTXC_LIB_EXPORT_NEWDIRECTORY_H
-#define CTXC_LIB_EXPORT_NEWDIRECTORY_H
+#ifndef CTXC_SUPPORT_NEWDIRECTORY_H
+#define CTXC_SUPPORT_NEWDIRECTORY_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -18,4 +18,4 @@ std::string pathIn(llvm::StringRef directory, llvm::StringRef name);
 
 } // namespace ctxc
 
-#endif // CTXC_LIB_EXPORT_NEWDIRECTORY_H
+#endif // CTXC_SUPPORT_NEWDIRECTORY_H

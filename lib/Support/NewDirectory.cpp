@@ -1,4 +1,4 @@
-#include "NewDirectory.h"
+#include "ctxc/Support/NewDirectory.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Unfinished.h"
 #include "llvm/ADT/SmallString.h"

@@ -1,0 +1,93 @@
+//===- Batch.h - patches and numbers of many prompts, in a directory -------===//
+//
+// A file of JSON lines asks, a directory gets the answers (docs/batch.md):
+//
+//   {"id": "q17", "prompt": "And David said", "make": ["patch", "metrics"], "positions": "all"}
+//
+//   batch.json                          what was asked for; a run that goes on asks for the same
+//   records-000000-00.jsonl             a record for each position, or for a line that is bad
+//   patches-000000-00.safetensors       the patches that these records name (PatchShard.h)
+//   part-1-of-1.json                    there when all lines of the part are done
+//
+// Lines are taken WINDOW at a time, in the order of their tokens: then what two prompts have in
+// common at their beginning is what one run holds already, and is read once. What a window gives
+// depends on nothing but its lines. So a run that was killed goes on with what is missing, parts
+// share the windows out, and the files are the same in the end, byte for byte.
+//
+// A file of records appears whole, after its file of patches: what it names is there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_BATCH_BATCH_H
+#define CTXC_BATCH_BATCH_H
+
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace ctxc {
+
+class Model;
+
+/// What is made of a position.
+struct BatchMake {
+  bool patch = false;   ///< the patch itself
+  bool metrics = false; ///< the patched and the unpatched run against the full run
+  bool layers = false;  ///< norms, zeros and predicted replay error, layer by layer
+};
+
+/// The words of a list such as {"patch", "metrics"}. Errors: an unknown word; none.
+llvm::Expected<BatchMake> batchMake(llvm::ArrayRef<llvm::StringRef> words);
+
+struct BatchRequest {
+  std::string prompts;   ///< the file of JSON lines
+  std::string directory; ///< is made where it is not there
+  /// For lines that do not say it themselves.
+  BatchMake make = {/*patch=*/true};
+  bool allPositions = false; ///< every position from 1 on; else the last
+  int64_t part = 1, parts = 1;
+  int64_t window = 64;               ///< lines
+  uint64_t shardBytes = 64ull << 20; ///< of tensors, after which a file ends
+  /// Told how many lines are done, of how many.
+  std::function<void(int64_t done, int64_t all)> progress = {};
+};
+
+/// What a part's files hold.
+struct BatchCounts {
+  int64_t records = 0;
+  int64_t patches = 0;
+  int64_t errors = 0;   ///< records that say why there is nothing else
+  int64_t compared = 0; ///< records with metrics
+  int64_t unequal = 0;  ///< of these, where the patched run is another than the full run
+
+  void add(const BatchCounts &other);
+};
+
+struct BatchResult {
+  BatchCounts counts;
+  int64_t added = 0; ///< records of this call; the others were there
+  /// Of this call: the tokens of all full runs, and those of them that were read; the others were
+  /// there from the prompt before.
+  int64_t tokens = 0, read = 0;
+};
+
+/// Does what the file asks for and the directory does not have. A line that asks for something that
+/// cannot be done gets a record that says why. Errors: the file or the directory cannot be read or
+/// written; the directory is of another batch, or another process works on the part; the model
+/// cannot be run, or reads prompts with rounded activations (LoadOptions::roundedPrompts), whose
+/// results depend on what is read together.
+llvm::Expected<BatchResult> runBatch(Model &model, const BatchRequest &request);
+
+/// Makes the directory `to`, which must not exist, of the complete parts of one batch, in any
+/// number of directories: the files of patches, and one records.jsonl, in the order of the lines.
+/// Errors: parts of different batches; a part that is missing or not complete.
+llvm::Expected<BatchCounts> mergeBatch(llvm::ArrayRef<std::string> directories, llvm::StringRef to);
+
+/// Writes the patch of a line at a position (none: of the line's only patch) to a file of its own
+/// (PatchFile.h). Errors: the batch has none, or several.
+llvm::Error takeFromBatch(llvm::StringRef directory, int64_t line, std::optional<int64_t> position,
+                          llvm::StringRef path);
+
+} // namespace ctxc
+
+#endif // CTXC_BATCH_BATCH_H

@@ -1,0 +1,28 @@
+//===- GivenRun.h - requests that share a full run --------------------------===//
+//
+// What verifyEach and makePatches do (Verify.h), with a full run of the caller's. So a beginning
+// that prompts have in common is read once: the run holds the first of the request's tokens, none
+// from the first of its positions on, and has room for all. In the end it holds those up to the
+// last of the positions; after an error, some of them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_VERIFY_GIVENRUN_H
+#define CTXC_VERIFY_GIVENRUN_H
+
+#include "ctxc/Verify/Verify.h"
+
+namespace ctxc {
+
+/// Takes a verified step and its patch. An error ends the verification.
+using VerifiedPatch = llvm::function_ref<llvm::Error(const VerifyStep &step, const Patch &patch)>;
+
+/// Verifies the patch of each of `request.positions`. Errors: those of verifyEach and of `take`.
+llvm::Error verifyEach(Executor &executor, const RunRequest &request, Run &full, PatchNorms &norms,
+                       VerifiedPatch take);
+
+/// Makes the patch of each of `request.positions`. Errors: those of makePatches.
+llvm::Error makePatches(Executor &executor, const RunRequest &request, Run &full, PatchSink sink);
+
+} // namespace ctxc
+
+#endif // CTXC_VERIFY_GIVENRUN_H
