@@ -105,6 +105,7 @@ void addModel(nanobind::module_ &m);
 void addGraph(nanobind::class_<BoundModel> &model);
 void addContext(nanobind::module_ &m);
 void addPatch(nanobind::module_ &m);
+void addPrograms(nanobind::module_ &m);
 
 } // namespace ctxc::python
 

@@ -11,6 +11,7 @@ __version__: str
 Row = tuple[str, tuple[int, ...], NDArray[np.float64] | None, NDArray[np.float64] | None, NDArray[np.float64] | None]
 
 def end_calls() -> None: ...
+def run_program(words: list[str], folder: str) -> int: ...
 
 class Patch:
     @staticmethod
