@@ -10,6 +10,8 @@
 #   tools/setup.sh --test-packages   of these, the Debian packages alone
 #   tools/setup.sh --python     and for the Python package: an environment in build/python-tools with
 #                               nanobind, which tools/build.sh then uses, and mypy
+#   tools/setup.sh --interpretability   and for test/python/interpretability_test.py: nnsight and TransformerLens, in
+#                               build/interpretability, beside the judges' packages
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
 #   tools/setup.sh --package    and to make Debian packages: dpkg-dev
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
@@ -84,6 +86,16 @@ make_python() {
   pip_into "$tools/.ctxc-python" "$root/tools/requirements-python.txt"
 }
 
+# Versions of the judges' packages stay as they are.
+make_interpretability() {
+  local tools=$build/interpretability
+  make_judges
+  [[ -x $tools/bin/python ]] || python3 -m venv "$tools"
+  echo "$judges"/lib/python3.*/site-packages >"$(echo "$tools"/lib/python3.*/site-packages)/judges.pth"
+  PIP_CONSTRAINT=$root/tools/requirements-judge.txt pip_into "$tools/.ctxc-interpretability" \
+    "$root/tools/requirements-interpretability.txt"
+}
+
 make_bench() {
   make_judges
   pip_into "$judges/.ctxc-bench" "$root/tools/requirements-bench.txt" ||
@@ -114,7 +126,7 @@ make_gemma() {
   [[ -f $gguf ]] || "$judges/bin/python" "$example/make-directory.py" "$gguf" || return 1
 }
 
-with_judges=0 with_bench=0 with_python=0
+with_judges=0 with_bench=0 with_python=0 with_interpretability=0
 for argument in "$@"; do
   case $argument in
   --judges | --test-packages)
@@ -128,13 +140,14 @@ for argument in "$@"; do
     packages+=(libbenchmark-dev libopenblas-dev libdnnl-dev)
     ;;
   --python) with_python=1 ;;
+  --interpretability) with_interpretability=1 ;;
   --package) packages+=(dpkg-dev) ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown argument '$argument'; expected --judges, --test-packages, --python, --sanitizers, --package or --bench" ;;
+  *) fail "unknown argument '$argument'; expected --judges, --test-packages, --python, --interpretability, --sanitizers, --package or --bench" ;;
   esac
 done
 
@@ -148,4 +161,8 @@ fi
 [[ $with_bench == 0 ]] || make_bench
 if [[ $with_python == 1 ]]; then
   make_python || say "nanobind is not available here: the Python package is not built, nor tested"
+fi
+if [[ $with_interpretability == 1 ]]; then
+  make_interpretability ||
+    say "nnsight and TransformerLens are not available here: the test that needs them will be skipped"
 fi

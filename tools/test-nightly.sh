@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs what takes hours: every test, with kernels optimised as users have them; hundreds of
+# Runs what takes hours: every test, with kernels optimised as users have them; the wheel; the site; hundreds of
 # thousands of random blocks, different ones every night; mutants of the analysis; every source
 # compiled by itself; every unit test under the sanitizers; ten minutes of fuzzing for each reader of
 # untrusted files; every fault of the system; every model type of transformers. Continues where a part fails,
@@ -16,7 +16,19 @@ part() {
   timed "$1" "$1" || failed+=("$1")
 }
 
-optimised() { CTXC_KERNEL_OPT=3 "$root/tools/test.sh"; }
+optimised() {
+  "$root/tools/setup.sh" --interpretability
+  CTXC_KERNEL_OPT=3 "$root/tools/test.sh"
+}
+
+# The wheel on a Debian that has no LLVM, and another Python.
+wheel() {
+  "$root/tools/wheel.sh" "$build/wheels" &&
+    "$root/test/python/elsewhere.sh" "$root" "$build/test/python/elsewhere" "$build"/wheels/ctxc-*.whl
+}
+
+# The site of all pages.
+site() { "$root/tools/docs.sh"; }
 
 # Each day takes another range of seeds. The log names it, so that a failure can be reproduced, and
 # a run that was stopped goes on if it is started again on that day.
@@ -52,6 +64,8 @@ torch_types() {
 }
 
 part optimised
+part wheel
+part site
 part random_blocks
 part mutants
 part single_files

@@ -6,6 +6,7 @@
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
@@ -267,7 +268,7 @@ std::string Checkpoint::hashOfMemory() const {
   for (const auto &[name, index] : byName) { // in order of name
     const TensorView &view = views[index];
     sum.update(quoted(name) + " " + nameOf(view.dtype).str() + " " + shapeText(view.shape) + " ");
-    sum.update(ArrayRef(view.data, view.bytes));
+    sum.update(BLAKE3::hash(ArrayRef(view.data, view.bytes))); // several times as fast
   }
   return toHex(sum.final(), /*LowerCase=*/true);
 }

@@ -106,6 +106,7 @@ void addGraph(nanobind::class_<BoundModel> &model);
 void addBatch(nanobind::class_<BoundModel> &model, nanobind::module_ &m);
 void addContext(nanobind::module_ &m);
 void addPatch(nanobind::module_ &m);
+void addPrograms(nanobind::module_ &m);
 
 } // namespace ctxc::python
 

@@ -16,7 +16,7 @@ try:
     from ctxc._core import __version__
     from ctxc._errors import BadInput, Error, Mismatch, Refused, Undecided
     from ctxc._context import Context, inspect, positions, verify
-    from ctxc._model import Model, check, from_tensors, load
+    from ctxc._model import Model, check, from_module, from_tensors, load
     from ctxc._patch import Origin, ParameterPatch, Patch
     from ctxc._report import CheckReport, Inspection, Verification
 except ModuleNotFoundError as missing:
@@ -26,6 +26,6 @@ except ModuleNotFoundError as missing:
 
 __all__ = [
     "BadInput", "CheckReport", "Context", "Error", "Inspection", "Mismatch", "Model", "Origin", "ParameterPatch",
-    "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "from_tensors", "inspect",
+    "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "from_module", "from_tensors", "inspect",
     "load", "positions", "verify",
 ]

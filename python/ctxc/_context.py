@@ -31,6 +31,7 @@ class Context:
     """
 
     def __init__(self, model: Model, prompt: Prompt, keep: Sequence[int] = ()):
+        model._check()
         self._model = model
         self._core = _core.Context.make(model._core, model.tokens(prompt), [int(at) for at in keep])
 
@@ -93,7 +94,10 @@ class Context:
         >>> context.patch()
         ctxc.Patch of 24 parameters, norm 8.61, for token 961 at position 5
         """
-        return Patch._of_step(self._core.patch())
+        self._model._check()
+        patch = Patch._of_step(self._core.patch())
+        patch._made_on = self._model._module_of_patches()
+        return patch
 
     def logits(self, patch: Optional[Patch] = None) -> NDArray[Any]:
         """The logits after the last token, (vocabulary,), float32 (float64 by the reference): with the context; or,
@@ -130,6 +134,7 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
         return Verification(json.loads(model._core.verify_patch_json(patch._bound())))
     if prompt is None:
         raise TypeError("expected a prompt, or patch=")
+    model._check()
     with _told(progress, len(positions) or generate) as tell:
         text = model._core.verify_json(model.tokens(prompt), [int(at) for at in keep], int(generate),
                                        bool(materialize), [int(at) for at in positions], tell)
@@ -138,9 +143,9 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
 
 
 def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
-              keep: Sequence[int] = ()) -> list[Patch]:
-    """The patches of several positions of a prompt (by default of all from 1 on), made in one pass. Raises BadInput
-    for a position that the prompt does not have, or that no token stands before.
+              keep: Sequence[int] = (), *, progress: Progress = False) -> list[Patch]:
+    """The patches of several positions of a prompt (by default of all from 1 on), made in one pass. progress: as for
+    `verify`. Raises BadInput for a position that the prompt does not have, or that no token stands before.
 
     >>> [each.origin.position for each in ctxc.positions(model, "And David said", at=[1, 3])]
     [1, 3]
@@ -148,8 +153,16 @@ def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
     tokens = model.tokens(prompt)
     wanted = list(range(1, len(tokens))) if at is None else [int(each) for each in at]
     patches: list[Patch] = []
-    model._core.patch_positions(tokens, [int(each) for each in keep], wanted,
-                                lambda patch: patches.append(Patch._of_core(patch)))
+    model._check()
+    with _told(progress, len(wanted)) as tell:
+        def take(made: _core.Patch) -> None:
+            patch = Patch._of_core(made)
+            patch._made_on = model._module_of_patches()
+            patches.append(patch)
+            if tell is not None:
+                tell(len(patches))
+
+        model._core.patch_positions(tokens, [int(each) for each in keep], wanted, take)
     return patches
 
 
@@ -166,6 +179,7 @@ def inspect(model: Model, prompt: Prompt, *, generate: int = 0, token: Optional[
     """
     if by not in ("token", "sentence"):
         raise BadInput(f"by: found {by!r}, expected 'token' or 'sentence'")
+    model._check()
     text, page = model._core.inspect(model.tokens(prompt), [int(at) for at in keep], int(generate), token, by, int(top))
     model._tell()
     return Inspection(json.loads(text), page)

@@ -8,8 +8,8 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from ctxc._report import CheckReport
 
 if TYPE_CHECKING:
     import torch
+    from ctxc.hf import ModuleModel
 
 Prompt = Union[str, Sequence[int]]
 """A text, which needs the model's tokenizer, or the ids of tokens."""
@@ -112,6 +113,13 @@ class Model:
             return self.tokenize(prompt)
         return [int(token) for token in prompt]
 
+    def _check(self) -> None:
+        """Raises where what the model reads has changed; that of a file is the library's to notice."""
+
+    def _module_of_patches(self) -> Optional[Callable[[], Any]]:
+        """A weak reference to the live module whose weights these are; None for others."""
+        return None
+
     def _tell(self) -> None:
         """Hands on what the library has to say beside errors: warnings as Python's, notes to the log."""
         for each in self._core.take_diagnostics():
@@ -165,6 +173,18 @@ def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]],
             raise BadInput(f"{name}: tensor {key} is not contiguous; expected np.ascontiguousarray(tensor)")
         rows.append((key, _dtype_of(key, array), list(array.shape), array.ctypes.data, array))
     return Model(_core.Model.from_tensors(name, json.dumps(dict(config)), rows, _checked(options)))
+
+
+def from_module(module: Any, **options: Any) -> ModuleModel:
+    """The model of a live module of transformers, whose memory is used as it is: `ctxc.hf.from_module`, for which torch and
+    transformers must be installed.
+
+    >>> ctxc.from_module(hf_model).copied  # doctest: +SKIP
+    []
+    """
+    from ctxc import hf
+
+    return hf.from_module(module, **options)
 
 
 def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],

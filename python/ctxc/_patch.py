@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -135,6 +135,7 @@ class Patch(Mapping[str, ParameterPatch]):
         self.full_next: Optional[int] = None
         """The token that the full run chose next, where the patch was just made."""
         self._known: Optional[_core.Patch] = None
+        self._made_on: Optional[Callable[[], Any]] = None  # a weak reference to the live module that it was made of
 
     @classmethod
     def load(cls, path: Union[str, os.PathLike[str]]) -> Patch:
@@ -193,7 +194,7 @@ class Patch(Mapping[str, ParameterPatch]):
         return float(np.sqrt(sum(each.norm ** 2 for each in self.values())))
 
     def __mul__(self, factor: float) -> Patch:
-        return Patch({name: each * float(factor) for name, each in self.items()}, self.origin)
+        return self._with({name: each * float(factor) for name, each in self.items()})
 
     __rmul__ = __mul__
 
@@ -203,7 +204,13 @@ class Patch(Mapping[str, ParameterPatch]):
         total = dict(self._parameters)
         for name, each in other.items():
             total[name] = total[name] + each if name in total else each
-        return Patch(total, self.origin)
+        return self._with(total)
+
+    def _with(self, parameters: Mapping[str, ParameterPatch]) -> Patch:
+        """Other changes, of what this patch was made for."""
+        other = Patch(parameters, self.origin)
+        other._made_on = self._made_on
+        return other
 
     def __sub__(self, other: Patch) -> Patch:
         return self + other * -1.0

@@ -13,7 +13,8 @@ import contextlib
 import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 import torch
@@ -39,8 +40,8 @@ class ModuleModel(Model):
         super().__init__(core)
         self.copied = copied
         """The names of the tensors that had to be copied: those that are not contiguous on the CPU."""
-        self._seen = _versions(module)
         self._module = module
+        self._seen = _seen(module)
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -53,12 +54,22 @@ class ModuleModel(Model):
 
     @property
     def is_stale(self) -> bool:
-        """Whether a tensor of the module was replaced or written to since the model was made.
+        """Whether a tensor of the module was replaced or written to since the model was made. Contexts of such a model raise
+        Mismatch, as patches of it would be of no model.
 
         >>> ctxc.hf.from_module(hf_model).is_stale
         False
         """
-        return _versions(self._module) != self._seen
+        return any(owner.get(key) is not tensor or tensor._version != version or tensor.data_ptr() != address
+                   for owner, key, tensor, version, address in self._seen)
+
+    def _module_of_patches(self) -> Callable[[], Any]:
+        return weakref.ref(self._module)
+
+    def _check(self) -> None:
+        if self.is_stale:
+            raise Mismatch(f"{self.name}: a tensor of the module was replaced or written to since the model was made of it; "
+                           "expected ctxc.hf.from_module(module) again")
 
 
 def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
@@ -100,7 +111,8 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
 
     A call gets the token's own absolute position where it does not give position_ids. A call with other tokens than
     the one that the patch was made for (after the kept ones, in a cache, which were run unpatched) raises Mismatch,
-    as does a patch that does not fit the module; anyway=True lets other tokens pass: the patch is not exact for them.
+    as does a patch that does not fit the module, or was just made of another; anyway=True lets other tokens and weights
+    pass: the patch is not exact for them.
 
     factored=True leaves the weights of linear modules as they are, and adds u (vᵀ z) to what each of them puts out, by
     hooks, so that the patch is not rounded to the type of the weights. Vectors, and matrices that are not a linear
@@ -112,7 +124,12 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
     ...
     ctxc._errors.Mismatch: found tokens [[1, 2]], expected [[6]]: the patch is exact for this token at position 11 ...
     """
-    parameters = dict(module.named_parameters(remove_duplicate=False))
+    made_on = None if patch._made_on is None else patch._made_on()
+    # A copy in another type has other bytes, and may be the same model all the same.
+    if made_on is not None and made_on is not module and not anyway and _types(made_on) == _types(module) and \
+            from_module(module).hash != patch.origin.model_hash:
+        raise Mismatch("the patch was made of another module, with other weights; anyway=True adds it all the same")
+    parameters = {_plain(name): each for name, each in module.named_parameters(remove_duplicate=False)}
     changes: dict[str, torch.Tensor] = {}
     hooks: list[Any] = []
     for each in patch.values():
@@ -182,16 +199,31 @@ def patched_logits(module: torch.nn.Module, patch: Patch, factored: bool = False
         return logits
 
 
-def _versions(module: torch.nn.Module) -> list[tuple[str, int, int]]:
-    return [(name, tensor.data_ptr(), tensor._version) for name, tensor in _tensors(module).items()]
+def _types(module: torch.nn.Module) -> set[torch.dtype]:
+    return {tensor.dtype for tensor in module.parameters()}
+
+
+_Seen = tuple[dict[str, Any], str, torch.Tensor, int, int]
+
+
+def _seen(module: torch.nn.Module) -> list[_Seen]:
+    """Each tensor of a checkpoint of the module: where it is kept, itself, its version, its address."""
+    return [(owner, key, tensor, tensor._version, tensor.data_ptr()) for each in module.modules()
+            for owner in (each._parameters, each._buffers) for key, tensor in owner.items()
+            if tensor is not None and key not in each._non_persistent_buffers_set and torch.is_floating_point(tensor)]
 
 
 def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """What a checkpoint of the module has: each tied tensor once, and its persistent buffers."""
     tied = {name for name, _ in module.named_parameters(remove_duplicate=False)} - \
         {name for name, _ in module.named_parameters()}
-    return {name: tensor for name, tensor in module.state_dict(keep_vars=True).items()
+    return {_plain(name): tensor for name, tensor in module.state_dict(keep_vars=True).items()
             if name not in tied and torch.is_floating_point(tensor)}
+
+
+def _plain(name: str) -> str:
+    """The name that a parameter has without those that TransformerLens and torch.compile wrap modules in."""
+    return ".".join(part for part in name.split(".") if part not in ("_original_component", "_orig_mod"))
 
 
 def _place(module: torch.nn.Module, parameters: dict[str, torch.nn.Parameter],
@@ -217,8 +249,10 @@ def _place(module: torch.nn.Module, parameters: dict[str, torch.nn.Parameter],
 def _linear(module: torch.nn.Module, name: str) -> Optional[torch.nn.Module]:
     """The linear module whose own weight is the parameter of that name."""
     owner, _, own = name.rpartition(".")
-    found = module.get_submodule(owner)
-    return found if own == "weight" and isinstance(found, (torch.nn.Linear, Conv1D)) else None
+    if own != "weight":
+        return None
+    return next((each for path, each in module.named_modules(remove_duplicate=False)
+                 if _plain(path) == owner and isinstance(each, (torch.nn.Linear, Conv1D))), None)
 
 
 def _beside(linear: torch.nn.Module, change: ParameterPatch) -> Any:

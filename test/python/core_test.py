@@ -1,6 +1,8 @@
 """The package ctxc without torch: what a person writes, compared with what the command line gives.
 
-  core_test.py CTXC REPOSITORY
+  core_test.py CTXC REPOSITORY [TEST…]
+
+Every night (CTXC_KERNEL_OPT=3) more patches are made in a row.
 """
 
 import copy
@@ -246,7 +248,7 @@ class Core(unittest.TestCase):
         for _ in range(50):
             context.patch()
         before = resident()
-        for _ in range(500):
+        for _ in range(10_000 if os.environ.get("CTXC_KERNEL_OPT") == "3" else 500):
             context.patch()
         self.assertLess(resident() - before, 4 << 20)
 
@@ -355,4 +357,4 @@ def norm_of(path, prompt):
 if __name__ == "__main__":
     os.chdir(ROOT)
     warnings.simplefilter("error")
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

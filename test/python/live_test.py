@@ -1,12 +1,13 @@
 """ctxc.hf on live modules of transformers.
 
-  live_test.py GOLDENS
+  live_test.py GOLDENS [TEST…]
 
 For each checkpoint the module itself is the judge: its run of all tokens, its run of the last token with the patch, and
 without. With CTXC_KERNEL_OPT=3, as every night, of all checkpoints; else of some that cover every mechanism.
 """
 
 import os
+import pickle
 import sys
 import tempfile
 import unittest
@@ -99,16 +100,43 @@ class Live(unittest.TestCase):
                 module(torch.tensor([[7]]))
         with ctxc.hf.patched(module, patch, anyway=True):
             module(torch.tensor([[7]]))
+        stored = pickle.loads(pickle.dumps(patch))  # which no longer knows its module
         with self.assertRaisesRegex(ctxc.Mismatch, "no such parameter|has shape"):
-            with ctxc.hf.patched(judge.load_checkpoint(GOLDENS / "gpt2"), patch):
+            with ctxc.hf.patched(judge.load_checkpoint(GOLDENS / "gpt2"), stored):
                 pass
 
     @torch.no_grad()
     def test_a_changed_module_is_stale(self):
         module = judge.load_checkpoint(GOLDENS / "llama").eval()
         model = ctxc.hf.from_module(module)
+        context = ctxc.Context(model, TOKENS)
         module.model.layers[0].mlp.up_proj.weight.mul_(2)
         self.assertTrue(model.is_stale)
+        for work in (context.patch, lambda: ctxc.Context(model, TOKENS), lambda: ctxc.verify(model, TOKENS)):
+            with self.assertRaisesRegex(ctxc.Mismatch, "written to since"):
+                work()
+        model = ctxc.from_module(module)
+        module.model.layers[1].mlp.up_proj.weight = torch.nn.Parameter(module.model.layers[1].mlp.up_proj.weight.clone())
+        self.assertTrue(model.is_stale)
+
+    @torch.no_grad()
+    def test_a_patch_of_another_module_is_refused(self):
+        module, same, other = (judge.load_checkpoint(GOLDENS / "llama").eval() for _ in range(3))
+        other.model.layers[0].mlp.up_proj.weight.mul_(2)
+        patch = ctxc.Context(ctxc.from_module(module), TOKENS).patch()
+        with ctxc.hf.patched(same, patch):
+            pass
+        for each in (patch, patch * 2.0, patch + patch):
+            with self.assertRaisesRegex(ctxc.Mismatch, "of another module, with other weights"):
+                with ctxc.hf.patched(other, each):
+                    pass
+        with ctxc.hf.patched(other, patch, anyway=True):
+            pass
+
+    def test_torch_takes_the_arrays_as_they_are(self):
+        patch = ctxc.Context(ctxc.load(GOLDENS / "llama"), TOKENS).patch()
+        u = patch["model.layers.0.mlp.down_proj.weight"].u
+        self.assertEqual(torch.from_dlpack(u).data_ptr(), u.ctypes.data)
 
     @torch.no_grad()
     def test_generate_is_greedy(self):
@@ -171,4 +199,4 @@ class Live(unittest.TestCase):
 if __name__ == "__main__":
     transformers.utils.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])

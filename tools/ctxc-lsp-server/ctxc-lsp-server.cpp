@@ -8,6 +8,7 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "tools/CommandLine/Programs.h"
 
 static llvm::Error loadPlugins(std::vector<llvm::StringRef> &words,
                                mlir::DialectRegistry &registry) {
@@ -20,7 +21,7 @@ static llvm::Error loadPlugins(std::vector<llvm::StringRef> &words,
   return llvm::Error::success();
 }
 
-int main(int argc, char **argv) {
+int ctxc::runCtxcLspServer(int argc, char **argv) {
   ctxc::openStandardStreams();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);

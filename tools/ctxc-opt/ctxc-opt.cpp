@@ -11,8 +11,9 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "tools/CommandLine/Programs.h"
 
-int main(int argc, char **argv) {
+int ctxc::runCtxcOpt(int argc, char **argv) {
   ctxc::openStandardStreams();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);

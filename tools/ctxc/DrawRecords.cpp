@@ -1,6 +1,7 @@
 #include "DrawRecords.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
+#include "tools/CommandLine/Installed.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -13,9 +14,8 @@ using llvm::Error;
 using llvm::StringRef;
 
 static std::string plotScript() {
-  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
-  llvm::SmallString<256> script(llvm::sys::path::parent_path(self));
-  llvm::sys::path::append(script, "..", "share", "ctxc", "plot_experiment.py");
+  llvm::SmallString<256> script(driver::installation());
+  llvm::sys::path::append(script, "share", "ctxc", "plot_experiment.py");
   return std::string(script);
 }
 

@@ -3,6 +3,7 @@
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Unfinished.h"
+#include "tools/CommandLine/Installed.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -13,9 +14,8 @@ using llvm::StringRef;
 
 /// The library of functions that kernels call, in the installed or the built ctxc.
 static std::string numericsArchive() {
-  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
-  llvm::SmallString<256> archive(llvm::sys::path::parent_path(self));
-  llvm::sys::path::append(archive, "..", CTXC_NUMERICS_ARCHIVE);
+  llvm::SmallString<256> archive(driver::installation());
+  llvm::sys::path::append(archive, CTXC_NUMERICS_ARCHIVE);
   return std::string(archive);
 }
 

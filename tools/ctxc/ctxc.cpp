@@ -6,6 +6,7 @@
 #include "ctxc/Support/Memory.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/ModelArguments.h"
+#include "tools/CommandLine/Programs.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -76,7 +77,7 @@ static int run(std::vector<StringRef> words) {
   return reportError(makeError("unknown command '" + words[0] + "'" + suggestion(words[0], names)));
 }
 
-int main(int argc, char **argv) {
+int ctxc::runCtxc(int argc, char **argv) {
   beginProgram();
   ctxc::installMappedFileGuard();
   ctxc::installMemoryGuard();

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Measures the Python package beside the programs of the same build.
+
+  PYTHONPATH=build/python build/judges/bin/python bench/python.py build/bin/ctxc build/bin/ctxc-bench MODEL [--rounds N]
+
+MODEL is a Hugging Face directory. Everything runs with one thread, and in processor time, so that what else the machine does
+counts little; what is compared is measured in turn. Prints a table:
+
+  a patch         Context.patch() beside ctxc-bench's Algorithm 1, after the same number of tokens
+  20 tokens       ctxc.hf.generate on the live module beside `ctxc verify --generate 20`, which makes the same patches and also
+                  runs the full model and the control; kernels are compiled before
+  memory          what from_module, a context and a patch add to the process, beside the size of the weights
+  start           `import ctxc`, without what ctxc.hf needs, in a process of its own
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+CONTEXT = 64
+
+
+def child_seconds(process):
+    """Processor time of a running process."""
+    with open(f"/proc/{process.pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident():
+    """Bytes of this process's own memory: files that it maps do not count."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("RssAnon"))
+
+
+def patches(arguments, rounds):
+    """Seconds of a patch: of the package, of ctxc-bench."""
+    import ctxc
+
+    model = ctxc.load(arguments.model, threads=1)
+    vocabulary = ctxc.Context(model, [2, 5]).logits().size
+    context = ctxc.Context(model, [(7 + 131 * i) % vocabulary for i in range(CONTEXT)] + [5])
+    bench = subprocess.Popen([arguments.bench, arguments.model, "--ask", "--threads", "1", "--tokens", "16", "--context",
+                              str(CONTEXT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    bench.stdout.readline()
+    for _ in range(16):
+        context.patch()
+    ours, theirs = [], []
+    for _ in range(rounds):
+        start = time.process_time()
+        for _ in range(16):
+            context.patch()
+        ours.append((time.process_time() - start) / 16)
+        start = child_seconds(bench)
+        print("patch", file=bench.stdin, flush=True)
+        bench.stdout.readline()
+        theirs.append((child_seconds(bench) - start) / 16)
+    bench.stdin.close()
+    bench.wait()
+    return ours, theirs
+
+
+def tokens(arguments, rounds):
+    """Seconds of 20 tokens: of hf.generate, of the command; and bytes that the package adds, and the weights'."""
+    import ctxc
+    import ctxc.hf
+    import torch
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    module = transformers.AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32,
+                                                               attn_implementation="eager").eval()
+    prompt = [2] + [(7 + 131 * i) % module.config.vocab_size for i in range(CONTEXT)]
+    size = sum(tensor.nbytes for tensor in module.parameters())
+    with torch.no_grad():
+        module(torch.tensor([prompt]))
+    list(ctxc.hf.generate(module, None, prompt, tokens=1, threads=1))
+    before = resident()
+    model = ctxc.hf.from_module(module, threads=1)
+    context = ctxc.Context(model, prompt)
+    patch = context.patch()
+    added = resident() - before
+    del model, context, patch
+    ours, theirs = [], []
+    for _ in range(rounds):
+        start = time.process_time()
+        made = [token for token, _ in ctxc.hf.generate(module, None, prompt, tokens=20, threads=1)]
+        ours.append(time.process_time() - start)
+        begin = os.times()
+        done = subprocess.run([arguments.ctxc, "verify", arguments.model, "--dtype", "f32", "--threads", "1", "--generate", "20",
+                               "--tokens", ",".join(map(str, prompt)), "--json", "-"], capture_output=True, text=True, check=True,
+                              env=os.environ | {"OMP_NUM_THREADS": "1"})
+        end = os.times()
+        theirs.append(end.children_user + end.children_system - begin.children_user - begin.children_system)
+        found = [step["next"] for step in json.loads(done.stdout)["steps"]]
+        if found != made:
+            sys.exit(f"the tokens differ: {made}, and {found} of the command")
+    return ours, theirs, added, size
+
+
+def start(rounds):
+    program = "import time; t = time.perf_counter(); import ctxc; print(time.perf_counter() - t)"
+    return statistics.median(float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                                                  check=True).stdout) for _ in range(rounds))
+
+
+def row(name, ours, theirs):
+    ratio = statistics.median(a / b for a, b in zip(ours, theirs))
+    return (f"| {name} | {1e3 * statistics.median(ours):.1f} ms | {1e3 * statistics.median(theirs):.1f} ms | {ratio:.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ctxc")
+    parser.add_argument("bench")
+    parser.add_argument("model")
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    print("| | in Python | the program | ratio |\n|---|---:|---:|---:|")
+    print(row("a patch", *patches(arguments, arguments.rounds)), flush=True)
+    ours, theirs, added, size = tokens(arguments, max(3, arguments.rounds // 2))
+    print(row("20 tokens", ours, theirs))
+    print(f"\nfrom_module, a context of {CONTEXT + 1} tokens and a patch add {added / 1e6:.1f} MB to a process whose weights "
+          f"take {size / 1e6:.1f} MB\n`import ctxc`: {start(arguments.rounds):.2f} s")
+
+
+if __name__ == "__main__":
+    main()
