@@ -44,6 +44,9 @@ fuzzed() { "$root/tools/fuzz.sh" 600; }
 # Every call fails once.
 all_faults() { "$root/tools/build.sh" all-faults; }
 
+# 32,768 tokens, against transformers.
+long_contexts() { "$root/tools/build.sh" all-long; }
+
 part optimised
 part random_blocks
 part mutants
@@ -51,4 +54,5 @@ part single_files
 part sanitized
 part fuzzed
 part all_faults
+part long_contexts
 [[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}"

@@ -1,5 +1,6 @@
 #include "ctxc/Export/PatchFile.h"
 #include "PatchMetadata.h"
+#include "PatchTensors.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Program/SliceName.h"
@@ -14,120 +15,11 @@ using namespace ctxc;
 
 namespace {
 
-/// Collects problems; after the first fifty they are only counted.
-class Problems {
-public:
-  explicit Problems(StringRef prefix) : prefix(prefix) {}
-  void add(const Twine &message) {
-    if (count++ < limit)
-      errors = joinErrors(std::move(errors), makeError(prefix + message));
-  }
-  Error take() {
-    if (count > limit)
-      errors = joinErrors(std::move(errors), makeError(prefix + "and " + Twine(count - limit) +
-                                                       " more problems of the kind"));
-    return std::move(errors);
-  }
-
-private:
-  static constexpr unsigned limit = 50;
-  std::string prefix;
-  Error errors = Error::success();
-  unsigned count = 0;
-};
-
-/// Compares runs of digits as numbers, everything else as bytes.
-bool naturalLess(StringRef a, StringRef b) {
-  StringRef wholeA = a, wholeB = b;
-  while (!a.empty() && !b.empty()) {
-    if (isDigit(a.front()) && isDigit(b.front())) {
-      StringRef x = a.take_while(isDigit), y = b.take_while(isDigit);
-      a = a.drop_front(x.size());
-      b = b.drop_front(y.size());
-      x = x.ltrim('0');
-      y = y.ltrim('0');
-      if (x.size() != y.size())
-        return x.size() < y.size();
-      if (x != y)
-        return x < y;
-      continue;
-    }
-    if (a.front() != b.front())
-      return a.front() < b.front();
-    a = a.drop_front();
-    b = b.drop_front();
-  }
-  return a.empty() && b.empty() ? wholeA < wholeB : a.empty();
-}
-
 int64_t indexOfNonFinite(ArrayRef<double> values) {
   for (auto [i, value] : enumerate(values))
     if (!std::isfinite(static_cast<float>(value)))
       return static_cast<int64_t>(i);
   return -1;
-}
-
-TensorSource sourceOf(std::string name, ArrayRef<int64_t> shape,
-                      const std::vector<double> &values) {
-  TensorSource source;
-  source.name = std::move(name);
-  source.shape.assign(shape.begin(), shape.end());
-  source.write = [&values](raw_ostream &os) {
-    std::vector<char> bytes(values.size() * sizeof(float));
-    writeDoubles(DType::F32, values, reinterpret_cast<uint8_t *>(bytes.data()));
-    os.write(bytes.data(), bytes.size());
-    return Error::success();
-  };
-  return source;
-}
-
-std::vector<double> valuesOf(const TensorView &view) {
-  std::vector<double> values(view.elements());
-  readDoubles(view.dtype, view.data, values);
-  return values;
-}
-
-/// The tensors that a file holds for one parameter.
-struct Parts {
-  const TensorView *u = nullptr, *v = nullptr, *delta = nullptr;
-};
-
-/// Whether `factor` is a column (k, 1).
-bool isColumn(const TensorView &factor, const char *suffix, StringRef name, Problems &problems) {
-  if (factor.shape.size() == 2 && factor.shape[1] == 1)
-    return true;
-  problems.add("tensor " + quoted((name + suffix).str()) + ": found shape " +
-               shapeText(factor.shape) + ", expected (k, 1): patches are of rank 1");
-  return false;
-}
-
-std::optional<ParameterPatch> assemble(StringRef name, const Parts &parts, Problems &problems) {
-  ParameterPatch patch;
-  patch.parameter = name.str();
-  if (parts.delta) {
-    if (parts.u || parts.v) {
-      problems.add("parameter " + quoted(name) + ": has both a delta and a rank1 patch");
-      return std::nullopt;
-    }
-    patch.kind = ParameterPatch::Kind::Delta;
-    patch.shape.assign(parts.delta->shape.begin(), parts.delta->shape.end());
-    patch.delta = valuesOf(*parts.delta);
-    return patch;
-  }
-  if (!parts.u || !parts.v) {
-    const char *has = parts.u ? ".u" : ".v", *lacks = parts.u ? ".v" : ".u";
-    problems.add("parameter " + quoted(name) + ": has " + quoted((name + has).str()) + " but not " +
-                 quoted((name + lacks).str()));
-    return std::nullopt;
-  }
-  bool uGood = isColumn(*parts.u, ".u", name, problems);
-  if (!isColumn(*parts.v, ".v", name, problems) || !uGood)
-    return std::nullopt;
-  patch.kind = ParameterPatch::Kind::Rank1;
-  patch.shape = {parts.u->shape[0], parts.v->shape[0]};
-  patch.u = valuesOf(*parts.u);
-  patch.v = valuesOf(*parts.v);
-  return patch;
 }
 
 } // namespace
@@ -166,6 +58,43 @@ Error ctxc::checkPatch(const Patch &patch) {
   return problems.take();
 }
 
+Expected<double> ctxc::roundingOf(const Patch &patch, DType type) {
+  if (type == DType::F32)
+    return 0;
+  double lost = 0, whole = 0;
+  for (const ParameterPatch &p : patch.parameters) {
+    auto rounded = [&](const std::vector<double> &values) {
+      std::vector<double> back(values.size());
+      readDoubles(type, bytesAs(type, values).data(), back);
+      return back;
+    };
+    auto isFinite = [](ArrayRef<double> values) { return indexOfNonFinite(values) < 0; };
+    auto dot = [](ArrayRef<double> a, ArrayRef<double> b) {
+      double sum = 0;
+      for (auto [x, y] : zip_equal(a, b))
+        sum += x * y;
+      return sum;
+    };
+    std::vector<double> u = rounded(p.u), v = rounded(p.v), delta = rounded(p.delta);
+    if (!isFinite(u) || !isFinite(v) || !isFinite(delta))
+      return makeError("parameter " + quoted(p.parameter) + ": has a number that " + nameOf(type) +
+                       " does not hold; store the patch in F32 or BF16");
+    // Of u vᵀ: û v̂ᵀ − u vᵀ = (û − u) v̂ᵀ + u (v̂ − v)ᵀ.
+    std::vector<double> du = u, dv = v, changed = delta;
+    auto subtract = [](std::vector<double> &from, const std::vector<double> &x) {
+      for (auto [a, b] : zip_equal(from, x))
+        a -= b;
+    };
+    subtract(du, p.u);
+    subtract(dv, p.v);
+    subtract(changed, p.delta);
+    lost += dot(changed, changed) + dot(du, du) * dot(v, v) + 2 * dot(du, p.u) * dot(v, dv) +
+            dot(p.u, p.u) * dot(dv, dv);
+    whole += dot(p.delta, p.delta) + dot(p.u, p.u) * dot(p.v, p.v);
+  }
+  return whole > 0 ? std::sqrt(std::max(lost, 0.0) / whole) : 0;
+}
+
 Error ctxc::writePatchFile(StringRef path, const Patch &patch, const PatchMetadata &metadata) {
   Problems problems(path.str() + ": ");
   std::map<std::string, std::string> strings = metadataStrings(metadata);
@@ -174,14 +103,13 @@ Error ctxc::writePatchFile(StringRef path, const Patch &patch, const PatchMetada
     return e;
   strings["format"] = "ctxc-patch";
   std::vector<TensorSource> tensors;
-  for (const ParameterPatch &p : patch.parameters) {
-    if (p.kind == ParameterPatch::Kind::Delta) {
-      tensors.push_back(sourceOf(p.parameter + ".delta", p.shape, p.delta));
-      continue;
-    }
-    tensors.push_back(sourceOf(p.parameter + ".u", {p.shape[0], 1}, p.u));
-    tensors.push_back(sourceOf(p.parameter + ".v", {p.shape[1], 1}, p.v));
-  }
+  for (const PatchTensor &tensor : tensorsOf(patch))
+    tensors.push_back({tensor.name, metadata.factors, tensor.shape,
+                       [&metadata, values = tensor.values](raw_ostream &os) {
+                         std::vector<char> bytes = bytesAs(metadata.factors, *values);
+                         os.write(bytes.data(), bytes.size());
+                         return Error::success();
+                       }});
   return writeSafetensors(path, std::move(tensors), strings);
 }
 
@@ -190,39 +118,14 @@ Expected<std::pair<Patch, PatchMetadata>> ctxc::readPatchFile(StringRef path) {
   if (!file)
     return file.takeError();
   Problems problems(path.str() + ": ");
-  Error notFinite = Error::success();
   PatchMetadata metadata =
       parsePatchMetadata((*file)->metadata(), [&](const Twine &message) { problems.add(message); });
-  std::map<std::string, Parts> parameters;
-  for (const TensorView &view : (*file)->tensors()) {
-    auto [name, suffix] = StringRef(view.name).rsplit('.');
-    const TensorView *Parts::*part = suffix == "u"       ? &Parts::u
-                                     : suffix == "v"     ? &Parts::v
-                                     : suffix == "delta" ? &Parts::delta
-                                                         : nullptr;
-    if (name.empty() || !part) {
-      problems.add("tensor " + quoted(view.name) +
-                   ": expected a parameter's name with .u, .v or .delta");
-      continue;
-    }
-    if (view.dtype != DType::F32) {
-      problems.add("tensor " + quoted(view.name) + ": found " + nameOf(view.dtype) +
-                   ", expected F32");
-      continue;
-    }
-    if (Error e = checkFinite(view))
-      notFinite = joinErrors(std::move(notFinite), std::move(e));
-    parameters[name.str()].*part = &view;
-  }
+  if (isOfSeveral((*file)->metadata())) // whose tensors are others
+    return problems.take();
   Patch patch;
-  for (const auto &[name, parts] : parameters)
-    if (std::optional<ParameterPatch> p = assemble(name, parts, problems))
-      patch.parameters.push_back(std::move(*p));
+  Error notFinite = patchOf((*file)->tensors(), metadata.factors, problems, patch);
   if (Error e = joinErrors(problems.take(), std::move(notFinite)))
     return std::move(e);
-  llvm::sort(patch.parameters, [](const ParameterPatch &a, const ParameterPatch &b) {
-    return naturalLess(a.parameter, b.parameter);
-  });
   return std::make_pair(std::move(patch), std::move(metadata));
 }
 

@@ -1,0 +1,44 @@
+//===- PatchTensors.h - what a patch file has for a patch, and back -------===//
+#ifndef CTXC_LIB_EXPORT_PATCHTENSORS_H
+#define CTXC_LIB_EXPORT_PATCHTENSORS_H
+
+#include "ctxc/Checkpoint/Safetensors.h"
+#include "ctxc/Export/PatchFile.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace ctxc {
+
+/// One tensor: NAME.u (m, 1), NAME.v (n, 1) or NAME.delta.
+struct PatchTensor {
+  std::string name;
+  llvm::SmallVector<int64_t, 4> shape;
+  const std::vector<double> *values; ///< the patch's own
+};
+std::vector<PatchTensor> tensorsOf(const Patch &patch);
+
+/// The bytes of `values` as floating type `type`.
+std::vector<char> bytesAs(DType type, llvm::ArrayRef<double> values);
+
+/// Collects problems; after the first fifty they are only counted.
+class Problems {
+public:
+  explicit Problems(llvm::StringRef prefix) : prefix(prefix) {}
+  void add(const llvm::Twine &message);
+  llvm::Error take();
+
+private:
+  static constexpr unsigned limit = 50;
+  std::string prefix;
+  llvm::Error errors = llvm::Error::success();
+  unsigned count = 0;
+};
+
+/// The patch that `tensors`, all of type `type`, are, with its parameters in natural order of
+/// their names. Numbers that are not finite are an error of their own.
+llvm::Error patchOf(llvm::ArrayRef<TensorView> tensors, DType type, Problems &problems,
+                    Patch &patch);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_EXPORT_PATCHTENSORS_H
