@@ -45,8 +45,8 @@ class Bench {
 public:
   Bench(Executor &executor, const bench::ReadBandwidth &bandwidth, Sizes sizes)
       : executor(executor), bandwidth(bandwidth), sizes(sizes),
-        full(executor.start(sizes.context + 1)), reduced(executor.start(1)),
-        prompt(executor.start(sizes.prefill)) {}
+        full(executor.start(sizes.context + 1, Keeps::Seen)), reduced(executor.start(1)),
+        prompt(executor.start(sizes.prefill, Keeps::Seen)) {}
 
   Error warmUp() {
     ForwardOptions options;
@@ -240,9 +240,10 @@ void writeText(llvm::raw_ostream &os, const Sizes &sizes, int64_t weightBytes, c
                        m[Positions], sizes.prefill / m[Positions] * 1e3, m[Positions] / m[Prefill]);
 }
 
-/// Answers each name of a measurement on standard input with a line of JSON, until the input ends.
-Expected<int> answer(Bench &bench) {
-  out() << "{}\n";
+/// Writes a line of JSON about the model, and answers each name of a measurement on standard input
+/// with another, until the input ends.
+Expected<int> answer(Bench &bench, int64_t weightBytes) {
+  out() << llvm::json::Value(llvm::json::Object{{"weight_bytes", weightBytes}}) << "\n";
   flushOutput();
   for (std::string name; std::getline(std::cin, name);) {
     Round result{};
@@ -293,8 +294,9 @@ Expected<int> run(const Arguments &arguments) {
   Bench bench(*executor, bandwidth, sizes);
   if (Error error = bench.warmUp())
     return std::move(error);
+  int64_t bytes = bench::weightBytes(*program);
   if (arguments.has("--ask"))
-    return answer(bench);
+    return answer(bench, bytes);
   std::vector<Round> rounds;
   for (int64_t i = 0; i < sizes.rounds; ++i) {
     Expected<Round> round = bench.round();
@@ -309,7 +311,6 @@ Expected<int> run(const Arguments &arguments) {
       numbers.push_back(r[column]);
     medians[column] = median(numbers);
   }
-  int64_t bytes = bench::weightBytes(*program);
   auto path = arguments.get("--json");
   if (!path) {
     writeText(out(), sizes, bytes, medians);

@@ -62,6 +62,8 @@ torch_types() {
   "$judges/bin/python" "$root/test/types/run.py" "$build/bin/ctxc" "$root/python" "$build/types" --fresh \
     --against "$root/docs/torch-types.md"
 }
+# 32,768 tokens, against transformers.
+long_contexts() { "$root/tools/build.sh" all-long; }
 
 part optimised
 part wheel
@@ -73,4 +75,5 @@ part sanitized
 part fuzzed
 part all_faults
 part torch_types
+part long_contexts
 [[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}"

@@ -26,14 +26,10 @@ Expected<uint64_t> bytesOf(const TensorSource &tensor, StringRef path) {
   return bits / 8;
 }
 
-struct Layout {
-  std::string header;
-  std::vector<uint64_t> bytes; ///< of each tensor, in file order
-};
-
-Expected<Layout> layOut(StringRef path, ArrayRef<TensorSource> tensors,
-                        const std::map<std::string, std::string> &metadata) {
-  Layout layout;
+/// Offsets count from the end of the header, to which its length is not added.
+Expected<SafetensorsLayout> layOut(StringRef path, ArrayRef<TensorSource> tensors,
+                                   const std::map<std::string, std::string> &metadata) {
+  SafetensorsLayout layout;
   raw_string_ostream os(layout.header);
   json::OStream json(os);
   Error failure = Error::success();
@@ -76,7 +72,7 @@ Expected<Layout> layOut(StringRef path, ArrayRef<TensorSource> tensors,
         json.value(static_cast<int64_t>(*end));
       });
     });
-    layout.bytes.push_back(*bytes);
+    layout.offsets.push_back(at);
     at = *end;
   }
   json.objectEnd();
@@ -84,13 +80,15 @@ Expected<Layout> layOut(StringRef path, ArrayRef<TensorSource> tensors,
   if (failure)
     return std::move(failure);
   layout.header.resize((layout.header.size() + 7) / 8 * 8, ' ');
+  layout.size = at;
   return layout;
 }
 
 } // namespace
 
-Error ctxc::writeSafetensors(StringRef path, std::vector<TensorSource> tensors,
-                             const std::map<std::string, std::string> &metadata) {
+Expected<SafetensorsLayout>
+ctxc::layOutSafetensors(StringRef path, std::vector<TensorSource> &tensors,
+                        const std::map<std::string, std::string> &metadata) {
   llvm::sort(tensors, [](const TensorSource &a, const TensorSource &b) {
     return std::tie(b.dtype, a.name) < std::tie(a.dtype, b.name);
   });
@@ -100,14 +98,30 @@ Error ctxc::writeSafetensors(StringRef path, std::vector<TensorSource> tensors,
   llvm::sort(names);
   if (auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
     return makeError(path + ": tensor " + quoted(*twice) + " is given twice");
-  Expected<Layout> layout = layOut(path, tensors, metadata);
+  Expected<SafetensorsLayout> layout = layOut(path, tensors, metadata);
+  if (!layout)
+    return layout;
+  std::string length;
+  raw_string_ostream os(length);
+  support::endian::write<uint64_t>(os, layout->header.size(), endianness::little);
+  layout->header = length + layout->header;
+  for (uint64_t &offset : layout->offsets)
+    offset += layout->header.size();
+  layout->size += layout->header.size();
+  return layout;
+}
+
+Error ctxc::writeSafetensors(StringRef path, std::vector<TensorSource> tensors,
+                             const std::map<std::string, std::string> &metadata) {
+  Expected<SafetensorsLayout> layout = layOutSafetensors(path, tensors, metadata);
   if (!layout)
     return layout.takeError();
   return writeFileAtomically(path, [&](raw_pwrite_stream &os) -> Error {
-    support::endian::write<uint64_t>(os, layout->header.size(), endianness::little);
     os << layout->header;
-    for (auto [tensor, bytes] : zip_equal(tensors, layout->bytes)) {
+    for (auto [i, tensor] : enumerate(tensors)) {
       uint64_t from = os.tell();
+      uint64_t end = i + 1 < tensors.size() ? layout->offsets[i + 1] : layout->size;
+      uint64_t bytes = end - layout->offsets[i];
       if (Error e = tensor.write(os))
         return e;
       if (os.tell() - from != bytes)

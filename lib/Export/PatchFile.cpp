@@ -5,18 +5,23 @@
 #include "ctxc/Program/SliceName.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <set>
 
 using namespace llvm;
 using namespace ctxc;
 
-static int64_t indexOfNonFinite(ArrayRef<double> values) {
+namespace {
+
+int64_t indexOfNonFinite(ArrayRef<double> values) {
   for (auto [i, value] : enumerate(values))
     if (!std::isfinite(static_cast<float>(value)))
       return static_cast<int64_t>(i);
   return -1;
 }
+
+} // namespace
 
 Error ctxc::checkPatch(const Patch &patch) {
   Problems problems("");
@@ -52,6 +57,43 @@ Error ctxc::checkPatch(const Patch &patch) {
   return problems.take();
 }
 
+Expected<double> ctxc::roundingOf(const Patch &patch, DType type) {
+  if (type == DType::F32)
+    return 0;
+  double lost = 0, whole = 0;
+  for (const ParameterPatch &p : patch.parameters) {
+    auto rounded = [&](const std::vector<double> &values) {
+      std::vector<double> back(values.size());
+      readDoubles(type, bytesAs(type, values).data(), back);
+      return back;
+    };
+    auto isFinite = [](ArrayRef<double> values) { return indexOfNonFinite(values) < 0; };
+    auto dot = [](ArrayRef<double> a, ArrayRef<double> b) {
+      double sum = 0;
+      for (auto [x, y] : zip_equal(a, b))
+        sum += x * y;
+      return sum;
+    };
+    std::vector<double> u = rounded(p.u), v = rounded(p.v), delta = rounded(p.delta);
+    if (!isFinite(u) || !isFinite(v) || !isFinite(delta))
+      return makeError("parameter " + quoted(p.parameter) + ": has a number that " + nameOf(type) +
+                       " does not hold; store the patch in F32 or BF16");
+    // Of u vᵀ: û v̂ᵀ − u vᵀ = (û − u) v̂ᵀ + u (v̂ − v)ᵀ.
+    std::vector<double> du = u, dv = v, changed = delta;
+    auto subtract = [](std::vector<double> &from, const std::vector<double> &x) {
+      for (auto [a, b] : zip_equal(from, x))
+        a -= b;
+    };
+    subtract(du, p.u);
+    subtract(dv, p.v);
+    subtract(changed, p.delta);
+    lost += dot(changed, changed) + dot(du, du) * dot(v, v) + 2 * dot(du, p.u) * dot(v, dv) +
+            dot(p.u, p.u) * dot(dv, dv);
+    whole += dot(p.delta, p.delta) + dot(p.u, p.u) * dot(p.v, p.v);
+  }
+  return whole > 0 ? std::sqrt(std::max(lost, 0.0) / whole) : 0;
+}
+
 Error ctxc::writePatchFile(StringRef path, const Patch &patch, const PatchMetadata &metadata) {
   Problems problems(path.str() + ": ");
   std::map<std::string, std::string> strings = metadataStrings(metadata);
@@ -60,7 +102,7 @@ Error ctxc::writePatchFile(StringRef path, const Patch &patch, const PatchMetada
     return e;
   strings["format"] = "ctxc-patch";
   std::vector<TensorSource> tensors;
-  addTensors(patch, "", tensors);
+  addTensors(patch, metadata.factors, "", tensors);
   return writeSafetensors(path, std::move(tensors), strings);
 }
 
@@ -71,7 +113,9 @@ Expected<std::pair<Patch, PatchMetadata>> ctxc::readPatchFile(StringRef path) {
   Problems problems(path.str() + ": ");
   PatchMetadata metadata =
       parsePatchMetadata((*file)->metadata(), [&](const Twine &message) { problems.add(message); });
-  Expected<Patch> patch = readTensors((*file)->tensors(), "", problems);
+  if (isOfSeveral((*file)->metadata())) // whose tensors are others
+    return problems.take();
+  Expected<Patch> patch = readTensors((*file)->tensors(), metadata.factors, "", problems);
   if (!patch)
     return patch.takeError();
   return std::make_pair(std::move(*patch), std::move(metadata));

@@ -3,15 +3,17 @@
 #include "ctxc/Support/Count.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace ctxc;
 
-namespace {
-
-std::string listText(ArrayRef<int64_t> values) {
+std::string ctxc::listText(ArrayRef<int64_t> values) {
   return join(map_range(values, [](int64_t v) { return std::to_string(v); }), ",");
 }
+
+namespace {
 
 /// A decimal integer from 0 to 2^63 - 1, digits only.
 bool parseInteger(StringRef text, int64_t &value) {
@@ -39,7 +41,9 @@ bool isDigest(StringRef text) {
          all_of(text, [](char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
-bool parseList(StringRef text, std::vector<int64_t> &values) {
+} // namespace
+
+bool ctxc::parseList(StringRef text, std::vector<int64_t> &values) {
   if (text.empty())
     return true;
   for (StringRef item : split(text, ',')) {
@@ -51,7 +55,12 @@ bool parseList(StringRef text, std::vector<int64_t> &values) {
   return true;
 }
 
-} // namespace
+std::string ctxc::roundingText(double rounding) { return formatv("{0:E3}", rounding).str(); }
+
+bool ctxc::isOfSeveral(const std::map<std::string, std::string> &strings) {
+  auto version = strings.find("format_version");
+  return version != strings.end() && version->second == "2";
+}
 
 std::map<std::string, std::string> ctxc::metadataStrings(const PatchMetadata &metadata) {
   std::map<std::string, std::string> strings = {{"format_version", "1"},
@@ -61,6 +70,10 @@ std::map<std::string, std::string> ctxc::metadataStrings(const PatchMetadata &me
                                                 {"kept", listText(metadata.kept)},
                                                 {"update", metadata.update},
                                                 {"dtype", metadata.dtype}};
+  if (metadata.factors != DType::F32) {
+    strings["factors"] = nameOf(metadata.factors).str();
+    strings["rounding"] = roundingText(metadata.rounding);
+  }
   if (!metadata.embeddingsDigest.empty())
     strings["rows_digest"] = metadata.embeddingsDigest;
   return strings;
@@ -72,6 +85,10 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
   auto version = strings.find("format_version");
   if (version == strings.end()) {
     report("metadata has no 'format_version', expected \"1\"; this is not a patch file");
+    return metadata;
+  }
+  if (isOfSeveral(strings)) {
+    report("holds the patches of several positions, expected that of one; name the position");
     return metadata;
   }
   if (version->second != "1") {
@@ -133,6 +150,22 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
         return is_contained({"f32", "bf16", "f16"}, text);
       },
       "f32, bf16 or f16");
+  if (strings.count("factors")) {
+    get(
+        "factors",
+        [&](StringRef text) {
+          metadata.factors = dtypeNamed(text).value_or(DType::F32);
+          return metadata.factors == DType::BF16 || metadata.factors == DType::F16;
+        },
+        "BF16 or F16");
+    get(
+        "rounding",
+        [&](StringRef text) {
+          return !text.getAsDouble(metadata.rounding) && metadata.rounding >= 0 &&
+                 std::isfinite(metadata.rounding);
+        },
+        "a number that is not negative");
+  }
   if (hasTokens && hasPosition && metadata.position >= static_cast<int64_t>(metadata.tokens.size()))
     report("found position " + Twine(metadata.position) + ", expected one of the " +
            counted(metadata.tokens.size(), "token"));

@@ -36,7 +36,7 @@ Error PatchShard::write(StringRef path) {
   strings["format"] = shardFormat;
   std::vector<TensorSource> tensors;
   for (const auto &[place, patch] : patches)
-    addTensors(patch, prefixOf(place.first, place.second), tensors);
+    addTensors(patch, DType::F32, prefixOf(place.first, place.second), tensors);
   if (Error error = writeSafetensors(path, std::move(tensors), strings))
     return error;
   *this = PatchShard();
@@ -71,7 +71,8 @@ Expected<std::pair<Patch, PatchMetadata>> ctxc::readFromShard(StringRef path, in
       metadata.kept.push_back(value);
   }
   metadata.tokens.resize(std::min<size_t>(metadata.tokens.size(), position + 1));
-  Expected<Patch> patch = readTensors((*file)->tensors(), prefixOf(prompt, position), problems);
+  Expected<Patch> patch = readTensors((*file)->tensors(), DType::F32,
+                                      prefixOf(prompt, position), problems);
   if (!patch)
     return patch.takeError();
   if (patch->parameters.empty())

@@ -1,11 +1,52 @@
 #include "PatchTensors.h"
 #include "ctxc/Checkpoint/StrictJson.h"
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
 
 using namespace llvm;
 using namespace ctxc;
+
+void Problems::add(const Twine &message) {
+  if (count++ < limit)
+    errors = joinErrors(std::move(errors), makeError(prefix + message));
+}
+
+Error Problems::take() {
+  if (count > limit)
+    errors = joinErrors(std::move(errors), makeError(prefix + "and " + Twine(count - limit) +
+                                                     " more problems of the kind"));
+  return std::move(errors);
+}
+
+std::vector<PatchTensor> ctxc::tensorsOf(const Patch &patch) {
+  std::vector<PatchTensor> tensors;
+  for (const ParameterPatch &p : patch.parameters) {
+    if (p.kind == ParameterPatch::Kind::Delta) {
+      tensors.push_back({p.parameter + ".delta", {p.shape.begin(), p.shape.end()}, &p.delta});
+      continue;
+    }
+    tensors.push_back({p.parameter + ".u", {p.shape[0], 1}, &p.u});
+    tensors.push_back({p.parameter + ".v", {p.shape[1], 1}, &p.v});
+  }
+  return tensors;
+}
+
+std::vector<char> ctxc::bytesAs(DType type, ArrayRef<double> values) {
+  std::vector<char> bytes(bytesOf(type, values.size()));
+  writeDoubles(type, values, reinterpret_cast<uint8_t *>(bytes.data()));
+  return bytes;
+}
+
+void ctxc::addTensors(const Patch &patch, DType type, StringRef prefix,
+                      std::vector<TensorSource> &tensors) {
+  for (const PatchTensor &tensor : tensorsOf(patch))
+    tensors.push_back({(prefix + tensor.name).str(), type, tensor.shape,
+                       [type, values = tensor.values](raw_ostream &os) {
+                         std::vector<char> bytes = bytesAs(type, *values);
+                         os.write(bytes.data(), bytes.size());
+                         return Error::success();
+                       }});
+}
 
 namespace {
 
@@ -31,20 +72,6 @@ bool naturalLess(StringRef a, StringRef b) {
     b = b.drop_front();
   }
   return a.empty() && b.empty() ? wholeA < wholeB : a.empty();
-}
-
-TensorSource sourceOf(std::string name, ArrayRef<int64_t> shape,
-                      const std::vector<double> &values) {
-  TensorSource source;
-  source.name = std::move(name);
-  source.shape.assign(shape.begin(), shape.end());
-  source.write = [&values](raw_ostream &os) {
-    std::vector<char> bytes(values.size() * sizeof(float));
-    writeDoubles(DType::F32, values, reinterpret_cast<uint8_t *>(bytes.data()));
-    os.write(bytes.data(), bytes.size());
-    return Error::success();
-  };
-  return source;
 }
 
 std::vector<double> valuesOf(const TensorView &view) {
@@ -98,23 +125,11 @@ std::optional<ParameterPatch> assemble(StringRef name, const Parts &parts, Probl
 
 } // namespace
 
-void ctxc::addTensors(const Patch &patch, StringRef prefix, std::vector<TensorSource> &tensors) {
-  for (const ParameterPatch &p : patch.parameters) {
-    std::string name = (prefix + p.parameter).str();
-    if (p.kind == ParameterPatch::Kind::Delta) {
-      tensors.push_back(sourceOf(name + ".delta", p.shape, p.delta));
-      continue;
-    }
-    tensors.push_back(sourceOf(name + ".u", {p.shape[0], 1}, p.u));
-    tensors.push_back(sourceOf(name + ".v", {p.shape[1], 1}, p.v));
-  }
-}
-
-Expected<Patch> ctxc::readTensors(ArrayRef<TensorView> views, StringRef prefix,
-                                  Problems &problems) {
+Error ctxc::patchOf(ArrayRef<TensorView> tensors, DType type, StringRef prefix, Problems &problems,
+                    Patch &patch) {
   Error notFinite = Error::success();
   std::map<std::string, Parts> parameters;
-  for (const TensorView &view : views) {
+  for (const TensorView &view : tensors) {
     StringRef own = view.name;
     if (!own.consume_front(prefix))
       continue;
@@ -128,23 +143,29 @@ Expected<Patch> ctxc::readTensors(ArrayRef<TensorView> views, StringRef prefix,
                    ": expected a parameter's name with .u, .v or .delta");
       continue;
     }
-    if (view.dtype != DType::F32) {
-      problems.add("tensor " + quoted(view.name) + ": found " + nameOf(view.dtype) +
-                   ", expected F32");
+    if (view.dtype != type) {
+      problems.add("tensor " + quoted(view.name) + ": found " + nameOf(view.dtype) + ", expected " +
+                   nameOf(type));
       continue;
     }
     if (Error e = checkFinite(view))
       notFinite = joinErrors(std::move(notFinite), std::move(e));
     parameters[name.str()].*part = &view;
   }
-  Patch patch;
   for (const auto &[name, parts] : parameters)
     if (std::optional<ParameterPatch> p = assemble(name, parts, problems))
       patch.parameters.push_back(std::move(*p));
-  if (Error e = joinErrors(problems.take(), std::move(notFinite)))
-    return std::move(e);
   llvm::sort(patch.parameters, [](const ParameterPatch &a, const ParameterPatch &b) {
     return naturalLess(a.parameter, b.parameter);
   });
+  return notFinite;
+}
+
+Expected<Patch> ctxc::readTensors(ArrayRef<TensorView> tensors, DType type, StringRef prefix,
+                                  Problems &problems) {
+  Patch patch;
+  Error notFinite = patchOf(tensors, type, prefix, problems, patch);
+  if (Error error = joinErrors(problems.take(), std::move(notFinite)))
+    return std::move(error);
   return patch;
 }

@@ -1,6 +1,6 @@
-//===- PatchTensors.h - a patch's parameters as tensors of a file -----------===//
+//===- PatchTensors.h - what a patch file has for a patch, and back -------===//
 //
-// The tensors of PatchFile.h, each name behind a prefix, so that a file can hold many patches.
+// Each name may stand behind a prefix, so that a file can hold many patches.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LIB_EXPORT_PATCHTENSORS_H
@@ -8,26 +8,33 @@
 
 #include "ctxc/Checkpoint/Safetensors.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
-#include "ctxc/Program/Patch.h"
+#include "ctxc/Export/PatchFile.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace ctxc {
+
+/// One tensor: NAME.u (m, 1), NAME.v (n, 1) or NAME.delta.
+struct PatchTensor {
+  std::string name;
+  llvm::SmallVector<int64_t, 4> shape;
+  const std::vector<double> *values; ///< the patch's own
+};
+std::vector<PatchTensor> tensorsOf(const Patch &patch);
+
+/// The bytes of `values` as floating type `type`.
+std::vector<char> bytesAs(DType type, llvm::ArrayRef<double> values);
+
+/// Appends the tensors of `patch`, which must live until they are written, as type `type`.
+void addTensors(const Patch &patch, DType type, llvm::StringRef prefix,
+                std::vector<TensorSource> &tensors);
 
 /// Collects problems; after the first fifty they are only counted.
 class Problems {
 public:
   explicit Problems(llvm::StringRef prefix) : prefix(prefix) {}
-  void add(const llvm::Twine &message) {
-    if (count++ < limit)
-      errors = llvm::joinErrors(std::move(errors), makeError(prefix + message));
-  }
-  llvm::Error take() {
-    if (count > limit)
-      errors = llvm::joinErrors(
-          std::move(errors),
-          makeError(prefix + "and " + llvm::Twine(count - limit) + " more problems of the kind"));
-    return std::move(errors);
-  }
+  void add(const llvm::Twine &message);
+  llvm::Error take();
 
 private:
   static constexpr unsigned limit = 50;
@@ -36,13 +43,14 @@ private:
   unsigned count = 0;
 };
 
-/// Appends the tensors of `patch`, which must live until they are written.
-void addTensors(const Patch &patch, llvm::StringRef prefix, std::vector<TensorSource> &tensors);
+/// The patch of those tensors whose names begin with `prefix`, all of type `type`, with its
+/// parameters in natural order of their names. Numbers that are not finite are an error of their own.
+llvm::Error patchOf(llvm::ArrayRef<TensorView> tensors, DType type, llvm::StringRef prefix,
+                    Problems &problems, Patch &patch);
 
-/// The patch of those tensors whose names begin with `prefix`, its parameters in natural order of
-/// their names. Fails with what `problems` has and what is added to it.
-llvm::Expected<Patch> readTensors(llvm::ArrayRef<TensorView> views, llvm::StringRef prefix,
-                                  Problems &problems);
+/// The same, failing with what `problems` has and what is added to it.
+llvm::Expected<Patch> readTensors(llvm::ArrayRef<TensorView> tensors, DType type,
+                                  llvm::StringRef prefix, Problems &problems);
 
 } // namespace ctxc
 

@@ -16,8 +16,9 @@ static uint64_t nextNumber() {
 
 Executor::Executor() : number(nextNumber()) {}
 
-std::unique_ptr<Run> Executor::start(int64_t capacity) {
+std::unique_ptr<Run> Executor::start(int64_t capacity, Keeps keeps) {
   std::unique_ptr<Run> run = makeRun(capacity);
+  run->kept = keeps;
   run->executor = number;
   return run;
 }
@@ -79,7 +80,7 @@ Expected<std::unique_ptr<Run>> Executor::copy(const Run &run, int64_t capacity) 
     return makeError("found a capacity of " + llvm::Twine(capacity) +
                      " tokens for a copy, expected at least the " + llvm::Twine(run.size()) +
                      " that the run holds");
-  std::unique_ptr<Run> made = start(capacity);
+  std::unique_ptr<Run> made = start(capacity, run.keeps());
   if (Error error = copyState(run, *made))
     return std::move(error);
   return made;

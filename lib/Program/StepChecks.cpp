@@ -172,6 +172,26 @@ bool ctxc::readsContext(xf::BlockOp block) {
                       [](Operation &op) { return isa<xf::ContextualOpInterface>(op); });
 }
 
+std::optional<int64_t> ctxc::windowOf(ProgramStep step) {
+  std::optional<int64_t> widest;
+  for (Operation &op : step.block.getBody().getOps()) {
+    if (!isa<xf::ContextualOpInterface>(op))
+      continue;
+    auto attention = dyn_cast<xf::AttentionOp>(op);
+    auto setting = attention && attention.getWindow()
+                       ? attention.getWindow().getDefiningOp<xf::SettingOp>()
+                       : xf::SettingOp();
+    if (!setting)
+      return std::nullopt;
+    int64_t window =
+        xf::SettingOp::numbers(setting.getType(), step.layer.getSettingValue(setting)).front();
+    if (window <= 0)
+      return std::nullopt;
+    widest = std::max(window, widest.value_or(0));
+  }
+  return widest;
+}
+
 bool ctxc::isBidirectional(const Program &program) {
   return llvm::any_of(program.steps, [](ProgramStep step) {
     return llvm::any_of(step.block.getBody().getOps<xf::AttentionOp>(),

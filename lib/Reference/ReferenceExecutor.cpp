@@ -84,6 +84,8 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
 
   Rollback rollback(run);
   Values values;
+  const int64_t count = given.size(), steps = program.steps.size();
+  tell(0, count, 1);
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     Environment environment{patched, step.layer, tokens, positions, {{"", &run.blocks[i]}}};
     environment.mayGoOn = mayGoOn;
@@ -114,6 +116,7 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
       return outputs.takeError();
     observe(options.observer, step, i == 0, *outputs);
     setOutputs(step.layer, *outputs, values);
+    tell(count * int64_t(i + 1) / steps, count, 1);
   }
   auto result = logits(values, positions);
   if (!result)

@@ -148,10 +148,14 @@ llvm::Error ReferenceExecutor::computePatchEach(Run &opaqueFull, Run &opaqueRedu
     given.patch = makePatch;
     return sink(given);
   };
-  for (auto [token, position] : llvm::zip(tokens, positions))
-    if (llvm::Error error = patchOne(token, position)) {
+  const int64_t count = tokens.size();
+  tell(0, count, 1);
+  for (int64_t i = 0; i < count; ++i) {
+    if (llvm::Error error = patchOne(tokens[i], positions[i])) {
       full.truncate(before);
       return error;
     }
+    tell(i + 1, count, 1);
+  }
   return llvm::Error::success();
 }

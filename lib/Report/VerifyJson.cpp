@@ -109,6 +109,10 @@ static Object settingsJson(const VerifySettings &settings) {
     result["embeddings"] = settings.embeddingsFile;
   if (!settings.patchFile.empty())
     result["patch"] = settings.patchFile;
+  if (!settings.patchFactors.empty()) {
+    result["patchFactors"] = settings.patchFactors;
+    result["patchRounding"] = number(settings.patchRounding);
+  }
   if (settings.tolerance)
     result["tolerance"] = *settings.tolerance;
   return result;
@@ -138,12 +142,18 @@ static Object summaryJson(const VerifySummary &summary, const VerifySettings &se
   return result;
 }
 
+/// Tokens a second; null where none was run.
+static Value rate(int64_t tokens, double seconds) {
+  return seconds > 0 ? Value(double(tokens) / seconds) : Value(nullptr);
+}
+
 Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &settings,
                        const SetupTimes &setup, const TokenName &name) {
   Array steps;
   for (const VerifyStep &step : result.steps)
     steps.push_back(stepJson(step, name));
   const RunTimes &times = result.times;
+  const auto &tokens = times.tokens;
   return Object{{"format", "ctxc-verify"},
                 {"version", 1},
                 {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
@@ -161,5 +171,13 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
                                    {"prefill", times.prefill},
                                    {"patch", times.patch},
                                    {"verify", times.verify},
-                                   {"control", times.control}}}};
+                                   {"control", times.control}}},
+                {"tokens", Object{{"prefill", tokens.prefill},
+                                  {"patch", tokens.patch},
+                                  {"verify", tokens.verify},
+                                  {"control", tokens.control}}},
+                {"tokensPerSecond", Object{{"prefill", rate(tokens.prefill, times.prefill)},
+                                           {"patch", rate(tokens.patch, times.patch)},
+                                           {"verify", rate(tokens.verify, times.verify)},
+                                           {"control", rate(tokens.control, times.control)}}}};
 }

@@ -56,7 +56,12 @@ void VerifyText::begin() {
      << ", " << counted(settings.vocabulary, "token") << " in the vocabulary)\n"
      << "weights    " << settings.dtype << ", hash " << settings.modelHash << "\n";
   if (!settings.patchFile.empty())
-    os << "patch      " << printableLine(settings.patchFile) << "\n";
+    os << "patch      " << printableLine(settings.patchFile);
+  if (!settings.patchFactors.empty())
+    os << ", in " << settings.patchFactors << ": rounding took at most "
+       << percent(settings.patchRounding) << " of its changes";
+  if (!settings.patchFile.empty())
+    os << "\n";
   os << "update     " << (settings.updateApplies ? settings.update : "none applies") << ", "
      << (request.materialize ? "added to the weights and rounded to their type"
                              : "kept factored beside the weights")

@@ -2,7 +2,6 @@
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/Logits.h"
-#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -35,6 +34,8 @@ llvm::Error CompiledExecutor::checkStep(const CompiledRun &run, ArrayRef<Input> 
                                         ArrayRef<int64_t> positions) const {
   if (llvm::Error error =
           ctxc::checkStep(program, run.count, run.last(), run.capacity, tokens, positions))
+    return error;
+  if (llvm::Error error = run.checkSeen())
     return error;
   return bidirectional ? checkSequence(run.count, run.sequence, tokens) : llvm::Error::success();
 }
@@ -168,7 +169,7 @@ CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<
   const int64_t before = run.count, count = tokens.size(), chunk = chunkOf(count, options);
   if (llvm::Error error = kernels.checkMemory(run, chunk))
     return std::move(error);
-  llvm::scope_exit restore([&] { run.count = before; });
+  RunRestorer restore(run, /*inChunks=*/chunk < count);
   tell(0, count, chunk);
   for (int64_t at = 0;; at += chunk) {
     int64_t size = std::min(chunk, count - at);
@@ -235,12 +236,8 @@ llvm::Error CompiledExecutor::copyState(const Run &given, Run &made) {
   to.count = from.count;
   to.sequence = from.sequence;
   std::copy_n(from.slots.begin(), from.count, to.slots.begin());
-  for (auto [copies, states] : llvm::zip_equal(to.states, from.states))
-    for (const Rows &state : states) {
-      size_t elements = state.size() / from.capacity;
-      Rows &copy = copies.emplace_back(to.capacity * elements);
-      std::copy_n(state.begin(), from.count * elements, copy.begin());
-    }
+  for (auto [copy, state] : llvm::zip_equal(to.steps, from.steps))
+    copy = state.copy(from.count, to.capacity);
   return llvm::Error::success();
 }
 

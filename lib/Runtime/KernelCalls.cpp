@@ -17,6 +17,8 @@ using namespace ctxc;
 
 llvm::Error KernelCalls::compile() {
   settings.resize(program.steps.size());
+  for (ProgramStep step : program.steps)
+    windows.push_back(windowOf(step));
   return compile(kernelBlocks(program));
 }
 
@@ -170,6 +172,25 @@ llvm::Expected<const PatchArgs *> KernelCalls::patchArgs(size_t step, xf::BlockO
   return &found->second;
 }
 
+/// The bytes that a state argument has for each token.
+static size_t bytesOfSlot(const KernelArg &arg) {
+  return elementsOf(arg.type) * cast<MemRefType>(arg.type).getElementTypeBitWidth() / 8;
+}
+
+std::array<int64_t, 2> KernelCalls::makeRoom(size_t step, StepCall &call) {
+  std::array<int64_t, 2> visible = {0, 0};
+  for (int which : {0, 1})
+    if (CompiledRun *run = call.runs[which]) {
+      int64_t rows = which == 0 ? call.rows : 1;
+      StepState &state = run->steps[step];
+      if (run->keeps() == Keeps::Seen)
+        state.window = windows[step];
+      state.makeRoom(run->count, rows, run->capacity);
+      visible[which] = run->count + rows - state.first;
+    }
+  return visible;
+}
+
 /// Sets the arguments that change from call to call.
 void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call) {
   std::vector<Rows> &parts = call.parts ? *call.parts : stores;
@@ -197,18 +218,15 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
     case KernelArgKind::Setting:
       break;
     case KernelArgKind::State: {
-      CompiledRun &run = *call.runs[arg.run];
-      auto &states = run.states[step];
-      size_t index = nextState[arg.run]++;
-      if (states.size() <= index)
-        states.resize(index + 1);
-      states[index].resize(run.capacity * elementsOf(arg.type));
-      argument = states[index].data();
+      StepState &state = call.runs[arg.run]->steps[step];
+      argument = state.memory(nextState[arg.run]++, bytesOfSlot(arg));
       break;
     }
-    case KernelArgKind::Slots:
-      argument = call.runs[arg.run]->slots.data();
+    case KernelArgKind::Slots: {
+      CompiledRun &run = *call.runs[arg.run];
+      argument = run.slots.data() + run.steps[step].first;
       break;
+    }
     case KernelArgKind::Store:
       if (parts.size() <= nextPart)
         parts.resize(nextPart + 1);
@@ -231,8 +249,7 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
 }
 
 llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
-  auto holdsState = [](const std::vector<Rows> &states) { return !states.empty(); };
-  if (llvm::any_of(run.states, holdsState))
+  if (llvm::any_of(run.steps, [](const StepState &step) { return !step.memories.empty(); }))
     return llvm::Error::success();
   uint64_t states = 0, work = 0;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
@@ -241,14 +258,16 @@ llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
     if (found == kernels.end()) // an embedding's, which is compiled when it is called
       continue;
     const Kernel &kernel = found->second;
+    const bool keepsAll = run.keeps() == Keeps::All;
+    const int64_t room = roomOfWindow(keepsAll ? std::nullopt : windows[i], together, run.capacity);
     uint64_t outputs = 0;
     for (const KernelArg &arg : kernel.args) {
       if (arg.kind == KernelArgKind::State)
-        states += run.capacity * elementsOf(arg.type) * sizeof(float);
+        states += room * bytesOfSlot(arg);
       else if (arg.kind == KernelArgKind::Output)
         outputs += together * elementsOf(arg.type) * sizeof(float);
     }
-    work = std::max<uint64_t>(work, outputs + kernel.workspace(together, run.capacity, 1));
+    work = std::max<uint64_t>(work, outputs + kernel.workspace(together, room, 1));
   }
   std::optional<uint64_t> there = availableMemory();
   if (!there || states + work <= *there)
@@ -294,10 +313,7 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
     if (llvm::Error error = loadParts((*args)->loads, *call.loads, loaded))
       return error;
   }
-  int64_t visible[2] = {0, 0};
-  for (int which : {0, 1})
-    if (CompiledRun *run = call.runs[which])
-      visible[which] = run->count + (which == 0 ? call.rows : 1);
+  const std::array<int64_t, 2> visible = makeRoom(step, call);
   setArguments(step, kernel, call);
   int64_t bytes = kernel.workspace(call.rows, visible[0], visible[1]);
   void *memory = workspace.take(bytes);

@@ -6,27 +6,14 @@
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
+#include "lib/Runtime/CompiledRun.h"
 #include "lib/Runtime/KernelArguments.h"
 #include "lib/Runtime/Workspace.h"
 #include "llvm/ADT/StringMap.h"
+#include <array>
 #include <map>
 
 namespace ctxc {
-
-/// A run: the state of each step's contextual ops, written in place by kernels.
-class CompiledRun : public Run {
-public:
-  CompiledRun(int64_t capacity, size_t steps)
-      : capacity(capacity), slots(capacity), states(steps) {}
-  int64_t size() const override { return count; }
-  int64_t last() const { return count ? slots[count - 1] : -1; }
-  void truncate(int64_t tokens) override { count = std::min(count, tokens); }
-
-  int64_t capacity, count = 0;
-  std::vector<int32_t> slots;            ///< absolute positions of the tokens held
-  std::vector<std::vector<Rows>> states; ///< of each step: capacity × elements each
-  std::vector<Input> sequence;           ///< of a bidirectional model: the tokens of its first call
-};
 
 /// What one call reads and writes beside weights and settings.
 struct StepCall {
@@ -103,6 +90,8 @@ private:
   llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights);
   llvm::Expected<const PatchArgs *> patchArgs(size_t step, xf::BlockOp block);
   void setArguments(size_t step, const Kernel &kernel, StepCall &call);
+  /// Makes room for the call's tokens in its runs. Returns how many slots its kernel sees of each.
+  std::array<int64_t, 2> makeRoom(size_t step, StepCall &call);
 
   const Program &program;
   Weights &original;
@@ -120,6 +109,7 @@ private:
   std::vector<Rows> stores;
   std::vector<int64_t> counts;
   std::vector<llvm::StringMap<std::vector<char>>> settings; ///< of each step, by name
+  std::vector<std::optional<int64_t>> windows;              ///< of each step
   /// Parts of the patch at hand; of indices the bits of int32.
   std::vector<Rows> loaded;
 };

@@ -63,15 +63,6 @@ size_t PassageCache::add(int64_t capacity) {
   return runs.size() - 1;
 }
 
-/// Copies what `step` keeps of the tokens of `from` to `to`, which has room for more.
-static void copyStep(const CompiledRun &from, size_t step, CompiledRun &to) {
-  for (const Rows &state : from.states[step]) {
-    size_t elements = state.size() / from.capacity;
-    Rows &copy = to.states[step].emplace_back(to.capacity * elements);
-    std::copy_n(state.begin(), from.count * elements, copy.begin());
-  }
-}
-
 /// A run with the tokens of `past`, which may be null, but without what steps keep of them.
 static std::unique_ptr<CompiledRun> followingRun(const CompiledRun *past, int64_t capacity,
                                                  size_t steps) {
@@ -85,9 +76,9 @@ static std::unique_ptr<CompiledRun> followingRun(const CompiledRun *past, int64_
 
 size_t PassageCache::fork(size_t number, int64_t capacity) {
   const CompiledRun &past = *runs[number];
-  auto run = followingRun(&past, capacity - past.count, past.states.size());
-  for (size_t step = 0; step < past.states.size(); ++step)
-    copyStep(past, step, *run);
+  auto run = followingRun(&past, capacity - past.count, past.steps.size());
+  for (auto [copy, state] : llvm::zip_equal(run->steps, past.steps))
+    copy = state.copy(past.count, capacity);
   runs.push_back(std::move(run));
   return runs.size() - 1;
 }
@@ -96,11 +87,11 @@ void PassageCache::shrink(size_t count) { runs.resize(count); }
 int64_t PassageCache::tokens(size_t number) const { return runs[number]->count; }
 
 int64_t PassageCache::bytesPerToken(size_t number) const {
-  int64_t numbers = 0;
-  for (const std::vector<Rows> &states : runs[number]->states)
-    for (const Rows &state : states)
-      numbers += state.size() / runs[number]->capacity;
-  return numbers * sizeof(float);
+  int64_t bytes = 0;
+  for (const StepState &step : runs[number]->steps)
+    for (const SlotMemory &memory : step.memories)
+      bytes += memory.bytesOfSlot;
+  return bytes;
 }
 
 llvm::Expected<Passage> Passage::start(StepKernels &kernels, Weights &weights,
@@ -161,7 +152,7 @@ llvm::Error Passage::runContextual(size_t step) {
       owned[i] = followingRun(past, size, kernels->program.steps.size());
       runs.push_back(owned[i].get());
       if (past)
-        copyStep(*past, step, *runs[i]);
+        runs[i]->steps[step] = past->steps[step].copy(past->count, runs[i]->capacity);
     }
     CompiledRun *run = runs[i];
     std::copy_n(positions.begin() + first[i], size, run->slots.begin() + run->count);

@@ -21,6 +21,14 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
   if (llvm::Error error =
           checkStep(program, full.count, full.last(), full.capacity, tokens, positions))
     return error;
+  for (const CompiledRun *run : {&full, &reduced})
+    if (llvm::Error error = run->checkSeen())
+      return error;
+  bool isBehind = positions.empty() || positions.front() > reduced.last();
+  if (!isBehind && llvm::any_of(reduced.steps, [](const StepState &step) { return step.first; }))
+    return makeError("the reduced run holds tokens at positions up to " +
+                     llvm::Twine(reduced.last()) + " and no longer all of those that position " +
+                     llvm::Twine(positions.front()) + " sees; start it so that it keeps all");
   if (reduced.count + 1 > reduced.capacity)
     return makeError("the reduced run has room for " + llvm::Twine(reduced.capacity) +
                      " tokens, and needs it for one more than the " + llvm::Twine(reduced.count) +
@@ -44,20 +52,20 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
                            PatchSink sink) {
   if (llvm::Error error = check(allTokens, allPositions))
     return error;
-  int64_t before = full.count, chunk = chunkSize();
+  const int64_t chunk = chunkSize(), count = allTokens.size();
   if (llvm::Error error = kernels.checkMemory(full, chunk))
     return error;
-  for (int64_t from = 0, count = allTokens.size(); from < count; from += chunk) {
+  RunRestorer restore(full, /*inChunks=*/chunk < count);
+  for (int64_t from = 0; from < count; from += chunk) {
     int64_t size = std::min(chunk, count - from);
     given = allTokens.slice(from, size);
     tokens = kernelIds(given);
     ArrayRef<int64_t> at = allPositions.slice(from, size);
     positions.assign(at.begin(), at.end());
-    if (llvm::Error error = runChunk(sink)) {
-      full.truncate(before);
+    if (llvm::Error error = runChunk(sink))
       return error;
-    }
   }
+  restore.release();
   return llvm::Error::success();
 }
 
@@ -181,7 +189,7 @@ llvm::Error PatchEach::runPlainReduced(size_t step) {
   std::vector<Rows> inputs(at.layer.getInputs().size());
   Values outputs;
   for (int64_t row = 0; row < rows(); ++row) {
-    run.states[step] = reduced.states[step];
+    run.steps[step] = reduced.steps[step];
     auto kept = ArrayRef(reduced.slots).take_front(reduced.count);
     run.count = llvm::lower_bound(kept, positions[row]) - kept.begin();
     run.slots[run.count] = positions[row];

@@ -21,7 +21,7 @@ Error Context::read() {
   if (Error error = checkRequest(request, *executor))
     return error;
   capacity = roomFor(inputs.size());
-  full = executor->start(capacity);
+  full = executor->start(capacity, Keeps::Seen);
   reduced = executor->start(kept.size() + 1);
   if (Error error = readContext(*executor, *full, llvm::ArrayRef<Input>(inputs)))
     return error;
@@ -38,6 +38,7 @@ Error Context::extend(llvm::ArrayRef<Input> more) {
     return use.takeError();
   if (more.empty())
     return Error::success();
+  model->warnOfLength(inputs.size() + more.size());
   Expected<Executor &> executor = model->executor();
   if (!executor)
     return executor.takeError();

@@ -130,10 +130,32 @@ Expected<Model::Measuring> Model::measuring() {
   return Measuring{std::move(run->use), run->executor, *norms};
 }
 
+void Model::warnOfLength(int64_t tokens) {
+  if (isWarnedOfLength || !modelCheckpoint)
+    return;
+  const llvm::json::Object &config = modelCheckpoint->config();
+  const llvm::json::Object *text = config.getObject("text_config");
+  auto limit = (text ? *text : config).getInteger("max_position_embeddings");
+  bool isRotary =
+      imported->walk([](xf::RotaryOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
+  if (!limit || tokens <= *limit || !isRotary)
+    return;
+  isWarnedOfLength = true;
+  handle({Place(),
+          mlir::DiagnosticSeverity::Warning,
+          path + ": position " + std::to_string(tokens - 1) + " is beyond the " +
+              std::to_string(*limit) +
+              " positions that the model was made for (max_position_embeddings); what it says "
+              "there may mean little",
+          "",
+          {}});
+}
+
 Expected<Context> Model::context(llvm::ArrayRef<Input> tokens, std::vector<int64_t> kept) {
   Expected<Use> inUse = use();
   if (!inUse)
     return inUse.takeError();
+  warnOfLength(tokens.size());
   Context context(*this, tokens.vec(), std::move(kept));
   if (Error error = context.read())
     return std::move(error);
@@ -149,6 +171,7 @@ Expected<PatchStep> Model::patch(RunRequest request, RunTimes *times) {
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  warnOfLength(request.tokens.size());
   RunTimes unread;
   return makePatch(run->executor, request, times ? *times : unread);
 }
@@ -158,6 +181,7 @@ Error Model::positions(RunRequest request, PatchSink sink, RunTimes *times) {
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  warnOfLength(request.tokens.size());
   RunTimes unread;
   return makePatches(run->executor, request, times ? *times : unread, sink);
 }
@@ -190,13 +214,14 @@ static double roundoffOfWeights(mlir::ModuleOp module) {
   return coarsest;
 }
 
+/// The request's own, and those of how it is run.
 static Roundoffs roundoffsOf(const RunRequest &request, mlir::ModuleOp module,
-                             bool roundedPrompts) {
+                             const LoadOptions &settings) {
   if (request.materialize)
-    return {float32UnitRoundoff, roundoffOfWeights(module)};
-  if (roundedPrompts && !request.positions.empty())
+    return {float32UnitRoundoff, std::max(roundoffOfWeights(module), request.roundoffs.patch)};
+  if (settings.roundedPrompts && !request.positions.empty())
     return {bfloat16UnitRoundoff, bfloat16UnitRoundoff};
-  return {};
+  return {float32UnitRoundoff, request.roundoffs.patch};
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObserver observe) {
@@ -204,10 +229,21 @@ Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObse
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
-  request.roundoffs = roundoffsOf(request, module(), settings.roundedPrompts);
+  request.roundoffs = roundoffsOf(request, module(), settings);
+  warnOfLength(request.tokens.size() - 1 + count);
   if (!request.positions.empty())
     return verifyEach(run->executor, request, run->norms, observe);
   return ctxc::verify(run->executor, request, count, run->norms, observe);
+}
+
+Expected<VerifyResult> Model::verify(RunRequest request, PatchSource stored, StepObserver observe) {
+  Expected<Measuring> run = measuring();
+  if (!run)
+    return run.takeError();
+  request.startLayer = settings.planning.startLayer;
+  request.roundoffs = roundoffsOf(request, module(), settings);
+  warnOfLength(request.tokens.size());
+  return verifyEach(run->executor, request, run->norms, observe, stored);
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
@@ -215,7 +251,8 @@ Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
-  request.roundoffs = roundoffsOf(request, module(), settings.roundedPrompts);
+  request.roundoffs = roundoffsOf(request, module(), settings);
+  warnOfLength(request.tokens.size());
   return verifyPatch(run->executor, request, patch, run->norms);
 }
 

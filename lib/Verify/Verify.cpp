@@ -21,12 +21,14 @@ struct Runs {
 /// Fills the full run with the context, unless that is filled later, and the reduced run with the
 /// kept tokens, unpatched.
 Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t count,
-                       bool context = true) {
-  Runs runs{executor.start(request.tokens.size() - 1 + count),
+                       RunTimes &times, bool context = true) {
+  Runs runs{executor.start(request.tokens.size() - 1 + count, Keeps::Seen),
             executor.start(request.kept.size() + 1)};
-  if (context)
+  if (context) {
     if (Error error = readContext(executor, *runs.full, request.tokens))
       return std::move(error);
+    times.tokens.prefill += request.tokens.size() - 1;
+  }
   if (request.kept.empty())
     return runs;
   std::vector<Input> keptTokens;
@@ -36,6 +38,7 @@ Expected<Runs> prefill(Executor &executor, const RunRequest &request, int64_t co
       *runs.reduced, llvm::ArrayRef<Input>(keptTokens), request.kept, ForwardOptions());
   if (!logits)
     return logits.takeError();
+  times.tokens.prefill += keptTokens.size();
   return runs;
 }
 
@@ -57,13 +60,14 @@ public:
     Timer watch(times.prefill);
     if (Error error = checkRequest(request, executor, count))
       return error;
-    Expected<Runs> made = prefill(executor, request, count);
+    Expected<Runs> made = prefill(executor, request, count, times);
     if (!made)
       return made.takeError();
     runs = std::move(*made);
     if (!request.trace || !request.trace->second())
       return Error::success();
-    Expected<Runs> second = prefill(*request.trace->second(), request, count);
+    RunTimes ofSecond;
+    Expected<Runs> second = prefill(*request.trace->second(), request, count, ofSecond);
     if (!second)
       return second.takeError();
     secondRuns = std::move(*second);
@@ -84,12 +88,14 @@ public:
                            kept[held], ForwardOptions());
       if (!logits)
         return logits.takeError();
+      ++times.tokens.prefill;
     }
     return Error::success();
   }
 
   Expected<PatchStep> patch(const Input &token, int64_t position) {
     Timer watch(times.patch);
+    ++times.tokens.patch;
     PatchOptions options;
     options.startLayer = request.startLayer;
     options.materialize = request.materialize;
@@ -103,13 +109,16 @@ public:
   Expected<VerifyStep> check(const Input &token, int64_t position, const Patch &patch,
                              llvm::ArrayRef<double> fullLogits, llvm::ArrayRef<double> fusedLogits,
                              llvm::ArrayRef<double> replayError) {
+    ++times.tokens.verify;
     Expected<std::vector<double>> patched =
         reduced(token, position, &patch, times.verify, seen.patched, &sizes);
     if (!patched)
       return patched.takeError();
     Expected<std::vector<double>> control = std::vector<double>();
-    if (request.control)
+    if (request.control) {
+      ++times.tokens.control;
       control = reduced(token, position, nullptr, times.control, seen.control);
+    }
     if (!control)
       return control.takeError();
     if (Error error = trace(token, position, patch))
@@ -225,7 +234,7 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
   llvm::ArrayRef<int64_t> wanted = request.positions;
   {
     Timer watch(times.prefill);
-    Expected<Runs> made = prefill(executor, request, 1, /*context=*/false);
+    Expected<Runs> made = prefill(executor, request, 1, times, /*context=*/false);
     if (!made)
       return made.takeError();
     runs = std::move(*made);
@@ -243,6 +252,7 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
                                      positions.slice(held, first - held), ForwardOptions());
       if (!logits)
         return logits.takeError();
+      times.tokens.prefill += first - held;
     }
     size_t count = 1;
     while (count < wanted.size() && wanted[count] == wanted[count - 1] + 1)
@@ -261,14 +271,15 @@ Error patchPositions(Executor &executor, const RunRequest &request, PatchEachOpt
     times.patch -= inSink;
     if (error)
       return error;
+    times.tokens.patch += count;
     wanted = wanted.drop_front(count);
   }
   return Error::success();
 }
 
-/// What both forms of ctxc::verifyEach do.
+/// What both forms of ctxc::verifyEach do. The full run is `given`, or else one of its own.
 Error verifyPositions(Executor &executor, const RunRequest &request, Run *given, PatchNorms &norms,
-                      RunTimes &times, VerifiedPatch take) {
+                      RunTimes &times, PatchSource stored, VerifiedPatch take) {
   if (Error error = checkRequest(request, executor))
     return error;
   Verifier verifier(executor, request, norms);
@@ -278,17 +289,18 @@ Error verifyPositions(Executor &executor, const RunRequest &request, Run *given,
   Error error = patchPositions(
       executor, request, options, verifier.times,
       [&](const TokenPatch &given) -> Error {
-        Expected<Patch> patch = given.patch();
+        Expected<Patch> patch = stored ? stored(given.position) : given.patch();
         if (!patch)
           return patch.takeError();
         if (Error error = verifier.keepBefore(given.position))
           return error;
         Expected<VerifyStep> step = verifier.check(
             request.tokens[given.position], given.position, *patch, given.fullLogits.doubles(),
-            given.reducedLogits.doubles(), given.replayError);
+            stored ? std::vector<double>() : given.reducedLogits.doubles(), given.replayError);
         if (!step)
           return step.takeError();
-        addLayers(*step, given.obligations, given.replayError);
+        if (!stored)
+          addLayers(*step, given.obligations, given.replayError);
         return take(*step, *patch);
       },
       given);
@@ -299,9 +311,10 @@ Error verifyPositions(Executor &executor, const RunRequest &request, Run *given,
 } // namespace
 
 Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &request,
-                                        PatchNorms &norms, StepObserver observe) {
+                                        PatchNorms &norms, StepObserver observe,
+                                        PatchSource stored) {
   VerifyResult result;
-  Error error = verifyPositions(executor, request, /*given=*/nullptr, norms, result.times,
+  Error error = verifyPositions(executor, request, /*given=*/nullptr, norms, result.times, stored,
                                 [&](const VerifyStep &step, const Patch &) {
                                   observe(step);
                                   result.steps.push_back(step);
@@ -315,7 +328,7 @@ Expected<VerifyResult> ctxc::verifyEach(Executor &executor, const RunRequest &re
 Error ctxc::verifyEach(Executor &executor, const RunRequest &request, Run &full, PatchNorms &norms,
                        VerifiedPatch take) {
   RunTimes times;
-  return verifyPositions(executor, request, &full, norms, times, take);
+  return verifyPositions(executor, request, &full, norms, times, /*stored=*/nullptr, take);
 }
 
 Error ctxc::makePatches(Executor &executor, const RunRequest &request, RunTimes &times,
@@ -388,12 +401,13 @@ Expected<PatchStep> ctxc::makePatch(Executor &executor, const RunRequest &reques
   Runs runs;
   {
     Timer watch(times.prefill);
-    Expected<Runs> made = prefill(executor, request, 1);
+    Expected<Runs> made = prefill(executor, request, 1, times);
     if (!made)
       return made.takeError();
     runs = std::move(*made);
   }
   Timer watch(times.patch);
+  ++times.tokens.patch;
   PatchOptions options;
   options.startLayer = request.startLayer;
   options.materialize = request.materialize;

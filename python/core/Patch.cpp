@@ -1,6 +1,8 @@
 #include "Core.h"
+#include "ctxc/Export/PatchSet.h"
 #include "ctxc/Support/Error.h"
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
 namespace nb = nanobind;
@@ -83,8 +85,15 @@ nb::dict metadataOf(const BoundPatch &patch) {
   return result;
 }
 
-std::shared_ptr<BoundPatch> readFile(const std::string &path) {
-  auto file = readPatchFile(path);
+/// With a position, that patch of a file of several.
+std::shared_ptr<BoundPatch> readFile(const std::string &path, std::optional<int64_t> position) {
+  auto read = [&]() -> llvm::Expected<std::pair<Patch, PatchMetadata>> {
+    if (!position)
+      return readPatchFile(path);
+    auto set = PatchSet::open(path);
+    return set ? set->read(*position) : set.takeError();
+  };
+  auto file = read();
   if (!file)
     raiseError(file.takeError());
   return std::make_shared<BoundPatch>(BoundPatch{
@@ -112,7 +121,7 @@ void writeAdapter(const BoundPatch &patch, const std::string &path, bool isPeft,
 void python::addPatch(nb::module_ &m) {
   nb::class_<BoundPatch>(m, "Patch")
       .def_static("make", &madeOf)
-      .def_static("read", &readFile)
+      .def_static("read", &readFile, nb::arg("path"), nb::arg("position").none())
       .def("write", &writeFile)
       .def("write_adapter", &writeAdapter, nb::arg("path"), nb::arg("is_peft"),
            nb::arg("model").none())

@@ -138,15 +138,16 @@ class Patch(Mapping[str, ParameterPatch]):
         self._made_on: Optional[Callable[[], Any]] = None  # a weak reference to the live module that it was made of
 
     @classmethod
-    def load(cls, path: Union[str, os.PathLike[str]]) -> Patch:
-        """Reads a patch file. Raises BadInput with all that is wrong in it.
+    def load(cls, path: Union[str, os.PathLike[str]], position: Optional[int] = None) -> Patch:
+        """Reads a patch file; of one with several patches, that of `position`. Raises BadInput with all
+        that is wrong in it.
 
         >>> ctxc.Patch.load("README.md")
         Traceback (most recent call last):
         ...
         ctxc._errors.BadInput: README.md: ...
         """
-        return cls._of_core(_core.Patch.read(os.fspath(path)))
+        return cls._of_core(_core.Patch.read(os.fspath(path), position))
 
     @classmethod
     def _of_core(cls, bound: _core.Patch) -> Patch:

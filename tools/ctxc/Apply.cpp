@@ -1,7 +1,7 @@
 // ctxc apply
 #include "Commands.h"
+#include "StoredPatch.h"
 #include "ctxc/Export/ApplyPatch.h"
-#include "ctxc/Export/PatchFile.h"
 #include "ctxc/Support/Count.h"
 #include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/ModelArguments.h"
@@ -13,7 +13,7 @@ using namespace ctxc::driver;
 
 static llvm::Expected<int> run(const Arguments &arguments) {
   llvm::StringRef directory = arguments.get("-o", "");
-  auto file = readPatchFile(arguments.positional(1));
+  auto file = readStoredPatch(arguments, arguments.positional(1));
   if (!file)
     return file.takeError();
   auto checkpoint = Checkpoint::open(arguments.positional(0));
@@ -43,6 +43,7 @@ Command driver::applyCommand() {
       "write a checkpoint with a patch added, loadable by others",
       {"MODEL", "FILE"},
       {writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
+       positionOption(),
        {"--dtype", "TYPE",
         "store all floating tensors as f32, bf16 or f16; default: each as it was", storageNames()}},
       "MODEL is a Hugging Face directory, FILE a patch that `ctxc patch` wrote for it. A patch\n"
@@ -50,6 +51,7 @@ Command driver::applyCommand() {
       "much, and --dtype f32 avoids it. A patch holds for one token at its position: the "
       "directory's\n"
       "README.md says which, and so does the metadata of its weights.",
-      "  ctxc apply gemma-3-270m patch.safetensors -o patched-model --dtype f32\n",
+      "  ctxc apply gemma-3-270m patch.safetensors -o patched-model --dtype f32\n"
+      "  ctxc apply gemma-3-270m all.safetensors --position 12 -o patched-model\n",
       run};
 }

@@ -23,7 +23,7 @@ static void noteHarmful(int64_t divisors) {
 
 /// Prints what was written on one line, and a note where the patch is not exact.
 static Error summarizePatch(Model &model, const VerifySettings &settings, const PatchStep &step,
-                            llvm::StringRef path) {
+                            const PatchMetadata &metadata, llvm::StringRef path) {
   Expected<PatchNorms &> known = model.norms();
   if (!known)
     return known.takeError();
@@ -38,8 +38,19 @@ static Error summarizePatch(Model &model, const VerifySettings &settings, const 
   out() << printableLine(path) << ": " << counted(step.patch.parameters.size(), "parameter")
         << " of " << counted(settings.patchedLayers, "layer") << "; norm of matrices "
         << llvm::format("%.3g", norms->total.matrix) << ", of vectors "
-        << llvm::format("%.3g", norms->total.vector) << "\n";
+        << llvm::format("%.3g", norms->total.vector)
+        << roundingText(metadata.factors, metadata.rounding) << "\n";
   noteHarmful(all.harmful);
+  return Error::success();
+}
+
+/// Says in `metadata` that `patch` is stored in `factors`, and what that takes of it.
+static Error setFactors(PatchMetadata &metadata, const Patch &patch, DType factors) {
+  Expected<double> rounding = roundingOf(patch, factors);
+  if (!rounding)
+    return rounding.takeError();
+  metadata.factors = factors;
+  metadata.rounding = *rounding;
   return Error::success();
 }
 
@@ -55,6 +66,11 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
   Expected<PatchNorms &> known = model.norms();
   if (!known)
     return known.takeError();
+  Expected<Executor &> executor = model.executor();
+  if (!executor)
+    return executor.takeError();
+  if (Error error = checkRequest(settings.request, *executor))
+    return std::move(error);
   auto makeAll = [&](PatchWriter write) {
     return model.positions(
         settings.request,
@@ -76,15 +92,36 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
         },
         &times);
   };
-  if (Error error = writePatchDirectory(path, settings.request.tokens.size() - 1, makeAll))
+  double rounding = 0;
+  const DType factors = factorsType(arguments);
+  if (isOneFile(arguments)) {
+    auto last = model.metadata(settings.request, settings.request.positions.back());
+    if (!last)
+      return last.takeError();
+    last->factors = factors;
+    Expected<double> written = writePatchSet(path, settings.request.positions, *last, makeAll);
+    if (!written)
+      return written.takeError();
+    rounding = *written;
+  } else if (Error error =
+                 writePatchDirectory(path, settings.request.tokens.size() - 1, [&](PatchWriter w) {
+                   return makeAll([&](const Patch &patch, const PatchMetadata &about) -> Error {
+                     PatchMetadata stored = about;
+                     if (Error error = setFactors(stored, patch, factors))
+                       return error;
+                     rounding = std::max(rounding, stored.rounding);
+                     return w(patch, stored);
+                   });
+                 })) {
     return std::move(error);
+  }
   out() << printableLine(path) << ": " << counted(settings.request.positions.size(), "patch")
         << (settings.request.positions.size() == 1 ? ", of position " : ", of positions ")
         << positionsText(settings.request.positions) << "\n"
         << "each " << counted(parameters, "parameter") << " of "
         << counted(settings.patchedLayers, "layer") << "; norm of matrices at most "
         << llvm::format("%.3g", largest.matrix) << ", of vectors "
-        << llvm::format("%.3g", largest.vector) << "\n"
+        << llvm::format("%.3g", largest.vector) << roundingText(factors, rounding) << "\n"
         << llvm::format("time: prefill %.2f s, patch %.2f s, write %.2f s\n", times.prefill,
                         times.patch, writing);
   noteHarmful(harmful);
@@ -127,9 +164,11 @@ static Expected<int> run(const Arguments &arguments) {
   auto metadata = model.metadata(settings->request, last);
   if (!metadata)
     return metadata.takeError();
+  if (Error error = setFactors(*metadata, step->patch, factorsType(arguments)))
+    return std::move(error);
   if (Error error = writePatchOutput(arguments, model, step->patch, *metadata))
     return std::move(error);
-  if (Error error = summarizePatch(model, *settings, *step, path))
+  if (Error error = summarizePatch(model, *settings, *step, *metadata, path))
     return std::move(error);
   return ExitGood;
 }
@@ -148,10 +187,14 @@ Command driver::patchCommand() {
       "can be written in its place.\n"
       "With --positions the patches of many tokens, each after those before it, are made in one "
       "pass\n"
-      "and written to one such file each, position-0012.safetensors, in a new directory.",
+      "and written to one such file each, position-0012.safetensors, in a new directory; or to "
+      "one\n"
+      "file, if its name ends in .safetensors, whose tensors have a leading dimension for them.",
       "  ctxc patch gemma-3-270m --tokens 2,818,5279,529 -o patch.safetensors\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --keep 0-3 -o patch.safetensors\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --positions all -o patches\n"
+      "  ctxc patch gemma-3-270m --prompt @prompt.txt --positions all --factors bf16 -o "
+      "all.safetensors\n"
       "  ctxc patch llama --tokens 2,818,5279,529 --format=peft -o adapter\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model\n",

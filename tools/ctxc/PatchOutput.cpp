@@ -4,6 +4,7 @@
 #include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 
 using namespace ctxc;
@@ -15,28 +16,54 @@ std::vector<OptionSpec> driver::patchOutputOptions() {
   return {
       writesInto({"-o",
                   "PATH",
-                  "what to write: a file; a new directory for --format=peft and for --positions",
+                  "what to write: a file; for --format=peft a new directory; for --positions a\n"
+                  "new directory of files, or one file if the name ends in .safetensors",
                   {},
                   true}),
       {"--format",
        "FORMAT",
        "patch (default), ctxc's own file; peft, a LoRA adapter for transformers;\n"
        "or gguf-lora, one for llama.cpp (docs/adapters.md)",
-       {"patch", "peft", "gguf-lora"}}};
+       {"patch", "peft", "gguf-lora"}},
+      {"--factors", "TYPE",
+       "type of the numbers in the file: f32 (default), bf16 or f16, in half the\n"
+       "space; what rounding takes of the patch is printed, and is in the metadata",
+       storageNames()}};
 }
 
 static Error withOption(Error error) {
   return error ? makeError("-o: " + llvm::toString(std::move(error))) : Error::success();
 }
 
+DType driver::factorsType(const Arguments &arguments) {
+  return storageNamed(arguments.get("--factors", "f32"));
+}
+
+std::string driver::roundingText(DType factors, double rounding) {
+  if (factors == DType::F32)
+    return "";
+  std::string text;
+  llvm::raw_string_ostream(text) << "; rounded to " << (factors == DType::BF16 ? "bf16" : "f16")
+                                 << ", which takes " << llvm::format("%.2g", 100 * rounding)
+                                 << " % of a patch's changes at most";
+  return text;
+}
+
+bool driver::isOneFile(const Arguments &arguments) {
+  return arguments.has("--positions") && arguments.get("-o", "").ends_with(".safetensors");
+}
+
 Error driver::checkPatchOutput(const Arguments &arguments) {
   StringRef path = arguments.get("-o", "");
   StringRef format = arguments.get("--format", "patch");
   bool several = arguments.has("--positions");
+  if (arguments.has("--factors") && format != "patch")
+    return makeError("--factors: does not go with --format=" + format +
+                     ", whose numbers are float32; leave it out");
   if (several && format != "patch")
     return makeError("--positions: does not go with --format=" + format +
                      ", which is an adapter for the patch of one token");
-  if (!several && format != "peft")
+  if ((!several && format != "peft") || isOneFile(arguments))
     return withOption(checkWritable(path));
   if (llvm::sys::fs::exists(path))
     return makeError("-o: " + path + " already exists; name a directory that does not");

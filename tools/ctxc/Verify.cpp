@@ -2,7 +2,7 @@
 #include "Commands.h"
 #include "LogitsFile.h"
 #include "Prompt.h"
-#include "ctxc/Export/PatchFile.h"
+#include "StoredPatch.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
@@ -37,13 +37,14 @@ Expected<double> positive(StringRef option, StringRef text) {
 
 /// Refuses the options that --positions excludes: each position is the last token of a run of its
 /// own, and its patch is always applied factored.
-Error refuseWithPositions(const Arguments &arguments) {
+Error refuseWithPositions(const Arguments &arguments, StringRef what) {
   Error errors = Error::success();
   for (StringRef option : {"--generate", "--materialize", "--trace"})
-    if (arguments.has("--positions") && arguments.has(option))
+    if (arguments.has(option))
       errors = llvm::joinErrors(std::move(errors),
-                                makeError(option + ": does not go with --positions, which patches "
-                                                   "tokens of the prompt, many in one pass"));
+                                makeError(option + ": does not go with " + what +
+                                          ", which patches tokens of the prompt, many in one "
+                                          "pass"));
   return errors;
 }
 
@@ -56,9 +57,14 @@ Expected<VerifyOptions> parseOptions(const Arguments &arguments) {
   options.materialize = arguments.has("--materialize");
   if (auto positions = promptPositions(arguments, 2); !positions)
     return positions.takeError();
-  if (Error error = refuseWithPositions(arguments))
-    return std::move(error);
+  if (arguments.has("--positions"))
+    if (Error error = refuseWithPositions(arguments, "--positions"))
+      return std::move(error);
   options.patchFile = arguments.get("--patch", "");
+  if (arguments.has("--position") && options.patchFile.empty())
+    return makeError(
+        "--position: names one of the patches of --patch FILE, which is not given; for "
+        "positions of a prompt give --positions");
   options.json = arguments.get("--json", "");
   options.trace = arguments.get("--trace", "");
   options.logits = arguments.get("--logits", "");
@@ -174,11 +180,23 @@ private:
   Error readPatch(LoadOptions &loading) {
     if (Error error = refuseWithPatch(arguments))
       return error;
-    auto file = readPatchFile(options.patchFile);
-    if (!file)
-      return file.takeError();
-    patch = std::move(file->first);
-    metadata = std::move(file->second);
+    Expected<PatchSet> opened = PatchSet::open(options.patchFile);
+    if (!opened)
+      return opened.takeError();
+    set = std::move(*opened);
+    Expected<std::optional<int64_t>> position = givenPosition(arguments);
+    if (!position)
+      return position.takeError();
+    // Where several are verified, the first one shows what they patch.
+    auto first = set->read(position->value_or(set->positions().front()));
+    if (!first)
+      return first.takeError();
+    patch = std::move(first->first);
+    isOne = *position || set->positions().size() == 1;
+    if (!isOne)
+      if (Error error = refuseWithPositions(arguments, "--patch of several positions"))
+        return error;
+    metadata = isOne ? std::move(first->second) : set->last();
     if (!loading.storage && !arguments.positional(0).ends_with(".mlir"))
       loading.storage = storageNamed(metadata.dtype);
     loading.planning.update = *patch::symbolizeUpdateKind(metadata.update);
@@ -195,6 +213,14 @@ private:
       return tokens.takeError();
     settings.request.tokens = std::move(*tokens);
     settings.request.kept = metadata.kept;
+    if (!isOne)
+      settings.request.positions = set->positions().vec();
+    if (metadata.factors != DType::F32) {
+      bool isBfloat = metadata.factors == DType::BF16;
+      settings.patchFactors = isBfloat ? "bf16" : "f16";
+      settings.patchRounding = metadata.rounding;
+      settings.request.roundoffs.patch = isBfloat ? bfloat16UnitRoundoff : float16UnitRoundoff;
+    }
     Expected<const Program &> program = model->program();
     if (!program)
       return program.takeError();
@@ -219,6 +245,16 @@ private:
     if (options.patchFile.empty())
       return model->verify(settings.request, options.generate,
                            [&](const VerifyStep &step) { text.step(step); });
+    if (!isOne)
+      return model->verify(
+          settings.request,
+          [&](int64_t position) -> Expected<Patch> {
+            auto stored = set->read(position);
+            if (!stored)
+              return stored.takeError();
+            return std::move(stored->first);
+          },
+          [&](const VerifyStep &step) { text.step(step); });
     auto result = model->verify(settings.request, patch);
     if (result)
       text.step(result->steps.front());
@@ -226,7 +262,7 @@ private:
   }
 
   std::string generatedText(const VerifyResult &result) {
-    if (arguments.has("--positions") || !model->hasTokenizer())
+    if (!settings.request.positions.empty() || !model->hasTokenizer())
       return "";
     Expected<Tokenizer &> tokenizer = model->tokenizer();
     std::vector<int64_t> ids;
@@ -263,6 +299,8 @@ private:
   VerifyOptions options;
   std::unique_ptr<Model> model;
   VerifySettings settings;
+  std::optional<PatchSet> set; ///< of --patch
+  bool isOne = true;           ///< whether one patch of it is verified
   Patch patch;
   PatchMetadata metadata;
   std::unique_ptr<Executor> secondExecutor;
@@ -301,13 +339,16 @@ Command driver::verifyCommand() {
       "  ctxc verify gemma-3-270m-it --chat --system 'Answer in rhyme.' --prompt 'Who are you?' "
       "--absorb system\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
+      "  ctxc verify gemma-3-270m --patch all.safetensors --position 12\n"
       "  ctxc verify gemma-3-270m --prompt ' Describe it:' --embeddings picture.npy\n"
       "  ctxc verify block.mlir --weights random:1 --tokens 1,2,3 --trace trace.jsonl\n",
       run};
   std::vector<OptionSpec> own = {
       positionsOption(),
       {"--generate", "N", "how many tokens to generate and verify; default 1"},
-      reads({"--patch", "FILE", "check this stored patch instead; it names its tokens"}),
+      reads({"--patch", "FILE",
+             "check this stored patch instead, or all that it has; it names its tokens"}),
+      positionOption(),
       {"--materialize", "",
        "add each patch to the weights, rounded to their type, and run the plain\n"
        "model on them"},

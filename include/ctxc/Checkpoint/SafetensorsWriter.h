@@ -30,6 +30,18 @@ struct TensorSource {
 llvm::Error writeSafetensors(llvm::StringRef path, std::vector<TensorSource> tensors,
                              const std::map<std::string, std::string> &metadata);
 
+/// Where writeSafetensors puts what.
+struct SafetensorsLayout {
+  std::string header;            ///< with its length before it: the file's first bytes
+  std::vector<uint64_t> offsets; ///< of each tensor, from the file's beginning
+  uint64_t size = 0;             ///< of the file
+};
+
+/// Sorts `tensors` as they are in the file, and lays the file out. Their `write` is not called.
+llvm::Expected<SafetensorsLayout>
+layOutSafetensors(llvm::StringRef path, std::vector<TensorSource> &tensors,
+                  const std::map<std::string, std::string> &metadata);
+
 } // namespace ctxc
 
 #endif // CTXC_CHECKPOINT_SAFETENSORSWRITER_H

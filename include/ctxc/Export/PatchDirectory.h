@@ -2,13 +2,9 @@
 #ifndef CTXC_EXPORT_PATCHDIRECTORY_H
 #define CTXC_EXPORT_PATCHDIRECTORY_H
 
-#include "ctxc/Export/PatchFile.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include "ctxc/Export/PatchSet.h"
 
 namespace ctxc {
-
-/// Writes one patch to its file.
-using PatchWriter = llvm::function_ref<llvm::Error(const Patch &, const PatchMetadata &)>;
 
 /// Makes the directory `path`, which must not exist, completely or not at all. `make` gets a
 /// function that writes a patch to the patch file (PatchFile.h) of the position that its metadata

@@ -6,8 +6,9 @@
 //   delta   NAME.delta of the stored shape, so that stored + delta is.
 // NAME may be "T[i]", with the slice's shape: slice i along the first dimension of the tensor
 // stored under T (one expert of a bank that is stored as a whole).
-// All tensors are F32. `__metadata__` (strings): format_version "1", model_hash, tokens,
-// position, kept, update, dtype. Where embeddings stood in place of tokens, `tokens` has the
+// All tensors are F32, or of the type that `factors` says. `__metadata__` (strings): format_version
+// "1", model_hash, tokens, position, kept, update, dtype, and for a patch that is not stored in F32
+// factors (BF16 or F16) and rounding. Where embeddings stood in place of tokens, `tokens` has the
 // word `row` for each (2,row,row,529), and rows_digest identifies them.
 //
 //===----------------------------------------------------------------------===//
@@ -36,6 +37,9 @@ struct PatchMetadata {
   std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps
   std::string update = "least"; ///< least, balanced, naive, stable or scaled
   std::string dtype = "f32";    ///< storage type of the run's weights: f32, bf16 or f16
+  DType factors = DType::F32;   ///< F32, BF16 or F16: in which the patch's numbers are stored
+  /// roundingOf the patch: of several in one file, that of the one of which it takes most.
+  double rounding = 0;
 };
 
 /// Checks a patch without a model: shapes are non-negative, factors have their sizes, Rank1
@@ -43,13 +47,18 @@ struct PatchMetadata {
 /// Reports all problems together, each as `parameter NAME: …`.
 llvm::Error checkPatch(const Patch &patch);
 
+/// What rounding a patch's numbers to `type` takes of it: ‖rounded − exact‖ / ‖exact‖, Frobenius
+/// over the changes of all its parameters. Fails where a number is beyond the largest of the type.
+llvm::Expected<double> roundingOf(const Patch &patch, DType type);
+
 /// Writes `path` atomically. Fails if the file could not be read back.
 llvm::Error writePatchFile(llvm::StringRef path, const Patch &patch, const PatchMetadata &metadata);
 
 /// Reads and checks `path`; all problems are reported together, each
 /// `path: …`: half of a rank1 pair, factors of rank other than 1, an unknown
-/// suffix, rank1 and delta for one parameter, a type other than F32, numbers
-/// that are not finite, metadata missing, unparsable or of another version.
+/// suffix, rank1 and delta for one parameter, a type other than the metadata's, numbers
+/// that are not finite, metadata missing, unparsable or of another version, and a file of several
+/// patches (PatchSet.h).
 /// Parameters come in natural order of their names: layers.2 before layers.10.
 llvm::Expected<std::pair<Patch, PatchMetadata>> readPatchFile(llvm::StringRef path);
 

@@ -44,6 +44,16 @@
 
 namespace ctxc {
 
+/// Of which of its tokens a run keeps the state.
+enum class Keeps {
+  All, ///< of every token
+  /// In a layer whose attention has a window, only of those that tokens to come see, so that its
+  /// memory does not grow with the run. Such a run can be truncated to what it was before its last
+  /// call, or to nothing, and made the reduced run of tokens behind its last one alone; anything
+  /// else is refused by the call that would need what is gone. An executor may keep more.
+  Seen
+};
+
 /// The state of one run. Made by Executor::start, and understood by that executor alone.
 class Run {
 public:
@@ -52,9 +62,11 @@ public:
   virtual int64_t size() const = 0;
   /// Forgets the state of all but the first `count` tokens.
   virtual void truncate(int64_t count) = 0;
+  Keeps keeps() const { return kept; }
 
 private:
   friend class Executor;
+  Keeps kept = Keeps::All;
   uint64_t executor = 0; ///< the number of the executor that started it; 0: none did
 };
 
@@ -143,7 +155,7 @@ public:
 
   /// An empty run with room for `capacity` tokens. It may be started while another thread has a
   /// call under way.
-  std::unique_ptr<Run> start(int64_t capacity);
+  std::unique_ptr<Run> start(int64_t capacity, Keeps keeps = Keeps::All);
 
   /// Makes every call ask `isCancelled` before each kernel (before each launch of recorded kernels
   /// on a GPU, before each op in the reference): where it returns true, the call ends with
@@ -154,14 +166,16 @@ public:
 
   /// Tells `progress` how many of a call's tokens are done: 0 when a call begins whose tokens go
   /// through the layers in more than one chunk, and then after each chunk (in patchEach, after each
-  /// patch). Only the compiled executor does. Called in the thread of the call. Must not be set
+  /// patch). In the reference all tokens go from layer to layer together: each step counts as its
+  /// share of them. Called in the thread of the call. Must not be set
   /// while a call is under way.
   void setProgress(std::function<void(int64_t done, int64_t all)> progress) {
     this->progress = std::move(progress);
   }
 
   /// An independent run that continues from the state that `run`, one of this executor's, has now,
-  /// with room for `capacity` tokens. Errors: less room than `run` has tokens; no memory.
+  /// with room for `capacity` tokens; it keeps what `run` keeps. Errors: less room than `run` has
+  /// tokens; no memory.
   llvm::Expected<std::unique_ptr<Run>> copy(const Run &run, int64_t capacity);
 
   /// Whether tokens see those behind them, as in an encoder. Then all tokens of a run come in one

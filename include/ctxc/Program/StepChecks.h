@@ -58,6 +58,10 @@ llvm::Expected<size_t> checkHead(const Program &program, int64_t elements, int64
 /// Whether a block has a contextual op, so that it must run for every token.
 bool readsContext(xf::BlockOp block);
 
+/// How many tokens a step's contextual ops read at most: the last ones, the token's own included.
+/// None where one reads all.
+std::optional<int64_t> windowOf(ProgramStep step);
+
 /// Whether tokens see those behind them.
 bool isBidirectional(const Program &program);
 

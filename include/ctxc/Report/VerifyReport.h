@@ -26,6 +26,8 @@ struct VerifySettings {
   int64_t generate = 1;
   std::string embeddingsFile; ///< of the embeddings in place of tokens; empty where there are none
   std::string patchFile;      ///< empty where patches are computed
+  std::string patchFactors;   ///< the type of its numbers, unless that is float32
+  double patchRounding = 0;   ///< what rounding to that type took of it (roundingOf)
   std::optional<double> tolerance; ///< L∞ above which a token counts as a mismatch
 };
 

@@ -143,6 +143,8 @@ public:
   /// where the request has positions, verifies those of the prompt instead (ctxc::verifyEach).
   llvm::Expected<VerifyResult>
   verify(RunRequest request, int64_t count = 1, StepObserver observe = [](const VerifyStep &) {});
+  /// Verifies patches that came from elsewhere for the request's positions.
+  llvm::Expected<VerifyResult> verify(RunRequest request, PatchSource stored, StepObserver observe);
   /// Verifies a patch that came from elsewhere for the last token (ctxc::verifyPatch).
   llvm::Expected<VerifyResult> verify(RunRequest request, const Patch &patch);
   /// How a verification is set up, for reports on it.
@@ -223,6 +225,8 @@ private:
   llvm::Expected<Use> use();
   llvm::Expected<Running> running();
   llvm::Expected<Measuring> measuring();
+  /// Warns once where `tokens` tokens are more than a model with rotary positions was made for.
+  void warnOfLength(int64_t tokens);
   llvm::Expected<SplitModel> splitModel();
 
   std::string path;
@@ -248,6 +252,7 @@ private:
 
   std::shared_ptr<Shared> shared; ///< among all models that were reopened from one
   std::unique_ptr<Executor> mainExecutor;
+  bool isWarnedOfLength = false;
   std::unique_ptr<PatchNorms> parameterNorms;
   std::unique_ptr<Split> split; ///< for distil and evaluate
   std::unique_ptr<Tokenizer> pieces;

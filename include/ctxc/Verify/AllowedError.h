@@ -14,6 +14,8 @@
 
 namespace ctxc {
 
+constexpr double float16UnitRoundoff = 0x1p-11;
+
 /// The coarsest roundings in which two runs differ.
 struct Roundoffs {
   double arithmetic = float32UnitRoundoff; ///< of what is computed

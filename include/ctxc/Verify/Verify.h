@@ -54,17 +54,20 @@ struct RunRequest {
   /// no control logits.
   bool control = true;
   /// In which the full and the patched run differ: the patch's is that of the weights' type where
-  /// patches are materialized, and both are bfloat16's where the pass that makes many patches
-  /// rounds.
+  /// patches are materialized, and that of a stored patch where it is coarser than float32's; both
+  /// are bfloat16's where the pass that makes many patches rounds.
   Roundoffs roundoffs = {};
 };
 
-/// Wall-clock seconds of each part, summed over tokens.
+/// Wall-clock seconds of each part, summed over tokens, and how many tokens these are.
 struct RunTimes {
   double prefill = 0; ///< full run of the context, and the kept tokens
   double patch = 0;   ///< full and reduced run of a token together
   double verify = 0;  ///< the separate patched run
   double control = 0; ///< the unpatched run without context
+  struct {
+    int64_t prefill = 0, patch = 0, verify = 0, control = 0;
+  } tokens;
 };
 
 /// One token: the logits for the next one in three runs.
@@ -110,11 +113,15 @@ llvm::Expected<VerifyResult> verify(Executor &executor, const RunRequest &reques
 llvm::Expected<VerifyResult> verifyPatch(Executor &executor, const RunRequest &request,
                                          const Patch &patch, PatchNorms &norms);
 
-/// Verifies the patch of each of `request.positions`, made in one pass over the tokens. Each is
-/// checked separately: by a run of the token with its patch, alone after the kept tokens before it,
-/// and by one without the patch.
+/// A patch that came from elsewhere, of the token at a position.
+using PatchSource = llvm::function_ref<llvm::Expected<Patch>(int64_t position)>;
+
+/// Verifies the patch of each of `request.positions`, made in one pass over the tokens, or given by
+/// `stored`, if that is set. Each is checked separately: by a run of the token with its patch,
+/// alone after the kept tokens before it, and by one without the patch.
 llvm::Expected<VerifyResult> verifyEach(Executor &executor, const RunRequest &request,
-                                        PatchNorms &norms, StepObserver observe);
+                                        PatchNorms &norms, StepObserver observe,
+                                        PatchSource stored = nullptr);
 
 /// The patch of each of `request.positions`, made in one pass over the tokens and given to `sink`
 /// in order (`ctxc patch --positions`).

@@ -10,13 +10,12 @@
 #ifndef CTXC_LIB_LOWERING_CPU_ATTENTIONTILE_H
 #define CTXC_LIB_LOWERING_CPU_ATTENTIONTILE_H
 
+#include "ctxc/Lowering/AttentionTiles.h"
 #include "ctxc/Lowering/CpuTarget.h"
 #include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CPU/LoopBuilder.h"
 
 namespace ctxc {
-
-constexpr int64_t slotsOfTile = 128;
 
 /// The heads of some rows: of rows [row, row + rows), of groups [group, group + groups), heads
 /// [head, head + heads) of each group. They are numbered with the head as the fastest index, then

@@ -130,8 +130,10 @@ Expected<Logits> GpuExecutor::computeLogits(Run &opaque, ArrayRef<Input> tokens,
   std::vector<int32_t> ids, at(positions.begin(), positions.end());
   for (const Input &token : tokens)
     ids.push_back(int32_t(token.token()));
-  return GpuForward(store, gpu, prompts, headOrNull(), run, options,
-                    [this] { return checkInterrupt(); })
+  const int64_t count = ids.size();
+  return GpuForward(
+             store, gpu, prompts, headOrNull(), run, options, [this] { return checkInterrupt(); },
+             [this, count](int64_t done) { tell(done, count, 1); })
       .forward(ids, at);
 }
 
@@ -298,6 +300,8 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
   const bool isInner = prompts.isPatching;
   llvm::scope_exit ended([&] { prompts.isPatching = isInner; });
   GpuPatchEach each(store, headOrNull(), options);
+  const int64_t all = tokens.size();
+  tell(0, all, 1);
   while (!tokens.empty()) {
     if (Error error = checkInterrupt())
       return error;
@@ -318,6 +322,7 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
       return error;
     tokens = tokens.drop_front(count);
     positions = positions.drop_front(count);
+    tell(all - int64_t(tokens.size()), all, 1);
   }
   return Error::success();
 }

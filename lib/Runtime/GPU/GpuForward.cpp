@@ -106,6 +106,7 @@ Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
 }
 
 Error GpuForward::runAll(ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions) {
+  tell(0);
   for (size_t at = 0; at < tokens.size();) {
     if (Error error = mayGoOn())
       return error;
@@ -124,6 +125,7 @@ Error GpuForward::runAll(ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions) 
                   : runOne(tokens[at], positions[at], isLast || options.allLogits))
       return error;
     at += count;
+    tell(at);
   }
   return Error::success();
 }

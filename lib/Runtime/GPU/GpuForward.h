@@ -17,11 +17,12 @@ llvm::Error readLayers(GpuProgram &from, int64_t run, int64_t rows, SeenLayers &
 class GpuForward {
 public:
   /// `head` is null where the program has none; `mayGoOn` is called before each sequence of
-  /// launches.
+  /// launches, and `tell` with how many of a prompt's tokens are done.
   GpuForward(GpuStore &store, GpuProgram &one, GpuPrompts &prompts, GpuHead *head, GpuRun &run,
-             const ForwardOptions &options, llvm::function_ref<llvm::Error()> mayGoOn)
+             const ForwardOptions &options, llvm::function_ref<llvm::Error()> mayGoOn,
+             llvm::function_ref<void(int64_t)> tell)
       : store(store), program(store.program), one(one), prompts(prompts), head(head), run(run),
-        options(options), mayGoOn(mayGoOn) {}
+        options(options), mayGoOn(mayGoOn), tell(tell) {}
 
   llvm::Expected<Logits> forward(llvm::ArrayRef<int32_t> tokens, llvm::ArrayRef<int32_t> positions);
 
@@ -42,6 +43,7 @@ private:
   GpuRun &run;
   const ForwardOptions &options;
   llvm::function_ref<llvm::Error()> mayGoOn;
+  llvm::function_ref<void(int64_t)> tell;
   SeenLayers layers;
   std::vector<float> logits;
 };

@@ -162,7 +162,8 @@ TEST_F(PatchFile, RefusesBadMetadata) {
   auto noteless = good();
   noteless["a key of a later version"] = "is left alone";
   EXPECT_EQ(read({delta}, noteless), "");
-  expect("format_version", "2", "found format_version '2', expected '1'");
+  expect("format_version", "3", "found format_version '3', expected '1'");
+  expect("format_version", "2", "holds the patches of several positions");
   expect("model_hash", std::string(63, 'a'), "expected 64 lower-case hexadecimal digits");
   expect("model_hash", std::string(64, 'G'), "expected 64 lower-case hexadecimal digits");
   for (std::string list : {"", "1,,2", "1, 2", "-1", "1,2.0", "9223372036854775808", "x", ","})

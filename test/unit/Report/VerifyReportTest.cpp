@@ -31,7 +31,7 @@ VerifyResult sample() {
   step.fusedLinf = 2e-7;
   step.layers = {{{3, 0.1, 4, 0.2}, {1, 0}, 1e-6}};
   step.norm = {3, 0.1, 4, 0.2};
-  return {{step}, {0.1, 0.2, 0.3, 0.4}};
+  return {{step}, {0.1, 0.2, 0.3, 0.4, {20, 1, 0, 1}}};
 }
 
 struct VerifyReportTest : ::testing::Test {
@@ -115,6 +115,9 @@ TEST_F(VerifyReportTest, jsonHoldsWhatWasMeasured) {
   EXPECT_EQ(layer.getInteger("harmless"), 1);
   EXPECT_EQ(root.getObject("summary")->getInteger("matches"), 1);
   EXPECT_EQ(root.getObject("seconds")->getNumber("control"), 0.4);
+  EXPECT_EQ(root.getObject("tokens")->getInteger("prefill"), 20);
+  EXPECT_EQ(root.getObject("tokensPerSecond")->getNumber("prefill"), 200);
+  EXPECT_EQ(root.getObject("tokensPerSecond")->getNumber("control"), 2.5);
 }
 
 } // namespace

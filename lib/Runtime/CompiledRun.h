@@ -1,0 +1,79 @@
+// A run of compiled kernels, and what it keeps of its tokens for each step.
+//
+// A kernel sees the slots of a state from the first one in memory on. Where the step's attention
+// has a window, slots before the window need not be there: when memory for them runs out, the
+// slots that tokens to come still see are moved to its start. That is a ring whose slots stay in
+// order, so that kernels know nothing of it. The first slot that is kept is a multiple of
+// slotsOfTile, on which attention's sums are divided, so that the numbers are, bit for bit, those
+// of a run that keeps all.
+#ifndef CTXC_LIB_RUNTIME_COMPILEDRUN_H
+#define CTXC_LIB_RUNTIME_COMPILEDRUN_H
+
+#include "ctxc/Program/Executor.h"
+#include <vector>
+
+namespace ctxc {
+
+/// What a contextual op keeps of consecutive tokens: so many bytes of each.
+struct SlotMemory {
+  size_t bytesOfSlot = 0;
+  std::vector<char> bytes;
+};
+
+/// What all contextual ops of one step keep.
+struct StepState {
+  int64_t first = 0;                            ///< the token in the first slot
+  int64_t room = 0;                             ///< how many slots there is memory for
+  std::optional<int64_t> window = std::nullopt; ///< windowOf the step, where the run keeps no more
+  std::vector<SlotMemory> memories;
+
+  /// Whether tokens after the first `count` find what they see.
+  bool suffices(int64_t count) const {
+    return first == 0 || (window && first <= count - *window + 1);
+  }
+  /// Makes room for `rows` tokens behind the first `count`, of `capacity` in all.
+  void makeRoom(int64_t count, int64_t rows, int64_t capacity);
+  /// The memory of contextual op's operand `index`, with `bytesOfSlot` for each slot.
+  char *memory(size_t index, size_t bytesOfSlot);
+  /// A copy of the state of the first `count` tokens, of at most `capacity`.
+  StepState copy(int64_t count, int64_t capacity) const;
+};
+
+/// How many slots of a step with this window makeRoom makes where no more are needed.
+int64_t roomOfWindow(std::optional<int64_t> window, int64_t rows, int64_t capacity);
+
+class CompiledRun : public Run {
+public:
+  CompiledRun(int64_t capacity, size_t steps) : capacity(capacity), slots(capacity), steps(steps) {}
+  int64_t size() const override { return count; }
+  int64_t last() const { return count ? slots[count - 1] : -1; }
+  void truncate(int64_t tokens) override { count = std::min(count, tokens); }
+
+  /// Fails where the run no longer holds what the next token sees.
+  llvm::Error checkSeen() const;
+
+  int64_t capacity, count = 0;
+  std::vector<int32_t> slots; ///< absolute positions of the tokens held
+  std::vector<StepState> steps;
+  std::vector<Input> sequence; ///< of a bidirectional model: the tokens of its first call
+};
+
+/// Gives a run back the tokens that it holds now, unless `release` is called: also what tokens of
+/// the call may push out, where the call's tokens go through the layers in several chunks.
+class RunRestorer {
+public:
+  RunRestorer(CompiledRun &run, bool inChunks);
+  ~RunRestorer();
+  RunRestorer(const RunRestorer &) = delete;
+  void release() { isReleased = true; }
+
+private:
+  CompiledRun &run;
+  const int64_t count;
+  bool isReleased = false;
+  std::vector<StepState> saved; ///< for each step with a window; those without are empty
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_COMPILEDRUN_H
