@@ -190,11 +190,17 @@ static double roundoffOfWeights(mlir::ModuleOp module) {
   return coarsest;
 }
 
+/// Half a step of the 127 to which vectors are rounded for products in integers. What is off by a
+/// rounding of float32 in one run may fall on the other side of a step in the next.
+static constexpr double byteUnitRoundoff = 0.5 / 127;
+
 static Roundoffs roundoffsOf(const RunRequest &request, mlir::ModuleOp module,
-                             bool roundedPrompts) {
+                             const LoadOptions &settings) {
+  if (settings.integerProducts)
+    return {float32UnitRoundoff, byteUnitRoundoff};
   if (request.materialize)
     return {float32UnitRoundoff, roundoffOfWeights(module)};
-  if (roundedPrompts && !request.positions.empty())
+  if (settings.roundedPrompts && !request.positions.empty())
     return {bfloat16UnitRoundoff, bfloat16UnitRoundoff};
   return {};
 }
@@ -204,7 +210,7 @@ Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObse
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
-  request.roundoffs = roundoffsOf(request, module(), settings.roundedPrompts);
+  request.roundoffs = roundoffsOf(request, module(), settings);
   if (!request.positions.empty())
     return verifyEach(run->executor, request, run->norms, observe);
   return ctxc::verify(run->executor, request, count, run->norms, observe);
@@ -215,7 +221,7 @@ Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
-  request.roundoffs = roundoffsOf(request, module(), settings.roundedPrompts);
+  request.roundoffs = roundoffsOf(request, module(), settings);
   return verifyPatch(run->executor, request, patch, run->norms);
 }
 
