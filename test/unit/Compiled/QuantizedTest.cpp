@@ -219,8 +219,8 @@ struct IntegerProducts : testing::TestWithParam<const char *> {};
 TEST_P(IntegerProducts, CompiledIsTheReferenceForAnyNumberOfVectors) {
   std::string element = "!xf.quantized<" + std::string(GetParam()) + ">";
   bool isK = element.find("_k") != std::string::npos;
-  std::vector<int64_t> widths = isK ? std::vector<int64_t>{256, 768}
-                                    : std::vector<int64_t>{96, 256, 544};
+  std::vector<int64_t> widths = isK ? std::vector<int64_t>{512}
+                                    : std::vector<int64_t>{96, 544};
   for (int64_t in : widths) {
     TextModel model(integerModel(element, in), std::make_unique<QuantizedWeights>(5));
     expectAgreement(model, 1e-6);
