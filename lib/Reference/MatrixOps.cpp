@@ -52,8 +52,8 @@ Matrix linear(Evaluation &e, Value weight, Value data, bool transposed) {
   Eigen::Map<const Matrix> given = vectors(e.rows(data), data);
   bool isRounded = roundsVectors(weight) && !transposed;
   Matrix rounded = isRounded ? roundedToBytes(given) : Matrix();
-  const auto x = isRounded ? Eigen::Map<const Matrix>(rounded.data(), rounded.rows(), rounded.cols())
-                           : given;
+  const auto x =
+      isRounded ? Eigen::Map<const Matrix>(rounded.data(), rounded.rows(), rounded.cols()) : given;
   int64_t perToken = x.rows() / e.tokenCount();
   ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
   Matrix y(x.rows(), shape[transposed ? 1 : 0]);

@@ -58,8 +58,8 @@ struct LoadOptions {
   std::function<void(int64_t done, int64_t all)> progress;
   /// Prompts are read with activations rounded to bfloat16 (CompiledOptions::roundedPrompts).
   bool roundedPrompts = false;
-  /// Quantised matrices are multiplied in integers, with vectors that are rounded to 8 bits for each
-  /// 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. On the processor alone.
+  /// Quantised matrices are multiplied in integers, with vectors that are rounded to 8 bits for
+  /// each 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. On the processor alone.
   bool integerProducts = false;
 
   /// Takes the diagnostics. Without a handler the model keeps them (Model::takeDiagnostics), and an

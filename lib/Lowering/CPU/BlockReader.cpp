@@ -115,7 +115,8 @@ public:
     });
     Value all = once(Doubles, [&] {
       Value pairs = bytes(0, 16);
-      return twiceE2M1(vector::InterleaveOp::create(b, loc, nibble(pairs, false), nibble(pairs, true)));
+      return twiceE2M1(
+          vector::InterleaveOp::create(b, loc, nibble(pairs, false), nibble(pairs, true)));
     });
     return product(numbersOf(part(all, k), /*isSigned=*/true), halved);
   }

@@ -29,9 +29,9 @@ protected:
     }
     return all.front();
   }
-  /// Vectors of bytes, one after the other, with the bits of vector i moved right by rights[i] (left
-  /// where it is negative), all to the right or all to the left. Bits cross into a neighbour, and
-  /// have to be masked: pairs of bytes are moved, for which there are instructions.
+  /// Vectors of bytes, one after the other, with the bits of vector i moved right by rights[i]
+  /// (left where it is negative), all to the right or all to the left. Bits cross into a neighbour,
+  /// and have to be masked: pairs of bytes are moved, for which there are instructions.
   Value moved(ArrayRef<Value> parts, ArrayRef<int64_t> rights) {
     Value all = joined(parts);
     int64_t pairs = cast<VectorType>(all.getType()).getDimSize(0) / 2;
@@ -148,8 +148,7 @@ public:
     } else if (width == 16) {
       all = arith::TruncIOp::create(b, loc, bits, i % 2 ? right(all, 16) : all);
     }
-    Value isSet =
-        LLVM::BitcastOp::create(b, loc, VectorType::get({width}, b.getI1Type()), all);
+    Value isSet = LLVM::BitcastOp::create(b, loc, VectorType::get({width}, b.getI1Type()), all);
     return either(low, arith::SelectOp::create(b, loc, isSet, splat(low, 16), splat(low, 0)));
   }
   Value scales() override { return halvesOfBlocks(0, stride); }
@@ -200,8 +199,7 @@ public:
     auto pairs = VectorType::get({stored}, b.getI16Type());
     Value wide = arith::ExtUIOp::create(b, loc, pairs, joined(parts));
     Value both = either(masked(wide, 15), masked(left(wide, 4), 0x0f00));
-    return looked(
-        vector::BitCastOp::create(b, loc, VectorType::get({width}, b.getI8Type()), both));
+    return looked(vector::BitCastOp::create(b, loc, VectorType::get({width}, b.getI8Type()), both));
   }
   Value scales() override {
     SmallVector<Value> each;

@@ -27,9 +27,9 @@
 // On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h). A
 // matrix that is stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
 //
-// The blocks of a quantised W are decoded in registers (BlockReader.h), for one or two vectors right
-// before they are multiplied; for more, into the thread's scratch memory, row by row or panel by
-// panel. So is a W whose scales lie apart, by a call, for any number of vectors.
+// The blocks of a quantised W are decoded in registers (BlockReader.h), for one or two vectors
+// right before they are multiplied; for more, into the thread's scratch memory, row by row or panel
+// by panel. So is a W whose scales lie apart, by a call, for any number of vectors.
 //
 // On request, a quantised W is multiplied in integers, with vectors that are rounded to 8 bits
 // (IntegerContraction.h).

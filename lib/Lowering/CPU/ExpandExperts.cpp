@@ -1,5 +1,5 @@
-#include "dialects/Kernel/IntegerProducts.h"
 #include "lib/Lowering/CPU/ExpandExperts.h"
+#include "dialects/Kernel/IntegerProducts.h"
 #include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -214,10 +214,11 @@ IntegerEmitter::Values IntegerEmitter::step(ValueRange sums, const Tile &tile, V
       auto type = cast<VectorType>(integer.getType());
       if (shape.zeroBits >= 0) {
         auto bits = SplatElementsAttr::get(type, b.getI32IntegerAttr(int32_t(shape.zeroBits)));
-        integer = add(integer, arith::ShLIOp::create(
-                                   b, loc, zero[i], arith::ConstantOp::create(b, loc, bits)));
+        integer = add(integer, arith::ShLIOp::create(b, loc, zero[i],
+                                                     arith::ConstantOp::create(b, loc, bits)));
       }
-      Value number = arith::SIToFPOp::create(b, loc, VectorType::get(type.getShape(), f32), integer);
+      Value number =
+          arith::SIToFPOp::create(b, loc, VectorType::get(type.getShape(), f32), integer);
       Value &sum = next[v * size + i];
       sum = vector::FMAOp::create(b, loc, arith::MulFOp::create(b, loc, scales[i], ofX[i]), number,
                                   sum);
@@ -278,9 +279,9 @@ ByteBlock::Place ctxc::integerPlace(OpBuilder &b, Location loc, const Contractio
 
 void ctxc::emitInteger(OpBuilder &b, Location loc, const Contraction &c,
                        const RowOperands &operands, Value vectors, Value begin, Value end) {
-  Value many = arith::CmpIOp::create(
-      b, loc, arith::CmpIPredicate::sge, operands.rows,
-      arith::ConstantIndexOp::create(b, loc, Contraction::manyVectors));
+  Value many =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, operands.rows,
+                            arith::ConstantIndexOp::create(b, loc, Contraction::manyVectors));
   auto branch = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());

@@ -61,8 +61,8 @@ private:
   xf::QuantizedType format;
   ByteBlock::Shape shape;
   const int64_t spans, rest, groupsOfRows;
-  Value rowsCopied; ///< row of the group × four bytes, of one group
-  Value panel;      ///< group × four bytes × row
+  Value rowsCopied;     ///< row of the group × four bytes, of one group
+  Value panel;          ///< group × four bytes × row
   Value scales, minima; ///< group × span × group of numbers × row
   Value partial;        ///< group of numbers × vector × row
 };
@@ -158,8 +158,7 @@ void PanelEmitter::tiles(Value from, Value to) {
   for (int64_t count : vectorsOfTiles(c)) {
     Value last = add(done, multiples(sub(given.rows, done), count));
     forRange(done, last, count, [&](Value vector) {
-      forRange(index(0), groups, 1,
-               [&](Value group) { tile(from, to, group, vector, count); });
+      forRange(index(0), groups, 1, [&](Value group) { tile(from, to, group, vector, count); });
     });
     done = last;
   }
@@ -197,9 +196,8 @@ PanelEmitter::Values PanelEmitter::sumsOf(Value group, Value vector, int64_t cou
   return carried(index(0), end, 1, Values(count, zeros(floats())),
                  [&](ValueRange sums, Value span) {
                    Value bytes = add(start, times(span, sizeof(ctxc_byte_span)));
-                   Value x =
-                       LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
-                                           ArrayRef<LLVM::GEPArg>{toI64(b, loc, bytes)});
+                   Value x = LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
+                                                 ArrayRef<LLVM::GEPArg>{toI64(b, loc, bytes)});
                    return products(sums, group, span, number, x);
                  });
 }
@@ -256,8 +254,8 @@ PanelEmitter::Values PanelEmitter::products(ValueRange sums, Value group, Value 
   for (size_t v = 0; v < sums.size(); ++v) {
     Value ofX = ofVector(shared, v, offsetof(ctxc_byte_span, scales), f32);
     Value real = arith::SIToFPOp::create(b, loc, floats(), totals[v]);
-    next.push_back(vector::FMAOp::create(b, loc, arith::MulFOp::create(b, loc, scale, ofX), real,
-                                         sums[v]));
+    next.push_back(
+        vector::FMAOp::create(b, loc, arith::MulFOp::create(b, loc, scale, ofX), real, sums[v]));
     if (minimum)
       next.back() = vector::FMAOp::create(
           b, loc, minimum, ofVector(fields, v, offsetof(ctxc_byte_span, scaled_sums), f32),

@@ -127,20 +127,20 @@ Value ByteRounder::roundedFor(kernel::ContractOp contraction) {
   if (!count)
     count = memref::DimOp::create(b, loc, x, 0);
   if (ShapedType::isDynamic(rows)) {
-    bytes = memref::AllocOp::create(b, loc, MemRefType::get({rows, stride(k)}, b.getI8Type()),
-                                    count);
+    bytes =
+        memref::AllocOp::create(b, loc, MemRefType::get({rows, stride(k)}, b.getI8Type()), count);
   } else { // an expert's vector, inside a loop
     OpBuilder atStart = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    bytes = memref::AllocOp::create(atStart, loc,
-                                    MemRefType::get({rows, stride(k)}, b.getI8Type()));
+    bytes =
+        memref::AllocOp::create(atStart, loc, MemRefType::get({rows, stride(k)}, b.getI8Type()));
   }
   Value width = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(k));
   Value frame = storeFrame(b, loc, kernel, roundingFrame(b.getContext()),
                            {addressOf(b, loc, x), addressOf(b, loc, bytes), width});
   Value all = toI64(b, loc, count);
-  Value few = arith::CmpIOp::create(
-      b, loc, arith::CmpIPredicate::ult, count,
-      arith::ConstantIndexOp::create(b, loc, Contraction::manyVectors));
+  Value few =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, count,
+                            arith::ConstantIndexOp::create(b, loc, Contraction::manyVectors));
   auto branch = scf::IfOp::create(b, loc, few, /*withElseRegion=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
   Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));

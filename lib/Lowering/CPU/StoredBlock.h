@@ -32,12 +32,18 @@ protected:
 
   /// Integers of any width.
   Value splat(Value like, int64_t number);
-  Value masked(Value v, int64_t bits) { return mlir::arith::AndIOp::create(b, loc, v, splat(v, bits)); }
+  Value masked(Value v, int64_t bits) {
+    return mlir::arith::AndIOp::create(b, loc, v, splat(v, bits));
+  }
   Value right(Value v, int64_t by) { return mlir::arith::ShRUIOp::create(b, loc, v, splat(v, by)); }
   Value left(Value v, int64_t by) { return mlir::arith::ShLIOp::create(b, loc, v, splat(v, by)); }
   Value either(Value v, Value w) { return mlir::arith::OrIOp::create(b, loc, v, w); }
-  Value plus(Value v, int64_t number) { return mlir::arith::AddIOp::create(b, loc, v, splat(v, number)); }
-  Value minus(Value v, int64_t number) { return mlir::arith::SubIOp::create(b, loc, v, splat(v, number)); }
+  Value plus(Value v, int64_t number) {
+    return mlir::arith::AddIOp::create(b, loc, v, splat(v, number));
+  }
+  Value minus(Value v, int64_t number) {
+    return mlir::arith::SubIOp::create(b, loc, v, splat(v, number));
+  }
   /// The four bits of each byte.
   Value nibble(Value v, bool isHigh) { return isHigh ? right(v, 4) : masked(v, 15); }
 
@@ -52,8 +58,8 @@ protected:
   Value numbersOf(Value v, bool isSigned);
   Value product(Value v, Value w) { return mlir::arith::MulFOp::create(b, loc, v, w); }
 
-  /// The scales of a block of 256 in the K formats of four and five bits (vector<16 x f32>): d s for
-  /// each 32, then e t, of which a number is d s q - e t.
+  /// The scales of a block of 256 in the K formats of four and five bits (vector<16 x f32>): d s
+  /// for each 32, then e t, of which a number is d s q - e t.
   Value scalesOfK();
   /// Those of the format of six bits: d s for each 16.
   Value scalesOfQ6();

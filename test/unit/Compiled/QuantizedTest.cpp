@@ -203,13 +203,12 @@ std::string integerModel(const std::string &element, int64_t in) {
                 stored);
   };
   TextValue w = matrix({37, in}), bank = matrix({5, 19, in});
-  b.output(b.op("xf.linear " + w.name + " * " + x.name,
-                typeOf(w.shape, element) + ", " + typeOf(x), {37}));
+  b.output(b.op("xf.linear " + w.name + " * " + x.name, typeOf(w.shape, element) + ", " + typeOf(x),
+                {37}));
   TextValue scores = b.unary("softmax", b.linear(x, 5)), top = b.topK(scores, 2);
-  TextValue each = b.op("xf.expert_linear " + bank.name + "[" + top.name + "] * " + x.name,
-                        typeOf(bank.shape, element) + ", " + typeOf(top.shape, "i32") + ", " +
-                            typeOf(x),
-                        {2, 19});
+  TextValue each = b.op(
+      "xf.expert_linear " + bank.name + "[" + top.name + "] * " + x.name,
+      typeOf(bank.shape, element) + ", " + typeOf(top.shape, "i32") + ", " + typeOf(x), {2, 19});
   b.output(b.combine(b.gather(scores, top), each));
   return modelText({b});
 }
@@ -219,8 +218,7 @@ struct IntegerProducts : testing::TestWithParam<const char *> {};
 TEST_P(IntegerProducts, CompiledIsTheReferenceForAnyNumberOfVectors) {
   std::string element = "!xf.quantized<" + std::string(GetParam()) + ">";
   bool isK = element.find("_k") != std::string::npos;
-  std::vector<int64_t> widths = isK ? std::vector<int64_t>{512}
-                                    : std::vector<int64_t>{96, 544};
+  std::vector<int64_t> widths = isK ? std::vector<int64_t>{512} : std::vector<int64_t>{96, 544};
   for (int64_t in : widths) {
     TextModel model(integerModel(element, in), std::make_unique<QuantizedWeights>(5));
     expectAgreement(model, 1e-6);
@@ -233,8 +231,7 @@ TEST_P(IntegerProducts, CompiledIsTheReferenceForAnyNumberOfVectors) {
     expectSame(all, see(*model.reference, *expectedRun, tokens, at), 1e-6, "29 at once");
     for (int64_t i = 0; i < count; ++i) {
       Seen one = see(*model.compiled, *single, tokens[i], at[i]);
-      EXPECT_EQ(one.logits,
-                llvm::ArrayRef(all.logits).slice(i * kVocabulary, kVocabulary).vec())
+      EXPECT_EQ(one.logits, llvm::ArrayRef(all.logits).slice(i * kVocabulary, kVocabulary).vec())
           << i;
     }
   }

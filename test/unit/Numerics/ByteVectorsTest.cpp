@@ -48,8 +48,8 @@ TEST(ByteVectors, AreTheDefinition) {
 }
 
 TEST(ByteVectors, ZerosAndTheSmallestNumbersStayInRange) {
-  for (float unit : {0.0f, std::numeric_limits<float>::denorm_min(),
-                     std::numeric_limits<float>::min()}) {
+  for (float unit :
+       {0.0f, std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::min()}) {
     std::vector<float> x(CTXC_BYTE_GROUP);
     for (int i = 0; i < CTXC_BYTE_GROUP; ++i)
       x[i] = unit * float(6 * i - 93);
