@@ -1,3 +1,4 @@
+#include "dialects/Kernel/IntegerProducts.h"
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -45,6 +46,19 @@ ArgAttr kernel::roleOf(Value value) {
 std::optional<Product> kernel::productOf(Operation *op) {
   ProductAttr product = KernelDialect::ProductAttrHelper(op->getContext()).getAttr(op);
   return product ? std::optional(product.getValue()) : std::nullopt;
+}
+
+bool kernel::multipliesInIntegers(Type matrix) {
+  auto type = dyn_cast<RankedTensorType>(matrix);
+  auto quantized = type ? dyn_cast<xf::QuantizedType>(type.getElementType()) : xf::QuantizedType();
+  return quantized && quantized.getFormat() != xf::BlockFormat::f8e4m3; // floats of eight bits
+}
+
+void kernel::markIntegerProducts(ModuleOp module) {
+  module.walk([](xf::ParamOp param) {
+    if (multipliesInIntegers(param.getType()))
+      param->setAttr(integerMark, UnitAttr::get(param->getContext()));
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -198,6 +212,8 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
       {ReadAttrHelper::getNameStr(), "bufferization.to_buffer", isa<bufferization::ToBufferOp>(op),
        number && !number.getValue().isNegative()},
       {Rounded::getNameStr(), "a function", isa<FunctionOpInterface>(op), isUnit},
+      {integerMark, "a quantised matrix, or a bank of them",
+       isa<xf::ParamOp, QuantizedOp, ExpertsOp>(op), isUnit},
       {Alone::getNameStr(), "xf.attention", isa<xf::AttentionOp>(op), isUnit},
       {CostAttrHelper::getNameStr(), "gpu.launch_func", isa<gpu::LaunchFuncOp>(op),
        isa<CostAttr>(attribute.getValue())}};

@@ -1,6 +1,7 @@
 // The pipelines that lower kernels in linalg to a target.
 #include "ctxc/Lowering/Passes.h"
 #include "dialects/Patch/Patch.h"
+#include "lib/Lowering/CPU/ByteProduct.h"
 #include "lib/Lowering/RunPipeline.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -37,7 +38,7 @@ void ctxc::registerLoweringModels(DialectRegistry &registry) {
 void ctxc::buildContractPipeline(OpPassManager &pm, const CpuTarget &target) {
   buildBufferizePipeline(pm);
   pm.addPass(createCopiesToLinalg());
-  pm.addPass(createLowerContractions({target.lanes, target.registers, target.bfloatPairs}));
+  pm.addPass(createLowerContractionsFor(target));
 }
 
 void ctxc::buildContractedToLLVMPipeline(OpPassManager &pm, const CpuTarget &target) {

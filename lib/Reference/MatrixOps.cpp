@@ -1,6 +1,8 @@
 // The meaning of xf's parameterised ops: linear, bias, scale.
 #include "MatrixOps.h"
 #include "Models.h"
+#include "ctxc/Numerics/ByteVectors.h"
+#include "dialects/Kernel/IntegerProducts.h"
 
 using namespace mlir;
 
@@ -23,8 +25,35 @@ Matrix multiply(const StoredTensor &w, const Eigen::Ref<const Matrix> &x, bool t
   return y;
 }
 
+bool roundsVectors(Value weight) {
+  auto param = weight.getDefiningOp<xf::ParamOp>();
+  return param && kernel::isInteger(param);
+}
+
+Matrix roundedToBytes(const Eigen::Ref<const Matrix> &x) {
+  int64_t width = x.cols();
+  std::vector<float> single(width);
+  std::vector<ctxc_byte_span> spans(llvm::divideCeil(width, int64_t(CTXC_BYTE_SPAN)));
+  Matrix rounded(x.rows(), width);
+  for (int64_t row = 0; row < x.rows(); ++row) {
+    for (int64_t i = 0; i < width; ++i)
+      single[i] = float(x(row, i));
+    ctxc_round_to_bytes(single.data(), 0, 1, width, spans.data());
+    for (int64_t i = 0; i < width; ++i) {
+      const ctxc_byte_span &span = spans[i / CTXC_BYTE_SPAN];
+      rounded(row, i) = double(span.scales[i % CTXC_BYTE_SPAN / CTXC_BYTE_GROUP]) *
+                        span.numbers[i % CTXC_BYTE_SPAN];
+    }
+  }
+  return rounded;
+}
+
 Matrix linear(Evaluation &e, Value weight, Value data, bool transposed) {
-  Eigen::Map<const Matrix> x = vectors(e.rows(data), data);
+  Eigen::Map<const Matrix> given = vectors(e.rows(data), data);
+  bool isRounded = roundsVectors(weight) && !transposed;
+  Matrix rounded = isRounded ? roundedToBytes(given) : Matrix();
+  const auto x =
+      isRounded ? Eigen::Map<const Matrix>(rounded.data(), rounded.rows(), rounded.cols()) : given;
   int64_t perToken = x.rows() / e.tokenCount();
   ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
   Matrix y(x.rows(), shape[transposed ? 1 : 0]);

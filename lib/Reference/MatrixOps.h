@@ -13,6 +13,11 @@ Matrix multiply(const StoredTensor &w, const Eigen::Ref<const Matrix> &x, bool t
 /// (out, in), or (in, out) where `transposed`. Gives (S × … out).
 Matrix linear(Evaluation &e, mlir::Value weight, mlir::Value data, bool transposed);
 
+/// Whether a parameter is multiplied with vectors that are rounded to 8 bits (kernel.integer).
+bool roundsVectors(mlir::Value weight);
+/// Each row as ctxc_round_to_bytes has it (ctxc/Numerics/ByteVectors.h).
+Matrix roundedToBytes(const Eigen::Ref<const Matrix> &x);
+
 } // namespace ctxc::reference
 
 #endif // CTXC_LIB_REFERENCE_MATRIXOPS_H

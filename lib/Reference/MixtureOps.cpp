@@ -78,11 +78,16 @@ static llvm::Error evaluateOp(xf::GatherOp op, Evaluation &e) {
 }
 
 static llvm::Error evaluateOp(xf::ExpertLinearOp op, Evaluation &e) {
-  const Matrix &data = e.rows(op.getData()), &selection = e.rows(op.getSelected());
+  const Matrix &selection = e.rows(op.getSelected());
   auto type = cast<RankedTensorType>(op.getType());
   int64_t k = type.getDimSize(0), out = type.getDimSize(1);
   bool one = cast<RankedTensorType>(op.getData().getType()).getRank() == 1;
-  int64_t in = one ? data.cols() : data.cols() / k;
+  Matrix data = e.rows(op.getData());
+  int64_t tokens = data.rows(), in = one ? data.cols() : data.cols() / k;
+  if (roundsVectors(op.getBank()) && !op.getTransposed()) {
+    data = roundedToBytes(Eigen::Map<const Matrix>(data.data(), data.size() / in, in));
+    data.resize(tokens, data.size() / tokens);
+  }
   Matrix result(data.rows(), k * out);
   for (int64_t t = 0; t < data.rows(); ++t) {
     StoredTensor bank = e.stored(op.getBank(), t);

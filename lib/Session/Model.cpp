@@ -8,6 +8,7 @@
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Transforms/FoldLayers.h"
+#include "dialects/Kernel/IntegerProducts.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace ctxc;
@@ -104,6 +105,22 @@ static DType writtenType(mlir::ModuleOp module) {
   return commonType(types);
 }
 
+/// Whether a model can be run with products in integers.
+static Error checkIntegerProducts(mlir::ModuleOp module, Engine engine) {
+  if (engine == Engine::Gpu)
+    return llvm::make_error<OptionError>(Option::IntegerProducts,
+                                         "GPUs multiply in float32; leave one of them out");
+  auto found = module.walk([](xf::ParamOp param) {
+    return kernel::multipliesInIntegers(param.getType()) ? mlir::WalkResult::interrupt()
+                                                         : mlir::WalkResult::advance();
+  });
+  if (found.wasInterrupted())
+    return Error::success();
+  return llvm::make_error<OptionError>(
+      Option::IntegerProducts, "found no matrix that is stored in blocks of integers; expected a "
+                               "quantised GGUF file, or a checkpoint in mxfp4");
+}
+
 Error Model::import() {
   Timer timer(setup.import);
   mlirContext = std::make_unique<mlir::MLIRContext>(dialects);
@@ -145,6 +162,9 @@ Error Model::import() {
                                          "found weights in " + storage() +
                                              ", expected bf16: activations are rounded as the "
                                              "weights are");
+  if (settings.integerProducts)
+    if (Error error = checkIntegerProducts(*imported, settings.engine))
+      return error;
   if (settings.weights.checkpoint.empty())
     return Error::success();
   Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(settings.weights.checkpoint);

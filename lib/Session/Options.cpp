@@ -18,6 +18,8 @@ llvm::StringRef ctxc::stringify(Option option) {
     return "start layer";
   case Option::RoundedPrompts:
     return "rounded prompts";
+  case Option::IntegerProducts:
+    return "integer products";
   case Option::Engine:
     return "engine";
   case Option::CompileTarget:

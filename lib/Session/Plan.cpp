@@ -10,6 +10,7 @@
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "ctxc/Transforms/BuildProgram.h"
+#include "dialects/Kernel/IntegerProducts.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace ctxc;
@@ -219,6 +220,8 @@ Error Model::plan() {
           return layer.verdict->plan;
       return std::nullopt;
     };
+    if (settings.integerProducts)
+      kernel::markIntegerProducts(*copy);
     mlir::FailureOr<Program> built = buildProgram(*copy, planOf, options->update);
     if (mlir::failed(built))
       return makeError(path + ": cannot be made ready to run; see the messages above");

@@ -214,9 +214,15 @@ static double roundoffOfWeights(mlir::ModuleOp module) {
   return coarsest;
 }
 
+/// Half a step of the 127 to which vectors are rounded for products in integers. What is off by a
+/// rounding of float32 in one run may fall on the other side of a step in the next.
+static constexpr double byteUnitRoundoff = 0.5 / 127;
+
 /// The request's own, and those of how it is run.
 static Roundoffs roundoffsOf(const RunRequest &request, mlir::ModuleOp module,
                              const LoadOptions &settings) {
+  if (settings.integerProducts)
+    return {float32UnitRoundoff, byteUnitRoundoff};
   if (request.materialize)
     return {float32UnitRoundoff, std::max(roundoffOfWeights(module), request.roundoffs.patch)};
   if (settings.roundedPrompts && !request.positions.empty())

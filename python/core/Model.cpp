@@ -83,6 +83,7 @@ LoadOptions BoundModel::read(const nb::dict &options) {
          result.engine);
   given(options, "threads", result.threads);
   given(options, "round_prompts", result.roundedPrompts);
+  given(options, "integer_products", result.integerProducts);
   result.diagnostics = [this](const ModelDiagnostic &each) { diagnostics.push_back(each); };
   result.interrupt = [this] { return asksToStop(); };
   return result;

@@ -59,6 +59,9 @@ std::vector<OptionSpec> driver::runOptions() {
        "are, as PyTorch and llama.cpp do: faster, for a processor with avx512_bf16 and\n"
        "16 tokens or more, and for NVIDIA's GPUs. Everything after it, patches too, is\n"
        "computed as without"},
+      {"--integer-products", "",
+       "multiply quantised matrices (not fp8) in integers, with activations rounded to 8\n"
+       "bits for each 32, as llama.cpp does: faster, and less exact (docs/gguf.md)"},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"
@@ -146,6 +149,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
     return threads.takeError();
   options.threads = *threads;
   options.roundedPrompts = arguments.has("--round-prompts");
+  options.integerProducts = arguments.has("--integer-products");
   options.progress = progressOnTerminal();
   if (Error error = chooseEngine(arguments, options))
     return std::move(error);

@@ -26,6 +26,8 @@ static StringRef flagOf(Option option) {
     return "--start-layer";
   case Option::RoundedPrompts:
     return "--round-prompts";
+  case Option::IntegerProducts:
+    return "--integer-products";
   case Option::Engine:
   case Option::CompileTarget:
     return "--target";

@@ -186,6 +186,9 @@ Command driver::compileCommand() {
         "weights that are, in calls of 16 rows or more, for a target with\n"
         "avx512_bf16, or with --rows for NVIDIA's GPUs; the others, patches\n"
         "too, compute as without"},
+       {"--integer-products", "",
+        "kernels for processors multiply quantised matrices (not fp8) in integers,\n"
+        "with activations rounded to 8 bits for each 32"},
        {"--remarks", "", "say at each op that goes without its fast form which one, and why"},
        {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
        {"--print-pipeline",

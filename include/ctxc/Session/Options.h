@@ -58,6 +58,9 @@ struct LoadOptions {
   std::function<void(int64_t done, int64_t all)> progress;
   /// Prompts are read with activations rounded to bfloat16 (CompiledOptions::roundedPrompts).
   bool roundedPrompts = false;
+  /// Quantised matrices are multiplied in integers, with vectors that are rounded to 8 bits for
+  /// each 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. On the processor alone.
+  bool integerProducts = false;
 
   /// Takes the diagnostics. Without a handler the model keeps them (Model::takeDiagnostics), and an
   /// error that a call returns contains the text of those that led to it.
@@ -73,6 +76,7 @@ enum class Option {
   Parameters,
   StartLayer,
   RoundedPrompts,
+  IntegerProducts,
   Engine,
   CompileTarget,
   Prefix,

@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/IntegerContraction.h"
 #include "lib/Lowering/CPU/LoopBuilder.h"
 #include "lib/Lowering/CPU/RoundedContraction.h"
 #include "lib/Lowering/CPU/RowContraction.h"
@@ -60,6 +61,12 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
 
   Value begin = toIndex(b, loc, entry->getArgument(1));
   Value end = toIndex(b, loc, entry->getArgument(2));
+  if (c.integer) {
+    emitInteger(b, loc, c, given, field(4, ptr), begin, end);
+    b.setInsertionPointToEnd(entry);
+    func::ReturnOp::create(b, loc);
+    return function;
+  }
   auto few = [&] {
     if (!c.transposed)
       return emitRowsFew(b, loc, c, given, begin, end);
@@ -98,7 +105,7 @@ LLVM::LLVMStructType Contraction::frameType(MLIRContext *context) const {
   SmallVector<Type> fields{ptr, ptr, ptr, IntegerType::get(context, 64)};
   if (transposed)
     fields.push_back(ptr);
-  if (rounded)
+  if (rounded || integer)
     fields.push_back(ptr);
   return LLVM::LLVMStructType::getLiteral(context, fields);
 }

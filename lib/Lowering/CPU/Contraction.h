@@ -27,9 +27,12 @@
 // On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h). A
 // matrix that is stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
 //
-// The blocks of a quantised W are decoded in registers (BlockReader.h), for one or two vectors right
-// before they are multiplied; for more, into the thread's scratch memory, row by row or panel by
-// panel. So is a W whose scales lie apart, by a call, for any number of vectors.
+// The blocks of a quantised W are decoded in registers (BlockReader.h), for one or two vectors
+// right before they are multiplied; for more, into the thread's scratch memory, row by row or panel
+// by panel. So is a W whose scales lie apart, by a call, for any number of vectors.
+//
+// On request, a quantised W is multiplied in integers, with vectors that are rounded to 8 bits
+// (IntegerContraction.h).
 //
 // Every sum of numbers that are not rounded has one order, which depends neither on S nor on the
 // tile nor on the threads. For a matrix that is not transposed the order is: `lanes` partial sums
@@ -41,6 +44,7 @@
 #define CTXC_LOWERING_CONTRACTION_H
 
 #include "ctxc/Lowering/Kernel.h"
+#include "lib/Lowering/CPU/ByteProduct.h"
 #include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 
 namespace ctxc {
@@ -51,6 +55,8 @@ struct Contraction {
   int64_t lanes, registers;      ///< of the target
   bool rounded = false;          ///< many vectors are rounded to bfloat16; W is bfloat16
   bool transposed = false;       ///< W is stored as (in, out)
+  bool integer = false;          ///< a quantised W is multiplied in integers with rounded vectors
+  ByteProducts products = ByteProducts::Plain; ///< of the target
 
   int64_t out() const { return weight.getDimSize(transposed ? 1 : 0); }
   int64_t in() const { return weight.getDimSize(transposed ? 0 : 1); }
@@ -70,7 +76,7 @@ struct Contraction {
 
   /// The struct that the function's first argument points to: W, x, y, S; for a transposed matrix
   /// also memory for the sums of its blocks; and for rounded vectors the rounded x
-  /// (RoundVectors.h).
+  /// (RoundVectors.h, ByteVectors.h).
   mlir::LLVM::LLVMStructType frameType(mlir::MLIRContext *context) const;
 
   /// Adds `name`(frame, begin, end) to the module. It computes units begin to end of y for all

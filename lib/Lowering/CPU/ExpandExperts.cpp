@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/ExpandExperts.h"
+#include "dialects/Kernel/IntegerProducts.h"
 #include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,14 +20,18 @@ static Value vectorAt(OpBuilder &b, Location loc, Value memory, Value index, int
   return memrefAt(b, loc, address, MemRefType::get({1, n}, b.getF32Type()), {});
 }
 
-/// The matrix that is stored at `address`.
-static Value matrixAt(OpBuilder &b, Location loc, Value address, RankedTensorType stored) {
+/// The matrix of `op` that is stored at `address`.
+static Value matrixAt(OpBuilder &b, kernel::ExpertsOp op, Value address, RankedTensorType stored) {
+  Location loc = op.getLoc();
   if (!isa<xf::QuantizedType>(stored.getElementType()))
     return memrefAt(b, loc, address, MemRefType::get(stored.getShape(), stored.getElementType()),
                     {});
   auto bytes = MemRefType::get({xf::QuantizedType::bytesOf(stored)}, b.getI8Type());
-  return kernel::QuantizedOp::create(b, loc, MemRefType::get(stored.getShape(), b.getF32Type()),
-                                     memrefAt(b, loc, address, bytes, {}), TypeAttr::get(stored));
+  auto matrix =
+      kernel::QuantizedOp::create(b, loc, MemRefType::get(stored.getShape(), b.getF32Type()),
+                                  memrefAt(b, loc, address, bytes, {}), TypeAttr::get(stored));
+  kernel::copyIntegerMark(op, matrix);
+  return matrix;
 }
 
 static void expand(kernel::ExpertsOp op) {
@@ -49,7 +54,7 @@ static void expand(kernel::ExpertsOp op) {
   expert = arith::IndexCastOp::create(b, loc, b.getIndexType(), expert);
   Value address = memref::LoadOp::create(b, loc, op.getBank(), ValueRange{expert});
   address = LLVM::IntToPtrOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), address);
-  Value matrix = matrixAt(b, loc, address, bank.clone(bank.getShape().drop_front()));
+  Value matrix = matrixAt(b, op, address, bank.clone(bank.getShape().drop_front()));
   Value from =
       vectorAt(b, loc, x, vectors.getRank() == 2 ? row : vector, vectors.getShape().back());
   Value to = vectorAt(b, loc, y, vector, shape[2]);

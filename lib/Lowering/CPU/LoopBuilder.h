@@ -48,6 +48,19 @@ protected:
     mlir::scf::YieldOp::create(b, loc, body(loop.getRegionIterArgs(), loop.getInductionVar()));
     return Values(loop.getResults());
   }
+  /// Divides a range into streams of one length. Calls `body` with one index of each stream at a
+  /// time, then with each of those that do not divide.
+  void streamed(Value begin, Value end, int64_t streams,
+                llvm::function_ref<void(llvm::ArrayRef<Value>)> body) {
+    Value length = over(sub(end, begin), streams);
+    forRange(index(0), length, 1, [&](Value i) {
+      Values at{add(begin, i)};
+      while (int64_t(at.size()) < streams)
+        at.push_back(add(at.back(), length));
+      body(at);
+    });
+    forRange(add(begin, times(length, streams)), end, 1, [&](Value row) { body(row); });
+  }
   void ifThen(Value condition, llvm::function_ref<void()> body) {
     auto branch = mlir::scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
     mlir::OpBuilder::InsertionGuard guard(b);

@@ -2,8 +2,10 @@
 // the rows of W. There is one function for each shape and storage type (Contraction.h).
 #include "ctxc/Lowering/KernelEmitter.h"
 #include "ctxc/Lowering/Passes.h"
+#include "dialects/Kernel/IntegerProducts.h"
 #include "lib/Lowering/CPU/Contraction.h"
 #include "lib/Lowering/CPU/ExpandExperts.h"
+#include "lib/Lowering/CPU/IntegerContraction.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "lib/Lowering/CPU/TransposedContraction.h"
@@ -56,6 +58,12 @@ bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
          cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0);
 }
 
+/// Whether the contraction multiplies in integers.
+bool isInteger(kernel::ContractOp op) {
+  auto quantized = KernelEmitter::quantized(op.getMatrix());
+  return kernel::isInteger(quantized) && !op.getTransposed();
+}
+
 /// Erases the ops that stand for quantised matrices; an op that still reads one is an error.
 LogicalResult dropQuantized(ModuleOp module) {
   auto result = module.walk([](kernel::QuantizedOp op) {
@@ -105,11 +113,11 @@ std::string nameOf(const Contraction &contraction, MemRefType type) {
     os << type.getElementType();
   return (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
           element + (contraction.transposed ? "_transposed" : "") +
-          (contraction.rounded ? "_rounded" : ""))
+          (contraction.rounded ? "_rounded" : "") + (contraction.integer ? "_integer" : ""))
       .str();
 }
 
-LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
+LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, ByteProducts products) {
   expandExperts(module);
   SmallVector<kernel::ContractOp> contractions;
   module.walk([&](kernel::ContractOp op) {
@@ -122,10 +130,13 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
     op.generalize();
   });
   VectorRounder rounder;
+  ByteRounder byteRounder;
   llvm::DenseMap<Operation *, Value> rounded;
   for (kernel::ContractOp op : contractions)
     if (isRounded(op, target))
       rounded[op] = rounder.roundedFor(op);
+    else if (isInteger(op))
+      rounded[op] = byteRounder.roundedFor(op);
 
   OpBuilder b(module.getContext());
   for (kernel::ContractOp op : contractions) {
@@ -142,7 +153,9 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
              << Contraction::maxDecoded
              << ": run it with --backend reference, or read the weights as --dtype f32";
     Contraction contraction{type, stored, target.lanes, target.registers};
-    contraction.rounded = rounded.contains(op);
+    contraction.integer = isInteger(op);
+    contraction.products = products;
+    contraction.rounded = !contraction.integer && rounded.contains(op);
     contraction.transposed = op.getTransposed();
     if (quantized)
       w = quantized.getMemory();
@@ -159,7 +172,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
                               toI64(b, loc, rows)};
     if (contraction.transposed)
       fields.push_back(addressOf(b, loc, blockSums(b, contraction, op, rows)));
-    if (contraction.rounded)
+    if (contraction.rounded || contraction.integer)
       fields.push_back(addressOf(b, loc, rounded[op]));
     Value frame = storeFrame(b, loc, kernel, contraction.frameType(b.getContext()), fields);
     auto number = [&](int64_t n) -> Value {
@@ -186,15 +199,30 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target) {
 
 struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> {
   using Base::Base;
+  LowerContractions() = default;
+  LowerContractions(const LowerContractions &other) : Base(other) {}
+  LowerContractions(LowerContractionsOptions options, ByteProducts products) : Base(options) {
+    byteProducts = int64_t(products);
+  }
+  Option<int64_t> byteProducts{*this, "byte-products",
+                               llvm::cl::desc("how bytes are multiplied (ByteProduct.h)"),
+                               llvm::cl::init(int64_t(ByteProducts::Plain))};
+
   void runOnOperation() override {
     CpuTarget target;
     target.lanes = lanes;
     target.registers = registers;
     target.bfloatPairs = bfloatPairs;
     if (failed(expectBuffers(getOperation(), getArgument())) ||
-        failed(lowerContractions(getOperation(), target)))
+        failed(lowerContractions(getOperation(), target, ByteProducts(int64_t(byteProducts)))))
       signalPassFailure();
   }
 };
 
 } // namespace
+
+std::unique_ptr<Pass> ctxc::createLowerContractionsFor(const CpuTarget &target) {
+  return std::make_unique<LowerContractions>(
+      LowerContractionsOptions{target.lanes, target.registers, target.bfloatPairs},
+      byteProductsOf(target));
+}

@@ -1,7 +1,13 @@
 #include "lib/Lowering/CPU/RoundVectors.h"
+#include "ctxc/Numerics/ByteVectors.h"
+#include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -65,4 +71,82 @@ Value VectorRounder::roundedFor(kernel::ContractOp contraction) {
   }
   made[x] = {numbers, rounding};
   return numbers;
+}
+
+//===----------------------------------------------------------------------===//
+// To 8 bits
+//===----------------------------------------------------------------------===//
+
+int64_t ByteRounder::stride(int64_t k) {
+  return llvm::divideCeil(k, int64_t(CTXC_BYTE_SPAN)) * int64_t(sizeof(ctxc_byte_span));
+}
+
+static LLVM::LLVMStructType roundingFrame(MLIRContext *context) {
+  Type ptr = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);
+  return LLVM::LLVMStructType::getLiteral(context, {ptr, ptr, i64}); // x, where to, K
+}
+
+/// The module's function (frame, first, last) that rounds some of the vectors.
+static func::FuncOp roundingOf(ModuleOp module, Location loc) {
+  constexpr llvm::StringLiteral name = "round_to_bytes", numerics = "ctxc_round_to_bytes";
+  if (auto known = module.lookupSymbol<func::FuncOp>(name))
+    return known;
+  OpBuilder b(module.getBodyRegion());
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  func::FuncOp::create(b, loc, numerics, b.getFunctionType({ptr, i64, i64, i64, ptr}, {}))
+      .setPrivate();
+  auto function = func::FuncOp::create(b, loc, name, b.getFunctionType({ptr, i64, i64}, {}));
+  function.setPrivate();
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  auto field = [&](int32_t i, Type type) -> Value {
+    Value at = LLVM::GEPOp::create(b, loc, ptr, roundingFrame(b.getContext()),
+                                   entry->getArgument(0), ArrayRef<LLVM::GEPArg>{0, i});
+    return LLVM::LoadOp::create(b, loc, type, at);
+  };
+  func::CallOp::create(b, loc, numerics, TypeRange(),
+                       ValueRange{field(0, ptr), entry->getArgument(1), entry->getArgument(2),
+                                  field(2, i64), field(1, ptr)});
+  func::ReturnOp::create(b, loc);
+  return function;
+}
+
+Value ByteRounder::roundedFor(kernel::ContractOp contraction) {
+  Value x = contraction.getVectors();
+  if (auto known = made.find(x); known != made.end() && staysSame(x, known->second.at, contraction))
+    return known->second.bytes;
+
+  auto kernel = contraction->getParentOfType<func::FuncOp>();
+  func::FuncOp function =
+      roundingOf(contraction->getParentOfType<ModuleOp>(), contraction.getLoc());
+  OpBuilder b(contraction);
+  Location loc = contraction.getLoc();
+  auto type = cast<MemRefType>(x.getType());
+  int64_t k = type.getDimSize(1), rows = type.getDimSize(0);
+  Value bytes, count = rowsOf(x);
+  if (!count)
+    count = memref::DimOp::create(b, loc, x, 0);
+  if (ShapedType::isDynamic(rows)) {
+    bytes =
+        memref::AllocOp::create(b, loc, MemRefType::get({rows, stride(k)}, b.getI8Type()), count);
+  } else { // an expert's vector, inside a loop
+    OpBuilder atStart = OpBuilder::atBlockBegin(&kernel.getBody().front());
+    bytes =
+        memref::AllocOp::create(atStart, loc, MemRefType::get({rows, stride(k)}, b.getI8Type()));
+  }
+  Value width = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(k));
+  Value frame = storeFrame(b, loc, kernel, roundingFrame(b.getContext()),
+                           {addressOf(b, loc, x), addressOf(b, loc, bytes), width});
+  Value all = toI64(b, loc, count);
+  Value few =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, count,
+                            arith::ConstantIndexOp::create(b, loc, Contraction::manyVectors));
+  auto branch = scf::IfOp::create(b, loc, few, /*withElseRegion=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));
+  func::CallOp::create(b, loc, function, ValueRange{frame, zero, all});
+  b.setInsertionPointToStart(branch.elseBlock());
+  callParallelFor(b, loc, kernel, function, all, frame);
+  made[x] = {bytes, branch};
+  return bytes;
 }

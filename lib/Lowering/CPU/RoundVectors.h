@@ -1,6 +1,6 @@
-// Rounds the vectors of contractions to bfloat16 ahead of the contractions: in the loop over rows
-// that computes the vectors, while they are in the caches closest to the core, and once for all
-// contractions that read them.
+// Rounds the vectors of contractions ahead of the contractions, once for all that read them: to
+// bfloat16 in the loop over rows that computes the vectors, while they are in the caches closest to
+// the core; or to 8 bits by a call, whose rows threads share out where there are many.
 #ifndef CTXC_LIB_LOWERING_ROUNDVECTORS_H
 #define CTXC_LIB_LOWERING_ROUNDVECTORS_H
 
@@ -24,6 +24,23 @@ public:
 private:
   struct Rounded {
     mlir::Value numbers;
+    mlir::Operation *at; ///< the op that computes it
+  };
+  llvm::DenseMap<mlir::Value, Rounded> made;
+};
+
+class ByteRounder {
+public:
+  /// The vectors that `contraction` reads, S × ⌈K / CTXC_BYTE_SPAN⌉ of ctxc_byte_span
+  /// (ctxc/Numerics/ByteVectors.h), as a buffer of bytes.
+  mlir::Value roundedFor(kernel::ContractOp contraction);
+
+  /// The bytes of one vector.
+  static int64_t stride(int64_t k);
+
+private:
+  struct Rounded {
+    mlir::Value bytes;
     mlir::Operation *at; ///< the op that computes it
   };
   llvm::DenseMap<mlir::Value, Rounded> made;

@@ -1,6 +1,7 @@
 #include "lib/Lowering/CPU/RoundedContraction.h"
 #include "lib/Lowering/CPU/LoopBuilder.h"
 #include "lib/Lowering/CPU/RoundVectors.h"
+#include "lib/Lowering/CPU/VectorSums.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -50,7 +51,6 @@ private:
   void copy(const Part &part);
   void copyPairs(const Part &part, Value group, Value k, Value mask);
   void interleaveRows(const Part &part, Value group, Value pair);
-  void transpose(SmallVector<Value> &rows);
   void compute(const Part &part);
   void tile(const Part &part, Value group, int64_t groups, Value vector, int64_t vectors);
 
@@ -115,7 +115,7 @@ void Emitter::copyPairs(const Part &part, Value group, Value k, Value mask) {
     rows.push_back(vector::BitCastOp::create(
         b, loc, pairs(), load(numbers(), given.w, {row, add(part.column, k)}, mask)));
   }
-  transpose(rows);
+  transposeSquare(b, loc, rows);
   Value pair = over(k, 2);
   for (auto [i, row] : llvm::enumerate(rows))
     vector::StoreOp::create(b, loc, row, panel, ValueRange{group, add(pair, index(i)), index(0)});
@@ -134,25 +134,6 @@ void Emitter::interleaveRows(const Part &part, Value group, Value pair) {
   Value both = vector::InterleaveOp::create(b, loc, row(0), row(1));
   vector::StoreOp::create(b, loc, vector::BitCastOp::create(b, loc, pairs(), both), panel,
                           ValueRange{group, pair, index(0)});
-}
-
-/// Transposes a square of registers. In each step blocks of twice the size change places.
-void Emitter::transpose(SmallVector<Value> &rows) {
-  for (int64_t block = 1; block < lanes; block *= 2) {
-    SmallVector<int64_t> low, high;
-    for (int64_t i = 0; i < lanes; ++i) {
-      bool moves = i & block;
-      low.push_back(moves ? lanes + i - block : i);
-      high.push_back(moves ? lanes + i : i + block);
-    }
-    for (int64_t i = 0; i < lanes; ++i) {
-      if (i & block)
-        continue;
-      Value x = rows[i], y = rows[i + block];
-      rows[i] = vector::ShuffleOp::create(b, loc, x, y, low);
-      rows[i + block] = vector::ShuffleOp::create(b, loc, x, y, high);
-    }
-  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -61,10 +61,8 @@ private:
   void copyRow(Value row, Value intoRow);
 
   // Ranges of rows
-  using RowsBody = llvm::function_ref<void(ArrayRef<Value>)>;
   void anyVectors(ArrayRef<Value> rowsOfW);
   void fewOfBlocks(ArrayRef<Value> rowsOfW, int64_t vectors);
-  void streamed(Value begin, Value end, int64_t streams, RowsBody body);
   /// The next panel, which is prefetched while the current one is multiplied.
   struct NextPanel {
     Value from;  ///< its first row
@@ -192,19 +190,6 @@ void RowEmitter::fewOfBlocks(ArrayRef<Value> at, int64_t vectors) {
   compute(tile);
   b.setInsertionPointToStart(branch.elseBlock());
   anyVectors(at);
-}
-
-/// Calls `body` with one row of each stream at a time, then with the rows that do not divide by the
-/// number of streams.
-void RowEmitter::streamed(Value begin, Value end, int64_t streams, RowsBody body) {
-  Value length = over(sub(end, begin), streams);
-  forRange(index(0), length, 1, [&](Value i) {
-    SmallVector<Value> at{add(begin, i)};
-    while (int64_t(at.size()) < streams)
-      at.push_back(add(at.back(), length));
-    body(at);
-  });
-  forRange(add(begin, times(length, streams)), end, 1, [&](Value row) { body(row); });
 }
 
 void RowEmitter::blocked(Value begin, Value end) {
@@ -357,6 +342,10 @@ int64_t ctxc::panelRows(const Contraction &c) {
 }
 
 int64_t ctxc::scratchRows(const Contraction &c) {
+  if (c.integer) // of scales that lie apart
+    return BlockReader::hasScalesApart(cast<xf::QuantizedType>(c.stored.getElementType()))
+               ? shortRows.streams
+               : 0;
   int64_t streams = c.stored ? shortRows.streams : 0;
   return std::max(streams, c.rounded ? 0 : panelRows(c));
 }

@@ -30,3 +30,22 @@ Value ctxc::totals(OpBuilder &b, Location loc, SmallVector<Value> sums) {
     sums[0] = addedHalves(b, loc, sums[0], {}, blocks);
   return sums[0];
 }
+
+void ctxc::transposeSquare(OpBuilder &b, Location loc, SmallVectorImpl<Value> &rows) {
+  int64_t lanes = rows.size();
+  for (int64_t block = 1; block < lanes; block *= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t i = 0; i < lanes; ++i) {
+      bool moves = i & block;
+      low.push_back(moves ? lanes + i - block : i);
+      high.push_back(moves ? lanes + i : i + block);
+    }
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i & block)
+        continue;
+      Value x = rows[i], y = rows[i + block];
+      rows[i] = vector::ShuffleOp::create(b, loc, x, y, low);
+      rows[i + block] = vector::ShuffleOp::create(b, loc, x, y, high);
+    }
+  }
+}

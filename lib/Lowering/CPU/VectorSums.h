@@ -15,6 +15,11 @@ constexpr int64_t rowLanes = 16;
 /// power of two, and at most the number of lanes.
 mlir::Value totals(mlir::OpBuilder &b, mlir::Location loc, llvm::SmallVector<mlir::Value> sums);
 
+/// Transposes a square of registers: as many vectors as each has lanes, a power of two. In each
+/// step blocks of twice the size change places.
+void transposeSquare(mlir::OpBuilder &b, mlir::Location loc,
+                     llvm::SmallVectorImpl<mlir::Value> &rows);
+
 } // namespace ctxc
 
 #endif // CTXC_LIB_LOWERING_VECTORSUMS_H

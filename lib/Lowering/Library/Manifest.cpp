@@ -1,5 +1,6 @@
 // The manifest: what a program that calls generated kernels needs to know, as JSON.
 #include "ctxc/Lowering/Codegen.h"
+#include "dialects/Kernel/IntegerProducts.h"
 #include "lib/Lowering/Library/ArgumentLayout.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -102,6 +103,10 @@ static void writeKernel(func::FuncOp kernel, xf::BlockOp block, OStream &json) {
     json.attribute("workspace_alignment", 64);
     if (kernel::isMarked<kernel::Rounded>(kernel))
       json.attribute("rounds_prompts", true);
+    bool inIntegers = false;
+    kernel.walk([&](Operation *op) { inIntegers |= kernel::isInteger(op); });
+    if (inIntegers)
+      json.attribute("integer_products", true);
     json.attributeArray("arguments", [&] {
       for (const ArgumentLayout &argument : argumentLayouts(kernel))
         writeArgument(argument, json);

@@ -1,5 +1,6 @@
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Numerics/BlockFormats.h"
+#include "ctxc/Numerics/ByteVectors.h"
 #include "ctxc/Numerics/KernelABI.h"
 #include "ctxc/Numerics/ScaledFormats.h"
 #include "ctxc/Support/Error.h"
@@ -196,6 +197,7 @@ KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {
   };
   define("ctxc_decode", &ctxc_decode);
   define("ctxc_decode_rows", &ctxc_decode_rows);
+  define("ctxc_round_to_bytes", &ctxc_round_to_bytes);
   define("ctxc_scaled_row", &ctxc_scaled_row);
   define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
   define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);

@@ -1,6 +1,7 @@
 // Lowers the ops of mixtures of experts. A bank is passed to the kernel as a table of addresses, so
 // that experts which a checkpoint stores one by one are read from where they are.
 #include "ctxc/Lowering/LinalgArith.h"
+#include "dialects/Kernel/IntegerProducts.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -233,8 +234,9 @@ struct LowerExpertLinear : Lowering<LowerExpertLinear, xf::ExpertLinearOp> {
     Value y = memref::AllocOp::create(
         b, loc, MemRefType::get({ShapedType::kDynamic, k, out}, b.getF32Type()),
         ValueRange{e.rows()});
-    kernel::ExpertsOp::create(b, loc, table, x, selected, y, ranked(linear.getBank()),
-                              linear.getTransposed());
+    auto experts = kernel::ExpertsOp::create(b, loc, table, x, selected, y,
+                                             ranked(linear.getBank()), linear.getTransposed());
+    kernel::copyIntegerMark(param, experts);
     e.bind(linear,
            bufferization::ToTensorOp::create(
                b, loc, RankedTensorType::get({ShapedType::kDynamic, k, out}, b.getF32Type()), y,

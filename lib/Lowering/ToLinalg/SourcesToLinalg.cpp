@@ -1,6 +1,7 @@
 // Lowers the xf ops that a block's values start from: parameters, settings, the token, its position
 // and its embedding.
 #include "ctxc/Lowering/LinalgArith.h"
+#include "dialects/Kernel/IntegerProducts.h"
 #include "lib/Lowering/ToLinalg/SupportCall.h"
 
 using namespace mlir;
@@ -17,6 +18,7 @@ struct LowerParam : Lowering<LowerParam, xf::ParamOp> {
         return op->emitOpError("of several stored tensors has no compiled kernel but as a bank of "
                                "xf.expert_linear; run it with --backend reference");
       e.bind(param, e.param(param.getName()));
+      kernel::copyIntegerMark(param, KernelEmitter::quantized(e.lookup(param)));
     }
     return success();
   }

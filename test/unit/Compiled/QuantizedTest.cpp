@@ -189,6 +189,75 @@ TEST_P(Quantized, CompiledIsTheReferenceAndTheSameInFloat32ToTheLastBit) {
   EXPECT_EQ(found.logits, expected.logits);
 }
 
+//===----------------------------------------------------------------------===//
+// Products in integers
+//===----------------------------------------------------------------------===//
+
+/// A matrix and a bank that read the input itself. Behind another op the executors' vectors would
+/// differ by a rounding, which may fall on the other side of a step of 8 bits.
+std::string integerModel(const std::string &element, int64_t in) {
+  QuantizedText b("quantised", in);
+  TextValue x = b.input();
+  auto matrix = [&](const Shape &stored) {
+    return b.op("xf.param \"" + b.fresh("q_") + "\" {kernel.integer}", typeOf(stored, element),
+                stored);
+  };
+  TextValue w = matrix({37, in}), bank = matrix({5, 19, in});
+  b.output(b.op("xf.linear " + w.name + " * " + x.name, typeOf(w.shape, element) + ", " + typeOf(x),
+                {37}));
+  TextValue scores = b.unary("softmax", b.linear(x, 5)), top = b.topK(scores, 2);
+  TextValue each = b.op(
+      "xf.expert_linear " + bank.name + "[" + top.name + "] * " + x.name,
+      typeOf(bank.shape, element) + ", " + typeOf(top.shape, "i32") + ", " + typeOf(x), {2, 19});
+  b.output(b.combine(b.gather(scores, top), each));
+  return modelText({b});
+}
+
+struct IntegerProducts : testing::TestWithParam<const char *> {};
+
+TEST_P(IntegerProducts, CompiledIsTheReferenceForAnyNumberOfVectors) {
+  std::string element = "!xf.quantized<" + std::string(GetParam()) + ">";
+  bool isK = element.find("_k") != std::string::npos;
+  std::vector<int64_t> widths = isK ? std::vector<int64_t>{512} : std::vector<int64_t>{96, 544};
+  for (int64_t in : widths) {
+    TextModel model(integerModel(element, in), std::make_unique<QuantizedWeights>(5));
+    expectAgreement(model, 1e-6);
+    // 29 vectors go in tiles of twelve, four and one, and have the sums that each has by itself.
+    const int64_t count = 29;
+    std::vector<int64_t> tokens = someTokens(count, 3), at = upTo(count);
+    auto run = model.compiled->start(count), single = model.compiled->start(count),
+         expectedRun = model.reference->start(count);
+    Seen all = see(*model.compiled, *run, tokens, at);
+    expectSame(all, see(*model.reference, *expectedRun, tokens, at), 1e-6, "29 at once");
+    for (int64_t i = 0; i < count; ++i) {
+      Seen one = see(*model.compiled, *single, tokens[i], at[i]);
+      EXPECT_EQ(one.logits, llvm::ArrayRef(all.logits).slice(i * kVocabulary, kVocabulary).vec())
+          << i;
+    }
+  }
+}
+
+TEST_P(IntegerProducts, RoundsTheVectors) {
+  std::string element = "!xf.quantized<" + std::string(GetParam()) + ">",
+              text = integerModel(element, 512), exact = text;
+  for (size_t at; (at = exact.find(" {kernel.integer}")) != std::string::npos;)
+    exact.erase(at, strlen(" {kernel.integer}"));
+  TextModel rounded(text, std::make_unique<QuantizedWeights>(5)),
+      other(exact, std::make_unique<QuantizedWeights>(5));
+  std::vector<int64_t> tokens = someTokens(3, 2), at = upTo(3);
+  auto run = rounded.reference->start(3), otherRun = other.reference->start(3);
+  Seen found = see(*rounded.reference, *run, tokens, at),
+       expected = see(*other.reference, *otherRun, tokens, at);
+  double difference = relativeDifference(found.logits, expected.logits);
+  EXPECT_GT(difference, 1e-5);
+  EXPECT_LT(difference, 0.05);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, IntegerProducts,
+                         testing::Values("mxfp4", "block_mxfp4", "q4_0", "q4_1", "q5_0", "q5_1",
+                                         "q8_0", "q4_k", "q5_k", "q6_k"),
+                         [](const auto &info) { return std::string(info.param); });
+
 INSTANTIATE_TEST_SUITE_P(Formats, Quantized,
                          testing::Values("f8e4m3", "mxfp4", "block_mxfp4", "q4_0", "q4_1", "q5_0",
                                          "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"),

@@ -1,0 +1,339 @@
+#include "lib/Lowering/CPU/ByteBlock.h"
+#include "lib/Lowering/CPU/StoredBlock.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+constexpr int64_t blockGroup = 32; ///< numbers of a small block
+
+class Span : public ByteBlock, protected StoredBlock {
+public:
+  Span(OpBuilder &b, Location loc, const Place &place)
+      : StoredBlock(b, loc, place.address), place(place) {}
+
+protected:
+  /// Vectors of one type, one after the other; a power of two of them.
+  Value joined(ArrayRef<Value> parts) {
+    SmallVector<Value> all(parts);
+    while (all.size() > 1) {
+      SmallVector<Value> pairs;
+      for (size_t i = 0; i < all.size(); i += 2) {
+        int64_t size = 2 * cast<VectorType>(all[i].getType()).getDimSize(0);
+        SmallVector<int64_t> order(size);
+        std::iota(order.begin(), order.end(), 0);
+        pairs.push_back(shuffled(all[i], all[i + 1], order));
+      }
+      all = pairs;
+    }
+    return all.front();
+  }
+  /// Vectors of bytes, one after the other, with the bits of vector i moved right by rights[i]
+  /// (left where it is negative), all to the right or all to the left. Bits cross into a neighbour,
+  /// and have to be masked: pairs of bytes are moved, for which there are instructions.
+  Value moved(ArrayRef<Value> parts, ArrayRef<int64_t> rights) {
+    Value all = joined(parts);
+    int64_t pairs = cast<VectorType>(all.getType()).getDimSize(0) / 2;
+    if (llvm::all_of(rights, [](int64_t by) { return by == 0; }))
+      return all;
+    SmallVector<int16_t> by;
+    for (int64_t i = 0; i < pairs; ++i)
+      by.push_back(int16_t(std::abs(rights[i * rights.size() / pairs])));
+    auto type = VectorType::get({pairs}, b.getI16Type());
+    Value amount =
+        arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef<int16_t>(by)));
+    Value wide = vector::BitCastOp::create(b, loc, type, all);
+    bool isLeft = llvm::any_of(rights, [](int64_t r) { return r < 0; });
+    wide = isLeft ? Value(arith::ShLIOp::create(b, loc, wide, amount))
+                  : Value(arith::ShRUIOp::create(b, loc, wide, amount));
+    return vector::BitCastOp::create(b, loc, all.getType(), wide);
+  }
+
+  VectorType floats(int64_t count) { return VectorType::get({count}, b.getF32Type()); }
+  Value noBytes(int64_t count) { return zeros(VectorType::get({count}, b.getI8Type())); }
+
+  /// One number of each small block, `offset` into it; 0 for blocks that are not there.
+  Value ofBlocks(Type type, int64_t offset, int64_t stride) {
+    SmallVector<Value> each;
+    for (int64_t i = 0; i < span / blockGroup; ++i)
+      each.push_back(i < place.present
+                         ? loaded(type, i * stride + offset)
+                         : arith::ConstantOp::create(b, loc, b.getZeroAttr(type)).getResult());
+    return vector::FromElementsOp::create(b, loc, VectorType::get({int64_t(each.size())}, type),
+                                          each);
+  }
+  /// float16 of each small block, as float32.
+  Value halvesOfBlocks(int64_t offset, int64_t stride) {
+    Value all = ofBlocks(b.getF16Type(), offset, stride);
+    return arith::ExtFOp::create(b, loc, floats(span / blockGroup), all);
+  }
+
+  /// The bytes that four bits stand for: 16 more than twice the number (StoredBlock::twiceE2M1).
+  Value looked(Value fours) {
+    int64_t size = cast<VectorType>(fours.getType()).getDimSize(0);
+    if (place.products != ByteProducts::X86Pairs && place.products != ByteProducts::X86Dot)
+      return plus(twiceE2M1(fours), 16);
+    static constexpr int8_t table[] = {16, 17, 18, 19, 20, 22, 24, 28,
+                                       16, 15, 14, 13, 12, 10, 8,  4};
+    SmallVector<int8_t> repeated;
+    for (int64_t i = 0; i < size; ++i)
+      repeated.push_back(table[i % 16]);
+    auto type = cast<VectorType>(fours.getType());
+    Value entries =
+        arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(repeated)));
+    StringRef name = size == 64   ? "llvm.x86.avx512.pshuf.b.512"
+                     : size == 32 ? "llvm.x86.avx2.pshuf.b"
+                                  : "llvm.x86.ssse3.pshuf.b.128";
+    return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name),
+                                         ValueRange{entries, fours})
+        .getResults();
+  }
+
+  Place place;
+};
+
+//===----------------------------------------------------------------------===//
+// Blocks of 32
+//===----------------------------------------------------------------------===//
+
+/// 16 bytes with the first 16 elements in their low halves.
+class HalvesSpan : public Span {
+public:
+  HalvesSpan(OpBuilder &b, Location loc, const Place &place, int64_t stride, int64_t bytesAt)
+      : Span(b, loc, place), stride(stride), bytesAt(bytesAt) {}
+
+protected:
+  Value fours(int64_t i) {
+    if (place.width == 16)
+      return i / 2 < place.present ? nibble(bytes(i / 2 * stride + bytesAt, 16), i % 2)
+                                   : noBytes(16);
+    SmallVector<Value> parts;
+    SmallVector<int64_t> rights;
+    for (int64_t block = i * place.width / blockGroup; block < (i + 1) * place.width / blockGroup;
+         ++block) {
+      Value all = block < place.present ? bytes(block * stride + bytesAt, 16) : noBytes(16);
+      parts.append(2, all);
+      rights.append({0, 4});
+    }
+    return masked(moved(parts, rights), 15);
+  }
+
+  const int64_t stride;
+
+private:
+  const int64_t bytesAt;
+};
+
+class Span32 : public HalvesSpan {
+public:
+  Span32(OpBuilder &b, Location loc, const Place &place, int64_t stride, const Layout32 &layout)
+      : HalvesSpan(b, loc, place, stride, layout.bytesAt), layout(layout) {}
+
+  Value integers(int64_t i) override {
+    Value low = fours(i);
+    if (!layout.fifthAt)
+      return low;
+    // A bit for each byte, of one or two blocks, or of half a block.
+    int64_t width = place.width, block = i * width / blockGroup;
+    Type bits = b.getIntegerType(width), i32 = b.getI32Type();
+    auto word = [&](int64_t of) -> Value {
+      return of < place.present ? loaded(i32, of * stride + layout.fifthAt)
+                                : arith::ConstantIntOp::create(b, loc, 0, 32).getResult();
+    };
+    Value all = word(block);
+    if (width == 64) {
+      Value next = left(arith::ExtUIOp::create(b, loc, bits, word(block + 1)), 32);
+      all = either(arith::ExtUIOp::create(b, loc, bits, all), next);
+    } else if (width == 16) {
+      all = arith::TruncIOp::create(b, loc, bits, i % 2 ? right(all, 16) : all);
+    }
+    Value isSet = LLVM::BitcastOp::create(b, loc, VectorType::get({width}, b.getI1Type()), all);
+    return either(low, arith::SelectOp::create(b, loc, isSet, splat(low, 16), splat(low, 0)));
+  }
+  Value scales() override { return halvesOfBlocks(0, stride); }
+  Value minima() override {
+    return layout.minimumAt ? halvesOfBlocks(layout.minimumAt, stride) : Value();
+  }
+
+private:
+  const Layout32 &layout;
+};
+
+/// Signed bytes, of which the sign's bit is turned: 128 more.
+class SpanQ8 : public Span {
+public:
+  using Span::Span;
+  static constexpr int64_t stride = 34;
+  Value integers(int64_t i) override {
+    int64_t width = place.width, each = std::min(width, blockGroup);
+    SmallVector<Value> parts;
+    for (int64_t from = i * width; from < (i + 1) * width; from += each)
+      parts.push_back(from / blockGroup < place.present
+                          ? bytes(from / blockGroup * stride + 2 + from % blockGroup, each)
+                          : noBytes(each));
+    Value all = joined(parts);
+    return arith::XOrIOp::create(b, loc, all, splat(all, -128));
+  }
+  Value scales() override { return halvesOfBlocks(0, stride); }
+};
+
+/// Floats of four bits, and a byte 2^(e - 127) before them.
+class SpanMXFP4 : public HalvesSpan {
+public:
+  SpanMXFP4(OpBuilder &b, Location loc, const Place &place)
+      : HalvesSpan(b, loc, place, /*stride=*/17, /*bytesAt=*/1) {}
+  Value integers(int64_t i) override { return looked(fours(i)); }
+  Value scales() override { return powerOfTwo(ofBlocks(b.getI8Type(), 0, stride)); }
+};
+
+/// Bytes that have two floats of four bits each, the first in the low half; scales lie apart.
+class SpanScaledE2M1 : public Span {
+public:
+  using Span::Span;
+  Value integers(int64_t i) override {
+    int64_t width = place.width, stored = width / 2, each = std::min(stored, blockGroup / 2);
+    SmallVector<Value> parts;
+    for (int64_t from = i * stored; from < (i + 1) * stored; from += each)
+      parts.push_back(from / (blockGroup / 2) < place.present ? bytes(from, each) : noBytes(each));
+    auto pairs = VectorType::get({stored}, b.getI16Type());
+    Value wide = arith::ExtUIOp::create(b, loc, pairs, joined(parts));
+    Value both = either(masked(wide, 15), masked(left(wide, 4), 0x0f00));
+    return looked(vector::BitCastOp::create(b, loc, VectorType::get({width}, b.getI8Type()), both));
+  }
+  Value scales() override {
+    SmallVector<Value> each;
+    for (int64_t i = 0; i < span / blockGroup; ++i) {
+      Value at = LLVM::GEPOp::create(b, loc, place.scales.getType(), b.getF32Type(), place.scales,
+                                     ArrayRef<LLVM::GEPArg>{int32_t(i)});
+      each.push_back(i < place.present
+                         ? LLVM::LoadOp::create(b, loc, b.getF32Type(), at).getResult()
+                         : arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)).getResult());
+    }
+    Value all = vector::FromElementsOp::create(b, loc, floats(span / blockGroup), each);
+    auto half = DenseElementsAttr::get(floats(span / blockGroup), 0.5f); // exact
+    return product(all, arith::ConstantOp::create(b, loc, half));
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Blocks of 256
+//===----------------------------------------------------------------------===//
+
+/// Four or five bits. Of 32 bytes the low halves are a group, the high ones the next; of the fifth
+/// bits, byte i has those of number i of all groups.
+class SpanK : public Span {
+public:
+  SpanK(OpBuilder &b, Location loc, const Place &place, bool hasFifth)
+      : Span(b, loc, place), hasFifth(hasFifth) {}
+
+  Value integers(int64_t i) override {
+    int64_t width = place.width, first = i * width / blockGroup, each = std::min(width, blockGroup),
+            within = i * width % blockGroup;
+    Value stored = bytes((hasFifth ? 48 : 16) + first / 2 * 32 + within, each);
+    SmallVector<Value> parts, fifths;
+    SmallVector<int64_t> rights, fifthRights;
+    for (int64_t group = first; group < first + std::max<int64_t>(1, width / blockGroup); ++group) {
+      parts.push_back(stored);
+      rights.push_back(group % 2 * 4);
+      fifthRights.push_back(group - 4);
+    }
+    Value low = masked(moved(parts, rights), 15);
+    if (!hasFifth)
+      return low;
+    fifths.append(parts.size(), bytes(16 + within, each));
+    return either(low, masked(moved(fifths, fifthRights), 16));
+  }
+  Value scales() override { return lanesOf(both(), 0, 8); }
+  Value minima() override { return arith::NegFOp::create(b, loc, lanesOf(both(), 8, 8)); }
+
+private:
+  Value both() {
+    return once(0, [&] { return scalesOfK(); });
+  }
+  bool hasFifth;
+};
+
+/// Six bits (BlockReader.cpp has where they are).
+class SpanQ6 : public Span {
+public:
+  using Span::Span;
+  Value integers(int64_t i) override {
+    int64_t width = place.width, from = i * width, half = from / 128, quarter = from / 32 % 4;
+    int64_t each = std::min(width, blockGroup), within = from % blockGroup;
+    bool isHigh = quarter / 2;
+    Value low = nibble(bytes(64 * half + quarter % 2 * 32 + within, width), isHigh);
+    SmallVector<Value> tops(std::max<int64_t>(1, width / blockGroup),
+                            bytes(128 + 32 * half + within, each));
+    SmallVector<int64_t> rights;
+    for (size_t part = 0; part < tops.size(); ++part)
+      rights.push_back(2 * (quarter + int64_t(part)) - 4);
+    return either(low, masked(moved(tops, rights), 48));
+  }
+  Value scales() override { return scalesOfQ6(); }
+};
+
+} // namespace
+
+ByteBlock::Shape ByteBlock::shapeOf(xf::QuantizedType format) {
+  switch (format.getFormat()) {
+  case xf::BlockFormat::q4_0:
+    return {8, 3, false, 15};
+  case xf::BlockFormat::q4_1:
+    return {8, -1, true, 15};
+  case xf::BlockFormat::q5_0:
+    return {8, 4, false, 31};
+  case xf::BlockFormat::q5_1:
+    return {8, -1, true, 31};
+  case xf::BlockFormat::q8_0:
+    return {8, 7, false, 255};
+  case xf::BlockFormat::q4_k:
+    return {8, -1, true, 15};
+  case xf::BlockFormat::q5_k:
+    return {8, -1, true, 31};
+  case xf::BlockFormat::q6_k:
+    return {16, 5, false, 63};
+  case xf::BlockFormat::block_mxfp4:
+  case xf::BlockFormat::mxfp4:
+    return {8, 4, false, 28};
+  case xf::BlockFormat::f8e4m3:
+    break;
+  }
+  llvm_unreachable("a format without integers");
+}
+
+bool ByteBlock::reads(xf::QuantizedType format, int64_t columns) {
+  return columns % std::max(format.getBlockElements(), blockGroup) == 0;
+}
+
+std::unique_ptr<ByteBlock> ByteBlock::open(OpBuilder &b, Location loc, xf::QuantizedType format,
+                                           const Place &place) {
+  auto of32 = [&](const Layout32 &layout) {
+    return std::make_unique<Span32>(b, loc, place, format.getBlockBytes(), layout);
+  };
+  switch (format.getFormat()) {
+  case xf::BlockFormat::q4_0:
+    return of32(layoutQ4_0);
+  case xf::BlockFormat::q4_1:
+    return of32(layoutQ4_1);
+  case xf::BlockFormat::q5_0:
+    return of32(layoutQ5_0);
+  case xf::BlockFormat::q5_1:
+    return of32(layoutQ5_1);
+  case xf::BlockFormat::q8_0:
+    return std::make_unique<SpanQ8>(b, loc, place);
+  case xf::BlockFormat::q4_k:
+    return std::make_unique<SpanK>(b, loc, place, /*hasFifth=*/false);
+  case xf::BlockFormat::q5_k:
+    return std::make_unique<SpanK>(b, loc, place, /*hasFifth=*/true);
+  case xf::BlockFormat::q6_k:
+    return std::make_unique<SpanQ6>(b, loc, place);
+  case xf::BlockFormat::block_mxfp4:
+    return std::make_unique<SpanMXFP4>(b, loc, place);
+  case xf::BlockFormat::mxfp4:
+    return std::make_unique<SpanScaledE2M1>(b, loc, place);
+  case xf::BlockFormat::f8e4m3:
+    break;
+  }
+  llvm_unreachable("a format without integers");
+}

@@ -1,0 +1,291 @@
+#include "lib/Lowering/CPU/IntegerContraction.h"
+#include "ctxc/Numerics/ByteVectors.h"
+#include "lib/Lowering/CPU/ByteBlock.h"
+#include "lib/Lowering/CPU/ByteProduct.h"
+#include "lib/Lowering/CPU/IntegerPanel.h"
+#include "lib/Lowering/CPU/LoopBuilder.h"
+#include "lib/Lowering/CPU/QuantizedRows.h"
+#include "lib/Lowering/CPU/RoundVectors.h"
+#include "lib/Lowering/CallFrame.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+namespace {
+
+/// Rows of W in a tile, one of each stream.
+constexpr int64_t tileStreams = 2;
+
+/// The rows of few vectors' products.
+class IntegerEmitter : LoopBuilder {
+public:
+  IntegerEmitter(OpBuilder &b, Location loc, const Contraction &c, const RowOperands &given,
+                 Value vectors)
+      : LoopBuilder(b, loc), c(c), given(given), vectors(vectors),
+        format(cast<xf::QuantizedType>(c.stored.getElementType())),
+        shape(ByteBlock::shapeOf(format)) {}
+
+  void few(Value begin, Value end);
+
+private:
+  struct Tile {
+    SmallVector<Value> rows; ///< of W
+    SmallVector<QuantizedRows::Row> stored;
+    Value vector;  ///< index of the first vector
+    int64_t count; ///< how many vectors
+  };
+  void compute(const Tile &tile);
+  Values step(ValueRange sums, const Tile &tile, Value span, int64_t present);
+
+  // Numbers of each group of each row, row after row, in vectors of `lanes` (or of all, where these
+  // are fewer).
+  Values laidOut(ArrayRef<Value> rows);
+  Values totals(const Tile &tile, ArrayRef<std::unique_ptr<ByteBlock>> readers, Value span,
+                int64_t from, int64_t count, int64_t lanes);
+  Value halvesAdded(Value x, Value y, int64_t lanes);
+  Value partOf(Value v, int64_t from, int64_t count) {
+    return vector::ExtractStridedSliceOp::create(b, loc, v, ArrayRef<int64_t>{from},
+                                                 ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
+  }
+
+  // Vectors
+  Value ofVector(const Tile &tile, int64_t i, Value span, int64_t offset, Type type);
+  /// Field of all groups of a span (vector<groups>), laid out for as many rows as the tile has.
+  Values field(const Tile &tile, int64_t i, Value span, int64_t offset, Type element);
+
+  int64_t leaves() const { return ByteBlock::span / (4 * c.lanes); }
+  /// Lanes that a group takes in a register that bytes are multiplied into.
+  int64_t lanesOfGroup() const { return std::min(shape.group() / 4, c.lanes); }
+
+  const Contraction &c;
+  const RowOperands &given;
+  Value vectors;
+  xf::QuantizedType format;
+  ByteBlock::Shape shape;
+};
+
+void IntegerEmitter::few(Value begin, Value end) {
+  streamed(begin, end, tileStreams, [&](ArrayRef<Value> at) {
+    QuantizedRows rows(b, loc, c, given.address, given.scratchAddress, given.scratch);
+    Tile tile{SmallVector<Value>(at), {}, {}, 0};
+    for (auto [slot, row] : llvm::enumerate(at))
+      tile.stored.push_back(rows.open(row, slot));
+    auto tiles = [&](Value from, Value to, int64_t count) {
+      forRange(from, to, count, [&](Value vector) {
+        tile.vector = vector, tile.count = count;
+        compute(tile);
+      });
+    };
+    Value pairs = multiples(given.rows, 2);
+    tiles(index(0), pairs, 2);
+    tiles(pairs, given.rows, 1);
+  });
+}
+
+Value IntegerEmitter::ofVector(const Tile &tile, int64_t i, Value span, int64_t offset, Type type) {
+  Value bytes = add(times(add(tile.vector, index(i)), ByteRounder::stride(c.in())),
+                    times(span, sizeof(ctxc_byte_span)));
+  Value address =
+      LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
+                          ArrayRef<LLVM::GEPArg>{toI64(b, loc, add(bytes, index(offset)))});
+  return LLVM::LoadOp::create(b, loc, type, address, /*alignment=*/16);
+}
+
+/// x's halves of blocks of `lanes`, and then y's, where there is a y: the first plus the second.
+Value IntegerEmitter::halvesAdded(Value x, Value y, int64_t lanes) {
+  int64_t size = cast<VectorType>(x.getType()).getDimSize(0);
+  SmallVector<int64_t> first, second;
+  for (int64_t block = 0; block < (y ? 2 : 1) * size; block += lanes)
+    for (int64_t i = 0; i < lanes / 2; ++i) {
+      first.push_back(block + i);
+      second.push_back(block + lanes / 2 + i);
+    }
+  Value other = y ? y : x;
+  Value low = vector::ShuffleOp::create(b, loc, x, other, first),
+        high = vector::ShuffleOp::create(b, loc, x, other, second);
+  if (isa<FloatType>(cast<VectorType>(x.getType()).getElementType()))
+    return arith::AddFOp::create(b, loc, low, high);
+  return add(low, high);
+}
+
+/// For each vector, leaves `from` to `from` + `count` of the tile, in one register whose groups
+/// have `lanes` lanes. A leaf is what one register has of a row, or the registers that a group
+/// takes. The registers of one half are added up before those of the other are computed, so that
+/// few of them live.
+IntegerEmitter::Values IntegerEmitter::totals(const Tile &tile,
+                                              ArrayRef<std::unique_ptr<ByteBlock>> readers,
+                                              Value span, int64_t from, int64_t count,
+                                              int64_t lanes) {
+  if (count > 1) {
+    Values low = totals(tile, readers, span, from, count / 2, 2 * lanes),
+           high = totals(tile, readers, span, from + count / 2, count / 2, 2 * lanes);
+    for (auto [x, y] : llvm::zip(low, high))
+      x = halvesAdded(x, y, 2 * lanes);
+    return low;
+  }
+  int64_t width = 4 * c.lanes, together = std::max<int64_t>(1, shape.group() / width),
+          perRow = leaves() / together;
+  Values sums(tile.count, zeros(VectorType::get({c.lanes}, b.getI32Type())));
+  for (int64_t i = 0; i < together; ++i) {
+    int64_t part = from % perRow * together + i;
+    Value w = readers[from / perRow]->integers(part);
+    for (auto [v, sum] : llvm::enumerate(sums))
+      sum = addByteProducts(b, loc, c.products, sum, w,
+                            ofVector(tile, v, span, part * width, w.getType()), shape.largest);
+  }
+  // Where a row's registers do not suffice, each is folded by itself.
+  for (int64_t wide = lanesOfGroup(); wide > lanes; wide /= 2)
+    for (Value &sum : sums)
+      sum = halvesAdded(sum, {}, wide);
+  return sums;
+}
+
+IntegerEmitter::Values IntegerEmitter::laidOut(ArrayRef<Value> rows) {
+  int64_t groups = shape.groups;
+  Values all;
+  if (groups > c.lanes) {
+    for (Value row : rows)
+      for (int64_t i = 0; i < groups; i += c.lanes)
+        all.push_back(partOf(row, i, c.lanes));
+    return all;
+  }
+  if (groups == c.lanes || rows.size() == 1)
+    return Values(rows);
+  SmallVector<int64_t> order(2 * groups);
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = 0; i < rows.size(); i += 2)
+    all.push_back(vector::ShuffleOp::create(b, loc, rows[i], rows[i + 1], order));
+  return all;
+}
+
+IntegerEmitter::Values IntegerEmitter::field(const Tile &tile, int64_t i, Value span,
+                                             int64_t offset, Type element) {
+  bool isOfHalves = offset == offsetof(ctxc_byte_span, of_halves);
+  int64_t stored = isOfHalves ? 16 : 8;
+  Value all = ofVector(tile, i, span, offset, VectorType::get({stored}, element));
+  if (stored < shape.groups) {
+    SmallVector<int64_t> twice;
+    for (int64_t g = 0; g < shape.groups; ++g)
+      twice.push_back(g / 2);
+    all = vector::ShuffleOp::create(b, loc, all, all, twice);
+  }
+  return laidOut(Values(tile.rows.size(), all));
+}
+
+/// One span: sums += its products. The sums of each vector are as laidOut has them.
+IntegerEmitter::Values IntegerEmitter::step(ValueRange sums, const Tile &tile, Value span,
+                                            int64_t present) {
+  QuantizedRows rows(b, loc, c, given.address, given.scratchAddress, given.scratch);
+  SmallVector<std::unique_ptr<ByteBlock>> readers;
+  Values scales, minima;
+  for (const QuantizedRows::Row &row : tile.stored) {
+    readers.push_back(
+        ByteBlock::open(b, loc, format, integerPlace(b, loc, c, rows, row, span, present)));
+    scales.push_back(readers.back()->scales());
+    if (shape.hasMinima)
+      minima.push_back(readers.back()->minima());
+  }
+  scales = laidOut(scales);
+  if (shape.hasMinima)
+    minima = laidOut(minima);
+
+  // As many leaves go together as have all lanes of a group.
+  int64_t size = scales.size(), count = lanesOfGroup();
+  int64_t together = std::max<int64_t>(1, shape.group() / (4 * c.lanes));
+  int64_t all = leaves() / together * int64_t(tile.rows.size());
+  count = std::min(count, all);
+  SmallVector<Values> integers; // of each register of the layout
+  for (int64_t from = 0; from < all; from += count)
+    integers.push_back(totals(tile, readers, span, from, count, 1));
+
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  Values next(sums);
+  for (int64_t v = 0; v < tile.count; ++v) {
+    Values ofX = field(tile, v, span, offsetof(ctxc_byte_span, scales), f32), zero, sumsOfX;
+    if (shape.zeroBits >= 0)
+      zero = field(tile, v, span,
+                   shape.groups == 16 ? offsetof(ctxc_byte_span, of_halves)
+                                      : offsetof(ctxc_byte_span, negative_sums),
+                   i32);
+    if (shape.hasMinima)
+      sumsOfX = field(tile, v, span, offsetof(ctxc_byte_span, scaled_sums), f32);
+    for (int64_t i = 0; i < size; ++i) {
+      Value integer = integers[i][v];
+      auto type = cast<VectorType>(integer.getType());
+      if (shape.zeroBits >= 0) {
+        auto bits = SplatElementsAttr::get(type, b.getI32IntegerAttr(int32_t(shape.zeroBits)));
+        integer = add(integer, arith::ShLIOp::create(b, loc, zero[i],
+                                                     arith::ConstantOp::create(b, loc, bits)));
+      }
+      Value number =
+          arith::SIToFPOp::create(b, loc, VectorType::get(type.getShape(), f32), integer);
+      Value &sum = next[v * size + i];
+      sum = vector::FMAOp::create(b, loc, arith::MulFOp::create(b, loc, scales[i], ofX[i]), number,
+                                  sum);
+      if (shape.hasMinima)
+        sum = vector::FMAOp::create(b, loc, minima[i], sumsOfX[i], sum);
+    }
+  }
+  return next;
+}
+
+void IntegerEmitter::compute(const Tile &tile) {
+  int64_t rows = tile.rows.size(), numbers = rows * shape.groups,
+          width = std::min(c.lanes, numbers), size = numbers / width;
+  Values sums(tile.count * size, zeros(VectorType::get({width}, b.getF32Type())));
+  int64_t whole = c.in() / ByteBlock::span, rest = c.in() % ByteBlock::span / CTXC_BYTE_GROUP;
+  sums = carried(index(0), index(whole), 1, sums, [&](ValueRange before, Value span) {
+    return step(before, tile, span, ByteBlock::span / CTXC_BYTE_GROUP);
+  });
+  if (rest)
+    sums = step(sums, tile, index(whole), rest);
+
+  for (int64_t v = 0; v < tile.count; ++v)
+    for (int64_t row = 0; row < rows; ++row) {
+      Values parts;
+      for (int64_t at = row * shape.groups; at < (row + 1) * shape.groups; at += width)
+        parts.push_back(sums[v * size + at / width]);
+      if (width > shape.groups)
+        parts = {partOf(parts.front(), row * shape.groups % width, shape.groups)};
+      for (; parts.size() > 1; parts.resize(parts.size() / 2))
+        for (size_t i = 0; i < parts.size() / 2; ++i)
+          parts[i] = arith::AddFOp::create(b, loc, parts[i], parts[i + parts.size() / 2]);
+      Value total = parts.front();
+      for (int64_t lanes = cast<VectorType>(total.getType()).getDimSize(0); lanes > 1; lanes /= 2)
+        total = halvesAdded(total, {}, lanes);
+      memref::StoreOp::create(b, loc,
+                              vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{0}),
+                              given.y, ValueRange{add(tile.vector, index(v)), tile.rows[row]});
+    }
+}
+
+} // namespace
+
+ByteBlock::Place ctxc::integerPlace(OpBuilder &b, Location loc, const Contraction &c,
+                                    QuantizedRows &rows, const QuantizedRows::Row &row, Value span,
+                                    int64_t present) {
+  auto format = cast<xf::QuantizedType>(c.stored.getElementType());
+  int64_t bytes = ByteBlock::span / format.getBlockElements() * format.getBlockBytes();
+  auto moved = [&](Value address, int64_t by) {
+    Value offset = arith::MulIOp::create(b, loc, span, arith::ConstantIndexOp::create(b, loc, by));
+    return LLVM::GEPOp::create(b, loc, address.getType(), b.getI8Type(), address,
+                               ArrayRef<LLVM::GEPArg>{toI64(b, loc, offset)});
+  };
+  ByteBlock::Place place{moved(row.elements, bytes), {}, present, 4 * c.lanes, c.products};
+  if (row.scales)
+    place.scales = moved(row.scales, ByteBlock::span / CTXC_BYTE_GROUP * int64_t(sizeof(float)));
+  return place;
+}
+
+void ctxc::emitInteger(OpBuilder &b, Location loc, const Contraction &c,
+                       const RowOperands &operands, Value vectors, Value begin, Value end) {
+  Value many =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, operands.rows,
+                            arith::ConstantIndexOp::create(b, loc, Contraction::manyVectors));
+  auto branch = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  emitIntegerMany(b, loc, c, operands, vectors, begin, end);
+  b.setInsertionPointToStart(branch.elseBlock());
+  IntegerEmitter(b, loc, c, operands, vectors).few(begin, end);
+}

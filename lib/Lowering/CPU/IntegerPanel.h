@@ -1,0 +1,23 @@
+// Integer products of many vectors (IntegerContraction.h): panels of W, with rows in lanes.
+#ifndef CTXC_LIB_LOWERING_CPU_INTEGERPANEL_H
+#define CTXC_LIB_LOWERING_CPU_INTEGERPANEL_H
+
+#include "lib/Lowering/CPU/ByteBlock.h"
+#include "lib/Lowering/CPU/QuantizedRows.h"
+#include "lib/Lowering/CPU/RowContraction.h"
+
+namespace ctxc {
+
+/// Emits rows `begin` to `end` of W for many vectors.
+void emitIntegerMany(mlir::OpBuilder &b, mlir::Location loc, const Contraction &contraction,
+                     const RowOperands &operands, mlir::Value vectors, mlir::Value begin,
+                     mlir::Value end);
+
+/// Where span number `span` of a row lies.
+ByteBlock::Place integerPlace(mlir::OpBuilder &b, mlir::Location loc,
+                              const Contraction &contraction, QuantizedRows &rows,
+                              const QuantizedRows::Row &row, mlir::Value span, int64_t present);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_LOWERING_CPU_INTEGERPANEL_H

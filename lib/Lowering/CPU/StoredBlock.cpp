@@ -1,0 +1,100 @@
+#include "lib/Lowering/CPU/StoredBlock.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+static VectorType withElement(Value like, Type element) {
+  return VectorType::get(cast<VectorType>(like.getType()).getShape(), element);
+}
+
+Value StoredBlock::at(int64_t offset) {
+  return LLVM::GEPOp::create(b, loc, address.getType(), b.getI8Type(), address,
+                             ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+}
+
+Value StoredBlock::loaded(Type type, int64_t offset) {
+  return LLVM::LoadOp::create(b, loc, type, at(offset), /*alignment=*/1);
+}
+
+Value StoredBlock::bytes(int64_t offset, int64_t count) {
+  return loaded(VectorType::get({count}, b.getI8Type()), offset);
+}
+
+Value StoredBlock::halves(int64_t offset, int64_t count) {
+  Value v = loaded(VectorType::get({count}, b.getF16Type()), offset);
+  return arith::ExtFOp::create(b, loc, withElement(v, b.getF32Type()), v);
+}
+
+Value StoredBlock::splat(Value like, int64_t number) {
+  auto vector = dyn_cast<VectorType>(like.getType());
+  if (!vector)
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(like.getType(), number));
+  return arith::ConstantOp::create(
+      b, loc, SplatElementsAttr::get(vector, b.getIntegerAttr(vector.getElementType(), number)));
+}
+
+Value StoredBlock::lanesOf(Value v, int64_t from, int64_t count) {
+  if (cast<VectorType>(v.getType()).getDimSize(0) == count)
+    return v;
+  return vector::ExtractStridedSliceOp::create(b, loc, v, ArrayRef<int64_t>{from},
+                                               ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
+}
+
+Value StoredBlock::repeated(Value v, int64_t i, int64_t count) {
+  return vector::ShuffleOp::create(b, loc, v, v, SmallVector<int64_t>(count, i));
+}
+
+Value StoredBlock::numbersOf(Value v, bool isSigned) {
+  auto wide = withElement(v, b.getI32Type());
+  Value integers = isSigned ? Value(arith::ExtSIOp::create(b, loc, wide, v))
+                            : Value(arith::ExtUIOp::create(b, loc, wide, v));
+  return arith::SIToFPOp::create(b, loc, withElement(v, b.getF32Type()), integers);
+}
+
+/// The first four of s and t lie in the low six bits of bytes 0 to 3 and 4 to 7; the others have
+/// their low four bits in bytes 8 to 11, and the high two on top of the first four's.
+Value StoredBlock::scalesOfK() {
+  Value twelve = bytes(4, 16); // four more are there, and not used
+  Value low = shuffled(twelve, twelve, {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 8, 9, 10, 11});
+  Value top = shuffled(twelve, twelve, {0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7});
+  // The last four have their low bits in the high halves.
+  low = shuffled(low, right(low, 4), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 28, 29, 30, 31});
+  auto fourEach = [&](int8_t first, int8_t others) {
+    SmallVector<int8_t> all;
+    for (int64_t i = 0; i < 16; ++i)
+      all.push_back(i / 4 % 2 ? others : first);
+    auto type = VectorType::get({16}, b.getI8Type());
+    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(all)));
+  };
+  Value bits = either(arith::AndIOp::create(b, loc, low, fourEach(63, 15)),
+                      arith::AndIOp::create(b, loc, right(top, 2), fourEach(0, 48)));
+  SmallVector<int64_t> eightEach(16, 0);
+  std::fill(eightEach.begin() + 8, eightEach.end(), 1);
+  Value two = halves(0, 2);
+  return product(shuffled(two, two, eightEach), numbersOf(bits, /*isSigned=*/false));
+}
+
+Value StoredBlock::scalesOfQ6() {
+  return product(repeated(halves(208, 1), 0, 16), numbersOf(bytes(192, 16), /*isSigned=*/true));
+}
+
+Value StoredBlock::powerOfTwo(Value e) {
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  bool isVector = isa<VectorType>(e.getType());
+  e = arith::ExtUIOp::create(b, loc, isVector ? Type(withElement(e, i32)) : i32, e);
+  Value isSmall = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, e, splat(e, 2));
+  Value small = arith::ShLIOp::create(b, loc, splat(e, 0x00200000), e);
+  Value normal = left(minus(e, 1), 23);
+  Value bits = arith::SelectOp::create(b, loc, isSmall, small, normal);
+  return arith::BitcastOp::create(b, loc, isVector ? Type(withElement(e, f32)) : f32, bits);
+}
+
+/// Above 4 the step is 2, above 8 it is 4.
+Value StoredBlock::twiceE2M1(Value q) {
+  Value m = masked(q, 7), zero = splat(q, 0);
+  auto beyond = [&](int64_t n) { return arith::MaxSIOp::create(b, loc, minus(m, n), zero); };
+  Value h = arith::AddIOp::create(b, loc, m, beyond(4));
+  h = arith::AddIOp::create(b, loc, h, left(beyond(6), 1));
+  Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, q, splat(q, 8));
+  return arith::SelectOp::create(b, loc, isNegative, arith::SubIOp::create(b, loc, zero, h), h);
+}

@@ -1,0 +1,87 @@
+// Reads of a quantised block's fields into vectors, for the readers of blocks.
+#ifndef CTXC_LIB_LOWERING_CPU_STOREDBLOCK_H
+#define CTXC_LIB_LOWERING_CPU_STOREDBLOCK_H
+
+#include "lib/Lowering/CPU/LoopBuilder.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace ctxc {
+
+/// A block of 32 elements, d (q - zero) or d q + m: d, then m, the fifth bits as one word, and 16
+/// bytes with the first 16 elements in their low halves, the others in the high ones.
+struct Layout32 {
+  int64_t minimumAt, fifthAt, bytesAt; ///< 0 where there is none
+  int64_t zero;
+};
+inline constexpr Layout32 layoutQ4_0 = {0, 0, 2, 8}, layoutQ4_1 = {2, 0, 4, 0},
+                          layoutQ5_0 = {0, 2, 6, 16}, layoutQ5_1 = {2, 4, 8, 0};
+
+/// A block at an address in any alignment.
+class StoredBlock : protected LoopBuilder {
+protected:
+  using VectorType = mlir::VectorType;
+  StoredBlock(mlir::OpBuilder &b, mlir::Location loc, Value address)
+      : LoopBuilder(b, loc), address(address) {}
+
+  Value at(int64_t offset);
+  Value loaded(mlir::Type type, int64_t offset);
+  Value bytes(int64_t offset, int64_t count);
+  /// `count` float16 from `offset` on, as float32.
+  Value halves(int64_t offset, int64_t count);
+
+  /// Integers of any width.
+  Value splat(Value like, int64_t number);
+  Value masked(Value v, int64_t bits) {
+    return mlir::arith::AndIOp::create(b, loc, v, splat(v, bits));
+  }
+  Value right(Value v, int64_t by) { return mlir::arith::ShRUIOp::create(b, loc, v, splat(v, by)); }
+  Value left(Value v, int64_t by) { return mlir::arith::ShLIOp::create(b, loc, v, splat(v, by)); }
+  Value either(Value v, Value w) { return mlir::arith::OrIOp::create(b, loc, v, w); }
+  Value plus(Value v, int64_t number) {
+    return mlir::arith::AddIOp::create(b, loc, v, splat(v, number));
+  }
+  Value minus(Value v, int64_t number) {
+    return mlir::arith::SubIOp::create(b, loc, v, splat(v, number));
+  }
+  /// The four bits of each byte.
+  Value nibble(Value v, bool isHigh) { return isHigh ? right(v, 4) : masked(v, 15); }
+
+  /// `count` lanes of a vector, from `from` on.
+  Value lanesOf(Value v, int64_t from, int64_t count);
+  /// Entry i of a vector, in `count` lanes.
+  Value repeated(Value v, int64_t i, int64_t count);
+  Value shuffled(Value v, Value w, llvm::ArrayRef<int64_t> from) {
+    return mlir::vector::ShuffleOp::create(b, loc, v, w, from);
+  }
+  /// Bytes as float32, exactly.
+  Value numbersOf(Value v, bool isSigned);
+  Value product(Value v, Value w) { return mlir::arith::MulFOp::create(b, loc, v, w); }
+
+  /// The scales of a block of 256 in the K formats of four and five bits (vector<16 x f32>): d s
+  /// for each 32, then e t, of which a number is d s q - e t.
+  Value scalesOfK();
+  /// Those of the format of six bits: d s for each 16.
+  Value scalesOfQ6();
+  /// 2^(e - 128) of bytes e, or of one (f32); the smallest two are no normal numbers.
+  Value powerOfTwo(Value e);
+  /// Twice the number that four bits stand for, a sign, two bits of exponent and one of fraction:
+  /// the sign and 0, 1, 2, 3, 4, 6, 8 or 12.
+  Value twiceE2M1(Value q);
+
+  /// What `make` emits, once for each key.
+  Value once(int64_t key, llvm::function_ref<Value()> make) {
+    Value &known = shared[key];
+    if (!known)
+      known = make();
+    return known;
+  }
+
+private:
+  Value address;
+  llvm::MapVector<int64_t, Value> shared;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_LOWERING_CPU_STOREDBLOCK_H
