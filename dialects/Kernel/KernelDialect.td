@@ -23,6 +23,8 @@ def Kernel_Dialect : Dialect {
       keep the tensor alive until that read.
     - `kernel.rounded`, on a kernel: in a call of many rows, vectors are rounded to bfloat16 where
       they are multiplied with a bfloat16 matrix and the target has an instruction for it.
+    - `kernel.integer`, on a quantised matrix or a bank of them: it is multiplied in integers
+      (IntegerProducts.h).
     - `kernel.alone`, on attention in the reduced run: no tokens of the context are kept, so that a
       row sees only itself.
     - `kernel.cost`, on a launch: how many bytes it moves and how many operations it computes.

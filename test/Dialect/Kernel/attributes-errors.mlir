@@ -148,3 +148,8 @@ func.func @mark_type(%x: tensor<4xf32>) {
 
 // expected-error @below {{'func.func' op has 'kernel.fast', which is no mark of the kernel dialect}}
 func.func private @mark_unknown() attributes {kernel.fast}
+
+// -----
+
+// expected-error @below {{'func.func' op has 'kernel.integer', which is for a quantised matrix, or a bank of them}}
+func.func private @mark_integer() attributes {kernel.integer}
