@@ -20,9 +20,12 @@
 #ifndef CTXC_BATCH_BATCH_H
 #define CTXC_BATCH_BATCH_H
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace ctxc {

@@ -10,6 +10,7 @@
 #define CTXC_VERIFY_GIVENRUN_H
 
 #include "ctxc/Verify/Verify.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace ctxc {
 

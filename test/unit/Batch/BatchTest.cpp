@@ -17,6 +17,13 @@ namespace fs = llvm::sys::fs;
 
 namespace {
 
+/// More threads are not faster for such small models, and wait for each other on a busy machine.
+LoadOptions oneThread() {
+  LoadOptions options;
+  options.threads = 1;
+  return options;
+}
+
 /// Files by name, but for the lock's.
 using Files = std::map<std::string, std::string>;
 
@@ -97,7 +104,7 @@ void expectSame(const Patch &found, const Patch &expected) {
 /// In a model with post-norms and windows, and in one with experts.
 TEST_F(BatchTest, GivesWhatEachPromptGivesAlone) {
   for (const char *golden : {"test/goldens/gemma3", "test/goldens/mixtral"}) {
-    auto model = opened(golden);
+    auto model = opened(golden, oneThread());
     auto prompts = sharedPrompts();
     write("prompts.jsonl", linesOf(prompts, ", \"positions\": \"all\", \"keep\": [0]"));
     BatchRequest asked = request(llvm::sys::path::filename(golden));
@@ -126,7 +133,7 @@ TEST_F(BatchTest, GivesWhatEachPromptGivesAlone) {
 }
 
 TEST_F(BatchTest, ReadsEachTokenOfTheTreeOfBeginningsOnce) {
-  auto model = opened("test/goldens/llama");
+  auto model = opened("test/goldens/llama", oneThread());
   auto prompts = sharedPrompts();
   write("prompts.jsonl", linesOf(prompts));
   BatchRequest asked = request("out");
@@ -147,7 +154,7 @@ TEST_F(BatchTest, ReadsEachTokenOfTheTreeOfBeginningsOnce) {
 }
 
 TEST_F(BatchTest, SaysWhyALineIsBadAndGoesOn) {
-  auto model = opened("test/goldens/llama");
+  auto model = opened("test/goldens/llama", oneThread());
   write("prompts.jsonl", "{\"id\": \"a\", \"tokens\": [1, 2, 3]}\n"
                          "no json\n"
                          "\n"
@@ -187,7 +194,7 @@ TEST_F(BatchTest, SaysWhyALineIsBadAndGoesOn) {
 }
 
 TEST_F(BatchTest, PartsGiveTheFilesOfTheWhole) {
-  auto model = opened("test/goldens/llama");
+  auto model = opened("test/goldens/llama", oneThread());
   write("prompts.jsonl", linesOf(sharedPrompts()) + "bad\n" + linesOf(sharedPrompts()));
   BatchRequest whole = request("whole");
   whole.make = {true, true, true};
@@ -222,7 +229,7 @@ TEST_F(BatchTest, PartsGiveTheFilesOfTheWhole) {
 /// After a kill between any two of its files, the next run makes the same that a whole run makes.
 /// Files end within a line here: a shard has room for one patch.
 TEST_F(BatchTest, GoesOnWhereItWasEnded) {
-  auto model = opened("test/goldens/llama");
+  auto model = opened("test/goldens/llama", oneThread());
   write("prompts.jsonl", linesOf(sharedPrompts(), ", \"positions\": \"all\""));
   BatchRequest asked = request("out");
   asked.shardBytes = 1;
@@ -252,7 +259,7 @@ TEST_F(BatchTest, GoesOnWhereItWasEnded) {
 }
 
 TEST_F(BatchTest, RefusesAnotherBatchsDirectory) {
-  auto model = opened("test/goldens/llama");
+  auto model = opened("test/goldens/llama", oneThread());
   write("prompts.jsonl", linesOf(sharedPrompts()));
   run(*model, request("out"));
   BatchRequest other = request("out");
@@ -273,7 +280,7 @@ TEST_F(BatchTest, RefusesAnotherBatchsDirectory) {
 
 /// The last token alone can be patched, and nothing is shared.
 TEST_F(BatchTest, TakesAnEncoder) {
-  auto model = opened("test/goldens/bert");
+  auto model = opened("test/goldens/bert", oneThread());
   write("prompts.jsonl", "{\"tokens\": [2, 7, 9]}\n{\"tokens\": [2, 7, 8]}\n"
                          "{\"tokens\": [2, 7, 8], \"positions\": [1]}\n");
   BatchRequest asked = request("out");
@@ -290,7 +297,7 @@ TEST_F(BatchTest, TakesAnEncoder) {
 }
 
 TEST_F(BatchTest, GivesOnePatchAsAFile) {
-  auto model = opened("test/goldens/llama");
+  auto model = opened("test/goldens/llama", oneThread());
   write("prompts.jsonl", "{\"tokens\": [1, 2, 3], \"positions\": [1, 2]}\n{\"tokens\": [4, "
                          "5]}\n");
   run(*model, request("out"));
