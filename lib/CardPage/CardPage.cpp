@@ -43,10 +43,11 @@ void groupRow(Table &table, StringRef name, const TokenGroup &group) {
 
 void writeShares(llvm::raw_ostream &os, Shown of) {
   const Card &card = of.card;
-  beginSection(os, "recovered", "How much of the context is recovered",
-               "1 − KL(full ‖ adapted) / KL(full ‖ plain), over the tokens of answers that nothing "
-               "was fitted on. 0 % is an adapter that does nothing, 100 % one that is the context. "
-               "In brackets the middle 95 % of a bootstrap over texts.");
+  beginSection(
+      os, "recovered", "How much of the context is recovered",
+      "1 − KL(full ‖ adapted) / KL(full ‖ plain), over the tokens of the answers that it is judged "
+      "by. 0 % is an adapter that does nothing, 100 % one that is the context. In brackets "
+      "the middle 95 % of a bootstrap over texts.");
   std::vector<Bar> bars = {{"all tokens", barLength(card.all.share()),
                             percent(card.all.share()) + " (" + rangeText(card.shareInterval) + ")",
                             counted(card.all.tokens, "token")}};
@@ -81,9 +82,10 @@ void writeAnswer(llvm::raw_ostream &os, StringRef hue, StringRef title, const An
 void writeExamples(llvm::raw_ostream &os, Shown of) {
   if (of.settings.examples.empty())
     return;
-  beginSection(os, "answers", "Answers side by side",
-               "The likeliest answer to prompts that nothing was fitted on. Marked is what comes "
-               "from the first token on that the model with the context would not have written.");
+  beginSection(
+      os, "answers", "Answers side by side",
+      "The likeliest answers to prompts of the texts that it is judged by. Marked is what comes "
+      "from the first token on that the model with the context would not have written.");
   for (const ExampleText &example : of.settings.examples) {
     os << "<p class=\"asked\"><bdi>"
        << (example.prompt.empty() ? "(directly behind the context)" : escaped(example.prompt))

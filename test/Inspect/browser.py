@@ -94,9 +94,8 @@ def check_page(program, page, model, code=0):
 
 def distil(program, page, model, *words):
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([str(word) for word in (program, "distil", model, *words, "--html", "--curve", "--rank", 2,
-                                               "-o", Path(folder) / "made")],
-                       check=True, stdout=subprocess.DEVNULL)
+        words = (program, "distil", model, *words, "--html", "--rank", 2, "-o", Path(folder) / "made")
+        subprocess.run([str(word) for word in words], check=True, stdout=subprocess.DEVNULL)
         shutil.copy(Path(folder) / "made" / "card.html", page)
 
 
@@ -110,7 +109,7 @@ def make_cards(program, source, folder, hostile):
              for i in range(12)]
     (folder / "hostile.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
     distil(program, folder / "card-hostile.html", hostile, "--context-tokens", ",".join(map(str, range(size))),
-           "--text", folder / "hostile.jsonl")
+           "--text", folder / "hostile.jsonl", "--curve")
 
 
 def make_pages(program, source, folder):
