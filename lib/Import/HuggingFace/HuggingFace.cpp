@@ -111,9 +111,8 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
   config.problem("model_type",
                  "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
                      " are, which 'ctxc import --help' lists\n"
-                     "note: other ways in: 'python -m ctxc.export', which checks a model of any type "
-                     "(docs/check-your-architecture.md); a .gguf file; or the block written down as "
-                     ".mlir (docs/new-architecture.md)");
+                     "note: other ways in: python -m ctxc.export (docs/check-your-architecture.md), "
+                     "a .gguf or .mlir file");
   return nullptr;
 }
 
