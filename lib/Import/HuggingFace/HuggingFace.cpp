@@ -108,11 +108,12 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
     if (name == type)
       return make(config);
   std::vector<StringRef> known = supportedModelTypes();
-  config.problem("model_type",
-                 "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
-                     " are, which 'ctxc import --help' lists\n"
-                     "note: other ways in: python -m ctxc.export (docs/check-your-architecture.md), "
-                     "a .gguf or .mlir file");
+  config.problem(
+      "model_type",
+      "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
+          " are, which 'ctxc import --help' lists\n"
+          "note: other ways in: python -m ctxc.export (docs/check-your-architecture.md), "
+          "a .gguf or .mlir file");
   return nullptr;
 }
 
