@@ -67,8 +67,10 @@ def has_verdict(row):
 
 def obstacle(row):
     if row.get("reason"):
-        return f"{row['stage']}: {row['reason'].removeprefix('ctxc: error: ')}"
-    text = "; ".join(dict.fromkeys(row.get("reasons", [])))
+        text = f"{row['stage']}: {row['reason'].removeprefix('ctxc: error: ')}"
+    else:
+        text = "; ".join(dict.fromkeys(row.get("reasons", [])))
+    text = re.sub(r"\S*/site-packages/", "", text)  # where a machine has them
     text = re.sub(r"whether block '\w+' can take the context into its parameters is undecided: ", "", text)
     return text[:300]
 
@@ -96,8 +98,9 @@ def page_of(rows, version, tokens):
     measured = [row for row in found if row.get("numbers")]
     agree = [row for row in measured if is_good(row)]
     kinds = ", ".join(f"{sum(verdict_of(row) == kind for row in found)} {kind}" for kind in VERDICTS)
-    summary = f"Of {len(rows)} types, {len(found)} have a verdict ({kinds}). {len(measured)} were held against numbers, " \
-              f"and {len(agree)} agree with them: what the plan says suffices for {TOLERANCE:g}."
+    summary = f"Of {len(rows)} types, {len(found)} have a verdict ({kinds}). {len(measured)} were held against numbers " \
+              f"(the others' columns are empty), and {len(agree)} agree with them: what the plan names suffices for " \
+              f"{TOLERANCE:g}."
     text = HEAD.format(version=version, tokens=tokens, summary=summary) + "".join(line(row) for row in found)
     others = [row for row in rows if not has_verdict(row)]
     if others:

@@ -120,14 +120,17 @@ def study(model_type, binary, folder, fresh, with_numbers):
             if page.has_verdict(by_all):
                 found = by_all
         row.update(found)
-        row["stable"] = "reason" in found or not with_numbers or agrees_with_variant(binary, program, found)
+        key = hashlib.sha256(json.dumps(found.get("layers")).encode()).hexdigest()
+        if row.get("numbers_of") != key:
+            for name in ("numbers", "numbers_of", "stable"):
+                row.pop(name, None)
         if "reason" in found:
             row["stage"] = stage
-        elif with_numbers and all(layer and layer["output"] for layer in found["layers"]) and found["layers"]:
-            stage = "numbers"
-            key = hashlib.sha256(json.dumps(found["layers"]).encode()).hexdigest()
-            if row.get("numbers_of") != key or not page.is_good(row):
-                row.pop("numbers", None)
+        elif with_numbers:
+            row["stable"] = agrees_with_variant(binary, program, found)
+            has_plans = found["layers"] and all(layer and layer["output"] for layer in found["layers"])
+            if has_plans and not page.is_good(row):
+                stage = "numbers"
                 model = numbers_of.random_model(config)
                 row["numbers"] = numbers_of.judge(model, row["positions"], found["layers"])
                 row["numbers_of"] = key
@@ -178,9 +181,12 @@ def main():
     if given.against:
         expected = page.verdicts_in(given.against.read_text())
         for row in rows:
-            if page.verdict_of(row) != expected.get(row["type"], "none"):
-                print(f"{row['type']}: found {page.verdict_of(row)}; expected {expected.get(row['type'], 'none')}")
+            found, known = page.verdict_of(row), expected.get(row["type"])
+            if known and found != known:
+                print(f"{row['type']}: found {found}; expected {known}")
                 failed += 1
+            elif not known and page.has_verdict(row):
+                print(f"{row['type']}: found {found}, which the page has not yet: --page writes it")
     if given.page:
         given.page.write_text(page.page_of(rows, transformers.__version__, numbers_of.TOKENS))
     sys.exit(failed > 0)

@@ -108,12 +108,12 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
     if (name == type)
       return make(config);
   std::vector<StringRef> known = supportedModelTypes();
-  config.problem("model_type",
-                 "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
-                     " are, which 'ctxc import --help' lists\n"
-                     "note: other ways in: 'python -m ctxc.export', which checks a model of any type "
-                     "(docs/check-your-architecture.md); a .gguf file; or the block written down as "
-                     ".mlir (docs/new-architecture.md)");
+  config.problem(
+      "model_type",
+      "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
+          " are, which 'ctxc import --help' lists\n"
+          "note: other ways in: python -m ctxc.export (docs/check-your-architecture.md), "
+          "a .gguf or .mlir file");
   return nullptr;
 }
 

@@ -15,7 +15,7 @@ TEST_F(BadConfig, UnknownArchitecture) {
   EXPECT_HAS(message,
              "config.json: key 'model_type' = 'gpt5' is not supported; did you mean 'gpt2'?\n");
   EXPECT_HAS(message, "\nnote: " + std::to_string(supportedModelTypes().size()) + " are, which ");
-  EXPECT_HAS(message, "\nnote: other ways in: 'python -m ctxc.export', which checks a model of any type");
+  EXPECT_HAS(message, "\nnote: other ways in: python -m ctxc.export (docs/check-your-");
   SmallVector<StringRef> lines;
   StringRef(message).split(lines, '\n');
   EXPECT_EQ(lines.size(), 3u);
