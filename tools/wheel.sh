@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a wheel of the Python package that needs nothing of the system but libc: LLVM, MLIR and all other libraries are
-# inside. It serves every Python from 3.11 on, on machines whose glibc is not older than this one's.
+# Makes a wheel of the Python package that needs nothing of the system but libc and libstdc++, as all of manylinux may: LLVM,
+# MLIR and all other libraries are inside. It serves every Python from 3.11 on, on machines whose glibc is not older than this one's.
 #
 #   tools/wheel.sh [FOLDER]    FOLDER gets it (default: wheels in the build folder)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -20,7 +20,7 @@ work=$(mktemp -d "$build/wheel.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --component python-alone --prefix "$work/stage" >"$work/log"
 for package in libmlir-22-dev libomp-22-dev libsentencepiece0 libpcre2-8-0 libutf8proc2 libzip4 zlib1g libzstd1 \
-  libstdc++6 libgcc-s1 liblld-22-dev libeigen3-dev libboost-dev libvulkan-dev libbz2-1.0 libssl3; do
+  liblld-22-dev libeigen3-dev libboost-dev libvulkan-dev libbz2-1.0 libssl3; do
   mkdir -p "$work/stage/ctxc/_programs/share/doc/$package"
   cp "/usr/share/doc/$package/copyright" "$work/stage/ctxc/_programs/share/doc/$package"
 done
