@@ -101,15 +101,15 @@ def distil(program, page, model, *words):
 
 def make_cards(program, source, folder, hostile):
     (folder / "context.txt").write_text("In the beginning God created the heaven and the earth. ")
-    (folder / "prompts.txt").write_text("And\nThe\nIn the\nThus\nBut he\nNow <b>\n")
+    (folder / "texts.txt").write_text("And the word\nof the Lord came\n---\nThus saith the Lord God\n")
     distil(program, folder / "card-shipped.html", source / "examples/models/gemma3-kjv-1m", "--context",
-           folder / "context.txt", "--prompts", folder / "prompts.txt", "--tokens", 60, "--length", 6)
+           folder / "context.txt", "--text", folder / "texts.txt", "--held-out", folder / "texts.txt")
     size = len(HOSTILE)
-    texts = [{"prompt": [i % size, (i + 1) % size], "answer": [(3 * i + k) % size for k in range(6)]}
+    texts = [{"prompt": [(i + k) % size for k in range(6)], "answer": [(3 * i + k) % size for k in range(6)]}
              for i in range(12)]
     (folder / "hostile.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
     distil(program, folder / "card-hostile.html", hostile, "--context-tokens", ",".join(map(str, range(size))),
-           "--text", folder / "hostile.jsonl", "--curve")
+           "--text", folder / "hostile.jsonl", "--held-out", folder / "hostile.jsonl", "--curve")
 
 
 def make_pages(program, source, folder):
@@ -171,7 +171,7 @@ def check_looks(browser, page, folder):
         for width in (1200, 768, 390):
             browser.size(width, 900)
             small = browser.evaluate(SMALLEST_LABEL)
-            assert small >= 9, f"{page}: a label of {small} pixels in a window of {width}"
+            assert small is None or small >= 9, f"{page}: a label of {small} pixels in a window of {width}"
             browser.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
             subject = browser.evaluate(SUBJECT_SHOWN)
             assert subject, f"{page}: the framed column is out of sight in a window of {width}"
