@@ -6,6 +6,7 @@ namespace nb = nanobind;
 /// Ends the calls of other threads before the interpreter ends.
 static void endCalls() {
   using namespace ctxc::python;
+  unlockedCalls.endedBy = std::this_thread::get_id();
   unlockedCalls.isEnding = true;
   nb::gil_scoped_release release;
   // A call looks between kernels. One that compiles takes seconds, and is waited for.

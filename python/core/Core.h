@@ -13,6 +13,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <thread>
 
 namespace ctxc::python {
 
@@ -21,11 +22,23 @@ namespace ctxc::python {
 struct UnlockedCalls {
   std::atomic<int64_t> count{0};
   std::atomic<bool> isEnding{false};
+  std::thread::id endedBy{}; ///< the thread that ends the interpreter, once it is about to end
 };
 inline UnlockedCalls unlockedCalls;
 
+/// Keeps any other thread than the one that ends the interpreter: a later request for the lock
+/// would end the thread in mid-frame. Needs the lock.
+inline void stayWhileInterpreterEnds() {
+  if (!unlockedCalls.isEnding || std::this_thread::get_id() == unlockedCalls.endedBy)
+    return;
+  nanobind::gil_scoped_release release;
+  for (;;)
+    std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
 /// What a call does without Python's lock, so that other threads run.
 template <typename Call> auto unlocked(Call call) -> decltype(call()) {
+  stayWhileInterpreterEnds();
   struct Counted {
     Counted() { ++unlockedCalls.count; }
     ~Counted() { --unlockedCalls.count; }

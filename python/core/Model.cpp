@@ -114,6 +114,7 @@ void BoundModel::interruptWith(nb::python_error &error) {
 }
 
 void BoundModel::raise(llvm::Error error) {
+  stayWhileInterpreterEnds();
   if (pending) {
     llvm::consumeError(std::move(error));
     nb::python_error raised = std::move(*pending);
