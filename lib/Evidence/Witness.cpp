@@ -141,9 +141,12 @@ llvm::Error WitnessFinder::makeWeights(Witness &witness, const Scaling &scaling)
 }
 
 /// Rounded to float32, in which witnesses are stored.
+static void roundOne(Matrix &m, double factor = 1) {
+  m = (m * factor).cast<float>().cast<double>();
+}
 static void roundAll(Activations &rows, double factor = 1) {
   for (Matrix &m : rows)
-    m = (m * factor).cast<float>().cast<double>();
+    roundOne(m, factor);
 }
 
 llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
@@ -160,7 +163,8 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
   witness.sample = randomSample(
       subject.block, {seed, options.context, /*others=*/0, /*kept=*/0, inputsAreSources});
   roundAll(witness.sample.context, scaling.context ? scaling.factor : 1);
-  roundAll(witness.sample.full);
+  for (auto [i, input] : llvm::enumerate(witness.sample.full)) // what depends on the context, too
+    roundOne(input, scaling.context && inputsAreSources.contains(i) ? scaling.factor : 1);
   roundAll(witness.sample.reduced);
 
   TensorWeights weights(witness.weights);
