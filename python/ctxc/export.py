@@ -152,9 +152,12 @@ def experts_by_token(self: Any, hidden_states: torch.Tensor, top_k_index: torch.
     """Experts of transformers, with the tokens and the experts selected for each as two axes: those of transformers merge
     the two, or go through the experts in a loop, which torch.export does not follow."""
     def linear(name: str, x: torch.Tensor) -> torch.Tensor:
-        bank = getattr(self, name)[top_k_index]
+        bank: torch.Tensor = getattr(self, name)[top_k_index]
         y = (x.unsqueeze(-2) @ bank).squeeze(-2) if self.is_transposed else (bank @ x.unsqueeze(-1)).squeeze(-1)
-        return y + getattr(self, name + "_bias")[top_k_index] if self.has_bias else y
+        if not self.has_bias:
+            return y
+        bias: torch.Tensor = getattr(self, name + "_bias")[top_k_index]
+        return y + bias
     x = linear("gate_up_proj" if self.has_gate else "up_proj", hidden_states.unsqueeze(1))
     x = linear("down_proj", self._apply_gate(x) if self.has_gate else self.act_fn(x))
     if self.has_post_expert_norm:

@@ -240,6 +240,14 @@ TEST(Verdicts, RoundingIsNoPatch) {
   }
 }
 
+/// What the context changes of an input is scaled with the context: what stays within reach of a
+/// patch for inputs of deviation 1 goes beyond it.
+TEST(Verdicts, InputsThatDependGrowWithTheContext) {
+  Judge judge;
+  judge.judge(7013369, /*nasty=*/false);
+  judge.expectAll({"rejected", "witnesses"});
+}
+
 /// The seeds are divided among this many tests.
 constexpr uint64_t shards = 8;
 
