@@ -1,5 +1,5 @@
 # What a plugin may use: headers, and these libraries inside the tool that loads it.
-set(CTXC_OPEN_LIBRARIES CtxcXF CtxcPatch CtxcKernel CtxcSupport CtxcNumerics CtxcCheckpoint CtxcReference
+set(CTXC_OPEN_LIBRARIES CtxcXF CtxcPatch CtxcKernel CtxcSupport CtxcNumerics CtxcCheckpoint CtxcReference CtxcGradient
                         CtxcProgram CtxcLowering CtxcRuntime CtxcPlugins)
 
 # ctxc_open_to_plugins(TOOL): has TOOL load dialect plugins. A plugin takes our symbols, the ids of

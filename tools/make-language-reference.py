@@ -184,6 +184,7 @@ def page(args):
     text += "\n" + INTERFACES
     for file in (dialects / "XF/XFInterfaces.td", *sorted(dialects.glob("Patch/*Interfaces.td")),
                  ROOT / "include/ctxc/Reference/ReferenceInterface.td",
+                 ROOT / "include/ctxc/Gradient/GradientInterface.td",
                  ROOT / "include/ctxc/Lowering/LoweringInterface.td"):
         text += interface(run_tblgen(args, "-gen-op-interface-docs", file))
     # The page has one title; the dialects and the interfaces are its chapters.

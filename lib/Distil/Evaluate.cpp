@@ -8,13 +8,6 @@ using namespace ctxc;
 
 namespace {
 
-/// KL(p ‖ q), never below zero.
-double divergence(const Distribution &p, const Distribution &q) {
-  double difference =
-      sumOfDifferences(p.weights.data(), p.logits.data(), q.logits.data(), p.logits.size()) / p.sum;
-  return std::max(difference - (p.normaliser - q.normaliser), 0.0);
-}
-
 /// What is known of one prediction by three models.
 struct Scores {
   size_t text;

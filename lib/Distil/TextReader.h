@@ -64,6 +64,13 @@ struct Distribution {
   double sum, normaliser;
 };
 
+/// KL(p ‖ q), never below zero.
+inline double divergence(const Distribution &p, const Distribution &q) {
+  double difference =
+      sumOfDifferences(p.weights.data(), p.logits.data(), q.logits.data(), p.logits.size()) / p.sum;
+  return std::max(difference - (p.normaliser - q.normaliser), 0.0);
+}
+
 } // namespace ctxc
 
 #endif // CTXC_LIB_DISTIL_TEXTREADER_H

@@ -21,6 +21,11 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
     os << "fitted on " << counted(settings.fit->tokens, "token") << " of "
        << counted(settings.fit->texts, "text") << " (" << settings.fit->protectedTokens
        << " of unrelated text) in " << format("%.1f s", settings.fit->seconds) << "\n";
+  if (!settings.objective.empty())
+    os << "objective: " << settings.objective << "\n";
+  if (settings.fit && settings.fit->steps)
+    os << "refined by " << counted(settings.fit->steps, "step") << " of gradient: "
+       << format("loss %.3f, then %.3f\n", settings.fit->lossBefore, settings.fit->lossAfter);
   if (settings.fit && settings.fit->sampledTokens)
     os << "the model wrote " << counted(settings.fit->sampledTokens, "token") << " in "
        << format("%.1f s", settings.fit->sampleSeconds) << "\n";
@@ -47,6 +52,12 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
   if (card.unrelatedTokens)
     os << format("drift on unrelated text: KL %.3f adapted; %.3f with the context itself\n",
                  card.drift, card.driftOfContext);
+  if (!settings.tradeOff.empty())
+    os << "\nprotection  recovered  drift, of the context's own\n";
+  for (const TradeOff &point : settings.tradeOff)
+    os << format("%10.2f%9.1f %%%7.2f\n", point.protection, 100 * point.share, point.drift);
+  if (!settings.tradeOff.empty())
+    os << "\n";
   if (!settings.curve.empty())
     os << "\n    rank   tokens  recovered\n";
   for (const CurvePoint &point : settings.curve)
@@ -77,6 +88,15 @@ static llvm::json::Value curveJson(llvm::ArrayRef<CurvePoint> curve) {
         {"share_recovered", point.share},
         {"share_interval_95", llvm::json::Array{point.interval.low, point.interval.high}}});
   return points;
+}
+
+static llvm::json::Value tradeOffJson(llvm::ArrayRef<TradeOff> points) {
+  llvm::json::Array all;
+  for (const TradeOff &point : points)
+    all.push_back(llvm::json::Object{{"protection", point.protection},
+                                     {"share_recovered", point.share},
+                                     {"drift_of_contexts_own", point.drift}});
+  return all;
 }
 
 static llvm::json::Value examplesJson(llvm::ArrayRef<ExampleText> examples) {
@@ -118,6 +138,10 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
     json["drift"] = llvm::json::Object{{"tokens", card.unrelatedTokens},
                                        {"adapted", card.drift},
                                        {"context", card.driftOfContext}};
+  if (!settings.objective.empty())
+    json["objective"] = settings.objective;
+  if (!settings.tradeOff.empty())
+    json["trade_off"] = tradeOffJson(settings.tradeOff);
   if (!settings.curve.empty())
     json["curve"] = curveJson(settings.curve);
   if (!settings.examples.empty())
@@ -130,6 +154,9 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
                                      {"protected_tokens", fit->protectedTokens},
                                      {"seed", int64_t(fit->seed)},
                                      {"held_out_of_text", fit->splitsText},
+                                     {"steps", fit->steps},
+                                     {"loss_before", fit->lossBefore},
+                                     {"loss_after", fit->lossAfter},
                                      {"sampled_tokens", fit->sampledTokens},
                                      {"sample_seconds", fit->sampleSeconds},
                                      {"seconds", fit->seconds}};

@@ -63,56 +63,41 @@ Expected<SplitModel> Model::splitModel() {
   return SplitModel{split->program, *split->steps, *split->targets, *numbers};
 }
 
-Expected<Distilled> Model::distil(const DistilRequest &request) {
+/// What every use of the split model begins with.
+template <typename Function>
+auto Model::withSplit(Function function) -> decltype(function(std::declval<SplitModel>())) {
   Expected<Use> inUse = use();
   if (!inUse)
     return inUse.takeError();
   Expected<SplitModel> model = splitModel();
   if (!model)
     return withDiagnostics(model.takeError());
-  return ctxc::distil(*model, request);
+  return function(*model);
+}
+
+Expected<Distilled> Model::distil(const DistilRequest &request) {
+  return withSplit([&](SplitModel model) { return ctxc::distil(model, request); });
 }
 
 Expected<Card> Model::evaluate(const Adapter &adapter, const EvaluateRequest &request) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<SplitModel> model = splitModel();
-  if (!model)
-    return withDiagnostics(model.takeError());
-  return ctxc::evaluate(*model, adapter, request);
+  return withSplit([&](SplitModel model) { return ctxc::evaluate(model, adapter, request); });
 }
 
 Expected<std::vector<int64_t>> Model::mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,
                                                   int64_t count,
                                                   llvm::ArrayRef<TextSequence> texts) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<SplitModel> model = splitModel();
-  if (!model)
-    return withDiagnostics(model.takeError());
-  return ctxc::mostTelling(*model, context, front, count, texts);
+  return withSplit(
+      [&](SplitModel model) { return ctxc::mostTelling(model, context, front, count, texts); });
 }
 
 Expected<Sampled> Model::sample(const SampleRequest &request) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<SplitModel> model = splitModel();
-  if (!model)
-    return withDiagnostics(model.takeError());
-  return ctxc::sample(*model, request);
+  return withSplit([&](SplitModel model) { return ctxc::sample(model, request); });
 }
 
 Expected<std::vector<Example>> Model::examples(const Adapter &adapter,
                                                const EvaluateRequest &request, size_t count,
                                                int64_t length, llvm::ArrayRef<int64_t> stops) {
-  Expected<Use> inUse = use();
-  if (!inUse)
-    return inUse.takeError();
-  Expected<SplitModel> model = splitModel();
-  if (!model)
-    return withDiagnostics(model.takeError());
-  return ctxc::examples(*model, adapter, request, count, length, stops);
+  return withSplit([&](SplitModel model) {
+    return ctxc::examples(model, adapter, request, count, length, stops);
+  });
 }

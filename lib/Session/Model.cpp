@@ -1,6 +1,7 @@
 // How a model is read, and how diagnostics reach its caller.
 #include "ctxc/Session/Model.h"
 #include "Use.h"
+#include "ctxc/Gradient/Registration.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Reference/Reference.h"
@@ -25,6 +26,7 @@ struct Model::InMemory {
 void ctxc::registerModelDialects(mlir::DialectRegistry &dialects) {
   registerCodegenDialects(dialects);
   registerReferenceModels(dialects);
+  registerGradientModels(dialects);
 }
 
 Model::Model(std::string path, LoadOptions options)

@@ -1,17 +1,16 @@
-// ctxc distil, ctxc evaluate
+// ctxc distil
 #include "CardParts.h"
 #include "Commands.h"
 #include "DistilTexts.h"
-#include "ctxc/CardPage/CardPage.h"
+#include "Objective.h"
+#include "OpenedContext.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Report/CardReport.h"
-#include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -21,30 +20,14 @@ using llvm::StringRef;
 
 namespace {
 
-Error writeFile(StringRef path, const std::string &content) {
-  return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
-    os << content;
-    return Error::success();
-  });
-}
-
-std::string pageText(StringRef command, const Card &card, const CardSettings &settings) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  writeCardPage(os, command, card, settings);
-  return text;
-}
-
-std::string jsonText(const Card &card, const CardSettings &settings) {
-  return llvm::formatv("{0:2}\n", cardJson(card, settings));
-}
-
 Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   DistilRequest request;
   auto rank = arguments.integer("--rank", 0, 1 << 20, request.fit.rank);
   if (!rank)
     return rank.takeError();
   request.fit.rank = *rank;
+  if (Error error = arguments.integer("--refine", 0, 10000, 0).moveInto(request.fit.steps))
+    return std::move(error);
   request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
   StringRef protection = arguments.get("--protection", "0.3");
   if (protection.getAsDouble(request.protection) || !(request.protection >= 0) ||
@@ -62,45 +45,6 @@ Expected<double> keptShare(const Arguments &arguments) {
   if (text.getAsDouble(share) || !(share >= 0) || share >= 1)
     return makeError("--keep-share: found '" + text + "', expected a number from 0 to below 1");
   return share;
-}
-
-/// What both commands begin with.
-struct Opened {
-  std::unique_ptr<Model> model;
-  ContextTexts context;
-  int64_t seed;
-};
-
-Expected<Opened> open(const Arguments &arguments) {
-  Opened opened;
-  if (Error error = arguments.integer("--seed", 0, INT64_MAX / 4, 0).moveInto(opened.seed))
-    return std::move(error);
-  if (Error error = openForAdapters(arguments).moveInto(opened.model))
-    return std::move(error);
-  if (Error error = readContext(arguments, *opened.model).moveInto(opened.context))
-    return std::move(error);
-  return std::move(opened);
-}
-
-EvaluateRequest aboutOf(const Opened &opened) {
-  EvaluateRequest about;
-  about.context = opened.context.context;
-  about.front = opened.context.front;
-  about.seed = opened.seed;
-  return about;
-}
-
-/// What a card says beside its numbers.
-Expected<CardSettings> settingsOf(Opened &opened, const Adapter &adapter) {
-  CardSettings settings;
-  settings.model = opened.model->name().str();
-  settings.contextTokens = opened.context.context.size();
-  settings.prefix = adapter.prefix;
-  settings.rank = adapter.rank();
-  settings.bootstrapSeed = opened.seed;
-  if (Error error = opened.model->hash().moveInto(settings.modelHash))
-    return std::move(error);
-  return settings;
 }
 
 Error checkDistilOptions(const Arguments &arguments) {
@@ -257,13 +201,16 @@ Expected<std::vector<AdapterFile>> filesOf(const Arguments &arguments, Model &mo
 Expected<int> runDistil(const Arguments &arguments) {
   if (Error error = checkDistilOptions(arguments))
     return std::move(error);
+  auto objective = objectiveOf(arguments);
+  if (!objective)
+    return objective.takeError();
   auto request = distilRequest(arguments);
   if (!request)
     return request.takeError();
   Expected<double> keeping = keptShare(arguments);
   if (!keeping)
     return keeping.takeError();
-  auto opened = open(arguments);
+  auto opened = openContext(arguments);
   if (!opened)
     return opened.takeError();
   Model &model = *opened->model;
@@ -273,20 +220,28 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto task = taskOf(arguments, *opened, std::move(*request), *keeping);
   if (!task)
     return task.takeError();
-  Expected<Distilled> made = [&] {
+  Expected<Fitted> fitted = [&] {
     Timer timer(task->fit.seconds);
-    return model.distil(task->request);
+    return fitFor(*objective, model, task->request, task->about);
   }();
-  if (!made)
-    return made.takeError();
+  if (!fitted)
+    return fitted.takeError();
+  Distilled *made = &fitted->made;
   task->fit.tokens = made->tokens;
   task->fit.protectedTokens = made->protectedTokens;
+  task->fit.steps = task->request.fit.steps;
+  task->fit.lossBefore = made->lossBefore;
+  task->fit.lossAfter = made->lossAfter;
   auto card = model.evaluate(made->adapter, task->about);
   if (!card)
     return card.takeError();
   auto settings = settingsOf(arguments, *opened, *task, made->adapter, *card);
   if (!settings)
     return settings.takeError();
+  settings->objective = arguments.get("--objective", "recover");
+  if (*objective == Objective::Recover)
+    settings->objective.clear();
+  settings->tradeOff = std::move(fitted->tried);
   auto files = filesOf(arguments, model, *task, made->adapter, *card, *settings);
   if (!files)
     return files.takeError();
@@ -294,42 +249,6 @@ Expected<int> runDistil(const Arguments &arguments) {
   if (Error error = writeLastingAdapter(directory, made->adapter, *model.checkpoint(), *files))
     return std::move(error);
   out() << files->front().content << "written to " << printableLine(directory) << "\n";
-  return ExitGood;
-}
-
-Expected<int> runEvaluate(const Arguments &arguments) {
-  if (Error error = checkContextOptions(arguments))
-    return std::move(error);
-  auto opened = open(arguments);
-  if (!opened)
-    return opened.takeError();
-  Model &model = *opened->model;
-  auto adapter =
-      readLastingAdapter(arguments.positional(1), *model.checkpoint(), opened->context.front);
-  if (!adapter)
-    return adapter.takeError();
-  EvaluateRequest about = aboutOf(*opened);
-  if (Error error = readTexts(arguments, "--text", model).moveInto(about.texts))
-    return std::move(error);
-  if (arguments.has("--unrelated"))
-    if (Error error = readTexts(arguments, "--unrelated", model).moveInto(about.unrelated))
-      return std::move(error);
-  auto card = model.evaluate(*adapter, about);
-  if (!card)
-    return card.takeError();
-  auto settings = settingsOf(*opened, *adapter);
-  if (!settings)
-    return settings.takeError();
-  if (arguments.has("--html"))
-    if (Error error = exampleTexts(model, *adapter, about).moveInto(settings->examples))
-      return std::move(error);
-  writeCard(out(), *card, *settings);
-  if (auto html = arguments.get("--html"))
-    if (Error error = writeFile(*html, pageText("ctxc evaluate", *card, *settings)))
-      return std::move(error);
-  if (auto json = arguments.get("--json"))
-    if (Error error = writeFile(*json, jsonText(*card, *settings)))
-      return std::move(error);
   return ExitGood;
 }
 
@@ -358,6 +277,9 @@ Command driver::distilCommand() {
   const OptionSpec own[] = {
       writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
       {"--rank", "K", "the rank of each matrix's change; default 16, 0: as it comes"},
+      {"--refine", "N",
+       "behind the closed form, take N steps of gradient through the whole model; default 0"},
+      objectiveOption(),
       {"--protection", "X",
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"
        "is protected, the others tell the drift"},
@@ -374,24 +296,6 @@ Command driver::distilCommand() {
       {"--curve", "", "also fit at lower ranks and of fewer texts, for the card"}};
   std::vector<OptionSpec> texts = textOptions();
   command.options.insert(command.options.begin(), texts.begin(), texts.end());
-  command.options.insert(command.options.begin(), std::begin(own), std::end(own));
-  return command;
-}
-
-Command driver::evaluateCommand() {
-  Command command{"evaluate",
-                  "say how good an adapter is in the place of a context",
-                  {"MODEL", "DIR"},
-                  contextOptions(),
-                  "DIR is a LoRA adapter as PEFT writes it, of ctxc or of another program. The "
-                  "texts should be\n"
-                  "none that it was fitted on.",
-                  "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
-                  runEvaluate};
-  const OptionSpec own[] = {
-      reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
-      writes({"--json", "FILE", "write the card as JSON, too"}),
-      writes({"--html", "FILE", "write the card as a page, too, with answers side by side"})};
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
   return command;
 }

@@ -46,6 +46,8 @@ struct FitOptions {
   double lambdaScale = 0.3; ///< how much a scale is held, relative to the rows
   double tau = 0.1;         ///< what damps small entries of a scale
   double trust = 2;         ///< the length of a step on the sphere from which it is damped
+  int64_t steps = 0;        ///< of gradient, behind the closed form
+  double rate = 0.05;       ///< of the first of these: relative to the size of what it changes
 };
 
 struct DistilRequest {
@@ -57,6 +59,9 @@ struct DistilRequest {
   std::vector<TextSequence> unrelated; ///< what should not change, each after the prefix
   /// The weight of all unrelated tokens, and of the prefix's, relative to that of the texts'.
   double protection = 0.3, prefixWeight = 0.05;
+  /// How much more a text's token weighs for each nat by which the context changes what it
+  /// predicts.
+  double dependence = 0;
   FitOptions fit;
 };
 
@@ -72,6 +77,8 @@ llvm::Expected<std::vector<int64_t>> mostTelling(SplitModel model, llvm::ArrayRe
 struct Distilled {
   Adapter adapter;
   int64_t tokens = 0, protectedTokens = 0; ///< that were fitted
+  /// What the gradient's steps make smaller, before the first and before the last of them.
+  double lossBefore = 0, lossAfter = 0;
 };
 
 /// Errors: no site; no text, or fewer tokens than the rank; positions that the model does not have;

@@ -29,6 +29,13 @@ struct CurvePoint {
   Interval interval;
 };
 
+/// A fit with another weight of the unrelated texts.
+struct TradeOff {
+  double protection = 0;
+  double share = 0; ///< on the card's texts
+  double drift = 0; ///< of the context's own, on texts that chose among these fits
+};
+
 /// Where an adapter comes from, and what its card was measured on.
 struct CardSettings {
   std::string model, modelHash;
@@ -43,6 +50,9 @@ struct CardSettings {
     uint64_t seed = 0;       ///< of the order of the texts, by which some are held out
     bool splitsText = false; ///< the held-out texts are some of --text
     double seconds = 0;
+    /// Of gradient, and the loss before the first and the last of them.
+    int64_t steps = 0;
+    double lossBefore = 0, lossAfter = 0;
     /// Of the texts that the model wrote, unrelated ones too.
     int64_t sampledTokens = 0;
     double sampleSeconds = 0;
@@ -50,7 +60,9 @@ struct CardSettings {
   std::optional<Fit> fit;
   uint64_t bootstrapSeed = 0;
   std::vector<ExampleText> examples;
-  std::vector<CurvePoint> curve; ///< this fit's own point too
+  std::string objective;          ///< where it is another than to recover the context
+  std::vector<TradeOff> tradeOff; ///< by rising protection; empty unless drift is bounded
+  std::vector<CurvePoint> curve;  ///< this fit's own point too
 };
 
 void writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings);

@@ -228,6 +228,8 @@ private:
   /// Warns once where `tokens` tokens are more than a model with rotary positions was made for.
   void warnOfLength(int64_t tokens);
   llvm::Expected<SplitModel> splitModel();
+  template <typename Function>
+  auto withSplit(Function function) -> decltype(function(std::declval<SplitModel>()));
 
   std::string path;
   LoadOptions settings;

@@ -150,12 +150,60 @@ TEST(Distilling, RecoversTheContext) {
   }
 }
 
+/// Steps of gradient bring the model nearer to the full run on the text that they are taken on, by
+/// the card's divergence over the whole vocabulary; matrices stored the other way round, blocks in
+/// parallel, norms behind matrices.
+TEST(Refining, ComesNearer) {
+  for (llvm::StringRef name : {"gemma3", "llama", "gpt2", "falcon", "bloom", "gptj"}) {
+    auto model = modelOf(name);
+    EvaluateRequest seen = heldOut();
+    seen.texts = training(0).texts;
+    double share[2];
+    for (int i : {0, 1}) {
+      DistilRequest request = training(3);
+      request.fit.steps = i * 12;
+      Distilled made = llvm::cantFail(model->distil(request));
+      EXPECT_EQ(made.lossAfter < made.lossBefore, i == 1) << name.str();
+      share[i] = llvm::cantFail(model->evaluate(made.adapter, seen)).all.share();
+    }
+    EXPECT_GT(share[1], share[0] + 0.02) << name.str();
+  }
+}
+
+TEST(Refining, RefusesWhatHasNoGradient) {
+  auto model = modelOf("mixtral");
+  DistilRequest request = training(3);
+  request.fit.steps = 1;
+  EXPECT_EQ(messageOf(model->distil(request).takeError()),
+            "'xf.top_k' has no gradient; this model cannot be refined");
+}
+
+/// What depends on the context most comes nearer where it weighs more.
+TEST(Refining, WeighsByDependence) {
+  auto model = modelOf("llama");
+  double kl[2];
+  for (int i : {0, 1}) {
+    DistilRequest request = training(2);
+    request.dependence = i * 20.0;
+    request.fit.steps = 20;
+    EvaluateRequest seen = heldOut();
+    seen.texts = request.texts;
+    Distilled made = llvm::cantFail(model->distil(request));
+    Card card = llvm::cantFail(model->evaluate(made.adapter, seen));
+    ASSERT_GT(card.dependent.tokens, 0);
+    kl[i] = card.dependent.klAdapted;
+  }
+  EXPECT_LT(kl[1], kl[0]);
+}
+
 /// To the last bit, also with other threads.
 TEST(Distilling, IsDeterministic) {
   auto one = modelOf("gemma3", 1), two = modelOf("gemma3", 2);
-  Adapter a = llvm::cantFail(one->distil(training(3))).adapter;
+  DistilRequest request = training(3);
+  request.fit.steps = 3;
+  Adapter a = llvm::cantFail(one->distil(request)).adapter;
   for (Model *model : {one.get(), two.get()}) {
-    Adapter b = llvm::cantFail(model->distil(training(3))).adapter;
+    Adapter b = llvm::cantFail(model->distil(request)).adapter;
     ASSERT_EQ(a.matrices.size(), b.matrices.size());
     for (auto [x, y] : llvm::zip(a.matrices, b.matrices)) {
       EXPECT_EQ(x.left, y.left) << x.parameter;
@@ -294,6 +342,15 @@ TEST(Distilling, RefusesBadInput) {
   EXPECT_NE(refusal(*learned, request).find("position"), std::string::npos);
   auto encoder = modelOf("bert");
   EXPECT_NE(refusal(*encoder, training(2)).find("those behind them"), std::string::npos);
+
+  LoadOptions frozen;
+  frozen.storage = DType::F32;
+  frozen.planning.frozen = {"self_attn.o_proj.weight", "mlp.down_proj.weight"};
+  auto fixed = opened(golden("llama"), frozen);
+  EXPECT_EQ(
+      refusal(*fixed, training(2)),
+      "no matrix of this model can take a context: none is on the way of all that the context "
+      "changes; ctxc check says more");
 
   LoadOptions narrow;
   narrow.storage = DType::BF16;

@@ -1,0 +1,111 @@
+//===- Tape.h - a block's values for many tokens, and their gradients -----===//
+//
+// Reverse-mode differentiation of one block, op by op, in float32: first its values are computed
+// from its inputs, then the gradient of a number is pulled back from its outputs. Compiled kernels
+// keep no value inside a block, so a block's values are computed again here, where its gradient is
+// asked for.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_GRADIENT_TAPE_H
+#define CTXC_GRADIENT_TAPE_H
+
+#include "ctxc/Program/ParallelFor.h"
+#include "ctxc/Program/Weights.h"
+#include "dialects/XF/XF.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+#include <Eigen/Core>
+
+namespace ctxc::gradient {
+
+/// A value for R tokens: a row of the value's elements for each.
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// The tokens of some sequences, one after the other.
+struct TapeTokens {
+  struct Sequence {
+    int64_t first = 0, count = 0; ///< its rows
+    std::optional<size_t> after;  ///< the earlier sequence whose tokens it sees before its own
+  };
+  std::vector<int32_t> ids, positions;
+  std::vector<Sequence> sequences;
+};
+
+class Tape {
+public:
+  /// All must outlive the result. `layer` gives stored names and settings; null: the block's own
+  /// names and defaults.
+  Tape(Weights &weights, xf::LayerOp layer, const TapeTokens &tokens, const ParallelFor &threads)
+      : weights(weights), layer(layer), tokens(tokens), threads(threads) {}
+
+  /// Of the product of `linear`, only the entries `entries` (R × K, row after row) are computed: it
+  /// and what follows it, entry by entry, are then K wide.
+  void choose(xf::LinearOp linear, llvm::ArrayRef<int32_t> entries) { chosen[linear] = entries; }
+  /// Asks for the gradient of a parameter that scales or is added, by its stored name.
+  void want(llvm::StringRef parameter) { wanted[parameter]; }
+
+  /// Computes the values of `block` from its arguments', row after row. Errors: an op without a
+  /// gradient; a parameter that is not stored in float32.
+  llvm::Error evaluate(xf::BlockOp block, llvm::ArrayRef<const std::vector<float> *> inputs);
+  /// Computes what pullBack needs alone: no product that is an output and nothing else.
+  llvm::Error evaluateInside(xf::BlockOp block, llvm::ArrayRef<const std::vector<float> *> inputs) {
+    needsOutputs = false;
+    return evaluate(block, inputs);
+  }
+  const Rows &output(unsigned i) const;
+  /// Pulls the gradients of the outputs back; null: zero.
+  llvm::Error pullBack(llvm::ArrayRef<const Rows *> ofOutputs);
+  /// After pullBack: the gradient of argument `i`; null: zero.
+  const Rows *ofInput(unsigned i) const;
+  /// Sums over the tokens, of each parameter that was asked for and that this block has.
+  const llvm::StringMap<Eigen::VectorXd> &ofParameters() const { return wanted; }
+
+  // What ops ask for.
+  int64_t count() const { return tokens.ids.size(); }
+  const TapeTokens &getTokens() const { return tokens; }
+  /// The value of a setting; null where there is none.
+  mlir::Attribute settingOf(xf::SettingOp op);
+  const ParallelFor &getThreads() const { return threads; }
+  /// A value's rows; a parameter or a setting is the same in all of them.
+  const Rows &rows(mlir::Value value) const { return values.find(value)->second; }
+  void set(mlir::Value value, Rows rows) { values[value] = std::move(rows); }
+  /// Whether the numbers of a value are needed, beyond its gradient.
+  bool isNeeded(mlir::Value value) const;
+  /// Whether a value depends on the block's arguments.
+  bool isActive(mlir::Value value) const { return active.contains(value); }
+  /// The gradient of an op's result; zero where nothing that follows reads it.
+  const Rows &gradient(mlir::Value result);
+  void add(mlir::Value operand, const Rows &rows);
+  /// The numbers of a stored parameter. Errors: it is not one, or not in float32.
+  llvm::Expected<const float *> parameter(mlir::Operation *reader, mlir::Value value) const;
+  /// The sum for the gradient of a parameter, if that is asked for.
+  Eigen::VectorXd *sumOf(mlir::Value parameter);
+  /// The entries of a product that alone were computed, where `value` is it or follows it.
+  llvm::ArrayRef<int32_t> chosenEntries(mlir::Value value) const;
+
+private:
+  std::string nameOf(xf::ParamOp param) const;
+
+  Weights &weights;
+  mutable xf::LayerOp layer;
+  const TapeTokens &tokens;
+  const ParallelFor &threads;
+  mutable xf::BlockOp block; // its accessors are not const
+  bool needsOutputs = true;
+  llvm::DenseMap<mlir::Value, Rows> values, gradients;
+  llvm::DenseSet<mlir::Value> active;
+  llvm::DenseMap<mlir::Operation *, llvm::ArrayRef<int32_t>> chosen;
+  llvm::StringMap<Eigen::VectorXd> wanted;
+};
+
+/// body(begin, end) over ranges of `count` rows, in the tape's threads.
+template <typename Body> void overRows(const Tape &tape, int64_t count, Body body) {
+  tape.getThreads()(count, [&](int64_t begin, int64_t end) { body(begin, end); });
+}
+
+} // namespace ctxc::gradient
+
+#include "ctxc/Gradient/GradientInterface.h.inc"
+
+#endif // CTXC_GRADIENT_TAPE_H

@@ -1,0 +1,316 @@
+#include "Refine.h"
+#include "Predictions.h"
+#include "TextReader.h"
+#include "ctxc/Gradient/Tape.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ctxc;
+using gradient::Rows;
+using gradient::Tape;
+using gradient::TapeTokens;
+
+namespace {
+
+/// Numbers that the steps change, with what Adam remembers of their gradients.
+class Variable {
+public:
+  Variable(std::vector<float> &numbers, double rate) : numbers(&numbers) {
+    double squares = 0;
+    for (float x : numbers)
+      squares += double(x) * x;
+    size = rate * std::sqrt(squares / std::max<size_t>(numbers.size(), 1));
+    gradient.assign(numbers.size(), 0);
+    mean = square = gradient;
+  }
+  template <typename Numbers> void add(const Numbers &more) {
+    for (size_t i = 0; i < gradient.size(); ++i)
+      gradient[i] += more.data()[i];
+  }
+  /// Step `step`, from 1 on, of a length relative to the numbers' size.
+  void move(int64_t step, double length) {
+    constexpr double first = 0.9, second = 0.99, least = 1e-12;
+    const double ofMean = 1 - std::pow(first, step), ofSquare = 1 - std::pow(second, step);
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      mean[i] = first * mean[i] + (1 - first) * gradient[i];
+      square[i] = second * square[i] + (1 - second) * gradient[i] * gradient[i];
+      (*numbers)[i] -=
+          float(length * size * (mean[i] / ofMean) / (std::sqrt(square[i] / ofSquare) + least));
+      gradient[i] = 0;
+    }
+  }
+
+private:
+  std::vector<float> *numbers;
+  double size;
+  std::vector<double> gradient, mean, square;
+};
+
+/// Texts that go through the model together, and what their tokens should predict.
+struct Group {
+  std::vector<PassageSequence> sequences;
+  TapeTokens tokens;
+  Predictions truth;
+  std::vector<double> weights; ///< of each row
+};
+
+class Refiner {
+public:
+  Refiner(SplitModel model, const DistilRequest &request, Distilled &distilled)
+      : model(model), request(request), adapter(distilled.adapter), distilled(distilled),
+        weights(model.weights), program(model.split.program) {}
+  llvm::Error run(llvm::ArrayRef<double> factors);
+
+private:
+  llvm::Error addGroups(llvm::ArrayRef<TextSequence> texts, llvm::ArrayRef<int64_t> truthAfter,
+                        double weight, llvm::ArrayRef<double> factors);
+  llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts,
+                                llvm::ArrayRef<int64_t> truthAfter);
+  llvm::Expected<double> pullBack(const Group &group);
+  llvm::Expected<double> pullThroughHead(const Group &group, const Passage &passage);
+  llvm::Error pullThrough(size_t step, const Group &group, const Passage &passage);
+  void addFactors(const SplitSite &site, const Passage &passage);
+  void add(Value value, const Rows &rows);
+
+  SplitModel model;
+  const DistilRequest &request;
+  Adapter &adapter;
+  Distilled &distilled;
+  AdaptedWeights weights;
+  const Program &program;
+  size_t head = 0;
+  std::vector<Group> groups;
+  std::vector<Variable> lefts, rights; ///< of the adapter's matrices
+  llvm::StringMap<Variable> vectors;
+  llvm::DenseMap<Value, Rows> gradients;
+};
+
+llvm::Expected<Group> Refiner::groupOf(llvm::ArrayRef<TextSequence> texts,
+                                       llvm::ArrayRef<int64_t> truthAfter) {
+  auto full = TextReader::read(model, model.weights, truthAfter, texts);
+  if (!full)
+    return full.takeError();
+  auto student = TextReader::read(model, weights, request.prefix, texts);
+  if (!student)
+    return student.takeError();
+  Group group;
+  size_t first = addAfter(group.sequences, request.prefix, texts);
+  int64_t at = 0;
+  for (const PassageSequence &sequence : group.sequences) {
+    group.tokens.ids.insert(group.tokens.ids.end(), sequence.tokens.begin(), sequence.tokens.end());
+    group.tokens.positions.insert(group.tokens.positions.end(), sequence.positions.begin(),
+                                  sequence.positions.end());
+    group.tokens.sequences.push_back({at, int64_t(sequence.tokens.size()), sequence.after});
+    at += sequence.tokens.size();
+  }
+  const int64_t front = student->passage.firstRow(first);
+  group.weights.assign(front, 0);
+  auto truth = predict(full->passage, full->firstRow(0), student->passage, front, at,
+                       model.steps.parallelFor());
+  if (!truth)
+    return truth.takeError();
+  group.truth = std::move(*truth);
+  return group;
+}
+
+/// Adds texts, some at a time: what is known of all tokens of a group is held together.
+llvm::Error Refiner::addGroups(llvm::ArrayRef<TextSequence> texts,
+                               llvm::ArrayRef<int64_t> truthAfter, double weight,
+                               llvm::ArrayRef<double> factors) {
+  constexpr size_t most = 1024;
+  size_t all = 0;
+  for (const TextSequence &text : texts)
+    all += text.tokens.size();
+  while (!texts.empty()) {
+    size_t count = 0, tokens = 0;
+    while (count < texts.size() && (count == 0 || tokens + texts[count].tokens.size() <= most))
+      tokens += texts[count++].tokens.size();
+    auto group = groupOf(texts.take_front(count), truthAfter);
+    if (!group)
+      return group.takeError();
+    for (size_t i = 0; i < tokens; ++i)
+      group->weights.push_back(weight / all * (factors.empty() ? 1 : factors[i]));
+    factors = factors.empty() ? factors : factors.drop_front(tokens);
+    groups.push_back(std::move(*group));
+    texts = texts.drop_front(count);
+  }
+  return llvm::Error::success();
+}
+
+void Refiner::add(Value value, const Rows &rows) {
+  auto [found, isNew] = gradients.try_emplace(value, rows);
+  if (!isNew)
+    found->second += rows;
+}
+
+/// The matrix that makes the logits; what follows it acts on each of them by itself.
+static xf::LinearOp logitsMatrix(Value logits) {
+  while (Operation *op = logits.getDefiningOp()) {
+    if (auto linear = dyn_cast<xf::LinearOp>(op))
+      return linear;
+    if (op->getNumOperands() == 0)
+      break;
+    logits = op->getOperand(0);
+  }
+  return nullptr;
+}
+
+static std::vector<const std::vector<float> *> inputsOf(xf::LayerOp layer, const Passage &passage) {
+  std::vector<const std::vector<float> *> inputs;
+  for (Value input : layer.getInputs())
+    inputs.push_back(&passage.values(input));
+  return inputs;
+}
+
+/// The loss of a group; its gradient is pulled back to what the head reads.
+llvm::Expected<double> Refiner::pullThroughHead(const Group &group, const Passage &passage) {
+  xf::LayerOp layer = program.steps[head].layer;
+  xf::BlockOp block = program.steps[head].block;
+  const unsigned number = cast<OpResult>(program.logits()).getResultNumber();
+  Value logits = block.getBody().front().getTerminator()->getOperand(number);
+  xf::LinearOp matrix = logitsMatrix(logits);
+  if (!matrix)
+    return makeError("no matrix makes the logits; this model cannot be refined");
+  Tape tape(weights, layer, group.tokens, model.steps.parallelFor());
+  tape.choose(matrix, group.truth.tokens);
+  if (llvm::Error error = tape.evaluate(block, inputsOf(layer, passage)))
+    return std::move(error);
+  Rows gradient = tape.output(number);
+  const double loss = pullBackDivergence(group.truth, group.weights, gradient);
+  std::vector<const Rows *> ofOutputs(layer.getOutputs().size());
+  ofOutputs[number] = &gradient;
+  if (llvm::Error error = tape.pullBack(ofOutputs))
+    return std::move(error);
+  for (auto [i, input] : llvm::enumerate(layer.getInputs()))
+    if (const Rows *rows = tape.ofInput(i))
+      add(input, *rows);
+  return loss;
+}
+
+llvm::Error Refiner::pullThrough(size_t step, const Group &group, const Passage &passage) {
+  xf::LayerOp layer = program.steps[step].layer;
+  std::vector<const Rows *> ofOutputs;
+  for (Value output : layer.getOutputs()) {
+    auto found = gradients.find(output);
+    ofOutputs.push_back(found == gradients.end() ? nullptr : &found->second);
+  }
+  if (llvm::none_of(ofOutputs, [](const Rows *rows) { return rows; }))
+    return llvm::Error::success();
+  Tape tape(weights, layer, group.tokens, model.steps.parallelFor());
+  for (const VectorChange &change : adapter.vectors)
+    tape.want(change.parameter);
+  if (llvm::Error error = tape.evaluateInside(program.steps[step].block, inputsOf(layer, passage)))
+    return error;
+  if (llvm::Error error = tape.pullBack(ofOutputs))
+    return error;
+  for (const auto &sum : tape.ofParameters())
+    if (sum.second.size())
+      vectors.find(sum.first())->second.add(sum.second);
+  for (Value output : layer.getOutputs())
+    gradients.erase(output);
+  for (auto [i, input] : llvm::enumerate(layer.getInputs()))
+    if (const Rows *rows = tape.ofInput(i))
+      add(input, *rows);
+  return llvm::Error::success();
+}
+
+/// The gradients of a site's factors, from those of its product.
+void Refiner::addFactors(const SplitSite &site, const Passage &passage) {
+  auto found = gradients.find(site.product);
+  if (found == gradients.end())
+    return;
+  const Rows &ofProduct = found->second;
+  const std::vector<float> &values = passage.values(site.data);
+  const int64_t rows = passage.rows();
+  Eigen::Map<const Rows> data(values.data(), rows, values.size() / rows);
+  for (auto [i, change] : llvm::enumerate(adapter.matrices)) {
+    if (change.parameter != site.matrix)
+      continue;
+    Eigen::Map<const Rows> left(change.left.data(), change.rows, change.rank);
+    Eigen::Map<const Rows> right(change.right.data(), change.rank, change.columns);
+    const bool isTurned = site.transposed; // y = h left right, else y = left right h
+    if (isTurned) {
+      lefts[i].add(Rows(data.transpose() * Rows(ofProduct * right.transpose())));
+      rights[i].add(Rows(Rows(data * left).transpose() * ofProduct));
+    } else {
+      lefts[i].add(Rows(ofProduct.transpose() * Rows(data * right.transpose())));
+      rights[i].add(Rows(Rows(ofProduct * left).transpose() * data));
+    }
+  }
+}
+
+/// Adds a group's gradient to the variables'. Returns its loss.
+llvm::Expected<double> Refiner::pullBack(const Group &group) {
+  const size_t first = model.split.sites.front().step;
+  auto passage = Passage::start(model.steps, weights, group.sequences);
+  if (!passage)
+    return passage.takeError();
+  for (size_t step = first; step <= head; ++step)
+    for (Value input : program.steps[step].layer->getOperands())
+      passage->keep(input);
+  if (llvm::Error error = passage->runUpTo(head))
+    return std::move(error);
+  gradients.clear();
+  auto loss = pullThroughHead(group, *passage);
+  if (!loss)
+    return loss;
+  for (size_t step = head; step-- > first;) {
+    for (const SplitSite &site : model.split.sites)
+      if (site.step == step)
+        addFactors(site, *passage);
+    if (step > first)
+      if (llvm::Error error = pullThrough(step, group, *passage))
+        return std::move(error);
+  }
+  return loss;
+}
+
+llvm::Error Refiner::run(llvm::ArrayRef<double> factors) {
+  if (!program.head())
+    return makeError("the model has no head that gives each token's logits by itself; it cannot be "
+                     "refined");
+  head = *program.head();
+  if (llvm::Error error = weights.add(adapter))
+    return error;
+  for (MatrixChange &change : adapter.matrices) {
+    lefts.emplace_back(change.left, request.fit.rate);
+    rights.emplace_back(change.right, request.fit.rate);
+  }
+  for (VectorChange &change : adapter.vectors)
+    vectors.try_emplace(change.parameter, change.delta, request.fit.rate);
+  if (llvm::Error error = addGroups(request.texts, request.context, 1, factors))
+    return error;
+  if (request.protection > 0)
+    if (llvm::Error error = addGroups(request.unrelated, request.prefix, request.protection, {}))
+      return error;
+  for (int64_t step = 1; step <= request.fit.steps; ++step) {
+    double loss = 0;
+    for (const Group &group : groups) {
+      auto more = pullBack(group);
+      if (!more)
+        return more.takeError();
+      loss += *more;
+    }
+    if (!std::isfinite(loss))
+      return makeError("the loss of step " + llvm::Twine(step) +
+                       " of the refinement is not finite; expected fewer steps");
+    (step == 1 ? distilled.lossBefore : distilled.lossAfter) = loss;
+    const double length = 1 - double(step - 1) / request.fit.steps;
+    for (auto [left, right] : llvm::zip(lefts, rights)) {
+      left.move(step, length);
+      right.move(step, length);
+    }
+    for (auto &vector : vectors)
+      vector.second.move(step, length);
+    if (llvm::Error error = weights.add(adapter))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error ctxc::refine(SplitModel model, const DistilRequest &request,
+                         llvm::ArrayRef<double> factors, Distilled &distilled) {
+  return Refiner(model, request, distilled).run(factors);
+}

@@ -1,0 +1,19 @@
+// Behind the closed form: steps of gradient through the whole model.
+#ifndef CTXC_LIB_DISTIL_REFINE_H
+#define CTXC_LIB_DISTIL_REFINE_H
+
+#include "ctxc/Distil/Distil.h"
+
+namespace ctxc {
+
+/// Takes `request.fit.steps` steps of Adam over the factors and scales of the adapter, on the KL
+/// from the full run's predictions to the student's over the texts, and from the plain model's over
+/// what is protected. `factors` multiply the weights of the texts' tokens; empty: 1. docs/distil.md
+/// has the formulas. Errors: a model without a head; an op without a gradient; numbers that are not
+/// finite.
+llvm::Error refine(SplitModel model, const DistilRequest &request, llvm::ArrayRef<double> factors,
+                   Distilled &distilled);
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_DISTIL_REFINE_H

@@ -1,0 +1,75 @@
+// ctxc evaluate
+#include "CardParts.h"
+#include "Commands.h"
+#include "OpenedContext.h"
+#include "ctxc/Export/LastingAdapter.h"
+#include "ctxc/Support/AtomicFile.h"
+#include "tools/CommandLine/Streams.h"
+#include "tools/CommandLine/Values.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+static Error writeFile(StringRef path, const std::string &content) {
+  return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
+    os << content;
+    return Error::success();
+  });
+}
+
+static Expected<int> runEvaluate(const Arguments &arguments) {
+  if (Error error = checkContextOptions(arguments))
+    return std::move(error);
+  auto opened = openContext(arguments);
+  if (!opened)
+    return opened.takeError();
+  Model &model = *opened->model;
+  auto adapter =
+      readLastingAdapter(arguments.positional(1), *model.checkpoint(), opened->context.front);
+  if (!adapter)
+    return adapter.takeError();
+  EvaluateRequest about = aboutOf(*opened);
+  if (Error error = readTexts(arguments, "--text", model).moveInto(about.texts))
+    return std::move(error);
+  if (arguments.has("--unrelated"))
+    if (Error error = readTexts(arguments, "--unrelated", model).moveInto(about.unrelated))
+      return std::move(error);
+  auto card = model.evaluate(*adapter, about);
+  if (!card)
+    return card.takeError();
+  auto settings = settingsOf(*opened, *adapter);
+  if (!settings)
+    return settings.takeError();
+  if (arguments.has("--html"))
+    if (Error error = exampleTexts(model, *adapter, about).moveInto(settings->examples))
+      return std::move(error);
+  writeCard(out(), *card, *settings);
+  if (auto html = arguments.get("--html"))
+    if (Error error = writeFile(*html, pageText("ctxc evaluate", *card, *settings)))
+      return std::move(error);
+  if (auto json = arguments.get("--json"))
+    if (Error error = writeFile(*json, jsonText(*card, *settings)))
+      return std::move(error);
+  return ExitGood;
+}
+
+Command driver::evaluateCommand() {
+  Command command{"evaluate",
+                  "say how good an adapter is in the place of a context",
+                  {"MODEL", "DIR"},
+                  contextOptions(),
+                  "DIR is a LoRA adapter as PEFT writes it, of ctxc or of another program. The "
+                  "texts should be\n"
+                  "none that it was fitted on.",
+                  "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
+                  runEvaluate};
+  const OptionSpec own[] = {
+      reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
+      writes({"--json", "FILE", "write the card as JSON, too"}),
+      writes({"--html", "FILE", "write the card as a page, too, with answers side by side"})};
+  command.options.insert(command.options.begin(), std::begin(own), std::end(own));
+  return command;
+}

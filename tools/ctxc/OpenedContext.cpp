@@ -1,0 +1,51 @@
+#include "OpenedContext.h"
+#include "ctxc/CardPage/CardPage.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+Expected<Opened> driver::openContext(const Arguments &arguments) {
+  Opened opened;
+  if (Error error = arguments.integer("--seed", 0, INT64_MAX / 4, 0).moveInto(opened.seed))
+    return std::move(error);
+  if (Error error = openForAdapters(arguments).moveInto(opened.model))
+    return std::move(error);
+  if (Error error = readContext(arguments, *opened.model).moveInto(opened.context))
+    return std::move(error);
+  return std::move(opened);
+}
+
+EvaluateRequest driver::aboutOf(const Opened &opened) {
+  EvaluateRequest about;
+  about.context = opened.context.context;
+  about.front = opened.context.front;
+  about.seed = opened.seed;
+  return about;
+}
+
+Expected<CardSettings> driver::settingsOf(Opened &opened, const Adapter &adapter) {
+  CardSettings settings;
+  settings.model = opened.model->name().str();
+  settings.contextTokens = opened.context.context.size();
+  settings.prefix = adapter.prefix;
+  settings.rank = adapter.rank();
+  settings.bootstrapSeed = opened.seed;
+  if (Error error = opened.model->hash().moveInto(settings.modelHash))
+    return std::move(error);
+  return settings;
+}
+
+std::string driver::pageText(StringRef command, const Card &card, const CardSettings &settings) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeCardPage(os, command, card, settings);
+  return text;
+}
+
+std::string driver::jsonText(const Card &card, const CardSettings &settings) {
+  return llvm::formatv("{0:2}\n", cardJson(card, settings));
+}
