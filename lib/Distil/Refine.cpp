@@ -294,7 +294,9 @@ llvm::Error Refiner::run(llvm::ArrayRef<double> factors) {
     if (!std::isfinite(loss))
       return makeError("the loss of step " + llvm::Twine(step) +
                        " of the refinement is not finite; expected fewer steps");
-    (step == 1 ? distilled.lossBefore : distilled.lossAfter) = loss;
+    if (step == 1)
+      distilled.lossBefore = loss;
+    distilled.lossAfter = loss;
     const double length = 1 - double(step - 1) / request.fit.steps;
     for (auto [left, right] : llvm::zip(lefts, rights)) {
       left.move(step, length);

@@ -239,7 +239,7 @@ Expected<int> runDistil(const Arguments &arguments) {
   if (!settings)
     return settings.takeError();
   settings->objective = arguments.get("--objective", "recover");
-  if (*objective == Objective::Recover)
+  if (*objective == DistilObjective::Recover)
     settings->objective.clear();
   settings->tradeOff = std::move(fitted->tried);
   auto files = filesOf(arguments, model, *task, made->adapter, *card, *settings);

@@ -15,12 +15,12 @@ static constexpr double safeDrift = 0.25;
 /// For an exact one: how much more a token weighs for each nat.
 static constexpr double exactDependence = 1;
 
-Expected<Objective> driver::objectiveOf(const Arguments &arguments) {
+Expected<DistilObjective> driver::objectiveOf(const Arguments &arguments) {
   StringRef name = arguments.get("--objective", "recover");
-  auto objective = llvm::StringSwitch<std::optional<Objective>>(name)
-                       .Case("recover", Objective::Recover)
-                       .Case("exact", Objective::Exact)
-                       .Case("safe", Objective::Safe)
+  auto objective = llvm::StringSwitch<std::optional<DistilObjective>>(name)
+                       .Case("recover", DistilObjective::Recover)
+                       .Case("exact", DistilObjective::Exact)
+                       .Case("safe", DistilObjective::Safe)
                        .Default(std::nullopt);
   if (!objective)
     return makeError("--objective: found '" + name + "', expected recover, exact or safe");
@@ -113,11 +113,11 @@ Expected<Fitted> SafeFit::run() {
   return std::move(best);
 }
 
-Expected<Fitted> driver::fitFor(Objective objective, Model &model, DistilRequest &request,
+Expected<Fitted> driver::fitFor(DistilObjective objective, Model &model, DistilRequest &request,
                                 const EvaluateRequest &about) {
-  if (objective == Objective::Safe)
+  if (objective == DistilObjective::Safe)
     return SafeFit(model, request, about).run();
-  if (objective == Objective::Exact)
+  if (objective == DistilObjective::Exact)
     request.dependence = exactDependence;
   auto made = model.distil(request);
   if (!made)

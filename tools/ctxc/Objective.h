@@ -7,13 +7,13 @@
 
 namespace ctxc::driver {
 
-enum class Objective {
+enum class DistilObjective {
   Recover, ///< as much of the context's effect as can be
   Exact,   ///< first what depends on the context most, as facts do
   Safe,    ///< as much as can be while unrelated text drifts little
 };
 
-llvm::Expected<Objective> objectiveOf(const Arguments &arguments);
+llvm::Expected<DistilObjective> objectiveOf(const Arguments &arguments);
 OptionSpec objectiveOption();
 
 struct Fitted {
@@ -25,7 +25,7 @@ struct Fitted {
 /// out of the fit to choose the protection by: the least of those tried with which the drift on
 /// that half is at most a quarter of the context's own. `about` has the card's texts. Errors: as
 /// Model::distil, and where no protection bounds the drift.
-llvm::Expected<Fitted> fitFor(Objective objective, Model &model, DistilRequest &request,
+llvm::Expected<Fitted> fitFor(DistilObjective objective, Model &model, DistilRequest &request,
                               const EvaluateRequest &about);
 
 } // namespace ctxc::driver
