@@ -1,7 +1,6 @@
 // The pass over the layers: the full run and the reduced run side by side, and each site fitted in
 // front of its step.
 #include "ctxc/Distil/Distil.h"
-#include "Dependence.h"
 #include "Refine.h"
 #include "Regression.h"
 #include "Sequences.h"
@@ -38,7 +37,6 @@ private:
   /// The rows that are fitted: in either passage, and their weights.
   std::vector<int64_t> taught, learned;
   std::vector<double> rowWeights;
-  std::vector<double> factors; ///< of the texts' tokens' weights; empty: 1
   Distilled result;
 };
 
@@ -99,8 +97,6 @@ llvm::Error Distiller::start() {
   result.protectedTokens = student->rows() - student->firstRow(learnedTexts + texts);
   double total = result.tokens;
   pair(taughtTexts, learnedTexts, texts, total);
-  for (auto [weight, factor] : llvm::zip(rowWeights, factors))
-    weight *= factor;
   pair(taughtUnrelated, learnedTexts + texts, unrelated.size(), request.protection * total);
   if (!request.prefix.empty())
     pair(taughtFront, 0, 1, request.prefixWeight * total);
@@ -222,8 +218,6 @@ llvm::Error Distiller::fit(size_t number) {
 llvm::Expected<Distilled> Distiller::run() {
   if (llvm::Error error = check())
     return std::move(error);
-  if (llvm::Error error = weightsByDependence(model, request).moveInto(factors))
-    return std::move(error);
   if (llvm::Error error = start())
     return std::move(error);
   for (size_t number = 0; number < model.split.sites.size(); ++number)
@@ -233,7 +227,7 @@ llvm::Expected<Distilled> Distiller::run() {
   teacher.reset();
   student.reset();
   if (request.fit.steps > 0)
-    if (llvm::Error error = refine(model, request, factors, result))
+    if (llvm::Error error = refine(model, request, result))
       return std::move(error);
   return std::move(result);
 }

@@ -59,11 +59,11 @@ public:
   Refiner(SplitModel model, const DistilRequest &request, Distilled &distilled)
       : model(model), request(request), adapter(distilled.adapter), distilled(distilled),
         weights(model.weights), program(model.split.program) {}
-  llvm::Error run(llvm::ArrayRef<double> factors);
+  llvm::Error run();
 
 private:
   llvm::Error addGroups(llvm::ArrayRef<TextSequence> texts, llvm::ArrayRef<int64_t> truthAfter,
-                        double weight, llvm::ArrayRef<double> factors);
+                        double weight);
   llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts,
                                 llvm::ArrayRef<int64_t> truthAfter);
   llvm::Expected<double> pullBack(const Group &group);
@@ -115,8 +115,7 @@ llvm::Expected<Group> Refiner::groupOf(llvm::ArrayRef<TextSequence> texts,
 
 /// Adds texts, some at a time: what is known of all tokens of a group is held together.
 llvm::Error Refiner::addGroups(llvm::ArrayRef<TextSequence> texts,
-                               llvm::ArrayRef<int64_t> truthAfter, double weight,
-                               llvm::ArrayRef<double> factors) {
+                               llvm::ArrayRef<int64_t> truthAfter, double weight) {
   constexpr size_t most = 1024;
   size_t all = 0;
   for (const TextSequence &text : texts)
@@ -128,9 +127,7 @@ llvm::Error Refiner::addGroups(llvm::ArrayRef<TextSequence> texts,
     auto group = groupOf(texts.take_front(count), truthAfter);
     if (!group)
       return group.takeError();
-    for (size_t i = 0; i < tokens; ++i)
-      group->weights.push_back(weight / all * (factors.empty() ? 1 : factors[i]));
-    factors = factors.empty() ? factors : factors.drop_front(tokens);
+    group->weights.assign(tokens, weight / all);
     groups.push_back(std::move(*group));
     texts = texts.drop_front(count);
   }
@@ -265,7 +262,7 @@ llvm::Expected<double> Refiner::pullBack(const Group &group) {
   return loss;
 }
 
-llvm::Error Refiner::run(llvm::ArrayRef<double> factors) {
+llvm::Error Refiner::run() {
   if (!program.head())
     return makeError("the model has no head that gives each token's logits by itself; it cannot be "
                      "refined");
@@ -278,10 +275,10 @@ llvm::Error Refiner::run(llvm::ArrayRef<double> factors) {
   }
   for (VectorChange &change : adapter.vectors)
     vectors.try_emplace(change.parameter, change.delta, request.fit.rate);
-  if (llvm::Error error = addGroups(request.texts, request.context, 1, factors))
+  if (llvm::Error error = addGroups(request.texts, request.context, 1))
     return error;
   if (request.protection > 0)
-    if (llvm::Error error = addGroups(request.unrelated, request.prefix, request.protection, {}))
+    if (llvm::Error error = addGroups(request.unrelated, request.prefix, request.protection))
       return error;
   for (int64_t step = 1; step <= request.fit.steps; ++step) {
     double loss = 0;
@@ -312,7 +309,6 @@ llvm::Error Refiner::run(llvm::ArrayRef<double> factors) {
 
 } // namespace
 
-llvm::Error ctxc::refine(SplitModel model, const DistilRequest &request,
-                         llvm::ArrayRef<double> factors, Distilled &distilled) {
-  return Refiner(model, request, distilled).run(factors);
+llvm::Error ctxc::refine(SplitModel model, const DistilRequest &request, Distilled &distilled) {
+  return Refiner(model, request, distilled).run();
 }

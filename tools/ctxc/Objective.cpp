@@ -12,26 +12,23 @@ using llvm::StringRef;
 
 /// Of the context's own drift: what a safe adapter may have.
 static constexpr double safeDrift = 0.25;
-/// For an exact one: how much more a token weighs for each nat.
-static constexpr double exactDependence = 1;
 
 Expected<DistilObjective> driver::objectiveOf(const Arguments &arguments) {
   StringRef name = arguments.get("--objective", "recover");
   auto objective = llvm::StringSwitch<std::optional<DistilObjective>>(name)
                        .Case("recover", DistilObjective::Recover)
-                       .Case("exact", DistilObjective::Exact)
                        .Case("safe", DistilObjective::Safe)
                        .Default(std::nullopt);
   if (!objective)
-    return makeError("--objective: found '" + name + "', expected recover, exact or safe");
+    return makeError("--objective: found '" + name + "', expected recover or safe");
   return *objective;
 }
 
 OptionSpec driver::objectiveOption() {
-  return {"--objective", "NAME",
-          "recover: as much of the context as can be; exact: first what depends on it most;\n"
-          "safe: as much as can be while unrelated text drifts by at most a quarter of what the\n"
-          "context itself does there. Default recover"};
+  return {
+      "--objective", "NAME",
+      "recover: as much of the context as can be; safe: as much as can be while unrelated text\n"
+      "drifts by at most a quarter of what the context itself does there. Default recover"};
 }
 
 namespace {
@@ -117,8 +114,6 @@ Expected<Fitted> driver::fitFor(DistilObjective objective, Model &model, DistilR
                                 const EvaluateRequest &about) {
   if (objective == DistilObjective::Safe)
     return SafeFit(model, request, about).run();
-  if (objective == DistilObjective::Exact)
-    request.dependence = exactDependence;
   auto made = model.distil(request);
   if (!made)
     return made.takeError();

@@ -9,7 +9,6 @@ namespace ctxc::driver {
 
 enum class DistilObjective {
   Recover, ///< as much of the context's effect as can be
-  Exact,   ///< first what depends on the context most, as facts do
   Safe,    ///< as much as can be while unrelated text drifts little
 };
 

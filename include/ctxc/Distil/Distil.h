@@ -59,9 +59,6 @@ struct DistilRequest {
   std::vector<TextSequence> unrelated; ///< what should not change, each after the prefix
   /// The weight of all unrelated tokens, and of the prefix's, relative to that of the texts'.
   double protection = 0.3, prefixWeight = 0.05;
-  /// How much more a text's token weighs for each nat by which the context changes what it
-  /// predicts.
-  double dependence = 0;
   FitOptions fit;
 };
 

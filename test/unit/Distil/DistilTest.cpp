@@ -178,24 +178,6 @@ TEST(Refining, RefusesWhatHasNoGradient) {
             "'xf.top_k' has no gradient; this model cannot be refined");
 }
 
-/// What depends on the context most comes nearer where it weighs more.
-TEST(Refining, WeighsByDependence) {
-  auto model = modelOf("llama");
-  double kl[2];
-  for (int i : {0, 1}) {
-    DistilRequest request = training(2);
-    request.dependence = i * 20.0;
-    request.fit.steps = 20;
-    EvaluateRequest seen = heldOut();
-    seen.texts = request.texts;
-    Distilled made = llvm::cantFail(model->distil(request));
-    Card card = llvm::cantFail(model->evaluate(made.adapter, seen));
-    ASSERT_GT(card.dependent.tokens, 0);
-    kl[i] = card.dependent.klAdapted;
-  }
-  EXPECT_LT(kl[1], kl[0]);
-}
-
 /// To the last bit, also with other threads.
 TEST(Distilling, IsDeterministic) {
   auto one = modelOf("gemma3", 1), two = modelOf("gemma3", 2);
