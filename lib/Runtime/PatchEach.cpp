@@ -71,7 +71,7 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
 
 bool PatchEach::isPatched(size_t step) const {
   const ProgramStep &at = program.steps[step];
-  return at.dual && *at.index >= options.startLayer;
+  return stage.has(step) && at.dual && *at.index >= options.startLayer;
 }
 
 llvm::Error PatchEach::runChunk(PatchSink sink) {
@@ -79,10 +79,14 @@ llvm::Error PatchEach::runChunk(PatchSink sink) {
   headCount = 0;
   for (Values &ofRun : values)
     ofRun.clear();
-  for (size_t i = 0; i < program.steps.size(); ++i)
+  if (llvm::Error error = receiveStreams(stage, neighbours, values))
+    return error;
+  for (size_t i = stage.first; i < stage.end; ++i)
     if (!isHead(i))
       if (llvm::Error error = runStep(i))
         return error;
+  if (llvm::Error error = sendStreams(stage, neighbours, values))
+    return error;
   full.count += rows();
   for (int64_t row = 0; row < rows(); ++row)
     if (llvm::Error error = give(row, sink))
@@ -271,8 +275,10 @@ llvm::Error PatchEach::checkFinite(int64_t row) {
 }
 
 llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
-  if (llvm::Error error = checkFinite(row))
-    return error;
+  const bool hasLogits = stage.end == program.steps.size();
+  if (hasLogits)
+    if (llvm::Error error = checkFinite(row))
+      return error;
   TokenPatch given;
   given.token = this->given[row].token();
   given.position = positions[row];
@@ -285,7 +291,7 @@ llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
     if (!replayError[i].empty())
       given.replayError[*step.index] = replayError[i][row];
   }
-  if (options.logits) {
+  if (options.logits && hasLogits) {
     if (row >= headFrom + headCount || headCount == 0) {
       headFrom = row;
       headCount = std::min(headRows, rows() - row);
