@@ -34,6 +34,11 @@ public:
 
   llvm::Error compile() { return kernels.compile(); }
 
+  /// How many tokens patchEach takes through the layers together.
+  int64_t patchChunk(const PatchEachOptions &options) {
+    return chunkOfPatches(program, stage, kernels, options);
+  }
+
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
   int64_t layers() const override { return program.layers; }

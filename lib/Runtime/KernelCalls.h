@@ -43,9 +43,9 @@ std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
 class KernelCalls {
 public:
   /// `mayGoOn` is called before each kernel; its error ends the call.
-  KernelCalls(const Program &program, const Stage &stage, Weights &original, bool roundsPrompts,
+  KernelCalls(const Program &program, Stage stage, Weights &original, bool roundsPrompts,
               ParallelFor threads, std::function<llvm::Error()> mayGoOn)
-      : program(program), stage(stage), original(original), roundsPrompts(roundsPrompts), threads(threads),
+      : program(program), stage(std::move(stage)), original(original), roundsPrompts(roundsPrompts), threads(threads),
         mayGoOn(std::move(mayGoOn)) {}
 
   /// Compiles every distinct block of the stage except those for embeddings and dual
@@ -94,7 +94,7 @@ private:
   std::array<int64_t, 2> makeRoom(size_t step, StepCall &call);
 
   const Program &program;
-  const Stage &stage; ///< the steps that are called
+  const Stage stage; ///< the steps that are called
   Weights &original;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
   const bool roundsPrompts;

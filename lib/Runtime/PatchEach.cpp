@@ -38,12 +38,19 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
   return checkStartLayer(program, options.startLayer);
 }
 
-int64_t PatchEach::chunkSize() {
+/// Whether a step is one of the stage's, and patched.
+static bool isPatchedIn(const Stage &stage, size_t index, const ProgramStep &step,
+                        const PatchEachOptions &options) {
+  return stage.has(index) && step.dual && *step.index >= options.startLayer;
+}
+
+int64_t ctxc::chunkOfPatches(const Program &program, const Stage &stage, KernelCalls &kernels,
+                             const PatchEachOptions &options) {
   if (options.chunk > 0)
     return options.chunk;
   int64_t each = 1;
   for (auto [i, step] : llvm::enumerate(program.steps))
-    if (isPatched(i))
+    if (isPatchedIn(stage, i, step, options))
       each += kernels.partsSize(step.dual) * sizeof(float);
   return std::clamp<int64_t>(maxPartsBytes / each, minChunk, maxChunk);
 }
@@ -52,7 +59,7 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
                            PatchSink sink) {
   if (llvm::Error error = check(allTokens, allPositions))
     return error;
-  const int64_t chunk = chunkSize(), count = allTokens.size();
+  const int64_t chunk = chunkOfPatches(program, stage, kernels, options), count = allTokens.size();
   if (llvm::Error error = kernels.checkMemory(full, chunk))
     return error;
   RunRestorer restore(full, /*inChunks=*/chunk < count);
@@ -70,8 +77,7 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
 }
 
 bool PatchEach::isPatched(size_t step) const {
-  const ProgramStep &at = program.steps[step];
-  return stage.has(step) && at.dual && *at.index >= options.startLayer;
+  return isPatchedIn(stage, step, program.steps[step], options);
 }
 
 llvm::Error PatchEach::runChunk(PatchSink sink) {

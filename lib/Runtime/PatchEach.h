@@ -9,6 +9,10 @@
 
 namespace ctxc {
 
+/// How many tokens PatchEach takes through the layers of `stage` together.
+int64_t chunkOfPatches(const Program &program, const Stage &stage, KernelCalls &kernels,
+                       const PatchEachOptions &options);
+
 class PatchEach {
 public:
   PatchEach(Program program, const Stage &stage, Neighbours *neighbours, Weights &weights,
@@ -19,9 +23,6 @@ public:
         replayError(program.steps.size()) {}
 
   llvm::Error run(llvm::ArrayRef<Input> tokens, llvm::ArrayRef<int64_t> positions, PatchSink sink);
-
-  /// How many tokens go through the layers together.
-  int64_t chunkSize();
 
 private:
   llvm::Error check(llvm::ArrayRef<Input> tokens, llvm::ArrayRef<int64_t> positions);

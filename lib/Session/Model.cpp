@@ -4,6 +4,7 @@
 #include "ctxc/Import/Import.h"
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Reference/Reference.h"
+#include "ctxc/Shard/Split.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Timer.h"
@@ -25,6 +26,7 @@ struct Model::InMemory {
 void ctxc::registerModelDialects(mlir::DialectRegistry &dialects) {
   registerCodegenDialects(dialects);
   registerReferenceModels(dialects);
+  shard::registerSplitModels(dialects);
 }
 
 Model::Model(std::string path, LoadOptions options)

@@ -1,8 +1,10 @@
 // Weights, executors, and what is asked of a run.
+#include "RankNorms.h"
 #include "Use.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
+#include "ctxc/Runtime/Shard/ShardedExecutor.h"
 #include "ctxc/Session/Context.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
@@ -65,6 +67,8 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
     options.threads = settings.threads;
     options.roundedPrompts = settings.roundedPrompts;
     options.parallelFor = settings.parallelFor;
+    if (settings.ranks)
+      return createShardedExecutor(*program, *numbers, options, *settings.ranks);
     return createCompiledExecutor(*program, *numbers, options);
   }
   auto device = Device::open(settings.gpu);
@@ -116,6 +120,12 @@ Expected<PatchNorms &> Model::norms() {
     if (!known)
       known = std::make_shared<KnownNorms>();
     parameterNorms = programNorms(*program, *numbers, known);
+    if (settings.ranks && settings.ranks->rank() == 0) {
+      Expected<ShardedExecutor &> executor = sharded();
+      if (!executor)
+        return executor.takeError();
+      parameterNorms = rankNorms(std::move(parameterNorms), *executor);
+    }
   }
   return *parameterNorms;
 }

@@ -2,6 +2,7 @@
 #include "ctxc/Plugins/DialectPlugins.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
+#include "tools/CommandLine/Shard.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/TokenProgress.h"
 #include "tools/CommandLine/Values.h"
@@ -150,7 +151,9 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   options.threads = *threads;
   options.roundedPrompts = arguments.has("--round-prompts");
   options.integerProducts = arguments.has("--integer-products");
-  options.progress = progressOnTerminal();
+  options.ranks = joinedRanks();
+  if (!isServing())
+    options.progress = progressOnTerminal();
   if (Error error = chooseEngine(arguments, options))
     return std::move(error);
   return options;
@@ -200,7 +203,7 @@ Expected<std::unique_ptr<Model>> driver::openModel(StringRef path, LoadOptions o
     return makeError(path + ": has no weights; give a checkpoint with --weights DIR, or "
                             "--weights random:SEED");
   if (!options.diagnostics)
-    options.diagnostics = printDiagnostic;
+    options.diagnostics = isServing() ? [](const ModelDiagnostic &) {} : printDiagnostic;
   options.dialects = &pluginDialects();
   return Model::load(path, std::move(options));
 }
@@ -241,5 +244,7 @@ Expected<std::unique_ptr<Model>> driver::openToRun(const Arguments &arguments, S
   giveBackMemory();
   if (Expected<std::string> hash = (*model)->hash(); !hash)
     return hash.takeError();
+  if (Error error = meetRanks(**model))
+    return std::move(error);
   return model;
 }

@@ -31,6 +31,7 @@
 #include "ctxc/Planning/ModelVerdict.h"
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Program/Program.h"
+#include "ctxc/Program/RankFacts.h"
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Report/CostReport.h"
 #include "ctxc/Report/VerifyReport.h"
@@ -49,6 +50,7 @@ namespace ctxc {
 
 class Context;
 struct ImportedModel;
+class ShardedExecutor;
 
 class Model {
 public:
@@ -123,6 +125,11 @@ public:
   llvm::Expected<Executor &> executor();
   /// Another executor of the same program and weights, for a comparison.
   llvm::Expected<std::unique_ptr<Executor>> makeExecutor(Engine engine);
+  /// On a rank other than 0 (LoadOptions::ranks): computes what rank 0's model asks for, until that
+  /// ends; returns the exit code that it ends with.
+  llvm::Expected<int> serve();
+  /// What each rank holds and has sent. Where there are no ranks, none.
+  llvm::Expected<std::vector<RankFacts>> rankFacts();
   /// Norms of the parameters that patches change.
   llvm::Expected<PatchNorms &> norms();
 
@@ -228,6 +235,7 @@ private:
   /// Warns once where `tokens` tokens are more than a model with rotary positions was made for.
   void warnOfLength(int64_t tokens);
   llvm::Expected<SplitModel> splitModel();
+  llvm::Expected<ShardedExecutor &> sharded();
 
   std::string path;
   LoadOptions settings;

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <list>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -44,6 +43,8 @@ constexpr Kind kinds[] = {
 
 } // namespace
 
+char RanksLost::ID;
+
 struct Ranks::State {
   const ctxc_mpi *mpi = nullptr;
   int own = 0, all = 1;
@@ -54,7 +55,7 @@ struct Ranks::State {
     void *request;
   };
   std::list<Sending> sending;
-  std::map<int, uint64_t> sent; ///< bytes, by tag
+  uint64_t sent = 0; ///< bytes
   std::vector<Clock::time_point> heard;
   std::string gone; ///< what rank 0 says of a rank that is gone
 
@@ -66,7 +67,7 @@ struct Ranks::State {
       return Error::success();
     char text[256];
     mpi->message(code, text, sizeof text);
-    return makeError(llvm::Twine("MPI: ") + what + ": " + printableLine(text));
+    return llvm::make_error<RanksLost>(llvm::Twine("MPI: ") + what + ": " + printableLine(text));
   }
 
   /// Begins to send; the mutex is locked.
@@ -104,7 +105,8 @@ struct Ranks::State {
       if (Error error = check(mpi->done(request, &isDone), "receiving"))
         return std::move(error);
       if (!isDone && Clock::now() - begin > longestSilence)
-        return makeError("rank " + llvm::Twine(source) + " went away while it sent a message");
+        return llvm::make_error<RanksLost>("rank " + llvm::Twine(source) +
+                                           " went away while it sent a message");
     }
     return std::make_pair(source, std::move(message));
   }
@@ -144,11 +146,12 @@ struct Ranks::State {
         gone = StringRef(reinterpret_cast<const char *>((*told)->second.data())).str();
     }
     if (!gone.empty())
-      return makeError(gone);
+      return llvm::make_error<RanksLost>(gone);
     for (int rank = 0; rank < all; ++rank)
       if (rank != own && (own == 0 || rank == 0) && Clock::now() - heard[rank] > longestSilence)
-        return makeError("rank " + llvm::Twine(rank) +
-                         " no longer answers; its process or its machine is gone");
+        return llvm::make_error<RanksLost>(
+            "rank " + llvm::Twine(rank) +
+            " no longer answers; its process or its machine is gone");
     return Error::success();
   }
 
@@ -266,7 +269,7 @@ Error Ranks::send(int to, int tag, Message message) {
     auto isOfThese = [&](const State::Sending &each) { return each.to == to && each.tag == tag; };
     if (llvm::count_if(state->sending, isOfThese) >= mostUnderWay)
       return false;
-    state->sent[tag] += message.size() * sizeof(uint64_t);
+    state->sent += message.size() * sizeof(uint64_t);
     if (Error error = state->begin(to, tag, std::move(message)))
       return std::move(error);
     return true;
@@ -289,12 +292,9 @@ Expected<Message> Ranks::receive(int from, int tag) {
   return message;
 }
 
-uint64_t Ranks::sentBytes(int tag) const {
+uint64_t Ranks::sentBytes() const {
   std::lock_guard<std::mutex> lock(state->mutex);
-  uint64_t bytes = 0;
-  for (const auto &[each, count] : state->sent)
-    bytes += each >= tag ? count : 0;
-  return bytes;
+  return state->sent;
 }
 
 Error Ranks::leave() {

@@ -1,9 +1,9 @@
 #include "ctxc/Runtime/Shard/Stage.h"
+#include "ctxc/Program/Weights.h"
+#include "ctxc/Shard/Balance.h"
 #include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
-#include "ctxc/Program/Weights.h"
 #include "llvm/ADT/STLExtras.h"
-#include <limits>
 
 using namespace mlir;
 using namespace ctxc;
@@ -56,32 +56,6 @@ std::vector<int64_t> ctxc::bytesOfSteps(const Program &program) {
   return all;
 }
 
-/// The end of each of `count` consecutive groups of `weights` whose largest sum is least.
-static SmallVector<size_t> leastLargest(ArrayRef<int64_t> weights, size_t count) {
-  const size_t n = weights.size();
-  std::vector<int64_t> before(n + 1);
-  for (size_t i = 0; i < n; ++i)
-    before[i + 1] = before[i] + weights[i];
-  // best[g][i]: the least largest sum of the first i in g groups; cut[g][i]: where the last begins.
-  std::vector<std::vector<int64_t>> best(
-      count + 1, std::vector<int64_t>(n + 1, std::numeric_limits<int64_t>::max()));
-  std::vector<std::vector<size_t>> cut(count + 1, std::vector<size_t>(n + 1));
-  best[0][0] = 0;
-  for (size_t g = 1; g <= count; ++g)
-    for (size_t i = g; i <= n; ++i)
-      for (size_t from = g - 1; from < i; ++from) {
-        int64_t largest = std::max(best[g - 1][from], before[i] - before[from]);
-        if (largest < best[g][i]) {
-          best[g][i] = largest;
-          cut[g][i] = from;
-        }
-      }
-  SmallVector<size_t> ends(count);
-  for (size_t g = count, end = n; g > 0; end = cut[g--][end])
-    ends[g - 1] = end;
-  return ends;
-}
-
 llvm::Expected<std::vector<Stage>> ctxc::cutIntoStages(const Program &program, int64_t count) {
   if (count > program.layers)
     return makeError("the model has " + counted(program.layers, "layer") + ", which " +
@@ -91,12 +65,12 @@ llvm::Expected<std::vector<Stage>> ctxc::cutIntoStages(const Program &program, i
   const size_t front = llvm::find_if(program.steps, [](const ProgramStep &step) {
                          return step.index.has_value();
                        }) - program.steps.begin();
-  std::vector<int64_t> units(ofSteps.begin() + front, ofSteps.end());
+  std::vector<double> units(ofSteps.begin() + front, ofSteps.end());
   for (size_t i = 0; i < front; ++i)
     units.front() += ofSteps[i];
   std::vector<Stage> stages;
   size_t first = 0;
-  for (size_t end : leastLargest(units, count)) {
+  for (size_t end : shard::leastLargest(units, count)) {
     Stage stage;
     stage.first = first;
     stage.end = end + front;

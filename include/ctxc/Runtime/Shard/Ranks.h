@@ -12,6 +12,7 @@
 #define CTXC_RUNTIME_SHARD_RANKS_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,17 @@ namespace ctxc {
 
 /// What ranks send each other: any bytes, filled up to words.
 using Message = std::vector<uint64_t>;
+
+/// A rank is gone, or MPI failed: nothing can be sent or received any more.
+class RanksLost : public llvm::ErrorInfo<RanksLost> {
+public:
+  static char ID;
+  explicit RanksLost(const llvm::Twine &reason) : reason(reason.str()) {}
+  void log(llvm::raw_ostream &os) const override { os << reason; }
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+
+  std::string reason;
+};
 
 /// What starts a tag of one's own; smaller ones are used here.
 constexpr int firstFreeTag = 16;
@@ -41,14 +53,16 @@ public:
   /// "MPICH 4.0.2"
   const std::string &library() const { return name; }
 
+  // Errors of these are RanksLost.
+
   /// Hands a message over, which is sent while this rank goes on. Messages from one rank to another
   /// with one tag come in order. Waits while several are still under way.
   llvm::Error send(int to, int tag, Message message);
-  /// Waits for a message. Errors: MPI's; the rank, or one that it may wait for, is gone.
+  /// Waits for a message.
   llvm::Expected<Message> receive(int from, int tag);
 
-  /// Bytes of the messages that this rank has sent with tags from `tag` on.
-  uint64_t sentBytes(int tag = firstFreeTag) const;
+  /// Bytes of all messages that this rank has sent.
+  uint64_t sentBytes() const;
 
   /// Waits until everything is sent and every rank has come here. Nothing may be sent after it.
   llvm::Error leave();
