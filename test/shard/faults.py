@@ -85,15 +85,44 @@ class Faults:
     def unwritable(self):
         words = [*self.words[:-1], self.work / "no" / "patch.safetensors"]
         self.expect("no folder", self.ranks.together(2, *words), "no/patch.safetensors")
-        # A disk that is full: no file may have more than 4 kB.
-        limited = ["bash", "-c", 'ulimit -f 4; trap "" XFSZ; exec "$@"', "bash"]
-        program = [self.ranks.ctxc, *self.words, "--shard", "pipeline=2"]
-        result = self.ranks.differing([[*limited, *program], program],
-                                      env={"CTXC_KERNEL_CACHE": "off"})
-        self.expect("a full disk", result, "patch.safetensors")
 
-    def killed(self, rank, seconds, extra=()):
-        """Ends a rank after some time. mpirun ends the others."""
+    def failing_calls(self, library, everything):
+        """Each call of rank 0 that changes a file fails once, as on a full disk, or is where it is killed."""
+        program = [self.ranks.ctxc, *self.words, "--shard", "pipeline=2"]
+
+        def with_fault(kind, **more):
+            settings = [f"{name}={value}" for name, value in more.items()]
+            faulty = ["env", f"LD_PRELOAD={library}", f"CTXC_FAULT={kind}", *settings, *program]
+            return self.ranks.differing([faulty, program])
+
+        count = self.work / "count"
+        whole = with_fault("file", CTXC_FAULT_COUNT=count)
+        if whole.returncode:
+            mpi.fail("counting calls", whole)
+        data = self.output.read_bytes()
+        self.output.unlink()
+        total = int(count.read_text())
+        refusals = 0
+        for kind in ("file", "kill") if everything else ("file",):
+            for at in range(1 if everything else max(1, total - 4), total + 1):
+                result = with_fault(kind, CTXC_FAULT_AT=at)
+                what = f"{kind} at call {at} of {total}"
+                if self.output.exists() and self.output.read_bytes() != data:
+                    mpi.fail(f"{what}: a part of the file was written", result)
+                if result.returncode == 0 and not self.output.exists():
+                    mpi.fail(f"{what}: exit code 0, and no file", result)
+                self.output.unlink(missing_ok=True)
+                for left in self.work.glob("*patch*"):
+                    if kind == "file":
+                        mpi.fail(f"{what}: {left.name} was left", result)
+                    left.unlink()
+                refusals += result.returncode == 2 and "patch.safetensors" in result.stderr
+        if not refusals:
+            mpi.fail("no call of the writer failed")
+
+    def killed(self, rank, seconds, sent=signal.SIGKILL):
+        """Ends a rank after some time, upon which mpirun ends the others; or stops it, as a machine that is
+        gone."""
         marker = self.work / "pid"
         marker.unlink(missing_ok=True)
         long = ",".join(str(i * 7 % 90) for i in range(3000))
@@ -102,7 +131,7 @@ class Faults:
         noted = ["bash", "-c", f'echo $$ >{marker}.new; mv {marker}.new {marker}; exec "$@"', "bash"]
         programs = [words, words]
         programs[rank] = [*noted, *words]
-        start = [*self.ranks.start, *extra]
+        start = [*self.ranks.start]
         for i, program in enumerate(programs):
             start += ([":"] if i else []) + ["-n", "1", *program]
         process = subprocess.Popen([str(word) for word in start], stdout=subprocess.PIPE,
@@ -111,7 +140,7 @@ class Faults:
             time.sleep(0.01)
         time.sleep(seconds)
         try:
-            os.kill(int(marker.read_text()), signal.SIGKILL)
+            os.kill(int(marker.read_text()), sent)
         except ProcessLookupError:
             return None  # it was done
         begin = time.monotonic()
@@ -122,9 +151,10 @@ class Faults:
             mpi.fail(f"{what}: the others went on for more than 30 s", result)
         if result.returncode == 0:
             mpi.fail(f"{what}: exit code 0", result)
-        left = [each for each in self.work.iterdir() if each.name.startswith("patch")]
-        if left:
-            mpi.fail(f"{what}: {left[0].name} was written", result)
+        if self.output.exists():
+            mpi.fail(f"{what}: {self.output.name} was written", result)
+        for left in self.work.glob("*patch*"):  # of a process that could no longer remove it
+            left.unlink()
         return result
 
 
@@ -133,6 +163,7 @@ def main():
     parser.add_argument("ctxc")
     parser.add_argument("root", type=pathlib.Path)
     parser.add_argument("--mpi", default="")
+    parser.add_argument("--fail-calls", help="the library of test/faults")
     parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
     work = pathlib.Path(mpi.folder())
@@ -141,14 +172,16 @@ def main():
     faults.layers()
     faults.differing()
     faults.unwritable()
+    if options.fail_calls:
+        faults.failing_calls(options.fail_calls, options.all)
     for rank in (0, 1):
         for seconds in (0.05, 0.2, 0.5, 1, 1.5, 2, 3) if options.all else (0.5,):
             faults.killed(rank, seconds)
-    if options.all and options.mpi == "mpich":
-        # mpirun leaves the other rank alone, which notices by itself.
+    if options.all:
         for rank in (0, 1):
-            result = faults.killed(rank, 1, ["-disable-auto-cleanup"])
-            if result and f"rank {rank} no longer answers" not in result.stdout:
+            result = faults.killed(rank, 0.5, signal.SIGSTOP)
+            if result and (result.returncode != 2 or
+                           f"rank {rank} no longer answers" not in result.stdout):
                 mpi.fail("nothing says that a rank is gone", result)
     shutil.rmtree(work)
     print("refused")

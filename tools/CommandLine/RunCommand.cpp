@@ -79,7 +79,7 @@ int ctxc::driver::runCommand(const Command &command, llvm::ArrayRef<StringRef> w
   llvm::Expected<Arguments> arguments = Arguments::parse(command, words);
   if (!arguments)
     return reportError(arguments.takeError());
-  if (llvm::Error error = joinRanks(*arguments, words))
+  if (llvm::Error error = joinRanks(command, *arguments, words))
     return endCommand(std::move(error));
   OutputGuard guard(command, *arguments, pluginFiles());
   if (!isServing()) // the others write nothing

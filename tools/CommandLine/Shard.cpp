@@ -42,9 +42,14 @@ OptionSpec driver::shardOption() {
           "and holds the weights of these alone (docs/clusters.md)"};
 }
 
-Error driver::joinRanks(const Arguments &arguments, llvm::ArrayRef<StringRef> words) {
-  auto text = arguments.get("--shard");
-  if (!text)
+Error driver::joinRanks(const Command &command, const Arguments &arguments,
+                        llvm::ArrayRef<StringRef> words) {
+  const OptionSpec own = shardOption();
+  auto text = arguments.get(own.name);
+  // `ctxc compile` has another option of that name, and runs nothing.
+  if (!text || llvm::none_of(command.options, [&](const OptionSpec &each) {
+        return each.name == own.name && each.value == own.value;
+      }))
     return Error::success();
   int64_t count;
   auto [kind, number] = text->split('=');

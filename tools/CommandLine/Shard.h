@@ -16,9 +16,11 @@ namespace ctxc::driver {
 /// --shard
 OptionSpec shardOption();
 
-/// Where --shard is given: joins the other ranks, for the rest of the process. `words`: the command line,
-/// which has to be the same on all. Errors: options that do not go with it; those of Ranks::join.
-llvm::Error joinRanks(const Arguments &arguments, llvm::ArrayRef<llvm::StringRef> words);
+/// Where a command with shardOption() is given it: joins the other ranks, for the rest of the process.
+/// `words`: the command line, which has to be the same on all. Errors: options that do not go with it;
+/// those of Ranks::join.
+llvm::Error joinRanks(const Command &command, const Arguments &arguments,
+                      llvm::ArrayRef<llvm::StringRef> words);
 
 /// Whether this is one of the ranks that only compute.
 bool isServing();

@@ -57,6 +57,7 @@ struct Ranks::State {
   std::list<Sending> sending;
   uint64_t sent = 0; ///< bytes
   std::vector<Clock::time_point> heard;
+  std::vector<bool> hasLeft; ///< who gave its last sign of life, which has a word
   std::string gone; ///< what rank 0 says of a rank that is gone
 
   std::thread beating;
@@ -111,13 +112,16 @@ struct Ranks::State {
     return std::make_pair(source, std::move(message));
   }
 
-  /// Sends and takes signs of life; the mutex is locked.
-  Error beat() {
+  /// Whether this rank and the other hear each other.
+  bool hears(int rank) const { return rank != own && (own == 0 || rank == 0); }
+
+  /// Sends a sign of life, with a word for the last; the mutex is locked.
+  Error beat(const Message &message) {
     for (int rank = 0; rank < all; ++rank) {
       bool isUnderWay = llvm::any_of(
           sending, [&](const Sending &each) { return each.to == rank && each.tag == Beat; });
-      if (rank != own && (own == 0 || rank == 0) && !isUnderWay)
-        if (Error error = begin(rank, Beat, Message()))
+      if (hears(rank) && (!message.empty() || !isUnderWay))
+        if (Error error = begin(rank, Beat, message))
           return error;
     }
     return listen();
@@ -130,7 +134,10 @@ struct Ranks::State {
         return taken.takeError();
       if (!*taken)
         return Error::success();
-      heard[(*taken)->first] = Clock::now();
+      const auto &[rank, message] = **taken;
+      heard[rank] = Clock::now();
+      if (!message.empty())
+        hasLeft[rank] = true;
     }
   }
 
@@ -148,7 +155,7 @@ struct Ranks::State {
     if (!gone.empty())
       return llvm::make_error<RanksLost>(gone);
     for (int rank = 0; rank < all; ++rank)
-      if (rank != own && (own == 0 || rank == 0) && Clock::now() - heard[rank] > longestSilence)
+      if (hears(rank) && !hasLeft[rank] && Clock::now() - heard[rank] > longestSilence)
         return llvm::make_error<RanksLost>(
             "rank " + llvm::Twine(rank) +
             " no longer answers; its process or its machine is gone");
@@ -160,7 +167,7 @@ struct Ranks::State {
       {
         std::lock_guard<std::mutex> lock(mutex);
         // An error shows where a message is waited for.
-        llvm::consumeError(beat());
+        llvm::consumeError(beat(Message()));
         llvm::consumeError(progress());
       }
       while (!isLeaving && Clock::now() < next + beatEvery)
@@ -217,6 +224,7 @@ Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
   if (Error error = state->check(state->mpi->start(&state->own, &state->all, &local), "starting"))
     return std::move(error);
   state->heard.assign(state->all, Clock::now());
+  state->hasLeft.assign(state->all, false);
   char version[256];
   state->mpi->version(version, sizeof version);
   std::unique_ptr<Ranks> ranks(new Ranks(std::move(state)));
@@ -298,13 +306,20 @@ uint64_t Ranks::sentBytes() const {
 }
 
 Error Ranks::leave() {
-  if (Error error = wait([&]() -> Expected<bool> { return state->sending.empty(); }))
-    return error;
   state->stopBeating();
+  // Every message is taken before the end: signs of life up to the last one, too.
+  bool isFirst = true;
+  if (Error error = wait([&]() -> Expected<bool> {
+        if (Error error = isFirst ? state->beat(Message(1)) : state->listen())
+          return std::move(error);
+        isFirst = false;
+        for (int rank = 0; rank < all; ++rank)
+          if (state->hears(rank) && !state->hasLeft[rank])
+            return false;
+        return state->sending.empty();
+      }))
+    return error;
   std::lock_guard<std::mutex> lock(state->mutex);
-  while (!state->sending.empty()) // a last sign of life
-    if (Error error = state->progress())
-      return error;
   return state->check(state->mpi->finish(), "leaving");
 }
 

@@ -1,6 +1,5 @@
 // Rank 0's calls: each asks the other ranks for their part, computes its own, and puts the results
 // together.
-#include "ctxc/Program/PatchParts.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/Logits.h"
 #include "lib/Runtime/Shard/ShardedExecutor.h"
@@ -44,10 +43,11 @@ llvm::Error RankExecutor::sendToAll(const MessageWriter &command) {
 Patch RankExecutor::partOf(const Patch &patch, int rank) const {
   Patch part;
   for (const ParameterPatch &each : patch.parameters) {
-    auto slice = splitSliceName(each.parameter);
-    if (names[rank].contains(slice ? slice->first : llvm::StringRef(each.parameter)) ||
-        names[rank].contains(each.parameter))
-      part.parameters.push_back(each);
+    Patch one{{each}};
+    llvm::Error isOthers = names[rank].check(one, /*materialize=*/true);
+    if (!isOthers)
+      part.add(std::move(one.parameters));
+    llvm::consumeError(std::move(isOthers));
   }
   return part;
 }

@@ -6,21 +6,12 @@
 using namespace mlir;
 using namespace ctxc;
 
-/// The names of the stored parameters that a stage's steps read.
-static llvm::StringSet<> namesOf(const Program &program, const Stage &stage) {
-  llvm::StringSet<> names;
-  for (size_t i = stage.first; i < stage.end; ++i) {
-    xf::LayerOp layer = program.steps[i].layer;
-    xf::BlockOp block = program.steps[i].block;
-    for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>())
-      names.insert(layer.getStoredName(param.getName()));
-  }
-  return names;
-}
-
 llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
-  for (const Stage &stage : stages)
-    names.push_back(namesOf(program, stage));
+  for (const Stage &stage : stages) {
+    Program part = program;
+    part.steps.assign(program.steps.begin() + stage.first, program.steps.begin() + stage.end);
+    names.emplace_back(part);
+  }
   options.stage = stages[ranks.rank()];
   options.neighbours = &link;
   // Ranks on one machine share its cores.

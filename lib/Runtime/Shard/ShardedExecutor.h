@@ -109,7 +109,7 @@ private:
 
   int64_t lastRun = 0, lastCall = 0;
   std::shared_ptr<DroppedRuns> dropped = std::make_shared<DroppedRuns>();
-  std::vector<llvm::StringSet<>> names; ///< of the parameters of each rank's steps
+  std::vector<PatchableNames> names; ///< of each rank's steps
 
   llvm::DenseMap<int64_t, std::unique_ptr<Run>> runs; ///< a rank's part of rank 0's, by number
   Answer *answer = nullptr;
