@@ -42,7 +42,7 @@ class Ranks:
 
 def run(words, timeout=120, env=None, **more):
     words = [str(word) for word in words]
-    environment = {**os.environ, "OMP_WAIT_POLICY": "passive", **(env or {})}
+    environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "NO_COLOR": "1", **(env or {})}
     return subprocess.run(words, capture_output=True, text=True, timeout=timeout, env=environment,
                           **more)
 
