@@ -23,8 +23,7 @@ class CompiledExecutor : public Executor {
 public:
   CompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options)
       : program(program), weights(weights), ownThreads(threadCount(options.threads)),
-        stage(options.stage ? *options.stage : wholeStage(program)),
-        neighbours(options.neighbours),
+        stage(options.stage ? *options.stage : wholeStage(program)), neighbours(options.neighbours),
         kernels(this->program, stage, weights, options.roundedPrompts,
                 options.parallelFor ? *options.parallelFor
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},

@@ -45,8 +45,8 @@ public:
   /// `mayGoOn` is called before each kernel; its error ends the call.
   KernelCalls(const Program &program, Stage stage, Weights &original, bool roundsPrompts,
               ParallelFor threads, std::function<llvm::Error()> mayGoOn)
-      : program(program), stage(std::move(stage)), original(original), roundsPrompts(roundsPrompts), threads(threads),
-        mayGoOn(std::move(mayGoOn)) {}
+      : program(program), stage(std::move(stage)), original(original), roundsPrompts(roundsPrompts),
+        threads(threads), mayGoOn(std::move(mayGoOn)) {}
 
   /// Compiles every distinct block of the stage except those for embeddings and dual
   /// ones whose tokens are alone, which are compiled on their first call.

@@ -18,9 +18,9 @@ public:
   PatchEach(Program program, const Stage &stage, Neighbours *neighbours, Weights &weights,
             KernelCalls &kernels, CompiledRun &full, CompiledRun &reduced,
             const PatchEachOptions &options)
-      : program(program), stage(stage), neighbours(neighbours), weights(weights), kernels(kernels), full(full), reduced(reduced),
-        options(options), parts(program.steps.size()), obligations(program.steps.size()),
-        replayError(program.steps.size()) {}
+      : program(program), stage(stage), neighbours(neighbours), weights(weights), kernels(kernels),
+        full(full), reduced(reduced), options(options), parts(program.steps.size()),
+        obligations(program.steps.size()), replayError(program.steps.size()) {}
 
   llvm::Error run(llvm::ArrayRef<Input> tokens, llvm::ArrayRef<int64_t> positions, PatchSink sink);
 

@@ -10,7 +10,8 @@ namespace ctxc {
 
 using Values = llvm::DenseMap<mlir::Value, Rows>;
 
-/// What enters `stage`, of one run or of both, from the stage before; nothing where it is the first.
+/// What enters `stage`, of one run or of both, from the stage before; nothing where it is the
+/// first.
 inline llvm::Error receiveStreams(const Stage &stage, Neighbours *neighbours,
                                   llvm::MutableArrayRef<Values> runs) {
   if (stage.in.empty())

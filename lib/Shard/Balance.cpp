@@ -10,7 +10,8 @@ std::vector<size_t> shard::leastLargest(llvm::ArrayRef<double> weights, size_t c
   std::vector<double> before(n + 1);
   for (size_t i = 0; i < n; ++i)
     before[i + 1] = before[i] + weights[i];
-  // least[g][i]: the least largest sum of the first i in g groups; cut[g][i]: where the last begins.
+  // least[g][i]: the least largest sum of the first i in g groups; cut[g][i]: where the last
+  // begins.
   const double unreached = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> least(count + 1, std::vector<double>(n + 1, unreached));
   std::vector<std::vector<size_t>> cut(count + 1, std::vector<size_t>(n + 1));

@@ -234,8 +234,7 @@ template <> struct RuleOf<xf::OuterOp> {
   }
 };
 
-template <typename Op>
-struct Model : SplitOpInterface::ExternalModel<Model<Op>, Op> {
+template <typename Op> struct Model : SplitOpInterface::ExternalModel<Model<Op>, Op> {
   SplitRule getSplitRule(Operation *op, int64_t ranks) const {
     return RuleOf<Op>::get(llvm::cast<Op>(op), ranks);
   }

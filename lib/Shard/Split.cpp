@@ -139,8 +139,8 @@ private:
 
   /// Sums the terms that the op cannot take as they are. Returns whether the result is a term.
   bool finishTerms(Operation &op, const SplitRule &rule, int index) {
-    unsigned terms = llvm::count_if(
-        op.getOperands(), [&](Value operand) { return of(operand).kind == Split::Term; });
+    unsigned terms = llvm::count_if(op.getOperands(),
+                                    [&](Value operand) { return of(operand).kind == Split::Term; });
     bool isTaken = index < 0 && terms > 0 &&
                    (rule.sums == SumUse::Add || (rule.sums == SumUse::Scale && terms == 1));
     if (!isTaken)
@@ -176,8 +176,8 @@ private:
                           elementsOf(param) * share * double(streams);
       split.read += bytes;
       split.operations += operations;
-      split.seconds += std::max(bytes / machine->bandwidth,
-                                machine->rate ? operations / *machine->rate : 0);
+      split.seconds +=
+          std::max(bytes / machine->bandwidth, machine->rate ? operations / *machine->rate : 0);
     }
   }
 

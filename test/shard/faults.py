@@ -82,6 +82,15 @@ class Faults:
         self.expect("another build", self.ranks.differing([own, [program, *own[1:]]]),
                     "rank 1: its build of ctxc is")
 
+    def not_joining(self):
+        """A rank that knows nothing of the others. OpenMPI's mpirun ends the job."""
+        own = [self.ranks.ctxc, *self.words, "--shard", "pipeline=2"]
+        result = self.ranks.differing([own, ["true"]])
+        if self.ranks.kind == "mpich":
+            self.expect("a rank that does not join", result, "not all ranks have joined")
+        elif result.returncode == 0:
+            mpi.fail("a rank that does not join", result)
+
     def unwritable(self):
         words = [*self.words[:-1], self.work / "no" / "patch.safetensors"]
         self.expect("no folder", self.ranks.together(2, *words), "no/patch.safetensors")
@@ -178,6 +187,7 @@ def main():
         for seconds in (0.05, 0.2, 0.5, 1, 1.5, 2, 3) if options.all else (0.5,):
             faults.killed(rank, seconds)
     if options.all:
+        faults.not_joining()
         for rank in (0, 1):
             result = faults.killed(rank, 0.5, signal.SIGSTOP)
             if result and (result.returncode != 2 or

@@ -54,7 +54,8 @@ Error driver::joinRanks(const Command &command, const Arguments &arguments,
   int64_t count;
   auto [kind, number] = text->split('=');
   if (kind != "pipeline" || number.getAsInteger(10, count) || count < 1)
-    return makeError("--shard: found '" + *text + "', expected pipeline=N with the number of ranks");
+    return makeError("--shard: found '" + *text +
+                     "', expected pipeline=N with the number of ranks");
   for (StringRef option : {"--target", "--trace"})
     if (arguments.has(option))
       return makeError("--shard: does not go with " + option +

@@ -76,8 +76,9 @@ Expected<shard::ShardRequest> driver::shardRequest(const Arguments &arguments,
     return std::move(error);
   for (StringRef name : {"--target", "--rows", "--prefix"})
     if (arguments.has(name))
-      return makeError(name + ": does not go with --shard, whose cost is counted before any code is "
-                              "made");
+      return makeError(name +
+                       ": does not go with --shard, whose cost is counted before any code is "
+                       "made");
   if (!at.bandwidth)
     return makeError("--shard: needs --bandwidth GB/S, of a rank's memory");
   std::copy_n(at.visible, 2, request.visible);

@@ -163,8 +163,8 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   bool isJson = arguments.get("--format", "text") == "json";
   if (llvm::Error error = isSharded          ? writeShardCost(model, *request, isJson, path)
                           : stage == "patch" ? writePlanned(model, path)
-                          : stage == "cost" ? writeCost(model, *code, *at, isJson, path)
-                                            : writeCode(model, *code, stage, path))
+                          : stage == "cost"  ? writeCost(model, *code, *at, isJson, path)
+                                             : writeCode(model, *code, stage, path))
     return std::move(error);
   return ExitGood;
 }

@@ -22,9 +22,9 @@ struct CompiledOptions {
   /// as many as a layer computes well below a second. Logits do not depend on it.
   int64_t promptChunk = 0;
   /// The steps that this executor computes, and where the streams between them and the others come
-  /// from and go. Its results are those of its own steps: logits where the last step is one of them,
-  /// the patches and the observed outputs of its own layers. Neighbours must outlive it. None: all
-  /// steps.
+  /// from and go. Its results are those of its own steps: logits where the last step is one of
+  /// them, the patches and the observed outputs of its own layers. Neighbours must outlive it.
+  /// None: all steps.
   std::optional<Stage> stage = std::nullopt;
   Neighbours *neighbours = nullptr;
 };

@@ -64,8 +64,9 @@ struct LoadOptions {
   /// each 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. On the processor alone.
   bool integerProducts = false;
 
-  /// For Engine::Compiled: the ranks that share the model (Ranks.h), which must outlive it; null: this
-  /// process alone. Rank 0's model is used as any other, while the others' serve (Model::serve).
+  /// For Engine::Compiled: the ranks that share the model (Ranks.h), which must outlive it; null:
+  /// this process alone. Rank 0's model is used as any other, while the others' serve
+  /// (Model::serve).
   Ranks *ranks = nullptr;
 
   /// Takes the diagnostics. Without a handler the model keeps them (Model::takeDiagnostics), and an

@@ -1,7 +1,7 @@
 //===- ShardCost.h - what a model costs on many ranks, on paper -------------===//
 //
-// Tensor and pipeline parallelism together: T ranks share each layer (Split.h), P groups of them have
-// consecutive layers. A token goes through the groups one after the other; what passes between
+// Tensor and pipeline parallelism together: T ranks share each layer (Split.h), P groups of them
+// have consecutive layers. A token goes through the groups one after the other; what passes between
 // them are the residual streams. All times are at the least: a rank reads its weights and its cache
 // once at full speed, and a message takes its latency and its bytes.
 //
@@ -24,9 +24,9 @@ struct ShardRequest {
 /// A block, or what surrounds the layers, on one of its ranks.
 struct PartCost {
   std::string name;
-  int64_t layers = 0;    ///< that run it
+  int64_t layers = 0; ///< that run it
   RegionSplit split;
-  double sent = 0;       ///< bytes a rank sends for a token
+  double sent = 0;                ///< bytes a rank sends for a token
   std::vector<std::string> uncut; ///< matrices that every rank has whole
 };
 
@@ -42,8 +42,8 @@ struct ShardCost {
   ShardRequest request;
   std::vector<PartCost> parts;
   std::vector<StageCost> stages;
-  double streamBytes = 0; ///< the most that passes between two groups for a token
-  double seconds = 0;     ///< of a token through all stages
+  double streamBytes = 0;     ///< the most that passes between two groups for a token
+  double seconds = 0;         ///< of a token through all stages
   double tokensPerSecond = 0; ///< where prompts keep all stages at work
 
   double storedAtMost() const;

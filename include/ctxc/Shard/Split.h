@@ -20,8 +20,8 @@
 
 #include "ctxc/Shard/SplitRule.h"
 #include "dialects/XF/XF.h"
-#include "llvm/ADT/MapVector.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "llvm/ADT/MapVector.h"
 #include <map>
 #include <optional>
 #include <string>
@@ -36,9 +36,9 @@ void registerSplitModels(mlir::DialectRegistry &registry);
 
 /// One rank, and the network between two.
 struct Machine {
-  double bandwidth = 0;              ///< of its memory, bytes a second
-  std::optional<double> rate;        ///< operations a second; none: they do not bound
-  double network = 0, latency = 0;   ///< bytes a second in one direction; seconds a message
+  double bandwidth = 0;            ///< of its memory, bytes a second
+  std::optional<double> rate;      ///< operations a second; none: they do not bound
+  double network = 0, latency = 0; ///< bytes a second in one direction; seconds a message
 };
 
 struct Split {
@@ -61,9 +61,9 @@ struct Exchange {
 /// The split of a block, or of what surrounds a model's layers, among some ranks.
 struct RegionSplit {
   int64_t ranks = 1;
-  llvm::MapVector<mlir::Value, Split> values;      ///< as they are made
-  std::map<std::string, Split> parameters;         ///< by the block's names
-  std::vector<Exchange> exchanges;                 ///< in order
+  llvm::MapVector<mlir::Value, Split> values; ///< as they are made
+  std::map<std::string, Split> parameters;    ///< by the block's names
+  std::vector<Exchange> exchanges;            ///< in order
   /// Of one rank, for one token: bytes of parameters that it has and that it reads, and operations.
   double stored = 0, read = 0, operations = 0;
   double seconds = 0; ///< at the least, for `streams` tokens that take turns with the weights

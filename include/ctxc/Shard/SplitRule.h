@@ -1,8 +1,8 @@
 //===- SplitRule.h - along which indices an op can be cut ------------------===//
 //
 // Written like a sum over indices: a linear is y_i = Σ_j W_ij x_j, with i in W and y, and j, over
-// which is summed, in W and x. Ranks that each have a part of the values of one index compute a part
-// of the result, or, where it is summed over, a term of the whole result.
+// which is summed, in W and x. Ranks that each have a part of the values of one index compute a
+// part of the result, or, where it is summed over, a term of the whole result.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SHARD_SPLITRULE_H

@@ -21,9 +21,9 @@ std::optional<uint64_t> availableMemory();
 /// system does not say.
 std::optional<uint64_t> residentMemory();
 
-/// Has this process say `ctxc: error: …`, remove the temporary files of unfinished outputs, and exit
-/// with code 2 where memory cannot be had, by new or by LLVM's own containers, and not abort. For
-/// main().
+/// Has this process say `ctxc: error: …`, remove the temporary files of unfinished outputs, and
+/// exit with code 2 where memory cannot be had, by new or by LLVM's own containers, and not abort.
+/// For main().
 void installMemoryGuard();
 
 } // namespace ctxc

@@ -13,8 +13,7 @@ enum Mark : int64_t { Data, Ended };
 /// Every MPI has tags up to 32767. So many calls are never open at once.
 static int tagOfCall(int64_t call) { return firstFreeTag + 16 + int(call % 16384); }
 
-Link::Call::Call(Link &link, int64_t call)
-    : link(link), outer(link.current), tag(tagOfCall(call)) {
+Link::Call::Call(Link &link, int64_t call) : link(link), outer(link.current), tag(tagOfCall(call)) {
   link.current = this;
 }
 

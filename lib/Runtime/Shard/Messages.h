@@ -1,4 +1,5 @@
-// What ranks say to each other, as bytes. Both ends are of one build, which is checked when they meet.
+// What ranks say to each other, as bytes. Both ends are of one build, which is checked when they
+// meet.
 #ifndef CTXC_LIB_RUNTIME_SHARD_MESSAGES_H
 #define CTXC_LIB_RUNTIME_SHARD_MESSAGES_H
 

@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -58,7 +59,7 @@ struct Ranks::State {
   uint64_t sent = 0; ///< bytes
   std::vector<Clock::time_point> heard;
   std::vector<bool> hasLeft; ///< who gave its last sign of life, which has a word
-  std::string gone; ///< what rank 0 says of a rank that is gone
+  std::string gone;          ///< what rank 0 says of a rank that is gone
 
   std::thread beating;
   std::atomic<bool> isLeaving{false};
@@ -157,8 +158,7 @@ struct Ranks::State {
     for (int rank = 0; rank < all; ++rank)
       if (hears(rank) && !hasLeft[rank] && Clock::now() - heard[rank] > longestSilence)
         return llvm::make_error<RanksLost>(
-            "rank " + llvm::Twine(rank) +
-            " no longer answers; its process or its machine is gone");
+            "rank " + llvm::Twine(rank) + " no longer answers; its process or its machine is gone");
     return Error::success();
   }
 
@@ -205,6 +205,42 @@ static Expected<const Kind *> kindOfLauncher(StringRef folder) {
                    "`mpirun -n N ctxc …`, with a rank for each part");
 }
 
+namespace {
+
+/// While it lives, a thread that ends the process where MPI waits too long for all ranks to start:
+/// one that never does cannot be told from one that is late, and MPICH would wait for ever.
+class StartLimit {
+public:
+  StartLimit() : thread([this] { watch(); }) {}
+  ~StartLimit() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      hasStarted = true;
+    }
+    changed.notify_one();
+    thread.join();
+  }
+  StartLimit(const StartLimit &) = delete;
+
+private:
+  void watch() {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (changed.wait_for(lock, longestSilence, [this] { return hasStarted; }))
+      return;
+    static constexpr char message[] = "ctxc: error: --shard: not all ranks have joined within 20 "
+                                      "seconds; expected --shard on every rank\n";
+    (void)!::write(STDERR_FILENO, message, sizeof message - 1);
+    ::_exit(2);
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool hasStarted = false;
+  std::thread thread;
+};
+
+} // namespace
+
 Ranks::Ranks(std::unique_ptr<State> state) : state(std::move(state)) {}
 
 Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
@@ -216,12 +252,16 @@ Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
   void *opened = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void *symbol = opened ? dlsym(opened, "ctxc_mpi_functions") : nullptr;
   if (!symbol)
-    return makeError(llvm::Twine("--shard: ") + file + " cannot be loaded: " +
-                     printableLine(dlerror()));
+    return makeError(llvm::Twine("--shard: ") + file +
+                     " cannot be loaded: " + printableLine(dlerror()));
   auto state = std::make_unique<State>();
   state->mpi = reinterpret_cast<const ctxc_mpi *(*)()>(symbol)();
-  int local = 1;
-  if (Error error = state->check(state->mpi->start(&state->own, &state->all, &local), "starting"))
+  int local = 1, code = 0;
+  {
+    StartLimit limit;
+    code = state->mpi->start(&state->own, &state->all, &local);
+  }
+  if (Error error = state->check(code, "starting"))
     return std::move(error);
   state->heard.assign(state->all, Clock::now());
   state->hasLeft.assign(state->all, false);
@@ -271,7 +311,8 @@ template <typename Ready> Error Ranks::wait(Ready ready) {
 Error Ranks::send(int to, int tag, Message message) {
   if (message.size() > size_t(INT32_MAX))
     return makeError("a message to rank " + llvm::Twine(to) + " has " +
-                     llvm::Twine(message.size() * 8) + " bytes, more than MPI takes at once; "
+                     llvm::Twine(message.size() * 8) +
+                     " bytes, more than MPI takes at once; "
                      "shorten the prompt");
   return wait([&]() -> Expected<bool> {
     auto isOfThese = [&](const State::Sending &each) { return each.to == to && each.tag == tag; };

@@ -1,8 +1,8 @@
 // What ranks other than 0 do: they compute their stage of what rank 0 asks for, and reply.
 //
-// A reply begins with whether it is a row of PatchEach, of which more follow. The last one of a call
-// has two more numbers: whether there was an error, and whether that was another rank's; then the
-// error's text, or the results.
+// A reply begins with whether it is a row of PatchEach, of which more follow. The last one of a
+// call has two more numbers: whether there was an error, and whether that was another rank's; then
+// the error's text, or the results.
 #include "lib/Runtime/Shard/ShardedExecutor.h"
 
 using namespace ctxc;
@@ -234,9 +234,8 @@ llvm::Error RankExecutor::takePatchEach(MessageReader &command, int64_t number) 
   options.logits = command.number();
   options.chunk = command.number();
   Link::Call call(link, number);
-  llvm::Error error =
-      local->patchEach(full, reduced, tokens, positions, options,
-                       [&](const TokenPatch &row) { return giveOwnRow(row); });
+  llvm::Error error = local->patchEach(full, reduced, tokens, positions, options,
+                                       [&](const TokenPatch &row) { return giveOwnRow(row); });
   if (error.isA<RanksLost>())
     return error;
   if (llvm::Error lost = call.finish()) {

@@ -73,8 +73,8 @@ llvm::Expected<MessageReader> RankExecutor::lastReply(int rank) {
   }
 }
 
-/// Ends a call: takes each rank's reply, from `early` where that has come, and gives the results of the
-/// good ones to `take`. Returns the errors of all ranks, equal ones once.
+/// Ends a call: takes each rank's reply, from `early` where that has come, and gives the results of
+/// the good ones to `take`. Returns the errors of all ranks, equal ones once.
 llvm::Error RankExecutor::settle(llvm::Error own,
                                  llvm::function_ref<void(int, MessageReader &)> take,
                                  EarlyReplies early) {
@@ -307,8 +307,7 @@ llvm::Error RankExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced,
     return own;
   if (llvm::Error error = call.finish())
     return lost(std::move(error), std::move(own));
-  if (llvm::Error error =
-          settle(std::move(own), [](int, MessageReader &) {}, std::move(early)))
+  if (llvm::Error error = settle(std::move(own), [](int, MessageReader &) {}, std::move(early)))
     return error;
   full.count += tokens.size();
   return llvm::Error::success();

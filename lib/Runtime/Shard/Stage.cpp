@@ -45,8 +45,8 @@ std::vector<int64_t> ctxc::bytesOfSteps(const Program &program) {
     xf::BlockOp block = step.block;
     int64_t bytes = 0;
     for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {
-      bool isTable = llvm::all_of(param->getUsers(),
-                                  [](Operation *user) { return isa<xf::EmbedOp>(user); });
+      bool isTable =
+          llvm::all_of(param->getUsers(), [](Operation *user) { return isa<xf::EmbedOp>(user); });
       auto type = cast<RankedTensorType>(param.getType());
       if (!isTable)
         bytes += bytesOf(storageOf(type.getElementType()), type.getNumElements());
@@ -59,12 +59,13 @@ std::vector<int64_t> ctxc::bytesOfSteps(const Program &program) {
 llvm::Expected<std::vector<Stage>> ctxc::cutIntoStages(const Program &program, int64_t count) {
   if (count > program.layers)
     return makeError("the model has " + counted(program.layers, "layer") + ", which " +
-                     llvm::Twine(count) + " ranks cannot share; expected no more ranks than layers");
+                     llvm::Twine(count) +
+                     " ranks cannot share; expected no more ranks than layers");
   // What stands before the first layer goes with it.
   const std::vector<int64_t> ofSteps = bytesOfSteps(program);
-  const size_t front = llvm::find_if(program.steps, [](const ProgramStep &step) {
-                         return step.index.has_value();
-                       }) - program.steps.begin();
+  const size_t front =
+      llvm::find_if(program.steps, [](const ProgramStep &step) { return step.index.has_value(); }) -
+      program.steps.begin();
   std::vector<double> units(ofSteps.begin() + front, ofSteps.end());
   for (size_t i = 0; i < front; ++i)
     units.front() += ofSteps[i];

@@ -79,7 +79,7 @@ static void version(char *text, int size) {
 }
 
 const ctxc_mpi *ctxc_mpi_functions(void) {
-  static const ctxc_mpi functions = {start, send_words, probe,     receive_words, done,
-                                     finish, abort_all, message, version};
+  static const ctxc_mpi functions = {start,  send_words, probe,   receive_words, done,
+                                     finish, abort_all,  message, version};
   return &functions;
 }

@@ -1,9 +1,9 @@
 //===- Ranks.h - the processes that mpirun started, and their messages ----===//
 //
-// Rank 0 runs the command; the others compute what it asks of them. All waiting is done here, so that
-// a rank that is gone is noticed wherever it is waited for: each rank tells of itself once a second in
-// a thread of its own, and one that is silent for 20 seconds counts as gone. (mpirun itself ends all
-// ranks when one dies, unless it is told not to.)
+// Rank 0 runs the command; the others compute what it asks of them. All waiting is done here, so
+// that a rank that is gone is noticed wherever it is waited for: each rank tells of itself once a
+// second in a thread of its own, and one that is silent for 20 seconds counts as gone. (mpirun
+// itself ends all ranks when one dies, unless it is told not to.)
 //
 // MPI is loaded at run time, MPICH's or OpenMPI's, whichever mpirun started this process.
 //
@@ -41,7 +41,8 @@ constexpr int firstFreeTag = 16;
 class Ranks {
 public:
   /// Joins the other ranks, by an MPI library in `folder`. May be called once in a process. Errors:
-  /// there is no library for the MPI whose mpirun started this process, or none did.
+  /// there is no library for the MPI whose mpirun started this process, or none did. Where other
+  /// ranks do not join within 20 seconds, it ends the process with a message and exit code 2.
   static llvm::Expected<std::unique_ptr<Ranks>> join(llvm::StringRef folder);
   ~Ranks();
   Ranks(const Ranks &) = delete;

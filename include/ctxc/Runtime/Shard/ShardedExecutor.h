@@ -2,9 +2,9 @@
 //
 // A pipeline: each rank computes consecutive layers (Stage.h) with kernels compiled for its
 // processor, over the tensors of these layers alone. Rank 0 is the one that is used: its executor
-// computes the first stage, asks the other ranks for theirs, and puts together what they give. Between two
-// ranks go a token's values that cross the cut, of both runs where a patch is made. A prompt goes in
-// chunks, so that all ranks work.
+// computes the first stage, asks the other ranks for theirs, and puts together what they give.
+// Between two ranks go a token's values that cross the cut, of both runs where a patch is made. A
+// prompt goes in chunks, so that all ranks work.
 //
 // Numbers are, bit for bit, those of one process: the same kernels compute the same steps.
 //
@@ -23,8 +23,8 @@ public:
   /// Answers a question about this rank's layers (ask).
   using Answer = llvm::function_ref<llvm::Expected<double>(llvm::StringRef question)>;
 
-  /// Ranks other than 0: computes what rank 0 asks for, until that ends. Returns the exit code that it
-  /// ends with. Errors: RanksLost.
+  /// Ranks other than 0: computes what rank 0 asks for, until that ends. Returns the exit code that
+  /// it ends with. Errors: RanksLost.
   virtual llvm::Expected<int> serve(Answer answer) = 0;
 
   // The calls below, and those of Executor, are rank 0's.
@@ -37,11 +37,12 @@ public:
   virtual llvm::Expected<std::vector<RankFacts>> facts() = 0;
 };
 
-/// The executor of this rank's stage. `program`, `weights` and `ranks` must outlive it. Errors: those of
-/// createCompiledExecutor and cutIntoStages.
-llvm::Expected<std::unique_ptr<ShardedExecutor>>
-createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
-                      Ranks &ranks);
+/// The executor of this rank's stage. `program`, `weights` and `ranks` must outlive it. Errors:
+/// those of createCompiledExecutor and cutIntoStages.
+llvm::Expected<std::unique_ptr<ShardedExecutor>> createShardedExecutor(const Program &program,
+                                                                       Weights &weights,
+                                                                       CompiledOptions options,
+                                                                       Ranks &ranks);
 
 /// Ends `serve` on the other ranks, also where they have not come to it yet.
 llvm::Error endRanks(Ranks &ranks, int exitCode);

@@ -15,9 +15,9 @@ namespace ctxc {
 
 /// Consecutive steps of a program, and the values that enter and leave them.
 struct Stage {
-  size_t first = 0, end = 0;               ///< the steps [first, end)
-  llvm::SmallVector<mlir::Value> in, out;  ///< which cross the beginning, and the end
-  int64_t bytes = 0;                       ///< of the weights that a token reads in it
+  size_t first = 0, end = 0;              ///< the steps [first, end)
+  llvm::SmallVector<mlir::Value> in, out; ///< which cross the beginning, and the end
+  int64_t bytes = 0;                      ///< of the weights that a token reads in it
 
   bool has(size_t step) const { return first <= step && step < end; }
 };
@@ -25,9 +25,9 @@ struct Stage {
 /// The whole program as one stage.
 Stage wholeStage(const Program &program);
 
-/// The bytes of weights that each step reads for a token: all of its parameters, but of an embedding's
-/// table none, since one row of it is negligible. A parameter that several steps share counts in
-/// each.
+/// The bytes of weights that each step reads for a token: all of its parameters, but of an
+/// embedding's table none, since one row of it is negligible. A parameter that several steps share
+/// counts in each.
 std::vector<int64_t> bytesOfSteps(const Program &program);
 
 /// Cuts the program into `count` stages so that the largest reads as few bytes as possible; what
