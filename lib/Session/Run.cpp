@@ -1,4 +1,5 @@
 // Weights, executors, and what is asked of a run.
+#include "CompletedWeights.h"
 #include "Use.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
@@ -26,6 +27,9 @@ Expected<Weights &> Model::weights() {
   } else {
     return makeError(path + ": has no weights; expected a checkpoint with them");
   }
+  if (shared->constants)
+    shared->weights = completedWeights(std::move(shared->weights), shared->checkpoint.get(),
+                                       *shared->constants);
   return *shared->weights;
 }
 
