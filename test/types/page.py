@@ -28,8 +28,8 @@ Jacobians that autograd computes, until
   the logits, and *without* the same before any change.
 
 Then ctxc itself computes a patch of the last token, from the exported file, whose ops it runs in float64 (`ctxc patch
-TYPE.pt2`). The patch is added to the weights of transformers' model, which then reads that token alone, or behind two others
-that are kept (`test/types/patches.py`): the column *ctxc's patch* has the largest difference of a logit.
+TYPE.pt2`). The patch is added to the weights of transformers' model, which then reads that token alone
+(`test/types/patches.py`): the column *ctxc's patch* has the largest difference of a logit.
 
 Where the paper's sites give no verdict, the table has that of `--sites all`, which also patches the mixer's own last
 matrix, with *(all)* behind it.
@@ -67,8 +67,7 @@ def is_good_patch(row):
     patch = row.get("patch")
     if not patch or "reason" in patch:
         return None
-    worst = max(patch["patched"], patch["kept"])
-    return worst <= TOLERANCE and patch["control"] > CONTROL * worst
+    return patch["patched"] <= TOLERANCE and patch["control"] > CONTROL * patch["patched"]
 
 
 def verdict_of(row):
@@ -103,7 +102,7 @@ def number(row, key):
 
 def patch_of(row):
     patch = row.get("patch")
-    return f"{max(patch['patched'], patch['kept']):.1e}" if patch and "reason" not in patch else ""
+    return f"{patch['patched']:.1e}" if patch and "reason" not in patch else ""
 
 
 def line(row):

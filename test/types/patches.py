@@ -13,8 +13,6 @@ from torch.overrides import TorchFunctionMode
 
 import numbers_of
 
-KEPT = [0, 1]
-
 
 class Positions(TorchFunctionMode):
     """Where the model counts from 0 to the number of its tokens, it gets their positions."""
@@ -52,32 +50,29 @@ def deltas(path):
             yield name, tensor.double() @ tensors[f"{name}.v"].double().transpose(-1, -2)
 
 
-def add(model, path, sign):
+def add(model, path):
     parameters = dict(model.named_parameters(remove_duplicate=False))
     for name, change in deltas(path):
         whole, _, part = name.partition("[")
         with torch.no_grad():
             parameter = parameters[whole].data
-            (parameter[int(part[:-1])] if part else parameter).add_(sign * change)
+            (parameter[int(part[:-1])] if part else parameter).add_(change)
 
 
 def judge(binary, program, model, takes_positions, sites):
-    """The largest differences of the logits: of the patched model, without the context and with two kept tokens, and of
-    the unpatched one."""
+    """The largest differences of the logits of the last token without the context from those with it: of the model with
+    its patch, and of the model as it is. Changes the model."""
     ids = numbers_of.token_ids()[0].tolist()
     last = len(ids) - 1
     full = logits(model, takes_positions, ids, list(range(len(ids))))
-    found = {"control": float((logits(model, takes_positions, ids, [last]) - full).abs().max())}
+    control = logits(model, takes_positions, ids, [last])
     with tempfile.TemporaryDirectory() as folder:
-        for name, kept in (("patched", []), ("kept", KEPT)):
-            file = Path(folder) / f"{name}.safetensors"
-            command = [binary, "patch", str(program), "--tokens", ",".join(map(str, ids)), "-o", str(file), *sites]
-            command += ["--keep", ",".join(map(str, kept))] if kept else []
-            run = subprocess.run(command, capture_output=True, text=True)
-            if run.returncode:
-                said = run.stderr.strip().splitlines() or ["crash"]
-                return {"reason": said[-1].removeprefix("ctxc: error: ").replace(str(program), program.name)}
-            add(model, file, 1)
-            found[name] = float((logits(model, takes_positions, ids, kept + [last]) - full).abs().max())
-            add(model, file, -1)
-    return found
+        file = Path(folder) / "patch.safetensors"
+        command = [binary, "patch", str(program), "--tokens", ",".join(map(str, ids)), "-o", str(file), *sites]
+        run = subprocess.run(command, capture_output=True, text=True)
+        if run.returncode:
+            said = run.stderr.strip().splitlines() or ["crash"]
+            return {"reason": said[-1].removeprefix("ctxc: error: ").replace(str(program), program.name)}
+        add(model, file)
+    patched = logits(model, takes_positions, ids, [last])
+    return {"patched": float((patched - full).abs().max()), "control": float((control - full).abs().max())}
