@@ -115,7 +115,8 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
       isWhole &= payloads->has(stored.getName());
   }
   auto read = [&](std::unique_ptr<Checkpoint> &to, bool all) -> Error {
-    auto tensors = payloads->checkpoint([&](StringRef name) { return all || fixed.contains(name); });
+    auto tensors =
+        payloads->checkpoint([&](StringRef name) { return all || fixed.contains(name); });
     if (!tensors)
       return tensors.takeError();
     to = std::move(*tensors);

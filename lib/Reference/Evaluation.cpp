@@ -152,8 +152,8 @@ reference::evaluateBlock(xf::BlockOp block, ArrayRef<Matrix> inputs, Evaluation 
     if (auto contextual = dyn_cast<xf::ContextualOpInterface>(op))
       if (llvm::Error error = selectState(contextual, contextualOps, evaluation))
         return error;
-    if (llvm::Error error = function ? evaluateFunction(function, &op, evaluation)
-                                     : meaning.evaluate(evaluation))
+    if (llvm::Error error =
+            function ? evaluateFunction(function, &op, evaluation) : meaning.evaluate(evaluation))
       return error;
   }
 

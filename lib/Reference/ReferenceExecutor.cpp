@@ -40,8 +40,8 @@ bool ReferenceExecutor::functionsSeeBehind() {
     Environment environment{weights, step.layer, zero, zero};
     Evaluation evaluation(environment);
     for (Operation &op : step.block.getBody().front()) {
-      auto function = isa<xf::ContextualOpInterface>(op) ? graph::FunctionOp::ofOp(&op)
-                                                         : graph::FunctionOp();
+      auto function =
+          isa<xf::ContextualOpInterface>(op) ? graph::FunctionOp::ofOp(&op) : graph::FunctionOp();
       llvm::Error error = llvm::Error::success();
       bool sees = false;
       if (auto param = dyn_cast<xf::ParamOp>(op)) {

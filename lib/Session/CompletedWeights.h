@@ -6,8 +6,8 @@
 
 namespace ctxc {
 
-/// `weights`, and what they lack from `constants`; these come first where `weights` are not those of
-/// a checkpoint, `stored`. The checkpoints must outlive the result.
+/// `weights`, and what they lack from `constants`; these come first where `weights` are not those
+/// of a checkpoint, `stored`. The checkpoints must outlive the result.
 std::unique_ptr<Weights> completedWeights(std::unique_ptr<Weights> weights,
                                           const Checkpoint *stored, const Checkpoint &constants);
 

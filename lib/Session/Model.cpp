@@ -166,8 +166,10 @@ Error Model::import() {
                                                           "has weights of its own");
   bool isProgram = isText() && StringRef(path).ends_with(".pt2");
   auto lacksWeights = [&](const llvm::Twine &wayOut) {
-    return makeError(path + ": has no weights; expected a checkpoint for them, or a seed of random "
-                            "ones" + wayOut);
+    return makeError(path +
+                     ": has no weights; expected a checkpoint for them, or a seed of random "
+                     "ones" +
+                     wayOut);
   };
   if (isText() && !isProgram && settings.needWeights && settings.weights.isModelsOwn())
     return lacksWeights("");

@@ -28,8 +28,8 @@ Expected<Weights &> Model::weights() {
     return makeError(path + ": has no weights; expected a checkpoint with them");
   }
   if (shared->constants)
-    shared->weights = completedWeights(std::move(shared->weights), shared->checkpoint.get(),
-                                       *shared->constants);
+    shared->weights =
+        completedWeights(std::move(shared->weights), shared->checkpoint.get(), *shared->constants);
   return *shared->weights;
 }
 

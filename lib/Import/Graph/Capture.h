@@ -35,7 +35,7 @@ private:
   graph::ProgramOp program;
   const TokenAxes &axes;
   bool counted;
-  llvm::DenseSet<mlir::Operation *> needed; ///< ops of the function that is being written
+  llvm::DenseSet<mlir::Operation *> needed;       ///< ops of the function that is being written
   llvm::StringMap<mlir::FlatSymbolRefAttr> known; ///< by text
   llvm::StringMap<unsigned> names;
 };

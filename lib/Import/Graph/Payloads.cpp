@@ -188,8 +188,7 @@ Expected<std::vector<double>> Payloads::numbers(StringRef name) const {
   return result;
 }
 
-Expected<std::unique_ptr<Checkpoint>>
-Payloads::checkpoint(function_ref<bool(StringRef)> takes) {
+Expected<std::unique_ptr<Checkpoint>> Payloads::checkpoint(function_ref<bool(StringRef)> takes) {
   std::vector<MemoryTensor> tensors;
   for (const auto &[name, payload] : payloads) {
     if (!payload.hasMemory || !takes(name))

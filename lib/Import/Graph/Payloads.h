@@ -14,7 +14,8 @@ public:
   /// Reads what the archive says of them, and none of their numbers. `archive` must outlive it.
   static llvm::Expected<Payloads> read(const Archive &archive);
 
-  /// Whether the numbers of tensor `name` are in the file: not where it was exported without memory.
+  /// Whether the numbers of tensor `name` are in the file: not where it was exported without
+  /// memory.
   bool has(llvm::StringRef name) const;
   /// The entries of a tensor, row-major.
   llvm::Expected<std::vector<double>> numbers(llvm::StringRef name) const;

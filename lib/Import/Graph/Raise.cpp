@@ -247,7 +247,8 @@ llvm::Error Raiser::raiseUnknown(Value value, ArrayRef<Value> data, StringRef ta
   auto standing = this->standing(value, arguments, call ? call.getPath() : StringRef());
   if (!standing)
     return standing.takeError();
-  auto opaque = graph::OpaqueOp::create(builder, value.getLoc(), *type, target, why, standing->operands);
+  auto opaque =
+      graph::OpaqueOp::create(builder, value.getLoc(), *type, target, why, standing->operands);
   standing->name(opaque);
   bind(value, opaque);
   return llvm::Error::success();

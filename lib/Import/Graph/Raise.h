@@ -97,8 +97,8 @@ private:
   /// A graph.opaque for `value`, which is made of `data` and of what does not depend on it.
   llvm::Error raiseUnknown(Value value, llvm::ArrayRef<Value> data, llvm::StringRef target,
                            llvm::StringRef why);
-  /// What an op that stands for `value` reads: `arguments`, and what else its function reads, in the
-  /// order of the function's arguments.
+  /// What an op that stands for `value` reads: `arguments`, and what else its function reads, in
+  /// the order of the function's arguments.
   struct Standing {
     llvm::SmallVector<Value> operands;
     mlir::FlatSymbolRefAttr function; ///< null where there is none

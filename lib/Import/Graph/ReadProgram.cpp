@@ -35,8 +35,7 @@ public:
                 const Payloads &payloads, Values values, std::string where,
                 mlir::MLIRContext *context)
       : graph(graph), signature(signature), note(note), payloads(payloads),
-        values(std::move(values)),
-        where(std::move(where)), builder(context) {}
+        values(std::move(values)), where(std::move(where)), builder(context) {}
 
   Expected<Program> read();
 

@@ -217,8 +217,8 @@ Kind Call::resultKind(unsigned result) {
 Meaning ctxc::reference::meaningOf(StringRef name) {
   static const llvm::StringMap<Meaning> all = [] {
     llvm::StringMap<Meaning> map;
-    for (Meanings some : {viewMeanings(), elementMeanings(), reductionMeanings(),
-                          productMeanings(), indexMeanings()})
+    for (Meanings some : {viewMeanings(), elementMeanings(), reductionMeanings(), productMeanings(),
+                          indexMeanings()})
       for (auto [name, meaning] : some)
         map[name] = meaning;
     return map;

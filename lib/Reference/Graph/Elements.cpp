@@ -168,16 +168,14 @@ static Results gelu(Call &c) {
 
 static Results scaledSoftplus(Call &c) {
   double beta = c.number("beta", 1), threshold = c.number("threshold", 20);
-  return {mapped(c.tensor("self"), [=](double x) {
-    return beta * x > threshold ? x : softplus(beta * x) / beta;
-  })};
+  return {mapped(c.tensor("self"),
+                 [=](double x) { return beta * x > threshold ? x : softplus(beta * x) / beta; })};
 }
 
 static Results elu(Call &c) {
   double alpha = c.number("alpha", 1), scale = c.number("scale", 1);
-  return {mapped(c.tensor("self"), [=](double x) {
-    return scale * (x > 0 ? x : alpha * std::expm1(x));
-  })};
+  return {mapped(c.tensor("self"),
+                 [=](double x) { return scale * (x > 0 ? x : alpha * std::expm1(x)); })};
 }
 
 static Results leakyRelu(Call &c) {
@@ -275,14 +273,35 @@ static const llvm::StringMap<Binary> &binaries() {
 
 Meanings ctxc::reference::elementMeanings() {
   static const std::pair<llvm::StringRef, Meaning> all[] = {
-      {"add", add}, {"sub", add}, {"subtract", add}, {"rsub", add}, {"mul", multiply},
-      {"multiply", multiply}, {"div", divide}, {"divide", divide}, {"true_divide", divide},
-      {"floor_divide", divide}, {"pow", power}, {"where", where}, {"masked_fill", maskedFill},
-      {"clamp", clamp}, {"clamp_min", clamp}, {"clamp_max", clamp}, {"polar", polar},
-      {"gelu", gelu}, {"softplus", scaledSoftplus}, {"elu", elu}, {"leaky_relu", leakyRelu},
-      {"bitwise_not", bitwiseNot}, {"logical_not", bitwiseNot},
-      {"__and__", bitwiseAnd}, {"__or__", bitwiseOr}, {"__xor__", bitwiseXor},
-      {"bitwise_and", bitwiseAnd}, {"bitwise_or", bitwiseOr}, {"bitwise_xor", bitwiseXor},
+      {"add", add},
+      {"sub", add},
+      {"subtract", add},
+      {"rsub", add},
+      {"mul", multiply},
+      {"multiply", multiply},
+      {"div", divide},
+      {"divide", divide},
+      {"true_divide", divide},
+      {"floor_divide", divide},
+      {"pow", power},
+      {"where", where},
+      {"masked_fill", maskedFill},
+      {"clamp", clamp},
+      {"clamp_min", clamp},
+      {"clamp_max", clamp},
+      {"polar", polar},
+      {"gelu", gelu},
+      {"softplus", scaledSoftplus},
+      {"elu", elu},
+      {"leaky_relu", leakyRelu},
+      {"bitwise_not", bitwiseNot},
+      {"logical_not", bitwiseNot},
+      {"__and__", bitwiseAnd},
+      {"__or__", bitwiseOr},
+      {"__xor__", bitwiseXor},
+      {"bitwise_and", bitwiseAnd},
+      {"bitwise_or", bitwiseOr},
+      {"bitwise_xor", bitwiseXor},
   };
   static const std::vector<std::pair<llvm::StringRef, Meaning>> whole = [] {
     std::vector<std::pair<llvm::StringRef, Meaning>> whole(std::begin(all), std::end(all));

@@ -86,7 +86,8 @@ llvm::Error FunctionRun::set(Value value, Array array) {
 llvm::Error FunctionRun::call(graph::CallOp op) {
   Meaning meaning = op.getTarget().starts_with("aten.") ? meaningOf(op.getBaseName()) : nullptr;
   if (!meaning)
-    return errorAt(op, "of '" + op.getTarget() + "' cannot be run: it has no meaning here (lib/Reference/Graph)");
+    return errorAt(op, "of '" + op.getTarget() +
+                           "' cannot be run: it has no meaning here (lib/Reference/Graph)");
   SmallVector<Array> operands;
   for (Value operand : op.getOperands())
     operands.push_back(values.lookup(operand));
@@ -104,14 +105,14 @@ llvm::Error FunctionRun::call(graph::CallOp op) {
 }
 
 llvm::Expected<Matrix> FunctionRun::run(ArrayRef<Matrix> operands) {
-  if (tokens.symbol.empty() &&
-      cast<IntegerAttr>(function.getTokens()).getInt() != tokens.count)
+  if (tokens.symbol.empty() && cast<IntegerAttr>(function.getTokens()).getInt() != tokens.count)
     return errorAt(function, "is for " +
                                  llvm::Twine(cast<IntegerAttr>(function.getTokens()).getInt()) +
                                  " tokens alone, as torch.export has fixed them; found " +
                                  llvm::Twine(tokens.count));
   Block &body = function.getBody().front();
-  for (auto [argument, rows, axis] : llvm::zip_equal(body.getArguments(), operands, function.getAxes())) {
+  for (auto [argument, rows, axis] :
+       llvm::zip_equal(body.getArguments(), operands, function.getAxes())) {
     llvm::Expected<Array> array = fromRows(rows, argument, axis);
     if (!array)
       return array.takeError();
@@ -146,8 +147,7 @@ llvm::Expected<Matrix> FunctionRun::run(ArrayRef<Matrix> operands) {
 /// The operands' numbers for the state's tokens: of those that belong to tokens, what the state
 /// has.
 static SmallVector<Matrix> operandsOf(graph::FunctionOp function, Operation *op,
-                                      Evaluation &evaluation,
-                                      reference::OpState &state) {
+                                      Evaluation &evaluation, reference::OpState &state) {
   SmallVector<Matrix> operands;
   unsigned remembered = 0;
   for (auto [operand, axis] : llvm::zip_equal(op->getOperands(), function.getAxes())) {
@@ -173,8 +173,8 @@ llvm::Error ctxc::reference::evaluateFunction(graph::FunctionOp function, Operat
     if (axis >= 0)
       step.push_back(&evaluation.rows(operand));
   state.append(evaluation.getEnvironment().positions, step);
-  auto made = FunctionRun(function, state.getPositions())
-                  .run(operandsOf(function, op, evaluation, state));
+  auto made =
+      FunctionRun(function, state.getPositions()).run(operandsOf(function, op, evaluation, state));
   if (!made)
     return made.takeError();
   int64_t count = evaluation.tokenCount();

@@ -4,7 +4,8 @@
 using namespace ctxc::reference;
 using llvm::ArrayRef;
 
-/// The entry that `number` counts, also from behind; none, and a failure, for one that is not there.
+/// The entry that `number` counts, also from behind; none, and a failure, for one that is not
+/// there.
 static std::optional<int64_t> entry(Call &c, double number, int64_t size) {
   int64_t index = int64_t(number);
   index += index < 0 ? size : 0;
@@ -41,7 +42,8 @@ static Results indexSelect(Call &c) {
   return {result};
 }
 
-/// Calls visit(place in an array of `shape`, i) for entry i of `ids`, which gives the place along `axis`.
+/// Calls visit(place in an array of `shape`, i) for entry i of `ids`, which gives the place along
+/// `axis`.
 template <typename Visit>
 static void eachGathered(Call &c, ArrayRef<int64_t> shape, const Array &ids, int64_t axis,
                          Visit visit) {
@@ -216,7 +218,7 @@ static Results indexPut(Call &c) {
 Meanings ctxc::reference::indexMeanings() {
   static const std::pair<llvm::StringRef, Meaning> all[] = {
       {"embedding", embedding}, {"index_select", indexSelect}, {"gather", gather},
-      {"scatter", scatter}, {"scatter_add", scatter}, {"index_add", indexAdd}, {"index", indexed},
-      {"index_put", indexPut}};
+      {"scatter", scatter},     {"scatter_add", scatter},      {"index_add", indexAdd},
+      {"index", indexed},       {"index_put", indexPut}};
   return all;
 }

@@ -52,7 +52,8 @@ static Results linear(Call &c) {
   Array rows = x.contiguous(), weight = w.contiguous();
   Array result(Kind::Float, c.resultShape());
   Eigen::Map<Matrix> y(result.data(), rows.count() / in, w.size(0));
-  y.noalias() = ConstMap(rows.data(), y.rows(), in) * ConstMap(weight.data(), w.size(0), in).transpose();
+  y.noalias() =
+      ConstMap(rows.data(), y.rows(), in) * ConstMap(weight.data(), w.size(0), in).transpose();
   if (std::optional<Array> bias = c.optional("bias")) {
     Array b = bias->contiguous();
     y.rowwise() += Eigen::Map<const Eigen::RowVectorXd>(b.data(), b.count());
@@ -184,7 +185,8 @@ static Results attention(Call &c) {
     int64_t times = q.size(1) / std::max<int64_t>(1, k.size(1));
     auto repeated = [&](const Array &x) {
       Shape wide{x.size(0), x.size(1), times, x.size(2), x.size(3)};
-      return x.unsqueezed(2).expanded(wide)->viewed({x.size(0), x.size(1) * times, x.size(2), x.size(3)});
+      return x.unsqueezed(2).expanded(wide)->viewed(
+          {x.size(0), x.size(1) * times, x.size(2), x.size(3)});
     };
     k = repeated(k);
     v = repeated(v);
@@ -208,9 +210,9 @@ static Results attention(Call &c) {
     row *= scale;
     for (int64_t j = 0; j < columns; ++j) {
       if (wide)
-        row[j] = hidden.kind() != Kind::Bool           ? row[j] + hidden.at(i * columns + j)
-                 : hidden.at(i * columns + j) != 0     ? row[j]
-                                                       : -INFINITY;
+        row[j] = hidden.kind() != Kind::Bool       ? row[j] + hidden.at(i * columns + j)
+                 : hidden.at(i * columns + j) != 0 ? row[j]
+                                                   : -INFINITY;
       if (c.flag("is_causal", false) && j > i % rows)
         row[j] = -INFINITY;
     }
@@ -225,8 +227,8 @@ static Results attention(Call &c) {
 
 Meanings ctxc::reference::productMeanings() {
   static const std::pair<llvm::StringRef, Meaning> all[] = {
-      {"matmul", matmul}, {"mm", matmul}, {"bmm", matmul}, {"linear", linear}, {"addmm", added},
-      {"baddbmm", added}, {"einsum", einsum}, {"conv1d", convolution},
-      {"scaled_dot_product_attention", attention}};
+      {"matmul", matmul}, {"mm", matmul},          {"bmm", matmul},
+      {"linear", linear}, {"addmm", added},        {"baddbmm", added},
+      {"einsum", einsum}, {"conv1d", convolution}, {"scaled_dot_product_attention", attention}};
   return all;
 }

@@ -100,7 +100,8 @@ static Results vectorNorm(Call &c) {
   return reduced(c, c.axes("dim", c.tensor("self").rank()), [=](ArrayRef<double> x) {
     double sum = 0;
     for (double each : x)
-      sum = std::isinf(order) ? std::max(sum, std::abs(each)) : sum + std::pow(std::abs(each), order);
+      sum =
+          std::isinf(order) ? std::max(sum, std::abs(each)) : sum + std::pow(std::abs(each), order);
     return std::isinf(order) ? sum : std::pow(sum, 1 / order);
   });
 }
@@ -117,8 +118,8 @@ static Results extreme(Call &c) {
   Results results{Array(Kind::Float, c.resultShape(0)), Array(Kind::Integer, c.resultShape(1))};
   for (int64_t i = 0; i < rows.count(); ++i) {
     ArrayRef<double> row = rows.row(i);
-    auto found = isMax ? std::max_element(row.begin(), row.end())
-                       : std::min_element(row.begin(), row.end());
+    auto found =
+        isMax ? std::max_element(row.begin(), row.end()) : std::min_element(row.begin(), row.end());
     results[0].data()[i] = *found;
     results[1].data()[i] = found - row.begin();
   }
@@ -130,8 +131,8 @@ static Results argExtreme(Call &c) {
   bool isMax = c.name() == "argmax";
   Shape axes = c.has("dim") ? Shape{c.axis("dim", x.rank())} : c.axes("dim", x.rank());
   return reduced(c, axes, [=](ArrayRef<double> row) {
-    auto found = isMax ? std::max_element(row.begin(), row.end())
-                       : std::min_element(row.begin(), row.end());
+    auto found =
+        isMax ? std::max_element(row.begin(), row.end()) : std::min_element(row.begin(), row.end());
     return double(found - row.begin());
   });
 }
@@ -199,7 +200,8 @@ static Results difference(Call &c) {
 /// topk, sort, argsort: the entries of an axis by size, and where they were.
 static Results sorted(Call &c) {
   Array x = c.tensor("self");
-  bool isTop = c.name() == "topk", largest = isTop ? c.flag("largest", true) : c.flag("descending", false);
+  bool isTop = c.name() == "topk",
+       largest = isTop ? c.flag("largest", true) : c.flag("descending", false);
   int64_t axis = c.axis("dim", x.rank(), -1);
   Rows rows = rowsOf(c, x, {axis});
   int64_t kept = isTop ? c.integer("k") : rows.width;
@@ -299,20 +301,40 @@ static double allOf(ArrayRef<double> x) {
 
 static const llvm::StringMap<Reduce> &reductions() {
   static const llvm::StringMap<Reduce> all = {
-      {"sum", sumOf},     {"mean", meanOf}, {"prod", productOf}, {"amax", largestOf},
-      {"amin", leastOf},  {"any", anyOf},   {"all", allOf},      {"logsumexp", logSumExp}};
+      {"sum", sumOf},    {"mean", meanOf}, {"prod", productOf}, {"amax", largestOf},
+      {"amin", leastOf}, {"any", anyOf},   {"all", allOf},      {"logsumexp", logSumExp}};
   return all;
 }
 
 Meanings ctxc::reference::reductionMeanings() {
-  static const std::pair<llvm::StringRef, Meaning> all[] = {
-      {"sum", reduction}, {"mean", reduction}, {"prod", reduction}, {"amax", reduction},
-      {"amin", reduction}, {"any", reduction}, {"all", reduction}, {"logsumexp", reduction},
-      {"var", variance}, {"std", variance}, {"linalg_vector_norm", vectorNorm},
-      {"norm", vectorNorm}, {"max", extreme}, {"min", extreme}, {"argmax", argExtreme},
-      {"argmin", argExtreme}, {"softmax", softmax}, {"_softmax", softmax},
-      {"log_softmax", softmax}, {"_log_softmax", softmax}, {"cumsum", cumulative},
-      {"cumprod", cumulative}, {"diff", difference}, {"topk", sorted}, {"sort", sorted},
-      {"argsort", sorted}, {"layer_norm", norm}, {"rms_norm", norm}, {"group_norm", groupNorm}};
+  static const std::pair<llvm::StringRef, Meaning> all[] = {{"sum", reduction},
+                                                            {"mean", reduction},
+                                                            {"prod", reduction},
+                                                            {"amax", reduction},
+                                                            {"amin", reduction},
+                                                            {"any", reduction},
+                                                            {"all", reduction},
+                                                            {"logsumexp", reduction},
+                                                            {"var", variance},
+                                                            {"std", variance},
+                                                            {"linalg_vector_norm", vectorNorm},
+                                                            {"norm", vectorNorm},
+                                                            {"max", extreme},
+                                                            {"min", extreme},
+                                                            {"argmax", argExtreme},
+                                                            {"argmin", argExtreme},
+                                                            {"softmax", softmax},
+                                                            {"_softmax", softmax},
+                                                            {"log_softmax", softmax},
+                                                            {"_log_softmax", softmax},
+                                                            {"cumsum", cumulative},
+                                                            {"cumprod", cumulative},
+                                                            {"diff", difference},
+                                                            {"topk", sorted},
+                                                            {"sort", sorted},
+                                                            {"argsort", sorted},
+                                                            {"layer_norm", norm},
+                                                            {"rms_norm", norm},
+                                                            {"group_norm", groupNorm}};
   return all;
 }

@@ -259,8 +259,8 @@ static Results viewAsComplex(Call &c) { return {c.tensor("self").asComplex()}; }
 
 static Results constant(Call &c) {
   llvm::StringRef name = c.name();
-  double number = name.contains("full")    ? c.number("fill_value")
-                  : name.contains("ones")  ? 1
+  double number = name.contains("full")     ? c.number("fill_value")
+                  : name.contains("ones")   ? 1
                   : name == "scalar_tensor" ? c.number("s")
                                             : 0;
   return {Array::filled(c.resultKind(), c.resultShape(), number)};
@@ -302,23 +302,66 @@ static Results triangle(Call &c) {
 }
 
 Meanings ctxc::reference::viewMeanings() {
-  static const std::pair<llvm::StringRef, Meaning> all[] = {
-      {"alias", same}, {"clone", same}, {"contiguous", same}, {"detach", same}, {"dropout", same},
-      {"lift_fresh", same}, {"lift_fresh_copy", same}, {"to", same}, {"_to_copy", same},
-      {"type_as", same}, {"view", viewed}, {"_unsafe_view", viewed}, {"reshape", viewed},
-      {"squeeze", viewed}, {"flatten", viewed}, {"expand", expanded}, {"expand_as", expanded},
-      {"copy", copy}, {"broadcast_tensors", broadcastTensors}, {"unsqueeze", unsqueeze},
-      {"transpose", transpose}, {"t", transpose}, {"permute", permute}, {"slice", slice},
-      {"slice_scatter", sliceScatter}, {"select", select}, {"select_scatter", selectScatter},
-      {"split", parts}, {"split_with_sizes", parts}, {"chunk", parts}, {"unbind", parts},
-      {"cat", joined}, {"concat", joined}, {"concatenate", joined}, {"stack", joined},
-      {"repeat", repeat}, {"repeat_interleave", repeatInterleave}, {"flip", flip}, {"roll", roll},
-      {"pad", pad}, {"constant_pad_nd", pad}, {"unfold", unfold}, {"view_as_real", viewAsReal},
-      {"view_as_complex", viewAsComplex}, {"zeros", constant}, {"ones", constant},
-      {"full", constant}, {"empty", constant}, {"zeros_like", constant}, {"ones_like", constant},
-      {"full_like", constant}, {"empty_like", constant}, {"new_zeros", constant},
-      {"new_ones", constant}, {"new_full", constant}, {"new_empty", constant},
-      {"scalar_tensor", constant}, {"arange", arange}, {"eye", eye}, {"tril", triangle},
-      {"triu", triangle}};
+  static const std::pair<llvm::StringRef, Meaning> all[] = {{"alias", same},
+                                                            {"clone", same},
+                                                            {"contiguous", same},
+                                                            {"detach", same},
+                                                            {"dropout", same},
+                                                            {"lift_fresh", same},
+                                                            {"lift_fresh_copy", same},
+                                                            {"to", same},
+                                                            {"_to_copy", same},
+                                                            {"type_as", same},
+                                                            {"view", viewed},
+                                                            {"_unsafe_view", viewed},
+                                                            {"reshape", viewed},
+                                                            {"squeeze", viewed},
+                                                            {"flatten", viewed},
+                                                            {"expand", expanded},
+                                                            {"expand_as", expanded},
+                                                            {"copy", copy},
+                                                            {"broadcast_tensors", broadcastTensors},
+                                                            {"unsqueeze", unsqueeze},
+                                                            {"transpose", transpose},
+                                                            {"t", transpose},
+                                                            {"permute", permute},
+                                                            {"slice", slice},
+                                                            {"slice_scatter", sliceScatter},
+                                                            {"select", select},
+                                                            {"select_scatter", selectScatter},
+                                                            {"split", parts},
+                                                            {"split_with_sizes", parts},
+                                                            {"chunk", parts},
+                                                            {"unbind", parts},
+                                                            {"cat", joined},
+                                                            {"concat", joined},
+                                                            {"concatenate", joined},
+                                                            {"stack", joined},
+                                                            {"repeat", repeat},
+                                                            {"repeat_interleave", repeatInterleave},
+                                                            {"flip", flip},
+                                                            {"roll", roll},
+                                                            {"pad", pad},
+                                                            {"constant_pad_nd", pad},
+                                                            {"unfold", unfold},
+                                                            {"view_as_real", viewAsReal},
+                                                            {"view_as_complex", viewAsComplex},
+                                                            {"zeros", constant},
+                                                            {"ones", constant},
+                                                            {"full", constant},
+                                                            {"empty", constant},
+                                                            {"zeros_like", constant},
+                                                            {"ones_like", constant},
+                                                            {"full_like", constant},
+                                                            {"empty_like", constant},
+                                                            {"new_zeros", constant},
+                                                            {"new_ones", constant},
+                                                            {"new_full", constant},
+                                                            {"new_empty", constant},
+                                                            {"scalar_tensor", constant},
+                                                            {"arange", arange},
+                                                            {"eye", eye},
+                                                            {"tril", triangle},
+                                                            {"triu", triangle}};
   return all;
 }
