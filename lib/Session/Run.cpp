@@ -1,4 +1,5 @@
 // Weights, executors, and what is asked of a run.
+#include "CompletedWeights.h"
 #include "RankNorms.h"
 #include "Use.h"
 #include "ctxc/Reference/Reference.h"
@@ -28,6 +29,9 @@ Expected<Weights &> Model::weights() {
   } else {
     return makeError(path + ": has no weights; expected a checkpoint with them");
   }
+  if (shared->constants)
+    shared->weights =
+        completedWeights(std::move(shared->weights), shared->checkpoint.get(), *shared->constants);
   return *shared->weights;
 }
 
