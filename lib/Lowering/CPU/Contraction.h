@@ -57,6 +57,7 @@ struct Contraction {
   bool transposed = false;       ///< W is stored as (in, out)
   bool integer = false;          ///< a quantised W is multiplied in integers with rounded vectors
   ByteProducts products = ByteProducts::Plain; ///< of the target
+  bool isAskedAhead = false; ///< lines of short rows are asked for ahead, as those of long ones are
 
   int64_t out() const { return weight.getDimSize(transposed ? 1 : 0); }
   int64_t in() const { return weight.getDimSize(transposed ? 0 : 1); }
@@ -68,6 +69,9 @@ struct Contraction {
   int64_t unit() const;
   int64_t units() const { return llvm::divideCeil(out(), unit()); }
   int64_t elementBytes() const { return weight.getElementTypeBitWidth() / 8; }
+
+  /// How far ahead of the line that is read another is asked for.
+  static constexpr int64_t aheadBytes = 4 << 10, lineBytes = 64;
 
   /// The prefix of the name of every contraction function.
   static constexpr llvm::StringLiteral prefix = "contract_";
