@@ -70,6 +70,10 @@ Expected<Distilled> Model::distil(const DistilRequest &request) {
   Expected<SplitModel> model = splitModel();
   if (!model)
     return withDiagnostics(model.takeError());
+  size_t longest = 0;
+  for (const TextSequence &text : request.texts)
+    longest = std::max(longest, text.tokens.size());
+  warnOfLength(request.context.size() + longest);
   return ctxc::distil(*model, request);
 }
 

@@ -149,6 +149,18 @@ static Error chooseEngine(mlir::ModuleOp module, LoadOptions &settings) {
   return Error::success();
 }
 
+/// Whether a model can be run with keys and values in bfloat16.
+static Error checkRoundedCache(mlir::ModuleOp module, Engine engine) {
+  if (engine == Engine::Gpu)
+    return llvm::make_error<OptionError>(Option::RoundedCache,
+                                         "GPUs keep keys and values in f32; leave one of them out");
+  auto found = module.walk([](xf::AttentionOp) { return mlir::WalkResult::interrupt(); });
+  if (found.wasInterrupted())
+    return Error::success();
+  return llvm::make_error<OptionError>(Option::RoundedCache,
+                                       "found no attention, whose keys and values it is about");
+}
+
 Error Model::import() {
   Timer timer(setup.import);
   mlirContext = std::make_unique<mlir::MLIRContext>(dialects);
@@ -204,6 +216,9 @@ Error Model::import() {
                                              "weights are");
   if (settings.integerProducts)
     if (Error error = checkIntegerProducts(*imported, settings.engine))
+      return error;
+  if (settings.roundedCache)
+    if (Error error = checkRoundedCache(*imported, settings.engine))
       return error;
   if (settings.weights.checkpoint.empty())
     return Error::success();

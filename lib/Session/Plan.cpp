@@ -223,6 +223,8 @@ Error Model::plan() {
     };
     if (settings.integerProducts)
       kernel::markIntegerProducts(*copy);
+    if (settings.roundedCache)
+      kernel::markRoundedStates(*copy);
     mlir::FailureOr<Program> built = buildProgram(*copy, planOf, options->update);
     if (mlir::failed(built))
       return makeError(path + ": cannot be made ready to run; see the messages above");

@@ -312,5 +312,6 @@ Expected<Inspection> Model::inspect(InspectRequest request) {
   if (!run)
     return run.takeError();
   request.run.startLayer = settings.planning.startLayer;
+  warnOfLength(request.run.tokens.size() + request.generate);
   return ctxc::inspect(run->executor, runnable, run->norms, request);
 }

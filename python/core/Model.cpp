@@ -84,6 +84,7 @@ LoadOptions BoundModel::read(const nb::dict &options) {
   given(options, "threads", result.threads);
   given(options, "round_prompts", result.roundedPrompts);
   given(options, "integer_products", result.integerProducts);
+  given(options, "round_cache", result.roundedCache);
   result.diagnostics = [this](const ModelDiagnostic &each) { diagnostics.push_back(each); };
   result.interrupt = [this] { return asksToStop(); };
   result.progress = [this](int64_t done, int64_t all) { tell(done, all); };

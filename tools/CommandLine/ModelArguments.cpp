@@ -63,6 +63,11 @@ std::vector<OptionSpec> driver::runOptions() {
       {"--integer-products", "",
        "multiply quantised matrices (not fp8) in integers, with activations rounded to 8\n"
        "bits for each 32, as llama.cpp does: faster, and less exact (docs/gguf.md)"},
+      {"--cache",
+       "TYPE",
+       "in which attention keeps keys and values: f32 (default), or bf16, in half the\n"
+       "memory and less exact (docs/measurements.md#the-cache)",
+       {"f32", "bf16"}},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"
@@ -151,6 +156,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   options.threads = *threads;
   options.roundedPrompts = arguments.has("--round-prompts");
   options.integerProducts = arguments.has("--integer-products");
+  options.roundedCache = arguments.get("--cache", "f32") == "bf16";
   options.ranks = joinedRanks();
   if (!isServing())
     options.progress = progressOnTerminal();

@@ -29,6 +29,8 @@ static StringRef flagOf(Option option) {
     return "--round-prompts";
   case Option::IntegerProducts:
     return "--integer-products";
+  case Option::RoundedCache:
+    return "--cache";
   case Option::Engine:
   case Option::CompileTarget:
     return "--target";

@@ -157,6 +157,10 @@ public:
   /// How a verification is set up, for reports on it.
   llvm::Expected<VerifySettings> verifySettings();
 
+  /// Warns once where `tokens` tokens are more than a model with rotary positions was made for. The
+  /// functions of this class do so by themselves.
+  void warnOfLength(int64_t tokens);
+
   /// What the context did to a token's weights (ctxc::inspect).
   llvm::Expected<Inspection> inspect(InspectRequest request);
 
@@ -232,8 +236,6 @@ private:
   llvm::Expected<Use> use();
   llvm::Expected<Running> running();
   llvm::Expected<Measuring> measuring();
-  /// Warns once where `tokens` tokens are more than a model with rotary positions was made for.
-  void warnOfLength(int64_t tokens);
   llvm::Expected<SplitModel> splitModel();
   llvm::Expected<ShardedExecutor &> sharded();
 

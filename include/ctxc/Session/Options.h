@@ -63,6 +63,9 @@ struct LoadOptions {
   /// Quantised matrices are multiplied in integers, with vectors that are rounded to 8 bits for
   /// each 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. On the processor alone.
   bool integerProducts = false;
+  /// Attention keeps keys and values rounded to bfloat16, in half the memory: less exact. A token
+  /// reads its own as rounded too, so that a patch is as exact as without. On the processor alone.
+  bool roundedCache = false;
 
   /// For Engine::Compiled: the ranks that share the model (Ranks.h), which must outlive it; null:
   /// this process alone. Rank 0's model is used as any other, while the others' serve
@@ -84,6 +87,7 @@ enum class Option {
   StartLayer,
   RoundedPrompts,
   IntegerProducts,
+  RoundedCache,
   Engine,
   CompileTarget,
   Prefix,
