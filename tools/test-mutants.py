@@ -36,7 +36,7 @@ TESTS = [
     ("unit-Transforms", ["--gtest_filter=-*Golden*"]),
     ("unit-Proof", ["--gtest_filter=-*Agreement*"]),
     ("unit-Evidence", []),
-    ("lit", ["Analysis", "Planning", "Rules", "Proof"]),
+    ("lit", ["Analysis", "Planning", "Dialect", "Transforms", "Rules"]),
     ("unit-Property", []),
 ]
 LIMIT = 1800  # seconds that the tests of a program may take
