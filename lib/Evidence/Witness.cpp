@@ -74,6 +74,7 @@ private:
   Subject &subject;
   InputSources inputsAreSources;
   const WitnessOptions &options;
+  bool anyFinite = false; ///< of what was tried
 };
 
 } // namespace
@@ -178,6 +179,7 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
   witness.reduced = joined(*reduced);
   if (!witness.full.allFinite() || !witness.reduced.allFinite())
     return std::nullopt;
+  anyFinite = true;
   auto reachable = subject.reachable(witness.sample, weights);
   if (!reachable)
     return reachable.takeError();
@@ -212,6 +214,8 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
       if (share >= options.clear)
         return best;
     }
+  if (!anyFinite)
+    return errorAt(subject.block, "gives numbers that are not finite, whatever it was tried on");
   return best;
 }
 

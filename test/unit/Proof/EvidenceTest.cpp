@@ -87,4 +87,84 @@ TEST(Evidence, OfAConditionThatAlwaysFailsIsRefused) {
   EXPECT_FALSE(proof::checkProof(*blocks.module, proof).problems.empty());
 }
 
+/// `ending` makes %y, and perhaps %z, of the stream %v and the hidden vector %s.
+std::string withEnding(const std::string &results, const std::string &ending) {
+  return "xf.block @b(%x: tensor<4xf32>) -> " + results + R"( {
+    %K = xf.param "conv" : tensor<4x3xf32>
+    %a = xf.conv %K, %x : tensor<4x3xf32>, tensor<4xf32>
+    %v = xf.add %x, %a : tensor<4xf32>
+    %U = xf.param "up" : tensor<6x4xf32>
+    %u = xf.linear %U * %v : tensor<6x4xf32>, tensor<4xf32>
+    %s = xf.activation gelu %u : tensor<6xf32>
+    %D = xf.param "down" : tensor<4x6xf32>
+    %d = xf.linear %D * %s : tensor<4x6xf32>, tensor<6xf32>
+)" + ending +
+         "  }";
+}
+
+/// The second output is solved for behind the first, which it reads.
+const char *const twoOutputs = R"(
+    %y = xf.add %v, %d : tensor<4xf32>
+    %E = xf.param "other" : tensor<4x6xf32>
+    %e = xf.linear %E * %s : tensor<4x6xf32>, tensor<6xf32>
+    %t = xf.activation tanh %y : tensor<4xf32>
+    %z = xf.sub %t, %e : tensor<4xf32>
+    xf.yield %y, %z : tensor<4xf32>, tensor<4xf32>
+)";
+
+std::string problemsOf(Blocks &blocks, const proof::Proof &proof) {
+  proof::CheckOptions structureAlone;
+  structureAlone.numbers = 0;
+  return llvm::join(proof::checkProof(*blocks.module, proof, structureAlone).problems, "\n");
+}
+
+TEST(Evidence, OfAnOutputIsNoneOfAnother) {
+  Blocks blocks(withEnding("(tensor<4xf32>, tensor<4xf32>)", twoOutputs));
+  ASSERT_TRUE(bool(blocks.module));
+  proof::Proof proof = proofOf(*blocks.module);
+  EXPECT_EQ(problemsOf(blocks, proof), "");
+  proof::Claim &claim = proof.claims.front();
+  ASSERT_EQ(claim.outputs.size(), 2u);
+  claim.outputs.pop_back();
+  claim.parameters.pop_back();
+  std::string problems = problemsOf(blocks, proof);
+  EXPECT_NE(problems.find("output 1, %z, past the cut and the goals"), std::string::npos)
+      << problems;
+}
+
+TEST(Evidence, OfWhatWaitsForALaterPatchIsNone) {
+  Blocks blocks(withEnding("(tensor<4xf32>, tensor<4xf32>)", twoOutputs));
+  ASSERT_TRUE(bool(blocks.module));
+  proof::Proof proof = proofOf(*blocks.module);
+  proof::Claim &claim = proof.claims.front();
+  ASSERT_EQ(claim.outputs.size(), 2u);
+  std::swap(claim.outputs[0], claim.outputs[1]);
+  std::swap(claim.parameters[1], claim.parameters[2]);
+  std::string problems = problemsOf(blocks, proof);
+  EXPECT_NE(problems.find("the patch of %e waits for that of %d"), std::string::npos) << problems;
+}
+
+TEST(Evidence, OfAFactorThatThePatchMovesIsNone) {
+  Blocks blocks(withEnding("tensor<4xf32>", R"(
+    %r = xf.activation exp %d : tensor<4xf32>
+    %p = xf.mul %d, %r : tensor<4xf32>, tensor<4xf32>
+    %w = xf.add %v, %p : tensor<4xf32>
+    %B = xf.param "bias" : tensor<4xf32>
+    %y = xf.bias %w + %B : tensor<4xf32>, tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+)"));
+  ASSERT_TRUE(bool(blocks.module));
+  proof::Proof proof = proofOf(*blocks.module);
+  EXPECT_EQ(problemsOf(blocks, proof), "");
+  proof::Output &output = proof.claims.front().outputs.front();
+  output.chain = {"%d", "%p", "%w", "%y"};
+  output.patches = {{"%d", "down", "rank1", "output-matrix", "nonzero-vector", "%s", "null-set"}};
+  output.divisors = {{"%p", "", "", "known-factor", "nonzero-elements", "%r", "never"}};
+  proof.claims.front().parameters.back() = "down";
+  std::string problems = problemsOf(blocks, proof);
+  EXPECT_NE(problems.find("the patch also reaches %p by %r, which has to be known"),
+            std::string::npos)
+      << problems;
+}
+
 } // namespace
