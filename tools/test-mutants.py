@@ -230,6 +230,8 @@ def judge_switched(build, chosen):
     """Yields what is found of those of `chosen` that have a switch."""
     texts, numbers = switched_texts()
     mutants = [mutant for mutant in chosen if mutant.name in numbers]
+    if not mutants:
+        return
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trial = Trial(build, texts, folder)
         trial.compile()

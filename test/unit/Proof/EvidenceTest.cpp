@@ -167,4 +167,39 @@ TEST(Evidence, OfAFactorThatThePatchMovesIsNone) {
       << problems;
 }
 
+/// One parameter for two vectors, in a claim that changes it for both.
+TEST(Evidence, OfOneParameterForSeveralVectorsIsNone) {
+  struct Case {
+    std::string op;
+    proof::Instance patch;
+  };
+  const Case cases[] = {
+      {"    %N = xf.param \"n\" : tensor<2x2xf32>\n"
+       "    %n = xf.linear %N * %H : tensor<2x2xf32>, tensor<2x2xf32>\n",
+       {"%n", "n", "rank1", "output-matrix", "nonzero-vector", "%H", "null-set"}},
+      {"    %N = xf.param \"n\" : tensor<2xf32>\n"
+       "    %n = xf.bias %H + %N : tensor<2x2xf32>, tensor<2xf32>\n",
+       {"%n", "n", "delta", "output-bias", "nothing", "", ""}},
+  };
+  for (const Case &each : cases) {
+    Blocks blocks(
+        withEnding("tensor<4xf32>",
+                   "    %H = xf.reshape %d : tensor<4xf32> to tensor<2x2xf32>\n" + each.op + R"(
+    %f = xf.reshape %n : tensor<2x2xf32> to tensor<4xf32>
+    %w = xf.add %v, %f : tensor<4xf32>
+    %B = xf.param "bias" : tensor<4xf32>
+    %y = xf.bias %w + %B : tensor<4xf32>, tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+)"));
+    ASSERT_TRUE(bool(blocks.module));
+    proof::Proof proof = proofOf(*blocks.module);
+    proof::Output &output = proof.claims.front().outputs.front();
+    output.chain = {"%n", "%f", "%w", "%y"};
+    output.patches = {each.patch};
+    proof.claims.front().parameters.back() = "n";
+    std::string problems = llvm::join(proof::checkProof(*blocks.module, proof).problems, "\n");
+    EXPECT_NE(problems.find("several vectors"), std::string::npos) << problems;
+  }
+}
+
 } // namespace
