@@ -369,6 +369,32 @@ TEST(Cancellation, OfRowsThatArePatchedApartIsNoPlan) {
   EXPECT_TRUE(isSuccess(verdictOn(rows("    %m = xf.add %a, %b : tensor<6xf32>"))));
 }
 
+/// A matrix or a bias that two vectors share has two outputs to give.
+TEST(Cancellation, OfOneParameterForSeveralVectorsIsNoPlan) {
+  auto verdict = [](const std::string &rows, const std::string &op) {
+    return verdictOn("xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {\n"
+                     "    %K = xf.param \"conv\" : tensor<6x3xf32>\n"
+                     "    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>\n" +
+                     binary("v", "add", "x", "c") + "    %r = xf.reshape %v : tensor<6xf32> to " +
+                     rows + "\n" + op + "    %f = xf.reshape %e : " + rows + " to tensor<6xf32>\n" +
+                     binary("y", "add", "v", "f") + "    xf.yield %y : tensor<6xf32>\n  }");
+  };
+  auto matrix = [](const std::string &size, const std::string &rows) {
+    std::string type = "tensor<" + size + "x" + size + "xf32>";
+    return "    %D = xf.param \"down\" : " + type + "\n    %e = xf.linear %D * %r : " + type +
+           ", " + rows + "\n";
+  };
+  auto bias = [](const std::string &type) {
+    return "    %B = xf.param \"bias\" : " + type +
+           "\n    %e = xf.bias %r + %B : tensor<2x3xf32>, " + type + "\n";
+  };
+  std::string one = "tensor<1x6xf32>", two = "tensor<2x3xf32>";
+  EXPECT_TRUE(isSuccess(verdict(one, matrix("6", one))));
+  EXPECT_FALSE(isSuccess(verdict(two, matrix("3", two))));
+  EXPECT_TRUE(isSuccess(verdict(two, bias(two))));
+  EXPECT_FALSE(isSuccess(verdict(two, bias("tensor<3xf32>"))));
+}
+
 /// What a block is given may name an expert twice, whose matrix then has two outputs to give.
 TEST(Cancellation, OfTwoChangesOfOneExpertIsNoPlan) {
   auto verdict = [](const std::string &arguments, const std::string &selection) {
