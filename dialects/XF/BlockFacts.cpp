@@ -278,7 +278,7 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
       if (link.isUnderdetermined(i))
         isMoved &= term.movers.any();
   if (auto site = dyn_cast<AssignableOpInterface>(op))
-    if (site.getParameterOperand().get().getDefiningOp<ParamOp>() && facts.piecewise) {
+    if (site.getParameterOperand().get().getDefiningOp<ParamOp>()) {
       Sources shared = this->term(site.getParameterOperand().get()).reads;
       shared &= this->term(site.getDataOperand().get()).reads;
       isMoved &= shared.none();

@@ -13,6 +13,7 @@ class Mutant:
     search: str
     replace: str
     breaks: str  # the condition, as it should hold
+    equivalent: str = ""  # why no test can notice: another condition implies this one
 
 
 CONTROL = "dialects/XF/XFControl.cpp"
@@ -198,7 +199,9 @@ MUTANTS = [
            "ops with other attributes give other values"),
     Mutant("types-make-no-difference", BLOCK,
            "  for (Type type : op->getResultTypes())\n    key.push_back(opaque(type));\n", "",
-           "results of other sizes are other values"),
+           "results of other sizes are other values",
+           equivalent="values of different sizes meet in no sum, and whatever reads them has its operands' "
+                      "types in its own key"),
     Mutant("order-makes-no-difference", BLOCK,
            "if (op->hasTrait<OpTrait::IsCommutative>())", "if (true)",
            "a − b is not b − a"),
@@ -308,7 +311,8 @@ MUTANTS = [
     # How far patches reach, and what the context surely changes: what rejections rest on.
     Mutant("square-matrix-is-thin", REACHES,
            "if (in < out)\n    return Reach::thin", "if (in <= out)\n    return Reach::thin",
-           "a frozen square matrix reaches every direction"),
+           "a frozen square matrix reaches every direction",
+           equivalent="a subspace of all dimensions is no thin one (Reach::thin)"),
     Mutant("bias-moves-nothing", REACHES,
            "return sum(*this, operands[0], Reach::thin(*this, entries(getBias())));",
            "return operands[0];", "a bias moves its sum"),

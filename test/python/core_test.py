@@ -2,7 +2,7 @@
 
   core_test.py CTXC REPOSITORY [TEST…]
 
-Every night (CTXC_KERNEL_OPT=3) more patches are made in a row.
+Every night (CTXC_KERNEL_OPT=3) more patches are made in a row, and of all checkpoints.
 """
 
 import copy
@@ -26,6 +26,8 @@ import numpy as np
 CTXC, ROOT = sys.argv[1], Path(sys.argv[2])
 MODEL = ROOT / "examples/models/gemma3-kjv-1m"
 PROMPT = "And David said unto Saul"
+NIGHT = os.environ.get("CTXC_KERNEL_OPT") == "3"
+GOLDENS = sorted(path.parent for path in (ROOT / "test/goldens").glob("*/model.safetensors"))
 
 
 def command(*words):
@@ -52,6 +54,16 @@ class Core(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(ours.read_bytes(), theirs.read_bytes())
         self.assertEqual(command("verify", MODEL, "--patch", ours).returncode, 0)
+
+    def test_patches_of_goldens_are_the_command_lines(self):
+        ours, theirs = self.file("golden-ours.safetensors"), self.file("golden-theirs.safetensors")
+        self.assertGreater(len(GOLDENS), 30)
+        for golden in GOLDENS if NIGHT else [each for each in GOLDENS if each.name in ("bert", "mixtral")]:
+            with self.subTest(golden.name):
+                done = command("patch", golden, "--tokens", "5,17,3,9", "--force", "-o", theirs)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                ctxc.Context(ctxc.load(golden), [5, 17, 3, 9]).patch().save(ours)
+                self.assertEqual(ours.read_bytes(), theirs.read_bytes())
 
     def test_verify_is_the_command_lines(self):
         report = self.file("verify.json")
@@ -248,7 +260,7 @@ class Core(unittest.TestCase):
         for _ in range(50):
             context.patch()
         before = resident()
-        for _ in range(10_000 if os.environ.get("CTXC_KERNEL_OPT") == "3" else 500):
+        for _ in range(10_000 if NIGHT else 500):
             context.patch()
         self.assertLess(resident() - before, 4 << 20)
 
