@@ -176,7 +176,9 @@ MUTANTS = [
     # Facts of sums, and of what is the same.
     Mutant("sum-of-settings", SUMS,
            "if (llvm::all_of(left, [&](unsigned n) { return (*this)[n].term.fixed; }))", "if (false)",
-           "a sum of settings alone is zero or it is not"),
+           "a sum of settings alone is zero or it is not",
+           equivalent="of a setting that is left alone it is known whether it is zero, and several are moved "
+                      "by nothing"),
     Mutant("every-sum-is-analytic", SUMS,
            "bool isAnalytic = llvm::none_of(left, [&](unsigned n) { return (*this)[n].facts.piecewise; });",
            "bool isAnalytic = true;",
@@ -298,7 +300,8 @@ MUTANTS = [
            "both runs select the same experts"),
     Mutant("later-patch-changes-a-goal", "lib/Planning/BlockPlan.cpp",
            "reached[j].contains(outputs[i].goal.getDefiningOp())", "false",
-           "a later patch changes no goal"),
+           "a later patch changes no goal",
+           equivalent="what reaches a goal reaches what its chain reads, and the chain waits for that"),
     Mutant("state-that-waits", "lib/Planning/BlockPlan.cpp",
            "if (contextualWaits && waiting.insert(op).second)", "if (false)",
            "contextual ops run in their order"),

@@ -280,6 +280,11 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
       {"r and -r", "    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>\n"
                    "    %n = xf.times %r by -1.0 : tensor<1xf32>\n"
                    "    %w = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>\n"},
+      {"a number and its opposite, as a multiple", R"(
+    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>
+    %sign = xf.setting "sign" : tensor<2xf32> = dense<[1.0, -1.0]> : tensor<2xf32>
+    %w = xf.mul %sign, %r : tensor<2xf32>, tensor<1xf32>
+)"},
       {"a number and its opposite, one a broadcast's", R"(
     %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>
     %once = xf.reshape %r : tensor<1xf32> to tensor<1x1xf32>
