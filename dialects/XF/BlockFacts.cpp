@@ -389,6 +389,13 @@ void FactsPass::forgetDividedZeros() {
     if (Operation *op = value.getDefiningOp())
       todo.append(op->operand_begin(), op->operand_end());
   }
+  // An op that gave a constant, or was kept from the context by one, may read it after all.
+  llvm::SmallVector<Operation *> blind(result.blind.begin(), result.blind.end());
+  for (Operation *op : blind) {
+    auto ofOperands = llvm::map_to_vector(op->getOperands(), [&](Value v) { return facts(v); });
+    if (readsContext(op, ofOperands) && !facts(op->getResult(0)).getConstant())
+      result.blind.erase(op);
+  }
 }
 
 BlockFacts::BlockFacts(BlockOp block, LayerOp layer) : block(block), names(block, layer) {

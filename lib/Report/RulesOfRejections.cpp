@@ -132,7 +132,7 @@ xf.block @one_matrix_for_two_streams(%x: tensor<8xf32>) -> (tensor<8xf32>, tenso
   %W = xf.param "w" : tensor<8x8xf32>
   %d = xf.linear %W * %h : tensor<8x8xf32>, tensor<8xf32>
   %y = xf.add %v, %d : tensor<8xf32>
-  %r = xf.activation gelu %d : tensor<8xf32>
+  %r = xf.mul %d, %v : tensor<8xf32>, tensor<8xf32>
   %z = xf.sub %v, %r : tensor<8xf32>
   xf.yield %y, %z : tensor<8xf32>, tensor<8xf32>
 }
@@ -169,9 +169,10 @@ Ways out: make the named matrix trainable, or give the block a bias or matrix of
      "Fewer Vectors Than Streams",
      RuleKind::Rejection,
      "",
-     R"(The outputs are o_i = Σ_k c_ik v_k, and whatever numbers c_ik patches make, they move r of the vectors
-  v_k and leave the others, F. With P onto what is orthogonal to F, and T(C, x) the full run's outputs as rows:
-  rank (T(C, x) P) > r for some context C, and then, for the singular values σ of that matrix,
+     R"(The outputs are o_i = Σ_k c_ik v_k. Whatever numbers c_ik patches make, they move r of the
+  vectors v_k and leave the others, F. With P onto what is orthogonal to F, and the full run's
+  outputs T(C, x) as rows, there is a context C with
+  rank (T(C, x) P) > r, and then, for the singular values σ of that matrix,
   ‖T(C, x) − T'(C∖Y, x)‖ ≥ √(Σ_{i > r} σ_i²) for every patch.)",
      R"(Several residual streams, of which one outer matrix writes to all, and which are mixed in proportions that depend on them (hyper-connections). The attention's output and the MLP's are two vectors, and behind the attention patches have one: no proportions make up for it. The rule says where to look; that the context does more than one vector can is shown by a counterexample in the same run, and without one the block is undecided.
 

@@ -22,7 +22,7 @@ xf.block @streams_mixed_dynamically(%x: tensor<4xf32>, %x2: tensor<4xf32>) -> (t
   %d = xf.linear %Wd * %s : tensor<4x6xf32>, tensor<6xf32>
   %Wq = xf.param "beta" : tensor<1x4xf32>
   %q = xf.linear %Wq * %w : tensor<1x4xf32>, tensor<4xf32>
-  %t = xf.activation sigmoid %q : tensor<1xf32>
+  %t = xf.activation silu %q : tensor<1xf32>
   %y = xf.add %w, %d : tensor<4xf32>
   %e = xf.mul %d, %t : tensor<4xf32>, tensor<1xf32>
   %l = xf.add %j, %e : tensor<4xf32>
@@ -32,4 +32,4 @@ xf.block @streams_mixed_dynamically(%x: tensor<4xf32>, %x2: tensor<4xf32>) -> (t
 // CHECK: block 'streams_mixed_dynamically': no patch comes nearer than {{[0-9.e+]+$}}
 // CHECK: came as near as {{[0-9]}}
 // REPLAY: 'streams_mixed_dynamically': no patch comes nearer than
-// OTHER: found thin-output, expected few-vectors
+// OTHER: found 'thin-output', expected 'few-vectors'

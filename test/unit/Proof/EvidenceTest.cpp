@@ -87,30 +87,6 @@ TEST(Evidence, OfAConditionThatAlwaysFailsIsRefused) {
   EXPECT_FALSE(proof::checkProof(*blocks.module, proof).problems.empty());
 }
 
-/// Outputs that get one stream in proportions of their own, and a vector and its opposite: whatever
-/// the proportions, that is one vector, and nothing is out of reach.
-TEST(Evidence, OfProportionsIsNoneOfAVector) {
-  Blocks blocks(R"(
-  xf.block @b(%x: tensor<6xf32>, %c: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
-    %K = xf.param "conv" : tensor<6x3xf32>
-    %a = xf.conv %K, %c : tensor<6x3xf32>, tensor<6xf32>
-    %p = xf.param "p" : tensor<1x6xf32>
-    %s = xf.linear %p * %a : tensor<1x6xf32>, tensor<6xf32>
-    %W = xf.param "w" : tensor<6x6xf32>
-    %d = xf.linear %W * %a : tensor<6x6xf32>, tensor<6xf32>
-    %u = xf.mul %x, %s : tensor<6xf32>, tensor<1xf32>
-    %y = xf.add %u, %d : tensor<6xf32>
-    %z = xf.sub %x, %d : tensor<6xf32>
-    xf.yield %y, %z : tensor<6xf32>, tensor<6xf32>
-  })");
-  ASSERT_TRUE(bool(blocks.module));
-  std::vector<proof::Structure> structures = proof::structuresOf(*blocks.module, 0);
-  proof::Cause cause{"few-vectors", {0, 1}, {1, "", 1, 0}};
-  auto found = proof::distanceBeyondReach(structures.front(), proof::Claim(), "all", cause);
-  ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
-  EXPECT_EQ(found->distance, 0);
-  EXPECT_GT(found->change, 0.1);
-
 /// `ending` makes %y, and perhaps %z, of the stream %v and the hidden vector %s.
 std::string withEnding(const std::string &results, const std::string &ending) {
   return "xf.block @b(%x: tensor<4xf32>) -> " + results + R"( {
@@ -244,6 +220,31 @@ TEST(Evidence, OfOneParameterForSeveralVectorsIsNone) {
     std::string problems = llvm::join(proof::checkProof(*blocks.module, proof).problems, "\n");
     EXPECT_NE(problems.find("several vectors"), std::string::npos) << problems;
   }
+}
+
+/// Outputs that get one stream in proportions of their own, and a vector and its opposite: whatever
+/// the proportions, that is one vector, and nothing is out of reach.
+TEST(Evidence, OfProportionsIsNoneOfAVector) {
+  Blocks blocks(R"(
+  xf.block @b(%x: tensor<6xf32>, %c: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %a = xf.conv %K, %c : tensor<6x3xf32>, tensor<6xf32>
+    %p = xf.param "p" : tensor<1x6xf32>
+    %s = xf.linear %p * %a : tensor<1x6xf32>, tensor<6xf32>
+    %W = xf.param "w" : tensor<6x6xf32>
+    %d = xf.linear %W * %a : tensor<6x6xf32>, tensor<6xf32>
+    %u = xf.mul %x, %s : tensor<6xf32>, tensor<1xf32>
+    %y = xf.add %u, %d : tensor<6xf32>
+    %z = xf.sub %x, %d : tensor<6xf32>
+    xf.yield %y, %z : tensor<6xf32>, tensor<6xf32>
+  })");
+  ASSERT_TRUE(bool(blocks.module));
+  std::vector<proof::Structure> structures = proof::structuresOf(*blocks.module, 0);
+  proof::Cause cause{"few-vectors", {0, 1}, {1, "", 1, 0}};
+  auto found = proof::distanceBeyondReach(structures.front(), proof::Claim(), "all", cause);
+  ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
+  EXPECT_EQ(found->distance, 0);
+  EXPECT_GT(found->change, 0.1);
 }
 
 } // namespace

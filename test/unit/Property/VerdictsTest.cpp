@@ -256,6 +256,13 @@ TEST(Verdicts, NumbersThatAreNotFiniteShowNothing) {
   judge.expectAll({"rejected", "rejections beyond the range of numbers"});
 }
 
+/// What a recurrence makes of roundings alone is divided by its length: the context is in them.
+TEST(Verdicts, ARoundingThatIsDividedReadsTheContext) {
+  Judge judge;
+  judge.judge(22061141, /*nasty=*/false);
+  judge.expectAll({"cases"});
+}
+
 /// The seeds are divided among this many tests.
 constexpr uint64_t shards = 8;
 
