@@ -11,12 +11,8 @@ using namespace ctxc::xf;
 // One pass
 //===----------------------------------------------------------------------===//
 
-namespace {
-
 /// More terms than any block has: sums of more are taken as values of their own.
-constexpr size_t mostTerms = 512;
-
-} // namespace
+static constexpr size_t mostTerms = 512;
 
 namespace ctxc::xf {
 class FactsPass {
