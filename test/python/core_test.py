@@ -129,6 +129,27 @@ class Core(unittest.TestCase):
         whole = ctxc.Context(self.model, other.tokens)
         np.testing.assert_allclose(other.logits(), whole.logits(), atol=1e-4)
 
+    def test_progress_of_reading(self):
+        tokens = [10 + at % 900 for at in range(2500)]
+        warnings.simplefilter("ignore")  # more positions than the model was made for
+        self.addCleanup(warnings.simplefilter, "error")
+        seen, extended, inspected = [], [], []
+        context = ctxc.Context(self.model, tokens, progress=seen.append)
+        context.extend(tokens, progress=extended.append)
+        for each in (seen, extended):
+            self.assertEqual(each, sorted(each))
+            self.assertGreater(len(each), 2)
+        self.assertEqual((seen[0], seen[-1], extended[-1]), (0, len(tokens) - 1, len(tokens)))
+        ctxc.inspect(self.model, tokens[:1100], by="sentence", progress=inspected.append)
+        self.assertIn(1099, inspected)
+
+        def fails(done):
+            raise KeyError(done)
+
+        with self.assertRaises(KeyError):
+            ctxc.Context(self.model, tokens, progress=fails)
+        self.assertEqual(len(ctxc.Context(self.model, tokens)), len(tokens))  # asks nobody, and works
+
     def test_positions(self):
         tokens = self.model.tokenize(PROMPT)
         patches = ctxc.positions(self.model, tokens, at=[2, 5])
